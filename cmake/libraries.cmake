@@ -1,0 +1,19 @@
+# Debian packages that bring no CMake target of their own.
+find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+add_library(xxhash::xxhash INTERFACE IMPORTED)
+target_include_directories(xxhash::xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE})
+target_link_libraries(xxhash::xxhash INTERFACE ${XXHASH_LIBRARY})
+
+# Serial HDF5 by name: the MPI flavour would bring mpi.h into io/.
+find_path(HDF5_SERIAL_INCLUDE hdf5.h PATH_SUFFIXES hdf5/serial REQUIRED)
+find_library(HDF5_SERIAL_LIBRARY NAMES hdf5_serial hdf5 REQUIRED)
+add_library(hdf5::serial INTERFACE IMPORTED)
+target_include_directories(hdf5::serial SYSTEM INTERFACE ${HDF5_SERIAL_INCLUDE})
+target_link_libraries(hdf5::serial INTERFACE ${HDF5_SERIAL_LIBRARY})
+
+find_path(MUPARSERX_INCLUDE mpParser.h PATH_SUFFIXES muparserx REQUIRED)
+find_library(MUPARSERX_LIBRARY muparserx REQUIRED)
+add_library(muparserx::muparserx INTERFACE IMPORTED)
+target_include_directories(muparserx::muparserx SYSTEM INTERFACE ${MUPARSERX_INCLUDE})
+target_link_libraries(muparserx::muparserx INTERFACE ${MUPARSERX_LIBRARY})

@@ -1,0 +1,54 @@
+// The three kinds of error. InputError is the user's fault (exit 2), IoError the machine's (exit 74),
+// and a failed MANYWORLDS_CHECK is ours (exit 70).
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace manyworlds::core {
+
+/// Bad input: one line that names file, line, key and what would be right. `line` 0 means "not known here";
+/// whoever knows the file and line fills them in with at().
+class InputError : public std::runtime_error {
+ public:
+  explicit InputError(std::string what, std::string file = {}, int line = 0)
+      : std::runtime_error(compose(what, file, line)), what_(std::move(what)), file_(std::move(file)), line_(line) {}
+
+  bool located() const { return line_ > 0; }
+  InputError at(const std::string& file, int line) const { return InputError(what_, file, line); }
+
+ private:
+  static std::string compose(const std::string& what, const std::string& file, int line) {
+    if (file.empty()) return what;
+    return line > 0 ? fmt::format("{}:{}: {}", file, line, what) : fmt::format("{}: {}", file, what);
+  }
+  std::string what_, file_;
+  int line_;
+};
+
+/// A file that cannot be read or written.
+class IoError : public std::runtime_error {
+ public:
+  IoError(const std::string& action, const std::string& path, int error = errno)
+      : std::runtime_error(fmt::format("cannot {} {}: {}", action, path, std::strerror(error))), code(error) {}
+  int code;
+};
+
+/// A broken invariant of ours, with the values that broke it.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+}  // namespace manyworlds::core
+
+#define MANYWORLDS_CHECK(condition, ...)                                                                            \
+  do {                                                                                                              \
+    if (!(condition)) [[unlikely]]                                                                                  \
+      throw ::manyworlds::core::InternalError(                                                                      \
+          fmt::format("{}:{}: {} does not hold: {}", __FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)));    \
+  } while (false)

@@ -1,0 +1,26 @@
+// Integer time and rates. Time is picoseconds, rounded where it is born and only added afterwards.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace manyworlds::core {
+
+using Time = std::int64_t;  // picoseconds; 2^63 ps is 106 days
+
+inline constexpr Time kNever = std::numeric_limits<Time>::max();
+inline constexpr Time kNanosecond = 1'000;
+inline constexpr Time kMicrosecond = 1'000'000;
+inline constexpr Time kMillisecond = 1'000'000'000;
+inline constexpr Time kSecond = 1'000'000'000'000;
+
+/// Time to put `bytes` on a wire of `bits_per_second` (> 0), rounded up: the rounding of one packet.
+constexpr Time serialization_ps(std::int64_t bytes, std::int64_t bits_per_second) {
+  const auto bits_ps = static_cast<__int128>(bytes) * 8 * kSecond;
+  return static_cast<Time>((bits_ps + bits_per_second - 1) / bits_per_second);
+}
+
+/// Seconds as a floating figure, for reports only: nothing is computed from it.
+constexpr double seconds(Time ps) { return static_cast<double>(ps) * 1e-12; }
+
+}  // namespace manyworlds::core

@@ -1,0 +1,48 @@
+// The program of a rank class: operations on named streams, with CUDA's semantics. An operation starts when the one
+// before it on its stream and every operation it waits for have finished.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/collective/kind.hpp"
+#include "core/units.hpp"
+
+namespace manyworlds::core::workload {
+
+enum class Stream : std::uint8_t {
+  compute, tensor, data, send_forward, recv_forward, send_backward, recv_backward, copy
+};
+inline constexpr std::size_t kStreams = 8;
+
+/// Which communicator of the rank a collective runs on. Sends are two-member communicators: (sender, receiver).
+enum class Role : std::uint8_t {
+  tensor, data, embedding, send_forward, recv_forward, send_backward, recv_backward
+};
+inline constexpr std::size_t kRoles = 7;
+
+/// What a kernel's time is booked under in the breakdown.
+enum class Booking : std::uint8_t { forward, backward, recompute, optimizer };
+inline constexpr std::size_t kBookings = 4;
+
+struct Op {
+  bool is_collective = false;
+  Stream stream = Stream::compute;
+  Booking booking = Booking::forward;                         // kernels
+  Role role = Role::tensor;                                   // collectives
+  collective::Kind kind = collective::Kind::all_reduce;       // collectives
+  std::uint32_t label = 0;                                    // index into Program::labels, for people
+  std::uint32_t waits_begin = 0, waits_end = 0;               // into Program::waits
+  Time duration_ps = 0;                                       // kernels: the sum of what runs back to back
+  std::int64_t bytes = 0;                                     // collectives, per rank (see collective::Kind)
+};
+
+struct Program {
+  std::vector<Op> ops;               // in issue order: every wait points to a smaller index
+  std::vector<std::uint32_t> waits;  // indices of ops
+  std::vector<std::string> labels;
+};
+
+}  // namespace manyworlds::core::workload

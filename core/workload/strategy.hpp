@@ -1,0 +1,33 @@
+// How a model is cut over ranks. Terms are Megatron-LM's: tensor (tp), pipeline (pp) and data parallel (dp).
+#pragma once
+
+#include <cstdint>
+
+#include "core/options.hpp"
+
+namespace manyworlds::core::workload {
+
+enum class Recompute : std::uint8_t { none, selective, full };
+enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved };
+
+struct Strategy {
+  std::int64_t tp = 1;
+  std::int64_t pp = 1;
+  std::int64_t dp = 1;  // follows from the GPUs; never given by the user
+  std::int64_t micro_batch = 1;
+  std::int64_t global_batch = 1;
+  std::int64_t virtual_stages = 1;  // model chunks per pipeline rank; > 1 needs the interleaved schedule
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  Recompute recompute = Recompute::none;
+  bool sequence_parallel = false;
+  std::int64_t zero = 0;                     // ZeRO stage: 0 or 1
+  std::int64_t bucket_parameters = 40'000'000;  // gradient bucket, parameters (Megatron's ddp-bucket-size)
+  bool overlap_grad_reduce = true;           // buckets leave while the backward pass goes on
+
+  /// Micro-batches that one pipeline runs in a step.
+  std::int64_t micro_batches() const { return global_batch / (dp * micro_batch); }
+};
+
+const OptionTable<Strategy>& strategy_options();
+
+}  // namespace manyworlds::core::workload

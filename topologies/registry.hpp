@@ -1,0 +1,36 @@
+// The fabrics we know, as one explicit list. Adding one is a new file and a line in registry.cpp.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/compute/gpu.hpp"
+#include "core/network/graph.hpp"
+#include "core/options.hpp"
+
+namespace manyworlds::topologies {
+
+/// What a fabric is built for: nodes of GPUs, each with its scale-up fabric inside and one NIC per GPU outside.
+struct Site {
+  std::int64_t nodes = 1;
+  std::int64_t gpus_per_node = 8;
+  core::compute::ScaleUp scale_up = core::compute::ScaleUp::nvswitch;
+  std::int64_t scale_up_bits_per_second = 0;  // one direction, per GPU
+  core::Time scale_up_latency_ps = 0;         // one link
+  std::int64_t nic_bits_per_second = 0;       // one direction, per GPU
+  core::Time nic_latency_ps = 0;              // one link, switching included
+};
+
+struct Topology {
+  std::string name;
+  std::string help;
+  std::vector<core::OptionInfo> options;
+  /// The graph for checked options. Throws core::InputError where options and site do not fit together,
+  /// saying what would.
+  std::function<core::network::Graph(const core::OptionSet&, const Site&)> build;
+};
+
+const std::vector<Topology>& registry();
+
+}  // namespace manyworlds::topologies
