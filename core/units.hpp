@@ -8,6 +8,8 @@ namespace manyworlds::core {
 
 using Time = std::int64_t;  // picoseconds; 2^63 ps is 106 days
 
+__extension__ typedef __int128 Wide;  // for products of two 64-bit figures; ISO C++ has no such type
+
 inline constexpr Time kNever = std::numeric_limits<Time>::max();
 inline constexpr Time kNanosecond = 1'000;
 inline constexpr Time kMicrosecond = 1'000'000;
@@ -16,7 +18,7 @@ inline constexpr Time kSecond = 1'000'000'000'000;
 
 /// Time to put `bytes` on a wire of `bits_per_second` (> 0), rounded up: the rounding of one packet.
 constexpr Time serialization_ps(std::int64_t bytes, std::int64_t bits_per_second) {
-  const auto bits_ps = static_cast<__int128>(bytes) * 8 * kSecond;
+  const auto bits_ps = static_cast<Wide>(bytes) * 8 * kSecond;
   return static_cast<Time>((bits_ps + bits_per_second - 1) / bits_per_second);
 }
 

@@ -1,0 +1,31 @@
+// Building a graph vertex by vertex and cable by cable.
+#include "core/network/graph.hpp"
+
+#include "core/error.hpp"
+
+namespace manyworlds::core::network {
+
+std::uint32_t Graph::add_vertex(VertexKind kind, std::string name) {
+  const auto id = static_cast<std::uint32_t>(vertices.size());
+  if (kind == VertexKind::gpu) {
+    MANYWORLDS_CHECK(gpus == id, "GPU {} comes after another kind of vertex", name);
+    ++gpus;
+  }
+  vertices.push_back(kind);
+  names.push_back(std::move(name));
+  return id;
+}
+
+std::uint32_t Graph::add_cable(std::uint32_t a, std::uint32_t b, LinkKind kind, std::int64_t bits_per_second,
+                               Time latency_ps) {
+  MANYWORLDS_CHECK(a != b && a < vertices.size() && b < vertices.size(), "cable {} - {} among {} vertices", a, b,
+                   vertices.size());
+  MANYWORLDS_CHECK(bits_per_second > 0 && latency_ps >= 1, "cable {} - {}: {} b/s, {} ps", names[a], names[b],
+                   bits_per_second, latency_ps);
+  const auto id = static_cast<std::uint32_t>(links.size());
+  links.push_back({a, b, kind, bits_per_second, latency_ps});
+  links.push_back({b, a, kind, bits_per_second, latency_ps});
+  return id;
+}
+
+}  // namespace manyworlds::core::network
