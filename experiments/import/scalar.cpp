@@ -1,0 +1,192 @@
+// Decimal numbers are read as mantissa and power of ten, so that "1.5KiB" is exactly 1536 and never almost.
+#include "experiments/import/scalar.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+namespace manyworlds::experiments::import {
+namespace {
+
+using core::OptionInfo;
+using core::OptionValue;
+using Kind = OptionInfo::Kind;
+
+enum class Dimension { none, size, time };
+
+struct Unit {
+  std::string_view name;
+  Dimension dimension;
+  std::int64_t scale;  // bytes or picoseconds
+};
+
+constexpr std::array<Unit, 15> kUnits{{{"KiB", Dimension::size, 1LL << 10},
+                                       {"MiB", Dimension::size, 1LL << 20},
+                                       {"GiB", Dimension::size, 1LL << 30},
+                                       {"TiB", Dimension::size, 1LL << 40},
+                                       {"KB", Dimension::size, 1'000},
+                                       {"MB", Dimension::size, 1'000'000},
+                                       {"GB", Dimension::size, 1'000'000'000},
+                                       {"TB", Dimension::size, 1'000'000'000'000},
+                                       {"bytes", Dimension::size, 1},
+                                       {"ps", Dimension::time, 1},
+                                       {"ns", Dimension::time, 1'000},
+                                       {"us", Dimension::time, 1'000'000},
+                                       {"ms", Dimension::time, 1'000'000'000},
+                                       {"B", Dimension::size, 1},
+                                       {"s", Dimension::time, 1'000'000'000'000}}};
+
+const Unit* unit_of(std::string_view name) {
+  for (const Unit& unit : kUnits)
+    if (unit.name == name) return &unit;
+  return nullptr;
+}
+
+struct Split {
+  std::string_view number;
+  const Unit* unit = nullptr;
+};
+
+/// Cuts a known suffix off, if the option's unit can take one.
+Split split(std::string_view text, const OptionInfo& info) {
+  const Unit* own = unit_of(info.unit);
+  if (!own) return {text, nullptr};
+  for (const Unit& unit : kUnits) {
+    if (unit.dimension != own->dimension || !text.ends_with(unit.name)) continue;
+    std::string_view number = text.substr(0, text.size() - unit.name.size());
+    while (number.ends_with(' ')) number.remove_suffix(1);
+    return {number, &unit};
+  }
+  return {text, nullptr};
+}
+
+__extension__ typedef __int128 Wide;  // not ISO C++, but in both compilers we build with
+
+struct Decimal {
+  Wide mantissa = 0;
+  std::int64_t tens = 1;  // value = mantissa / tens
+};
+
+/// [-]digits[.digits], at most 18 digits in all.
+std::optional<Decimal> decimal(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  Decimal value;
+  int digits = 0;
+  bool point = false;
+  for (const char c : text) {
+    if (c == '.' && !point && digits > 0) {
+      point = true;
+      continue;
+    }
+    if (c < '0' || c > '9' || ++digits > 18) return std::nullopt;
+    value.mantissa = value.mantissa * 10 + (c - '0');
+    if (point) value.tens *= 10;
+  }
+  if (digits == 0 || text.ends_with('.')) return std::nullopt;
+  if (negative) value.mantissa = -value.mantissa;
+  return value;
+}
+
+std::optional<std::int64_t> integer(std::string_view text, const OptionInfo& info) {
+  const Split parts = split(text, info);
+  if (!parts.unit) {
+    if (text.starts_with('+')) text.remove_prefix(1);
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return value;
+  }
+  const auto number = decimal(parts.number);
+  if (!number) return std::nullopt;
+  const Wide scaled = number->mantissa * parts.unit->scale;
+  const Wide divisor = static_cast<Wide>(number->tens) * unit_of(info.unit)->scale;
+  if (scaled % divisor != 0) return std::nullopt;
+  const Wide value = scaled / divisor;
+  if (value > std::numeric_limits<std::int64_t>::max() || value < std::numeric_limits<std::int64_t>::min())
+    return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+std::optional<double> real(std::string_view text, const OptionInfo& info) {
+  const Split parts = split(text, info);
+  std::string_view digits = parts.number;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
+    return std::nullopt;
+  if (parts.unit)
+    value = value * static_cast<double>(parts.unit->scale) / static_cast<double>(unit_of(info.unit)->scale);
+  return value;
+}
+
+std::string number(double value) {
+  return std::abs(value) < 1e15 && value == std::floor(value) ? fmt::format("{:.0f}", value)
+                                                              : fmt::format("{:g}", value);
+}
+
+[[noreturn]] void refuse(const Node& node, const OptionInfo& info, const std::string& key) {
+  node.fail(fmt::format("'{}' must be {}, not {}", key, wanted(info), describe(node)));
+}
+
+}  // namespace
+
+std::string wanted(const OptionInfo& info) {
+  if (info.kind == Kind::boolean) return "true or false";
+  if (info.kind == Kind::text) {
+    if (info.choices.empty()) return "text";
+    std::string all;
+    for (const std::string& name : info.choices) all += (all.empty() ? "" : ", ") + name;
+    return info.choices.size() == 1 ? fmt::format("'{}'", all) : "one of " + all;
+  }
+  std::string text = info.kind == Kind::integer ? "an integer" : "a number";
+  if (!info.unit.empty()) text += fmt::format(" ({})", info.unit);
+  if (std::isfinite(info.minimum)) text += " from " + number(info.minimum);
+  if (std::isfinite(info.maximum)) text += " to " + number(info.maximum);
+  return text;
+}
+
+void check_range(const OptionValue& value, const OptionInfo& info, const std::string& key, const Node& at) {
+  bool good = true;
+  std::string shown;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) {
+    good = static_cast<double>(*whole) >= info.minimum && static_cast<double>(*whole) <= info.maximum;
+    shown = std::to_string(*whole);
+  } else if (const auto* broken = std::get_if<double>(&value)) {
+    good = *broken >= info.minimum && *broken <= info.maximum;
+    shown = fmt::format("{}", *broken);
+  } else if (const auto* text = std::get_if<std::string>(&value); text && !info.choices.empty()) {
+    good = false;
+    for (const std::string& name : info.choices) good = good || name == *text;
+    shown = "'" + *text + "'";
+  }
+  if (!good) at.fail(fmt::format("'{}' must be {}, not {}", key, wanted(info), shown));
+}
+
+OptionValue read_value(const Node& node, const OptionInfo& info, const std::string& key) {
+  if (node.kind != Node::Kind::scalar) refuse(node, info, key);
+  OptionValue value;
+  if (info.kind == Kind::text) {
+    value = node.text;
+  } else if (node.quoted) {
+    refuse(node, info, key);
+  } else if (info.kind == Kind::boolean) {
+    if (node.text != "true" && node.text != "false") refuse(node, info, key);
+    value = node.text == "true";
+  } else if (info.kind == Kind::integer) {
+    const auto whole = integer(node.text, info);
+    if (!whole) refuse(node, info, key);
+    value = *whole;
+  } else {
+    const auto broken = real(node.text, info);
+    if (!broken) refuse(node, info, key);
+    value = *broken;
+  }
+  check_range(value, info, key, node);
+  return value;
+}
+
+}  // namespace manyworlds::experiments::import

@@ -1,0 +1,21 @@
+// One scalar of a document into the value of an option: typed, with suffixes, inside the option's range.
+#pragma once
+
+#include <string>
+
+#include "core/options.hpp"
+#include "experiments/import/yaml.hpp"
+
+namespace manyworlds::experiments::import {
+
+/// The value of option `info`, called `key` in messages. Sizes and times may carry a suffix (80GiB, 4KiB, 5ms, 100us)
+/// and are converted exactly to the option's unit. Throws InputError: wrong type, out of range, no number.
+core::OptionValue read_value(const Node& node, const core::OptionInfo& info, const std::string& key);
+
+/// As read_value, for a value that is already a number or text (an axis range, a frozen sweep).
+void check_range(const core::OptionValue& value, const core::OptionInfo& info, const std::string& key, const Node& at);
+
+/// "an integer from 1 to 1024", "one of none, selective, full": what would be right.
+std::string wanted(const core::OptionInfo& info);
+
+}  // namespace manyworlds::experiments::import
