@@ -1,0 +1,28 @@
+// The tables of an answer, and what writer and reader of results files share.
+#include "io/results.hpp"
+
+namespace manyworlds::io {
+
+namespace {
+
+// One list for both kinds of Results, const and not.
+template <class Table, class R>
+std::array<std::pair<std::string, Table*>, 5> tables_of(R& results) {
+  return {{{"experiments", &results.experiments},
+           {"excluded", &results.excluded},
+           {"subsimulations/kernels", &results.kernels},
+           {"subsimulations/collectives", &results.collectives},
+           {"subsimulations/episodes", &results.episodes}}};
+}
+
+}  // namespace
+
+std::array<std::pair<std::string, const Table*>, 5> answer_tables(const Results& results) {
+  return tables_of<const Table>(results);
+}
+
+std::array<std::pair<std::string, Table*>, 5> answer_tables(Results& results) {
+  return tables_of<Table>(results);
+}
+
+}  // namespace manyworlds::io

@@ -1,0 +1,45 @@
+// What a run leaves: its tables in one HDF5 file. docs/formats.md has the layout. HDF5 is not told of threads: one at
+// a time may be in here.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "io/table.hpp"
+
+namespace manyworlds::io {
+
+inline constexpr std::int64_t kResultsFormatVersion = 1;
+
+struct Attribute {
+  std::string name;
+  std::variant<std::int64_t, double, std::string> value;
+};
+
+struct Results {
+  // The answer: it depends on the sweep and the build only.
+  std::string spec;                     // the sweep, verbatim
+  std::vector<std::string> axis_names;  // those columns of `experiments` that are axes, in spec order
+  Table experiments;                    // one row an experiment, in spec order
+  Table excluded;
+  Table kernels, collectives, episodes;  // the sub-simulations
+  // How it was computed.
+  std::vector<Attribute> provenance;
+};
+
+/// The answer's tables with the names of their groups, in the order of the file.
+std::array<std::pair<std::string, const Table*>, 5> answer_tables(const Results& results);
+std::array<std::pair<std::string, Table*>, 5> answer_tables(Results& results);
+
+/// Puts the file in place whole or not at all. The same results make the same bytes (with the same zlib and HDF5).
+/// Throws IoError.
+void write_results(const std::filesystem::path& path, const Results& results);
+
+/// Throws IoError for a file that cannot be read, InputError for one that is cut, damaged or not ours.
+Results read_results(const std::filesystem::path& path);
+
+}  // namespace manyworlds::io

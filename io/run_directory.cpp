@@ -1,0 +1,174 @@
+#include "io/run_directory.hpp"
+
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace manyworlds::io {
+
+namespace fs = std::filesystem;
+using core::InputError;
+using core::IoError;
+
+namespace {
+
+constexpr const char* kFrozen = "sweep.frozen.json";
+constexpr const char* kBuild = "build.json";
+constexpr const char* kStatus = "status.json";
+constexpr const char* kComplete = "complete.json";
+constexpr const char* kResults = "results.h5";
+constexpr const char* kLock = "lock";
+
+bool is_run_directory(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path / kFrozen, ignored);
+}
+
+std::optional<std::string> read_if_there(const fs::path& path) {
+  try {
+    return read_file(path);
+  } catch (const IoError& error) {
+    if (error.code == ENOENT || error.code == ENOTDIR) return {};
+    throw;
+  }
+}
+
+/// A path of the user's choice that cannot be written is bad input; a disk that fails is not.
+bool is_a_fault_of_the_path(int code) {
+  for (const int fault : {EACCES, EPERM, EROFS, ENOENT, ENOTDIR, EISDIR, EEXIST, ELOOP, ENAMETOOLONG})
+    if (code == fault) return true;
+  return false;
+}
+
+/// A text member of a JSON object, or "" where there is none.
+std::string text_of(const std::string& json, const char* member) {
+  const auto object = nlohmann::json::parse(json, nullptr, false);
+  const bool there = object.is_object() && object.contains(member) && object[member].is_string();
+  return there ? object[member].get<std::string>() : "";
+}
+
+std::string describe_holder(const std::string& contents) {
+  const std::string host = text_of(contents, "host"), pid = text_of(contents, "pid"), job = text_of(contents, "job");
+  if (host.empty()) return "another process";  // it has the lock and has not signed yet
+  return fmt::format("process {} on {}{}", pid, host, job.empty() ? "" : " (job " + job + ")");
+}
+
+File take_lock(const fs::path& directory, const std::string& job) {
+  File lock(directory / kLock, O_RDWR | O_CREAT);
+  if (::flock(lock.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) throw IoError("lock", lock.path());
+    throw InputError(fmt::format("{} is in use by {}; wait until it ends, or give another directory",
+                                 directory.string(), describe_holder(read_file(lock.path()))));
+  }
+  const nlohmann::json holder = {{"host", host_name()}, {"pid", std::to_string(::getpid())}, {"job", job}};
+  lock.truncate(0);
+  lock.write_at(0, holder.dump() + "\n");
+  return lock;
+}
+
+/// What a life that ended before the sweep was frozen may leave, and nothing else.
+bool looks_fresh(const fs::path& path) {
+  for (const std::string& name : list_directory(path))
+    if (name != kLock && name != kBuild && name != "journal" && !name.ends_with(kAsideSuffix)) return false;
+  return true;
+}
+
+void remove_if_there(const fs::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw IoError("remove", path.string());
+}
+
+void write_build(const fs::path& directory, const std::string& fingerprint) {
+  write_aside(directory / kBuild, nlohmann::json{{"fingerprint", fingerprint}}.dump() + "\n");
+}
+
+}  // namespace
+
+RunDirectory RunDirectory::open(const fs::path& path, const Options& options) {
+  make_directories(path);
+  if (!is_run_directory(path) && !looks_fresh(path))
+    throw InputError(fmt::format("{} is not empty and holds no run; give a new directory", path.string()));
+  return {path, take_lock(path, options.job)};
+}
+
+void RunDirectory::check_build(const Options& options) {
+  const std::string begun_by = text_of(read_if_there(path_ / kBuild).value_or(""), "fingerprint");
+  if (begun_by == options.fingerprint) return;
+  if (!options.rebuild)
+    throw InputError(
+        fmt::format("{} was begun by another build ({}; this is {}); give a new directory, or --rebuild "
+                    "to compute it again with this one",
+                    path_.string(), begun_by.empty() ? "unknown" : begun_by, options.fingerprint));
+  // Journal files name their build themselves; the rest must go before this build signs.
+  remove_if_there(path_ / kComplete);
+  remove_if_there(path_ / kResults);
+  write_build(path_, options.fingerprint);
+}
+
+RunDirectory RunDirectory::begin(const fs::path& path, std::string_view frozen_sweep, const Options& options) try {
+  RunDirectory run = open(path, options);
+  if (const auto there = read_if_there(path / kFrozen)) {
+    if (*there != frozen_sweep)
+      throw InputError(fmt::format("{} holds a run of another sweep; give a new directory", path.string()));
+    run.check_build(options);
+    run.continued_ = true;
+  } else {
+    // The frozen sweep comes last: where it stands, everything stands.
+    write_build(path, options.fingerprint);
+    make_directories(run.journal());
+    write_aside(path / kFrozen, frozen_sweep);
+  }
+  make_directories(run.journal());
+  run.frozen_sweep_ = frozen_sweep;
+  return run;
+} catch (const IoError& error) {
+  if (is_a_fault_of_the_path(error.code)) throw InputError(error.what());
+  throw;
+}
+
+RunDirectory RunDirectory::resume(const fs::path& path, const Options& options) {
+  const std::string frozen = read_frozen_sweep(path);
+  return begin(path, frozen, options);
+}
+
+void RunDirectory::write_status(std::string_view json) {
+  write_aside(path_ / kStatus, json);
+}
+void RunDirectory::write_complete(std::string_view json) {
+  write_aside(path_ / kComplete, json);
+}
+
+void RunDirectory::clear_complete() {
+  remove_if_there(path_ / kComplete);
+  sync_directory(path_);
+}
+
+std::string read_frozen_sweep(const fs::path& run_directory) {
+  if (auto frozen = read_if_there(run_directory / kFrozen)) return *frozen;
+  throw InputError(fmt::format("{} is not a run directory: it has no {}", run_directory.string(), kFrozen));
+}
+
+std::optional<std::string> read_status(const fs::path& run_directory) {
+  if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);  // says what is wrong
+  return read_if_there(run_directory / kStatus);
+}
+
+std::optional<std::string> read_complete(const fs::path& run_directory) {
+  if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);
+  return read_if_there(run_directory / kComplete);
+}
+
+fs::path results_of(const fs::path& run) {
+  std::error_code error;
+  if (fs::is_directory(run, error)) {
+    if (!fs::exists(run / kResults, error)) throw InputError(fmt::format("{} has no {} yet", run.string(), kResults));
+    return run / kResults;
+  }
+  if (!fs::exists(run, error)) throw InputError(fmt::format("{}: no such run directory or results file", run.string()));
+  return run;
+}
+
+}  // namespace manyworlds::io

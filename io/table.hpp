@@ -1,0 +1,38 @@
+// Tables as columns with a name, a unit and a sentence: how results look between those who compute them, the results
+// file, and those who read it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace manyworlds::io {
+
+struct Column {
+  std::string name;
+  std::string unit;  // "s", "bytes", "tokens/s", …; "" for counts, ratios and text
+  std::string description;
+  std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>> values;
+
+  std::size_t rows() const {
+    return std::visit([](const auto& all) { return all.size(); }, values);
+  }
+  bool is_text() const { return std::holds_alternative<std::vector<std::string>>(values); }
+};
+
+/// Every column has the same number of rows; names are unique and hold no '/'.
+struct Table {
+  std::vector<Column> columns;
+
+  std::size_t rows() const { return columns.empty() ? 0 : columns.front().rows(); }
+  const Column* find(std::string_view name) const {
+    for (const Column& column : columns)
+      if (column.name == name) return &column;
+    return nullptr;
+  }
+};
+
+}  // namespace manyworlds::io
