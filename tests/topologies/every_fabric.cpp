@@ -1,0 +1,151 @@
+// What holds for every registered fabric with its default options, whatever it is: a new topology is tested before
+// its author writes a test.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "graph_facts.hpp"
+
+namespace {
+
+using namespace manyworlds::core::network;
+using namespace manyworlds::topologies;
+using manyworlds::core::compute::ScaleUp;
+
+struct Built {
+  std::string label;
+  Site site;
+  Graph graph;
+};
+
+std::vector<Built> every_graph() {
+  std::vector<Built> all;
+  for (const Topology& topology : registry())
+    for (const std::int64_t nodes : {1, 2, 3, 5, 16})
+      for (const std::int64_t gpus : {1, 2, 4, 8})
+        for (const ScaleUp scale_up : {ScaleUp::nvswitch, ScaleUp::full_mesh}) {
+          const Site site = test::site_of(nodes, gpus, scale_up);
+          all.push_back({fmt::format("{} {}x{} {}", topology.name, nodes, gpus,
+                                     scale_up == ScaleUp::nvswitch ? "nvswitch" : "mesh"),
+                         site, topology.build({}, site)});
+        }
+  return all;
+}
+
+std::int64_t rate_out(const Graph& graph, std::uint32_t vertex, LinkKind kind) {
+  std::int64_t rate = 0;
+  for (const Link& link : graph.links)
+    if (link.from == vertex && link.kind == kind) rate += link.bits_per_second;
+  return rate;
+}
+
+}  // namespace
+
+TEST_CASE("every fabric is registered once, with help and options whose defaults lie in their ranges") {
+  std::set<std::string> names;
+  for (const Topology& topology : registry()) {
+    CHECK(names.insert(topology.name).second);
+    CHECK_FALSE(topology.help.empty());
+    for (const auto& option : topology.options) {
+      INFO(topology.name << "." << option.name);
+      CHECK_FALSE(option.help.empty());
+      if (const auto* integer = std::get_if<std::int64_t>(&option.fallback))
+        CHECK((static_cast<double>(*integer) >= option.minimum && static_cast<double>(*integer) <= option.maximum));
+      if (const auto* real = std::get_if<double>(&option.fallback))
+        CHECK((*real >= option.minimum && *real <= option.maximum));
+    }
+  }
+}
+
+TEST_CASE("every fabric numbers the GPUs first and names every vertex differently") {
+  for (const auto& [label, site, graph] : every_graph()) {
+    INFO(label);
+    REQUIRE(graph.gpus == site.nodes * site.gpus_per_node);
+    REQUIRE(graph.names.size() == graph.vertices.size());
+    CHECK(std::set<std::string>(graph.names.begin(), graph.names.end()).size() == graph.names.size());
+    for (std::uint32_t vertex = 0; vertex < graph.vertices.size(); ++vertex)
+      CHECK((graph.vertices[vertex] == VertexKind::gpu) == (vertex < graph.gpus));
+  }
+}
+
+TEST_CASE("every fabric has its links in pairs: one cable, two directions of equal rate and latency") {
+  for (const auto& [label, site, graph] : every_graph()) {
+    INFO(label);
+    REQUIRE(graph.links.size() % 2 == 0);
+    for (std::size_t i = 0; i < graph.links.size(); i += 2) {
+      Link back = graph.links[i + 1];
+      std::swap(back.from, back.to);
+      CHECK(back == graph.links[i]);
+      CHECK((back.bits_per_second > 0 && back.latency_ps >= 1 && back.from != back.to));
+    }
+  }
+}
+
+TEST_CASE("every GPU has one NIC cable at the NIC's rate and the whole of its scale-up rate") {
+  for (const auto& [label, site, graph] : every_graph()) {
+    INFO(label);
+    for (std::uint32_t gpu = 0; gpu < graph.gpus; ++gpu) {
+      std::int64_t nics = 0, ups = 0;
+      for (const Link& link : graph.links)
+        if (link.from == gpu) ++(link.kind == LinkKind::network ? nics : ups);
+      CHECK(nics == 1);
+      CHECK(rate_out(graph, gpu, LinkKind::network) == test::kNic);
+      CHECK(ups == (site.gpus_per_node == 1 ? 0 : site.scale_up == ScaleUp::nvswitch ? 1 : site.gpus_per_node - 1));
+      const std::int64_t lost = test::kScaleUp - rate_out(graph, gpu, LinkKind::scale_up);
+      CHECK((site.gpus_per_node == 1 || (lost >= 0 && lost < site.gpus_per_node)));  // bits per second, by rounding
+    }
+  }
+}
+
+TEST_CASE("every fabric joins all GPUs by its network, and those of one node, and no others, by their scale-up links") {
+  for (const auto& [label, site, graph] : every_graph()) {
+    INFO(label);
+    CHECK(test::connected(graph, LinkKind::network, [](std::uint32_t, std::uint32_t) { return true; }));
+    const std::int64_t per_node = site.gpus_per_node;
+    CHECK(test::connected(graph, LinkKind::scale_up,
+                          [&](std::uint32_t a, std::uint32_t b) { return a / per_node == b / per_node; }));
+  }
+}
+
+TEST_CASE("every cable of every network has the NIC's rate") {
+  for (const auto& [label, site, graph] : every_graph()) {
+    INFO(label);
+    for (const Link& link : graph.links)
+      if (link.kind == LinkKind::network) CHECK(link.bits_per_second == test::kNic);
+  }
+}
+
+TEST_CASE("every fabric gives full bisection by default, and the same graph twice") {
+  for (const Topology& topology : registry()) {
+    INFO(topology.name);
+    const Site site = test::site_of(16, 8, ScaleUp::nvswitch);
+    const Graph graph = topology.build({}, site);
+    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 64 * test::kNic);
+    const Graph again = topology.build({}, site);
+    CHECK(graph.links == again.links);
+    CHECK(graph.names == again.names);
+  }
+}
+
+TEST_CASE("every fabric refuses a site that cannot exist, and says what to give") {
+  using manyworlds::core::InputError;
+  for (const Topology& topology : registry()) {
+    INFO(topology.name);
+    const auto refusal = [&](void (*spoil)(Site&)) -> std::string {
+      Site site = test::site_of(2, 8, ScaleUp::nvswitch);
+      spoil(site);
+      try {
+        topology.build({}, site);
+      } catch (const InputError& error) {
+        return error.what();
+      }
+      return "accepted";
+    };
+    using Catch::Matchers::Contains;
+    CHECK_THAT(refusal([](Site& site) { site.nodes = 0; }), Contains("cluster.nodes"));
+    CHECK_THAT(refusal([](Site& site) { site.nodes = 1'000'000'000; }), Contains("cluster.nodes"));
+    CHECK_THAT(refusal([](Site& site) { site.gpus_per_node = -8; }), Contains("cluster.gpus_per_node"));
+    CHECK_THAT(refusal([](Site& site) { site.nic_bits_per_second = 0; }), Contains("cluster.nic_gbps"));
+    CHECK_THAT(refusal([](Site& site) { site.scale_up_bits_per_second = 0; }), Contains("scale_up_gb_per_s"));
+    CHECK_THAT(refusal([](Site&) {}), Catch::Matchers::Equals("accepted"));
+  }
+}
