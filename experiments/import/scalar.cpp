@@ -1,6 +1,8 @@
 // Decimal numbers are read as mantissa and power of ten, so that "1.5KiB" is exactly 1536 and never almost.
 #include "experiments/import/scalar.hpp"
 
+#include "core/units.hpp"
+
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -62,7 +64,7 @@ Split split(std::string_view text, const OptionInfo& info) {
   return {text, nullptr};
 }
 
-__extension__ typedef __int128 Wide;  // not ISO C++, but in both compilers we build with
+using core::Wide;
 
 struct Decimal {
   Wide mantissa = 0;

@@ -1,0 +1,166 @@
+// A data file: help, a source and certainty for all its figures, and figures, each of which may bring its own.
+#include "experiments/catalog.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "experiments/import/scalar.hpp"
+#include "experiments/nearest.hpp"
+#include "experiments/vocabulary.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::InputError;
+using core::OptionInfo;
+using import::Entry;
+using import::Node;
+
+const std::vector<std::string> kKinds{"clusters", "gpus", "models"};
+
+OptionInfo text_info(std::vector<std::string> choices = {}) {
+  OptionInfo info;
+  info.kind = OptionInfo::Kind::text;
+  info.choices = std::move(choices);
+  return info;
+}
+
+std::string read_line(const Node& node, const std::string& key) {
+  return std::get<std::string>(import::read_value(node, text_info(), key));
+}
+std::string read_certainty(const Node& node) {
+  return std::get<std::string>(import::read_value(node, text_info({"read", "known", "fitted", "guess"}), "certainty"));
+}
+
+[[noreturn]] void unknown(const Entry& entry, const std::vector<std::string>& known) {
+  throw InputError(fmt::format("unknown key '{}'{}", entry.key, suggestion(entry.key, known)), *entry.value.file,
+                   entry.line);
+}
+
+struct Origin {
+  std::string source, certainty;
+};
+
+Figure read_figure(const Node& node, const OptionInfo& info, Origin origin) {
+  const Node* value = &node;
+  if (node.kind == Node::Kind::mapping) {
+    value = nullptr;
+    for (const Entry& entry : node.entries) {
+      if (entry.key == "value")
+        value = &entry.value;
+      else if (entry.key == "source")
+        origin.source = read_line(entry.value, "source");
+      else if (entry.key == "certainty")
+        origin.certainty = read_certainty(entry.value);
+      else
+        unknown(entry, {"value", "source", "certainty"});
+    }
+    if (!value) node.fail(fmt::format("figure '{}' has no value", info.name));
+  }
+  if (origin.source.empty() || origin.certainty.empty())
+    node.fail(fmt::format("figure '{}' needs a source and a certainty (read, known, fitted or guess)", info.name));
+  return {import::read_value(*value, info, info.name), origin.source, origin.certainty};
+}
+
+std::vector<OptionInfo> figure_options(const std::string& kind) {
+  std::vector<OptionInfo> options;
+  for (const OptionInfo& info : catalog_branch(kind).options)
+    if (info.name != "name") options.push_back(info);
+  if (kind == "clusters") {
+    options.push_back(text_info());
+    options.back().name = "gpu";
+  }
+  return options;
+}
+
+CatalogEntry read_entry(const std::string& kind, const Node& root) {
+  if (root.kind != Node::Kind::mapping) root.fail(fmt::format("must be a mapping, not {}", import::describe(root)));
+  CatalogEntry made;
+  Origin origin;
+  const Node* figures = nullptr;
+  for (const Entry& entry : root.entries) {
+    if (entry.key == "help")
+      made.help = read_line(entry.value, "help");
+    else if (entry.key == "source")
+      origin.source = read_line(entry.value, "source");
+    else if (entry.key == "certainty")
+      origin.certainty = read_certainty(entry.value);
+    else if (entry.key == "figures")
+      figures = &entry.value;
+    else
+      unknown(entry, {"help", "source", "certainty", "figures"});
+  }
+  if (!figures || figures->kind != Node::Kind::mapping) root.fail("needs 'figures', a mapping of what is known");
+  const auto options = figure_options(kind);
+  for (const Entry& entry : figures->entries) {
+    const OptionInfo* info = find_option(options, entry.key);
+    std::vector<std::string> names;
+    for (const OptionInfo& option : options) names.push_back(option.name);
+    if (!info) unknown(entry, names);
+    made.figures[entry.key] = read_figure(entry.value, *info, origin);
+  }
+  return made;
+}
+
+}  // namespace
+
+Catalog::Catalog(const std::string& folder) {
+  for (const std::string& kind : kKinds) kinds_[kind];
+  for (const CatalogFile& file : compiled_catalog())
+    add(file.kind, file.name, file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name));
+  if (!folder.empty()) add_folder(folder);
+  check_gpus();
+}
+
+void Catalog::add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file) {
+  if (kinds_[kind].count(name))
+    throw InputError(fmt::format("'{}' is in the catalog already; give this one another file name", name), file);
+  kinds_[kind][name] = read_entry(kind, import::parse_yaml(text, file));
+}
+
+void Catalog::add_folder(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  if (!fs::is_directory(folder, code)) throw InputError("is no readable folder; --catalog wants one", folder);
+  bool any = false;
+  for (const std::string& kind : kKinds) {
+    const fs::path inside = fs::path(folder) / kind;
+    if (!fs::is_directory(inside, code)) continue;
+    any = true;
+    std::vector<fs::path> files;
+    for (fs::directory_iterator at(inside, code), end; !code && at != end; at.increment(code))
+      files.push_back(at->path());
+    if (code) throw InputError(fmt::format("cannot be read: {}", code.message()), inside.string());
+    std::sort(files.begin(), files.end());
+    for (const fs::path& file : files) {
+      if (file.extension() != ".yaml")
+        throw InputError("is no .yaml file; a catalog folder holds nothing else", file.string());
+      add(kind, file.stem().string(), import::read_text(file.string()), file.string());
+    }
+  }
+  if (!any) throw InputError("has none of the folders gpus, models and clusters", folder);
+}
+
+void Catalog::check_gpus() const {
+  for (const auto& [name, cluster] : of("clusters")) {
+    const auto gpu = cluster.figures.find("gpu");
+    if (gpu != cluster.figures.end()) find("gpus", std::get<std::string>(gpu->second.value), Node{});
+  }
+}
+
+const Catalog::Entries& Catalog::of(const std::string& kind) const {
+  const auto found = kinds_.find(kind);
+  MANYWORLDS_CHECK(found != kinds_.end(), "no catalog of '{}'", kind);
+  return found->second;
+}
+
+const CatalogEntry& Catalog::find(const std::string& kind, const std::string& name, const Node& at) const {
+  const Entries& entries = of(kind);
+  const auto found = entries.find(name);
+  if (found != entries.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, entry] : entries) names.push_back(known);
+  at.fail(fmt::format("unknown {} '{}'{}", kind.substr(0, kind.size() - 1), name, suggestion(name, names)));
+}
+
+}  // namespace manyworlds::experiments

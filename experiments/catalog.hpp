@@ -1,0 +1,51 @@
+// GPUs, models and clusters as data: compiled in from catalog/*/*.yaml, and a folder of the user's own beside them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/options.hpp"
+#include "experiments/import/yaml.hpp"
+
+namespace manyworlds::experiments {
+
+/// The data files that CMake compiled in, sorted by kind and name.
+struct CatalogFile {
+  const char* kind;  // "gpus", "models", "clusters"
+  const char* name;
+  const char* text;
+};
+const std::vector<CatalogFile>& compiled_catalog();
+
+struct Figure {
+  core::OptionValue value;
+  std::string source;
+  std::string certainty;  // read, known, fitted or guess
+};
+
+struct CatalogEntry {
+  std::string help;
+  std::map<std::string, Figure> figures;  // by option; a cluster also has "gpu", the name of one
+};
+
+class Catalog {
+ public:
+  using Entries = std::map<std::string, CatalogEntry>;
+
+  /// The compiled catalog and, where `folder` is not empty, its {gpus,models,clusters}/*.yaml beside it.
+  explicit Catalog(const std::string& folder = {});
+
+  const Entries& of(const std::string& kind) const;
+  /// Throws InputError at `at`, with the nearest name, where there is none.
+  const CatalogEntry& find(const std::string& kind, const std::string& name, const import::Node& at) const;
+
+ private:
+  void add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file);
+  void add_folder(const std::string& folder);
+  void check_gpus() const;
+
+  std::map<std::string, Entries> kinds_;
+};
+
+}  // namespace manyworlds::experiments

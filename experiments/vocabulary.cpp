@@ -1,0 +1,133 @@
+// Puts the option tables and registries together into the tree of keys.
+#include "experiments/vocabulary.hpp"
+
+#include "experiments/world.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::OptionInfo;
+
+OptionInfo text_option(std::string name, std::string help, std::vector<std::string> choices, std::string fallback) {
+  OptionInfo info;
+  info.name = std::move(name);
+  info.help = std::move(help);
+  info.kind = OptionInfo::Kind::text;
+  info.choices = std::move(choices);
+  info.fallback = std::move(fallback);
+  return info;
+}
+
+Branch section(std::string name, std::string help, std::vector<OptionInfo> options) {
+  Branch branch;
+  branch.name = std::move(name);
+  branch.help = std::move(help);
+  branch.options = std::move(options);
+  return branch;
+}
+
+Branch cataloged(std::string name, std::string help, std::vector<OptionInfo> options, std::string kind) {
+  Branch branch = section(std::move(name), std::move(help), std::move(options));
+  branch.catalog = std::move(kind);
+  branch.options.insert(branch.options.begin(), text_option("name", "what tables call it", {}, ""));
+  return branch;
+}
+
+/// The transport's options that mean something to one kind: an option without effect would be silently ignored.
+std::vector<OptionInfo> transport_rows(bool window, bool marking) {
+  std::vector<OptionInfo> rows;
+  for (const OptionInfo& info : core::network::transport_options().infos()) {
+    if (info.name == "window_bytes" && !window) continue;
+    if (info.name.starts_with("ecn_") && !marking) continue;
+    rows.push_back(info);
+  }
+  return rows;
+}
+
+Branch transport_branch() {
+  Branch branch = section("transport", "what senders and switches do", {});
+  branch.alternatives = {
+      // in the order of core::network::TransportKind
+      {"static_window", "a fixed number of bytes in flight per transfer", transport_rows(true, false)},
+      {"dcqcn", "DCQCN on a lossless (PFC) fabric: rates follow ECN marks", transport_rows(false, true)}};
+  return branch;
+}
+
+Branch topology_branch() {
+  Branch branch = section("topology", "the fabric between the nodes", {});
+  for (const topologies::Topology& topology : topologies::registry())
+    branch.alternatives.push_back({topology.name, topology.help, topology.options});
+  return branch;
+}
+
+Branch make_vocabulary() {
+  Branch root = section("base", "one experiment", step_options().infos());
+  root.options.push_back(text_option("fidelity", "packet: every packet on every link", {"packet"}, "packet"));
+  Branch cluster = cataloged("cluster", "machines, GPUs and NICs", cluster_options().infos(), "clusters");
+  cluster.branches.push_back(cataloged("gpu", "the accelerator", core::compute::gpu_options().infos(), "gpus"));
+  root.branches = {cataloged("model", "the transformer", core::workload::model_options().infos(), "models"),
+                   std::move(cluster),
+                   topology_branch(),
+                   section("placement", "which rank sits on which GPU", placement_options().infos()),
+                   transport_branch(),
+                   section("collectives", "algorithms of collectives", collective_options().infos()),
+                   section("strategy", "how the model is cut over ranks", core::workload::strategy_options().infos()),
+                   section("limit", "counted limits of one world", limit_options().infos())};
+  return root;
+}
+
+const Branch* search(const Branch& branch, const std::string& kind) {
+  if (branch.catalog == kind) return &branch;
+  for (const Branch& child : branch.branches)
+    if (const Branch* found = search(child, kind)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+const Branch& vocabulary() {
+  static const Branch root = make_vocabulary();
+  return root;
+}
+
+const Branch& catalog_branch(const std::string& kind) {
+  const Branch* found = search(vocabulary(), kind);
+  MANYWORLDS_CHECK(found, "no branch is filled by '{}'", kind);
+  return *found;
+}
+
+bool has_default(const OptionInfo& option) {
+  if (const auto* whole = std::get_if<std::int64_t>(&option.fallback))
+    return static_cast<double>(*whole) >= option.minimum && static_cast<double>(*whole) <= option.maximum;
+  if (const auto* broken = std::get_if<double>(&option.fallback))
+    return *broken >= option.minimum && *broken <= option.maximum;
+  return true;
+}
+
+const OptionInfo* find_option(const std::vector<OptionInfo>& options, const std::string& name) {
+  for (const OptionInfo& info : options)
+    if (info.name == name) return &info;
+  return nullptr;
+}
+
+const Branch* find_branch(const std::vector<Branch>& branches, const std::string& name) {
+  for (const Branch& branch : branches)
+    if (branch.name == name) return &branch;
+  return nullptr;
+}
+
+const Alternative* find_alternative(const Branch& branch, const std::string& name) {
+  for (const Alternative& alternative : branch.alternatives)
+    if (alternative.name == name) return &alternative;
+  return nullptr;
+}
+
+std::vector<std::string> names_in(const Branch& branch) {
+  std::vector<std::string> names;
+  for (const Branch& child : branch.branches) names.push_back(child.name);
+  for (const OptionInfo& info : branch.options) names.push_back(info.name);
+  for (const Alternative& alternative : branch.alternatives) names.push_back(alternative.name);
+  return names;
+}
+
+}  // namespace manyworlds::experiments

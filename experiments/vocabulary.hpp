@@ -1,0 +1,44 @@
+// Every key that an experiment may have, as one tree made from the option tables and registries. Readers, axes,
+// the JSON Schema and suggestions walk it; none of them knows a key by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/options.hpp"
+
+namespace manyworlds::experiments {
+
+/// One of the components a branch chooses between: `{fat_tree: {oversubscription: 4}}`.
+struct Alternative {
+  std::string name;
+  std::string help;
+  std::vector<core::OptionInfo> options;
+};
+
+struct Branch {
+  std::string name;
+  std::string help;
+  std::vector<core::OptionInfo> options;
+  std::vector<Branch> branches;
+  std::string catalog;                    // "gpus", "models", "clusters": a name of it may stand for the mapping
+  std::vector<Alternative> alternatives;  // of topology and transport, which choose exactly one
+};
+
+/// The root: its options and branches are the keys of `base`.
+const Branch& vocabulary();
+
+/// The branch that the catalog's `kind` fills.
+const Branch& catalog_branch(const std::string& kind);
+
+/// False where the default lies outside the option's own range: the figure is absent until somebody gives it.
+bool has_default(const core::OptionInfo& option);
+
+const core::OptionInfo* find_option(const std::vector<core::OptionInfo>& options, const std::string& name);
+const Branch* find_branch(const std::vector<Branch>& branches, const std::string& name);
+const Alternative* find_alternative(const Branch& branch, const std::string& name);
+
+/// What may stand at this level of the tree, for suggestions.
+std::vector<std::string> names_in(const Branch& branch);
+
+}  // namespace manyworlds::experiments

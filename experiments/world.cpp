@@ -1,0 +1,131 @@
+// Tables of the structs that have no room of their own, and the way from settings to structs.
+#include "experiments/world.hpp"
+
+#include <cmath>
+
+#include "experiments/vocabulary.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::choice;
+using core::option;
+using core::OptionInfo;
+using core::OptionSet;
+using core::step::Configuration;
+
+/// The settings directly under `path` that `options` names; absent figures stay at the struct's own default.
+OptionSet values_under(const Settings& settings, const std::string& path, const std::vector<OptionInfo>& options) {
+  OptionSet values;
+  for (const OptionInfo& info : options)
+    if (const auto found = settings.find(path + info.name); found != settings.end())
+      values.insert({info.name, found->second});
+  return values;
+}
+
+template <class T>
+T make(const core::OptionTable<T>& table, const Settings& settings, const std::string& path) {
+  return table.make(values_under(settings, path, table.infos()));
+}
+
+const std::string& text_of(const Settings& settings, const std::string& key) {
+  const auto found = settings.find(key);
+  MANYWORLDS_CHECK(found != settings.end(), "no setting '{}'", key);
+  return std::get<std::string>(found->second);
+}
+
+std::int64_t rounded(double value) {
+  return static_cast<std::int64_t>(std::llround(value));
+}
+
+core::network::Transport transport_of(const Settings& settings) {
+  auto transport = make(core::network::transport_options(), settings, "transport.");
+  const auto& kinds = find_branch(vocabulary().branches, "transport")->alternatives;
+  const std::string& name = text_of(settings, "transport");
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    if (kinds[i].name == name) transport.kind = static_cast<core::network::TransportKind>(i);
+  return transport;
+}
+
+}  // namespace
+
+const core::OptionTable<Cluster>& cluster_options() {
+  static const core::OptionTable<Cluster> table{
+      option("nodes", &Cluster::nodes, "machines", {1, 131'072}),
+      option("gpus_per_node", &Cluster::gpus_per_node, "GPUs of one machine", {1, 576}),
+      option("nic_gbps", &Cluster::nic_gbps, "network bandwidth of one GPU, one direction", {0.001, 1e6}, "Gb/s"),
+      option("nic_latency_us", &Cluster::nic_latency_us, "latency of one link of the fabric, switching included",
+             {0.000001, 1e6}, "us"),
+  };
+  return table;
+}
+
+const core::OptionTable<Configuration>& placement_options() {
+  static const core::OptionTable<Configuration> table{
+      choice("order", &Configuration::placement, {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"},
+             "the order in which ranks fill GPUs, fastest first"),
+  };
+  return table;
+}
+
+const core::OptionTable<Configuration>& collective_options() {
+  static const core::OptionTable<Configuration> table{
+      choice("all_reduce", &Configuration::all_reduce, {"ring", "two_level"},
+             "algorithm of the data-parallel groups; two_level: inside the node first, then between nodes"),
+  };
+  return table;
+}
+
+const core::OptionTable<Configuration>& step_options() {
+  static const core::OptionTable<Configuration> table{
+      choice("composition", &Configuration::composition, {"composed", "coupled"},
+             "composed: only what meets is simulated together; coupled: the whole step in one event loop, the oracle"),
+  };
+  return table;
+}
+
+const core::OptionTable<core::step::Limit>& limit_options() {
+  static const core::OptionTable<core::step::Limit> table{
+      option("link_hops", &core::step::Limit::link_hops, "packets times links; a world beyond is too_large",
+             {1, 9'007'199'254'740'992}),
+      option("events", &core::step::Limit::events, "events; a world beyond is too_large", {1, 9'007'199'254'740'992}),
+  };
+  return table;
+}
+
+topologies::Site World::site() const {
+  topologies::Site site;
+  site.nodes = cluster.nodes;
+  site.gpus_per_node = cluster.gpus_per_node;
+  site.scale_up = configuration.gpu.scale_up;
+  site.scale_up_bits_per_second = rounded(configuration.gpu.scale_up_gb_per_s * 8e9);
+  site.scale_up_latency_ps = rounded(configuration.gpu.scale_up_latency_us * static_cast<double>(core::kMicrosecond));
+  site.nic_bits_per_second = rounded(cluster.nic_gbps * 1e9);
+  site.nic_latency_ps = rounded(cluster.nic_latency_us * static_cast<double>(core::kMicrosecond));
+  return site;
+}
+
+World world_of(const Settings& settings) {
+  World world;
+  world.cluster = make(cluster_options(), settings, "cluster.");
+  Configuration& made = world.configuration;
+  made.composition = make(step_options(), settings, "").composition;
+  made.placement = make(placement_options(), settings, "placement.").placement;
+  made.all_reduce = make(collective_options(), settings, "collectives.").all_reduce;
+  made.limit = make(limit_options(), settings, "limit.");
+  made.model = make(core::workload::model_options(), settings, "model.");
+  made.gpu = make(core::compute::gpu_options(), settings, "cluster.gpu.");
+  made.strategy = make(core::workload::strategy_options(), settings, "strategy.");
+  made.transport = transport_of(settings);
+  made.gpus_per_node = world.cluster.gpus_per_node;
+  const std::int64_t replica = made.strategy.tp * made.strategy.pp;
+  made.strategy.dp = world.cluster.gpus() % replica == 0 ? world.cluster.gpus() / replica : 0;
+
+  world.topology = text_of(settings, "topology");
+  const Alternative* chosen = find_alternative(*find_branch(vocabulary().branches, "topology"), world.topology);
+  MANYWORLDS_CHECK(chosen, "no topology '{}'", world.topology);
+  world.topology_options = values_under(settings, "topology.", chosen->options);
+  return world;
+}
+
+}  // namespace manyworlds::experiments

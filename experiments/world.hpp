@@ -1,0 +1,44 @@
+// The settings of one experiment as the structs that core works with.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/options.hpp"
+#include "core/step/configuration.hpp"
+#include "topologies/registry.hpp"
+
+namespace manyworlds::experiments {
+
+/// Dotted key to value, every default filled in: "strategy.tp" -> 8. A choice is its name ("topology" -> "fat_tree")
+/// beside its options ("topology.oversubscription" -> 4). Figures that nobody gave are not there.
+using Settings = std::map<std::string, core::OptionValue>;
+
+/// The machines, apart from what a single GPU is.
+struct Cluster {
+  std::int64_t nodes = 1;
+  std::int64_t gpus_per_node = 8;
+  double nic_gbps = 0;          // one direction, per GPU; absent until given
+  double nic_latency_us = 0.5;  // one link of the fabric, switching included
+  std::int64_t gpus() const { return nodes * gpus_per_node; }
+};
+
+struct World {
+  core::step::Configuration configuration;  // without its graph
+  Cluster cluster;
+  std::string topology;
+  core::OptionSet topology_options;
+  topologies::Site site() const;
+};
+
+const core::OptionTable<Cluster>& cluster_options();
+/// Rows that live in core::step::Configuration itself, by where they stand in a document.
+const core::OptionTable<core::step::Configuration>& placement_options();
+const core::OptionTable<core::step::Configuration>& collective_options();
+const core::OptionTable<core::step::Configuration>& step_options();
+const core::OptionTable<core::step::Limit>& limit_options();
+
+/// dp follows from the GPUs; it is 0 where they are no multiple of tp x pp (a validity rule says so).
+World world_of(const Settings& settings);
+
+}  // namespace manyworlds::experiments
