@@ -1,0 +1,48 @@
+// A decoder-only transformer as operators with the exact shapes one rank works on: kernels forward and backward, the
+// collectives of tensor parallelism (Shoeybi et al. 2019) and of sequence parallelism (Korthikanti et al. 2022), and
+// what each operator keeps for its backward pass.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/collective/kind.hpp"
+#include "core/compute/kernel.hpp"
+#include "core/workload/cut.hpp"
+#include "core/workload/model.hpp"
+#include "core/workload/strategy.hpp"
+
+namespace manyworlds::core::workload {
+
+/// One item of a rank's work on a micro-batch: a kernel; a tensor-parallel collective that starts after the kernels
+/// before it; or the point from which kernels need the collectives started so far.
+struct Work {
+  enum class Kind : std::uint8_t { kernel, start, join };
+  Kind kind = Kind::kernel;
+  compute::Kernel kernel;                                      // kernel
+  collective::Kind collective = collective::Kind::all_reduce;  // start
+  std::int64_t bytes = 0;                                      // start: see collective::Kind
+  std::string_view name;                                       // start
+};
+using Tape = std::vector<Work>;
+
+struct Operator {
+  std::string_view name;
+  Tape forward, backward;
+  std::int64_t kept_bytes = 0;  // for the backward pass, whatever is recomputed selectively
+  std::int64_t core_bytes = 0;  // kept too, unless the attention core is recomputed
+  bool attention_core = false;  // scores to weighted values: what selective recompute runs again
+};
+
+/// In forward order; the backward pass runs them in reverse.
+std::vector<Operator> embedding_operators(const Model& model, const Strategy& strategy);
+std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy);
+/// Final norm, vocabulary layer and loss.
+std::vector<Operator> head_operators(const Model& model, const Strategy& strategy);
+
+/// GEMM and attention FLOPs of one sequence, forward and backward, nothing recomputed, vocabulary unpadded: what
+/// model FLOPs utilisation counts (Narayanan et al. 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh) for GPT).
+std::int64_t model_flops_per_sequence(const Model& model);
+
+}  // namespace manyworlds::core::workload

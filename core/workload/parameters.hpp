@@ -1,0 +1,38 @@
+// How many parameters a model has, and how many of them a rank holds.
+#pragma once
+
+#include <cstdint>
+
+#include "core/workload/model.hpp"
+#include "core/workload/strategy.hpp"
+
+namespace manyworlds::core::workload {
+
+/// Of the whole model, vocabulary unpadded: the number that papers print.
+std::int64_t model_parameters(const Model& model);
+
+/// One layer on one of `tp` ranks. Weights and their column-parallel biases are cut; norms and row-parallel biases
+/// are on every rank.
+std::int64_t layer_parameters(const Model& model, std::int64_t tp);
+
+/// Of a layer, those whose gradients tensor ranks must add up when tokens are split between them (sequence
+/// parallelism): norms and row-parallel biases.
+std::int64_t replicated_layer_parameters(const Model& model);
+
+/// Token table (vocabulary padded for tp) and, if learned, position table.
+std::int64_t embedding_parameters(const Model& model, std::int64_t tp);
+
+/// Of these the token table alone, which a tied output layer shares.
+std::int64_t token_table_parameters(const Model& model, std::int64_t tp);
+
+/// The norm before the vocabulary layer.
+std::int64_t final_norm_parameters(const Model& model);
+
+/// Final norm, and the output layer where it has weights of its own on this rank: untied, or tied with the table on
+/// another pipeline rank (`owns_table` false).
+std::int64_t head_parameters(const Model& model, std::int64_t tp, bool owns_table);
+
+/// All that pipeline rank `stage` holds.
+std::int64_t stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage);
+
+}  // namespace manyworlds::core::workload
