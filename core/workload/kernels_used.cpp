@@ -1,0 +1,33 @@
+// The kernels of a stage's program, counted without walking it.
+#include <map>
+
+#include "core/error.hpp"
+#include "core/workload/build_program.hpp"
+#include "core/workload/stage_work.hpp"
+
+namespace manyworlds::core::workload {
+
+std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
+                                    std::int64_t stage) {
+  const StageWork work = stage_work(model, strategy, stage);
+  std::map<Part, std::int64_t> parts;
+  for (const auto& chunk : work.chunks)
+    for (const Part part : chunk) parts[part] += strategy.micro_batches();
+
+  std::map<compute::Kernel, std::int64_t> times;
+  std::int64_t parameters = 0;
+  for (const auto& [part, runs] : parts) {
+    parameters += work.of(part).parameters * (runs / strategy.micro_batches());
+    for (const Pass* pass : {&work.of(part).forward, &work.of(part).backward})
+      for (const Phase& phase : *pass)
+        for (const Work& item : phase.tape)
+          if (item.kind == Work::Kind::kernel) times[item.kernel] += runs;
+  }
+  for (const compute::Kernel& kernel : optimizer_kernels(strategy, parameters)) times[kernel] += 1;
+
+  std::vector<KernelUse> uses;
+  for (const auto& [kernel, count] : times) uses.push_back({kernel, compute::cost(kernel, gpu), count});
+  return uses;
+}
+
+}  // namespace manyworlds::core::workload

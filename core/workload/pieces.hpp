@@ -1,0 +1,31 @@
+// A pass through a model chunk as the operations it becomes: kernels that run back to back are priced and merged.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/compute/gpu.hpp"
+#include "core/workload/stage_work.hpp"
+
+namespace manyworlds::core::workload {
+
+struct Piece {
+  enum class Kind : std::uint8_t { compute, start };
+  Kind kind = Kind::compute;
+  bool joined = false;                 // needs every tensor-parallel collective started before it
+  Booking booking = Booking::forward;  // compute
+  Time duration_ps = 0;                // compute
+  collective::Kind collective = collective::Kind::all_reduce;  // start
+  std::int64_t bytes = 0;                                      // start
+  std::string_view name;                                       // start
+  std::int32_t finished_parts = 0;  // parts of the chunk that end with this piece (backward, split)
+};
+
+/// A chunk's pass. Backward passes take the parts in reverse; `split` breaks them where a part ends, so that gradients
+/// can leave part by part.
+std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu);
+std::vector<Piece> backward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
+                                   bool split);
+
+}  // namespace manyworlds::core::workload
