@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -19,6 +20,13 @@ struct Column {
 
   std::size_t rows() const {
     return std::visit([](const auto& all) { return all.size(); }, values);
+  }
+  /// The value as a number; NaN in columns of text.
+  double number_at(std::size_t row) const {
+    if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&values))
+      return static_cast<double>((*integers)[row]);
+    if (const auto* reals = std::get_if<std::vector<double>>(&values)) return (*reals)[row];
+    return std::numeric_limits<double>::quiet_NaN();
   }
   bool is_text() const { return std::holds_alternative<std::vector<std::string>>(values); }
 };

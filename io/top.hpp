@@ -1,0 +1,41 @@
+// The best experiments of a run: ranked by a column, filtered by a condition, as a table for people or as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/results.hpp"
+
+namespace manyworlds::io {
+
+struct TopOptions {
+  std::int64_t k = 10;
+  std::string by = "tokens_per_s_per_gpu";  // may end in " asc" or " desc"; else less is better of seconds and bytes
+  std::string where;                        // see Condition
+};
+
+struct Ranking {
+  struct Row {
+    std::size_t row = 0;     // of /experiments
+    std::string layout;      // "tp=8 pp=2 …"
+    std::string bound_by;    // the largest part of the step: "exposed_dp"; "" where there is no breakdown
+    double bound_share = 0;  // of the step time
+  };
+  std::string by;
+  bool descending = true;
+  std::vector<Row> rows;          // at most k, best first; ties in the order of ids
+  std::size_t candidates = 0;     // rows that could be ranked
+  std::size_t did_not_run = 0;    // left out, unless the condition names `status`
+  std::size_t refused = 0;        // left out by the condition
+  std::size_t without_value = 0;  // left out as the column has no value there
+};
+
+/// Throws InputError: no such column (with the nearest), a column of text, a condition that cannot be read, k < 1.
+Ranking rank_experiments(const Results& results, const TopOptions& options);
+
+std::string render_text(const Results& results, const Ranking& ranking);
+/// One object; every row with all its columns, missing values as null.
+std::string render_json(const Results& results, const Ranking& ranking);
+
+}  // namespace manyworlds::io

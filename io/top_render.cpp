@@ -1,0 +1,138 @@
+// A ranking as aligned text with SI units (memory in GiB, as GPUs are sold), and as JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "io/top.hpp"
+
+namespace manyworlds::io {
+
+namespace {
+
+constexpr const char* kMissing = "-";
+
+/// Four digits and a prefix: 1.234 ms, 12.34 k.
+std::string with_prefix(double value, const std::string& unit) {
+  struct Prefix {
+    double scale;
+    const char* name;
+  };
+  constexpr std::array<Prefix, 9> kPrefixes{
+      {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}, {1e-12, "p"}}};
+  const Prefix* prefix = &kPrefixes[4];
+  if (value != 0)
+    prefix = std::find_if(kPrefixes.begin(), kPrefixes.end() - 1,
+                          [&](const Prefix& each) { return std::abs(value) >= each.scale * 0.99995; });
+  const double scaled = value / prefix->scale;
+  const double size = std::abs(scaled) * 1.00005;
+  const int decimals = size < 10 ? 3 : size < 100 ? 2 : size < 1000 ? 1 : 0;
+  const std::string suffix = prefix->name + unit;
+  return fmt::format("{:.{}f}{}{}", scaled, decimals, suffix.empty() ? "" : " ", suffix);
+}
+
+/// `_s` columns in seconds, `bytes` in GiB, shares in per cent, counts as they are.
+std::string shown(const Column* column, std::size_t row) {
+  if (!column) return kMissing;
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&column->values)) return (*texts)[row];
+  const double value = column->number_at(row);
+  if (std::isnan(value)) return kMissing;
+  if (column->unit == "bytes") return fmt::format("{:.1f} GiB", value / (1 << 30));
+  if (column->name == "mfu") return fmt::format("{:.1f} %", value * 100);
+  if (column->unit == "s") return with_prefix(value, "s");
+  return with_prefix(value, "");
+}
+
+/// Places on a terminal: bytes that begin a UTF-8 character.
+std::size_t places(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+/// Columns aligned; the ones named in `left` to the left, the others to the right; no blanks at the ends of lines.
+std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left) {
+  std::vector<std::size_t> widths(left.size(), 0);
+  for (const auto& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], places(line[i]));
+  std::string text;
+  for (const auto& line : lines) {
+    std::string whole;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string blanks(widths[i] - places(line[i]), ' ');
+      whole += (i == 0 ? "" : "  ") + (left[i] ? line[i] + blanks : blanks + line[i]);
+    }
+    text += whole.substr(0, whole.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string footer(const Ranking& ranking) {
+  std::string text = fmt::format("{} of {} experiments, by {} ({} first)", ranking.rows.size(), ranking.candidates,
+                                 ranking.by, ranking.descending ? "largest" : "smallest");
+  if (ranking.did_not_run > 0) text += fmt::format("; {} did not run", ranking.did_not_run);
+  if (ranking.refused > 0) text += fmt::format("; {} outside the condition", ranking.refused);
+  if (ranking.without_value > 0) text += fmt::format("; {} without a value", ranking.without_value);
+  return text + "\n";
+}
+
+nlohmann::ordered_json value_at(const Column& column, std::size_t row) {
+  return std::visit([row](const auto& values) { return nlohmann::ordered_json(values[row]); }, column.values);
+}
+
+}  // namespace
+
+std::string render_text(const Results& results, const Ranking& ranking) {
+  const Table& experiments = results.experiments;
+  std::vector<std::vector<std::string>> lines{{"#", "id", "layout"}};
+  std::vector<bool> left{false, false, true};
+  std::vector<const Column*> figures;
+  const auto figure = [&](const char* name, const char* title) {
+    figures.push_back(experiments.find(name));
+    lines[0].push_back(title);
+    left.push_back(false);
+  };
+  figure("step_time_s", "step time");
+  figure("tokens_per_s_per_gpu", "tokens/s/GPU");
+  figure("mfu", "MFU");
+  figure("memory_peak_bytes", "peak memory");
+  const Column* by = experiments.find(ranking.by);
+  if (std::find(figures.begin(), figures.end(), by) == figures.end()) figure(by->name.c_str(), by->name.c_str());
+  lines[0].push_back("bound by");
+  left.push_back(true);
+  for (const Ranking::Row& row : ranking.rows) {
+    std::vector<std::string> line{
+        std::to_string(lines.size()),
+        std::visit([&](const auto& ids) { return fmt::format("{}", ids[row.row]); }, experiments.find("id")->values),
+        row.layout};
+    for (const Column* column : figures) line.push_back(shown(column, row.row));
+    line.push_back(row.bound_by.empty() ? kMissing : fmt::format("{} {:.0f} %", row.bound_by, row.bound_share * 100));
+    lines.push_back(std::move(line));
+  }
+  return aligned(lines, left) + footer(ranking);
+}
+
+std::string render_json(const Results& results, const Ranking& ranking) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array();
+  for (const Ranking::Row& row : ranking.rows) {
+    Json object = {{"rank", rows.size() + 1},
+                   {"layout", row.layout},
+                   {"bound_by", row.bound_by},
+                   {"bound_share", row.bound_share}};
+    for (const Column& column : results.experiments.columns) object["columns"][column.name] = value_at(column, row.row);
+    rows.push_back(std::move(object));
+  }
+  const Json all = {{"by", ranking.by},
+                    {"descending", ranking.descending},
+                    {"candidates", ranking.candidates},
+                    {"did_not_run", ranking.did_not_run},
+                    {"refused", ranking.refused},
+                    {"without_value", ranking.without_value},
+                    {"rows", rows}};
+  // A label that is no UTF-8 must not keep the ranking from being printed.
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace manyworlds::io
