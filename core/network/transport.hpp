@@ -27,6 +27,8 @@ struct Transport {
   std::int64_t ecn_kmax_bytes = 400'000;
   std::int64_t ecn_pmax_ppm = 200'000;     // marking share at kmax, parts per million
   std::int64_t seed = 1;                   // of hashed decisions
+
+  bool operator==(const Transport&) const = default;
 };
 
 const OptionTable<Transport>& transport_options();

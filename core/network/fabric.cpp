@@ -1,0 +1,124 @@
+#include "core/network/fabric.hpp"
+
+#include <limits>
+#include <queue>
+
+#include "core/error.hpp"
+
+namespace manyworlds::core::network {
+namespace {
+
+constexpr std::uint32_t kUnreachable = std::numeric_limits<std::uint32_t>::max();
+
+// A scale-up hop is always preferred over leaving the node.
+std::uint32_t weight(const Link& link) { return link.kind == LinkKind::scale_up ? 1 : 1'000; }
+
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+std::uint64_t decision_hash(std::uint64_t seed, std::uint64_t entropy, std::uint64_t hop) {
+  return mix(mix(mix(seed) ^ entropy) ^ hop);
+}
+
+LinkSpec spec_of(const Graph& graph, std::uint32_t link) {
+  const Link& from = graph.links[link];
+  LinkSpec spec;
+  spec.bits_per_second = from.bits_per_second;
+  spec.latency_ps = from.latency_ps;
+  spec.leaves_gpu = graph.vertices[from.from] == VertexKind::gpu;
+  spec.enters_gpu = graph.vertices[from.to] == VertexKind::gpu;
+  spec.scale_up = from.kind == LinkKind::scale_up;
+  return spec;
+}
+
+Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed)
+    : graph_(std::move(graph)), routing_(routing), seed_(seed), out_(graph_->vertices.size()), in_(out_.size()) {
+  for (std::uint32_t id = 0; id < graph_->links.size(); ++id) {
+    out_[graph_->links[id].from].push_back(id);
+    in_[graph_->links[id].to].push_back(id);
+  }
+}
+
+const std::vector<std::uint32_t>& Router::distances_to(std::uint32_t dst) {
+  auto [slot, fresh] = distances_.try_emplace(dst);
+  if (!fresh) return slot->second;
+  std::vector<std::uint32_t>& distance = slot->second;
+  distance.assign(graph_->vertices.size(), kUnreachable);
+  using Item = std::pair<std::uint32_t, std::uint32_t>;  // (distance, vertex)
+  std::priority_queue<Item, std::vector<Item>, std::greater<>> open;
+  distance[dst] = 0;
+  open.emplace(0, dst);
+  while (!open.empty()) {
+    const auto [far, vertex] = open.top();
+    open.pop();
+    if (far != distance[vertex]) continue;
+    if (vertex != dst && graph_->vertices[vertex] == VertexKind::gpu) continue;  // no transit through a GPU
+    for (const std::uint32_t id : in_[vertex]) {
+      const Link& link = graph_->links[id];
+      const std::uint32_t farther = far + weight(link);
+      if (farther >= distance[link.from]) continue;
+      distance[link.from] = farther;
+      open.emplace(farther, link.from);
+    }
+  }
+  return distance;
+}
+
+Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy) {
+  const std::vector<std::uint32_t>& distance = distances_to(dst);
+  if (src == dst || distance[src] == kUnreachable)
+    throw InputError(fmt::format("no path from GPU {} to GPU {} on this topology", src, dst));
+  Route route;
+  std::uint32_t digits = dst;
+  std::vector<std::uint32_t> choices;
+  for (std::uint32_t vertex = src; vertex != dst;) {
+    choices.clear();
+    for (const std::uint32_t id : out_[vertex]) {
+      const Link& link = graph_->links[id];
+      const bool passable = link.to == dst || graph_->vertices[link.to] != VertexKind::gpu;
+      if (passable && distance[link.to] != kUnreachable && distance[link.to] + weight(link) == distance[vertex])
+        choices.push_back(id);
+    }
+    MANYWORLDS_CHECK(!choices.empty(), "vertex {} has no way on to {}", vertex, dst);
+    const auto count = static_cast<std::uint32_t>(choices.size());
+    std::uint32_t pick = 0;
+    if (count > 1 && routing_ == Routing::destination_mod_k) {
+      pick = digits % count;
+      digits /= count;
+    } else if (count > 1) {
+      pick = static_cast<std::uint32_t>(decision_hash(seed_, entropy, route.size()) % count);
+    }
+    route.push_back(choices[pick]);
+    vertex = graph_->links[choices[pick]].to;
+  }
+  if (route.size() > kMaxHops)
+    throw InputError(fmt::format("the path from GPU {} to GPU {} has {} links; at most {} are supported", src, dst,
+                                 route.size(), kMaxHops));
+  return route;
+}
+
+void check_lossless(const Graph& graph, const Transport& transport) {
+  const std::int64_t packet = transport.payload_bytes + transport.header_bytes;
+  if (transport.pfc_xon_bytes > transport.pfc_xoff_bytes)
+    throw InputError(fmt::format("transport.pfc_xon_bytes ({}) must not exceed transport.pfc_xoff_bytes ({})",
+                                 transport.pfc_xon_bytes, transport.pfc_xoff_bytes));
+  for (const Link& link : graph.links) {
+    // On its way when the pause takes effect: two latencies, the pause frame, and a packet begun at each end.
+    const auto in_flight = static_cast<std::int64_t>(static_cast<Wide>(link.bits_per_second) * 2 * link.latency_ps /
+                                                     (8 * static_cast<Wide>(kSecond)));
+    const std::int64_t needed = transport.pfc_xoff_bytes + in_flight + 3 * packet + transport.ack_bytes;
+    if (transport.buffer_bytes < needed)
+      throw InputError(fmt::format("transport.buffer_bytes ({}) cannot keep a {} Gb/s link lossless: at least {} is needed "
+                                   "for transport.pfc_xoff_bytes {} and the headroom",
+                                   transport.buffer_bytes, link.bits_per_second / 1'000'000'000, needed,
+                                   transport.pfc_xoff_bytes));
+  }
+}
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,60 @@
+// A fabric ready to carry flows: what one link does to one packet, and the links a pair of GPUs uses.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/network/graph.hpp"
+#include "core/network/transport.hpp"
+
+namespace manyworlds::core::network {
+
+/// Everything a simulation may know of a directed link: two links with equal specs are interchangeable.
+struct LinkSpec {
+  std::int64_t bits_per_second = 0;
+  Time latency_ps = 0;
+  bool leaves_gpu = false;  // its queue is a NIC's: unmarked, unpaused by ingress accounting
+  bool enters_gpu = false;  // what it delivers is consumed at once
+  bool scale_up = false;
+  bool operator==(const LinkSpec&) const = default;
+};
+
+LinkSpec spec_of(const Graph& graph, std::uint32_t link);
+
+inline constexpr std::size_t kMaxHops = 12;
+using Route = std::vector<std::uint32_t>;  // links in order; their numbering belongs to whoever holds the route
+
+/// Shortest paths on a graph; GPUs carry no transit traffic and a scale-up path wins over a network path.
+/// Distances are kept per destination, so one Router serves many look-ups (not thread-safe).
+class Router {
+ public:
+  Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed);
+
+  /// Links from GPU `src` to GPU `dst` (src != dst). Equal-cost choices follow the routing policy:
+  /// destination_mod_k takes the destination's digits hop by hop (Zahavi 2010, D-Mod-K);
+  /// ecmp_hash takes hash(seed, entropy, hop). Throws InputError when no path exists.
+  Route route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy);
+
+  const Graph& graph() const { return *graph_; }
+
+ private:
+  const std::vector<std::uint32_t>& distances_to(std::uint32_t dst);
+
+  std::shared_ptr<const Graph> graph_;
+  Routing routing_;
+  std::uint64_t seed_;
+  std::vector<std::vector<std::uint32_t>> out_, in_;  // link ids by vertex, ascending
+  std::map<std::uint32_t, std::vector<std::uint32_t>> distances_;
+};
+
+/// Refuses a transport that would have to drop on this graph: every ingress buffer must hold xoff plus what is
+/// still on its way when the pause takes effect. Throws InputError saying which buffer would do.
+void check_lossless(const Graph& graph, const Transport& transport);
+
+/// Counter-based hash of a random decision (SplitMix64's finaliser over the three words).
+std::uint64_t decision_hash(std::uint64_t seed, std::uint64_t entropy, std::uint64_t hop);
+
+}  // namespace manyworlds::core::network

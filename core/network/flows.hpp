@@ -1,0 +1,51 @@
+// Flows over a set of links, in one of two ways that give the same picoseconds: plainly, in one event loop (the
+// oracle), or divided into clusters that share links and remembered (the fast way).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/network/packet_engine.hpp"
+
+namespace manyworlds::core::network {
+
+/// A transfer of a collective. In ties flows rank by (rank of the collective, transfer).
+struct FlowId {
+  std::uint32_t collective = 0;
+  std::uint32_t transfer = 0;
+  auto operator<=>(const FlowId&) const = default;
+};
+
+class Flows {
+ public:
+  virtual ~Flows() = default;
+
+  virtual std::uint32_t add_link(const LinkSpec& spec) = 0;
+  /// Registers a route over links of add_link(); returns its number.
+  virtual std::uint32_t add_route(const Route& route) = 0;
+  /// The tie rank of each collective, by its number; may change between instants as long as the relative order of
+  /// collectives with live flows stays.
+  virtual void set_ranks(const std::vector<std::uint32_t>& rank_of_collective) = 0;
+
+  /// Starts a transfer at now().
+  virtual void start(FlowId id, std::uint32_t route, std::int64_t bytes) = 0;
+  /// Goes on to the first instant at which transfers complete, at most to `limit`; appends them to `finished` in
+  /// ascending id. With kNever as limit and nothing to complete, now() stays.
+  virtual void advance(Time limit, std::vector<FlowId>& finished) = 0;
+
+  virtual Time now() const = 0;
+  /// Nothing is left that could touch a later flow: no packet, no pause.
+  virtual bool drained() const = 0;
+  virtual const Counters& counters() const = 0;
+  virtual std::unique_ptr<Flows> clone() const = 0;
+};
+
+std::unique_ptr<Flows> make_plain_flows(const Transport& transport);
+
+class Memo;
+/// `memo` outlives the flows and may serve many of them, as long as all have the same transport.
+std::unique_ptr<Flows> make_divided_flows(const Transport& transport, Memo& memo);
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,68 @@
+// What was computed once: a cluster of flows that share links, from its canonical state to the first completion (or
+// to a given instant), as a pure function of that state. Bounded: when full it forgets everything and goes on.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core/network/state_codec.hpp"
+
+namespace manyworlds::core::network {
+
+/// A canonical state and the digest of its words.
+struct State {
+  Words words;
+  std::array<std::uint64_t, 2> digest{};
+};
+std::shared_ptr<const State> make_state(Words words);
+
+/// What a state leads to.
+struct Outcome {
+  struct Part {
+    std::shared_ptr<const State> state;
+    std::vector<std::uint32_t> flows, links;  // numbers they had in the state before
+  };
+  Time elapsed = 0;
+  std::vector<std::uint32_t> completed;  // numbers of flows, ascending
+  std::vector<Part> parts;               // what is left, cut where no link is shared
+  Counters counters;
+};
+
+class Memo {
+ public:
+  explicit Memo(const Transport& transport, std::size_t byte_limit = std::size_t{1} << 30);
+
+  /// Runs `state` to its first completions, but at most for `limit`; from memory if it was met before.
+  std::shared_ptr<const Outcome> outcome(const State& state, Time limit);
+  /// The state of one transfer that has just started on links of these specs.
+  std::shared_ptr<const State> fresh(const std::vector<LinkSpec>& path, std::int64_t bytes);
+
+  const Transport& transport() const { return transport_; }
+  std::uint64_t hits() const { return hits_; }
+  std::uint64_t misses() const { return misses_; }
+  const Counters& simulated() const { return simulated_; }
+
+ private:
+  struct Key {
+    std::array<std::uint64_t, 2> digest;
+    std::uint64_t size;
+    Time limit;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return key.digest[0] ^ (static_cast<std::uint64_t>(key.limit) * 0x9E3779B97F4A7C15ull); }
+  };
+  std::shared_ptr<const Outcome> compute(const State& state, Time limit) const;
+
+  Transport transport_;
+  std::size_t byte_limit_, bytes_ = 0;
+  std::unordered_map<Key, std::shared_ptr<const Outcome>, Hash> outcomes_;
+  std::uint64_t hits_ = 0, misses_ = 0;
+  Counters simulated_;
+};
+
+}  // namespace manyworlds::core::network

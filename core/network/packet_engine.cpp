@@ -1,0 +1,253 @@
+#include "core/network/packet_engine.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/error.hpp"
+
+namespace manyworlds::core::network {
+namespace {
+
+constexpr std::uint64_t kOrderMask = (1ull << 56) - 1;
+constexpr std::int64_t kThresholdRate = 100'000'000'000;  // ECN thresholds are given at 100 Gb/s
+
+std::int64_t scaled(std::int64_t bytes, std::int64_t bits_per_second) {
+  return static_cast<std::int64_t>(static_cast<Wide>(bytes) * bits_per_second / kThresholdRate);
+}
+
+}  // namespace
+
+PacketEngine::PacketEngine(const Transport& transport)
+    : transport_(transport), packet_bytes_(transport.payload_bytes + transport.header_bytes) {}
+
+std::uint32_t PacketEngine::add_link(const LinkSpec& spec) {
+  Port& port = ports_.emplace_back();
+  port.spec = spec;
+  port.full_packet_ps = serialization_ps(packet_bytes_, spec.bits_per_second);
+  port.control_ps = spec.latency_ps + serialization_ps(transport_.ack_bytes, spec.bits_per_second);
+  port.kmin = scaled(transport_.ecn_kmin_bytes, spec.bits_per_second);
+  port.kmax = scaled(transport_.ecn_kmax_bytes, spec.bits_per_second);
+  return static_cast<std::uint32_t>(ports_.size() - 1);
+}
+
+std::uint32_t PacketEngine::start(const Route& route, std::int64_t bytes, std::uint64_t order) {
+  const std::int64_t packets = std::max<std::int64_t>(1, (bytes + transport_.payload_bytes - 1) / transport_.payload_bytes);
+  MANYWORLDS_CHECK(packets < (1ll << 32) && order <= kOrderMask && route.size() <= kMaxHops, "{} packets, order {}",
+                   packets, order);
+  const std::uint32_t slot = add_flow(route, order);
+  Flow& flow = flows_[slot];
+  flow.left = static_cast<std::uint32_t>(packets);
+  flow.last_bytes = bytes - (packets - 1) * transport_.payload_bytes + transport_.header_bytes;
+  if (flow.rate_controlled) flow.rate.reset(ports_[flow.path[0]].spec.bits_per_second, now_);
+  offer(slot);
+  return slot;
+}
+
+std::uint32_t PacketEngine::add_flow(const Route& route, std::uint64_t order) {
+  std::uint32_t slot = static_cast<std::uint32_t>(flows_.size());
+  if (free_.empty()) {
+    flows_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  Flow& flow = flows_[slot];
+  flow = Flow{};
+  flow.order = order;
+  flow.live = true;
+  flow.hops = static_cast<std::uint32_t>(route.size());
+  for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
+    const Port& port = ports_[flow.path[hop] = route[hop]];
+    flow.ack_ps += port.control_ps;
+    flow.rate_controlled |= transport_.kind == TransportKind::dcqcn && !port.spec.scale_up;
+  }
+  flow.window = flow.rate_controlled ? UINT32_MAX
+                                     : static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+                                           transport_.window_bytes / packet_bytes_, 1, UINT32_MAX));
+  ++live_;
+  return slot;
+}
+
+void PacketEngine::run(Time limit, std::vector<std::uint32_t>& completed) {
+  completed_ = &completed;
+  const std::size_t before = completed.size();
+  while (!events_.empty()) {
+    const Event& top = events_.front();
+    const bool arrival = top.kind() == Kind::arrive;
+    if (completed.size() > before && (top.at > now_ || arrival)) return;
+    if (top.at > limit || (top.at == limit && arrival)) {
+      now_ = limit;
+      return;
+    }
+    const Event event = top;
+    std::pop_heap(events_.begin(), events_.end(), std::greater<>());
+    events_.pop_back();
+    now_ = event.at;
+    handle(event);
+  }
+  MANYWORLDS_CHECK(live_ == 0, "{} flows wait for nothing: the pauses of this fabric form a cycle", live_);
+  if (completed.size() == before && limit != kNever) now_ = limit;
+}
+
+void PacketEngine::push(Time at, Kind kind, std::uint64_t order, std::uint64_t what) {
+  events_.push_back({at, static_cast<std::uint64_t>(kind) << 56 | order, what});
+  std::push_heap(events_.begin(), events_.end(), std::greater<>());
+}
+
+void PacketEngine::handle(const Event& event) {
+  const auto index = static_cast<std::uint32_t>(event.what);  // of a flow or a link, unless it is a packet
+  const auto for_live_flow = [&] { return flows_[index].live && flows_[index].order == (event.order & kOrderMask); };
+  switch (event.kind()) {
+    case Kind::deliver: deliver(event.what); break;
+    case Kind::ack:
+      if (!for_live_flow()) break;  // of a flow that ended in the meantime
+      --flows_[index].unacked;
+      offer(index);
+      break;
+    case Kind::congestion:
+      if (!for_live_flow() || flows_[index].left == 0) break;
+      flows_[index].rate.congestion(now_);
+      arm(index, flows_[index].rate.alpha_at);
+      arm(index, flows_[index].rate.rate_at);
+      break;
+    case Kind::timer:
+      if (for_live_flow()) timer(index);
+      break;
+    case Kind::pause: ports_[index].paused = true; break;
+    case Kind::resume:
+      ports_[index].paused = false;
+      pending_control_ -= 2;  // the pause and this resume
+      if (!ports_[index].sending && !ports_[index].empty()) begin_sending(index);
+      break;
+    case Kind::sent: sent(index); break;
+    case Kind::arrive: arrive(event.what); break;
+  }
+}
+
+void PacketEngine::deliver(Packet packet) {
+  const std::uint32_t slot = slot_of(packet);
+  Flow& flow = flows_[slot];
+  --flow.in_flight;
+  if (acks_matter(flow)) push(now_ + flow.ack_ps, Kind::ack, flow.order, slot);
+  if ((packet & kMark) != 0 && flow.left > 0 && now_ - flow.rate.last_cnp >= kCnpInterval) {
+    flow.rate.last_cnp = now_;
+    push(now_ + flow.ack_ps, Kind::congestion, flow.order, slot);
+  }
+  if (flow.left > 0 || flow.in_flight > 0) return;
+  flow.live = false;
+  --live_;
+  free_.push_back(slot);
+  completed_->push_back(slot);
+}
+
+void PacketEngine::arrive(Packet packet) {
+  const Flow& flow = flows_[slot_of(packet)];
+  const std::uint32_t hop = hop_of(packet);
+  const std::uint32_t at = flow.path[hop];
+  Port& port = ports_[at];
+  const std::int64_t size = size_of(flow, packet);
+  if (hop > 0) {
+    Port& ingress = ports_[flow.path[hop - 1]];
+    ingress.ingress_bytes += size;
+    MANYWORLDS_CHECK(ingress.ingress_bytes <= transport_.buffer_bytes, "a lossless buffer holds {} of {} bytes",
+                     ingress.ingress_bytes, transport_.buffer_bytes);
+    if (ingress.ingress_bytes > transport_.pfc_xoff_bytes && !ingress.pause_wanted) {
+      ingress.pause_wanted = true;
+      ++counters_.pauses;
+      pending_control_ += 2;
+      push(now_ + ingress.control_ps, Kind::pause, flow.path[hop - 1], flow.path[hop - 1]);
+    }
+    if (flow.rate_controlled && !port.spec.leaves_gpu && mark(port)) packet |= kMark;
+  }
+  port.queue.push_back(packet);
+  port.queued_bytes += size;
+  if (!port.sending && !port.paused) begin_sending(at);
+}
+
+bool PacketEngine::mark(Port& port) {
+  if (port.queued_bytes == 0) port.mark_error = 0;  // an idle port remembers nothing
+  if (port.queued_bytes <= port.kmin) return false;
+  bool marked = port.queued_bytes >= port.kmax;
+  if (!marked) {
+    port.mark_error += transport_.ecn_pmax_ppm * (port.queued_bytes - port.kmin) / (port.kmax - port.kmin);
+    marked = port.mark_error >= 1'000'000;
+    if (marked) port.mark_error -= 1'000'000;
+  }
+  counters_.ecn_marks += marked;
+  return marked;
+}
+
+void PacketEngine::begin_sending(std::uint32_t index) {
+  Port& port = ports_[index];
+  const Packet packet = port.queue[port.head];
+  const std::int64_t size = size_of(flows_[slot_of(packet)], packet);
+  port.sending = true;
+  const Time lasts =
+      size == packet_bytes_ ? port.full_packet_ps : serialization_ps(size, port.spec.bits_per_second);
+  push(now_ + lasts, Kind::sent, index, index);
+}
+
+void PacketEngine::sent(std::uint32_t index) {
+  Port& port = ports_[index];
+  const Packet packet = port.queue[port.head++];
+  if (port.empty()) {
+    port.queue.clear();
+    port.head = 0;
+  } else if (port.head >= 64 && port.head * 2 >= port.queue.size()) {
+    port.queue.erase(port.queue.begin(), port.queue.begin() + port.head);
+    port.head = 0;
+  }
+  const std::uint32_t slot = slot_of(packet);
+  Flow& flow = flows_[slot];
+  const std::uint32_t hop = hop_of(packet);
+  const std::int64_t size = size_of(flow, packet);
+  port.sending = false;
+  port.queued_bytes -= size;
+  ++counters_.link_hops;
+  const bool last_hop = hop + 1 == flow.hops;
+  push(now_ + port.spec.latency_ps, last_hop ? Kind::deliver : Kind::arrive, flow.order, packet + kOneHop);
+  if (!port.paused && !port.empty()) begin_sending(index);
+  if (hop > 0) {
+    Port& ingress = ports_[flow.path[hop - 1]];
+    ingress.ingress_bytes -= size;
+    if (ingress.pause_wanted && ingress.ingress_bytes <= transport_.pfc_xon_bytes) {
+      ingress.pause_wanted = false;
+      push(now_ + ingress.control_ps, Kind::resume, flow.path[hop - 1], flow.path[hop - 1]);
+    }
+    return;
+  }
+  flow.at_nic = false;
+  if (flow.rate_controlled && flow.left > 0) flow.rate.sent(size);
+  offer(slot);
+}
+
+void PacketEngine::offer(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  if (flow.left == 0 || flow.at_nic || flow.unacked >= flow.window) return;
+  if (flow.rate_controlled && flow.rate.next_packet_at > now_) return arm(slot, flow.rate.next_packet_at);
+  const Packet packet = make_packet(slot, flow.left);
+  const std::int64_t size = size_of(flow, packet);
+  if (flow.rate_controlled && !flow.rate.at_line())
+    flow.rate.next_packet_at = now_ + serialization_ps(size, flow.rate.rate);
+  flow.at_nic = true;
+  --flow.left;
+  ++flow.in_flight;
+  if (!flow.rate_controlled) ++flow.unacked;
+  push(now_, Kind::arrive, flow.order, packet);
+}
+
+void PacketEngine::timer(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  if (!flow.rate_controlled || flow.left == 0) return;
+  RateControl& rate = flow.rate;
+  if (rate.alpha_at == now_) rate.alpha_timer(now_), arm(slot, rate.alpha_at);
+  if (rate.rate_at == now_) rate.rate_timer(now_), arm(slot, rate.rate_at);
+  if (rate.next_packet_at <= now_) offer(slot);
+}
+
+void PacketEngine::arm(std::uint32_t slot, Time at) {
+  // Timers are never cancelled: one that finds no deadline of its flow at its time does nothing.
+  if (at != kNever) push(at, Kind::timer, flows_[slot].order, slot);
+}
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,276 @@
+#include "core/network/state_codec.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.hpp"
+
+namespace manyworlds::core::network {
+namespace {
+
+constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint64_t kOrderMask = (1ull << 56) - 1;
+constexpr std::uint64_t kPacketRest = (1ull << 40) - 1;  // a packet without its flow
+
+// Flags of a link's word.
+constexpr std::uint64_t kLeavesGpu = 1, kEntersGpu = 2, kScaleUp = 4, kSending = 8, kPaused = 16, kPauseWanted = 32;
+
+std::uint32_t root(std::vector<std::uint32_t>& parent, std::uint32_t at) {
+  while (parent[at] != at) at = parent[at] = parent[parent[at]];
+  return at;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::uint64_t> words) : words_(words) {}
+  std::uint64_t next() {
+    MANYWORLDS_CHECK(at_ < words_.size(), "state of {} words is cut short", words_.size());
+    return words_[at_++];
+  }
+  std::int64_t next_signed() { return static_cast<std::int64_t>(next()); }
+  std::uint32_t next_small() { return static_cast<std::uint32_t>(next()); }
+
+ private:
+  std::span<const std::uint64_t> words_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+// Numbers the links and flows of an engine and writes its parts. Lives for one save().
+class Saver {
+ public:
+  using Event = PacketEngine::Event;
+  using Flow = PacketEngine::Flow;
+  using Kind = PacketEngine::Kind;
+
+  explicit Saver(const PacketEngine& engine)
+      : engine_(engine), parent_(engine.ports_.size()), link_number_(engine.ports_.size(), kNone),
+        flow_number_(engine.flows_.size(), kNone), part_of_link_(engine.ports_.size(), kNone) {}
+
+  std::vector<SavedPart> run() {
+    std::iota(parent_.begin(), parent_.end(), 0u);
+    std::vector<std::uint32_t> flows;
+    for (std::uint32_t slot = 0; slot < engine_.flows_.size(); ++slot)
+      if (engine_.flows_[slot].live) flows.push_back(slot);
+    std::sort(flows.begin(), flows.end(), [&](std::uint32_t a, std::uint32_t b) { return engine_.flows_[a].order < engine_.flows_[b].order; });
+    for (const std::uint32_t slot : flows)
+      for (std::uint32_t hop = 1; hop < engine_.flows_[slot].hops; ++hop)
+        parent_[root(parent_, engine_.flows_[slot].path[hop])] = root(parent_, engine_.flows_[slot].path[0]);
+    for (const std::uint32_t slot : flows) number_flow(slot);
+    number_paused_links();
+    gather_events();
+    for (std::size_t part = 0; part < parts_.size(); ++part) write(part);
+    return std::move(parts_);
+  }
+
+ private:
+  std::uint32_t part_of(std::uint32_t link) {
+    std::uint32_t& part = part_of_link_[root(parent_, link)];
+    if (part == kNone) {
+      part = static_cast<std::uint32_t>(parts_.size());
+      parts_.emplace_back();
+    }
+    return part;
+  }
+
+  void number_link(std::uint32_t link, SavedPart& part) {
+    if (link_number_[link] != kNone) return;
+    link_number_[link] = static_cast<std::uint32_t>(part.links.size());
+    part.links.push_back(link);
+  }
+
+  void number_flow(std::uint32_t slot) {
+    const Flow& flow = engine_.flows_[slot];
+    SavedPart& part = parts_[part_of(flow.path[0])];
+    flow_number_[slot] = static_cast<std::uint32_t>(part.flows.size());
+    part.flows.push_back(slot);
+    for (std::uint32_t hop = 0; hop < flow.hops; ++hop) number_link(flow.path[hop], part);
+  }
+
+  // A pause outlives the flows that caused it: a link that no flow uses may still be paused or about to be.
+  void number_paused_links() {
+    std::vector<bool> control(engine_.ports_.size());
+    for (const Event& event : engine_.events_)
+      if (event.kind() == Kind::pause || event.kind() == Kind::resume) control[event.what] = true;
+    for (std::uint32_t link = 0; link < engine_.ports_.size(); ++link) {
+      const auto& port = engine_.ports_[link];
+      if (control[link] || port.paused || port.pause_wanted) number_link(link, parts_[part_of(link)]);
+    }
+  }
+
+  bool matters(const Event& event) const {
+    if (event.kind() == Kind::timer) return false;  // remade from the flow's deadlines
+    if (event.kind() != Kind::ack && event.kind() != Kind::congestion) return true;
+    const Flow& flow = engine_.flows_[event.what];
+    if (!flow.live || flow.order != (event.order & kOrderMask)) return false;
+    return event.kind() == Kind::ack ? engine_.acks_matter(flow) : flow.left > 0;
+  }
+
+  std::uint64_t renamed(PacketEngine::Packet packet) const {
+    return static_cast<std::uint64_t>(flow_number_[PacketEngine::slot_of(packet)]) << 40 | (packet & kPacketRest);
+  }
+
+  void gather_events() {
+    events_.resize(parts_.size());
+    for (Event event : engine_.events_) {
+      if (!matters(event)) continue;
+      const Kind kind = event.kind();
+      const std::uint64_t top = event.order & ~kOrderMask;
+      std::uint32_t link = 0;
+      if (kind == Kind::pause || kind == Kind::resume || kind == Kind::sent) {
+        link = static_cast<std::uint32_t>(event.what);
+        event.what = link_number_[link];
+        event.order = top | event.what;
+      } else {
+        const bool packet = kind == Kind::deliver || kind == Kind::arrive;
+        const auto slot = packet ? PacketEngine::slot_of(event.what) : static_cast<std::uint32_t>(event.what);
+        link = engine_.flows_[slot].path[0];
+        event.what = packet ? renamed(event.what) : flow_number_[slot];
+        event.order = top | flow_number_[slot];
+      }
+      event.at -= engine_.now_;
+      events_[part_of(link)].push_back(event);
+    }
+    for (auto& events : events_) std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return b > a; });
+  }
+
+  void write(std::size_t index) {
+    SavedPart& part = parts_[index];
+    out_ = &part.words;
+    put(part.links.size());
+    put(part.flows.size());
+    for (const std::uint32_t link : part.links) write_link(engine_.ports_[link]);
+    for (const std::uint32_t slot : part.flows) write_flow(engine_.flows_[slot]);
+    put(events_[index].size());
+    for (const Event& event : events_[index]) put(static_cast<std::uint64_t>(event.at)), put(event.order), put(event.what);
+  }
+
+  void write_link(const PacketEngine::Port& port) {
+    put(static_cast<std::uint64_t>(port.spec.bits_per_second));
+    put(static_cast<std::uint64_t>(port.spec.latency_ps));
+    put((port.spec.leaves_gpu ? kLeavesGpu : 0) | (port.spec.enters_gpu ? kEntersGpu : 0) |
+        (port.spec.scale_up ? kScaleUp : 0) | (port.sending ? kSending : 0) | (port.paused ? kPaused : 0) |
+        (port.pause_wanted ? kPauseWanted : 0));
+    put(port.empty() ? 0 : static_cast<std::uint64_t>(port.mark_error));
+    put(port.queue.size() - port.head);
+    for (std::size_t i = port.head; i < port.queue.size(); ++i) put(renamed(port.queue[i]));
+  }
+
+  void write_flow(const Flow& flow) {
+    put(flow.hops);
+    for (std::uint32_t hop = 0; hop < flow.hops; ++hop) put(link_number_[flow.path[hop]]);
+    put(flow.left);
+    put(flow.in_flight);
+    put(engine_.acks_matter(flow) ? flow.unacked : 0);
+    put(static_cast<std::uint64_t>(flow.last_bytes));
+    put(flow.at_nic);
+    if (!flow.rate_controlled || flow.left == 0) return;
+    const RateControl& rate = flow.rate;
+    const Time now = engine_.now_;
+    put(static_cast<std::uint64_t>(rate.rate));
+    put(static_cast<std::uint64_t>(rate.target));
+    put(static_cast<std::uint64_t>(rate.alpha));
+    put(static_cast<std::uint64_t>(rate.bytes));
+    put(rate.timer_stage);
+    put(rate.byte_stage);
+    put(static_cast<std::uint64_t>(rate.alpha_at == kNever ? kNever : rate.alpha_at - now));
+    put(static_cast<std::uint64_t>(rate.rate_at == kNever ? kNever : rate.rate_at - now));
+    put(static_cast<std::uint64_t>(std::max<Time>(rate.next_packet_at - now, 0)));
+    put(static_cast<std::uint64_t>(std::min(now - rate.last_cnp, kCnpInterval)));
+  }
+
+  void put(std::uint64_t word) { out_->push_back(word); }
+
+  const PacketEngine& engine_;
+  std::vector<std::uint32_t> parent_;  // union-find over links
+  std::vector<std::uint32_t> link_number_, flow_number_, part_of_link_;
+  std::vector<SavedPart> parts_;
+  std::vector<std::vector<Event>> events_;  // by part
+  Words* out_ = nullptr;
+};
+
+std::vector<SavedPart> StateCodec::save(const PacketEngine& engine) { return Saver(engine).run(); }
+
+std::uint32_t StateCodec::load(PacketEngine& engine, std::span<const std::uint64_t> words,
+                               std::span<const std::uint64_t> orders, std::vector<std::uint32_t>& link_slots) {
+  using Kind = PacketEngine::Kind;
+  Reader in(words);
+  const std::uint64_t links = in.next(), flows = in.next();
+  MANYWORLDS_CHECK(flows == orders.size(), "{} flows, {} orders", flows, orders.size());
+  const auto first_flow = static_cast<std::uint32_t>(engine.flows_.size());
+  MANYWORLDS_CHECK(engine.free_.empty(), "flows are loaded into an engine that ended {} already", engine.free_.size());
+  const auto renamed = [&](std::uint64_t packet) { return packet + (static_cast<std::uint64_t>(first_flow) << 40); };
+  link_slots.clear();
+  for (std::uint64_t i = 0; i < links; ++i) {
+    LinkSpec spec;
+    spec.bits_per_second = in.next_signed();
+    spec.latency_ps = in.next_signed();
+    const std::uint64_t flags = in.next();
+    spec.leaves_gpu = (flags & kLeavesGpu) != 0;
+    spec.enters_gpu = (flags & kEntersGpu) != 0;
+    spec.scale_up = (flags & kScaleUp) != 0;
+    link_slots.push_back(engine.add_link(spec));
+    auto& port = engine.ports_.back();
+    port.sending = (flags & kSending) != 0;
+    port.paused = (flags & kPaused) != 0;
+    port.pause_wanted = (flags & kPauseWanted) != 0;
+    engine.pending_control_ += port.pause_wanted ? 2 : 0;
+    port.mark_error = in.next_signed();
+    for (std::uint64_t left = in.next(); left > 0; --left) port.queue.push_back(renamed(in.next()));
+  }
+  Route route;
+  for (std::uint64_t i = 0; i < flows; ++i) {
+    route.resize(in.next());
+    for (std::uint32_t& link : route) link = link_slots[in.next()];
+    const std::uint32_t slot = engine.add_flow(route, orders[i]);
+    auto& flow = engine.flows_[slot];
+    flow.left = in.next_small();
+    flow.in_flight = in.next_small();
+    flow.unacked = in.next_small();
+    flow.last_bytes = in.next_signed();
+    flow.at_nic = in.next() != 0;
+    if (!flow.rate_controlled || flow.left == 0) continue;
+    RateControl& rate = flow.rate;
+    rate.line = engine.ports_[flow.path[0]].spec.bits_per_second;
+    rate.rate = in.next_signed();
+    rate.target = in.next_signed();
+    rate.alpha = in.next_signed();
+    rate.bytes = in.next_signed();
+    rate.timer_stage = in.next_small();
+    rate.byte_stage = in.next_small();
+    const auto absolute = [&](std::int64_t after) { return after == kNever ? kNever : engine.now_ + after; };
+    rate.alpha_at = absolute(in.next_signed());
+    rate.rate_at = absolute(in.next_signed());
+    rate.next_packet_at = engine.now_ + in.next_signed();
+    rate.last_cnp = engine.now_ - in.next_signed();
+    engine.arm(slot, rate.alpha_at);
+    engine.arm(slot, rate.rate_at);
+    if (!flow.at_nic && rate.next_packet_at > engine.now_) engine.arm(slot, rate.next_packet_at);
+  }
+  for (const std::uint32_t link : link_slots) {
+    auto& port = engine.ports_[link];
+    for (const auto packet : port.queue) {
+      const auto& flow = engine.flows_[PacketEngine::slot_of(packet)];
+      port.queued_bytes += engine.size_of(flow, packet);
+      const std::uint32_t hop = PacketEngine::hop_of(packet);
+      if (hop > 0) engine.ports_[flow.path[hop - 1]].ingress_bytes += engine.size_of(flow, packet);
+    }
+  }
+  for (std::uint64_t left = in.next(); left > 0; --left) {
+    const Time at = engine.now_ + in.next_signed();
+    const std::uint64_t order = in.next(), what = in.next();
+    const auto kind = static_cast<Kind>(order >> 56);
+    if (kind == Kind::pause || kind == Kind::resume || kind == Kind::sent) {
+      engine.push(at, kind, link_slots[what], link_slots[what]);
+      engine.pending_control_ += kind == Kind::resume ? 2 : 0;
+    } else {
+      const bool packet = kind == Kind::deliver || kind == Kind::arrive;
+      const std::uint64_t renamed_what = packet ? renamed(what) : what + first_flow;
+      engine.push(at, kind, orders[order & kOrderMask], renamed_what);
+    }
+  }
+  return first_flow;
+}
+
+}  // namespace manyworlds::core::network

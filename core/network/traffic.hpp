@@ -1,0 +1,62 @@
+// Collectives over flows: members enter, transfers start as their DAG allows, members exit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/collective/dag.hpp"
+#include "core/network/flows.hpp"
+
+namespace manyworlds::core::network {
+
+struct Exit {
+  Time at = 0;
+  std::uint32_t collective = 0;
+  std::uint32_t member = 0;
+  auto operator<=>(const Exit&) const = default;
+};
+
+class Traffic {
+ public:
+  explicit Traffic(std::unique_ptr<Flows> flows) : flows_(std::move(flows)) {}
+  Traffic(const Traffic& other);
+  Traffic& operator=(const Traffic&) = delete;
+  Traffic(Traffic&&) = default;
+  Traffic& operator=(Traffic&&) = default;
+
+  std::uint32_t add_link(const LinkSpec& spec) { return flows_->add_link(spec); }
+  /// Adds a collective; `routes` are those of dag->pairs, over links of add_link(). Returns its number. Its rank in
+  /// ties follows set_ranks(), which must cover it before anyone enters.
+  std::uint32_t add(std::shared_ptr<const collective::Dag> dag, const std::vector<Route>& routes);
+  void set_ranks(const std::vector<std::uint32_t>& rank_of_collective) { flows_->set_ranks(rank_of_collective); }
+
+  /// A member enters at now().
+  void enter(std::uint32_t collective, std::uint32_t member);
+  /// Goes on to the first instant with exits, at most to `limit`; appends them (ascending).
+  void advance(Time limit, std::vector<Exit>& exits);
+
+  Time now() const { return flows_->now(); }
+  /// No transfer is under way and none will start unless somebody enters.
+  bool drained() const { return flows_->drained(); }
+  const Counters& counters() const { return flows_->counters(); }
+
+ private:
+  struct Running {
+    std::shared_ptr<const collective::Dag> dag;
+    std::vector<std::uint32_t> routes;        // by pair
+    std::vector<std::uint16_t> waits;      // by transfer, as Dag::waits, what is still missing
+    std::vector<std::uint32_t> remaining;  // by member: unfinished transfers it takes part in
+    std::vector<bool> entered;             // by member
+    std::uint32_t inside = 0;              // members that have not exited
+  };
+
+  void satisfy(std::uint32_t collective, std::uint32_t transfer);
+  void finish(FlowId id, std::vector<Exit>& exits);
+
+  std::unique_ptr<Flows> flows_;
+  std::vector<Running> running_;
+  std::vector<FlowId> finished_;
+};
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,243 @@
+// Closed forms of the packet engine, and divided, remembered flows against the plain event loop.
+#include <catch2/catch.hpp>
+
+#include <random>
+
+#include "core/network/memo.hpp"
+#include "core/network/traffic.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::network;
+
+namespace {
+
+constexpr std::int64_t kRate = 400'000'000'000;
+constexpr Time kPacket = 83'200;  // 4,160 B at 400 Gb/s
+
+LinkSpec spec(std::int64_t rate, Time latency, bool leaves, bool enters) { return {rate, latency, leaves, enters, false}; }
+
+// n hosts on one switch: up links [0, n), down links [n, 2n); route i -> j is {i, n + j}.
+std::uint32_t one_switch_route(Flows& flows, std::uint32_t hosts, std::uint32_t from, std::uint32_t to) {
+  return flows.add_route({from, hosts + to});
+}
+void one_switch(Flows& flows, std::uint32_t hosts) {
+  for (std::uint32_t i = 0; i < hosts; ++i) flows.add_link(spec(kRate, kMicrosecond, true, false));
+  for (std::uint32_t i = 0; i < hosts; ++i) flows.add_link(spec(kRate, kMicrosecond, false, true));
+}
+
+struct Completion {
+  Time at;
+  FlowId id;
+  bool operator==(const Completion&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Completion& c) {
+  return out << c.at << ":" << c.id.collective << "." << c.id.transfer;
+}
+
+// A drawn problem: links with routes over them, and flows with start times.
+struct Problem {
+  Transport transport;
+  std::vector<LinkSpec> links;
+  std::vector<Route> routes;
+  struct Arrival {
+    Time at;
+    FlowId id;
+    std::uint32_t route;
+    std::int64_t bytes;
+  };
+  std::vector<Arrival> arrivals;  // by time
+  std::vector<std::uint32_t> ranks;
+};
+
+std::vector<Completion> play(const Problem& problem, Flows& flows, Counters& counters) {
+  for (const LinkSpec& link : problem.links) flows.add_link(link);
+  for (const Route& route : problem.routes) flows.add_route(route);
+  flows.set_ranks(problem.ranks);
+  std::vector<Completion> done;
+  std::vector<FlowId> finished;
+  const auto go = [&](Time limit) {
+    do {
+      finished.clear();
+      flows.advance(limit, finished);
+      for (const FlowId id : finished) done.push_back({flows.now(), id});
+    } while (!finished.empty());
+  };
+  for (const auto& arrival : problem.arrivals) {
+    if (flows.now() < arrival.at) go(arrival.at);
+    flows.start(arrival.id, arrival.route, arrival.bytes);
+  }
+  go(kNever);
+  counters = flows.counters();
+  return done;
+}
+
+// Layered switches so that routes never form a cycle: source NICs, a middle layer or two, sinks.
+Problem draw(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto any = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
+  };
+  Problem problem;
+  problem.transport.kind = any(0, 1) ? TransportKind::dcqcn : TransportKind::static_window;
+  problem.transport.window_bytes = any(1, 30) * 4160;
+  problem.transport.pfc_xoff_bytes = any(2, 20) * 4160;
+  problem.transport.pfc_xon_bytes = problem.transport.pfc_xoff_bytes / 2;
+  problem.transport.ecn_kmin_bytes = any(1, 4) * 1000;
+  problem.transport.ecn_kmax_bytes = problem.transport.ecn_kmin_bytes * any(2, 4);
+  const std::int64_t layers = any(2, 4), width = any(1, 5);
+  const Time latency = any(1, 3) * 250'000;
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    for (std::int64_t i = 0; i < width; ++i)
+      problem.links.push_back(spec(kRate / (any(0, 3) == 0 ? 2 : 1), latency, layer == 0, layer + 1 == layers));
+  const std::int64_t flows = any(1, 12);
+  for (std::int64_t i = 0; i < flows; ++i) {
+    Route route;
+    for (std::int64_t layer = 0; layer < layers; ++layer)
+      route.push_back(static_cast<std::uint32_t>(layer * width + any(0, width - 1)));
+    problem.routes.push_back(route);
+    // Starts on a coarse grid, so that ties of every kind occur.
+    problem.arrivals.push_back({any(0, 40) * kPacket * any(1, 4), {static_cast<std::uint32_t>(any(0, 2)), static_cast<std::uint32_t>(i)},
+                                static_cast<std::uint32_t>(i), any(0, 80) * 1024 + any(0, 3)});
+  }
+  std::sort(problem.arrivals.begin(), problem.arrivals.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  problem.ranks = {1, 0, 2};
+  return problem;
+}
+
+}  // namespace
+
+TEST_CASE("an uncontended flow over h store-and-forward links meets its closed form") {
+  Transport transport;
+  transport.window_bytes = 1 << 26;
+  for (const TransportKind kind : {TransportKind::static_window, TransportKind::dcqcn})
+    for (const std::uint32_t hops : {1u, 2u, 4u, 6u})
+      for (const std::int64_t packets : {1, 2, 300}) {
+        transport.kind = kind;
+        auto flows = make_plain_flows(transport);
+        Route route;
+        Time expected = (packets - 1) * 4 * kPacket;  // the bottleneck is a quarter of the rate
+        for (std::uint32_t hop = 0; hop < hops; ++hop) {
+          const std::int64_t rate = hop == hops / 2 ? kRate / 4 : kRate;
+          route.push_back(flows->add_link(spec(rate, 700'000, hop == 0, hop + 1 == hops)));
+          expected += 700'000 + serialization_ps(4160, rate);
+        }
+        flows->set_ranks({0});
+        flows->start({0, 0}, flows->add_route(route), packets * 4096);
+        std::vector<FlowId> finished;
+        flows->advance(kNever, finished);
+        CHECK(finished.size() == 1);
+        CHECK(flows->now() == expected);
+        CHECK(flows->counters().link_hops == packets * hops);
+      }
+}
+
+TEST_CASE("a flow with a short last packet obeys the store-and-forward recursion") {
+  Transport transport;
+  transport.window_bytes = 1 << 26;
+  for (const std::int64_t bytes : {0, 1, 4095, 4097, 100'001}) {
+    auto flows = make_plain_flows(transport);
+    const std::vector<std::int64_t> rates{kRate, kRate / 3, kRate / 2};
+    Route route;
+    for (const std::int64_t rate : rates) route.push_back(flows->add_link(spec(rate, 500'000, route.empty(), route.size() == 2)));
+    const std::int64_t packets = std::max<std::int64_t>(1, (bytes + 4095) / 4096);
+    std::vector<Time> gone(rates.size(), 0);  // when each link is free again
+    Time arrives = 0;
+    for (std::int64_t i = 0; i < packets; ++i) {
+      const std::int64_t size = (i + 1 < packets ? 4096 : bytes - (packets - 1) * 4096) + 64;
+      arrives = 0;
+      for (std::size_t hop = 0; hop < rates.size(); ++hop) {
+        gone[hop] = std::max(gone[hop], arrives) + serialization_ps(size, rates[hop]);
+        arrives = gone[hop] + 500'000;
+      }
+    }
+    flows->set_ranks({0});
+    flows->start({0, 0}, flows->add_route(route), bytes);
+    std::vector<FlowId> finished;
+    flows->advance(kNever, finished);
+    CHECK(flows->now() == arrives);
+  }
+}
+
+TEST_CASE("an n-to-1 incast ends at its floor: the shared link never idles once it is reached") {
+  for (const std::uint32_t senders : {2u, 8u, 32u})
+    for (const TransportKind kind : {TransportKind::static_window, TransportKind::dcqcn}) {
+      Transport transport;
+      transport.kind = kind;
+      transport.ecn_kmin_bytes = 1 << 28, transport.ecn_kmax_bytes = 1 << 29;  // no marks: PFC alone holds senders back
+      auto flows = make_plain_flows(transport);
+      one_switch(*flows, senders + 1);
+      flows->set_ranks({0});
+      for (std::uint32_t i = 0; i < senders; ++i)
+        flows->start({0, i}, one_switch_route(*flows, senders + 1, i, senders), 100 * 4096);
+      std::vector<FlowId> finished;
+      while (finished.size() < senders) flows->advance(kNever, finished);
+      CHECK(flows->now() == kPacket + kMicrosecond + senders * 100 * kPacket + kMicrosecond);
+    }
+}
+
+TEST_CASE("a ring all-reduce on one switch meets its closed form, plain and divided") {
+  const Transport transport;
+  for (const std::uint32_t n : {2u, 3u, 8u, 16u}) {
+    const std::int64_t chunk = 25 * 4096;
+    const auto dag = std::make_shared<collective::Dag>(
+        collective::build({collective::Kind::all_reduce, collective::Algorithm::ring, n, chunk * n, 1}));
+    Memo memo(transport);
+    for (const bool divided : {false, true}) {
+      Traffic traffic(divided ? make_divided_flows(transport, memo) : make_plain_flows(transport));
+      for (std::uint32_t i = 0; i < 2 * n; ++i) traffic.add_link(spec(kRate, kMicrosecond, i < n, i >= n));
+      std::vector<Route> routes;
+      for (const auto& [from, to] : dag->pairs) routes.push_back({from, n + to});
+      const std::uint32_t id = traffic.add(dag, routes);
+      traffic.set_ranks({0});
+      for (std::uint32_t i = 0; i < n; ++i) traffic.enter(id, i);
+      std::vector<Exit> exits;
+      while (exits.size() < n) traffic.advance(kNever, exits);
+      const Time step = 25 * kPacket + kPacket + 2 * kMicrosecond;
+      for (const Exit& exit : exits) CHECK(exit.at == 2 * (n - 1) * step);
+      CHECK(traffic.drained());
+      CHECK(traffic.counters().link_hops == 2 * (n - 1) * n * 25 * 2);
+    }
+    CHECK(memo.simulated().link_hops == 25 * 2);  // one transfer, however large the ring
+  }
+}
+
+TEST_CASE("two flows on one NIC take the sum of their bytes over its rate, and share it packet by packet") {
+  const Transport transport;
+  auto flows = make_plain_flows(transport);
+  one_switch(*flows, 3);
+  flows->set_ranks({0});
+  flows->start({0, 0}, one_switch_route(*flows, 3, 0, 1), 200 * 4096);
+  flows->start({0, 1}, one_switch_route(*flows, 3, 0, 2), 200 * 4096);
+  std::vector<FlowId> finished;
+  flows->advance(kNever, finished);
+  CHECK(flows->now() == 399 * kPacket + kMicrosecond + kPacket + kMicrosecond);
+  flows->advance(kNever, finished);
+  CHECK(flows->now() == 400 * kPacket + kMicrosecond + kPacket + kMicrosecond);
+  CHECK(finished == std::vector<FlowId>{{0, 0}, {0, 1}});
+}
+
+TEST_CASE("divided and remembered flows give the plain loop's picoseconds on 1,500 drawn problems") {
+  Counters seen;
+  for (std::uint64_t seed = 1; seed <= 1'500; ++seed) {
+    const Problem problem = draw(seed);
+    auto plain = make_plain_flows(problem.transport);
+    Counters plain_counters, divided_counters;
+    const auto expected = play(problem, *plain, plain_counters);
+    Memo memo(problem.transport);
+    for (int round = 0; round < 2; ++round) {  // the second round finds everything in the memo
+      auto divided = make_divided_flows(problem.transport, memo);
+      const auto misses = memo.misses();
+      INFO("seed " << seed << " round " << round);
+      REQUIRE(play(problem, *divided, divided_counters) == expected);
+      REQUIRE(divided_counters.link_hops == plain_counters.link_hops);
+      REQUIRE(divided_counters.ecn_marks == plain_counters.ecn_marks);
+      REQUIRE(divided_counters.pauses == plain_counters.pauses);
+      REQUIRE(divided->drained());
+      if (round == 1) REQUIRE(memo.misses() == misses);
+    }
+    REQUIRE(expected.size() == problem.arrivals.size());
+    seen += plain_counters;
+  }
+  CHECK(seen.ecn_marks > 1'000);  // the draws do reach marking and pausing
+  CHECK(seen.pauses > 1'000);
+}
