@@ -1,0 +1,287 @@
+// Walks vocabulary and document side by side.
+#include "experiments/settings.hpp"
+
+#include <algorithm>
+
+#include "experiments/import/scalar.hpp"
+#include "experiments/nearest.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::InputError;
+using core::OptionInfo;
+using core::OptionValue;
+using import::Entry;
+using import::Node;
+
+std::string join(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
+
+std::vector<std::string> split(const std::string& dotted) {
+  std::vector<std::string> parts{""};
+  for (const char c : dotted) {
+    if (c == '.')
+      parts.emplace_back();
+    else
+      parts.back().push_back(c);
+  }
+  return parts;
+}
+
+std::vector<std::string> names_of(const std::vector<OptionInfo>& options) {
+  std::vector<std::string> names;
+  for (const OptionInfo& info : options) names.push_back(info.name);
+  return names;
+}
+
+std::vector<std::string> option_names(const Branch& choice) {
+  std::vector<std::string> names;
+  for (const Alternative& alternative : choice.alternatives)
+    for (const std::string& name : names_of(alternative.options))
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  return names;
+}
+
+/// The rest of a dotted key behind a choice: an option, alone or after its component's name.
+Target find_in_choice(const Branch& branch, const std::string& path, const std::vector<std::string>& rest,
+                      const std::string& dotted, const Node& at) {
+  Target target;
+  target.path = join(path, rest.back());
+  if (rest.size() == 1) {
+    const auto known = option_names(branch);
+    if (std::find(known.begin(), known.end(), rest[0]) == known.end())
+      at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(rest[0], known)));
+    target.choice = &branch;
+    target.member = rest[0];
+    return target;
+  }
+  const Alternative* component = find_alternative(branch, rest[0]);
+  if (!component)
+    at.fail(
+        fmt::format("unknown {} '{}' in '{}'{}", branch.name, rest[0], dotted, suggestion(rest[0], names_in(branch))));
+  if (rest.size() == 2) target.option = find_option(component->options, rest[1]);
+  if (!target.option)
+    at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(rest[1], names_of(component->options))));
+  target.component = component->name;
+  return target;
+}
+
+}  // namespace
+
+Target find_key(const std::string& dotted, const Node& at) {
+  const auto parts = split(dotted);
+  const Branch* branch = &vocabulary();
+  std::string path;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!branch->alternatives.empty())
+      return find_in_choice(*branch, path, {parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end()}, dotted, at);
+    const std::string child_path = join(path, parts[i]);
+    if (const OptionInfo* option = find_option(branch->options, parts[i]); option && i + 1 == parts.size()) {
+      Target target;
+      target.path = child_path;
+      target.option = option;
+      return target;
+    }
+    const Branch* child = find_branch(branch->branches, parts[i]);
+    if (!child) at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(parts[i], names_in(*branch))));
+    branch = child;
+    path = child_path;
+  }
+  Target target;
+  target.path = path;
+  target.branch = branch;
+  return target;
+}
+
+void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
+  settings_[path] = std::move(value);
+  if (!places_) return;
+  Node place;
+  place.file = at.file;
+  place.line = at.line;
+  (*places_)[path] = place;
+}
+
+void Assigner::defaults() {
+  reset(vocabulary(), "");
+}
+
+/// Everything under `path` back to its defaults; what has none becomes absent.
+void Assigner::reset(const Branch& branch, const std::string& path) {
+  const std::string prefix = path.empty() ? "" : path + ".";
+  std::erase_if(settings_, [&](const auto& setting) { return setting.first.starts_with(prefix); });
+  for (const OptionInfo& info : branch.options)
+    if (has_default(info)) settings_[prefix + info.name] = info.fallback;
+  if (!branch.alternatives.empty()) {
+    const Alternative& first = branch.alternatives.front();
+    settings_[path] = first.name;
+    for (const OptionInfo& info : first.options)
+      if (has_default(info)) settings_[prefix + info.name] = info.fallback;
+  }
+  for (const Branch& child : branch.branches) reset(child, prefix + child.name);
+}
+
+void Assigner::assign(const Target& target, const Node& value) {
+  if (target.branch) return fill(*target.branch, target.path, value);
+  const OptionInfo* option = target.option;
+  const std::string parent = target.path.substr(0, target.path.rfind('.'));
+  if (target.choice) {
+    const std::string& chosen = std::get<std::string>(settings_.at(parent));
+    option = find_option(find_alternative(*target.choice, chosen)->options, target.member);
+    if (!option)
+      value.fail(
+          fmt::format("'{}' means nothing to {} '{}', which is chosen here", target.path, target.choice->name, chosen));
+  } else if (!target.component.empty()) {
+    const std::string& chosen = std::get<std::string>(settings_.at(parent));
+    if (chosen != target.component)
+      value.fail(fmt::format("'{}' is an option of {} '{}', but '{}' is chosen here", target.path, parent,
+                             target.component, chosen));
+  }
+  set(target.path, import::read_value(value, *option, target.path), value);
+}
+
+void Assigner::fill(const Branch& branch, const std::string& path, const Node& node) {
+  if (!branch.alternatives.empty()) return choose(branch, path, node);
+  if (!branch.catalog.empty()) {
+    if (node.kind == Node::Kind::scalar) return copy_catalog(branch, path, node.text, node);
+    reset(branch, path);
+  }
+  if (node.kind != Node::Kind::mapping)
+    node.fail(fmt::format("'{}' must be a mapping{}, not {}", path.empty() ? branch.name : path,
+                          branch.catalog.empty() ? "" : " or a name from the catalog", import::describe(node)));
+  if (!branch.catalog.empty()) {
+    set(path, std::string(), node);
+    settings_.erase(path);  // only its place is wanted
+    if (const Node* like = node.find("like")) {
+      if (like->kind != Node::Kind::scalar)
+        like->fail(fmt::format("'like' must be a name from the catalog, not {}", import::describe(*like)));
+      copy_catalog(branch, path, like->text, *like);
+    }
+  }
+  for (const Entry& entry : node.entries)
+    if (entry.key != "like" || branch.catalog.empty()) fill_entry(branch, path, entry);
+}
+
+void Assigner::fill_entry(const Branch& branch, const std::string& path, const Entry& entry) {
+  const std::string key = join(path, entry.key);
+  if (const OptionInfo* option = find_option(branch.options, entry.key))
+    return set(key, import::read_value(entry.value, *option, key), entry.value);
+  if (const Branch* child = find_branch(branch.branches, entry.key)) return fill(*child, key, entry.value);
+  auto known = names_in(branch);
+  if (!branch.catalog.empty()) known.push_back("like");
+  throw InputError(fmt::format("unknown key '{}'{}", key, suggestion(entry.key, known)), *entry.value.file, entry.line);
+}
+
+void Assigner::choose(const Branch& branch, const std::string& path, const Node& node) {
+  const bool named = node.kind == Node::Kind::scalar;
+  if (!named && (node.kind != Node::Kind::mapping || node.entries.size() != 1))
+    node.fail(fmt::format("'{}' must be one name, or {{name: {{options}}}}, not {}", path,
+                          node.kind == Node::Kind::mapping ? "a mapping of several" : import::describe(node)));
+  const std::string& name = named ? node.text : node.entries[0].key;
+  const Alternative* chosen = find_alternative(branch, name);
+  if (!chosen) node.fail(fmt::format("unknown {} '{}'{}", branch.name, name, suggestion(name, names_in(branch))));
+  reset(branch, path);
+  std::erase_if(settings_, [&](const auto& setting) { return setting.first.starts_with(path + "."); });
+  set(path, name, node);
+  for (const OptionInfo& info : chosen->options)
+    if (has_default(info)) settings_[join(path, info.name)] = info.fallback;
+  if (named || node.entries[0].value.kind == Node::Kind::null) return;
+  const Node& options = node.entries[0].value;
+  if (options.kind != Node::Kind::mapping)
+    options.fail(fmt::format("'{}.{}' must be a mapping of options, not {}", path, name, import::describe(options)));
+  for (const Entry& entry : options.entries) {
+    const OptionInfo* option = find_option(chosen->options, entry.key);
+    const std::string key = fmt::format("{}.{}.{}", path, name, entry.key);
+    if (!option)
+      throw InputError(fmt::format("unknown key '{}'{}", key, suggestion(entry.key, names_of(chosen->options))),
+                       *entry.value.file, entry.line);
+    set(join(path, entry.key), import::read_value(entry.value, *option, key), entry.value);
+  }
+}
+
+void Assigner::copy_catalog(const Branch& branch, const std::string& path, const std::string& name, const Node& at) {
+  const CatalogEntry& entry = catalog_.find(branch.catalog, name, at);
+  reset(branch, path);
+  set(path, std::string(), at);
+  settings_.erase(path);
+  set(join(path, "name"), name, at);
+  for (const auto& [key, figure] : entry.figures) {
+    if (const Branch* child = find_branch(branch.branches, key))
+      copy_catalog(*child, join(path, key), std::get<std::string>(figure.value), at);
+    else
+      set(join(path, key), figure.value, at);
+  }
+}
+
+void derive(Settings& settings) {
+  const auto integer = [&](const char* key) -> std::int64_t {
+    const auto found = settings.find(key);
+    return found == settings.end() ? 0 : std::get<std::int64_t>(found->second);
+  };
+  if (integer("model.kv_heads") == 0 && integer("model.heads") > 0) settings["model.kv_heads"] = integer("model.heads");
+  if (integer("model.ffn_hidden") == 0 && integer("model.hidden") > 0)
+    settings["model.ffn_hidden"] = 4 * integer("model.hidden");
+}
+
+namespace {
+
+std::string ask_for(const Settings& settings, const Branch& branch, const std::string& key, const OptionInfo& info) {
+  const auto name = settings.find(key.substr(0, key.rfind('.')) + ".name");
+  const std::string whose = name == settings.end() ? "" : std::get<std::string>(name->second);
+  if (branch.catalog.empty() || whose.empty())
+    return fmt::format("'{}' is missing; give {}", key, import::wanted(info));
+  return fmt::format("'{}' of {} is published nowhere; give {}, as in {{like: {}, {}: …}} or --set {}=…", key, whose,
+                     import::wanted(info), whose, info.name, key);
+}
+
+std::pair<std::string, std::string> absent_in(const Settings& settings, const Branch& branch, const std::string& path) {
+  const std::vector<OptionInfo>* options = &branch.options;
+  if (!branch.alternatives.empty())
+    options = &find_alternative(branch, std::get<std::string>(settings.at(path)))->options;
+  for (const OptionInfo& info : *options) {
+    const std::string key = join(path, info.name);
+    if (settings.count(key)) continue;
+    const bool alone = std::get<std::int64_t>(settings.at("cluster.gpus_per_node")) == 1;
+    if (alone && key == "cluster.gpu.scale_up_gb_per_s") continue;
+    return {key, ask_for(settings, branch, key, info)};
+  }
+  for (const Branch& child : branch.branches)
+    if (auto found = absent_in(settings, child, join(path, child.name)); !found.first.empty()) return found;
+  return {};
+}
+
+nlohmann::json document_of(const Settings& settings, const Branch& branch, const std::string& path) {
+  nlohmann::json made = nlohmann::json::object();
+  const auto copy = [&](nlohmann::json& to, const std::vector<OptionInfo>& options) {
+    for (const OptionInfo& info : options)
+      if (const auto found = settings.find(join(path, info.name)); found != settings.end())
+        to[info.name] = to_json(found->second);
+  };
+  if (!branch.alternatives.empty()) {
+    const std::string& chosen = std::get<std::string>(settings.at(path));
+    made[chosen] = nlohmann::json::object();
+    copy(made[chosen], find_alternative(branch, chosen)->options);
+    return made;
+  }
+  copy(made, branch.options);
+  for (const Branch& child : branch.branches) made[child.name] = document_of(settings, child, join(path, child.name));
+  return made;
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> absent_figure(const Settings& settings) {
+  return absent_in(settings, vocabulary(), "");
+}
+
+nlohmann::json to_json(const OptionValue& value) {
+  return std::visit([](const auto& held) { return nlohmann::json(held); }, value);
+}
+
+nlohmann::json document(const Settings& settings) {
+  return document_of(settings, vocabulary(), "");
+}
+
+}  // namespace manyworlds::experiments

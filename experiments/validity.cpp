@@ -1,0 +1,207 @@
+// The rules. Megatron-LM refuses the same layouts at its start, most of them in arguments.py.
+#include "experiments/validity.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::network::TransportKind;
+using core::step::Placement;
+using core::workload::ScheduleKind;
+using Broken = std::optional<std::string>;
+
+constexpr std::int64_t kMostGpus = 131'072;
+
+/// Broken unless `whole` is a multiple of `part`.
+Broken divides(const char* whole_name, std::int64_t whole, const char* part_name, std::int64_t part) {
+  if (whole % part == 0) return std::nullopt;
+  return fmt::format("{} {}, {} {}", whole_name, whole, part_name, part);
+}
+
+using Check = std::function<Broken(const World&)>;
+
+Rule rule(std::string name, std::string key, std::string reason, Check check) {
+  return {std::move(name), std::move(reason), std::move(key),
+          [check = std::move(check)](const World& world, GraphCache&) { return check(world); }};
+}
+
+/// How many members of a data-parallel group sit in one node.
+std::int64_t replicas_in_node(const World& world) {
+  const auto& made = world.configuration;
+  const std::int64_t stride =
+      made.placement == Placement::tp_dp_pp ? made.strategy.tp : made.strategy.tp * made.strategy.pp;
+  return std::clamp<std::int64_t>(made.gpus_per_node / stride, 1, std::max<std::int64_t>(made.strategy.dp, 1));
+}
+
+std::vector<Rule> machine_rules() {
+  return {
+      rule("gpus_at_most", "cluster.nodes", fmt::format("nodes x gpus_per_node must be at most {}", kMostGpus),
+           [](const World& w) -> Broken {
+             if (w.cluster.gpus() <= kMostGpus) return std::nullopt;
+             return fmt::format("nodes {}, gpus_per_node {}", w.cluster.nodes, w.cluster.gpus_per_node);
+           }),
+      rule("node_in_scale_up_domain", "cluster.gpus_per_node",
+           "gpus_per_node must be at most the GPU's scale_up_domain, which joins the GPUs of a node",
+           [](const World& w) -> Broken {
+             if (w.cluster.gpus_per_node <= w.configuration.gpu.scale_up_domain) return std::nullopt;
+             return fmt::format("gpus_per_node {}, scale_up_domain {}", w.cluster.gpus_per_node,
+                                w.configuration.gpu.scale_up_domain);
+           }),
+      rule("pause_thresholds", "transport", "pfc_xon_bytes must be at most pfc_xoff_bytes, and that below buffer_bytes",
+           [](const World& w) -> Broken {
+             const auto& t = w.configuration.transport;
+             if (t.pfc_xon_bytes <= t.pfc_xoff_bytes && t.pfc_xoff_bytes < t.buffer_bytes) return std::nullopt;
+             return fmt::format("pfc_xon_bytes {}, pfc_xoff_bytes {}, buffer_bytes {}", t.pfc_xon_bytes,
+                                t.pfc_xoff_bytes, t.buffer_bytes);
+           }),
+      rule("marking_thresholds", "transport", "ecn_kmin_bytes must be at most ecn_kmax_bytes",
+           [](const World& w) -> Broken {
+             const auto& t = w.configuration.transport;
+             if (t.kind != TransportKind::dcqcn || t.ecn_kmin_bytes <= t.ecn_kmax_bytes) return std::nullopt;
+             return fmt::format("ecn_kmin_bytes {}, ecn_kmax_bytes {}", t.ecn_kmin_bytes, t.ecn_kmax_bytes);
+           }),
+  };
+}
+
+std::vector<Rule> model_rules() {
+  return {
+      rule("hidden_by_heads", "model.hidden", "hidden must be a multiple of heads",
+           [](const World& w) {
+             return divides("hidden", w.configuration.model.hidden, "heads", w.configuration.model.heads);
+           }),
+      rule("heads_by_kv_heads", "model.kv_heads", "heads must be a multiple of kv_heads",
+           [](const World& w) {
+             return divides("heads", w.configuration.model.heads, "kv_heads", w.configuration.model.kv());
+           }),
+      rule("heads_by_tp", "strategy.tp", "heads must be a multiple of tp",
+           [](const World& w) {
+             return divides("heads", w.configuration.model.heads, "tp", w.configuration.strategy.tp);
+           }),
+      rule("kv_heads_by_tp", "strategy.tp", "kv_heads must be a multiple of tp (heads shared by ranks are not built)",
+           [](const World& w) {
+             return divides("kv_heads", w.configuration.model.kv(), "tp", w.configuration.strategy.tp);
+           }),
+      rule("hidden_by_tp", "strategy.tp", "hidden must be a multiple of tp",
+           [](const World& w) {
+             return divides("hidden", w.configuration.model.hidden, "tp", w.configuration.strategy.tp);
+           }),
+      rule("ffn_hidden_by_tp", "strategy.tp", "ffn_hidden must be a multiple of tp",
+           [](const World& w) {
+             return divides("ffn_hidden", w.configuration.model.ffn(), "tp", w.configuration.strategy.tp);
+           }),
+      rule("vocabulary_by_tp", "strategy.tp",
+           "vocabulary must be a multiple of tp; pad it to a multiple of 128 x tp as Megatron-LM does",
+           [](const World& w) {
+             return divides("vocabulary", w.configuration.model.vocabulary, "tp", w.configuration.strategy.tp);
+           }),
+      rule("layers_by_stages", "strategy.pp", "layers must be a multiple of pp x virtual_stages",
+           [](const World& w) {
+             const auto& s = w.configuration.strategy;
+             return divides("layers", w.configuration.model.layers, "pp x virtual_stages", s.pp * s.virtual_stages);
+           }),
+  };
+}
+
+std::vector<Rule> layout_rules() {
+  return {
+      rule("gpus_by_tp_pp", "strategy.pp", "the GPUs must be a multiple of tp x pp",
+           [](const World& w) {
+             return divides("GPUs", w.cluster.gpus(), "tp x pp",
+                            w.configuration.strategy.tp * w.configuration.strategy.pp);
+           }),
+      rule("tp_in_node", "strategy.tp", "tp must divide gpus_per_node: a tensor-parallel group stays inside a node",
+           [](const World& w) {
+             return divides("gpus_per_node", w.cluster.gpus_per_node, "tp", w.configuration.strategy.tp);
+           }),
+      rule("batch_by_replicas", "strategy.global_batch", "global_batch must be a multiple of dp x micro_batch",
+           [](const World& w) {
+             const auto& s = w.configuration.strategy;
+             return divides("global_batch", s.global_batch, "dp x micro_batch", s.dp * s.micro_batch);
+           }),
+      rule("virtual_stages_need_interleaved", "strategy.virtual_stages",
+           "virtual_stages > 1 needs schedule interleaved and pp > 1",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.virtual_stages == 1 || (s.schedule == ScheduleKind::interleaved && s.pp > 1)) return std::nullopt;
+             return fmt::format("virtual_stages {}, pp {}", s.virtual_stages, s.pp);
+           }),
+      rule("interleaved_needs_virtual_stages", "strategy.schedule", "schedule interleaved needs virtual_stages > 1",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.schedule != ScheduleKind::interleaved || s.virtual_stages > 1) return std::nullopt;
+             return fmt::format("virtual_stages {}", s.virtual_stages);
+           }),
+      rule("interleaved_micro_batches", "strategy.global_batch",
+           "schedule interleaved needs global_batch / (dp x micro_batch), its micro-batches, to be a multiple of pp",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.schedule != ScheduleKind::interleaved) return std::nullopt;
+             return divides("micro-batches", s.micro_batches(), "pp", s.pp);
+           }),
+      rule("sequence_parallel_needs_tp", "strategy.sequence_parallel", "sequence_parallel needs tp > 1",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!s.sequence_parallel || s.tp > 1) return std::nullopt;
+             return fmt::format("tp {}", s.tp);
+           }),
+      rule("sequence_by_tp", "model.sequence", "under sequence_parallel the sequence must be a multiple of tp",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!s.sequence_parallel) return std::nullopt;
+             return divides("sequence", w.configuration.model.sequence, "tp", s.tp);
+           }),
+      rule("zero_needs_dp", "strategy.zero", "zero 1 needs dp > 1",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.zero == 0 || s.dp > 1) return std::nullopt;
+             return fmt::format("dp {}", s.dp);
+           }),
+      rule("two_level_needs_levels", "collectives.all_reduce",
+           "all_reduce two_level needs data-parallel groups with several members in each of several nodes",
+           [](const World& w) -> Broken {
+             if (w.configuration.all_reduce != core::collective::Algorithm::two_level) return std::nullopt;
+             const std::int64_t local = replicas_in_node(w), dp = w.configuration.strategy.dp;
+             if (local > 1 && dp % local == 0 && dp / local > 1) return std::nullopt;
+             return fmt::format("dp {}, members in a node {}", dp, local);
+           }),
+  };
+}
+
+Rule topology_rule() {
+  return {"topology_fits", "the topology must fit the cluster", "topology",
+          [](const World& world, GraphCache& graphs) -> Broken {
+            try {
+              graphs.get(world);
+              return std::nullopt;
+            } catch (const core::InputError& error) {
+              return error.what();
+            }
+          }};
+}
+
+std::vector<Rule> all_rules() {
+  std::vector<Rule> all;
+  for (auto part : {machine_rules(), model_rules(), layout_rules()})
+    for (Rule& one : part) all.push_back(std::move(one));
+  all.push_back(topology_rule());
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> table = all_rules();
+  return table;
+}
+
+std::optional<Violation> find_violation(const World& world, GraphCache& graphs) {
+  for (const Rule& one : rules())
+    if (const Broken values = one.check(world, graphs))
+      return Violation{one.name, one.key, fmt::format("{}: {}", one.reason, *values)};
+  return std::nullopt;
+}
+
+}  // namespace manyworlds::experiments
