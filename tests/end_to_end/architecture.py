@@ -1,0 +1,202 @@
+"""The rules of the house that a compiler does not enforce: who may include what, no mutable statics, no libm in core.
+
+Every rule is a function from sources or object files to a list of faults; a control shows that it finds one."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
+BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
+COMPILER = os.environ["MANYWORLDS_COMPILER"]
+
+FOLDERS = ["core", "topologies", "experiments", "io", "farm"]  # each may include itself and what stands to its left
+AT_HOME = {  # external headers that only one folder may see
+    "farm": r"(mpi\.h|boost/|asio|cxxopts)",
+    "io": r"(hdf5|H5)",
+}
+NOT_IN_CORE = r"(fstream|iostream|filesystem|cstdio|stdio\.h|chrono|ctime|time\.h|thread|mutex|random|unistd\.h|sys/)"
+NOT_IN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+MOST_LINES = 500
+# Of libm, core may call what IEEE 754 rounds exactly.
+INEXACT_LIBM = {name + suffix for suffix in ("", "f", "l") for name in (
+    "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 hypot lgamma log log10 log1p "
+    "log2 pow sin sincos sinh tan tanh tgamma").split()}
+
+
+def sources(folder):
+    return {path: path.read_text() for path in sorted((ROOT / folder).rglob("*")) if path.suffix in (".cpp", ".hpp")}
+
+
+def included(text):
+    return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', text, re.MULTILINE)
+
+
+def include_faults(folder, text):
+    faults = []
+    for header in included(text):
+        first = header.split("/")[0]
+        if first in FOLDERS and FOLDERS.index(first) > FOLDERS.index(folder):
+            faults.append(f"{folder} may not know {header}")
+        if ".." in header.split("/"):
+            faults.append(f"{header} leaves the include path")
+        for home, pattern in AT_HOME.items():
+            if folder != home and re.match(pattern, header):
+                faults.append(f"{header} belongs to {home}/")
+        if folder in ("core", "topologies") and re.fullmatch(NOT_IN_CORE + r".*", header):
+            faults.append(f"{header}: no files, clocks, threads or unseeded chance in {folder}/")
+    return faults
+
+
+def without_comments(text):
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"^\s*#(?:[^\n]*\\\n)*[^\n]*$", "", text, flags=re.MULTILINE)
+
+
+def is_constant(name, text):
+    """Whether every declaration of a variable `name` with static storage in `text` is const, and there is one."""
+    found = False
+    for statement in re.split(r"[;{}]", without_comments(text)):
+        statement = re.sub(r"^(?:\w+:\s)+", "", " ".join(statement.split()))
+        if not re.search(rf"[\w>&*\]]\s*\b{name}\b\s*(?:[=(\[]|$)", statement):
+            continue
+        storage = re.match(r"(?:(?:static|inline|extern|thread_local|constinit)\s+)*", statement).group()
+        constant = re.match(r"const(expr)?\b", statement[len(storage):])
+        pointer = re.search(rf"\*\s*{name}\b", statement) and "constexpr" not in statement
+        if constant and not pointer:
+            found = True
+        elif storage:
+            return False
+    return found
+
+
+def writable_symbols(objects):
+    """(demangled name, section) of every variable that the loader puts into writable memory."""
+    listing = subprocess.run(["objdump", "-t", *map(str, objects)], check=True, capture_output=True, text=True).stdout
+    symbols = re.findall(r"^[0-9a-f]+ .{7} (\.data\S*|\.bss\S*|\.tdata\S*|\.tbss\S*|\*COM\*)\t[0-9a-f]+\s+(?:\.hidden )?(\S+)$",
+                         listing, re.MULTILINE)
+    symbols = sorted({(name, section) for section, name in symbols if not section.startswith(".data.rel.ro")})
+    names = subprocess.run(["c++filt"], input="\n".join(name for name, _ in symbols), check=True, capture_output=True,
+                           text=True).stdout.splitlines()
+    return list(zip(names, (section for _, section in symbols)))
+
+
+def static_faults(objects, text):
+    """Writable variables of ours that `text`, the sources of the objects, does not declare const."""
+    faults = []
+    for name, section in writable_symbols(objects):
+        foreign = re.match(r"(std|boost|fmt|YAML|nlohmann|mup|__gnu_cxx)::|guard variable for |DW\.ref\.|__|\.|_ZGR|reference temporary",
+                           name)
+        own = re.sub(r"\[abi:\w+\]", "", re.sub(r"(\.\d+)+$", "", name)).split("::")[-1]
+        if section == name or foreign or (re.fullmatch(r"\w+", own) and is_constant(own, text)):
+            continue
+        faults.append(f"{name} ({section})")
+    return faults
+
+
+def inexact_calls(objects):
+    listing = subprocess.run(["nm", "-u", *map(str, objects)], check=True, capture_output=True, text=True).stdout
+    return sorted(INEXACT_LIBM & {line.split()[-1].split("@")[0] for line in listing.splitlines() if line.strip()})
+
+
+def compiled(directory, code):
+    source = pathlib.Path(directory) / "control.cpp"
+    source.write_text(code)
+    subprocess.run([COMPILER, "-std=c++20", "-O2", "-c", str(source), "-o", str(source.with_suffix(".o"))], check=True)
+    return [source.with_suffix(".o")]
+
+
+class Includes(unittest.TestCase):
+    def test_each_folder_includes_only_itself_and_what_stands_to_its_left(self):
+        for folder in FOLDERS:
+            for path, text in sources(folder).items():
+                self.assertEqual(include_faults(folder, text), [], path)
+
+    def test_a_wrong_include_is_found(self):
+        wrong = [("core", '#include "io/store.hpp"'), ("io", "#include <mpi.h>"), ("core", "# include <hdf5.h>"),
+                 ("experiments", "#include <boost/asio/io_context.hpp>"), ("io", "#include <cxxopts.hpp>"),
+                 ("farm", "#include <H5public.h>"), ("core", '#include "../farm/job.hpp"'), ("core", "#include <chrono>"),
+                 ("topologies", "#include <fstream>")]
+        for folder, line in wrong:
+            self.assertEqual(len(include_faults(folder, "// top\n" + line + "\n")), 1, line)
+        for folder, line in [("farm", "#include <mpi.h>"), ("io", "#include <hdf5.h>"), ("io", '#include "core/units.hpp"')]:
+            self.assertEqual(include_faults(folder, line), [])
+
+    def test_every_folder_was_looked_at(self):
+        for folder in FOLDERS:
+            self.assertGreater(len(sources(folder)), 2, folder)
+
+
+class Statics(unittest.TestCase):
+    def test_no_folder_has_a_mutable_static(self):
+        for index, folder in enumerate(FOLDERS):
+            library = BUILD / folder / f"libmanyworlds_{folder}.a"
+            text = "\n".join("\n;" + text for known in FOLDERS[:index + 1] for text in sources(known).values())
+            self.assertEqual(static_faults([library], text), [], folder)
+
+    def test_a_mutable_static_is_found_and_a_constant_one_is_not(self):
+        mutable = {
+            "local": "int f() { static int counter; return ++counter; }",
+            "set": "int f() { static int counter = 7; return counter += 2; }",
+            "file": "namespace { long total = 3; } long f(long x) { return total += x; }",
+            "global": "namespace a { int total; }",
+            "member": "struct S { static int total; int f(); }; int S::total = 1; int S::f() { return total++; }",
+            "inline": "inline int total = 1; int f() { return total++; }",
+            "thread": "int f() { thread_local int total = 0; return ++total; }",
+            "pointer": "static const char* name = \"\"; void f(const char* to) { name = to; } const char* g() { return name; }",
+            "vector": "#include <vector>\nstd::vector<const int*>& f() { static std::vector<const int*> all; return all; }",
+            "hidden": "int g() { const int total = 1; return total; } int f() { static int total; return ++total; }",
+        }
+        constant = {
+            "vector": "#include <vector>\nint g();\nconst std::vector<int>& f() { static const std::vector<int> all{g(), 2}; return all; }",
+            "table": "struct T { int (*f)(); }; int g(); extern const T table[2]; const T table[2] = {{g}, {g}};",
+            "lines": "#include <map>\n#include <string>\nint g();\nint f(int x) {\n  static const std::map<int,\n      std::string> all = {{1, \"a\"}};\n"
+                     "  return all.at(x).size() + g(); }",
+        }
+        with tempfile.TemporaryDirectory() as directory:
+            for label, code in mutable.items():
+                self.assertEqual(len(static_faults(compiled(directory, code), code)), 1, label)
+            for label, code in constant.items():
+                self.assertEqual(static_faults(compiled(directory, code), code), [], label)
+
+
+class Arithmetic(unittest.TestCase):
+    def test_core_calls_no_libm_function_whose_last_bit_differs_between_machines(self):
+        self.assertEqual(inexact_calls(BUILD / folder / f"libmanyworlds_{folder}.a" for folder in ("core", "topologies")), [])
+
+    def test_such_a_call_is_found(self):
+        with tempfile.TemporaryDirectory() as directory:
+            code = "#include <cmath>\ndouble f(double x) { return std::exp(x) + std::pow(x, 1.5) + std::sqrt(x); }"
+            self.assertEqual(inexact_calls(compiled(directory, code)), ["exp", "pow"])
+
+
+class Files(unittest.TestCase):
+    def every_file(self):
+        folders = FOLDERS + ["tests", "script", "cmake", "slurm"]
+        files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*"))
+                 if path.is_file() and "__pycache__" not in path.parts]
+        self.assertGreater(len(files), 50)
+        return files
+
+    def test_no_file_of_code_is_longer_than_500_lines(self):
+        code = [path for path in self.every_file() if path.suffix in (".cpp", ".hpp", ".py", ".cmake", "")]
+        self.assertEqual([f"{path}: {lines}" for path in code
+                          if (lines := len(path.read_text().splitlines())) > MOST_LINES], [])
+
+    def test_every_source_says_at_its_top_what_it_is(self):
+        """The .cpp of a header that says it need not say it again."""
+        self.assertEqual([str(path) for path in self.every_file() if path.suffix in (".cpp", ".hpp")
+                          and not re.match(r"// \S", path.read_text())
+                          and not (path.suffix == ".cpp" and path.with_suffix(".hpp").exists())], [])
+
+    def test_names_say_what_a_file_is_for(self):
+        self.assertEqual([str(path) for path in self.every_file() if NOT_IN_NAMES & set(re.split(r"[_.\-]", path.name))], [])
+        self.assertEqual([str(path) for path in self.every_file() if path.suffix in (".cpp", ".hpp")
+                          and not re.fullmatch(r"[a-z0-9_]+\.[ch]pp", path.name)], [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,88 @@
+"""The README says only what is so: its example runs as written, its verbs, options and paths exist, and CI runs its test command."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
+BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
+README = (ROOT / "README.md").read_text()
+RUN = ["Your own sweep", "Reading the results"]  # sections whose `sh` blocks are run, in this order, in one directory
+
+
+def section(title):
+    return re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL).group(1)
+
+
+def blocks(language, text):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def run(command, directory):
+    environment = {**os.environ, "PATH": f"{BUILD}:/usr/bin:{os.environ['PATH']}", "XDG_CACHE_HOME": f"{directory}/cache"}
+    return subprocess.run(command, shell=isinstance(command, str), cwd=directory, env=environment, timeout=300,
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def help_of(*words):
+    done = run(["manyworlds", *words, "-h"], ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Readme(unittest.TestCase):
+    def test_the_example_runs_as_written(self):
+        with tempfile.TemporaryDirectory() as directory:
+            (pathlib.Path(directory) / "mine.yaml").write_text(blocks("yaml", section(RUN[0]))[0])
+            commands = [line for title in RUN for block in blocks("sh", section(title)) for line in block.splitlines()]
+            self.assertEqual(len(commands), 6)
+            done = {}
+            for command in commands:
+                done[command] = run(command, directory)
+                self.assertEqual(done[command].returncode, 0, f"{command}\n{done[command].stdout}{done[command].stderr}")
+            top = next(result.stdout for command, result in done.items() if " top " in command)
+            self.assertRegex(top, r"rail_optimized|fat_tree")
+            table = next(result.stdout for command, result in done.items() if "pandas" in command)
+            self.assertIn("12 rows", table)  # 3 tp x 2 pp x 2 fabrics, all within the constraint
+
+    def test_every_verb_and_option_it_names_exists(self):
+        listed = help_of()
+        named = re.findall(r"manyworlds ([a-z]+)\b([^`\n|]*)", README)
+        self.assertGreater(len(named), 9)
+        for verb, rest in named:
+            self.assertRegex(listed, rf"(?m)^\s*{verb}\b")
+            for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", rest.split("#")[0]):
+                self.assertIn(option, help_of(verb), f"{verb} {option}")
+        for row, options in re.findall(r"^\| `manyworlds (\w+)[^|]*\|([^|]*)\|$", README, re.MULTILINE):
+            for option in re.findall(r"`(--?[a-z][a-z-]*)", options):
+                self.assertIn(option, help_of(row), f"{row} {option}")
+
+    def test_every_verb_that_exists_is_named(self):
+        for verb in re.findall(r"(?m)^  (\w+)  ", help_of()):
+            self.assertIn(f"`manyworlds {verb}", README)
+
+    def test_every_path_it_names_exists(self):
+        paths = {path for path in re.findall(r"(?:script|core|topologies|experiments|io|farm|tests)/[\w/.]*", README)}
+        self.assertGreater(len(paths), 5)
+        for path in sorted(paths):
+            self.assertTrue((ROOT / path.rstrip(".")).exists(), path)
+
+    def test_its_two_commands_are_scripts_that_can_be_run_and_CI_runs_the_second(self):
+        commands = re.findall(r"^    (script/\w+)", section("Two commands"), re.MULTILINE)
+        self.assertEqual(commands, ["script/demo", "script/test"])
+        for command in commands:
+            self.assertTrue(os.access(ROOT / command, os.X_OK))
+        self.assertRegex((ROOT / ".ci/run").read_text(), r"(?m)^exec script/test ")
+
+    def test_what_is_installed_runs(self):
+        with tempfile.TemporaryDirectory() as directory:
+            installed = run(["cmake", "--install", str(BUILD), "--prefix", directory], ROOT)
+            self.assertEqual(installed.returncode, 0, installed.stderr)
+            self.assertEqual(run([f"{directory}/bin/manyworlds", "list", "topologies"], directory).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
