@@ -1,6 +1,7 @@
 # The build's fingerprint: a hash of everything a result depends on besides its inputs, so that nobody bumps a version
 # by hand. Included, it offers manyworlds_fingerprint(); run with `cmake -P`, it writes the generated source file.
 if(CMAKE_SCRIPT_MODE_FILE)
+  cmake_minimum_required(VERSION 3.25)
   file(STRINGS ${LIST} sources)
   set(all "${COMPILER}\n${FLAGS}\n")
   foreach(source IN LISTS sources)
@@ -8,15 +9,14 @@ if(CMAKE_SCRIPT_MODE_FILE)
     string(APPEND all "${source} ${hash}\n")
   endforeach()
   string(SHA256 fingerprint "${all}")
-  file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT
+  file(WRITE ${OUTPUT}  # also when nothing changed, so that the build tool sees it newer than the sources
 "// Written by cmake/fingerprint.cmake; do not edit.
 #include \"core/sharing/key.hpp\"
 
 namespace manyworlds::core::sharing {
-std::string_view build_fingerprint() { return \"@fingerprint@\"; }
+std::string_view build_fingerprint() { return \"${fingerprint}\"; }
 }  // namespace manyworlds::core::sharing
 ")
-  file(TOUCH ${OUTPUT})  # CONFIGURE leaves an equal file untouched, and the build tool would ask again each time
   return()
 endif()
 

@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
-SCRIPTS = sorted(path for folder in ("script", ".ci", "slurm") for path in (ROOT / folder).iterdir()
+SCRIPTS = sorted(path for folder in ("script", ".ci", "slurm") for path in (ROOT / folder).glob("*")
                  if path.is_file() and path.read_text().startswith("#!"))
 
 
