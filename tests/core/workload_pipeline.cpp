@@ -1,0 +1,175 @@
+// Programs of neighbouring stages against each other: transfers meet in order, and together the programs end.
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <string>
+#include <tuple>
+
+#include "workload_grid.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::workload;
+
+namespace {
+
+struct Place {
+  int micro_batch = -1, part = -1;  // part of the model: chunk x pp + stage
+  bool operator==(const Place&) const = default;
+};
+
+/// Which pass an op belongs to, read from the label that people see.
+Place place(const Program& program, const Op& op, const Strategy& strategy, std::size_t stage) {
+  int micro_batch = -1, chunk = -1;
+  const std::string& label = program.labels.at(op.label);
+  if (std::sscanf(label.c_str(), "%*s of micro-batch %d, chunk %d", &micro_batch, &chunk) != 2) return {};
+  return {micro_batch, chunk * static_cast<int>(strategy.pp) + static_cast<int>(stage)};
+}
+
+struct Transfer {
+  Place at;
+  std::int64_t bytes = 0;
+};
+
+/// What a rank sends: the pass that each send waits for.
+std::vector<Transfer> sends(const Program& program, Role role, const Strategy& strategy, std::size_t stage) {
+  std::vector<Transfer> all;
+  for (const Op& op : program.ops) {
+    if (!op.is_collective || op.role != role) continue;
+    REQUIRE(op.kind == collective::Kind::send);
+    REQUIRE(op.waits_end > op.waits_begin);
+    const Op& producer = program.ops.at(program.waits.at(op.waits_end - 1));
+    REQUIRE(producer.stream == Stream::compute);
+    all.push_back({place(program, producer, strategy, stage), op.bytes});
+  }
+  return all;
+}
+
+/// What a rank receives: the pass of the first kernel after whatever waits for it.
+std::vector<Transfer> receives(const Program& program, Role role, const Strategy& strategy, std::size_t stage) {
+  std::vector<Transfer> all;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (!op.is_collective || op.role != role) continue;
+    REQUIRE(op.kind == collective::Kind::send);
+    REQUIRE(op.waits_end == op.waits_begin);  // posted early
+    std::size_t user = i + 1;
+    const auto waits_for_it = [&](const Op& other) {
+      for (std::uint32_t w = other.waits_begin; w < other.waits_end; ++w)
+        if (program.waits[w] == i) return true;
+      return false;
+    };
+    while (user < program.ops.size() && !waits_for_it(program.ops[user])) ++user;
+    REQUIRE(user < program.ops.size());
+    while (program.ops.at(user).stream != Stream::compute) ++user;
+    all.push_back({place(program, program.ops[user], strategy, stage), op.bytes});
+  }
+  return all;
+}
+
+/// Runs all stages' programs by CUDA's rules, transfers in lockstep by order; true when every op of every stage ran.
+bool runs_to_the_end(const std::vector<Program>& all) {
+  const std::size_t stages = all.size();
+  using Lane = std::vector<std::uint32_t>;
+  std::vector<std::array<Lane, kStreams>> lanes(stages);
+  std::vector<std::array<std::size_t, kStreams>> next(stages, std::array<std::size_t, kStreams>{});
+  std::vector<std::vector<bool>> done(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    done[s].resize(all[s].ops.size());
+    for (std::uint32_t i = 0; i < all[s].ops.size(); ++i)
+      lanes[s][static_cast<std::size_t>(all[s].ops[i].stream)].push_back(i);
+  }
+  const auto head = [&](std::size_t s, Stream stream) -> std::int64_t {  // ready op, or -1
+    const auto lane = static_cast<std::size_t>(stream);
+    if (next[s][lane] == lanes[s][lane].size()) return -1;
+    const std::uint32_t i = lanes[s][lane][next[s][lane]];
+    const Op& op = all[s].ops[i];
+    for (std::uint32_t w = op.waits_begin; w < op.waits_end; ++w)
+      if (!done[s][all[s].waits[w]]) return -1;
+    return i;
+  };
+  const auto finish = [&](std::size_t s, Stream stream) {
+    done[s][static_cast<std::size_t>(head(s, stream))] = true;
+    ++next[s][static_cast<std::size_t>(stream)];
+  };
+  const auto meet = [&](std::size_t from, Stream out, std::size_t to, Stream in) {
+    if (head(from, out) < 0 || head(to, in) < 0) return false;
+    finish(from, out);
+    finish(to, in);
+    return true;
+  };
+  const auto pass = [&] {
+    bool moved = false;
+    for (std::size_t s = 0; s < stages; ++s) {
+      const std::size_t following = (s + 1) % stages;
+      while (meet(s, Stream::send_forward, following, Stream::recv_forward)) moved = true;
+      while (meet(following, Stream::send_backward, s, Stream::recv_backward)) moved = true;
+      for (const Stream stream : {Stream::compute, Stream::tensor})
+        while (head(s, stream) >= 0) finish(s, stream), moved = true;
+      for (std::int64_t i;
+           (i = head(s, Stream::data)) >= 0 && all[s].ops[static_cast<std::size_t>(i)].role == Role::data;)
+        finish(s, Stream::data), moved = true;
+    }
+    const auto at_embedding = [&](std::size_t s) {
+      const std::int64_t i = head(s, Stream::data);
+      return i >= 0 && all[s].ops[static_cast<std::size_t>(i)].role == Role::embedding;
+    };
+    if (at_embedding(0) && at_embedding(stages - 1))
+      finish(0, Stream::data), finish(stages - 1, Stream::data), moved = true;
+    return moved;
+  };
+  while (pass()) continue;
+  for (const auto& stage : done)
+    for (const bool op : stage)
+      if (!op) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("the n-th send of a rank is the n-th receive of its neighbour: same micro-batch, next part, same bytes") {
+  for (const auto& [model, strategy] : grid()) {
+    const std::vector<Program> all = programs(model, strategy);
+    const std::size_t stages = all.size();
+    CAPTURE(strategy.pp, strategy.virtual_stages, strategy.micro_batches(), static_cast<int>(strategy.schedule));
+    std::size_t transfers = 0;
+    for (std::size_t s = 0; s < stages; ++s) {
+      const std::size_t following = (s + 1) % stages;
+      for (const auto& [out, from, in, to, step] :
+           {std::tuple{Role::send_forward, s, Role::recv_forward, following, 1},
+            std::tuple{Role::send_backward, following, Role::recv_backward, s, -1}}) {
+        const std::vector<Transfer> sent = sends(all[from], out, strategy, from);
+        const std::vector<Transfer> received = receives(all[to], in, strategy, to);
+        REQUIRE(sent.size() == received.size());
+        transfers += sent.size();
+        for (std::size_t n = 0; n < sent.size(); ++n) {
+          REQUIRE(sent[n].at.micro_batch >= 0);
+          REQUIRE(sent[n].at.micro_batch == received[n].at.micro_batch);
+          REQUIRE(sent[n].at.part + step == received[n].at.part);
+          REQUIRE(sent[n].bytes == received[n].bytes);
+          REQUIRE(sent[n].bytes == 2 * 2 * model.sequence * 512 / (strategy.sequence_parallel ? strategy.tp : 1));
+        }
+      }
+    }
+    const std::int64_t boundaries = strategy.pp > 1 ? strategy.pp * strategy.virtual_stages - 1 : 0;
+    REQUIRE(transfers == static_cast<std::size_t>(2 * boundaries * strategy.micro_batches()));
+  }
+}
+
+TEST_CASE("the programs of all stages run to their end together") {
+  for (const auto& [model, strategy] : grid()) {
+    CAPTURE(strategy.pp, strategy.virtual_stages, strategy.micro_batches(), static_cast<int>(strategy.schedule));
+    REQUIRE(runs_to_the_end(programs(model, strategy)));
+  }
+}
+
+TEST_CASE("a pipeline whose neighbours take transfers in another order is seen to hang") {
+  const Model model = small(false, 4);
+  std::vector<Program> all = programs(model, layout(1, 2, 1, 4));
+  for (Op& op : all[1].ops)  // the first kernel waits for the last receive
+    if (op.stream == Stream::compute && op.waits_end > op.waits_begin) {
+      for (std::uint32_t i = 0; i < all[1].ops.size(); ++i)
+        if (all[1].ops[i].stream == Stream::recv_forward) all[1].waits[op.waits_begin] = i;
+      break;
+    }
+  CHECK_FALSE(runs_to_the_end(all));
+}
