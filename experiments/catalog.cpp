@@ -144,7 +144,10 @@ void Catalog::add_folder(const std::string& folder) {
 void Catalog::check_gpus() const {
   for (const auto& [name, cluster] : of("clusters")) {
     const auto gpu = cluster.figures.find("gpu");
-    if (gpu != cluster.figures.end()) find("gpus", std::get<std::string>(gpu->second.value), Node{});
+    if (gpu == cluster.figures.end()) continue;
+    Node place;
+    place.file = std::make_shared<const std::string>(fmt::format("catalog/clusters/{}.yaml", name));
+    find("gpus", std::get<std::string>(gpu->second.value), place);
   }
 }
 

@@ -97,6 +97,10 @@ Target find_key(const std::string& dotted, const Node& at) {
 
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
   settings_[path] = std::move(value);
+  mark(path, at);
+}
+
+void Assigner::mark(const std::string& path, const Node& at) {
   if (!places_) return;
   Node place;
   place.file = at.file;
@@ -143,6 +147,7 @@ void Assigner::assign(const Target& target, const Node& value) {
 }
 
 void Assigner::fill(const Branch& branch, const std::string& path, const Node& node) {
+  mark(path, node);
   if (!branch.alternatives.empty()) return choose(branch, path, node);
   if (!branch.catalog.empty()) {
     if (node.kind == Node::Kind::scalar) return copy_catalog(branch, path, node.text, node);
@@ -152,8 +157,6 @@ void Assigner::fill(const Branch& branch, const std::string& path, const Node& n
     node.fail(fmt::format("'{}' must be a mapping{}, not {}", path.empty() ? branch.name : path,
                           branch.catalog.empty() ? "" : " or a name from the catalog", import::describe(node)));
   if (!branch.catalog.empty()) {
-    set(path, std::string(), node);
-    settings_.erase(path);  // only its place is wanted
     if (const Node* like = node.find("like")) {
       if (like->kind != Node::Kind::scalar)
         like->fail(fmt::format("'like' must be a name from the catalog, not {}", import::describe(*like)));
@@ -204,8 +207,7 @@ void Assigner::choose(const Branch& branch, const std::string& path, const Node&
 void Assigner::copy_catalog(const Branch& branch, const std::string& path, const std::string& name, const Node& at) {
   const CatalogEntry& entry = catalog_.find(branch.catalog, name, at);
   reset(branch, path);
-  set(path, std::string(), at);
-  settings_.erase(path);
+  mark(path, at);
   set(join(path, "name"), name, at);
   for (const auto& [key, figure] : entry.figures) {
     if (const Branch* child = find_branch(branch.branches, key))

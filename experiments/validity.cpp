@@ -92,11 +92,6 @@ std::vector<Rule> model_rules() {
            [](const World& w) {
              return divides("ffn_hidden", w.configuration.model.ffn(), "tp", w.configuration.strategy.tp);
            }),
-      rule("vocabulary_by_tp", "strategy.tp",
-           "vocabulary must be a multiple of tp; pad it to a multiple of 128 x tp as Megatron-LM does",
-           [](const World& w) {
-             return divides("vocabulary", w.configuration.model.vocabulary, "tp", w.configuration.strategy.tp);
-           }),
       rule("layers_by_stages", "strategy.pp", "layers must be a multiple of pp x virtual_stages",
            [](const World& w) {
              const auto& s = w.configuration.strategy;

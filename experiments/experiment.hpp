@@ -1,0 +1,78 @@
+// One experiment of a sweep, and the sweep they make: what the user wrote, expanded, resolved and by value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/graphs.hpp"
+#include "experiments/settings.hpp"
+
+namespace manyworlds::experiments {
+
+/// A column of the answer that an axis makes. Its values stand in Experiment::axes at the same index.
+struct AxisColumn {
+  std::string name;  // "strategy.tp"; of an axis over mappings "topology", and "topology.oversubscription" per leaf
+  core::OptionInfo::Kind kind = core::OptionInfo::Kind::text;
+  std::string unit;
+  std::string description;
+};
+
+struct Experiment {
+  std::uint32_t id = 0;                 // its index among the valid points, in spec order
+  std::vector<core::OptionValue> axes;  // one per column; a real NaN or an empty text where a leaf does not apply
+  Settings settings;
+};
+
+/// A combination that a rule (or a `where`) left out.
+struct Excluded {
+  std::vector<core::OptionValue> axes;
+  std::string rule;  // of validity; "where" for a constraint of the user's
+  std::string reason;
+};
+
+/// What somebody measured for this very experiment.
+struct Measured {
+  double step_time_s = 0;
+  std::string source;
+};
+
+struct Sweep {
+  std::string name;
+  std::string objective;               // the result column to rank by
+  std::string text;                    // the document, verbatim
+  std::vector<std::string> overrides;  // of --set, in their order
+  bool single = false;                 // no axes, no zip
+  std::vector<std::string> where;
+  std::vector<AxisColumn> columns;
+  std::vector<Experiment> experiments;
+  std::vector<Excluded> excluded;
+  std::optional<Measured> measured;
+};
+
+/// What core simulates. Graphs are shared through `graphs`.
+core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs);
+
+/// Figures a sweep may rank by, and whether more is better.
+struct Objective {
+  std::string name;
+  bool more_is_better;
+};
+const std::vector<Objective>& objectives();
+
+/// The sweep in the file at `path`, with every "key=value" of `overrides` applied and the catalog in `catalog_folder`
+/// (may be empty) beside ours. Throws InputError: file, line, key and what would be right.
+Sweep read_sweep(const std::string& path, const std::vector<std::string>& overrides = {},
+                 const std::string& catalog_folder = {});
+
+/// As read_sweep, from text that is already here; `file` names it in messages.
+Sweep parse_sweep(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+                  const Catalog& catalog);
+
+/// Canonical JSON of the whole sweep, everything by value: the same sweep gives the same bytes, anywhere.
+std::string freeze(const Sweep& sweep);
+/// The sweep that freeze() wrote. Throws InputError on anything else.
+Sweep thaw(const std::string& json);
+
+}  // namespace manyworlds::experiments

@@ -1,0 +1,176 @@
+// A frozen sweep: sorted keys, every setting by value. Settings that all experiments share are written once.
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "experiments/experiment.hpp"
+#include "experiments/import/scalar.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::InputError;
+using core::OptionInfo;
+using core::OptionValue;
+using nlohmann::json;
+using Kind = OptionInfo::Kind;
+
+constexpr const char* kFormat = "manyworlds-sweep-1";
+constexpr const char* kKinds[] = {"boolean", "integer", "real", "text"};  // in the order of OptionInfo::Kind
+
+json frozen(const std::vector<OptionValue>& row) {
+  json made = json::array();
+  for (const OptionValue& value : row) {
+    const auto* real = std::get_if<double>(&value);
+    made.push_back(real && std::isnan(*real) ? json(nullptr) : to_json(value));
+  }
+  return made;
+}
+
+json frozen(const Settings& settings) {
+  json made = json::object();
+  for (const auto& [key, value] : settings) made[key] = to_json(value);
+  return made;
+}
+
+Settings shared_settings(const std::vector<Experiment>& experiments) {
+  Settings shared = experiments.front().settings;
+  for (const Experiment& experiment : experiments)
+    std::erase_if(shared, [&](const auto& setting) {
+      const auto found = experiment.settings.find(setting.first);
+      return found == experiment.settings.end() || found->second != setting.second;
+    });
+  return shared;
+}
+
+json frozen_columns(const std::vector<AxisColumn>& columns) {
+  json made = json::array();
+  for (const AxisColumn& column : columns)
+    made.push_back({{"name", column.name},
+                    {"kind", kKinds[static_cast<std::size_t>(column.kind)]},
+                    {"unit", column.unit},
+                    {"description", column.description}});
+  return made;
+}
+
+OptionValue thawed(const json& value) {
+  if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_number_float()) return value.get<double>();
+  return value.get<std::string>();
+}
+
+std::vector<OptionValue> thawed_row(const json& from, std::size_t columns) {
+  std::vector<OptionValue> row;
+  for (const json& value : from) row.push_back(thawed(value));
+  if (row.size() != columns)
+    throw InputError(fmt::format("frozen sweep: a row of {} values for {} columns", row.size(), columns));
+  return row;
+}
+
+/// Every setting must be one that this program knows, of its type and inside its range.
+void thaw_settings(const json& from, Settings& settings) {
+  import::Node place;
+  place.file = std::make_shared<const std::string>("frozen sweep");
+  for (const auto& [key, value] : from.items()) {
+    settings[key] = thawed(value);
+    const Target target = find_key(key, place);
+    const OptionInfo* info = target.option;
+    if (target.choice)
+      for (const Alternative& alternative : target.choice->alternatives)
+        if (!info) info = find_option(alternative.options, target.member);
+    if (!info) continue;  // the name of a component; completeness is checked with the experiment
+    if (settings[key].index() != info->fallback.index())
+      place.fail(fmt::format("'{}' must be {}, not {}", key, import::wanted(*info), value.dump()));
+    import::check_range(settings[key], *info, key, place);
+  }
+}
+
+void check_complete(const Settings& settings) {
+  for (const Branch& branch : vocabulary().branches) {
+    if (branch.alternatives.empty()) continue;
+    const auto found = settings.find(branch.name);
+    const auto* name = found == settings.end() ? nullptr : std::get_if<std::string>(&found->second);
+    if (!name || !find_alternative(branch, *name))
+      throw InputError(fmt::format("frozen sweep: an experiment has no known '{}'", branch.name));
+  }
+  if (!settings.count("cluster.gpus_per_node"))
+    throw InputError("frozen sweep: an experiment has no 'cluster.gpus_per_node'");
+  if (const auto [key, what] = absent_figure(settings); !key.empty()) throw InputError("frozen sweep: " + what);
+}
+
+Experiment thaw_experiment(const json& from, const Settings& shared, std::size_t columns, std::size_t id) {
+  Experiment experiment;
+  experiment.id = static_cast<std::uint32_t>(id);
+  experiment.axes = thawed_row(from.at("axes"), columns);
+  experiment.settings = shared;
+  thaw_settings(from.at("settings"), experiment.settings);
+  check_complete(experiment.settings);
+  return experiment;
+}
+
+AxisColumn thaw_column(const json& from) {
+  AxisColumn column{from.at("name"), Kind::text, from.at("unit"), from.at("description")};
+  const auto kind = from.at("kind").get<std::string>();
+  bool known = false;
+  for (std::size_t i = 0; i < std::size(kKinds); ++i)
+    if (kind == kKinds[i]) column.kind = static_cast<Kind>(i), known = true;
+  if (!known) throw InputError(fmt::format("frozen sweep: unknown column kind '{}'", kind));
+  return column;
+}
+
+Sweep thaw_document(const json& from) {
+  if (from.at("format") != kFormat)
+    throw InputError(fmt::format("frozen sweep: format {}, not '{}'; it was written by another version",
+                                 from.at("format").dump(), kFormat));
+  Sweep sweep;
+  sweep.name = from.at("name");
+  sweep.objective = from.at("objective");
+  sweep.text = from.at("text");
+  sweep.overrides = from.at("overrides").get<std::vector<std::string>>();
+  sweep.single = from.at("single");
+  sweep.where = from.at("where").get<std::vector<std::string>>();
+  if (!from.at("measured").is_null())
+    sweep.measured = Measured{from.at("measured").at("step_time_s"), from.at("measured").at("source")};
+  for (const json& column : from.at("columns")) sweep.columns.push_back(thaw_column(column));
+  Settings shared;
+  thaw_settings(from.at("shared"), shared);
+  for (const json& experiment : from.at("experiments"))
+    sweep.experiments.push_back(thaw_experiment(experiment, shared, sweep.columns.size(), sweep.experiments.size()));
+  for (const json& one : from.at("excluded"))
+    sweep.excluded.push_back({thawed_row(one.at("axes"), sweep.columns.size()), one.at("rule"), one.at("reason")});
+  if (sweep.experiments.empty()) throw InputError("frozen sweep: it holds no experiment");
+  return sweep;
+}
+
+}  // namespace
+
+std::string freeze(const Sweep& sweep) {
+  MANYWORLDS_CHECK(!sweep.experiments.empty(), "a sweep without experiments");
+  const Settings shared = shared_settings(sweep.experiments);
+  json made{{"format", kFormat},        {"name", sweep.name},           {"objective", sweep.objective},
+            {"text", sweep.text},       {"single", sweep.single},       {"overrides", sweep.overrides},
+            {"where", sweep.where},     {"measured", nullptr},          {"columns", frozen_columns(sweep.columns)},
+            {"shared", frozen(shared)}, {"experiments", json::array()}, {"excluded", json::array()}};
+  if (sweep.measured)
+    made["measured"] = {{"step_time_s", sweep.measured->step_time_s}, {"source", sweep.measured->source}};
+  for (const Experiment& experiment : sweep.experiments) {
+    Settings own = experiment.settings;
+    std::erase_if(own, [&](const auto& setting) { return shared.count(setting.first) > 0; });
+    made["experiments"].push_back({{"axes", frozen(experiment.axes)}, {"settings", frozen(own)}});
+  }
+  for (const Excluded& one : sweep.excluded)
+    made["excluded"].push_back({{"axes", frozen(one.axes)}, {"rule", one.rule}, {"reason", one.reason}});
+  return made.dump() + "\n";
+}
+
+Sweep thaw(const std::string& text) {
+  try {
+    return thaw_document(json::parse(text));
+  } catch (const json::exception& error) {
+    throw InputError(fmt::format("frozen sweep: {}", error.what()));
+  }
+}
+
+}  // namespace manyworlds::experiments

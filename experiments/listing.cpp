@@ -1,0 +1,74 @@
+// Rows of `manyworlds list`.
+#include "experiments/import/scalar.hpp"
+#include "experiments/nearest.hpp"
+#include "experiments/schema.hpp"
+#include "experiments/vocabulary.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::OptionInfo;
+
+std::string text_of(const core::OptionValue& value) {
+  return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
+}
+
+/// "312 TFLOP/s (known: NVIDIA A100 datasheet)"; what nobody publishes is said to be so.
+Listed from_catalog(const std::string& name, const CatalogEntry& entry, const Branch& branch) {
+  Listed row{name, entry.help, {}};
+  if (const auto gpu = entry.figures.find("gpu"); gpu != entry.figures.end())
+    row.details.emplace_back("gpu", text_of(gpu->second.value));
+  for (const OptionInfo& info : branch.options) {
+    const std::string unit = info.unit.empty() ? "" : " " + info.unit;
+    const auto found = entry.figures.find(info.name);
+    if (found != entry.figures.end())
+      row.details.emplace_back(info.name, fmt::format("{}{} ({}: {})", text_of(found->second.value), unit,
+                                                      found->second.certainty, found->second.source));
+    else if (!has_default(info))
+      row.details.emplace_back(info.name, "not published");
+  }
+  return row;
+}
+
+std::vector<Listed> components(const Branch& branch) {
+  std::vector<Listed> rows;
+  for (const Alternative& one : branch.alternatives) {
+    Listed row{one.name, one.help, {}};
+    for (const OptionInfo& info : one.options)
+      row.details.emplace_back(
+          info.name, fmt::format("{}; {}, default {}", info.help, import::wanted(info), text_of(info.fallback)));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<Listed> choices(const std::string& section, const std::string& option) {
+  std::vector<Listed> rows;
+  const OptionInfo* info = find_option(find_branch(vocabulary().branches, section)->options, option);
+  MANYWORLDS_CHECK(info, "no option '{}.{}'", section, option);
+  for (const std::string& name : info->choices)
+    rows.push_back({name, fmt::format("{}.{}: {}", section, option, info->help), {}});
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<std::string>& listings() {
+  static const std::vector<std::string> all{"gpus",        "models",    "clusters",  "topologies",
+                                            "collectives", "schedules", "transports"};
+  return all;
+}
+
+std::vector<Listed> list(const std::string& kind, const Catalog& catalog) {
+  if (kind == "topologies") return components(*find_branch(vocabulary().branches, "topology"));
+  if (kind == "transports") return components(*find_branch(vocabulary().branches, "transport"));
+  if (kind == "collectives") return choices("collectives", "all_reduce");
+  if (kind == "schedules") return choices("strategy", "schedule");
+  if (kind != "gpus" && kind != "models" && kind != "clusters")
+    throw core::InputError(fmt::format("cannot list '{}'{}", kind, suggestion(kind, listings())));
+  std::vector<Listed> rows;
+  for (const auto& [name, entry] : catalog.of(kind)) rows.push_back(from_catalog(name, entry, catalog_branch(kind)));
+  return rows;
+}
+
+}  // namespace manyworlds::experiments

@@ -1,0 +1,281 @@
+// From the text of a sweep to its experiments: base, overrides, axes, constraints, rules, in that order.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "experiments/columns.hpp"
+#include "experiments/constraint.hpp"
+#include "experiments/experiment.hpp"
+#include "experiments/import/scalar.hpp"
+#include "experiments/nearest.hpp"
+#include "experiments/validity.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::InputError;
+using core::OptionInfo;
+using import::Entry;
+using import::Node;
+
+constexpr std::size_t kMostPoints = 100'000;
+
+struct Assignment {
+  Target target;
+  const Node* value = nullptr;
+};
+
+void unline(Node& node) {
+  node.line = 0;  // an override has no lines; its name says all
+  for (Node& item : node.items) unline(item);
+  for (Entry& entry : node.entries) entry.line = 0, unline(entry.value);
+}
+
+OptionInfo text_info(std::vector<std::string> choices = {}) {
+  OptionInfo info;
+  info.kind = OptionInfo::Kind::text;
+  info.choices = std::move(choices);
+  return info;
+}
+
+std::string read_line(const Node& node, const std::string& key, std::vector<std::string> choices = {}) {
+  const std::string text = std::get<std::string>(import::read_value(node, text_info(std::move(choices)), key));
+  constexpr std::size_t kLongest = 1'000;
+  if (text.empty() || text.size() > kLongest || text.find_first_of("\n\t\r") != std::string::npos)
+    node.fail(fmt::format("'{}' must be one line of 1 to {} bytes", key, kLongest));
+  return text;
+}
+
+Measured read_measured(const Node& node) {
+  if (node.kind != Node::Kind::mapping)
+    node.fail(fmt::format("'measured' must be a mapping, not {}", import::describe(node)));
+  Measured made;
+  OptionInfo time;
+  time.kind = OptionInfo::Kind::real;
+  time.minimum = 1e-9;
+  time.maximum = 1e9;
+  time.unit = "s";
+  for (const Entry& entry : node.entries) {
+    if (entry.key == "step_time_s")
+      made.step_time_s = std::get<double>(import::read_value(entry.value, time, "measured.step_time_s"));
+    else if (entry.key == "source")
+      made.source = read_line(entry.value, "measured.source");
+    else
+      throw InputError(
+          fmt::format("unknown key 'measured.{}'{}", entry.key, suggestion(entry.key, {"step_time_s", "source"})),
+          *entry.value.file, entry.line);
+  }
+  if (made.step_time_s == 0 || made.source.empty()) node.fail("'measured' needs step_time_s and source");
+  return made;
+}
+
+class Reader {
+ public:
+  Reader(const std::string& file, const Catalog& catalog) : file_(file), catalog_(catalog) {}
+  Sweep read(const std::string& text, const std::vector<std::string>& overrides);
+
+ private:
+  void read_top(const Node& root);
+  void read_overrides(const std::vector<std::string>& overrides);
+  void read_override(const std::string& given);
+  void check_overrides() const;
+  void expand();
+  std::vector<Assignment> assignments(const std::vector<std::size_t>& chosen) const;
+  Settings settle(const std::vector<std::size_t>& chosen, Places* places) const;
+  [[noreturn]] void fail_at(const std::vector<std::size_t>& chosen, const std::string& key,
+                            const std::string& what) const;
+  void visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs);
+  [[noreturn]] void fail_empty() const;
+
+  struct Override {
+    Target target;
+    Node value;
+  };
+
+  std::string file_;
+  const Catalog& catalog_;
+  Sweep sweep_;
+  Settings base_;
+  Places places_;
+  Node top_, axes_place_;
+  std::vector<Factor> factors_;
+  std::vector<Override> overrides_;
+  std::vector<Constraint> constraints_;
+};
+
+Sweep Reader::read(const std::string& text, const std::vector<std::string>& overrides) {
+  const Node root = import::parse_yaml(text, file_);
+  sweep_.text = text;
+  sweep_.overrides = overrides;
+  read_top(root);
+  read_overrides(overrides);
+  expand();
+  return std::move(sweep_);
+}
+
+void Reader::read_top(const Node& root) {
+  if (root.kind != Node::Kind::mapping)
+    root.fail(fmt::format("a sweep must be a mapping with 'base', not {}", import::describe(root)));
+  const std::vector<std::string> known{"name", "base", "axes", "zip", "where", "objective", "measured"};
+  for (const Entry& entry : root.entries)
+    if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
+      const bool inner = find_branch(vocabulary().branches, entry.key) || find_option(vocabulary().options, entry.key);
+      throw InputError(fmt::format("unknown key '{}'{}", entry.key,
+                                   inner ? "; it belongs under 'base'" : suggestion(entry.key, known)),
+                       file_, entry.line);
+    }
+  top_.file = root.file;
+  top_.line = root.line;
+  const Node *base = root.find("base"), *name = root.find("name"), *objective = root.find("objective");
+  if (!base) root.fail("'base' is missing: the experiment that axes start from");
+  sweep_.name = name ? read_line(*name, "name") : std::filesystem::path(file_).stem().string();
+  std::vector<std::string> names;
+  for (const Objective& one : objectives()) names.push_back(one.name);
+  sweep_.objective = objective ? read_line(*objective, "objective", names) : names.front();
+  if (const Node* measured = root.find("measured")) sweep_.measured = read_measured(*measured);
+
+  Assigner assigner(catalog_, base_, &places_);
+  assigner.defaults();
+  assigner.assign_base(*base);
+  const Node *axes = root.find("axes"), *zip = root.find("zip"), *where = root.find("where");
+  factors_ = read_factors(axes, zip);
+  sweep_.single = factors_.empty();
+  axes_place_ = axes ? *axes : zip ? *zip : top_;
+  if (!where) return;
+  if (where->kind != Node::Kind::sequence)
+    where->fail(fmt::format("'where' must be a list of expressions, not {}", import::describe(*where)));
+  for (const Node& expression : where->items) {
+    constraints_.emplace_back(expression);
+    sweep_.where.push_back(constraints_.back().text());
+  }
+}
+
+void Reader::read_overrides(const std::vector<std::string>& overrides) {
+  for (const std::string& given : overrides) read_override(given);
+  check_overrides();
+}
+
+void Reader::read_override(const std::string& given) {
+  const std::string shown = "--set " + given;
+  const std::size_t equals = given.find('=');
+  if (equals == std::string::npos || equals == 0) throw InputError("must be key=value, such as strategy.tp=8", shown);
+  Node value = import::parse_yaml(given.substr(equals + 1), shown);
+  unline(value);
+  Node place = value;
+  place.text.clear();
+  const Target target = find_key(given.substr(0, equals), place);
+  for (const Override& other : overrides_)
+    if (other.target.path == target.path) value.fail(fmt::format("'{}' is set twice; keep one", target.path));
+  for (Factor& factor : factors_)
+    for (Axis& axis : factor.axes)
+      if (axis.target.path == target.path) {
+        if (factor.size() > 1 && factor.axes.size() > 1)
+          value.fail(fmt::format("'{}' moves with others in a zip group; change the group", target.path));
+        axis.values = {value};  // an axis that is set stays a column, with one value
+        return;
+      }
+  overrides_.push_back({target, std::move(value)});
+}
+
+void Reader::check_overrides() const {
+  for (const Override& one : overrides_)
+    for (const Factor& factor : factors_)
+      for (const Axis& axis : factor.axes)
+        if (mentions(one.value, one.target, axis.target))
+          one.value.fail(
+              fmt::format("'{}' is an axis; --set {}=… gives it one value", axis.target.path, axis.target.path));
+}
+
+/// Sections before what stands inside them; overrides after axes of the same depth.
+std::vector<Assignment> Reader::assignments(const std::vector<std::size_t>& chosen) const {
+  std::vector<Assignment> all;
+  for (std::size_t f = 0; f < factors_.size(); ++f)
+    for (const Axis& axis : factors_[f].axes) all.push_back({axis.target, &axis.values[chosen[f]]});
+  for (const Override& one : overrides_) all.push_back({one.target, &one.value});
+  const auto depth = [](const Assignment& one) {
+    return std::count(one.target.path.begin(), one.target.path.end(), '.');
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return depth(a) < depth(b); });
+  return all;
+}
+
+Settings Reader::settle(const std::vector<std::size_t>& chosen, Places* places) const {
+  Settings settings = base_;
+  Assigner assigner(catalog_, settings, places);
+  for (const Assignment& one : assignments(chosen)) assigner.assign(one.target, *one.value);
+  derive(settings);
+  return settings;
+}
+
+/// Fails where the user wrote `key`, or the nearest section around it.
+void Reader::fail_at(const std::vector<std::size_t>& chosen, const std::string& key, const std::string& what) const {
+  Places places = places_;
+  settle(chosen, &places);
+  std::string path = key;
+  while (!path.empty() && !places.count(path)) path.resize(path.rfind('.') == std::string::npos ? 0 : path.rfind('.'));
+  const auto found = places.find(path);
+  (found == places.end() ? top_ : found->second).fail(what);
+}
+
+void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
+  const Settings settings = settle(chosen, nullptr);
+  if (const auto [key, what] = absent_figure(settings); !key.empty()) fail_at(chosen, key, what);
+  const auto row = columns.row(chosen, settings);
+  for (const Constraint& constraint : constraints_)
+    if (!constraint.holds(settings)) {
+      sweep_.excluded.push_back({row, "where", constraint.text()});
+      return;
+    }
+  const auto violation = find_violation(world_of(settings), graphs);
+  if (!violation) {
+    sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings});
+    return;
+  }
+  if (sweep_.single)
+    fail_at(chosen, violation->key,
+            fmt::format("'{}' breaks rule {}: {}", violation->key, violation->rule, violation->reason));
+  sweep_.excluded.push_back({row, violation->rule, violation->reason});
+}
+
+void Reader::fail_empty() const {
+  std::map<std::string, std::size_t> times;
+  for (const Excluded& one : sweep_.excluded) ++times[one.rule];
+  std::string counted;
+  for (const auto& [rule, count] : times) counted += fmt::format("{}{} {}", counted.empty() ? "" : ", ", rule, count);
+  axes_place_.fail(fmt::format("no valid point: all {} combinations are left out ({}); the first: {}",
+                               sweep_.excluded.size(), counted, sweep_.excluded.front().reason));
+}
+
+void Reader::expand() {
+  std::size_t points = 1;
+  for (const Factor& factor : factors_) {
+    points *= factor.size();
+    if (points > kMostPoints)
+      axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep", kMostPoints));
+  }
+  const Columns columns(factors_, base_, catalog_);
+  sweep_.columns = columns.columns();
+  GraphCache graphs;
+  std::vector<std::size_t> chosen(factors_.size(), 0);
+  for (std::size_t point = 0; point < points; ++point) {
+    std::size_t rest = point;
+    for (std::size_t f = factors_.size(); f-- > 0; rest /= factors_[f].size()) chosen[f] = rest % factors_[f].size();
+    visit(chosen, columns, graphs);
+  }
+  if (sweep_.experiments.empty()) fail_empty();
+}
+
+}  // namespace
+
+Sweep parse_sweep(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+                  const Catalog& catalog) {
+  return Reader(file, catalog).read(text, overrides);
+}
+
+Sweep read_sweep(const std::string& path, const std::vector<std::string>& overrides,
+                 const std::string& catalog_folder) {
+  const std::string text = import::read_text(path);
+  return parse_sweep(text, path, overrides, Catalog(catalog_folder));
+}
+
+}  // namespace manyworlds::experiments
