@@ -31,6 +31,11 @@ def sources(folder):
     return {path: path.read_text() for path in sorted((ROOT / folder).rglob("*")) if path.suffix in (".cpp", ".hpp")}
 
 
+def generated(folder):
+    """What the build writes itself, such as the catalog's data."""
+    return [path.read_text() for path in sorted((BUILD / folder).glob("*.cpp"))]
+
+
 def included(text):
     return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', text, re.MULTILINE)
 
@@ -134,7 +139,8 @@ class Statics(unittest.TestCase):
     def test_no_folder_has_a_mutable_static(self):
         for index, folder in enumerate(FOLDERS):
             library = BUILD / folder / f"libmanyworlds_{folder}.a"
-            text = "\n".join("\n;" + text for known in FOLDERS[:index + 1] for text in sources(known).values())
+            text = "\n;\n".join(text for known in FOLDERS[:index + 1]
+                                 for text in [*sources(known).values(), *generated(known)])
             self.assertEqual(static_faults([library], text), [], folder)
 
     def test_a_mutable_static_is_found_and_a_constant_one_is_not(self):
