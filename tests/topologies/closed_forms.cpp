@@ -97,15 +97,21 @@ TEST_CASE("a three-tier fat tree with leaf_hosts = k/2 is the k-ary fat tree of 
   }
 }
 
-TEST_CASE("oversubscription of a three-tier fat tree thins both the leaves and the pods above them") {
-  const OptionSet options{
-      {"tiers", whole(3)}, {"leaf_hosts", whole(16)}, {"pod_leaves", whole(4)}, {"oversubscription", 4.0}};
-  const Graph graph = built("fat_tree", options);  // 8 leaves in 2 pods, 4 uplinks a leaf
-  CHECK(test::count(graph, "spine") == 2 * 4);
-  CHECK(test::count(graph, "core") == 4 * 4);
-  CHECK(test::trunk_cables(graph) == 8 * 4 + 2 * 16);
-  CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 16; }) == 4 * kNic);
-  CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 16 * kNic);
+TEST_CASE(
+    "oversubscription of a three-tier fat tree thins the leaves and the pods above them, on any number of spines") {
+  for (const std::int64_t spines : {4, 2, 1}) {  // 8 leaves in 2 pods, 4 uplinks a leaf
+    INFO(spines << " spines a pod");
+    const Graph graph = built("fat_tree", {{"tiers", whole(3)},
+                                           {"leaf_hosts", whole(16)},
+                                           {"pod_leaves", whole(4)},
+                                           {"spines", spines},
+                                           {"oversubscription", 4.0}});
+    CHECK(test::count(graph, "spine") == 2 * spines);
+    CHECK(test::count(graph, "core") == 4 * 4);
+    CHECK(test::trunk_cables(graph) == 8 * 4 + 2 * 16);
+    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 16; }) == 4 * kNic);
+    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 16 * kNic);
+  }
 }
 
 TEST_CASE("rails join equal GPUs of all nodes at full rate, and only what leaves a rail is thinned") {
