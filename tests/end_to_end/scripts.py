@@ -4,11 +4,29 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
 SCRIPTS = sorted(path for folder in ("script", ".ci", "slurm") for path in (ROOT / folder).glob("*")
                  if path.is_file() and path.read_text().startswith("#!"))
+
+
+def build_with(apt_get, installed):
+    """script/build where apt-get is `apt_get`, only `installed` matches, and cmake does nothing: (result, what was called)."""
+    with tempfile.TemporaryDirectory() as directory:
+        stubs = {
+            "dpkg-query": f'case "${{@: -1}}" in {installed}) echo -n installed ;; *) exit 1 ;; esac',
+            "apt-get": apt_get, "sudo": '"$@"', "cmake": "",
+        }
+        for name, body in stubs.items():
+            path = pathlib.Path(directory) / name
+            path.write_text(f'#!/bin/bash\necho "{name} $*" >>"{directory}/calls"\n{body}\n')
+            path.chmod(0o755)
+        done = subprocess.run([str(ROOT / "script/build")], cwd="/", capture_output=True, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"})
+        calls = (pathlib.Path(directory) / "calls").read_text().splitlines()
+        return done, [call for call in calls if not call.startswith(("dpkg-query", "sudo"))]
 
 
 class Scripts(unittest.TestCase):
@@ -31,6 +49,28 @@ class Scripts(unittest.TestCase):
                                   stdin=subprocess.DEVNULL, timeout=10)
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"usage: script/{script}", done.stderr)
+
+    def test_only_what_is_missing_is_installed_and_quietly(self):
+        done, calls = build_with("echo noise; echo noise >&2", installed="[!c]*")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = (ROOT / "script/packages").read_text().splitlines()
+        missing = " ".join(name for name in names if name.startswith("c"))
+        self.assertEqual(calls[0], "apt-get -qq update")
+        self.assertTrue(calls[1].endswith(f"install --no-install-recommends {missing}"), calls[1])
+        self.assertIn(" -y ", calls[1])
+        self.assertNotIn("noise", done.stdout + done.stderr)
+        self.assertEqual([call.split()[:2] for call in calls[2:]], [["cmake", "--preset"], ["cmake", "--build"]])
+
+    def test_nothing_is_installed_where_nothing_is_missing(self):
+        done, calls = build_with("exit 1", installed="*")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([call.split()[0] for call in calls], ["cmake", "cmake"])
+
+    def test_a_failed_installation_stops_the_build_and_shows_why(self):
+        done, calls = build_with("echo no such mirror; exit 100", installed="[!c]*")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no such mirror", done.stderr)
+        self.assertFalse([call for call in calls if call.startswith("cmake")])
 
     def test_the_packages_are_named_once_each(self):
         names = [line for line in (ROOT / "script/packages").read_text().splitlines() if not line.startswith("#")]
