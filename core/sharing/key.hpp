@@ -18,7 +18,8 @@ struct Key {
   std::string hex() const;  // of the first digest, 32 characters
 };
 
-/// Canonical bytes, streamed into the digests as they are written; nothing is kept unless `keep` is set.
+/// Canonical bytes, streamed into the digests as they are written; nothing is kept. finish() gives the key of what was
+/// written so far.
 class Writer {
  public:
   /// `domain` separates kinds of sub-simulation; the build's fingerprint is always the first thing written.
