@@ -1,0 +1,77 @@
+// Dispatch: verb to command, error to exit code. Talk goes to stderr, one line, with what would be right.
+#include "farm/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+
+#include "core/error.hpp"
+#include "experiments/nearest.hpp"
+#include "farm/commands/command.hpp"
+#include "farm/exit_code.hpp"
+#include "farm/rank_loop.hpp"
+
+namespace manyworlds::farm {
+
+namespace {
+
+std::string usage() {
+  std::string text = "Usage: manyworlds VERB [options]\n\nRanks training layouts by simulating each.\n\n";
+  for (const auto& command : commands::registry()) text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+  return text + "\n`manyworlds VERB -h` explains a verb.\n";
+}
+
+const commands::Command* find(const std::string& verb) {
+  for (const auto& command : commands::registry())
+    if (command.name == verb) return &command;
+  return nullptr;
+}
+
+int unknown_verb(const std::string& verb) {
+  std::vector<std::string> names;
+  for (const auto& command : commands::registry()) names.push_back(command.name);
+  fmt::print(stderr, "manyworlds: unknown verb '{}'{}\n", verb, experiments::suggestion(verb, names));
+  return kExitInput;
+}
+
+}  // namespace
+
+int command_line(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
+  const std::string verb = words.empty() ? "" : words[0];
+  if (verb.empty()) {
+    fmt::print(stderr, "{}", usage());
+    return kExitInput;
+  }
+  if (verb == "-h" || verb == "--help" || verb == "help") {
+    std::cout << usage();
+    return kExitDone;
+  }
+  const commands::Command* command = find(verb);
+  if (command == nullptr) return unknown_verb(verb);
+  try {
+    std::optional<Zygote> zygote;
+    if (command->job) {
+      hold_drain_signal();
+      zygote.emplace(command->job);
+    }
+    const int code = command->run({{words.begin() + 1, words.end()}, zygote ? &*zygote : nullptr});
+    std::cout.flush();
+    if (!std::cout) throw core::IoError("write", "standard output");
+    return code;
+  } catch (const core::InputError& error) {
+    fmt::print(stderr, "manyworlds {}: {}\n", verb, error.what());
+    return kExitInput;
+  } catch (const core::IoError& error) {
+    fmt::print(stderr, "manyworlds {}: {}\n", verb, error.what());
+    return kExitIo;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "manyworlds {}: internal error: {}\n", verb, error.what());
+    return kExitInternal;
+  }
+}
+
+}  // namespace manyworlds::farm

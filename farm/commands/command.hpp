@@ -1,0 +1,36 @@
+// One verb of the program: a name, a line of help, and what it does with the words after it.
+#pragma once
+
+#include <cxxopts.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "farm/zygote.hpp"
+
+namespace manyworlds::farm::commands {
+
+struct Invocation {
+  std::vector<std::string> arguments;  // the words after the verb
+  Zygote* zygote = nullptr;            // of commands with a job; else null
+};
+
+struct Command {
+  std::string name;
+  std::string summary;
+  int (*run)(const Invocation&);
+  JobFactory job = nullptr;  // set for commands that simulate: the zygote that serves it is forked before anything else
+};
+
+/// The verbs that exist, in the order of help.
+const std::vector<Command>& registry();
+
+/// Parses `arguments` strictly: prints help and returns nothing for -h; an unknown option, a bad value or a word
+/// too many is a core::InputError that names the nearest option.
+std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std::vector<std::string>& arguments);
+
+/// The one positional word `name`, or an InputError that asks for it.
+std::string required(const cxxopts::ParseResult& parsed, const std::string& name);
+
+}  // namespace manyworlds::farm::commands

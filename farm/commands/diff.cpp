@@ -1,0 +1,28 @@
+// `manyworlds diff RUN RUN`: the same answer? Exit 0 same, 1 different, 2 cannot compare.
+#include <iostream>
+
+#include "farm/commands/verbs.hpp"
+#include "farm/exit_code.hpp"
+#include "io/diff.hpp"
+#include "io/run_directory.hpp"
+
+namespace manyworlds::farm::commands {
+
+int run_diff(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds diff",
+                           "Do two runs have the same answer? Exit 0 same, 1 different, 2 cannot compare.");
+  options.add_options()("left", "a run directory or its results.h5", cxxopts::value<std::string>())(
+      "right", "another", cxxopts::value<std::string>());
+  options.parse_positional({"left", "right"});
+  options.positional_help("RUN RUN");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  const io::Comparison comparison =
+      io::compare_answers(io::results_of(required(*parsed, "left")), io::results_of(required(*parsed, "right")));
+  // What cannot be compared is talk; what differs is the result.
+  auto& to = comparison.verdict == io::Verdict::cannot_compare ? std::cerr : std::cout;
+  to << io::describe(comparison);
+  return static_cast<int>(comparison.verdict);
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,16 @@
+// The verbs that exist. Adding one is a new file here and a line below.
+#include "farm/commands/command.hpp"
+#include "farm/commands/verbs.hpp"
+
+namespace manyworlds::farm::commands {
+
+const std::vector<Command>& registry() {
+  static const std::vector<Command> commands{
+      {"status", "where a run stands", run_status},
+      {"top", "the best experiments of a run", run_top},
+      {"diff", "do two runs have the same answer?", run_diff},
+  };
+  return commands;
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,12 @@
+// What each verb does; registry.cpp lists them.
+#pragma once
+
+#include "farm/commands/command.hpp"
+
+namespace manyworlds::farm::commands {
+
+int run_diff(const Invocation& invocation);
+int run_status(const Invocation& invocation);
+int run_top(const Invocation& invocation);
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,262 @@
+#include "farm/coordinator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace manyworlds::farm {
+
+namespace {
+constexpr int kTries = 2;  // a task in which this many simulators died is failed
+}
+
+Coordinator::Coordinator(Schedule& schedule, Transport& transport, std::string frozen, std::uint64_t signature,
+                         CoordinatorOptions options)
+    : schedule_(schedule),
+      transport_(transport),
+      frozen_(std::move(frozen)),
+      signature_(signature),
+      options_(options) {}
+
+void Coordinator::receive(int from, const Message& message, std::int64_t now_ms) {
+  if (workers_.empty()) first_heard_ms_ = now_ms;
+  Worker& worker = workers_[from];
+  worker.number = from;
+  worker.heard_ms = now_ms;
+  for (const auto task : message.tasks)
+    MANYWORLDS_CHECK(task < schedule_.total(), "worker {} speaks of task {} of {}", from, task, schedule_.total());
+  switch (message.kind) {
+    case MessageKind::hello:
+      return on_hello(worker, message);
+    case MessageKind::report:
+      return on_report(worker, message, now_ms);
+    case MessageKind::result:
+      return on_result(worker, message, now_ms);
+    case MessageKind::lack:
+      return on_lack(worker, message);
+    case MessageKind::unfit:
+      worker.serves = false;
+      worker.unfit = message.text;
+      return send(worker, {.kind = MessageKind::alive});
+    default:
+      MANYWORLDS_CHECK(false, "worker {} sent a message of kind {}", from, static_cast<int>(message.kind));
+  }
+}
+
+void Coordinator::on_hello(Worker& worker, const Message& message) {
+  if (message.flag) return send(worker, {.kind = MessageKind::alive});
+  // It may be a new life of a rank we knew: what the old one held or knew is gone. (A late hello of the same
+  // life only makes us forget; its next report says again what it holds.)
+  worker.knows.clear();
+  while (!worker.leases.empty()) release(worker, worker.leases.begin()->first);
+  send(worker, {.kind = MessageKind::job, .text = frozen_});
+}
+
+void Coordinator::on_report(Worker& worker, const Message& message, std::int64_t now_ms) {
+  if (message.number != signature_) {
+    worker.unfit =
+        fmt::format("rank {} built another job from the same sweep: is its program another build?", worker.number);
+    return send(worker, {.kind = MessageKind::leave});
+  }
+  worker.serves = true;
+  worker.unfit.clear();
+  Message over{.kind = MessageKind::drop};
+  for (auto& [task, lease] : worker.leases) lease.running = false;
+  for (std::size_t i = 0; i < message.tasks.size(); ++i) {
+    const std::uint32_t task = message.tasks[i];
+    if (schedule_.settled(task)) {
+      over.tasks.push_back(task);
+      continue;
+    }
+    // Also a lease that had run out: who still works on a task keeps it.
+    schedule_.take(task);
+    holders_[task].insert(worker.number);
+    worker.leases[task] = {now_ms + options_.lease_ms, message.flag && i == 0};
+  }
+  if (draining_) {
+    const std::set<std::uint32_t> held(message.tasks.begin(), message.tasks.end());
+    std::vector<std::uint32_t> dropped;
+    for (const auto& [task, lease] : worker.leases)
+      if (!held.contains(task)) dropped.push_back(task);
+    for (const auto task : dropped) release(worker, task);
+    over.flag = message.tasks.size() > (message.flag ? 1U : 0U);
+  }
+  send(worker, over.flag || !over.tasks.empty() ? over : Message{.kind = MessageKind::alive});
+  refill(worker, now_ms);
+}
+
+void Coordinator::on_result(Worker& worker, const Message& message, std::int64_t now_ms) {
+  for (const auto& [task, outcome] : message.results) {
+    MANYWORLDS_CHECK(task < schedule_.total(), "worker {} has a result of task {} of {}", worker.number, task,
+                     schedule_.total());
+    if (outcome.ok()) worker.knows.insert(task);
+    if (outcome.status != Status::crash && outcome.status != Status::environment) {
+      accept(worker, task, outcome, now_ms);
+    } else if (worker.crash_numbers.insert(message.number).second) {
+      died_in(worker, task, outcome, now_ms);
+    }
+  }
+  refill(worker, now_ms);
+  refill_idle(now_ms);
+}
+
+void Coordinator::accept(const Worker& from, std::uint32_t task, const Outcome& outcome, std::int64_t now_ms) {
+  if (!schedule_.settle(task, outcome)) return;
+  cost_seen_ += schedule_.task(task).cost;
+  elapsed_seen_us_ += static_cast<double>(outcome.elapsed_us);
+  ++results_seen_;
+  const auto found = holders_.find(task);
+  if (found == holders_.end()) return;
+  const std::set<int> holders = found->second;
+  for (const int holder : holders) {
+    Worker& other = workers_.at(holder);
+    if (holder != from.number && alive(other, now_ms)) send(other, {.kind = MessageKind::drop, .tasks = {task}});
+    release(other, task);
+  }
+}
+
+void Coordinator::died_in(Worker& worker, std::uint32_t task, const Outcome& outcome, std::int64_t now_ms) {
+  if (schedule_.settled(task)) return;
+  if (++deaths_[task] < kTries) return release(worker, task);
+  accept(worker, task, outcome, now_ms);
+}
+
+void Coordinator::on_lack(Worker& worker, const Message& message) {
+  Message reply{.kind = MessageKind::work};
+  for (const auto task : message.tasks)
+    if (schedule_.settled(task) && schedule_.outcome(task).ok()) {
+      reply.results.emplace_back(task, schedule_.outcome(task));
+      worker.knows.insert(task);
+    }
+  if (!reply.results.empty()) send(worker, reply);
+}
+
+/// Takes the lease away; the task is ready again when nobody else has it.
+void Coordinator::release(Worker& worker, std::uint32_t task) {
+  worker.leases.erase(task);
+  const auto found = holders_.find(task);
+  if (found == holders_.end()) return;
+  found->second.erase(worker.number);
+  if (!found->second.empty()) return;
+  holders_.erase(found);
+  schedule_.give_back(task);
+}
+
+double Coordinator::expected_us(std::uint32_t task) const {
+  if (results_seen_ == 0) return static_cast<double>(options_.hide_latency_us);
+  if (cost_seen_ > 0) return schedule_.task(task).cost * elapsed_seen_us_ / cost_seen_;
+  return elapsed_seen_us_ / static_cast<double>(results_seen_);
+}
+
+/// Expected time of what waits at the worker behind the task it runs.
+double Coordinator::queued_us(const Worker& worker) const {
+  double all = 0, running = 0, longest = 0;
+  for (const auto& [task, lease] : worker.leases) {
+    const double expected = expected_us(task);
+    all += expected;
+    longest = std::max(longest, expected);
+    if (lease.running) running = expected;
+  }
+  return all - (running > 0 ? running : longest);
+}
+
+/// Fills the worker up to a few milliseconds of work, but never more than its share of what is ready: the last
+/// tasks of a run must not queue behind each other at one worker while another is idle.
+void Coordinator::refill(Worker& worker, std::int64_t now_ms) {
+  if (draining_ || !worker.serves || !worker.unfit.empty()) return;
+  std::vector<std::uint32_t> batch;
+  double queued = queued_us(worker);
+  while (batch.size() < options_.batch) {
+    const std::size_t held = worker.leases.size() + batch.size();
+    const bool idle = held == 0;
+    if (!idle && (queued >= static_cast<double>(options_.hide_latency_us) || results_seen_ == 0 ||
+                  held > schedule_.ready() / workers_.size()))
+      break;
+    const auto task = schedule_.take();
+    if (!task) break;
+    if (!idle) queued += expected_us(*task);
+    batch.push_back(*task);
+  }
+  if (batch.empty() && worker.leases.empty()) batch = to_steal(worker);
+  if (!batch.empty()) assign(worker, batch, now_ms);
+}
+
+/// What waits behind another task at a worker may as well be computed by an idle one: the longest such task.
+std::vector<std::uint32_t> Coordinator::to_steal(const Worker& thief) const {
+  const std::uint32_t* best = nullptr;
+  for (const auto& [number, worker] : workers_) {
+    if (number == thief.number || worker.leases.size() < 2) continue;
+    for (const auto& [task, lease] : worker.leases) {
+      if (lease.running || holders_.at(task).size() > 1) continue;
+      if (best == nullptr || schedule_.task(task).cost > schedule_.task(*best).cost) best = &task;
+    }
+  }
+  return best == nullptr ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{*best};
+}
+
+void Coordinator::refill_idle(std::int64_t now_ms) {
+  for (auto& [number, worker] : workers_) {
+    if (schedule_.ready() == 0) return;
+    if (worker.leases.empty() && alive(worker, now_ms)) refill(worker, now_ms);
+  }
+}
+
+void Coordinator::assign(Worker& worker, const std::vector<std::uint32_t>& tasks, std::int64_t now_ms) {
+  Message work{.kind = MessageKind::work};
+  for (const auto task : tasks) {
+    holders_[task].insert(worker.number);
+    worker.leases[task] = {now_ms + options_.lease_ms, false};
+    const auto& inputs = schedule_.task(task).inputs;
+    work.assignments.push_back({task, inputs});
+    for (const auto input : inputs)
+      if (worker.knows.insert(input).second) work.results.emplace_back(input, schedule_.outcome(input));
+  }
+  send(worker, work);
+}
+
+void Coordinator::tick(std::int64_t now_ms) {
+  for (auto& [number, worker] : workers_) {
+    std::vector<std::uint32_t> gone;
+    const bool lost = !alive(worker, now_ms) || !worker.unfit.empty();
+    for (const auto& [task, lease] : worker.leases)
+      if (lost || lease.until_ms <= now_ms) gone.push_back(task);
+    for (const auto task : gone) release(worker, task);
+  }
+  refill_idle(now_ms);
+}
+
+void Coordinator::drain(std::int64_t now_ms) {
+  if (draining_) return;
+  draining_ = true;
+  drain_until_ms_ = now_ms + options_.drain_grace_ms;
+  for (const auto& [number, worker] : workers_)
+    if (alive(worker, now_ms)) send(worker, {.kind = MessageKind::drop, .flag = true});
+}
+
+void Coordinator::dismiss() {
+  for (int number = 0; number < transport_.size(); ++number)
+    transport_.send(number, encode(Message{.kind = MessageKind::leave}));
+}
+
+bool Coordinator::finished(std::int64_t now_ms) const {
+  if (schedule_.complete() || !unserved(now_ms).empty()) return true;
+  return draining_ && (holders_.empty() || now_ms >= drain_until_ms_);
+}
+
+std::string Coordinator::unserved(std::int64_t now_ms) const {
+  // Ranks that never said a word are given as long as ranks that fell silent.
+  const bool all_here = static_cast<int>(workers_.size()) == transport_.size();
+  if (workers_.empty() || (!all_here && now_ms - first_heard_ms_ < options_.silence_ms)) return {};
+  for (const auto& [number, worker] : workers_)
+    if (worker.unfit.empty()) return {};
+  return workers_.begin()->second.unfit;
+}
+
+std::size_t Coordinator::workers_lost(std::int64_t now_ms) const {
+  return static_cast<std::size_t>(
+      std::count_if(workers_.begin(), workers_.end(), [&](const auto& entry) { return !alive(entry.second, now_ms); }));
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,97 @@
+// The coordinator: who computes what, as a state machine without clock, wire or disk of its own. It believes no
+// message arrived until an answer shows it did; a lease that nobody renews goes back. Tasks are pure, so giving
+// one out twice is harmless, and that is the whole fault model.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "farm/message.hpp"
+#include "farm/schedule.hpp"
+#include "farm/transport.hpp"
+
+namespace manyworlds::farm {
+
+struct CoordinatorOptions {
+  std::int64_t lease_ms = 30'000;         // a task nobody has reported for so long is given to another
+  std::int64_t silence_ms = 20'000;       // a worker silent for so long is lost, until it speaks again
+  std::int64_t hide_latency_us = 20'000;  // work to keep queued at a worker beyond the task it runs
+  std::int64_t drain_grace_ms = 10'000;   // how long draining waits for tasks that are running
+  std::size_t batch = 256;                // tasks in one message at most
+};
+
+class Coordinator {
+ public:
+  /// `schedule` and `transport` must outlive this. `frozen` is what workers build their job from.
+  Coordinator(Schedule& schedule, Transport& transport, std::string frozen, std::uint64_t signature,
+              CoordinatorOptions options = {});
+
+  void receive(int from, const Message& message, std::int64_t now_ms);
+  /// Once a second or so: leases run out, lost workers are noticed.
+  void tick(std::int64_t now_ms);
+  /// Nothing more is handed out; what runs may finish within the grace.
+  void drain(std::int64_t now_ms);
+  /// Tells every worker that the run is over.
+  void dismiss();
+
+  bool draining() const { return draining_; }
+  /// Complete, or drained as far as it goes, or no worker can serve the job.
+  bool finished(std::int64_t now_ms) const;
+  bool complete() const { return schedule_.complete(); }
+  /// Why no worker can serve this job; empty while one can.
+  std::string unserved(std::int64_t now_ms) const;
+
+  std::size_t workers() const { return workers_.size(); }
+  std::size_t workers_lost(std::int64_t now_ms) const;
+
+ private:
+  struct Lease {
+    std::int64_t until_ms = 0;
+    bool running = false;  // the worker said that it runs this one
+  };
+  struct Worker {
+    int number = 0;
+    bool serves = false;  // it has built our job
+    std::string unfit;    // why it never will
+    std::int64_t heard_ms = 0;
+    std::map<std::uint32_t, Lease> leases;
+    std::set<std::uint32_t> knows;          // results it computed or was sent
+    std::set<std::uint64_t> crash_numbers;  // of the crashes it reported: a doubled message is one crash
+  };
+
+  void on_hello(Worker& worker, const Message& message);
+  void on_report(Worker& worker, const Message& message, std::int64_t now_ms);
+  void on_result(Worker& worker, const Message& message, std::int64_t now_ms);
+  void on_lack(Worker& worker, const Message& message);
+  void accept(const Worker& from, std::uint32_t task, const Outcome& outcome, std::int64_t now_ms);
+  void died_in(Worker& worker, std::uint32_t task, const Outcome& outcome, std::int64_t now_ms);
+  void refill(Worker& worker, std::int64_t now_ms);
+  void refill_idle(std::int64_t now_ms);
+  void assign(Worker& worker, const std::vector<std::uint32_t>& tasks, std::int64_t now_ms);
+  double queued_us(const Worker& worker) const;
+  void release(Worker& worker, std::uint32_t task);
+  bool alive(const Worker& worker, std::int64_t now_ms) const { return now_ms - worker.heard_ms < options_.silence_ms; }
+  double expected_us(std::uint32_t task) const;
+  std::vector<std::uint32_t> to_steal(const Worker& thief) const;
+  void send(const Worker& to, const Message& message) { transport_.send(to.number, encode(message)); }
+
+  Schedule& schedule_;
+  Transport& transport_;
+  std::string frozen_;
+  std::uint64_t signature_;
+  CoordinatorOptions options_;
+  std::map<int, Worker> workers_;
+  std::map<std::uint32_t, std::set<int>> holders_;  // who has a lease on a task
+  std::map<std::uint32_t, int> deaths_;             // simulators that died in a task
+  double cost_seen_ = 0, elapsed_seen_us_ = 0;      // what cost means in time, learnt from results
+  std::size_t results_seen_ = 0;
+  std::int64_t first_heard_ms_ = 0;
+  bool draining_ = false;
+  std::int64_t drain_until_ms_ = 0;
+};
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,167 @@
+#include "farm/ledger.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "core/error.hpp"
+#include "farm/exit_code.hpp"
+#include "farm/processors.hpp"
+
+namespace manyworlds::farm {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::uint32_t kResultRecord = 1;  // kind of the journal's records; failures are never journalled
+constexpr std::chrono::seconds kStatusPeriod{2};
+constexpr std::size_t kListedFailures = 100;
+
+io::RunDirectory begin(const RunOptions& options, const std::string& frozen) {
+  const std::string fingerprint(core::sharing::build_fingerprint());
+  return io::RunDirectory::begin(options.directory, frozen, {fingerprint, batch_job(), options.rebuild});
+}
+
+}  // namespace
+
+Ledger::Ledger(const RunOptions& options, const std::string& frozen, int ranks, Job& job, Schedule& schedule,
+               const RunHooks& hooks)
+    : job_(job),
+      schedule_(schedule),
+      hooks_(hooks),
+      ranks_(ranks),
+      directory_(begin(options, frozen)),
+      begin_(steady_clock::now()),
+      status_written_(begin_) {
+  const std::string fingerprint(core::sharing::build_fingerprint());
+  directory_.clear_complete();
+  kinds_ = hooks.kinds ? hooks.kinds(job) : std::vector<std::string>(job.tasks().size(), "tasks");
+  std::vector<double> costs;
+  for (const Task& task : job.tasks()) costs.push_back(task.cost);
+  progress_ = std::make_unique<Progress>(kinds_, costs, ranks);
+  schedule_.on_settled = [this](std::uint32_t task, const Outcome& outcome) { settled(task, outcome); };
+  replay(fingerprint);
+  journal_ = std::make_unique<io::Journal>(directory_.journal(), fingerprint);
+  store_ = io::open_store(options.store, fingerprint);
+  if (store_) look_in_store();
+  source_ = Source::computed;
+  write_status("running");
+}
+
+void Ledger::replay(const std::string& fingerprint) {
+  // Two tasks may have one key when sharing is off: each result serves all of them.
+  std::multimap<core::sharing::Key, std::uint32_t> by_key;
+  for (std::uint32_t task = 0; task < job_.tasks().size(); ++task) by_key.emplace(job_.tasks()[task].key, task);
+  const auto replay = io::replay_journal(directory_.journal(), fingerprint, [&](io::Record&& record) {
+    if (record.kind != kResultRecord) return;
+    const auto [first, last] = by_key.equal_range(record.key);
+    for (auto known = first; known != last; ++known) schedule_.settle(known->second, {Status::ok, record.payload, 0});
+  });
+  if (const std::string damage = replay.describe_damage(); !damage.empty()) fmt::print(stderr, "{}\n", damage);
+}
+
+void Ledger::look_in_store() {
+  source_ = Source::store;
+  for (std::uint32_t task = 0; task < job_.tasks().size(); ++task) {
+    if (!job_.tasks()[task].stored || schedule_.settled(task)) continue;
+    if (auto bytes = store_->get(job_.tasks()[task].key)) schedule_.settle(task, {Status::ok, std::move(*bytes), 0});
+  }
+}
+
+/// The schedule calls this before it counts the task: on disk first.
+void Ledger::settled(std::uint32_t task, const Outcome& outcome) {
+  if (outcome.ok() && source_ != Source::journal)
+    journal_->append(kResultRecord, job_.tasks()[task].key, outcome.bytes);
+  if (source_ == Source::computed) put_in_store(task, outcome);
+  std::uint64_t& count = source_ == Source::journal ? figures_.from_journal
+                         : source_ == Source::store ? figures_.from_store
+                                                    : figures_.computed;
+  ++count;
+  figures_.simulated_s += static_cast<double>(outcome.elapsed_us) * 1e-6;
+  progress_->settled(task, outcome, source_ != Source::computed);
+  if (hooks_.on_result) hooks_.on_result(task, outcome);
+}
+
+void Ledger::put_in_store(std::uint32_t task, const Outcome& outcome) {
+  if (!store_ || !store_writable_ || !outcome.ok() || !job_.tasks()[task].stored) return;
+  try {
+    store_->put(job_.tasks()[task].key, outcome.bytes);
+  } catch (const core::IoError& error) {
+    // The run does not need the store: it goes on without keeping anything there, and says so once.
+    store_writable_ = false;
+    fmt::print(stderr, "manyworlds: {}; going on without keeping results in the store\n", error.what());
+  }
+}
+
+double Ledger::elapsed_s() const {
+  return std::chrono::duration<double>(steady_clock::now() - begin_).count();
+}
+
+RunFigures Ledger::figures() const {
+  RunFigures figures = figures_;
+  figures.ranks = ranks_;
+  figures.elapsed_s = elapsed_s();
+  return figures;
+}
+
+void Ledger::write_status(const std::string& state) {
+  if (hooks_.sharing) progress_->sharing(hooks_.sharing());
+  status_ = progress_->status(state, elapsed_s());
+  directory_.write_status(status_.dump(1) + "\n");
+  status_written_ = steady_clock::now();
+}
+
+const nlohmann::json& Ledger::each_second(const std::string& state, std::size_t ranks_lost) {
+  progress_->lost_ranks(ranks_lost);
+  journal_->sync_if_due();
+  if (store_ && store_writable_) store_->sync_if_due();
+  if (steady_clock::now() - status_written_ >= kStatusPeriod) write_status(state);
+  return status_;
+}
+
+RunOutcome Ledger::close(bool drained) {
+  journal_->flush();
+  if (store_ && store_writable_) store_->flush();
+  RunOutcome outcome{drained ? RunOutcome::State::drained : RunOutcome::State::complete, schedule_.total(),
+                     schedule_.done(), schedule_.failed(), kExitDone};
+  outcome.exit_code = drained ? kExitDrained : outcome.failed > 0 ? kExitFailed : kExitDone;
+  if (!drained && hooks_.finish) hooks_.finish(job_, schedule_, figures());
+  nlohmann::json failures = nlohmann::json::array();
+  for (std::uint32_t task = 0; task < schedule_.total() && failures.size() < kListedFailures; ++task) {
+    if (!schedule_.settled(task) || schedule_.outcome(task).ok()) continue;
+    const Outcome& failed = schedule_.outcome(task);
+    failures.push_back({{"task", task},
+                        {"kind", kinds_[task]},
+                        {"key", schedule_.task(task).key.hex()},
+                        {"class", name_of(failed.status)},
+                        {"reason", failed.bytes}});
+  }
+  const std::string state = drained ? "drained" : "complete";
+  write_status(state);
+  directory_.write_complete(nlohmann::json{{"format", 1},
+                                           {"state", state},
+                                           {"exit", outcome.exit_code},
+                                           {"total", outcome.total},
+                                           {"done", outcome.done},
+                                           {"failed", outcome.failed},
+                                           {"failures", failures}}
+                                .dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                            "\n");
+  return outcome;
+}
+
+void Ledger::close_failed(int exit_code, const std::string& reason) noexcept {
+  try {
+    directory_.write_complete(
+        nlohmann::json{{"format", 1}, {"state", "failed"}, {"exit", exit_code}, {"reason", reason}}.dump(
+            1, ' ', false, nlohmann::json::error_handler_t::replace) +
+        "\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "manyworlds: {}\n", error.what());
+  }
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,60 @@
+// Everything a run leaves on disk while it runs: the journal and the store, status.json, and complete.json at its end.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "farm/progress.hpp"
+#include "farm/run_job.hpp"
+#include "io/journal.hpp"
+#include "io/run_directory.hpp"
+#include "io/store.hpp"
+
+namespace manyworlds::farm {
+
+class Ledger {
+ public:
+  /// Settles in `schedule` what the journal and the store know, and from then on writes down whatever settles.
+  /// All arguments must outlive the ledger. Throws InputError and IoError.
+  Ledger(const RunOptions& options, const std::string& frozen, int ranks, Job& job, Schedule& schedule,
+         const RunHooks& hooks);
+
+  /// Once a second: syncs what is due and writes status.json every other time. Returns the status.
+  const nlohmann::json& each_second(const std::string& state, std::size_t ranks_lost);
+
+  /// The run is over: the results when complete, then complete.json.
+  RunOutcome close(bool drained);
+  /// The run is over by an error, told to whoever waits for complete.json.
+  void close_failed(int exit_code, const std::string& reason) noexcept;
+
+  RunFigures figures() const;
+
+ private:
+  void replay(const std::string& fingerprint);
+  void look_in_store();
+  void settled(std::uint32_t task, const Outcome& outcome);
+  void put_in_store(std::uint32_t task, const Outcome& outcome);
+  void write_status(const std::string& state);
+  double elapsed_s() const;
+
+  enum class Source : std::uint8_t { journal, store, computed };
+
+  Job& job_;
+  Schedule& schedule_;
+  const RunHooks& hooks_;
+  int ranks_;
+  io::RunDirectory directory_;
+  std::unique_ptr<io::Journal> journal_;
+  std::unique_ptr<io::Store> store_;
+  bool store_writable_ = true;
+  std::unique_ptr<Progress> progress_;
+  Source source_ = Source::journal;
+  RunFigures figures_;
+  std::vector<std::string> kinds_;
+  nlohmann::json status_;
+  std::chrono::steady_clock::time_point begin_, status_written_;
+};
+
+}  // namespace manyworlds::farm

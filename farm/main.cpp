@@ -1,0 +1,6 @@
+// The program: everything is in the command line, so that tests can link it.
+#include "farm/command_line.hpp"
+
+int main(int argc, char** argv) {
+  return manyworlds::farm::command_line(argc, argv);
+}

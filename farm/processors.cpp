@@ -1,0 +1,104 @@
+#include "farm/processors.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.hpp"
+
+namespace manyworlds::farm {
+
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::optional<int> number_in(const char* name) {
+  const std::string text = environment(name);
+  if (text.empty() || text.size() > 8 || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  return std::stoi(text);
+}
+
+int affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));  // more CPUs than a cpu_set_t holds
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// The tightest quota of this process's cgroup and those above it (v2), or of the v1 controller.
+std::optional<int> quota() {
+  std::optional<int> tightest;
+  const auto consider = [&tightest](std::optional<int> cpus) {
+    if (cpus) tightest = std::min(tightest.value_or(*cpus), *cpus);
+  };
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::")) continue;
+    std::string path = line.substr(3);
+    for (;;) {
+      consider(cpus_of_quota(first_line("/sys/fs/cgroup" + path + "/cpu.max")));
+      if (path.empty() || path == "/") break;
+      path.erase(path.rfind('/'));
+    }
+  }
+  const std::string v1 = "/sys/fs/cgroup/cpu/cpu.cfs_";
+  consider(cpus_of_quota(first_line(v1 + "quota_us") + " " + first_line(v1 + "period_us")));
+  return tightest;
+}
+
+}  // namespace
+
+std::optional<int> cpus_of_quota(const std::string& cpu_max) {
+  std::istringstream words(cpu_max);
+  std::int64_t quota_us = 0, period_us = 0;
+  if (!(words >> quota_us >> period_us) || quota_us <= 0 || period_us <= 0) return std::nullopt;
+  return static_cast<int>(std::clamp<std::int64_t>((quota_us + period_us - 1) / period_us, 1, 1 << 20));
+}
+
+RankCount rank_count(std::optional<int> asked) {
+  if (asked) {
+    if (*asked < 1 || *asked > 100'000)
+      throw core::InputError(fmt::format("-j {}: the number of ranks is from 1 to 100000", *asked));
+    return {*asked, fmt::format("-j {}", *asked)};
+  }
+  if (!environment("SLURM_JOB_ID").empty())
+    if (const auto tasks = number_in("SLURM_NTASKS"); tasks && *tasks > 0)
+      return {*tasks, fmt::format("{} tasks of Slurm job {}", *tasks, environment("SLURM_JOB_ID"))};
+  const int cpus = affinity();
+  if (const auto limit = quota(); limit && *limit < cpus) return {*limit, fmt::format("a CPU quota of {}", *limit)};
+  return {cpus, fmt::format("{} CPUs", cpus)};
+}
+
+std::optional<int> launched_rank() {
+  if (!environment("OMPI_COMM_WORLD_SIZE").empty()) return number_in("OMPI_COMM_WORLD_RANK").value_or(0);
+  return number_in("PMIX_RANK");
+}
+
+std::optional<std::string> find_program(const std::string& program) {
+  std::istringstream folders(environment("PATH"));
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (!folder.empty() && ::access((folder + "/" + program).c_str(), X_OK) == 0) return folder + "/" + program;
+  return std::nullopt;
+}
+
+std::string batch_job() {
+  return environment("SLURM_JOB_ID");
+}
+
+}  // namespace manyworlds::farm

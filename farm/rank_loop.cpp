@@ -1,0 +1,174 @@
+#include "farm/rank_loop.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/error.hpp"
+
+namespace manyworlds::farm {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kTick{200};
+constexpr std::int64_t kFarewell_ms = 3'000;  // what the last messages may take to leave
+// Polling backs off with the time since the last message: fast in a conversation, a hundred looks a second in silence.
+constexpr microseconds kFastestPoll{50}, kSlowestPoll{10'000};
+
+}  // namespace
+
+void hold_drain_signal() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+void release_drain_signal() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+RankLoop::RankLoop(Zygote& zygote, LoopOptions options)
+    : zygote_(zygote),
+      options_(options),
+      poll_timer_(context_),
+      tick_timer_(context_),
+      signals_(context_),
+      begin_(steady_clock::now()),
+      busy_(begin_),
+      parent_(::getppid()) {}
+
+RankLoop::~RankLoop() = default;
+
+std::int64_t RankLoop::now_ms() const {
+  return std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin_).count();
+}
+
+void RankLoop::add_worker(Transport& transport) {
+  auto seat = std::make_unique<Seat>();
+  Seat* at = seat.get();
+  at->transport = &transport;
+  at->simulator = std::make_unique<ZygoteSimulator>(
+      context_, zygote_,
+      ZygoteSimulator::Answers{[this, at](std::uint64_t signature) {
+                                 at->worker->serves(signature, now_ms());
+                                 pump();
+                               },
+                               [this, at](const std::string& reason) {
+                                 at->worker->unfit(reason);
+                                 pump();
+                               },
+                               [this, at](std::uint32_t task, Outcome outcome) {
+                                 at->worker->computed(task, std::move(outcome), now_ms());
+                                 pump();
+                               }});
+  at->worker = std::make_unique<Worker>(transport, 0, *at->simulator, now_ms(), options_.worker);
+  seats_.push_back(std::move(seat));
+}
+
+void RankLoop::coordinate(Coordinator& coordinator, std::function<void()> each_second) {
+  MANYWORLDS_CHECK(!seats_.empty() && seats_.front()->transport->self() == 0, "rank 0 coordinates");
+  coordinator_ = &coordinator;
+  each_second_ = std::move(each_second);
+  signals_.add(SIGUSR1);
+  if (options_.drain_on_ctrl_c) signals_.add(SIGINT);
+  release_drain_signal();
+  await_signal();
+}
+
+void RankLoop::await_signal() {
+  signals_.async_wait([this](boost::system::error_code error, int signal) {
+    if (error) return;
+    // A second Ctrl-C means now: what is journalled stays, nothing else is owed.
+    if (signal == SIGINT && coordinator_->draining()) {
+      ::signal(SIGINT, SIG_DFL);
+      ::raise(SIGINT);
+    }
+    coordinator_->drain(now_ms());
+    pump();
+    await_signal();
+  });
+}
+
+bool RankLoop::pump() {
+  bool any = false, moved = true;
+  while (moved) {
+    moved = false;
+    for (const auto& seat : seats_) {
+      while (const auto envelope = seat->transport->receive()) {
+        moved = any = true;
+        const Message message = decode_message(envelope->message);
+        if (!for_coordinator(message.kind)) {
+          seat->worker->receive(message, now_ms());
+        } else if (coordinator_ != nullptr && seat->transport->self() == 0) {
+          coordinator_->receive(envelope->from, message, now_ms());
+        } else {
+          MANYWORLDS_CHECK(false, "rank {} does not coordinate", seat->transport->self());
+        }
+      }
+    }
+    if (coordinator_ != nullptr && dismissed_ms_ < 0 && coordinator_->finished(now_ms())) {
+      dismissed_ms_ = now_ms();
+      coordinator_->dismiss();
+      moved = true;
+    }
+  }
+  if (any) busy_ = steady_clock::now();
+  stop_when_over();
+  return any;
+}
+
+void RankLoop::stop_when_over() {
+  bool over = true;
+  for (const auto& seat : seats_)
+    if (!seat->worker->left() || !seat->transport->flushed()) over = false;
+  if (coordinator_ != nullptr && dismissed_ms_ < 0) over = false;
+  if (dismissed_ms_ >= 0 && now_ms() - dismissed_ms_ > kFarewell_ms) over = true;
+  for (const auto& seat : seats_) abandoned_ |= coordinator_ == nullptr && seat->worker->abandoned();
+  if (over || abandoned_) context_.stop();
+}
+
+void RankLoop::poll() {
+  pump();
+  const auto idle = std::chrono::duration_cast<microseconds>(steady_clock::now() - busy_);
+  poll_timer_.expires_after(std::clamp(idle / 8, kFastestPoll, kSlowestPoll));
+  poll_timer_.async_wait([this](boost::system::error_code error) {
+    if (!error) poll();
+  });
+}
+
+void RankLoop::tick() {
+  const std::int64_t now = now_ms();
+  if (options_.watch_parent && ::getppid() != parent_) {
+    abandoned_ = true;
+    context_.stop();
+    return;
+  }
+  for (const auto& seat : seats_) seat->worker->tick(now);
+  if (coordinator_ != nullptr && now - last_second_ms_ >= 1'000) {
+    last_second_ms_ = now;
+    coordinator_->tick(now);
+    each_second_();
+  }
+  pump();
+  tick_timer_.expires_after(kTick);
+  tick_timer_.async_wait([this](boost::system::error_code error) {
+    if (!error) tick();
+  });
+}
+
+void RankLoop::run() {
+  boost::asio::post(context_, [this] { tick(); });
+  boost::asio::post(context_, [this] { poll(); });
+  context_.run();
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,73 @@
+// The event loop of one process: its workers and, in one of them, the coordinator; moved by messages, timers,
+// signals and the pipes of simulators. Nothing in it blocks and nothing in it simulates.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "farm/coordinator.hpp"
+#include "farm/simulator_zygote.hpp"
+#include "farm/worker.hpp"
+
+namespace manyworlds::farm {
+
+struct LoopOptions {
+  WorkerOptions worker;
+  bool watch_parent = false;  // leave when the process that started us is gone (mpirun of a rank)
+  bool drain_on_ctrl_c = false;
+};
+
+class RankLoop {
+ public:
+  RankLoop(Zygote& zygote, LoopOptions options);
+  ~RankLoop();
+
+  /// A worker at `transport`, which must outlive the loop.
+  void add_worker(Transport& transport);
+  /// This process coordinates; the transport is the one of its first worker. `each_second` also runs at the end.
+  void coordinate(Coordinator& coordinator, std::function<void()> each_second);
+  /// Until the run is over here. Draining is asked for by SIGUSR1 to the coordinating process.
+  void run();
+
+  std::int64_t now_ms() const;
+  /// The run ended here without a word of the coordinator, or because whoever started us is gone.
+  bool abandoned() const { return abandoned_; }
+
+ private:
+  struct Seat {
+    Transport* transport = nullptr;
+    std::unique_ptr<ZygoteSimulator> simulator;
+    std::unique_ptr<Worker> worker;
+  };
+  bool pump();
+  void poll();
+  void tick();
+  void await_signal();
+  void stop_when_over();
+
+  Zygote& zygote_;
+  LoopOptions options_;
+  boost::asio::io_context context_;
+  boost::asio::steady_timer poll_timer_, tick_timer_;
+  boost::asio::signal_set signals_;
+  std::vector<std::unique_ptr<Seat>> seats_;
+  Coordinator* coordinator_ = nullptr;
+  std::function<void()> each_second_;
+  std::chrono::steady_clock::time_point begin_, busy_;
+  std::int64_t last_second_ms_ = 0;
+  std::int64_t dismissed_ms_ = -1;
+  int parent_;
+  bool abandoned_ = false;
+};
+
+/// SIGUSR1 waits until the loop takes it: to be called before anything that takes time, MPI_Init first of all.
+void hold_drain_signal();
+/// For a program started from a process that holds it.
+void release_drain_signal();
+
+}  // namespace manyworlds::farm

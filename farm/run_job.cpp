@@ -1,0 +1,143 @@
+#include "farm/run_job.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "core/error.hpp"
+#include "farm/coordinator.hpp"
+#include "farm/exit_code.hpp"
+#include "farm/job_signature.hpp"
+#include "farm/ledger.hpp"
+#include "farm/processors.hpp"
+#include "farm/progress.hpp"
+#include "farm/rank_loop.hpp"
+#include "farm/supervisor.hpp"
+#include "farm/transport_in_process.hpp"
+#include "farm/transport_mpi.hpp"
+
+namespace manyworlds::farm {
+
+namespace {
+
+int exit_code_of(const std::exception& error) {
+  if (dynamic_cast<const core::InputError*>(&error) != nullptr) return kExitInput;
+  if (dynamic_cast<const core::IoError*>(&error) != nullptr) return kExitIo;
+  return kExitInternal;
+}
+
+/// The coordinating process: everything between the first look into the run directory and complete.json.
+RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int ranks, Zygote& zygote,
+                      const RunHooks& hooks, Transport& transport, RankLoop& loop, ProgressLine* line) {
+  const std::unique_ptr<Job> job = zygote.factory()(frozen);
+  Schedule schedule(job->tasks());
+  Ledger ledger(options, frozen, ranks, *job, schedule, hooks);
+  try {
+    Coordinator coordinator(schedule, transport, frozen, job_signature(job->tasks()));
+    const auto each_second = [&] {
+      const auto& status =
+          ledger.each_second(coordinator.draining() ? "draining" : "running", coordinator.workers_lost(loop.now_ms()));
+      if (line != nullptr) line->draw(progress_line(status));
+    };
+    if (!schedule.complete()) {
+      loop.coordinate(coordinator, each_second);
+      loop.run();
+    } else {
+      coordinator.dismiss();
+    }
+    if (line != nullptr) line->clear();
+    if (const auto reason = coordinator.unserved(loop.now_ms()); !schedule.complete() && !reason.empty())
+      throw core::InternalError(fmt::format("no worker can serve this run: {}", reason));
+    return ledger.close(!schedule.complete());
+  } catch (const std::exception& error) {
+    if (line != nullptr) line->clear();
+    ledger.close_failed(exit_code_of(error), error.what());
+    throw;
+  }
+}
+
+RunOutcome run_in_process(const RunOptions& options, const std::string& frozen, int ranks, Zygote& zygote,
+                          const RunHooks& hooks) {
+  InProcessNetwork network(ranks);
+  RankLoop loop(zygote, {.worker = {}, .watch_parent = false, .drain_on_ctrl_c = true});
+  for (int rank = 0; rank < ranks; ++rank) loop.add_worker(network.party(rank));
+  ProgressLine line;
+  return coordinate(options, frozen, ranks, zygote, hooks, network.party(0), loop, &line);
+}
+
+/// Gives what was sent last the time to leave: the others wait for it.
+void flush(MpiTransport& transport) {
+  for (int look = 0; look < 2'000 && !transport.flushed(); ++look) {
+    while (transport.receive()) {
+    }
+    ::usleep(1'000);
+  }
+}
+
+RunOutcome run_follower(Zygote& zygote) {
+  MpiTransport transport;
+  bool abandoned = false;
+  {
+    RankLoop loop(zygote, {.worker = {}, .watch_parent = true, .drain_on_ctrl_c = false});
+    loop.add_worker(transport);
+    loop.run();
+    abandoned = loop.abandoned();
+  }
+  RunOutcome outcome;
+  outcome.state = RunOutcome::State::elsewhere;
+  transport.leave(!abandoned, kExitDone);
+  return outcome;
+}
+
+RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks) {
+  MpiTransport transport;
+  RunOutcome outcome;
+  bool orderly = false;
+  try {
+    RankLoop loop(zygote, {.worker = {}, .watch_parent = true, .drain_on_ctrl_c = false});
+    loop.add_worker(transport);
+    outcome = coordinate(options, frozen, transport.size(), zygote, hooks, transport, loop, nullptr);
+    orderly = !loop.abandoned();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "manyworlds: {}\n", error.what());
+    outcome.exit_code = exit_code_of(error);
+    for (int rank = 0; rank < transport.size(); ++rank)
+      transport.send(rank, encode(Message{.kind = MessageKind::leave}));
+  }
+  flush(transport);
+  std::fflush(nullptr);
+  transport.leave(orderly, outcome.exit_code);
+  return outcome;
+}
+
+}  // namespace
+
+bool is_follower() {
+  return launched_rank().value_or(0) > 0;
+}
+
+RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks) {
+  hold_drain_signal();
+  if (!options.in_process && launched_rank())
+    return is_follower() ? run_follower(zygote) : run_leader(options, frozen, zygote, hooks);
+  const RankCount count = rank_count(options.ranks);
+  const bool mpirun = find_program("mpirun").has_value();
+  if (!options.in_process && count.ranks > 1 && !mpirun)
+    fmt::print(stderr, "mpirun is not installed: running in this process with {} workers\n", count.ranks);
+  if (options.in_process || count.ranks == 1 || !mpirun)
+    return run_in_process(options, frozen, count.ranks, zygote, hooks);
+  {
+    // Whatever is wrong with the directory is said here, in one line, before a rank starts.
+    const std::string fingerprint(core::sharing::build_fingerprint());
+    io::RunDirectory::begin(options.directory, frozen, {fingerprint, batch_job(), options.rebuild}).clear_complete();
+  }
+  fmt::print(stderr, "{} ranks ({})\n", count.ranks, count.why);
+  RunOutcome outcome;
+  outcome.state = RunOutcome::State::elsewhere;
+  outcome.exit_code = supervise({options.directory, count.ranks, options.arguments});
+  return outcome;
+}
+
+}  // namespace manyworlds::farm

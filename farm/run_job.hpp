@@ -1,0 +1,65 @@
+// Runs a job to its end in a run directory, on as many ranks as asked: in this process, as a supervisor of mpirun, or
+// as one of its ranks; and writes down everything that came out of it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "farm/job.hpp"
+#include "farm/outcome.hpp"
+#include "farm/schedule.hpp"
+#include "farm/zygote.hpp"
+
+namespace manyworlds::farm {
+
+struct RunOptions {
+  std::filesystem::path directory;
+  std::optional<int> ranks;            // -j; without it farm/processors.hpp decides
+  bool in_process = false;             // no mpirun, though still a process for each simulating worker
+  std::string store = "none";          // a directory, "" for the default one, "none"
+  bool rebuild = false;                // take over a directory that another build began
+  std::vector<std::string> arguments;  // the verb and its words, from which a rank comes to this same call
+};
+
+/// What a finished run was like, for /provenance.
+struct RunFigures {
+  int ranks = 1;
+  double elapsed_s = 0;    // this life of the run
+  double simulated_s = 0;  // summed over simulators
+  std::uint64_t from_journal = 0, from_store = 0, computed = 0;
+};
+
+struct RunHooks {
+  /// A name for the kind of each task, for progress.
+  std::function<std::vector<std::string>(const Job&)> kinds;
+  /// After each settled task, which is journalled by then.
+  std::function<void(std::uint32_t task, const Outcome&)> on_result;
+  /// What sharing has saved so far, as a factor; 0 when not known.
+  std::function<double()> sharing;
+  /// Writes the results when every task is settled, before the run is declared complete.
+  std::function<void(Job&, const Schedule&, const RunFigures&)> finish;
+};
+
+struct RunOutcome {
+  enum class State : std::uint8_t {
+    complete,
+    drained,    // stopped on request: the same line goes on
+    elsewhere,  // this process was a rank, or a supervisor: others have written what came out
+  } state = State::complete;
+  std::uint64_t total = 0, done = 0, failed = 0;
+  int exit_code = 0;
+};
+
+/// `frozen` is the sweep as the zygote's factory takes it; of ranks only rank 0 needs it, from others it may be empty.
+/// Throws InputError, IoError and InternalError as its parts do. In a rank it may end the process instead of
+/// returning, when other ranks have died and MPI cannot be left in good order.
+RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks);
+
+/// True in a process that mpirun or srun started as a rank other than 0: it needs no sweep of its own.
+bool is_follower();
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,87 @@
+#include "farm/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
+
+namespace manyworlds::farm {
+
+Schedule::Schedule(const std::vector<Task>& tasks)
+    : tasks_(tasks),
+      state_(tasks.size(), State::waiting),
+      outcomes_(tasks.size()),
+      missing_(tasks.size()),
+      dependents_(tasks.size()),
+      ready_(Longest{&tasks}) {
+  for (std::uint32_t number = 0; number < tasks.size(); ++number) {
+    const Task& task = tasks[number];
+    MANYWORLDS_CHECK(std::isfinite(task.cost) && task.cost >= 0, "task {} costs {}", number, task.cost);
+    for (const auto input : task.inputs) {
+      MANYWORLDS_CHECK(input < number, "task {} needs task {}, which comes after it", number, input);
+      dependents_[input].push_back(number);
+    }
+    missing_[number] = static_cast<std::uint32_t>(task.inputs.size());
+    cost_left_ += task.cost;
+    if (task.inputs.empty()) state_[number] = State::ready, ready_.insert(number);
+  }
+}
+
+void Schedule::settle_one(std::uint32_t task, Outcome outcome) {
+  if (on_settled) on_settled(task, outcome);
+  if (state_[task] == State::ready) ready_.erase(task);
+  state_[task] = State::settled;
+  ++done_;
+  failed_ += outcome.ok() ? 0 : 1;
+  cost_left_ -= tasks_[task].cost;
+  outcomes_[task] = std::move(outcome);
+}
+
+bool Schedule::settle(std::uint32_t task, Outcome outcome) {
+  if (settled(task)) return false;
+  settle_one(task, std::move(outcome));
+  std::vector<std::uint32_t> settled_now{task};
+  while (!settled_now.empty()) {
+    const std::uint32_t source = settled_now.back();
+    settled_now.pop_back();
+    for (const auto dependent : dependents_[source]) {
+      if (settled(dependent)) continue;
+      if (!outcomes_[source].ok()) {
+        const std::string reason = outcomes_[source].status == Status::input
+                                       ? outcomes_[source].bytes
+                                       : fmt::format("its input {} failed ({}): {}", tasks_[source].key.hex(),
+                                                     name_of(outcomes_[source].status), outcomes_[source].bytes);
+        settle_one(dependent, {Status::input, reason, 0});
+        settled_now.push_back(dependent);
+      } else if (--missing_[dependent] == 0) {
+        state_[dependent] = State::ready;
+        ready_.insert(dependent);
+      }
+    }
+  }
+  return true;
+}
+
+std::optional<std::uint32_t> Schedule::take() {
+  if (ready_.empty()) return std::nullopt;
+  const std::uint32_t longest = *ready_.begin();
+  ready_.erase(ready_.begin());
+  state_[longest] = State::out;
+  return longest;
+}
+
+bool Schedule::take(std::uint32_t task) {
+  if (state_.at(task) != State::ready) return false;
+  ready_.erase(task);
+  state_[task] = State::out;
+  return true;
+}
+
+void Schedule::give_back(std::uint32_t task) {
+  if (state_.at(task) != State::out) return;
+  state_[task] = State::ready;
+  ready_.insert(task);
+}
+
+}  // namespace manyworlds::farm

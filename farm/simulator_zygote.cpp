@@ -1,0 +1,126 @@
+#include "farm/simulator_zygote.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "farm/frame.hpp"
+
+namespace manyworlds::farm {
+
+namespace asio = boost::asio;
+
+namespace {
+constexpr int kBuildTries = 2;
+}
+
+Outcome describe_death(int wait_status) {
+  if (WIFEXITED(wait_status))
+    return {Status::crash, fmt::format("the simulator left with exit code {}", WEXITSTATUS(wait_status)), 0};
+  const int number = WTERMSIG(wait_status);
+  // Nothing kills itself with these: it was the kernel short of memory, or a person.
+  const bool from_outside = number == SIGKILL || number == SIGTERM || number == SIGHUP;
+  return {from_outside ? Status::environment : Status::crash,
+          fmt::format("the simulator died by SIG{} ({})", ::sigabbrev_np(number), ::sigdescr_np(number)), 0};
+}
+
+ZygoteSimulator::ZygoteSimulator(asio::io_context& context, Zygote& zygote, Answers answers)
+    : context_(context), zygote_(zygote), answers_(std::move(answers)) {}
+
+ZygoteSimulator::~ZygoteSimulator() {
+  if (pid_ < 0) return;
+  socket_.reset();
+  ::kill(pid_, SIGKILL);  // it may be deep in a task; until it is reaped its number is nobody else's
+  try {
+    zygote_.reap(pid_);
+  } catch (const std::exception&) {
+    // The zygote is gone, and its workers went with it.
+  }
+}
+
+void ZygoteSimulator::build(const std::string& frozen) {
+  frozen_ = frozen;
+  spawn();
+}
+
+void ZygoteSimulator::run(std::uint32_t task, const std::vector<std::string>& inputs) {
+  running_ = task;
+  run_frame_ = run_request(task, inputs);
+  if (ready_) write(run_frame_);
+}
+
+void ZygoteSimulator::spawn() {
+  ++life_;
+  ready_ = false;
+  received_.clear();
+  to_write_.clear();
+  const Zygote::Simulating worker = zygote_.spawn();
+  pid_ = worker.pid;
+  socket_.emplace(context_, asio::local::stream_protocol(), worker.socket);
+  read();
+  write(build_request(frozen_));
+}
+
+void ZygoteSimulator::read() {
+  socket_->async_read_some(asio::buffer(chunk_),
+                           [this, life = life_](boost::system::error_code error, std::size_t size) {
+                             if (error == asio::error::operation_aborted || life != life_) return;
+                             if (error) return died();
+                             received_.append(chunk_.data(), size);
+                             while (auto frame = take_frame(received_)) take(decode_reply(*frame));
+                             read();
+                           });
+}
+
+void ZygoteSimulator::write(std::string frame) {
+  to_write_.push_back(framed(frame));
+  if (to_write_.size() == 1) write_next();
+}
+
+void ZygoteSimulator::write_next() {
+  asio::async_write(*socket_, asio::buffer(to_write_.front()),
+                    [this, life = life_](boost::system::error_code error, std::size_t) {
+                      if (error || life != life_) return;  // a process that died is noticed by the reader
+                      to_write_.pop_front();
+                      if (!to_write_.empty()) write_next();
+                    });
+}
+
+void ZygoteSimulator::take(const SimulatorReply& reply) {
+  switch (reply.kind) {
+    case SimulatorReply::Kind::ready: {
+      const bool waiting = running_.has_value();
+      ready_ = true;
+      deaths_while_building_ = 0;
+      answers_.serves(reply.signature);
+      if (waiting) write(run_frame_);
+      return;
+    }
+    case SimulatorReply::Kind::unfit:
+      return answers_.unfit(reply.outcome.bytes);
+    case SimulatorReply::Kind::computed:
+      MANYWORLDS_CHECK(running_ == reply.task, "the simulator answered task {}, which it was not asked", reply.task);
+      running_.reset();
+      return answers_.computed(reply.task, reply.outcome);
+  }
+}
+
+void ZygoteSimulator::died() {
+  const Outcome death = describe_death(zygote_.reap(pid_));
+  pid_ = -1;
+  socket_.reset();
+  const bool built = ready_;
+  if (!built && ++deaths_while_building_ >= kBuildTries)
+    return answers_.unfit(fmt::format("cannot build the job: {}", death.bytes));
+  const auto lost = built ? std::exchange(running_, std::nullopt) : std::nullopt;
+  spawn();
+  if (lost) answers_.computed(*lost, death);
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,59 @@
+// A simulator in a process of its own, forked by the zygote. When it dies the next is forked, and the task it ran is
+// answered with how it died.
+#pragma once
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "farm/simulating_worker.hpp"
+#include "farm/worker.hpp"
+#include "farm/zygote.hpp"
+
+namespace manyworlds::farm {
+
+class ZygoteSimulator final : public Simulator {
+ public:
+  struct Answers {
+    std::function<void(std::uint64_t signature)> serves;
+    std::function<void(const std::string& reason)> unfit;
+    std::function<void(std::uint32_t task, Outcome)> computed;
+  };
+  ZygoteSimulator(boost::asio::io_context& context, Zygote& zygote, Answers answers);
+  ~ZygoteSimulator() override;
+
+  void build(const std::string& frozen) override;
+  void run(std::uint32_t task, const std::vector<std::string>& inputs) override;
+
+ private:
+  void spawn();
+  void read();
+  void write(std::string frame);
+  void write_next();
+  void take(const SimulatorReply& reply);
+  void died();
+
+  boost::asio::io_context& context_;
+  Zygote& zygote_;
+  Answers answers_;
+  std::optional<boost::asio::local::stream_protocol::socket> socket_;
+  pid_t pid_ = -1;
+  std::uint64_t life_ = 0;  // answers of an earlier process are not taken for the present one's
+  std::string frozen_;
+  bool ready_ = false;
+  int deaths_while_building_ = 0;
+  std::optional<std::uint32_t> running_;
+  std::string run_frame_;  // of the running task, for a process that has yet to build
+  std::string received_;
+  std::array<char, 65536> chunk_{};
+  std::deque<std::string> to_write_;
+};
+
+/// In words how a process ended, and whether that was its own doing.
+Outcome describe_death(int wait_status);
+
+}  // namespace manyworlds::farm

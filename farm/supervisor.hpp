@@ -1,0 +1,33 @@
+// What `sweep` is when somebody starts it plainly: it starts mpirun on itself, draws progress, passes on the wish to
+// stop, and takes its exit code from complete.json, because mpirun's own means nothing once a rank has died.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace manyworlds::farm {
+
+struct SuperviseOptions {
+  std::filesystem::path directory;  // of the run
+  int ranks = 1;
+  std::vector<std::string> arguments;  // the verb and its words, as the ranks shall get them
+};
+
+/// Returns the exit code of the run. No threads of the caller may take SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGCHLD.
+int supervise(const SuperviseOptions& options);
+
+/// One line that is drawn over and over on stderr; silent when that is no terminal.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();
+  void draw(const std::string& text);
+  void clear();
+
+ private:
+  bool terminal_;
+  bool drawn_ = false;
+};
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,72 @@
+#include "farm/transport_in_process.hpp"
+
+#include "core/error.hpp"
+
+namespace manyworlds::farm {
+
+class InProcessNetwork::Party final : public Transport {
+ public:
+  Party(InProcessNetwork& network, int number) : network_(network), number_(number) {}
+
+  int self() const override { return number_; }
+  int size() const override { return static_cast<int>(network_.parties_.size()); }
+  void send(int to, std::string message) override { network_.send(number_, to, std::move(message)); }
+  std::optional<Envelope> receive() override {
+    if (inbox.empty() || inbox.begin()->first.first > network_.now_ms_) return std::nullopt;
+    Envelope first = std::move(inbox.begin()->second);
+    inbox.erase(inbox.begin());
+    return first;
+  }
+  bool flushed() override { return true; }
+
+  bool dead = false;
+  std::map<std::pair<std::int64_t, std::uint64_t>, Envelope> inbox;  // by (due, order of sending)
+
+ private:
+  InProcessNetwork& network_;
+  int number_;
+};
+
+InProcessNetwork::InProcessNetwork(int parties, Faults faults) : faults_(faults) {
+  MANYWORLDS_CHECK(parties > 0, "{} parties", parties);
+  for (int number = 0; number < parties; ++number) parties_.push_back(std::make_unique<Party>(*this, number));
+}
+
+InProcessNetwork::~InProcessNetwork() = default;
+
+Transport& InProcessNetwork::party(int number) {
+  return *parties_.at(static_cast<std::size_t>(number));
+}
+
+void InProcessNetwork::kill(int number) {
+  Party& party = *parties_.at(static_cast<std::size_t>(number));
+  party.dead = true;
+  party.inbox.clear();
+}
+
+void InProcessNetwork::revive(int number) {
+  parties_.at(static_cast<std::size_t>(number))->dead = false;
+}
+
+double InProcessNetwork::random() {
+  // splitmix64 of a counter: the same faults for the same seed on every machine.
+  std::uint64_t x = faults_.seed * 0x9e3779b97f4a7c15ULL + ++draws_ * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
+}
+
+void InProcessNetwork::send(int from, int to, std::string message) {
+  Party& target = *parties_.at(static_cast<std::size_t>(to));
+  if (parties_[static_cast<std::size_t>(from)]->dead || target.dead) return;
+  if (faults_.lose > 0 && random() < faults_.lose) return;
+  const int copies = faults_.duplicate > 0 && random() < faults_.duplicate ? 2 : 1;
+  for (int copy = 0; copy < copies; ++copy) {
+    std::int64_t due = now_ms_ + faults_.delay_min_ms;
+    if (const auto spread = faults_.delay_max_ms - faults_.delay_min_ms; spread > 0)
+      due += static_cast<std::int64_t>(random() * static_cast<double>(spread + 1));
+    target.inbox.emplace(std::pair{due, sent_++}, Envelope{from, message});
+  }
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,159 @@
+#include "farm/zygote.hpp"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "farm/simulating_worker.hpp"
+
+namespace manyworlds::farm {
+
+namespace {
+
+struct Request {
+  char what;  // 's'pawn or 'r'eap
+  pid_t pid;
+};
+struct Reply {
+  pid_t pid;  // negative: -errno
+  int status;
+};
+
+/// Dies with its parent. The parent may have died before the call, hence the second look.
+void die_with(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+}
+
+void send_reply(int control, const Reply& reply, int descriptor) {
+  Reply copy = reply;
+  iovec data{&copy, sizeof copy};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
+  while (::sendmsg(control, &message, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+Reply receive_reply(int control, int& descriptor) {
+  Reply reply{};
+  iovec data{&reply, sizeof reply};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  ssize_t got;
+  do got = ::recvmsg(control, &message, MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  if (got != static_cast<ssize_t>(sizeof reply))
+    throw core::IoError("reach", "the process that forks simulating workers");
+  if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS)
+    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  return reply;
+}
+
+void spawn_for(int control, const JobFactory& factory) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    send_reply(control, {-errno, 0}, -1);
+    return;
+  }
+  const pid_t zygote = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    die_with(zygote);
+    ::close(control);
+    ::close(ends[0]);
+    simulate(ends[1], factory);
+    ::_exit(0);
+  }
+  send_reply(control, {child < 0 ? -errno : child, 0}, child < 0 ? -1 : ends[0]);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+[[noreturn]] void serve(int control, const JobFactory& factory) {
+  // Draining and Ctrl-C are the message process's business; both signals may reach the whole group.
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGUSR1, SIG_IGN);
+  for (;;) {
+    Request request{};
+    const ssize_t got = ::recv(control, &request, sizeof request, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != static_cast<ssize_t>(sizeof request)) ::_exit(0);
+    if (request.what == 's') {
+      spawn_for(control, factory);
+    } else {
+      Reply reply{};
+      do reply.pid = ::waitpid(request.pid, &reply.status, 0);
+      while (reply.pid < 0 && errno == EINTR);
+      if (reply.pid < 0) reply.pid = -errno;
+      send_reply(control, reply, -1);
+    }
+  }
+}
+
+Reply ask(int control, Request request, int& descriptor) {
+  while (::send(control, &request, sizeof request, MSG_NOSIGNAL) < 0)
+    if (errno != EINTR) throw core::IoError("reach", "the process that forks simulating workers");
+  const Reply reply = receive_reply(control, descriptor);
+  if (reply.pid < 0) throw core::IoError(request.what == 's' ? "fork" : "wait for", "a simulating worker", -reply.pid);
+  return reply;
+}
+
+}  // namespace
+
+Zygote::Zygote(JobFactory factory) : factory_(std::move(factory)) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    throw core::IoError("open", "a socket pair for simulating workers");
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ < 0) throw core::IoError("fork", "the process that forks simulating workers");
+  if (pid_ == 0) {
+    die_with(parent);
+    ::close(ends[0]);
+    serve(ends[1], factory_);
+  }
+  ::close(ends[1]);
+  control_ = ends[0];
+}
+
+Zygote::~Zygote() {
+  ::close(control_);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Zygote::Simulating Zygote::spawn() {
+  Simulating worker;
+  worker.pid = ask(control_, {'s', 0}, worker.socket).pid;
+  MANYWORLDS_CHECK(worker.socket >= 0, "no socket came with worker {}", worker.pid);
+  return worker;
+}
+
+int Zygote::reap(pid_t pid) {
+  int none = -1;
+  return ask(control_, {'r', pid}, none).status;
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,42 @@
+// A process forked before MPI and before any thread, which forks the simulating workers: forking is safe there and
+// nowhere later. A simulation that crashes takes a worker with it; the next one is a fork away.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "farm/job.hpp"
+
+namespace manyworlds::farm {
+
+/// Builds the job from the frozen sweep; called in every process that needs it. Throws what is wrong with it.
+using JobFactory = std::function<std::unique_ptr<Job>(const std::string& frozen)>;
+
+class Zygote {
+ public:
+  /// Forks. Must be the first thing a process does; the caller must have no threads.
+  explicit Zygote(JobFactory factory);
+  ~Zygote();
+  Zygote(const Zygote&) = delete;
+  Zygote& operator=(const Zygote&) = delete;
+
+  struct Simulating {
+    int socket = -1;  // frames to and from the worker (farm/simulating_worker.hpp); the caller closes it
+    pid_t pid = -1;
+  };
+  Simulating spawn();
+  /// Waits for a worker whose socket has closed (or that was killed) and gives its wait status.
+  int reap(pid_t pid);
+
+  const JobFactory& factory() const { return factory_; }
+
+ private:
+  JobFactory factory_;
+  int control_ = -1;
+  pid_t pid_ = -1;
+};
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,105 @@
+#include <catch2/catch.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
+#include "core/error.hpp"
+#include "farm/frame.hpp"
+#include "farm/message.hpp"
+#include "farm/processors.hpp"
+#include "farm/progress.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+
+namespace {
+
+Message example() {
+  Message message{.kind = MessageKind::work, .flag = true, .number = 0xfedcba9876543210ULL};
+  message.tasks = {0, 1, 4'000'000'000U};
+  message.assignments = {{5, {1, 2, 3}}, {6, {}}};
+  message.results = {{1, {Status::ok, std::string("\0bytes\xff", 7), 123}}, {2, {Status::crash, "", -1}}};
+  message.text = "frozen";
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("a message survives its encoding") {
+  const Message sent = example(), got = decode_message(encode(sent));
+  CHECK(got.kind == sent.kind);
+  CHECK(got.flag == sent.flag);
+  CHECK(got.number == sent.number);
+  CHECK(got.tasks == sent.tasks);
+  REQUIRE(got.assignments.size() == 2);
+  CHECK(got.assignments[0].inputs == sent.assignments[0].inputs);
+  REQUIRE(got.results.size() == 2);
+  CHECK(got.results[0].second.bytes == sent.results[0].second.bytes);
+  CHECK(got.results[1].second.status == Status::crash);
+  CHECK(got.text == "frozen");
+}
+
+TEST_CASE("a message cut anywhere is an internal error, and damage never reads beyond it") {
+  const std::string whole = encode(example());
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    CHECK_THROWS_AS(decode_message(whole.substr(0, size)), core::InternalError);
+  std::mt19937 random(1);
+  for (int round = 0; round < 20'000; ++round) {
+    std::string damaged = whole;
+    for (int flips = 0; flips < 3; ++flips) damaged[random() % damaged.size()] = static_cast<char>(random());
+    try {
+      decode_message(damaged);
+    } catch (const core::InternalError&) {
+    }
+  }
+}
+
+TEST_CASE("frames larger than a socket's buffer arrive whole, and half a frame is no frame") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const std::string big(5'000'000, 'x');
+  std::thread writer([&] {
+    CHECK(write_frame(ends[0], ""));
+    CHECK(write_frame(ends[0], big));
+    const std::string half = framed("never finished").substr(0, 12);
+    CHECK(::write(ends[0], half.data(), half.size()) == 12);
+    ::close(ends[0]);
+  });
+  CHECK(read_frame(ends[1]) == "");
+  CHECK(read_frame(ends[1]) == big);
+  CHECK_FALSE(read_frame(ends[1]));
+  writer.join();
+  ::close(ends[1]);
+}
+
+TEST_CASE("a CPU quota is rounded up to whole CPUs") {
+  CHECK(cpus_of_quota("max 100000") == std::nullopt);
+  CHECK(cpus_of_quota("") == std::nullopt);
+  CHECK(cpus_of_quota("-1 100000") == std::nullopt);
+  CHECK(cpus_of_quota("150000 100000") == 2);
+  CHECK(cpus_of_quota("400000 100000") == 4);
+  CHECK(cpus_of_quota("1000 100000") == 1);
+}
+
+TEST_CASE("a number of ranks below one is bad input") {
+  CHECK_THROWS_AS(rank_count(0), core::InputError);
+  CHECK_THROWS_AS(rank_count(-3), core::InputError);
+  CHECK(rank_count(3).ranks == 3);
+}
+
+TEST_CASE("progress counts per kind and expects the time that cost predicts") {
+  Progress progress({"collectives", "steps", "steps"}, {30, 10, 20}, 2);
+  progress.settled(0, {Status::ok, "", 500'000}, false);
+  const auto status = progress.status("running", 6);
+  CHECK(status["done"] == 1);
+  CHECK(status["total"] == 3);
+  CHECK(status["kinds"][0]["done"] == 1);
+  CHECK(status["kinds"][1]["total"] == 2);
+  CHECK(status["time_left_s"] == Approx(6.0));  // half of the cost took 6 s
+  CHECK(progress_line(status) == "collectives 1/1, steps 0/2, 0.2/s, 6s left");
+  CHECK(duration_text(59.6) == "1m00s");
+  CHECK(duration_text(3'725) == "1h02m");
+}

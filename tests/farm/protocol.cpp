@@ -1,0 +1,151 @@
+// The protocol against every fault a cluster has, by seed and in virtual time.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "virtual_farm.hpp"
+
+using namespace manyworlds::farm;
+using namespace manyworlds::farm::synthetic;
+
+namespace {
+
+void check_answer(const VirtualFarm& farm, const std::vector<std::string>& expected) {
+  REQUIRE(farm.times_settled.size() == expected.size());
+  for (const auto& [task, times] : farm.times_settled) {
+    REQUIRE(times == 1);
+    REQUIRE(farm.outcomes.at(task).status == Status::ok);
+    REQUIRE(farm.outcomes.at(task).bytes == expected[task]);
+  }
+  REQUIRE(farm.settled_before_counted);
+}
+
+}  // namespace
+
+TEST_CASE("without faults every task runs once and gives what a plain loop gives") {
+  const std::string frozen = "tasks=200 seed=3";
+  VirtualFarm farm(frozen, 4, {});
+  REQUIRE(farm.run());
+  check_answer(farm, plain_loop(frozen));
+  for (const auto& [task, runs] : farm.runs) CHECK(runs == 1);
+}
+
+TEST_CASE(
+    "under delay, reordering, loss, doubling and vanishing workers every task settles exactly once, for 2000 seeds") {
+  std::uint64_t redone = 0;
+  for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
+    INFO("seed " << seed);
+    const std::string frozen = "tasks=" + std::to_string(5 + seed % 40) + " seed=" + std::to_string(seed);
+    Trouble trouble{.faults = {.seed = seed,
+                               .lose = 0.02 * static_cast<double>(seed % 11),
+                               .duplicate = 0.03 * static_cast<double>(seed % 7),
+                               .delay_min_ms = 0,
+                               .delay_max_ms = static_cast<std::int64_t>(seed % 5) * 60},
+                    .kill_per_s = 0.4 * static_cast<double>(seed % 3)};
+    if (seed % 2 == 0) trouble.crash_once = {0, 3, 4};
+    VirtualFarm farm(frozen, 2 + static_cast<int>(seed % 4), trouble);
+    REQUIRE(farm.run());
+    check_answer(farm, plain_loop(frozen));
+    for (const auto& [task, runs] : farm.runs) redone += static_cast<std::uint64_t>(runs - 1);
+  }
+  CHECK(redone > 2'000);  // the faults did bite
+}
+
+TEST_CASE("a task in which two simulators died is failed as a crash, and only what needs it fails with it") {
+  const std::string frozen = "tasks=60 seed=9";
+  Trouble trouble{.faults = {.seed = 9, .duplicate = 0.5, .delay_max_ms = 40}};
+  trouble.crash_always = {7};
+  VirtualFarm farm(frozen, 3, trouble);
+  REQUIRE(farm.run());
+  const auto expected = plain_loop(frozen);
+  CHECK(farm.runs[7] == 2);
+  CHECK(farm.outcomes[7].status == Status::crash);
+  std::set<std::uint32_t> failed{7};
+  for (std::uint32_t task = 0; task < expected.size(); ++task) {
+    if (task == 7) continue;
+    const auto& inputs = farm.job.tasks()[task].inputs;
+    const bool fails = std::any_of(inputs.begin(), inputs.end(), [&](auto input) { return failed.contains(input); });
+    if (fails) failed.insert(task);
+    CHECK(farm.outcomes[task].status == (fails ? Status::input : Status::ok));
+    if (!fails) CHECK(farm.outcomes[task].bytes == expected[task]);
+  }
+  CHECK(failed.size() > 1);
+  CHECK(farm.schedule.failed() == failed.size());
+}
+
+TEST_CASE("a crash reported twice by a doubling network counts once") {
+  const std::string frozen = "tasks=30 seed=5";
+  Trouble trouble{.faults = {.seed = 5, .duplicate = 1}};
+  trouble.crash_once = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  VirtualFarm farm(frozen, 3, trouble);
+  REQUIRE(farm.run());
+  check_answer(farm, plain_loop(frozen));
+}
+
+TEST_CASE("the longest task is handed out first") {
+  VirtualFarm farm("tasks=20 seed=2", 1, {});
+  REQUIRE(farm.run());
+  // One worker, and no task of the first two thirds needs another: they start in the order of their costs, except
+  // where a task that became ready meanwhile is longer still.
+  double last = 1e9;
+  for (const auto task : farm.started) {
+    if (!farm.job.tasks()[task].inputs.empty()) continue;
+    CHECK(farm.job.tasks()[task].cost <= last);
+    last = farm.job.tasks()[task].cost;
+  }
+}
+
+TEST_CASE("what is known from the start is never handed out") {
+  const std::string frozen = "tasks=40 seed=8";
+  const auto expected = plain_loop(frozen);
+  VirtualFarm farm(frozen, 2, {});
+  for (std::uint32_t task = 0; task < 40; task += 2) farm.schedule.settle(task, {Status::ok, expected[task], 0});
+  REQUIRE(farm.run());
+  check_answer(farm, expected);
+  for (const auto& [task, runs] : farm.runs) CHECK(task % 2 == 1);
+}
+
+TEST_CASE("draining finishes what runs, starts nothing more, and the rest completes in another life") {
+  const std::string frozen = "tasks=100 seed=4";
+  VirtualFarm farm(frozen, 3, {});
+  farm.step_until(1'000);
+  farm.coordinator.drain(farm.now_ms);
+  const std::size_t started = farm.started.size();
+  REQUIRE(farm.run(2'000));
+  CHECK_FALSE(farm.coordinator.complete());
+  CHECK(farm.started.size() == started);
+  CHECK(farm.outcomes.size() == started);  // all that ran is settled
+
+  VirtualFarm second(frozen, 2, {});
+  for (const auto& [task, outcome] : farm.outcomes) second.schedule.settle(task, outcome);
+  REQUIRE(second.run());
+  check_answer(second, plain_loop(frozen));
+}
+
+TEST_CASE("workers leave when the coordinator falls silent") {
+  VirtualFarm farm("tasks=1000 seed=6", 3, {});
+  farm.step_until(1'000);
+  farm.silence_coordinator();
+  farm.step_until(3'500);
+  CHECK_FALSE(farm.left(1));
+  farm.step_until(5'000);
+  for (const int party : {1, 2}) {
+    CHECK(farm.left(party));
+    CHECK(farm.abandoned(party));
+  }
+}
+
+TEST_CASE("a worker that built another job is sent away and gets no work") {
+  InProcessNetwork network(2);
+  SyntheticJob job("tasks=4");
+  Schedule schedule(job.tasks());
+  Coordinator coordinator(schedule, network.party(0), "tasks=4", 42);
+  coordinator.receive(1, {.kind = MessageKind::report, .number = 43}, 0);
+  const auto answer = network.party(1).receive();
+  REQUIRE(answer);
+  CHECK(decode_message(answer->message).kind == MessageKind::leave);
+  CHECK(schedule.ready() == 4 - 1);  // task 3 waits for an input; nothing was handed out
+  coordinator.receive(0, {.kind = MessageKind::unfit, .text = "no such file"}, 0);
+  CHECK(coordinator.finished(0));
+  CHECK_THAT(coordinator.unserved(0), Catch::Contains("no such file"));
+}

@@ -1,0 +1,67 @@
+// A program with a synthetic job, for tests of the whole farm with real processes: the same run_job() as `sweep`.
+// synthetic run DIR -j N [--in-process] [--store S] tasks=... ; results go to DIR/answer as text.
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <iostream>
+
+#include "core/error.hpp"
+#include "farm/run_job.hpp"
+#include "io/file.hpp"
+#include "synthetic_job.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+
+namespace {
+
+void write_answer(const std::filesystem::path& directory, const Schedule& schedule) {
+  std::string text;
+  for (std::uint32_t task = 0; task < schedule.total(); ++task)
+    text += schedule.outcome(task).ok() ? schedule.outcome(task).bytes + "\n"
+                                        : std::string(name_of(schedule.outcome(task).status)) + "\n";
+  io::write_aside(directory / "answer", text);
+}
+
+void write_figures(const std::filesystem::path& directory, const RunFigures& figures) {
+  io::write_aside(directory / "figures", std::to_string(figures.from_journal) + " " + std::to_string(figures.from_store) +
+                                             " " + std::to_string(figures.computed) + "\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Zygote zygote(synthetic::make_job);
+  try {
+    RunOptions options;
+    std::string frozen;
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      options.arguments.push_back(word);
+      if (word == "-j") {
+        options.ranks = std::stoi(options.arguments.emplace_back(argv[++i]));
+      } else if (word == "--in-process") {
+        options.in_process = true;
+      } else if (word == "--store") {
+        options.store = options.arguments.emplace_back(argv[++i]);
+      } else if (word.find('=') != std::string::npos) {
+        frozen += word + " ";
+      } else {
+        options.directory = word;
+      }
+    }
+    RunHooks hooks;
+    hooks.finish = [&](Job&, const Schedule& schedule, const RunFigures& figures) {
+      write_answer(options.directory, schedule);
+      write_figures(options.directory, figures);
+    };
+    return run_job(options, is_follower() ? "" : frozen, zygote, hooks).exit_code;
+  } catch (const core::InputError& error) {
+    std::cerr << error.what() << "\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 70;
+  }
+}
