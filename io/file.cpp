@@ -84,7 +84,7 @@ std::string read_file(const fs::path& path) {
 
 void write_aside(const fs::path& path, std::string_view bytes) {
   fs::path aside = path;
-  aside += "." + std::to_string(::getpid()) + std::string(kAsideSuffix);
+  aside += fmt::format(".{}{}", ::getpid(), kAsideSuffix);
   try {
     File file(aside, O_WRONLY | O_CREAT | O_TRUNC);
     file.write_at(0, bytes);

@@ -54,7 +54,8 @@ std::string text_of(const std::string& json, const char* member) {
 std::string describe_holder(const std::string& contents) {
   const std::string host = text_of(contents, "host"), pid = text_of(contents, "pid"), job = text_of(contents, "job");
   if (host.empty()) return "another process";  // it has the lock and has not signed yet
-  return fmt::format("process {} on {}{}", pid, host, job.empty() ? "" : " (job " + job + ")");
+  return job.empty() ? fmt::format("process {} on {}", pid, host)
+                     : fmt::format("process {} on {} (job {})", pid, host, job);
 }
 
 File take_lock(const fs::path& directory, const std::string& job) {

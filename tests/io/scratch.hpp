@@ -1,0 +1,87 @@
+// What the tests of io/ share: a directory that goes away, keys, files as bytes, and a disk that is full.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "core/sharing/key.hpp"
+
+namespace manyworlds::io::testing {
+
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "manyworlds-io-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path / name; }
+
+  std::filesystem::path path;
+};
+
+inline core::sharing::Key key_of(std::uint64_t n) {
+  return {{n * 0x9e3779b97f4a7c15u, n ^ 0x0123456789abcdefu}, {n + 1, ~n}, 100 + n};
+}
+
+inline std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void put_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// While it lives, no file grows beyond `bytes`: what a full disk does to a writer, without a disk to fill.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+/// What a script beside the tests prints. Debian's own python3 is the one that sees Debian's packages.
+inline std::string run_python(const std::string& script, const std::string& arguments) {
+  const std::string command =
+      std::string("/usr/bin/python3 ") + MANYWORLDS_SOURCE_DIR + "/tests/io/" + script + " " + arguments + " 2>&1";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string output;
+  std::array<char, 4096> buffer;
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) output.append(buffer.data(), got);
+  const int status = ::pclose(pipe);
+  INFO(output);
+  REQUIRE(status == 0);
+  return output;
+}
+
+}  // namespace manyworlds::io::testing

@@ -1,0 +1,166 @@
+// The ranking: order, conditions, what is left out and how it is printed.
+#include "io/top.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/condition.hpp"
+#include "sample_results.hpp"
+#include "scratch.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::io;
+using namespace manyworlds::io::testing;
+
+namespace {
+
+std::vector<std::size_t> ranked(const TopOptions& options) {
+  std::vector<std::size_t> rows;
+  for (const Ranking::Row& row : rank_experiments(sample_results(), options).rows) rows.push_back(row.row);
+  return rows;
+}
+
+std::vector<std::size_t> satisfying(const std::string& where) {
+  const Results results = sample_results();
+  const Condition condition(where, results.experiments);
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < results.experiments.rows(); ++row)
+    if (condition.holds(row)) rows.push_back(row);
+  return rows;
+}
+
+using Rows = std::vector<std::size_t>;
+
+}  // namespace
+
+TEST_CASE("the best come first, ties in the order of ids, and only those that ran") {
+  // Steps of 1, 2, 3 s in turn; 3, 7 and 11 ran out of memory.
+  CHECK(ranked({}) == Rows{0, 6, 9, 1, 4, 10, 2, 5, 8});
+  CHECK(ranked({4, "tokens_per_s_per_gpu", ""}) == Rows{0, 6, 9, 1});
+  CHECK(ranked({4, "tokens_per_s_per_gpu asc", ""}) == Rows{2, 5, 8, 1});
+  CHECK(ranked({100, "step_time_s", ""}) == Rows{0, 6, 9, 1, 4, 10, 2, 5, 8});
+  CHECK(ranked({2, "step_time_s desc", ""}) == Rows{2, 5});
+  CHECK(ranked({3, "memory_peak_bytes", ""}) == Rows{0, 1, 2});
+  const Ranking ranking = rank_experiments(sample_results(), {3, "mfu", "strategy.tp >= 2"});
+  CHECK((ranking.candidates == 6 && ranking.did_not_run == 3 && ranking.refused == 3 && ranking.without_value == 0));
+}
+
+TEST_CASE("worlds that did not run are ranked when the condition asks for them") {
+  CHECK(ranked({10, "memory_peak_bytes desc", "status == out_of_memory"}) == Rows{3, 7, 11});
+  const Ranking ranking = rank_experiments(sample_results(), {10, "step_time_s", "status != ran"});
+  CHECK((ranking.rows.empty() && ranking.without_value == 3 && ranking.refused == 9));
+}
+
+TEST_CASE("a row says its layout and what bounds it") {
+  const Ranking ranking = rank_experiments(sample_results(), {2, "tokens_per_s_per_gpu", ""});
+  CHECK(ranking.rows[0].layout == "tp=1 topology=rail_optimized");
+  CHECK((ranking.rows[0].bound_by == "backward" && ranking.rows[0].bound_share == 0.5));
+  CHECK(ranking.rows[1].bound_by == "exposed_dp");
+  Results alike = sample_results();
+  alike.experiments.columns[2].name = "cluster.tp";
+  alike.axis_names = {"strategy.tp", "cluster.tp"};
+  CHECK(rank_experiments(alike, {}).rows[0].layout == "strategy.tp=1 cluster.tp=rail_optimized");
+}
+
+TEST_CASE("conditions compare numbers with suffixes and texts with quotes") {
+  CHECK(satisfying("").size() == 12);
+  CHECK(satisfying("memory_peak_bytes < 42GiB") == Rows{0, 1});
+  CHECK(satisfying("memory_peak_bytes<=42 GiB") == Rows{0, 1, 2});
+  CHECK(satisfying("memory_peak_bytes == 42949672960") == Rows{0});
+  CHECK(satisfying("step_time_s > 1500ms and memory_peak_bytes < 45GiB") == Rows{1, 2, 4});
+  CHECK(satisfying("id >= 10") == Rows{10, 11});
+  CHECK(satisfying("id != 0").size() == 11);
+  CHECK(satisfying("status == ran and topology == 'rail_optimized'") == Rows{0, 1, 2, 4, 5});
+  CHECK(satisfying("topology != rail_optimized") == Rows{6, 7, 8, 9, 10, 11});
+  CHECK(satisfying("topology == \"this and that\"").empty());
+  CHECK(satisfying("mfu < 1 and mfu >= 0.5") == Rows{0, 6, 9});
+}
+
+TEST_CASE("a missing value satisfies no condition, not even !=") {
+  CHECK(satisfying("step_time_s != 1") == Rows{1, 2, 4, 5, 8, 10});
+  CHECK(satisfying("step_time_s <= 3").size() == 9);
+}
+
+TEST_CASE("a condition that cannot be read is bad input that says what would be right") {
+  const Results results = sample_results();
+  const auto message = [&](const std::string& where) {
+    try {
+      const Condition condition(where, results.experiments);
+    } catch (const core::InputError& error) {
+      return std::string(error.what());
+    }
+    FAIL("accepted: " << where);
+    return std::string();
+  };
+  CHECK_THAT(message("memory_peak_byte < 1"), Catch::Contains("--where") && Catch::Contains("'memory_peak_bytes'"));
+  CHECK_THAT(message("nothing like it at all < 1"), Catch::Contains("step_time_s, tokens_per_s_per_gpu"));
+  CHECK_THAT(message("status < ran"), Catch::Contains("== and !="));
+  CHECK_THAT(message("topology == 'open"), Catch::Contains("closing"));
+  CHECK_THAT(message("id < 3s"), Catch::Contains("a number"));
+  CHECK_THAT(message("step_time_s < 3GiB"), Catch::Contains("step_time_s"));
+  for (const char* where : {"id", "id = 3", "id 3", "< 3", "id <", "id < 3 and", "and id < 3", "id < 3 and and id < 4",
+                            "id < 3 or id > 5", "id < three", "id => 3", "id < 3 4", "id < nan", "mfu < inf"})
+    CHECK_FALSE(message(where).empty());
+}
+
+TEST_CASE("a ranking that cannot be made is bad input") {
+  const Results results = sample_results();
+  CHECK_THROWS_WITH(rank_experiments(results, {3, "step_times_s", ""}),
+                    Catch::Contains("--by") && Catch::Contains("'step_time_s'"));
+  CHECK_THROWS_WITH(rank_experiments(results, {3, "topology", ""}), Catch::Contains("text"));
+  CHECK_THROWS_AS(rank_experiments(results, {0, "mfu", ""}), core::InputError);
+  CHECK_THROWS_AS(rank_experiments(results, {3, "", ""}), core::InputError);
+  CHECK_THROWS_AS(rank_experiments(Results{}, {}), core::InputError);
+}
+
+TEST_CASE("the table is aligned, in units a person reads, and says what it left out") {
+  Results results = sample_results();
+  std::get<1>(results.experiments.columns[4].values)[9] = 0.0123456;
+  const std::string expected =
+      "#  id  layout                                step time  tokens/s/GPU     MFU  peak memory  bound by\n"
+      "1   6  tp=4 topology=fat_tree 1:4 – überbucht   1.000 s       12.00 k  50.0 %     46.0 GiB  exposed_dp 50 %\n"
+      "2   9  tp=2 topology=fat_tree 1:4 – überbucht  12.35 ms       12.00 k  50.0 %     49.0 GiB  exposed_dp 4050 %\n"
+      "2 of 4 experiments, by tokens_per_s_per_gpu (largest first); 3 did not run; 5 outside the condition\n";
+  std::string shown = render_text(results, rank_experiments(results, {2, "tokens_per_s_per_gpu", "id > 5"}));
+  // The widest layout sets the width of its column, which the heading above is not written out for.
+  const auto squeezed = [](std::string text) {
+    std::string out;
+    for (const char c : text)
+      if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
+    return out;
+  };
+  CHECK(squeezed(shown) == squeezed(expected));
+  const auto places = [](const std::string& line) {
+    return std::count_if(line.begin(), line.end(),
+                         [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+  };
+  // Right-aligned columns end where their headings end.
+  const std::string heading = shown.substr(0, shown.find('\n'));
+  const std::string first = shown.substr(heading.size() + 1, shown.find('\n', heading.size() + 1) - heading.size() - 1);
+  CHECK(places(heading.substr(0, heading.find("bound"))) == places(first.substr(0, first.find("exposed_dp"))));
+  CHECK(places(heading.substr(0, heading.find("MFU") + 3)) == places(first.substr(0, first.find(" %") + 2)));
+}
+
+TEST_CASE("a column that one ranks by is shown, and a table without figures has dashes") {
+  Results results;
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0}},
+                                 {"status", "", "", std::vector<std::string>{"ran"}},
+                                 {"ecn_marks", "", "", std::vector<std::int64_t>{1234567}}};
+  CHECK(render_text(results, rank_experiments(results, {1, "ecn_marks", ""})) ==
+        "#  id  layout  step time  tokens/s/GPU  MFU  peak memory  ecn_marks  bound by\n"
+        "1   0                  -             -    -            -    1.235 M  -\n"
+        "1 of 1 experiments, by ecn_marks (largest first)\n");
+}
+
+TEST_CASE("JSON has every column of every row, and null for what is missing") {
+  const Results results = sample_results();
+  const auto best = nlohmann::json::parse(render_json(results, rank_experiments(results, {})));
+  CHECK(best["rows"].size() == 9);
+  CHECK((best["by"] == "tokens_per_s_per_gpu" && best["descending"] == true && best["did_not_run"] == 3));
+  CHECK((best["rows"][1]["rank"] == 2 && best["rows"][1]["columns"]["id"] == 6));
+  CHECK(best["rows"][0]["columns"].size() == results.experiments.columns.size());
+  const auto failed = nlohmann::json::parse(
+      render_json(results, rank_experiments(results, {1, "memory_peak_bytes", "status == out_of_memory"})));
+  CHECK(failed["rows"][0]["columns"]["step_time_s"].is_null());
+  CHECK(failed["rows"][0]["bound_by"] == "");
+}
