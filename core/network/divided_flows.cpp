@@ -88,7 +88,7 @@ class DividedFlows final : public Flows {
       if (finished.size() > before && top.at > now_) break;
       if (top.at > limit) break;
       boundaries_.pop();
-      now_ = top.at;
+      now_ = quiet_since_ = top.at;
       reach_boundary(top.cluster, finished);
     }
     if (finished.size() > before)
@@ -99,6 +99,7 @@ class DividedFlows final : public Flows {
 
   Time now() const override { return now_; }
   bool drained() const override { return live_ == 0; }
+  Time quiet_since() const override { return quiet_since_; }
   const Counters& counters() const override { return counters_; }
   std::unique_ptr<Flows> clone() const override { return std::make_unique<DividedFlows>(*this); }
 
@@ -290,7 +291,7 @@ class DividedFlows final : public Flows {
   }
 
   Memo* memo_;
-  Time now_ = 0;
+  Time now_ = 0, quiet_since_ = 0;
   std::vector<LinkSpec> specs_;
   std::vector<std::uint32_t> owner_;  // of each link: a cluster, or none
   std::vector<RoutedShape> routes_;

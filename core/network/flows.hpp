@@ -38,6 +38,8 @@ class Flows {
   virtual Time now() const = 0;
   /// Nothing is left that could touch a later flow: no packet, no pause.
   virtual bool drained() const = 0;
+  /// The last instant at which anything happened: when it drained, if it has.
+  virtual Time quiet_since() const = 0;
   virtual const Counters& counters() const = 0;
   virtual std::unique_ptr<Flows> clone() const = 0;
 };

@@ -82,7 +82,7 @@ void PacketEngine::run(Time limit, std::vector<std::uint32_t>& completed) {
     const Event event = top;
     std::pop_heap(events_.begin(), events_.end(), std::greater<>());
     events_.pop_back();
-    now_ = event.at;
+    now_ = quiet_since_ = event.at;
     handle(event);
   }
   MANYWORLDS_CHECK(live_ == 0, "{} flows wait for nothing: the pauses of this fabric form a cycle", live_);

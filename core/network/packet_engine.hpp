@@ -46,6 +46,7 @@ class PacketEngine {
   void run(Time limit, std::vector<std::uint32_t>& completed);
 
   Time now() const { return now_; }
+  Time quiet_since() const { return quiet_since_; }  // the last event
   bool drained() const { return live_ == 0 && pending_control_ == 0; }
   const Counters& counters() const { return counters_; }
 
@@ -122,7 +123,7 @@ class PacketEngine {
 
   Transport transport_;
   std::int64_t packet_bytes_;
-  Time now_ = 0;
+  Time now_ = 0, quiet_since_ = 0;
   std::vector<Event> events_;  // a binary heap, earliest first
   std::vector<Port> ports_;
   std::vector<Flow> flows_;

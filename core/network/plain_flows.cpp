@@ -36,6 +36,7 @@ class PlainFlows final : public Flows {
   }
   Time now() const override { return engine_.now(); }
   bool drained() const override { return engine_.drained(); }
+  Time quiet_since() const override { return engine_.quiet_since(); }
   const Counters& counters() const override { return engine_.counters(); }
   std::unique_ptr<Flows> clone() const override { return std::make_unique<PlainFlows>(*this); }
 

@@ -39,6 +39,7 @@ class Traffic {
   Time now() const { return flows_->now(); }
   /// No transfer is under way and none will start unless somebody enters.
   bool drained() const { return flows_->drained(); }
+  Time quiet_since() const { return flows_->quiet_since(); }
   const Counters& counters() const { return flows_->counters(); }
 
  private:

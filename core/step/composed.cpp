@@ -1,0 +1,416 @@
+// The composed side. Collectives that overlap in time (until drained) and share links form a component; components
+// share nothing, so each runs by itself. One collective, entered by all at once and met by nobody, is an isolated one
+// with a key known beforehand; anything else is an episode. What is met later goes on as part of the component that
+// met it, from the state it had then: exits already given stand.
+#include <algorithm>
+#include <queue>
+
+#include "core/error.hpp"
+#include "core/step/network_side.hpp"
+
+namespace manyworlds::core::step {
+namespace {
+
+constexpr std::uint32_t kNone = UINT32_MAX;
+
+struct Component {
+  bool live = false;
+  std::uint32_t life = 0;
+  Time origin = 0;
+  std::vector<std::uint32_t> instances;  // by number in the component
+  std::vector<std::uint32_t> links;      // of the graph, by number in the component
+  std::size_t taken = 0;                 // exits given so far
+  // Isolated:
+  bool isolated = false;
+  std::shared_ptr<const IsolatedResult> result;           // null while its key is missing
+  std::vector<std::pair<Time, std::uint32_t>> exits;      // (after origin, member), ascending
+  // Episode:
+  std::shared_ptr<Episode> episode;
+  std::vector<std::shared_ptr<const LogEntry>> log;
+};
+
+struct Progress {  // of an instance
+  std::vector<std::uint32_t> waiting;  // members that entered before anything could move
+  std::uint32_t component = kNone;     // once it is active
+  std::uint32_t number = 0;            // in its component
+  std::uint32_t entered = 0;
+};
+
+class ComposedSide final : public Composed {
+ public:
+  ComposedSide(const World& world, Episodes& episodes, const IsolatedResults& results)
+      : world_(world), episodes_(episodes), results_(results), progress_(world.instances()),
+        owner_(world.layout().graph().links.size(), kNone) {}
+
+  void enter(Time at, const std::vector<Member>& members) override;
+  Time next(Time limit) override;
+  void take(Time at, std::vector<Member>& exits) override;
+  void close(Time at) override;
+  network::Counters counters() const override { return counters_; }
+  std::vector<std::uint32_t> missing() const override;
+  const Usages& isolated_used() const override { return isolated_used_; }
+  const Usages& episodes_used() const override { return episodes_used_; }
+
+ private:
+  struct Due {
+    Time at;
+    std::uint32_t component, life;
+    bool operator>(const Due& other) const { return at != other.at ? at > other.at : component > other.component; }
+  };
+  /// What enters at one instant and hangs together: new instances, and components they touch or go on in.
+  struct Meeting {
+    std::vector<std::uint32_t> instances, components;
+    std::vector<Member> entries;
+  };
+
+  std::uint32_t open(Time origin);
+  void release(std::uint32_t component);
+  bool drained(Component& component, Time at);
+  std::vector<Meeting> gather(Time at, const std::vector<Member>& members);
+  void begin_isolated(Time at, const Meeting& meeting);
+  void schedule_isolated(std::uint32_t index);
+  std::uint32_t as_episode(std::uint32_t index);
+  std::uint32_t merge(const std::vector<std::uint32_t>& components);
+  void join(Time at, std::uint32_t index, const Meeting& meeting);
+  LogEntry::Joining joining(Component& component, std::map<std::uint32_t, std::uint32_t>& names, std::uint32_t instance);
+  void extend(Component& component, LogEntry entry);
+
+  const World& world_;
+  Episodes& episodes_;
+  const IsolatedResults& results_;
+  std::vector<Progress> progress_;    // by instance
+  std::vector<std::uint32_t> owner_;  // by link of the graph: the component that uses it
+  std::vector<Component> components_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> unresolved_;  // isolated components without a result
+  std::vector<std::uint32_t> running_;     // components that are episodes
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;  // next exits of isolated components
+  network::Counters counters_;
+  Usages isolated_used_, episodes_used_;
+};
+
+std::uint32_t ComposedSide::open(Time origin) {
+  std::uint32_t index = static_cast<std::uint32_t>(components_.size());
+  if (free_.empty()) {
+    components_.emplace_back();
+  } else {
+    index = free_.back();
+    free_.pop_back();
+  }
+  const std::uint32_t life = components_[index].life;
+  components_[index] = Component{};
+  components_[index].live = true;
+  components_[index].life = life + 1;
+  components_[index].origin = origin;
+  return index;
+}
+
+void ComposedSide::release(std::uint32_t index) {
+  Component& component = components_[index];
+  for (const std::uint32_t link : component.links) owner_[link] = kNone;
+  std::erase(running_, index);
+  const std::uint32_t life = component.life;
+  component = Component{};
+  component.life = life;
+  free_.push_back(index);
+}
+
+/// True if nothing of it is left at `at`; it is then counted and gone.
+bool ComposedSide::drained(Component& component, Time at) {
+  const auto index = static_cast<std::uint32_t>(&component - components_.data());
+  if (component.isolated) {
+    if (!component.result || component.origin + component.result->drained > at) return false;
+    const Use& use = world_.use_of(component.instances[0]);
+    Usage& used = isolated_used_[use.key];
+    if (used.times++ == 0) used = {use.shape.text(), component.exits.back().first, 1};
+    counters_ += component.result->counters;
+  } else {
+    component.episode->exit(component.taken, at - component.origin);
+    if (!component.episode->over(at - component.origin)) return false;
+    Usage& used = episodes_used_[component.episode->key()];
+    if (used.times++ == 0) used = {component.episode->text(), component.episode->last_exit(), 1};
+    counters_ += component.episode->counters();
+  }
+  release(index);
+  return true;
+}
+
+/// Sorts what enters at `at` into meetings, and activates instances. An instance is active when two members have
+/// entered: before that nothing of it can move.
+std::vector<ComposedSide::Meeting> ComposedSide::gather(Time at, const std::vector<Member>& members) {
+  std::vector<std::uint32_t> fresh;       // instances that become active now
+  std::vector<Member> going_on;           // entries of instances that are active already
+  for (const Member& member : members) {
+    Progress& progress = progress_[member.instance];
+    ++progress.entered;
+    if (progress.component != kNone) {
+      going_on.push_back(member);
+      continue;
+    }
+    progress.waiting.push_back(member.member);
+    if (progress.waiting.size() == 2) fresh.push_back(member.instance);
+  }
+  // Union-find over nodes: fresh instances, then components as they are touched.
+  std::vector<std::uint32_t> parent, touched;
+  std::map<std::uint32_t, std::uint32_t> node_of_component, node_of_link;
+  const auto add_node = [&] {
+    parent.push_back(static_cast<std::uint32_t>(parent.size()));
+    return parent.back();
+  };
+  const auto root = [&](std::uint32_t node) {
+    while (parent[node] != node) node = parent[node] = parent[parent[node]];
+    return node;
+  };
+  for (std::size_t i = 0; i < fresh.size(); ++i) add_node();
+  const auto node_of = [&](std::uint32_t component) {
+    const auto [slot, is_new] = node_of_component.try_emplace(component, 0);
+    if (is_new) slot->second = add_node(), touched.push_back(component);
+    return slot->second;
+  };
+  for (std::uint32_t i = 0; i < fresh.size(); ++i) {
+    for (const std::uint32_t link : world_.use_of(fresh[i]).connections.links) {
+      if (owner_[link] != kNone && !drained(components_[owner_[link]], at))
+        parent[root(node_of(owner_[link]))] = root(i);
+      const auto [slot, is_new] = node_of_link.try_emplace(link, i);
+      if (!is_new) parent[root(slot->second)] = root(i);
+    }
+  }
+  for (const Member& member : going_on) node_of(progress_[member.instance].component);
+
+  std::map<std::uint32_t, std::size_t> meeting_of;  // by root
+  std::vector<Meeting> meetings;
+  const auto meeting = [&](std::uint32_t node) -> Meeting& {
+    const auto [slot, is_new] = meeting_of.try_emplace(root(node), meetings.size());
+    if (is_new) meetings.emplace_back();
+    return meetings[slot->second];
+  };
+  for (std::uint32_t i = 0; i < fresh.size(); ++i) {
+    Meeting& into = meeting(i);
+    into.instances.push_back(fresh[i]);
+    for (const std::uint32_t member : progress_[fresh[i]].waiting) into.entries.push_back({fresh[i], member});
+    progress_[fresh[i]].waiting.clear();
+  }
+  for (const std::uint32_t component : touched) meeting(node_of_component[component]).components.push_back(component);
+  for (const Member& member : going_on) meeting(node_of_component[progress_[member.instance].component]).entries.push_back(member);
+  return meetings;
+}
+
+void ComposedSide::enter(Time at, const std::vector<Member>& members) {
+  for (Meeting& meeting : gather(at, members)) {
+    std::sort(meeting.instances.begin(), meeting.instances.end());
+    std::sort(meeting.entries.begin(), meeting.entries.end());
+    std::sort(meeting.components.begin(), meeting.components.end());
+    const bool alone = meeting.components.empty() && meeting.instances.size() == 1;
+    if (alone && meeting.entries.size() == world_.use_of(meeting.instances[0]).shape.members) {
+      begin_isolated(at, meeting);
+      continue;
+    }
+    std::uint32_t index = kNone;
+    if (meeting.components.empty()) {
+      index = open(at);
+      running_.push_back(index);
+    } else if (meeting.components.size() == 1) {
+      index = as_episode(meeting.components[0]);
+    } else {
+      for (std::uint32_t& component : meeting.components) component = as_episode(component);
+      index = merge(meeting.components);
+    }
+    join(at, index, meeting);
+  }
+}
+
+void ComposedSide::begin_isolated(Time at, const Meeting& meeting) {
+  const std::uint32_t index = open(at), instance = meeting.instances[0];
+  Component& component = components_[index];
+  component.isolated = true;
+  component.instances = {instance};
+  component.links = world_.use_of(instance).connections.links;
+  for (const std::uint32_t link : component.links) owner_[link] = index;
+  progress_[instance].component = index;
+  unresolved_.push_back(index);
+}
+
+void ComposedSide::schedule_isolated(std::uint32_t index) {
+  Component& component = components_[index];
+  for (std::uint32_t member = 0; member < component.result->exits.size(); ++member)
+    component.exits.emplace_back(component.result->exits[member], member);
+  std::sort(component.exits.begin(), component.exits.end());
+  due_.push({component.origin + component.exits[0].first, index, component.life});
+}
+
+std::vector<std::uint32_t> ComposedSide::missing() const {
+  std::vector<std::uint32_t> uses;
+  for (const std::uint32_t index : unresolved_) {
+    const std::uint32_t use = world_.use_number(components_[index].instances[0]);
+    if (results_.count(world_.uses()[use].key) == 0) uses.push_back(use);
+  }
+  std::sort(uses.begin(), uses.end());
+  uses.erase(std::unique(uses.begin(), uses.end()), uses.end());
+  return uses;
+}
+
+/// An isolated component that is met becomes an episode whose log begins with its common entry.
+std::uint32_t ComposedSide::as_episode(std::uint32_t index) {
+  Component& component = components_[index];
+  if (!component.isolated) return index;
+  const std::uint32_t instance = component.instances[0];
+  component.isolated = false;
+  component.instances.clear();
+  component.links.clear();
+  ++component.life;  // its scheduled exits no longer count
+  std::erase(unresolved_, index);
+  running_.push_back(index);
+  LogEntry entry;
+  std::map<std::uint32_t, std::uint32_t> names;
+  entry.joining.push_back(joining(component, names, instance));
+  for (std::uint32_t member = 0; member < world_.use_of(instance).shape.members; ++member) entry.entries.emplace_back(0, member);
+  extend(component, std::move(entry));
+  return index;
+}
+
+LogEntry::Joining ComposedSide::joining(Component& component, std::map<std::uint32_t, std::uint32_t>& names,
+                                        std::uint32_t instance) {
+  const Use& use = world_.use_of(instance);
+  LogEntry::Joining made{use.shape, use.dag, use.connections.routes, {}, 0};
+  for (network::Route& route : made.routes)
+    for (std::uint32_t& link : route) {
+      const auto [name, is_new] = names.try_emplace(link, static_cast<std::uint32_t>(component.links.size()));
+      if (is_new) {
+        component.links.push_back(link);
+        made.links.push_back(network::spec_of(world_.layout().graph(), link));
+      }
+      link = name->second;
+    }
+  for (const std::uint32_t other : component.instances) made.rank += other < instance;
+  progress_[instance].component = static_cast<std::uint32_t>(&component - components_.data());
+  progress_[instance].number = static_cast<std::uint32_t>(component.instances.size());
+  component.instances.push_back(instance);
+  return made;
+}
+
+void ComposedSide::extend(Component& component, LogEntry entry) {
+  auto shared = std::make_shared<const LogEntry>(std::move(entry));
+  component.log.push_back(shared);
+  component.episode = episodes_.extend(std::move(component.episode), std::move(shared));
+}
+
+void ComposedSide::join(Time at, std::uint32_t index, const Meeting& meeting) {
+  Component& component = components_[index];
+  LogEntry entry;
+  entry.at = at - component.origin;
+  std::map<std::uint32_t, std::uint32_t> names;
+  if (!meeting.instances.empty())
+    for (std::uint32_t i = 0; i < component.links.size(); ++i) names[component.links[i]] = i;
+  for (const std::uint32_t instance : meeting.instances) entry.joining.push_back(joining(component, names, instance));
+  for (const std::uint32_t link : component.links) owner_[link] = index;
+  for (const Member& member : meeting.entries) entry.entries.emplace_back(progress_[member.instance].number, member.member);
+  extend(component, std::move(entry));
+  MANYWORLDS_CHECK(component.episode->exit(component.taken, at - component.origin) == nullptr,
+                   "what joined at {} changed an exit before it", at);
+}
+
+/// Components that a newcomer joins go on as one: their logs are merged by time and played again.
+std::uint32_t ComposedSide::merge(const std::vector<std::uint32_t>& components) {
+  Time origin = kNever;
+  for (const std::uint32_t index : components) origin = std::min(origin, components_[index].origin);
+  std::vector<Component> old;
+  struct Event {
+    Time at;
+    std::size_t component;
+    std::size_t entry;
+    auto operator<=>(const Event&) const = default;
+  };
+  std::vector<Event> events;
+  std::vector<std::pair<Time, Member>> given;  // exits already taken
+  for (const std::uint32_t index : components) {
+    const Component& component = components_[index];
+    for (std::size_t i = 0; i < component.log.size(); ++i) events.push_back({component.origin + component.log[i]->at, old.size(), i});
+    old.push_back(component);
+    release(index);
+  }
+  std::sort(events.begin(), events.end());
+  const std::uint32_t index = open(origin);
+  running_.push_back(index);
+  std::map<std::uint32_t, std::uint32_t> names;
+  std::vector<std::uint32_t> joined(old.size(), 0);  // collectives of each old component so far
+  for (std::size_t begin = 0, end = 0; begin < events.size(); begin = end) {
+    LogEntry entry;
+    entry.at = events[begin].at - origin;
+    for (end = begin; end < events.size() && events[end].at == events[begin].at; ++end) {
+      const Component& from = old[events[end].component];
+      const LogEntry& part = *from.log[events[end].entry];
+      for (std::size_t i = 0; i < part.joining.size(); ++i)
+        entry.joining.push_back(joining(components_[index], names, from.instances[joined[events[end].component]++]));
+      for (const auto& [collective, member] : part.entries)
+        entry.entries.emplace_back(progress_[from.instances[collective]].number, member);
+    }
+    extend(components_[index], std::move(entry));
+  }
+  for (const Component& component : old) components_[index].taken += component.taken;
+  for (const std::uint32_t link : components_[index].links) owner_[link] = index;
+  return index;
+}
+
+Time ComposedSide::next(Time limit) {
+  for (const std::uint32_t index : unresolved_) {
+    Component& component = components_[index];
+    const auto found = results_.find(world_.use_of(component.instances[0]).key);
+    MANYWORLDS_CHECK(found != results_.end(), "next() is asked with keys missing");
+    component.result = found->second;
+    schedule_isolated(index);
+  }
+  unresolved_.clear();
+  while (!due_.empty() && components_[due_.top().component].life != due_.top().life) due_.pop();
+  Time first = due_.empty() || due_.top().at > limit ? kNever : due_.top().at;
+  for (const std::uint32_t index : running_) {
+    Component& component = components_[index];
+    const Time until = std::min(first, limit);
+    const network::Exit* exit = component.episode->exit(component.taken, until == kNever ? kNever : until - component.origin);
+    if (exit != nullptr) first = std::min(first, component.origin + exit->at);
+  }
+  return first;
+}
+
+void ComposedSide::take(Time at, std::vector<Member>& exits) {
+  const std::size_t before = exits.size();
+  while (!due_.empty() && due_.top().at == at) {
+    const Due due = due_.top();
+    due_.pop();
+    Component& component = components_[due.component];
+    if (component.life != due.life) continue;
+    for (; component.taken < component.exits.size() && component.origin + component.exits[component.taken].first == at; ++component.taken)
+      exits.push_back({component.instances[0], component.exits[component.taken].second});
+    if (component.taken < component.exits.size())
+      due_.push({component.origin + component.exits[component.taken].first, due.component, due.life});
+    else
+      drained(component, at);
+  }
+  const std::vector<std::uint32_t> running = running_;
+  for (const std::uint32_t index : running) {
+    Component& component = components_[index];
+    const network::Exit* exit = component.episode->exit(component.taken, at - component.origin);
+    for (; exit != nullptr; exit = component.episode->exit(++component.taken, at - component.origin)) {
+      MANYWORLDS_CHECK(component.origin + exit->at == at, "an exit at {} was passed over by {}", component.origin + exit->at, at);
+      exits.push_back({component.instances[exit->collective], exit->member});
+    }
+    drained(component, at);
+  }
+  std::sort(exits.begin() + static_cast<std::ptrdiff_t>(before), exits.end());
+}
+
+void ComposedSide::close(Time at) {
+  for (std::uint32_t index = 0; index < components_.size(); ++index) {
+    Component& component = components_[index];
+    if (!component.live) continue;
+    const Time end = component.isolated ? component.origin + component.result->drained : kNever;
+    MANYWORLDS_CHECK(drained(component, std::max(at, end)), "a component of {} collectives outlives the step", component.instances.size());
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Composed> make_composed(const World& world, Episodes& episodes, const IsolatedResults& results) {
+  return std::make_unique<ComposedSide>(world, episodes, results);
+}
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,94 @@
+#include "core/step/episode.hpp"
+
+#include "core/error.hpp"
+#include "core/step/layout.hpp"
+
+namespace manyworlds::core::step {
+namespace {
+
+sharing::Key key_of(const sharing::Key& before, const LogEntry& entry, const network::Transport& transport) {
+  sharing::Writer writer("episode");
+  writer.key(before).integer(entry.at);
+  if (before == sharing::Key{}) write_transport(writer, transport);
+  writer.integer(static_cast<std::int64_t>(entry.joining.size()));
+  for (const LogEntry::Joining& joining : entry.joining) {
+    write_shape(writer, joining.shape);
+    writer.integer(joining.rank).integer(static_cast<std::int64_t>(joining.links.size()));
+    for (const network::LinkSpec& link : joining.links) {
+      writer.integer(link.bits_per_second).integer(link.latency_ps);
+      writer.integer(link.leaves_gpu + 2 * link.enters_gpu + 4 * link.scale_up);
+    }
+    for (const network::Route& route : joining.routes) {
+      writer.integer(static_cast<std::int64_t>(route.size()));
+      for (const std::uint32_t link : route) writer.integer(link);
+    }
+  }
+  writer.integer(static_cast<std::int64_t>(entry.entries.size()));
+  for (const auto& [collective, member] : entry.entries) writer.integer(collective).integer(member);
+  return writer.finish();
+}
+
+}  // namespace
+
+Episode::Episode(network::Memo& memo) : traffic_(network::make_divided_flows(memo.transport(), memo)) {}
+
+std::string Episode::text() const {
+  return fmt::format("{} collectives entered {} times at {} instants", ranks_.size(), entered_, log_.size());
+}
+
+const network::Exit* Episode::exit(std::size_t taken, Time limit) {
+  while (exits_.size() <= taken && traffic_.now() < limit) {
+    traffic_.advance(limit, exits_);
+    if (limit == kNever) break;  // as far as it goes without further entries
+  }
+  return exits_.size() > taken && exits_[taken].at <= limit ? &exits_[taken] : nullptr;
+}
+
+void Episode::append(const std::shared_ptr<const LogEntry>& entry, const sharing::Key& key) {
+  while (traffic_.now() < entry->at) traffic_.advance(entry->at, exits_);
+  MANYWORLDS_CHECK(traffic_.now() == entry->at, "an entry at {} joins an episode that has reached {}", entry->at, traffic_.now());
+  for (const LogEntry::Joining& joining : entry->joining) {
+    for (const network::LinkSpec& link : joining.links) traffic_.add_link(link);
+    for (std::uint32_t& rank : ranks_) rank += rank >= joining.rank;
+    ranks_.push_back(joining.rank);
+    open_members_ += joining.dag->members;
+    traffic_.add(joining.dag, joining.routes);
+  }
+  traffic_.set_ranks(ranks_);
+  for (const auto& [collective, member] : entry->entries) traffic_.enter(collective, member);
+  entered_ += entry->entries.size();
+  log_.push_back(entry);
+  key_ = key;
+}
+
+std::shared_ptr<Episode> Episodes::extend(std::shared_ptr<Episode> before, std::shared_ptr<const LogEntry> entry) {
+  const sharing::Key key = key_of(before ? before->key() : sharing::Key{}, *entry, memo_.transport());
+  if (share_) {
+    if (known_.size() > sweep_at_) {
+      std::erase_if(known_, [](const auto& item) { return item.second.expired(); });
+      sweep_at_ = 2 * known_.size() + 1'024;
+    }
+    if (auto found = known_[key].lock()) return found;
+  }
+  std::shared_ptr<Episode> made;
+  if (!before) {
+    made = std::make_shared<Episode>(memo_);
+  } else if (before->now() <= entry->at) {
+    if (before.use_count() == 1) {
+      known_.erase(before->key());  // nobody else holds it: it goes on under its new name
+      made = std::move(before);
+    } else {
+      made = std::make_shared<Episode>(*before);
+    }
+  } else {
+    // A twin of this component has gone further already: play the log again, from memory for the most part.
+    made = std::make_shared<Episode>(memo_);
+    sharing::Key replayed;
+    for (const auto& old : before->log_) made->append(old, replayed = key_of(replayed, *old, memo_.transport()));
+  }
+  made->append(entry, key);
+  if (share_) known_[key] = made;
+  return made;
+}
+
+}  // namespace manyworlds::core::step

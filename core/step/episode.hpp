@@ -1,0 +1,77 @@
+// An episode: collectives that overlap in time and share links, simulated together. It is named by its log (who
+// entered what, when, over which links, all relative to its beginning), and its exits are a pure function of that log.
+// A log that grows gives a new episode, which goes on from a copy of the old one; components of one step, or of
+// different steps, whose logs are equal share one episode.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/network/memo.hpp"
+#include "core/network/traffic.hpp"
+#include "core/sharing/key.hpp"
+
+namespace manyworlds::core::step {
+
+/// What happens to a component at one instant.
+struct LogEntry {
+  struct Joining {
+    collective::Shape shape;
+    std::shared_ptr<const collective::Dag> dag;
+    std::vector<network::Route> routes;      // by pair, over the component's own link numbers
+    std::vector<network::LinkSpec> links;    // figures of the links numbered here first
+    std::uint32_t rank = 0;                  // its place among the component's collectives in ties; those behind move on
+  };
+  Time at = 0;                                                   // since the component began
+  std::vector<Joining> joining;                                  // numbered on from those before
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> entries;  // (collective, member)
+};
+
+class Episode {
+ public:
+  explicit Episode(network::Memo& memo);
+  Episode(const Episode&) = default;
+
+  const sharing::Key& key() const { return key_; }
+  /// The first exit at or after position `taken`, if it comes by `limit`; null otherwise. Simulates up to there.
+  const network::Exit* exit(std::size_t taken, Time limit);
+  /// True if by `at` every member of every collective has exited and nothing is left in the network.
+  bool over(Time at) const {
+    return open_members_ == exits_.size() && traffic_.drained() && traffic_.quiet_since() <= at;
+  }
+  Time now() const { return traffic_.now(); }
+  const network::Counters& counters() const { return traffic_.counters(); }
+  Time last_exit() const { return exits_.empty() ? 0 : exits_.back().at; }
+  std::string text() const;  // for people: what it consists of
+
+ private:
+  friend class Episodes;
+  void append(const std::shared_ptr<const LogEntry>& entry, const sharing::Key& key);
+
+  sharing::Key key_;
+  std::vector<std::shared_ptr<const LogEntry>> log_;
+  network::Traffic traffic_;
+  std::vector<std::uint32_t> ranks_;  // of collectives, by number
+  std::vector<network::Exit> exits_;
+  std::size_t open_members_ = 0, entered_ = 0;
+};
+
+/// Episodes by key, as long as a component holds them (not thread-safe).
+class Episodes {
+ public:
+  /// `share` off gives every component episodes of its own.
+  Episodes(network::Memo& memo, bool share) : memo_(memo), share_(share) {}
+
+  /// The episode whose log is that of `before` (null: empty) and `entry`.
+  std::shared_ptr<Episode> extend(std::shared_ptr<Episode> before, std::shared_ptr<const LogEntry> entry);
+
+ private:
+  network::Memo& memo_;
+  bool share_;
+  std::map<sharing::Key, std::weak_ptr<Episode>> known_;
+  std::size_t sweep_at_ = 1'024;  // forget ended episodes when there are so many
+};
+
+}  // namespace manyworlds::core::step

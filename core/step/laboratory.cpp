@@ -1,0 +1,51 @@
+#include "core/step/laboratory.hpp"
+
+namespace manyworlds::core::step {
+
+std::shared_ptr<network::Router> Laboratory::router(const Configuration& configuration) {
+  const network::Transport& transport = configuration.transport;
+  for (const Routed& known : routers_)
+    if (known.graph == configuration.graph && known.routing == transport.routing && known.seed == transport.seed)
+      return known.router;
+  network::check_lossless(*configuration.graph, transport);
+  auto made = std::make_shared<network::Router>(configuration.graph, transport.routing, static_cast<std::uint64_t>(transport.seed));
+  routers_.push_back({configuration.graph, transport.routing, transport.seed, made});
+  return made;
+}
+
+World Laboratory::world(const Configuration& configuration) { return World(configuration, router(configuration), dags_); }
+Layout Laboratory::layout(const Configuration& configuration) { return Layout(configuration, router(configuration)); }
+
+Laboratory::Memory& Laboratory::memory(const network::Transport& transport) {
+  for (const auto& known : memories_)
+    if (known->memo.transport() == transport) return *known;
+  return *memories_.emplace_back(std::make_unique<Memory>(transport, share_));
+}
+
+IsolatedResult Laboratory::isolated(const World& world, const Use& use) {
+  const network::Graph& graph = world.layout().graph();
+  if (share_) return simulate_isolated(*use.dag, use.connections, graph, memory(world.layout().transport()).memo);
+  network::Memo memo(world.layout().transport());
+  return simulate_isolated(*use.dag, use.connections, graph, memo);
+}
+
+StepResult Laboratory::run(const World& world, IsolatedResults& results) {
+  if (!share_) memories_.clear();
+  Memory& with = memory(world.layout().transport());
+  const std::int64_t before = with.memo.simulated().link_hops;
+  Step step(world, with.episodes, results);
+  while (true) {
+    auto outcome = step.advance();
+    if (auto* done = std::get_if<StepResult>(&outcome)) {
+      done->simulated_link_hops = with.memo.simulated().link_hops - before;
+      return std::move(*done);
+    }
+    for (const std::uint32_t number : std::get<Needs>(outcome).uses) {
+      const Use& use = world.uses()[number];
+      auto& slot = results[use.key];
+      if (!slot) slot = std::make_shared<IsolatedResult>(isolated(world, use));
+    }
+  }
+}
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,49 @@
+// What a process keeps to run many worlds: routers, DAGs and memories, each by what it depends on. Nothing in it can
+// change an answer; throwing it away only costs time. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/step/isolated.hpp"
+#include "core/step/result.hpp"
+#include "core/step/step.hpp"
+
+namespace manyworlds::core::step {
+
+class Laboratory {
+ public:
+  /// `share` off: nothing computed for one collective, component or world is used for another.
+  explicit Laboratory(bool share = true) : share_(share) {}
+
+  World world(const Configuration& configuration);
+  Layout layout(const Configuration& configuration);
+  Dags& dags() { return dags_; }
+
+  IsolatedResult isolated(const World& world, const Use& use);
+  /// Runs a step to its end; what `results` lacks is computed here and added to it.
+  StepResult run(const World& world, IsolatedResults& results);
+
+ private:
+  struct Memory {
+    Memory(const network::Transport& transport, bool share) : memo(transport), episodes(memo, share) {}
+    network::Memo memo;
+    Episodes episodes;
+  };
+  Memory& memory(const network::Transport& transport);
+  std::shared_ptr<network::Router> router(const Configuration& configuration);
+
+  bool share_;
+  Dags dags_;
+  struct Routed {
+    std::shared_ptr<const network::Graph> graph;
+    network::Routing routing;
+    std::int64_t seed;
+    std::shared_ptr<network::Router> router;
+  };
+  std::vector<Routed> routers_;
+  std::vector<std::unique_ptr<Memory>> memories_;  // one per transport
+};
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,145 @@
+#include "core/step/step.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/workload/build_program.hpp"
+
+namespace manyworlds::core::step {
+namespace {
+
+std::vector<std::uint32_t> stages(const Layout& layout) {
+  std::vector<std::uint32_t> of(layout.ranks());
+  for (std::uint32_t rank = 0; rank < of.size(); ++rank) of[rank] = layout.stage_of(rank);
+  return of;
+}
+
+}  // namespace
+
+Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results)
+    : world_(world), timeline_(world.programs(), stages(world.layout())), entered_(world.instances(), 0),
+      began_(world.instances(), 0), link_busy_(world.layout().graph().links.size(), 0) {
+  if (world.configuration().composition == Composition::coupled) {
+    network_ = make_coupled(world);
+  } else {
+    auto composed = make_composed(world, episodes, results);
+    composed_ = composed.get();
+    network_ = std::move(composed);
+  }
+}
+
+std::variant<StepResult, Needs> Step::advance() {
+  if (!started_) {
+    started_ = true;
+    timeline_.begin(entries_);
+    enter(0);
+  }
+  std::vector<Member> exits;
+  while (!timeline_.finished() && within_limit()) {
+    if (auto missing = network_->missing(); !missing.empty()) return Needs{std::move(missing)};
+    const Time kernel = timeline_.next_kernel();
+    const Time exit = network_->next(kernel);
+    const Time at = std::min(kernel, exit);
+    MANYWORLDS_CHECK(at != kNever, "{}", timeline_.deadlock());
+    if (exit == at) {
+      exits.clear();
+      network_->take(at, exits);
+      for (const Member& member : exits) {
+        const auto [rank, op] = world_.operation_of(member.instance, member.member);
+        timeline_.complete(rank, op, at, began_[member.instance]);
+      }
+    }
+    timeline_.advance(at, entries_);
+    enter(at);
+  }
+  return finish();
+}
+
+/// Hands what the timeline entered at `at` to the network.
+void Step::enter(Time at) {
+  if (entries_.empty()) return;
+  std::vector<Member> members;
+  for (const stream::Entry& entry : entries_) {
+    const auto [instance, member] = world_.entered_by(entry.rank, entry.op);
+    members.push_back({instance, member});
+    const Use& use = world_.use_of(instance);
+    if (entered_[instance]++ == 0) {
+      link_hops_ += use.link_hops;
+      events_ += static_cast<std::int64_t>(use.dag->transfers.size());
+      for (const auto& [link, busy] : use.busy) link_busy_[link] += busy;
+    }
+    began_[instance] = at;
+  }
+  entries_.clear();
+  std::sort(members.begin(), members.end());
+  network_->enter(at, members);
+}
+
+bool Step::within_limit() {
+  const Limit& limit = world_.configuration().limit;
+  too_large_ = link_hops_ > limit.link_hops || events_ > limit.events;
+  return !too_large_;
+}
+
+StepResult Step::finish() {
+  StepResult result;
+  result.too_large = too_large_;
+  if (too_large_) return result;
+  timeline_.settle();
+  result.step_ps = timeline_.end();
+  if (composed_ != nullptr) composed_->close(timeline_.end());
+  const network::Counters counters = network_->counters();
+  result.link_hops = link_hops_;
+  result.ecn_marks = counters.ecn_marks;
+  result.pauses = counters.pauses;
+  MANYWORLDS_CHECK(counters.link_hops == link_hops_, "{} link-hops took place, {} were due", counters.link_hops, link_hops_);
+  const Time busiest = link_busy_.empty() ? 0 : *std::max_element(link_busy_.begin(), link_busy_.end());
+  result.busiest_link_share = static_cast<double>(busiest) / static_cast<double>(std::max<Time>(1, result.step_ps));
+
+  std::array<Wide, workload::kBookings> busy{};
+  std::array<Wide, stream::kWaits> waited{};
+  for (const stream::Account& account : timeline_.accounts()) {
+    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += account.busy[i];
+    for (std::size_t i = 0; i < waited.size(); ++i) waited[i] += account.waited[i];
+  }
+  const auto mean = [&](Wide sum) { return static_cast<double>(sum) / static_cast<double>(timeline_.accounts().size()) * 1e-12; };
+  using workload::Booking;
+  using stream::Wait;
+  const auto of = [&](Booking booking) { return mean(busy[static_cast<std::size_t>(booking)]); };
+  const auto of_wait = [&](Wait wait) { return mean(waited[static_cast<std::size_t>(wait)]); };
+  result.breakdown = {of(Booking::forward), of(Booking::backward), of(Booking::recompute), of(Booking::optimizer),
+                      of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp), of_wait(Wait::exposed_pp),
+                      of_wait(Wait::bubble), of_wait(Wait::stall)};
+  result.kernels = kernels();
+  if (composed_ != nullptr) {
+    for (const auto& [key, used] : composed_->isolated_used()) result.collectives.push_back({key, used.parameters, used.lasts, used.times});
+    for (const auto& [key, used] : composed_->episodes_used()) result.episodes.push_back({key, used.parameters, used.lasts, used.times});
+  }
+  return result;
+}
+
+std::vector<Used> Step::kernels() const {
+  const Configuration& of = world_.configuration();
+  const std::int64_t ranks_per_stage = of.strategy.tp * of.strategy.dp;
+  std::map<sharing::Key, Used> used;
+  for (std::int64_t stage = 0; stage < of.strategy.pp; ++stage)
+    for (const workload::KernelUse& use : workload::kernels_used(of.model, of.strategy, of.gpu, stage)) {
+      const compute::Kernel& k = use.kernel;
+      sharing::Writer writer("kernel");
+      writer.text(k.name).integer(static_cast<std::int64_t>(k.kernel_class)).integer(static_cast<std::int64_t>(k.dtype));
+      for (const std::int64_t value : {k.m, k.n, k.k, k.batch, k.bytes, k.flops}) writer.integer(value);
+      write_options(writer, compute::gpu_options().read(of.gpu));
+      Used& slot = used[writer.finish()];
+      slot.parameters = fmt::format("{} {}x{}x{} batch {} {} B", k.name, k.m, k.n, k.k, k.batch, k.bytes);
+      slot.result_ps = use.cost_ps;
+      slot.times += use.times * ranks_per_stage;
+    }
+  std::vector<Used> sorted;
+  for (auto& [key, use] : used) {
+    use.key = key;
+    sorted.push_back(std::move(use));
+  }
+  return sorted;
+}
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,49 @@
+// One training step of one world as a resumable, pure function: advance() runs until it is done or needs results it
+// does not have, and never calls out. The state may be thrown away at any time; starting again gives the same answer.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "core/network/memo.hpp"
+#include "core/step/network_side.hpp"
+#include "core/step/result.hpp"
+#include "core/step/world.hpp"
+#include "core/stream/timeline.hpp"
+
+namespace manyworlds::core::step {
+
+/// Isolated collectives (numbers of World::uses()) whose results must be in the IsolatedResults to go on; ascending.
+struct Needs {
+  std::vector<std::uint32_t> uses;
+};
+
+class Step {
+ public:
+  /// `world`, `episodes` and `results` outlive the step; `results` may grow between calls of advance().
+  /// Under Composition::coupled neither episodes nor results are used.
+  Step(const World& world, Episodes& episodes, const IsolatedResults& results);
+
+  /// Throws InternalError on a deadlock, naming two operations.
+  std::variant<StepResult, Needs> advance();
+
+ private:
+  void enter(Time at);
+  bool within_limit();
+  StepResult finish();
+  std::vector<Used> kernels() const;
+
+  const World& world_;
+  stream::Timeline timeline_;
+  std::unique_ptr<NetworkSide> network_;
+  Composed* composed_ = nullptr;  // the same object, where it is one
+  std::vector<stream::Entry> entries_;
+  std::vector<std::uint32_t> entered_;      // members so far, by instance
+  std::vector<Time> began_;                 // when the last member entered, by instance
+  std::vector<Time> link_busy_;             // network links
+  std::int64_t link_hops_ = 0, events_ = 0;
+  bool started_ = false, too_large_ = false;
+};
+
+}  // namespace manyworlds::core::step

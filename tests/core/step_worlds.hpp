@@ -1,0 +1,119 @@
+// Small worlds for tests: a cluster built by hand, and layouts drawn at random that are valid by construction.
+#pragma once
+
+#include <memory>
+#include <random>
+
+#include "core/step/laboratory.hpp"
+
+namespace manyworlds::tests {
+
+using namespace manyworlds::core;
+
+struct Cluster {
+  std::uint32_t nodes = 2, gpus_per_node = 4;
+  bool rails = true;            // one leaf per local index; otherwise one leaf per node
+  std::uint32_t spines = 1;     // of which every leaf has one uplink each
+  std::int64_t scale_up = 1'600'000'000'000, nic = 200'000'000'000, uplink = 200'000'000'000;
+};
+
+inline std::shared_ptr<const network::Graph> graph_of(const Cluster& cluster) {
+  auto graph = std::make_shared<network::Graph>();
+  using network::LinkKind, network::VertexKind;
+  const std::uint32_t gpus = cluster.nodes * cluster.gpus_per_node;
+  for (std::uint32_t i = 0; i < gpus; ++i) graph->add_vertex(VertexKind::gpu, "gpu");
+  for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
+    const std::uint32_t inside = graph->add_vertex(VertexKind::scale_up_switch, "inside");
+    for (std::uint32_t i = 0; i < cluster.gpus_per_node; ++i)
+      graph->add_cable(node * cluster.gpus_per_node + i, inside, LinkKind::scale_up, cluster.scale_up, 300'000);
+  }
+  std::vector<std::uint32_t> leaves, spines;
+  for (std::uint32_t i = 0; i < (cluster.rails ? cluster.gpus_per_node : cluster.nodes); ++i)
+    leaves.push_back(graph->add_vertex(VertexKind::network_switch, "leaf"));
+  for (std::uint32_t i = 0; i < cluster.spines; ++i) spines.push_back(graph->add_vertex(VertexKind::network_switch, "spine"));
+  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
+    graph->add_cable(gpu, leaves[cluster.rails ? gpu % cluster.gpus_per_node : gpu / cluster.gpus_per_node], LinkKind::network, cluster.nic, 700'000);
+  for (const std::uint32_t leaf : leaves)
+    for (const std::uint32_t spine : spines) graph->add_cable(leaf, spine, LinkKind::network, cluster.uplink, 900'000);
+  return graph;
+}
+
+inline compute::Gpu gpu() {
+  compute::Gpu made;
+  made.matrix_tflops = 300;
+  made.memory_gib = 80;
+  made.memory_gb_per_s = 2000;
+  made.scale_up_gb_per_s = 200;
+  return made;
+}
+
+inline workload::Model tiny_model() {
+  workload::Model model;
+  model.layers = 4;
+  model.hidden = 512;
+  model.heads = 8;
+  model.vocabulary = 2048;
+  model.sequence = 128;
+  return model;
+}
+
+/// A valid world on `cluster` with the given cut; dp follows from the GPUs.
+inline step::Configuration world_of(const Cluster& cluster, std::int64_t tp, std::int64_t pp, std::int64_t micro_batches) {
+  step::Configuration made;
+  made.model = tiny_model();
+  made.gpu = gpu();
+  made.graph = graph_of(cluster);
+  made.gpus_per_node = cluster.gpus_per_node;
+  made.strategy.tp = tp;
+  made.strategy.pp = pp;
+  made.strategy.dp = cluster.nodes * cluster.gpus_per_node / (tp * pp);
+  made.strategy.global_batch = micro_batches * made.strategy.dp;
+  made.strategy.bucket_parameters = 1'000'000;
+  return made;
+}
+
+inline step::Configuration draw_world(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto any = [&](std::initializer_list<std::int64_t> of) {
+    return *(of.begin() + static_cast<std::ptrdiff_t>(random() % of.size()));
+  };
+  Cluster cluster;
+  cluster.nodes = static_cast<std::uint32_t>(any({1, 2, 4}));
+  cluster.gpus_per_node = static_cast<std::uint32_t>(any({2, 4}));
+  cluster.rails = any({0, 1}) != 0;
+  cluster.spines = static_cast<std::uint32_t>(any({1, 2}));
+  cluster.uplink = any({100, 200, 400}) * 1'000'000'000;
+  cluster.scale_up = any({200, 1600}) * 1'000'000'000;
+  const std::int64_t gpus = cluster.nodes * cluster.gpus_per_node;
+  std::int64_t tp = any({1, 2, 4}), pp = any({1, 2, 4});
+  tp = std::min<std::int64_t>(tp, cluster.gpus_per_node);
+  while (tp * pp > gpus) pp /= 2;
+  step::Configuration made = world_of(cluster, tp, pp, pp * any({1, 2}));
+  workload::Strategy& s = made.strategy;
+  if (pp > 1 && any({0, 1}) != 0) s.schedule = workload::ScheduleKind::gpipe;
+  if (pp == 2 && any({0, 1}) != 0) s.schedule = workload::ScheduleKind::interleaved, s.virtual_stages = 2;
+  s.sequence_parallel = tp > 1 && any({0, 1}) != 0;
+  s.recompute = static_cast<workload::Recompute>(any({0, 1, 2}));
+  s.zero = s.dp > 1 ? any({0, 1}) : 0;
+  s.bucket_parameters = any({300'000, 1'000'000, 40'000'000});
+  s.overlap_grad_reduce = any({0, 1, 1}) != 0;
+  made.placement = any({0, 1}) != 0 ? step::Placement::tp_dp_pp : step::Placement::tp_pp_dp;
+  made.all_reduce = any({0, 1}) != 0 ? collective::Algorithm::ring : collective::Algorithm::two_level;
+  made.transport.kind = any({0, 1}) != 0 ? network::TransportKind::dcqcn : network::TransportKind::static_window;
+  made.transport.routing = any({0, 1}) != 0 ? network::Routing::destination_mod_k : network::Routing::ecmp_hash;
+  made.transport.window_bytes = any({16, 64, 256}) * 4160;
+  made.transport.pfc_xoff_bytes = any({20, 100}) * 4160;
+  made.transport.pfc_xon_bytes = made.transport.pfc_xoff_bytes / 2;
+  made.transport.ecn_kmin_bytes = any({5, 50}) * 1000;
+  made.transport.ecn_kmax_bytes = 4 * made.transport.ecn_kmin_bytes;
+  return made;
+}
+
+inline step::StepResult run_world(step::Configuration configuration, step::Composition composition, bool share = true) {
+  configuration.composition = composition;
+  step::Laboratory laboratory(share);
+  step::IsolatedResults results;
+  return laboratory.run(laboratory.world(configuration), results);
+}
+
+}  // namespace manyworlds::tests
