@@ -6,11 +6,13 @@ namespace manyworlds::io::hdf5 {
 
 namespace {
 
-/// The newest layout of metadata that HDF5 1.8 reads too: checksummed headers, attributes of any size.
+/// The file's superblock stays the oldest one: H5Fget_file_image() of HDF5 1.10 zeroes the flags of newer ones without
+/// mending their checksum. Objects that track an order of creation are of the newer layout all the same, in which
+/// attributes may have any size.
 Handle memory_access() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate");
   check(H5Pset_fapl_core(access, std::size_t{1} << 20, false), "H5Pset_fapl_core");
-  check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18), "H5Pset_libver_bounds");
+  check(H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18), "H5Pset_libver_bounds");
   return access;
 }
 

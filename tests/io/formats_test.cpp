@@ -1,4 +1,6 @@
 // docs/formats.md against the code: readers in another language, written from that page, see what was written.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "io/record_log.hpp"
@@ -40,6 +42,7 @@ TEST_CASE("the h5py and pandas one-liner of the design reads the experiments") {
   CHECK(read["rows"][7][1] == 8);
   CHECK(read["rows"][7][2] == "fat_tree 1:4 – überbucht");
   CHECK(read["rows"][7][3] == "out_of_memory");
+  CHECK(read["rows"][7][4].is_null());  // NaN
   CHECK(read["rows"][1][4] == 2.0);
   CHECK(read["rows"][1][7] == 41 * (std::int64_t{1} << 30));
   CHECK(read["axes"] == json({"strategy.tp", "topology"}));

@@ -10,7 +10,9 @@ import pandas
 
 
 def plain(value):
-    return value.decode() if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return value.decode()
+    return None if value != value else value
 
 
 with h5py.File(sys.argv[1], "r") as f:
