@@ -1,0 +1,107 @@
+// The catalog, the lists and the schema that are made from it.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "experiments/schema.hpp"
+#include "sweeps.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::testing;
+
+namespace {
+
+const Figure& figure(const Catalog& catalog, const std::string& gpu, const std::string& key) {
+  return catalog.of("gpus").at(gpu).figures.at(key);
+}
+
+/// A folder that is gone when the test ends.
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("manyworlds-{}", std::random_device{}());
+  Folder() { std::filesystem::create_directories(path / "gpus"); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(path / "gpus" / name) << text; }
+};
+
+}  // namespace
+
+TEST_CASE("the catalog holds the GPUs and models that the project promises") {
+  const Catalog catalog;
+  for (const char* name : {"v100_32", "a100_40", "a100_80", "h100_sxm", "h800_sxm", "h200_sxm", "b200_hgx", "mi300x",
+                           "ascend_910b", "metax_c500", "metax_c550"})
+    CHECK(catalog.of("gpus").count(name) == 1);
+  for (const char* name : {"gpt3-125m", "gpt3-13b", "gpt3-175b", "megatron-22b", "megatron-530b", "megatron-1t",
+                           "llama2-7b", "llama2-70b", "llama3-8b", "llama3-70b", "llama3-405b"})
+    CHECK(catalog.of("models").count(name) == 1);
+  CHECK(catalog.of("clusters").size() >= 2);
+}
+
+TEST_CASE("every figure has a source, and what nobody publishes is absent") {
+  const Catalog catalog;
+  for (const char* kind : {"gpus", "models", "clusters"})
+    for (const auto& [name, entry] : catalog.of(kind))
+      for (const auto& [key, one] : entry.figures) CHECK(one.source.size() > 3);
+  CHECK(catalog.of("gpus").at("metax_c500").figures.count("scale_up_gb_per_s") == 0);
+  CHECK(figure(catalog, "metax_c500", "matrix_tflops").certainty == "guess");
+  CHECK(std::get<double>(figure(catalog, "a100_80", "memory_gb_per_s").value) == 2039.0);
+  CHECK(std::get<std::string>(figure(catalog, "mi300x", "scale_up").value) == "full_mesh");
+}
+
+TEST_CASE("every catalog model runs somewhere, with widths that fit its heads") {
+  const Catalog catalog;
+  for (const auto& [name, entry] : catalog.of("models")) {
+    CAPTURE(name);
+    CHECK(error_of("base: {model: " + name +
+                   ", cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}") == "(no error)");
+  }
+}
+
+TEST_CASE("a folder of the user's adds to the catalog, and its faults are named") {
+  const Folder folder;
+  folder.write("mine.yaml",
+               "help: mine\nsource: bench\ncertainty: read\nfigures: {matrix_tflops: 100, memory_gib: 10}\n");
+  CHECK(std::get<double>(figure(Catalog(folder.path.string()), "mine", "matrix_tflops").value) == 100.0);
+  const auto fails = [&](const std::string& name, const std::string& text, const std::string& says) {
+    folder.write(name, text);
+    CHECK_THROWS_WITH(Catalog(folder.path.string()), Catch::Contains(name) && Catch::Contains(says));
+    std::filesystem::remove(folder.path / "gpus" / name);
+  };
+  fails("x.yaml", "help: x\nfigures: {matrix_tflops: 100}\n", "needs a source and a certainty");
+  fails("x.yaml", "source: s\ncertainty: read\nfigures: {matrix_tflop: 1}\n",
+        "x.yaml:3: unknown key 'matrix_tflop'; did you mean 'matrix_tflops'");
+  fails("x.yaml", "source: s\ncertainty: sure\nfigures: {}\n", "x.yaml:2: 'certainty' must be one of");
+  fails("x.yaml", "source: s\ncertainty: read\nfigures: {memory_gib: -1}\n", "'memory_gib' must be");
+  fails("a100_40.yaml", "source: s\ncertainty: read\nfigures: {memory_gib: 1}\n", "in the catalog already");
+  fails("x.txt", "", "no .yaml file");
+}
+
+TEST_CASE("every kind of list has rows, and an unknown kind is named") {
+  const Catalog catalog;
+  for (const std::string& kind : listings()) CHECK_FALSE(list(kind, catalog).empty());
+  CHECK_THROWS_WITH(list("gpu", catalog), Catch::Contains("did you mean 'gpus'"));
+  const auto gpus = list("gpus", catalog);
+  bool absent = false;
+  for (const Listed& row : gpus)
+    for (const auto& [key, shown] : row.details)
+      absent = absent || (row.name == "metax_c550" && shown == "not published");
+  CHECK(absent);
+}
+
+TEST_CASE("the schema knows every key of a resolved document, and closes every object") {
+  const auto schema = nlohmann::json::parse(json_schema(Catalog()));
+  const auto& base = schema["properties"]["base"];
+  CHECK(base["additionalProperties"] == false);
+  const auto resolved = document(read(kSingle).experiments[0].settings);
+  for (const auto& [key, value] : resolved.items()) CHECK(base["properties"].contains(key));
+  for (const auto& [key, value] : resolved["strategy"].items()) {
+    CHECK(base["properties"]["strategy"]["properties"].contains(key));
+    CHECK(schema["$defs"]["axes"]["properties"].contains("strategy." + key));
+  }
+  CHECK(base["properties"]["strategy"]["properties"]["tp"]["minimum"] == 1.0);
+  CHECK(schema["$defs"]["axes"]["properties"].contains("topology.fat_tree.oversubscription"));
+}

@@ -1,0 +1,95 @@
+// Each rule refuses a single experiment, and leaves a combination out of a sweep.
+#include <catch2/catch.hpp>
+
+#include <set>
+
+#include "experiments/validity.hpp"
+#include "sweeps.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::testing;
+using Catch::Contains;
+using Catch::StartsWith;
+
+namespace {
+
+struct Breach {
+  std::string rule;
+  std::vector<std::string> sets;  // what to set so that this rule, and none before it, breaks
+};
+
+const std::vector<Breach> kBreaches{
+    {"gpus_at_most", {"cluster.nodes=131072"}},
+    {"node_in_scale_up_domain", {"cluster.gpus_per_node=16"}},
+    {"pause_thresholds", {"transport.pfc_xon_bytes=500000"}},
+    {"marking_thresholds", {"transport.ecn_kmin_bytes=500000"}},
+    {"hidden_by_heads", {"model.hidden=66"}},
+    {"heads_by_kv_heads", {"model.kv_heads=3"}},
+    {"heads_by_tp", {"strategy.tp=8"}},
+    {"kv_heads_by_tp", {"model.kv_heads=1"}},
+    {"ffn_hidden_by_tp", {"model.ffn_hidden=255"}},
+    {"layers_by_stages", {"strategy.pp=8"}},
+    {"gpus_by_tp_pp", {"cluster.nodes=3", "strategy.tp=4", "strategy.pp=4", "cluster.gpus_per_node=4"}},
+    {"tp_in_node", {"strategy.tp=4", "cluster.gpus_per_node=2", "cluster.nodes=4"}},
+    {"batch_by_replicas", {"strategy.global_batch=7"}},
+    {"virtual_stages_need_interleaved", {"strategy.virtual_stages=2"}},
+    {"interleaved_needs_virtual_stages", {"strategy.schedule=interleaved"}},
+    {"interleaved_micro_batches",
+     {"strategy.schedule=interleaved", "strategy.virtual_stages=2", "strategy.global_batch=2"}},
+    {"sequence_parallel_needs_tp", {"strategy.tp=1", "strategy.sequence_parallel=true"}},
+    {"sequence_by_tp", {"model.sequence=33", "strategy.sequence_parallel=true"}},
+    {"zero_needs_dp", {"strategy.zero=1", "strategy.pp=4"}},
+    {"two_level_needs_levels", {"collectives.all_reduce=two_level"}},
+    {"topology_fits", {"topology={fat_tree: {pod_leaves: 2}}"}},
+};
+
+}  // namespace
+
+TEST_CASE("a single experiment that breaks a rule is refused with the rule's name and values") {
+  for (const Breach& one : kBreaches) {
+    const std::string message = error_of(kSingle, one.sets);
+    CAPTURE(one.rule);
+    CHECK_THAT(message, Contains("breaks rule " + one.rule + ": "));
+  }
+}
+
+TEST_CASE("every rule of the table is broken by a test") {
+  std::set<std::string> tested{"hidden_by_tp"};  // follows from hidden_by_heads and heads_by_tp; kept as a net
+  for (const Breach& one : kBreaches) tested.insert(one.rule);
+  for (const Rule& rule : rules()) CHECK(tested.count(rule.name) == 1);
+}
+
+TEST_CASE("a single invalid experiment names the line of the key") {
+  CHECK_THAT(
+      error_of(with(kSingle, "tp: 2", "tp: 8")),
+      StartsWith("s.yaml:6: 'strategy.tp' breaks rule heads_by_tp: heads must be a multiple of tp: heads 4, tp 8"));
+  CHECK_THAT(error_of(with(kSingle, "hidden: 64", "hidden: 66")), StartsWith("s.yaml:2: 'model.hidden'"));
+}
+
+TEST_CASE("in a sweep an invalid combination is left out and kept with its rule") {
+  const Sweep sweep = read(kSingle + "axes:\n  strategy.tp: [1, 2, 3, 4]\n");
+  REQUIRE(sweep.experiments.size() == 3);
+  REQUIRE(sweep.excluded.size() == 1);
+  CHECK(sweep.excluded[0].rule == "heads_by_tp");
+  CHECK(sweep.excluded[0].axes == std::vector<core::OptionValue>{std::int64_t{3}});
+  CHECK(integer(sweep.experiments[2], "strategy.tp") == 4);
+  CHECK(sweep.experiments[2].id == 2);
+}
+
+TEST_CASE("two-level all-reduce is valid where replicas share nodes and span several") {
+  CHECK(error_of(kSingle, {"collectives.all_reduce=two_level", "strategy.pp=1"}) == "(no error)");
+  CHECK_THAT(error_of(kSingle, {"collectives.all_reduce=two_level", "strategy.pp=1", "cluster.nodes=1"}),
+             Contains("two_level_needs_levels"));
+}
+
+TEST_CASE("data parallel size follows from the GPUs") {
+  GraphCache graphs;
+  const Sweep sweep = read(kSingle + "axes:\n  strategy.tp: [1, 2, 4]\n");
+  for (const Experiment& experiment : sweep.experiments) {
+    const auto made = configure(experiment, graphs);
+    CHECK(made.strategy.tp * made.strategy.pp * made.strategy.dp == 8);
+    CHECK(made.graph->gpus == 8);
+  }
+  CHECK(configure(sweep.experiments[0], graphs).graph == configure(sweep.experiments[2], graphs).graph);
+}
