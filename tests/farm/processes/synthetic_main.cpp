@@ -6,10 +6,10 @@
 #include <fstream>
 #include <iostream>
 
+#include "../synthetic_job.hpp"
 #include "core/error.hpp"
 #include "farm/run_job.hpp"
 #include "io/file.hpp"
-#include "synthetic_job.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
@@ -25,8 +25,9 @@ void write_answer(const std::filesystem::path& directory, const Schedule& schedu
 }
 
 void write_figures(const std::filesystem::path& directory, const RunFigures& figures) {
-  io::write_aside(directory / "figures", std::to_string(figures.from_journal) + " " + std::to_string(figures.from_store) +
-                                             " " + std::to_string(figures.computed) + "\n");
+  io::write_aside(directory / "figures", std::to_string(figures.from_journal) + " " +
+                                             std::to_string(figures.from_store) + " " +
+                                             std::to_string(figures.computed) + "\n");
 }
 
 }  // namespace

@@ -1,0 +1,159 @@
+// The farm with real processes, and what is left when they are killed.
+#include <nlohmann/json.hpp>
+
+#include "../synthetic_job.hpp"
+#include "run_program.hpp"
+
+using namespace manyworlds::farm;
+using namespace manyworlds::farm::synthetic;
+
+namespace {
+
+// About 8 seconds of work for one worker.
+const std::string kJob = "tasks=400 us=20000 seed=7";
+
+std::string expected(const std::string& frozen) {
+  std::string text;
+  for (const auto& result : plain_loop("tasks=400 us=0 seed=" + frozen)) text += result + "\n";
+  return text;
+}
+
+/// Waits until every rank simulates and some results are on disk.
+std::vector<Rank> wait_until_busy(const fs::path& run, std::size_t ranks) {
+  std::vector<Rank> found;
+  REQUIRE(eventually([&] { return journalled(run) > 4'000 && (found = ranks_of(run)).size() == ranks; }, 30s));
+  return found;
+}
+
+void check_nothing_left(const fs::path& run, std::chrono::milliseconds limit) {
+  CHECK(eventually([&] { return processes_of(run).empty(); }, limit));
+}
+
+}  // namespace
+
+TEST_CASE("one worker, three in this process and three ranks give the bytes of a plain loop") {
+  Directory directory;
+  for (const std::string words : {"-j 1", "-j 3 --in-process", "-j 3"}) {
+    INFO(words);
+    const fs::path run_directory = directory.path / ("run" + words);
+    CHECK(run(run_directory, "tasks=400 seed=7 us=100 " + words) == 0);
+    CHECK(slurp(run_directory / "answer") == expected("7"));
+    check_nothing_left(run_directory, 5s);
+  }
+}
+
+TEST_CASE("a killed simulator costs its task another try and nothing else") {
+  Directory directory;
+  const fs::path run_directory = directory.path / "run";
+  const pid_t program = start(run_directory, kJob + " -j 3");
+  for (const Rank& rank : wait_until_busy(run_directory, 3)) ::kill(rank.simulator, SIGKILL);
+  CHECK(wait_for(program, 60s) == 0);
+  CHECK(slurp(run_directory / "answer") == expected("7"));
+  check_nothing_left(run_directory, 5s);
+}
+
+TEST_CASE("a task that crashes its simulator is named, and the rest is computed") {
+  Directory directory;
+  for (const std::string words : {"-j 1", "-j 3"}) {
+    const fs::path run_directory = directory.path / ("run" + words);
+    CHECK(run(run_directory, "tasks=60 seed=9 crash=7 " + words) == 3);
+    const auto complete = nlohmann::json::parse(slurp(run_directory / "complete.json"));
+    CHECK(complete["state"] == "complete");
+    CHECK(complete["failures"][0]["task"] == 7);
+    CHECK(complete["failures"][0]["class"] == "crash");
+    CHECK_THAT(complete["failures"][0]["reason"].get<std::string>(), Catch::Contains("SIGSEGV"));
+    CHECK(complete["done"] == 60);
+  }
+  CHECK(slurp(directory.path / "run-j 1/answer") == slurp(directory.path / "run-j 3/answer"));
+}
+
+TEST_CASE("after kill -9 of everything nothing is left, and the same line goes on to the same bytes") {
+  Directory directory;
+  const fs::path run_directory = directory.path / "run";
+  const pid_t program = start(run_directory, kJob + " -j 3");
+  wait_until_busy(run_directory, 3);
+  for (const auto& [pid, parent] : processes_of(run_directory)) ::kill(pid, SIGKILL);
+  CHECK(wait_for(program, 10s) == 128 + SIGKILL);
+  check_nothing_left(run_directory, 5s);
+  CHECK_FALSE(fs::exists(run_directory / "complete.json"));
+
+  CHECK(run(run_directory, kJob + " -j 2") == 0);
+  CHECK(slurp(run_directory / "answer") == expected("7"));
+  std::uint64_t from_journal = 0, from_store = 0, computed = 0;
+  std::istringstream(slurp(run_directory / "figures")) >> from_journal >> from_store >> computed;
+  CHECK(from_journal > 10);
+  CHECK(from_journal + computed == 400);
+}
+
+TEST_CASE("a killed supervisor takes everything with it") {
+  Directory directory;
+  const fs::path run_directory = directory.path / "run";
+  const pid_t program = start(run_directory, kJob + " -j 3");
+  wait_until_busy(run_directory, 3);
+  ::kill(program, SIGKILL);
+  wait_for(program, 10s);
+  check_nothing_left(run_directory, 10s);
+}
+
+TEST_CASE("SIGUSR1 drains: exit 75, and the same line goes on to the same bytes") {
+  Directory directory;
+  for (const std::string words : {" -j 1", " -j 3"}) {
+    INFO(words);
+    const fs::path run_directory = directory.path / ("run" + words);
+    const pid_t program = start(run_directory, kJob + words);
+    wait_until_busy(run_directory, words == " -j 1" ? 1 : 3);
+    ::kill(program, SIGUSR1);
+    CHECK(wait_for(program, 30s) == 75);
+    CHECK(nlohmann::json::parse(slurp(run_directory / "complete.json"))["state"] == "drained");
+    CHECK_FALSE(fs::exists(run_directory / "answer"));
+    check_nothing_left(run_directory, 5s);
+    CHECK(run(run_directory, kJob + words) == 0);
+    CHECK(slurp(run_directory / "answer") == expected("7"));
+  }
+}
+
+TEST_CASE("the ranks that remain finish the run of one that was killed") {
+  Directory directory;
+  const fs::path run_directory = directory.path / "run";
+  const pid_t program = start(run_directory, kJob + " -j 3");
+  for (const Rank& rank : wait_until_busy(run_directory, 3))
+    if (rank.number == 2) ::kill(rank.messages, SIGKILL);
+  CHECK(wait_for(program, 90s) == 0);
+  CHECK(slurp(run_directory / "answer") == expected("7"));
+  check_nothing_left(run_directory, 15s);
+}
+
+TEST_CASE("without its coordinator a run ends, says so, and goes on later") {
+  Directory directory;
+  const fs::path run_directory = directory.path / "run";
+  const pid_t program = start(run_directory, kJob + " -j 3");
+  for (const Rank& rank : wait_until_busy(run_directory, 3))
+    if (rank.number == 0) ::kill(rank.messages, SIGKILL);
+  CHECK(wait_for(program, 60s) == 70);
+  check_nothing_left(run_directory, 15s);
+  CHECK(run(run_directory, kJob + " -j 2") == 0);
+  CHECK(slurp(run_directory / "answer") == expected("7"));
+}
+
+TEST_CASE("a store serves another run, and its answer is the same") {
+  Directory directory;
+  const std::string words = "tasks=400 seed=7 -j 2 --store " + (directory.path / "store").string();
+  CHECK(run(directory.path / "one", words) == 0);
+  CHECK(run(directory.path / "two", words) == 0);
+  CHECK(slurp(directory.path / "one" / "figures") == "0 0 400\n");
+  CHECK(slurp(directory.path / "two" / "figures") == "0 200 200\n");  // every other task may be stored
+  CHECK(slurp(directory.path / "one" / "answer") == slurp(directory.path / "two" / "answer"));
+}
+
+TEST_CASE("a directory in use, of another sweep, or impossible is bad input before a rank starts") {
+  Directory directory;
+  const fs::path run_directory = directory.path / "run";
+  const pid_t program = start(run_directory, kJob + " -j 2");
+  wait_until_busy(run_directory, 2);
+  CHECK(run(run_directory, kJob + " -j 2") == 2);
+  ::kill(program, SIGUSR1);
+  CHECK(wait_for(program, 30s) == 75);
+  CHECK(run(run_directory, "tasks=5 -j 2") == 2);
+  CHECK(run("/proc/nowhere", "tasks=5 -j 2") == 2);
+  CHECK(run(directory.path / "none", "tasks=5 -j 0") == 2);
+}
