@@ -1,6 +1,8 @@
 // One verb of the program: a name, a line of help, and what it does with the words after it.
 #pragma once
 
+// A --set may hold commas: lists of values are made by repeating an option only.
+#define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <cxxopts.hpp>
 #include <functional>
 #include <memory>

@@ -9,6 +9,8 @@ const std::vector<Command>& registry() {
       {"status", "where a run stands", run_status},
       {"top", "the best experiments of a run", run_top},
       {"diff", "do two runs have the same answer?", run_diff},
+      {"list", "gpus, models, clusters, topologies and whatever else a sweep may name", run_list},
+      {"schema", "JSON Schema of a sweep, for editors", run_schema},
   };
   return commands;
 }

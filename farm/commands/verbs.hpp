@@ -6,6 +6,8 @@
 namespace manyworlds::farm::commands {
 
 int run_diff(const Invocation& invocation);
+int run_list(const Invocation& invocation);
+int run_schema(const Invocation& invocation);
 int run_status(const Invocation& invocation);
 int run_top(const Invocation& invocation);
 

@@ -1,0 +1,23 @@
+// `manyworlds schema`: the JSON Schema of a sweep, for editors.
+#include "experiments/schema.hpp"
+
+#include <iostream>
+
+#include "farm/commands/verbs.hpp"
+#include "farm/exit_code.hpp"
+
+namespace manyworlds::farm::commands {
+
+int run_schema(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds schema", "The JSON Schema of a sweep, for editors.");
+  options.add_options()("catalog", "a folder with more gpus, models and clusters",
+                        cxxopts::value<std::string>()->default_value(""), "DIR");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  std::string text = experiments::json_schema(experiments::Catalog((*parsed)["catalog"].as<std::string>()));
+  if (!text.ends_with('\n')) text += '\n';
+  std::cout << text;
+  return kExitDone;
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,53 @@
+#include "farm/commands/shared_words.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace manyworlds::farm::commands {
+
+void add_spec_words(cxxopts::Options& options) {
+  options.add_options()("spec", "the sweep or experiment, a YAML file", cxxopts::value<std::string>(), "SPEC.yaml")(
+      "set", "override a key of `base`; may be given many times", cxxopts::value<std::vector<std::string>>(),
+      "KEY=VALUE")("catalog", "a folder with more gpus, models and clusters",
+                   cxxopts::value<std::string>()->default_value(""), "DIR");
+}
+
+SpecWords spec_words(const cxxopts::ParseResult& parsed) {
+  SpecWords words;
+  words.spec = required(parsed, "spec");
+  words.catalog = parsed["catalog"].as<std::string>();
+  if (parsed.count("set") > 0) words.set = parsed["set"].as<std::vector<std::string>>();
+  for (const auto& set : words.set)
+    if (const auto equals = set.find('='); equals == 0 || equals == std::string::npos)
+      throw core::InputError(fmt::format("--set {}: it takes KEY=VALUE, as in --set strategy.tp=8", set));
+  return words;
+}
+
+void add_run_words(cxxopts::Options& options) {
+  options.add_options()("j,ranks", "how many ranks; default: the CPUs at hand, in Slurm the tasks of the job",
+                        cxxopts::value<int>(), "N")("store", "where results are kept between runs: a folder, or none",
+                                                    cxxopts::value<std::string>()->default_value(""), "DIR|none")(
+      "in-process", "without mpirun: the workers are children of this process")(
+      "rebuild", "take over a run directory that another build began: what that one computed is dropped")(
+      "no-sharing", "every experiment computes everything itself, without a store; same answer, slower");
+}
+
+bool no_sharing(const cxxopts::ParseResult& parsed) {
+  return parsed.count("no-sharing") > 0;
+}
+
+RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory, const std::string& verb,
+                     const Invocation& invocation) {
+  RunOptions options;
+  options.directory = directory;
+  if (parsed.count("ranks") > 0) options.ranks = parsed["ranks"].as<int>();
+  options.in_process = parsed.count("in-process") > 0;
+  options.store = no_sharing(parsed) ? "none" : parsed["store"].as<std::string>();
+  options.rebuild = parsed.count("rebuild") > 0;
+  options.arguments = {verb};
+  options.arguments.insert(options.arguments.end(), invocation.arguments.begin(), invocation.arguments.end());
+  return options;
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,25 @@
+// Options that several verbs take, so that they mean the same everywhere.
+#pragma once
+
+#include "farm/commands/command.hpp"
+#include "farm/run_job.hpp"
+
+namespace manyworlds::farm::commands {
+
+/// What names a sweep: SPEC, --set (any number of times), --catalog.
+struct SpecWords {
+  std::string spec;
+  std::vector<std::string> set;  // "a.b=value", in the order given
+  std::string catalog;           // a folder, or ""
+};
+void add_spec_words(cxxopts::Options& options);
+SpecWords spec_words(const cxxopts::ParseResult& parsed);
+
+/// How a run is run: -j, --store, --in-process, --rebuild, --no-sharing. Without sharing no store is used either.
+void add_run_words(cxxopts::Options& options);
+/// `verb` and the invocation's words become what ranks are started with.
+RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory, const std::string& verb,
+                     const Invocation& invocation);
+bool no_sharing(const cxxopts::ParseResult& parsed);
+
+}  // namespace manyworlds::farm::commands

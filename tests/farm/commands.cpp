@@ -1,0 +1,93 @@
+// The command line: verbs, options, and the exit codes that scripts rely on.
+#include <catch2/catch.hpp>
+
+#include <iostream>
+#include <sstream>
+
+#include "core/error.hpp"
+#include "farm/command_line.hpp"
+#include "farm/commands/shared_words.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+
+namespace {
+
+struct Said {
+  int exit_code;
+  std::string output;
+};
+
+Said say(std::vector<std::string> words) {
+  words.insert(words.begin(), "manyworlds");
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  std::ostringstream captured;
+  auto* before = std::cout.rdbuf(captured.rdbuf());
+  const int code = command_line(static_cast<int>(arguments.size()), arguments.data());
+  std::cout.rdbuf(before);
+  return {code, captured.str()};
+}
+
+cxxopts::ParseResult parse_sweep(const std::vector<std::string>& words) {
+  cxxopts::Options options("manyworlds sweep");
+  commands::add_spec_words(options);
+  commands::add_run_words(options);
+  options.parse_positional({"spec"});
+  auto parsed = commands::parse(options, words);
+  REQUIRE(parsed);
+  return *parsed;
+}
+
+}  // namespace
+
+TEST_CASE("every verb explains itself and refuses an unknown option with exit 2") {
+  for (const auto& command : commands::registry()) {
+    INFO(command.name);
+    const Said help = say({command.name, "-h"});
+    CHECK(help.exit_code == 0);
+    CHECK_THAT(help.output, Catch::Contains("manyworlds " + command.name));
+    CHECK(say({command.name, "--no-such-option"}).exit_code == 2);
+    CHECK_THAT(say({"--help"}).output, Catch::Contains(command.summary));
+  }
+}
+
+TEST_CASE("an unknown verb, no verb and a run that is none are bad usage") {
+  CHECK(say({}).exit_code == 2);
+  CHECK(say({"statsu"}).exit_code == 2);
+  CHECK(say({"status", "/nowhere"}).exit_code == 2);
+  CHECK(say({"status"}).exit_code == 2);
+  CHECK(say({"diff", "/nowhere", "/nowhere"}).exit_code == 2);
+  CHECK(say({"list", "gpsu"}).exit_code == 2);
+}
+
+TEST_CASE("a mistyped option is answered with the nearest one") {
+  CHECK_THROWS_WITH(parse_sweep({"a.yaml", "--no-sharin"}), Catch::Contains("--no-sharing"));
+  CHECK_THROWS_AS(parse_sweep({"a.yaml", "-j", "many"}), core::InputError);
+  CHECK_THROWS_AS(parse_sweep({"a.yaml", "b.yaml"}), core::InputError);
+}
+
+TEST_CASE("--set keeps commas, may be repeated, and wants an equals sign") {
+  const auto words =
+      commands::spec_words(parse_sweep({"a.yaml", "--set", "axes.strategy.tp=[1, 2]", "--set", "name=x"}));
+  CHECK(words.set == std::vector<std::string>{"axes.strategy.tp=[1, 2]", "name=x"});
+  CHECK_THROWS_WITH(commands::spec_words(parse_sweep({"a.yaml", "--set", "tp"})), Catch::Contains("KEY=VALUE"));
+  CHECK_THROWS_AS(commands::spec_words(parse_sweep({})), core::InputError);
+}
+
+TEST_CASE("ranks are started with the same words, and no sharing means no store") {
+  const commands::Invocation invocation{{"a.yaml", "-j", "3", "--no-sharing", "--store", "/tmp/s"}, nullptr};
+  const RunOptions options = commands::run_words(parse_sweep(invocation.arguments), "out", "sweep", invocation);
+  CHECK(options.ranks == 3);
+  CHECK(options.store == "none");
+  CHECK(options.arguments ==
+        std::vector<std::string>{"sweep", "a.yaml", "-j", "3", "--no-sharing", "--store", "/tmp/s"});
+}
+
+TEST_CASE("list shows what is there, for people and for scripts") {
+  const Said gpus = say({"list", "gpus"});
+  CHECK(gpus.exit_code == 0);
+  CHECK_THAT(gpus.output, Catch::Contains("h100_sxm"));
+  CHECK_THAT(say({"list", "--json"}).output, Catch::Contains("\"topologies\""));
+  CHECK_THAT(say({"schema"}).output, Catch::Contains("\"$schema\""));
+}
