@@ -75,9 +75,13 @@ void Columns::add_leaves(const Axis& axis, const Settings& base, const Catalog& 
   }
   for (const auto& [path, values] : seen) {
     const bool everywhere = times[path] == axis.values.size();
-    if ((everywhere && values.size() == 1) || is_axis(factors_, path)) continue;
-    if (path.ends_with(".name") || !counted(find_key(path, axis.place))) continue;
-    add_value(find_key(path, axis.place), everywhere);
+    if (path.ends_with(".name") || is_axis(factors_, path)) continue;
+    const Target leaf = find_key(path, axis.place);
+    // A default that some components have and others lack tells nothing; the label names the component.
+    const bool given = std::any_of(axis.values.begin(), axis.values.end(),
+                                   [&](const Node& value) { return mentions(value, axis.target, leaf); });
+    if (!counted(leaf) || (values.size() == 1 && (everywhere || !given))) continue;
+    add_value(leaf, everywhere);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <random>
+#include <string_view>
 
 #include "experiments/import/yaml.hpp"
 #include "sweeps.hpp"
@@ -14,6 +15,9 @@ namespace {
 std::size_t below(std::mt19937_64& random, std::size_t bound) {
   return static_cast<std::size_t>(random() % bound);
 }
+
+/// What means something to YAML, and to numbers.
+constexpr std::string_view kTelling = "[]{}:,&*!|>'\"%@`#-\n\t 019.\\";
 
 std::string mutated(std::string text, std::mt19937_64& random) {
   const std::size_t changes = 1 + below(random, 3);
@@ -33,7 +37,7 @@ std::string mutated(std::string text, std::mt19937_64& random) {
         text.resize(at);
         break;
       case 4:
-        text.insert(at, 1, "[]{}:,&*!|>'\"%@`#-\n\t 019.\\"[below(random, 28)]);
+        text.insert(at, 1, kTelling[below(random, kTelling.size())]);
         break;
       default:
         text[at] = static_cast<char>(' ' + below(random, 95));
