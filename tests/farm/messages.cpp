@@ -1,3 +1,4 @@
+// Messages and frames as bytes, and the small parts around them: quotas, rank counts, progress.
 #include <catch2/catch.hpp>
 
 #include <sys/socket.h>
