@@ -1,7 +1,6 @@
 #include "core/network/packet_engine.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "core/error.hpp"
 
@@ -70,18 +69,27 @@ std::uint32_t PacketEngine::add_flow(const Route& route, std::uint64_t order) {
 
 void PacketEngine::run(Time limit, std::vector<std::uint32_t>& completed) {
   completed_ = &completed;
+  inline_before_ = limit;
+  run_events(limit, completed);
+  inline_before_ = 0;  // what starts between runs must be ranked with what else starts then
+}
+
+void PacketEngine::run_events(Time limit, std::vector<std::uint32_t>& completed) {
   const std::size_t before = completed.size();
   while (!events_.empty()) {
-    const Event& top = events_.front();
-    const bool arrival = top.kind() == Kind::arrive;
-    if (completed.size() > before && (top.at > now_ || arrival)) return;
-    if (top.at > limit || (top.at == limit && arrival)) {
+    const Event event = events_.top();
+    const bool arrival = kind_of(event) == Kind::arrive;
+    if (completed.size() > before) {
+      inline_before_ = now_;  // this instant is the last; its arrivals stay
+      if (event.at > now_ || arrival) return;
+    } else if (event.at > limit || (event.at == limit && arrival)) {
       now_ = limit;
       return;
     }
-    const Event event = top;
-    std::pop_heap(events_.begin(), events_.end(), std::greater<>());
-    events_.pop_back();
+    if (Event next; next_in_line(event, next))
+      events_.replace_top(next);
+    else
+      events_.pop();
     now_ = quiet_since_ = event.at;
     handle(event);
   }
@@ -89,15 +97,43 @@ void PacketEngine::run(Time limit, std::vector<std::uint32_t>& completed) {
   if (completed.size() == before && limit != kNever) now_ = limit;
 }
 
+/// Takes `event`, the top of the heap, off the line it stands in (a wire, or the acks of a flow), and says what is
+/// first there now.
+bool PacketEngine::next_in_line(const Event& event, Event& next) {
+  const Kind kind = kind_of(event);
+  if (kind == Kind::ack) {
+    Flow& flow = flows_[event.what];
+    if (!flow.live || flow.order != (event.order & kOrderMask)) return false;
+    flow.acks.pop();
+    if (flow.acks.empty()) return false;
+    next = {flow.acks.front(), event.order, event.what};
+    return true;
+  }
+  if (kind != Kind::deliver && kind != Kind::arrive) return false;
+  const std::uint32_t hop = hop_of(event.what);
+  if (hop == 0) return false;  // offered by a sender
+  Fifo<Event>& wire = ports_[flows_[slot_of(event.what)].path[hop - 1]].wire;
+  wire.pop();
+  if (wire.empty()) return false;
+  next = wire.front();
+  return true;
+}
+
 void PacketEngine::push(Time at, Kind kind, std::uint64_t order, std::uint64_t what) {
-  events_.push_back({at, static_cast<std::uint64_t>(kind) << 56 | order, what});
-  std::push_heap(events_.begin(), events_.end(), std::greater<>());
+  events_.push({at, static_cast<std::uint64_t>(kind) << 56 | order, what});
+}
+
+/// Puts an arrival or delivery on the wire behind `port`.
+void PacketEngine::travel(std::uint32_t port, const Event& event) {
+  Fifo<Event>& wire = ports_[port].wire;
+  if (wire.empty()) events_.push(event);
+  wire.push(event);
 }
 
 void PacketEngine::handle(const Event& event) {
   const auto index = static_cast<std::uint32_t>(event.what);  // of a flow or a link, unless it is a packet
   const auto for_live_flow = [&] { return flows_[index].live && flows_[index].order == (event.order & kOrderMask); };
-  switch (event.kind()) {
+  switch (kind_of(event)) {
     case Kind::deliver: deliver(event.what); break;
     case Kind::ack:
       if (!for_live_flow()) break;  // of a flow that ended in the meantime
@@ -117,7 +153,7 @@ void PacketEngine::handle(const Event& event) {
     case Kind::resume:
       ports_[index].paused = false;
       pending_control_ -= 2;  // the pause and this resume
-      if (!ports_[index].sending && !ports_[index].empty()) begin_sending(index);
+      if (!ports_[index].sending && !ports_[index].queue.empty()) begin_sending(index);
       break;
     case Kind::sent: sent(index); break;
     case Kind::arrive: arrive(event.what); break;
@@ -128,7 +164,10 @@ void PacketEngine::deliver(Packet packet) {
   const std::uint32_t slot = slot_of(packet);
   Flow& flow = flows_[slot];
   --flow.in_flight;
-  if (acks_matter(flow)) push(now_ + flow.ack_ps, Kind::ack, flow.order, slot);
+  if (acks_matter(flow)) {
+    if (flow.acks.empty()) push(now_ + flow.ack_ps, Kind::ack, flow.order, slot);
+    flow.acks.push(now_ + flow.ack_ps);
+  }
   if ((packet & kMark) != 0 && flow.left > 0 && now_ - flow.rate.last_cnp >= kCnpInterval) {
     flow.rate.last_cnp = now_;
     push(now_ + flow.ack_ps, Kind::congestion, flow.order, slot);
@@ -159,7 +198,7 @@ void PacketEngine::arrive(Packet packet) {
     }
     if (flow.rate_controlled && !port.spec.leaves_gpu && mark(port)) packet |= kMark;
   }
-  port.queue.push_back(packet);
+  port.queue.push(packet);
   port.queued_bytes += size;
   if (!port.sending && !port.paused) begin_sending(at);
 }
@@ -179,7 +218,7 @@ bool PacketEngine::mark(Port& port) {
 
 void PacketEngine::begin_sending(std::uint32_t index) {
   Port& port = ports_[index];
-  const Packet packet = port.queue[port.head];
+  const Packet packet = port.queue.front();
   const std::int64_t size = size_of(flows_[slot_of(packet)], packet);
   port.sending = true;
   const Time lasts =
@@ -189,14 +228,8 @@ void PacketEngine::begin_sending(std::uint32_t index) {
 
 void PacketEngine::sent(std::uint32_t index) {
   Port& port = ports_[index];
-  const Packet packet = port.queue[port.head++];
-  if (port.empty()) {
-    port.queue.clear();
-    port.head = 0;
-  } else if (port.head >= 64 && port.head * 2 >= port.queue.size()) {
-    port.queue.erase(port.queue.begin(), port.queue.begin() + port.head);
-    port.head = 0;
-  }
+  const Packet packet = port.queue.front();
+  port.queue.pop();
   const std::uint32_t slot = slot_of(packet);
   Flow& flow = flows_[slot];
   const std::uint32_t hop = hop_of(packet);
@@ -205,8 +238,9 @@ void PacketEngine::sent(std::uint32_t index) {
   port.queued_bytes -= size;
   ++counters_.link_hops;
   const bool last_hop = hop + 1 == flow.hops;
-  push(now_ + port.spec.latency_ps, last_hop ? Kind::deliver : Kind::arrive, flow.order, packet + kOneHop);
-  if (!port.paused && !port.empty()) begin_sending(index);
+  const auto kind = static_cast<std::uint64_t>(last_hop ? Kind::deliver : Kind::arrive);
+  travel(index, {now_ + port.spec.latency_ps, kind << 56 | flow.order, packet + kOneHop});
+  if (!port.paused && !port.queue.empty()) begin_sending(index);
   if (hop > 0) {
     Port& ingress = ports_[flow.path[hop - 1]];
     ingress.ingress_bytes -= size;
@@ -233,7 +267,11 @@ void PacketEngine::offer(std::uint32_t slot) {
   --flow.left;
   ++flow.in_flight;
   if (!flow.rate_controlled) ++flow.unacked;
-  push(now_, Kind::arrive, flow.order, packet);
+  // Its arrival is the next thing to happen unless something else is due at this instant.
+  if (now_ < inline_before_ && (events_.empty() || events_.top().at > now_))
+    arrive(packet);
+  else
+    push(now_, Kind::arrive, flow.order, packet);
 }
 
 void PacketEngine::timer(std::uint32_t slot) {

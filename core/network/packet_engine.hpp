@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "core/network/dcqcn.hpp"
+#include "core/network/event_heap.hpp"
 #include "core/network/fabric.hpp"
+#include "core/network/fifo.hpp"
 #include "core/network/transport.hpp"
 
 namespace manyworlds::core::network {
@@ -65,17 +67,7 @@ class PacketEngine {
   static constexpr Packet kMark = 1, kOneHop = 2;
 
   enum class Kind : std::uint64_t { deliver, ack, congestion, timer, pause, resume, sent, arrive };
-  struct Event {
-    Time at;
-    std::uint64_t order;  // kind in the top byte, then the order of the flow or the slot of the link
-    std::uint64_t what;   // a packet, or the slot of a flow or link
-    bool operator>(const Event& other) const {
-      if (at != other.at) return at > other.at;
-      if (order != other.order) return order > other.order;
-      return what > other.what;
-    }
-    Kind kind() const { return static_cast<Kind>(order >> 56); }
-  };
+  static Kind kind_of(const Event& event) { return static_cast<Kind>(event.order >> 56); }
 
   struct Port {
     LinkSpec spec;
@@ -86,9 +78,8 @@ class PacketEngine {
     std::int64_t ingress_bytes = 0;  // arrived over this link and still in the switch behind it
     std::int64_t mark_error = 0;     // RED by error diffusion, parts per million
     bool sending = false, paused = false, pause_wanted = false;
-    std::uint32_t head = 0;
-    std::vector<Packet> queue;  // from head on; front is on the wire while sending
-    bool empty() const { return head == queue.size(); }
+    Fifo<Packet> queue;  // its front is being sent while `sending`
+    Fifo<Event> wire;    // on the way to the other end, in order; the first stands in the heap as well
   };
 
   struct Flow {
@@ -103,11 +94,15 @@ class PacketEngine {
     Time ack_ps = 0;
     bool live = false, at_nic = false, rate_controlled = false;
     RateControl rate;
+    Fifo<Time> acks;              // on their way, in order; the first stands in the heap as well
   };
 
   std::uint32_t add_flow(const Route& route, std::uint64_t order);
   void push(Time at, Kind kind, std::uint64_t order, std::uint64_t what);
+  void run_events(Time limit, std::vector<std::uint32_t>& completed);
   void handle(const Event& event);
+  void travel(std::uint32_t port, const Event& event);
+  bool next_in_line(const Event& event, Event& next);
   void deliver(Packet packet);
   void arrive(Packet packet);
   void begin_sending(std::uint32_t port);
@@ -124,13 +119,14 @@ class PacketEngine {
   Transport transport_;
   std::int64_t packet_bytes_;
   Time now_ = 0, quiet_since_ = 0;
-  std::vector<Event> events_;  // a binary heap, earliest first
+  EventHeap events_;
   std::vector<Port> ports_;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_;
   std::size_t live_ = 0;
   std::size_t pending_control_ = 0;  // pause and resume frames on their way, and ports still paused
   std::vector<std::uint32_t>* completed_ = nullptr;
+  Time inline_before_ = 0;  // arrivals at an instant before this one may be handled without going through the heap
   Counters counters_;
 };
 

@@ -40,7 +40,6 @@ class Reader {
 // Numbers the links and flows of an engine and writes its parts. Lives for one save().
 class Saver {
  public:
-  using Event = PacketEngine::Event;
   using Flow = PacketEngine::Flow;
   using Kind = PacketEngine::Kind;
 
@@ -91,20 +90,39 @@ class Saver {
   // A pause outlives the flows that caused it: a link that no flow uses may still be paused or about to be.
   void number_paused_links() {
     std::vector<bool> control(engine_.ports_.size());
-    for (const Event& event : engine_.events_)
-      if (event.kind() == Kind::pause || event.kind() == Kind::resume) control[event.what] = true;
+    for (const Event& event : engine_.events_.all())
+      if (kind_of(event) == Kind::pause || kind_of(event) == Kind::resume) control[event.what] = true;
     for (std::uint32_t link = 0; link < engine_.ports_.size(); ++link) {
       const auto& port = engine_.ports_[link];
       if (control[link] || port.paused || port.pause_wanted) number_link(link, parts_[part_of(link)]);
     }
   }
 
-  bool matters(const Event& event) const {
-    if (event.kind() == Kind::timer) return false;  // remade from the flow's deadlines
-    if (event.kind() != Kind::ack && event.kind() != Kind::congestion) return true;
-    const Flow& flow = engine_.flows_[event.what];
-    if (!flow.live || flow.order != (event.order & kOrderMask)) return false;
-    return event.kind() == Kind::ack ? engine_.acks_matter(flow) : flow.left > 0;
+  static Kind kind_of(const Event& event) { return PacketEngine::kind_of(event); }
+
+  // Everything that is going to happen, from the heap and from the lines behind it.
+  std::vector<Event> pending() const {
+    std::vector<Event> all;
+    for (const Event& event : engine_.events_.all()) {
+      const Kind kind = kind_of(event);
+      const bool offered = kind == Kind::arrive && PacketEngine::hop_of(event.what) == 0;
+      const bool congestion = kind == Kind::congestion && matters(event);
+      if (offered || congestion || kind == Kind::pause || kind == Kind::resume || kind == Kind::sent) all.push_back(event);
+    }
+    for (const auto& port : engine_.ports_)
+      for (std::size_t i = 0; i < port.wire.size(); ++i) all.push_back(port.wire[i]);
+    for (std::uint32_t slot = 0; slot < engine_.flows_.size(); ++slot) {
+      const Flow& flow = engine_.flows_[slot];
+      if (!flow.live || !engine_.acks_matter(flow)) continue;
+      for (std::size_t i = 0; i < flow.acks.size(); ++i)
+        all.push_back({flow.acks[i], static_cast<std::uint64_t>(Kind::ack) << 56 | flow.order, slot});
+    }
+    return all;
+  }
+
+  bool matters(const Event& congestion) const {
+    const Flow& flow = engine_.flows_[congestion.what];
+    return flow.live && flow.order == (congestion.order & kOrderMask) && flow.left > 0;
   }
 
   std::uint64_t renamed(PacketEngine::Packet packet) const {
@@ -113,9 +131,8 @@ class Saver {
 
   void gather_events() {
     events_.resize(parts_.size());
-    for (Event event : engine_.events_) {
-      if (!matters(event)) continue;
-      const Kind kind = event.kind();
+    for (Event event : pending()) {
+      const Kind kind = kind_of(event);
       const std::uint64_t top = event.order & ~kOrderMask;
       std::uint32_t link = 0;
       if (kind == Kind::pause || kind == Kind::resume || kind == Kind::sent) {
@@ -132,7 +149,7 @@ class Saver {
       event.at -= engine_.now_;
       events_[part_of(link)].push_back(event);
     }
-    for (auto& events : events_) std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return b > a; });
+    for (auto& events : events_) std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.before(b); });
   }
 
   void write(std::size_t index) {
@@ -152,9 +169,9 @@ class Saver {
     put((port.spec.leaves_gpu ? kLeavesGpu : 0) | (port.spec.enters_gpu ? kEntersGpu : 0) |
         (port.spec.scale_up ? kScaleUp : 0) | (port.sending ? kSending : 0) | (port.paused ? kPaused : 0) |
         (port.pause_wanted ? kPauseWanted : 0));
-    put(port.empty() ? 0 : static_cast<std::uint64_t>(port.mark_error));
-    put(port.queue.size() - port.head);
-    for (std::size_t i = port.head; i < port.queue.size(); ++i) put(renamed(port.queue[i]));
+    put(port.queue.empty() ? 0 : static_cast<std::uint64_t>(port.mark_error));
+    put(port.queue.size());
+    for (std::size_t i = 0; i < port.queue.size(); ++i) put(renamed(port.queue[i]));
   }
 
   void write_flow(const Flow& flow) {
@@ -217,7 +234,7 @@ std::uint32_t StateCodec::load(PacketEngine& engine, std::span<const std::uint64
     port.pause_wanted = (flags & kPauseWanted) != 0;
     engine.pending_control_ += port.pause_wanted ? 2 : 0;
     port.mark_error = in.next_signed();
-    for (std::uint64_t left = in.next(); left > 0; --left) port.queue.push_back(renamed(in.next()));
+    for (std::uint64_t left = in.next(); left > 0; --left) port.queue.push(renamed(in.next()));
   }
   Route route;
   for (std::uint64_t i = 0; i < flows; ++i) {
@@ -250,7 +267,8 @@ std::uint32_t StateCodec::load(PacketEngine& engine, std::span<const std::uint64
   }
   for (const std::uint32_t link : link_slots) {
     auto& port = engine.ports_[link];
-    for (const auto packet : port.queue) {
+    for (std::size_t i = 0; i < port.queue.size(); ++i) {
+      const auto packet = port.queue[i];
       const auto& flow = engine.flows_[PacketEngine::slot_of(packet)];
       port.queued_bytes += engine.size_of(flow, packet);
       const std::uint32_t hop = PacketEngine::hop_of(packet);
@@ -264,10 +282,18 @@ std::uint32_t StateCodec::load(PacketEngine& engine, std::span<const std::uint64
     if (kind == Kind::pause || kind == Kind::resume || kind == Kind::sent) {
       engine.push(at, kind, link_slots[what], link_slots[what]);
       engine.pending_control_ += kind == Kind::resume ? 2 : 0;
+    } else if (kind == Kind::deliver || kind == Kind::arrive) {
+      const Event event{at, (order & ~kOrderMask) | orders[order & kOrderMask], renamed(what)};
+      const std::uint32_t hop = PacketEngine::hop_of(what);
+      if (hop == 0)
+        engine.events_.push(event);
+      else
+        engine.travel(engine.flows_[PacketEngine::slot_of(event.what)].path[hop - 1], event);
     } else {
-      const bool packet = kind == Kind::deliver || kind == Kind::arrive;
-      const std::uint64_t renamed_what = packet ? renamed(what) : what + first_flow;
-      engine.push(at, kind, orders[order & kOrderMask], renamed_what);
+      const auto slot = static_cast<std::uint32_t>(what + first_flow);
+      auto& flow = engine.flows_[slot];
+      if (kind != Kind::ack || flow.acks.empty()) engine.push(at, kind, flow.order, slot);
+      if (kind == Kind::ack) flow.acks.push(at);
     }
   }
   return first_flow;

@@ -93,7 +93,7 @@ def static_faults(objects, text):
     """Writable variables of ours that `text`, the sources of the objects, does not declare const."""
     faults = []
     for name, section in writable_symbols(objects):
-        foreign = re.match(r"(std|boost|fmt|YAML|nlohmann|mup|__gnu_cxx)::|guard variable for |DW\.ref\.|__|\.|_ZGR|reference temporary",
+        foreign = re.match(r"(std|boost|fmt|YAML|nlohmann|mup|__gnu_cxx|cxxopts)::|guard variable for |DW\.ref\.|__|\.|_ZGR|reference temporary",
                            name)
         own = re.sub(r"\[abi:\w+\]", "", re.sub(r"(\.\d+)+$", "", name)).split("::")[-1]
         if section == name or foreign or (re.fullmatch(r"\w+", own) and is_constant(own, text)):
