@@ -75,8 +75,13 @@ Dag build(const Shape& shape) {
   DagBuilder dag(shape.members);
   if (shape.members < 2) return dag.finish();
   Frontier frontier(shape.members);
+  // Every other node is passed through backwards, so that a ring goes from node to node between members of equal local
+  // index: along a rail.
   std::vector<std::uint32_t> ring(shape.members);
-  std::iota(ring.begin(), ring.end(), 0u);
+  for (std::uint32_t i = 0; i < shape.members; ++i) {
+    const std::uint32_t node = i / shape.per_node, local = i % shape.per_node;
+    ring[i] = node * shape.per_node + (node % 2 == 0 ? local : shape.per_node - 1 - local);
+  }
   const std::uint32_t pass = shape.members - 1;
   if (shape.kind == Kind::send)
     dag.add(0, 1, shape.bytes);

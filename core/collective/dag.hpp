@@ -32,7 +32,7 @@ struct Shape {
   Algorithm algorithm = Algorithm::ring;
   std::uint32_t members = 0;
   std::int64_t bytes = 0;         // see Kind
-  std::uint32_t per_node = 1;     // two_level: members [i * per_node, (i + 1) * per_node) share a node; divides `members`
+  std::uint32_t per_node = 1;     // members [i * per_node, (i + 1) * per_node) share a node; divides `members`
   auto operator<=>(const Shape&) const = default;
   std::string text() const;       // "all_reduce ring n=8 20971520 B"
 };

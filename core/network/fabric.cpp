@@ -1,5 +1,6 @@
 #include "core/network/fabric.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <queue>
 
@@ -43,6 +44,16 @@ Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_
     out_[graph_->links[id].from].push_back(id);
     in_[graph_->links[id].to].push_back(id);
   }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> by_leaf;  // (first network switch of the GPU, GPU)
+  for (std::uint32_t gpu = 0; gpu < graph_->gpus; ++gpu) {
+    std::uint32_t leaf = kUnreachable;
+    for (const std::uint32_t id : out_[gpu])
+      if (graph_->links[id].kind == LinkKind::network) leaf = std::min(leaf, graph_->links[id].to);
+    by_leaf.emplace_back(leaf, gpu);
+  }
+  std::sort(by_leaf.begin(), by_leaf.end());
+  number_.resize(graph_->gpus);
+  for (std::uint32_t i = 0; i < by_leaf.size(); ++i) number_[by_leaf[i].second] = i;
 }
 
 const std::vector<std::uint32_t>& Router::distances_to(std::uint32_t dst) {
@@ -75,7 +86,7 @@ Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy)
   if (src == dst || distance[src] == kUnreachable)
     throw InputError(fmt::format("no path from GPU {} to GPU {} on this topology", src, dst));
   Route route;
-  std::uint32_t digits = dst;
+  std::uint32_t digits = number_[dst];
   std::vector<std::uint32_t> choices;
   for (std::uint32_t vertex = src; vertex != dst;) {
     choices.clear();

@@ -34,7 +34,8 @@ class Router {
   Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed);
 
   /// Links from GPU `src` to GPU `dst` (src != dst). Equal-cost choices follow the routing policy:
-  /// destination_mod_k takes the destination's digits hop by hop (Zahavi 2010, D-Mod-K);
+  /// destination_mod_k takes the digits of the destination's number hop by hop (Zahavi 2010, D-Mod-K), where GPUs are
+  /// numbered leaf by leaf, so that those behind one leaf spread over all ways to it;
   /// ecmp_hash takes hash(seed, entropy, hop). Throws InputError when no path exists.
   Route route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy);
 
@@ -46,6 +47,7 @@ class Router {
   std::shared_ptr<const Graph> graph_;
   Routing routing_;
   std::uint64_t seed_;
+  std::vector<std::uint32_t> number_;                 // of each GPU, leaf by leaf
   std::vector<std::vector<std::uint32_t>> out_, in_;  // link ids by vertex, ascending
   std::map<std::uint32_t, std::vector<std::uint32_t>> distances_;
 };

@@ -81,10 +81,7 @@ void Layout::add_group(Role role, std::vector<std::uint32_t> ranks, Role role_of
 collective::Shape Layout::shape(std::uint32_t group, collective::Kind kind, std::int64_t bytes) const {
   const Group& of = groups_[group];
   collective::Shape shape{kind, collective::Algorithm::ring, static_cast<std::uint32_t>(of.ranks.size()), bytes, 1};
-  if (of.role == Role::data && all_reduce_ == collective::Algorithm::two_level) {
-    shape.algorithm = all_reduce_;
-    shape.per_node = of.per_node;
-  }
+  if (of.role == Role::data) shape.algorithm = all_reduce_, shape.per_node = of.per_node;
   return shape;
 }
 

@@ -49,7 +49,8 @@ void Timeline::begin(std::vector<Entry>& entries) {
 Time Timeline::next_kernel() const { return running_.empty() ? kNever : running_.front().at; }
 
 void Timeline::complete(std::uint32_t rank, std::uint32_t op, Time at, Time began) {
-  end_op(rank, op, at, {began, this->op(rank, op).role, true});
+  const Op& what = this->op(rank, op);
+  end_op(rank, op, at, {ranks_[rank].entered[stream_of(what)], began, what.role, true});
 }
 
 void Timeline::end_op(std::uint32_t rank, std::uint32_t op, Time at, const Cause& cause) {
@@ -105,6 +106,7 @@ void Timeline::issue(std::uint32_t rank, Time at, std::vector<Entry>& entries) {
     if (!ready(rank, op)) continue;
     ++state.issued[stream];
     if (op.is_collective) {
+      state.entered[stream] = at;
       entries.push_back({rank, index});
       continue;
     }
@@ -118,17 +120,24 @@ void Timeline::issue(std::uint32_t rank, Time at, std::vector<Entry>& entries) {
   }
 }
 
-/// The compute stream of `rank` starts again at `until`. What ended last on the rank is what it waited for: up to the
-/// moment the last member entered it waited for others, from then on for the network.
+/// The compute stream of `rank` starts again at `until`. What ended last on the rank is what it waited for. Between
+/// this rank's entry and the last member's it waited for others (a stall, or the bubble of a pipeline); before that
+/// its stream was busy with earlier communication, and after that the network was at work: both are exposed.
 void Timeline::book_wait(std::uint32_t rank, Time until) {
   const Time from = ranks_[rank].busy_until;
   if (until == from) return;
   const Cause& cause = causes_[rank];
   auto& waited = accounts_[rank].waited;
   const auto slot = [&](Wait wait) -> Time& { return waited[static_cast<std::size_t>(wait)]; };
-  const Time began = cause.collective ? std::clamp(cause.began, from, until) : until;
-  slot(cause.collective && !is_pipeline(cause.role) ? Wait::stall : Wait::bubble) += began - from;
-  slot(exposed(cause.role)) += until - began;
+  if (!cause.collective) {
+    slot(Wait::bubble) += until - from;
+    return;
+  }
+  const bool pipeline = is_pipeline(cause.role);
+  const Time entered = pipeline ? from : std::clamp(cause.entered, from, until);
+  const Time began = std::clamp(cause.began, entered, until);
+  slot(exposed(cause.role)) += (entered - from) + (until - began);
+  slot(pipeline ? Wait::bubble : Wait::stall) += began - entered;
 }
 
 void Timeline::settle() {

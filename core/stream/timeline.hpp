@@ -58,6 +58,7 @@ class Timeline {
   };
   struct Rank {
     std::array<std::uint32_t, workload::kStreams> issued{}, done{};  // ops of each stream
+    std::array<Time, workload::kStreams> entered{};  // when the collective at the head of each stream was entered
     Time busy_until = 0;  // of the compute stream, for the account
     bool touched = false;
   };
@@ -67,7 +68,7 @@ class Timeline {
     bool operator>(const Running& other) const { return at != other.at ? at > other.at : rank > other.rank; }
   };
   struct Cause {
-    Time began = 0;
+    Time entered = 0, began = 0;
     workload::Role role = workload::Role::tensor;
     bool collective = false;
   };
