@@ -23,21 +23,33 @@ Laboratory::Memory& Laboratory::memory(const network::Transport& transport) {
 }
 
 IsolatedResult Laboratory::isolated(const World& world, const Use& use) {
-  const network::Graph& graph = world.layout().graph();
-  if (share_) return simulate_isolated(*use.dag, use.connections, graph, memory(world.layout().transport()).memo);
+  const auto simulate = [&](network::Memo& memo) {
+    const std::int64_t before = memo.simulated().link_hops;
+    IsolatedResult result = simulate_isolated(*use.dag, use.connections, world.layout().graph(), memo);
+    simulated_link_hops_ += memo.simulated().link_hops - before;
+    return result;
+  };
+  if (share_) return simulate(memory(world.layout().transport()).memo);
   network::Memo memo(world.layout().transport());
-  return simulate_isolated(*use.dag, use.connections, graph, memo);
+  return simulate(memo);
 }
 
 StepResult Laboratory::run(const World& world, IsolatedResults& results) {
   if (!share_) memories_.clear();
   Memory& with = memory(world.layout().transport());
-  const std::int64_t before = with.memo.simulated().link_hops;
+  const std::int64_t before = simulated_link_hops_;
+  std::int64_t counted = with.memo.simulated().link_hops;
+  const auto count = [&] {
+    simulated_link_hops_ += with.memo.simulated().link_hops - counted;
+    counted = with.memo.simulated().link_hops;
+  };
   Step step(world, with.episodes, results);
   while (true) {
     auto outcome = step.advance();
+    count();
     if (auto* done = std::get_if<StepResult>(&outcome)) {
-      done->simulated_link_hops = with.memo.simulated().link_hops - before;
+      if (world.configuration().composition == Composition::coupled) simulated_link_hops_ += done->link_hops;
+      done->simulated_link_hops = simulated_link_hops_ - before;
       return std::move(*done);
     }
     for (const std::uint32_t number : std::get<Needs>(outcome).uses) {
@@ -45,6 +57,7 @@ StepResult Laboratory::run(const World& world, IsolatedResults& results) {
       auto& slot = results[use.key];
       if (!slot) slot = std::make_shared<IsolatedResult>(isolated(world, use));
     }
+    counted = with.memo.simulated().link_hops;  // isolated() has counted its own
   }
 }
 

@@ -24,6 +24,8 @@ class Laboratory {
   IsolatedResult isolated(const World& world, const Use& use);
   /// Runs a step to its end; what `results` lacks is computed here and added to it.
   StepResult run(const World& world, IsolatedResults& results);
+  /// Packets times links that were simulated here so far, and not remembered.
+  std::int64_t simulated_link_hops() const { return simulated_link_hops_; }
 
  private:
   struct Memory {
@@ -44,6 +46,7 @@ class Laboratory {
   };
   std::vector<Routed> routers_;
   std::vector<std::unique_ptr<Memory>> memories_;  // one per transport
+  std::int64_t simulated_link_hops_ = 0;
 };
 
 }  // namespace manyworlds::core::step

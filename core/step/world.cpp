@@ -1,5 +1,7 @@
 #include "core/step/world.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "core/workload/build_program.hpp"
 
@@ -27,6 +29,8 @@ World::World(const Configuration& configuration, std::shared_ptr<network::Router
     const std::vector<std::uint32_t>& ranks = layout_.groups()[group].ranks;
     const auto& lead = sequence(ranks[0], role_of(group, 0)).ops;
     for (std::uint32_t member = 1; member < ranks.size(); ++member) {
+      if (layout_.stage_of(ranks[member]) == layout_.stage_of(ranks[0]) && role_of(group, member) == role_of(group, 0))
+        continue;  // the same program in the same role
       const auto& other = sequence(ranks[member], role_of(group, member)).ops;
       MANYWORLDS_CHECK(other.size() == lead.size(), "group {}: member 0 enters {} collectives, member {} {}", group,
                        lead.size(), member, other.size());
@@ -37,8 +41,15 @@ World::World(const Configuration& configuration, std::shared_ptr<network::Router
                          group, i, member, a.bytes, b.bytes);
       }
     }
-    for (const std::uint32_t op : lead) {
-      use_of_.push_back(add_use(group, programs_[layout_.stage_of(ranks[0])].ops[op], dags, known));
+    // A group repeats few operations very often.
+    std::vector<std::pair<const Op*, std::uint32_t>> met;
+    for (const std::uint32_t number : lead) {
+      const Op& op = programs_[layout_.stage_of(ranks[0])].ops[number];
+      auto use = std::find_if(met.begin(), met.end(), [&](const auto& one) {
+        return one.first->kind == op.kind && one.first->bytes == op.bytes;
+      });
+      if (use == met.end()) use = met.insert(use, {&op, add_use(group, op, dags, known)});
+      use_of_.push_back(use->second);
       group_of_instance_.push_back(group);
     }
   }

@@ -1,0 +1,60 @@
+// From a sweep to what must be computed for it: one step for each distinct world that fits into memory, and one
+// collective for each distinct one that those steps may ask for. Recipes are numbers, so a plan is small and every
+// process that makes it from the same sweep makes the same one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/memory/footprint.hpp"
+#include "core/sharing/key.hpp"
+#include "core/step/laboratory.hpp"
+#include "experiments/experiment.hpp"
+#include "farm/job.hpp"
+
+namespace manyworlds::farm {
+
+inline constexpr std::uint32_t kNoStep = UINT32_MAX;
+
+struct PlannedExperiment {
+  core::memory::Footprint memory;  // of the rank that needs most
+  std::int64_t memory_bytes = 0;   // what its GPU has
+  std::uint32_t step = kNoStep;    // in Plan::steps; none: it does not fit
+  bool fits() const { return step != kNoStep; }
+};
+
+/// Entered by all members at once and alone. `use` is its number in World::uses() of that experiment.
+struct PlannedCollective {
+  core::sharing::Key key;
+  std::uint32_t experiment = 0;
+  std::uint32_t use = 0;
+  double cost = 0;
+};
+
+struct PlannedStep {
+  core::sharing::Key key;
+  std::uint32_t experiment = 0;            // the first that is this world
+  std::uint32_t experiments = 0;           // how many are
+  std::vector<std::uint32_t> collectives;  // that it may ask for, ascending
+  std::uint64_t instances = 0;             // collectives that one step runs
+  double cost = 0;
+};
+
+struct Plan {
+  std::vector<PlannedExperiment> experiments;
+  std::vector<PlannedCollective> collectives;
+  std::vector<PlannedStep> steps;
+
+  /// Tasks are the collectives and then the steps.
+  std::uint32_t task_of_step(std::uint32_t step) const { return static_cast<std::uint32_t>(collectives.size()) + step; }
+  bool is_step(std::uint32_t task) const { return task >= collectives.size(); }
+};
+
+/// `share` off: every experiment is a step of its own that asks for nothing. Throws InputError, naming the experiment,
+/// where one cannot be simulated at all (a transport that would have to drop).
+Plan make_plan(const experiments::Sweep& sweep, bool share, experiments::GraphCache& graphs,
+               core::step::Laboratory& laboratory);
+
+std::vector<Task> tasks_of(const Plan& plan, bool share);
+
+}  // namespace manyworlds::farm
