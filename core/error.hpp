@@ -46,9 +46,9 @@ class InternalError : public std::logic_error {
 
 }  // namespace manyworlds::core
 
-#define MANYWORLDS_CHECK(condition, ...)                                                                            \
-  do {                                                                                                              \
-    if (!(condition)) [[unlikely]]                                                                                  \
-      throw ::manyworlds::core::InternalError(                                                                      \
-          fmt::format("{}:{}: {} does not hold: {}", __FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)));    \
+#define MANYWORLDS_CHECK(condition, ...)                                                                         \
+  do {                                                                                                           \
+    if (!(condition)) [[unlikely]]                                                                               \
+      throw ::manyworlds::core::InternalError(                                                                   \
+          fmt::format("{}:{}: {} does not hold: {}", __FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__))); \
   } while (false)

@@ -25,7 +25,7 @@ struct OptionInfo {
   std::string name;
   std::string help;
   Kind kind = Kind::integer;
-  std::string unit;                  // "", "bytes", "ps", "Gb/s", …; sizes and times accept suffixes
+  std::string unit;  // "", "bytes", "ps", "Gb/s", …; sizes and times accept suffixes
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices;  // of a text option; empty: any text
@@ -85,9 +85,10 @@ typename OptionTable<T>::Row option(std::string name, Member T::*member, std::st
                                     Range range = {-std::numeric_limits<double>::infinity(),
                                                    std::numeric_limits<double>::infinity()},
                                     std::string unit = "") {
-  using Stored = std::conditional_t<std::is_same_v<Member, bool>, bool,
-                                    std::conditional_t<std::is_integral_v<Member>, std::int64_t,
-                                                       std::conditional_t<std::is_floating_point_v<Member>, double, std::string>>>;
+  using Stored =
+      std::conditional_t<std::is_same_v<Member, bool>, bool,
+                         std::conditional_t<std::is_integral_v<Member>, std::int64_t,
+                                            std::conditional_t<std::is_floating_point_v<Member>, double, std::string>>>;
   OptionInfo info;
   info.name = std::move(name);
   info.help = std::move(help);
@@ -99,13 +100,15 @@ typename OptionTable<T>::Row option(std::string name, Member T::*member, std::st
               : std::is_same_v<Stored, std::int64_t> ? Kind::integer
               : std::is_same_v<Stored, double>       ? Kind::real
                                                      : Kind::text;
-  return {info, [member](T& to, const OptionValue& value) { to.*member = static_cast<Member>(std::get<Stored>(value)); },
+  return {info,
+          [member](T& to, const OptionValue& value) { to.*member = static_cast<Member>(std::get<Stored>(value)); },
           [member](const T& from) { return OptionValue(static_cast<Stored>(from.*member)); }};
 }
 
 /// A text option over an enumeration whose values count from 0 in the order of `names`.
 template <class T, class Enum>
-typename OptionTable<T>::Row choice(std::string name, Enum T::*member, std::vector<std::string> names, std::string help) {
+typename OptionTable<T>::Row choice(std::string name, Enum T::*member, std::vector<std::string> names,
+                                    std::string help) {
   OptionInfo info;
   info.name = std::move(name);
   info.help = std::move(help);

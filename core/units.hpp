@@ -6,7 +6,7 @@
 
 namespace manyworlds::core {
 
-using Time = std::int64_t;  // picoseconds; 2^63 ps is 106 days
+using Time = std::int64_t;            // picoseconds; 2^63 ps is 106 days
 __extension__ using Wide = __int128;  // products on the way to a quotient
 
 __extension__ typedef __int128 Wide;  // for products of two 64-bit figures; ISO C++ has no such type
@@ -24,6 +24,8 @@ constexpr Time serialization_ps(std::int64_t bytes, std::int64_t bits_per_second
 }
 
 /// Seconds as a floating figure, for reports only: nothing is computed from it.
-constexpr double seconds(Time ps) { return static_cast<double>(ps) * 1e-12; }
+constexpr double seconds(Time ps) {
+  return static_cast<double>(ps) * 1e-12;
+}
 
 }  // namespace manyworlds::core

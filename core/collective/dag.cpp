@@ -11,7 +11,9 @@ namespace manyworlds::core::collective {
 std::string Shape::text() const {
   static constexpr std::array kKinds{"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"};
   const bool fixed = kind == Kind::all_to_all || kind == Kind::send;
-  const char* how = fixed ? (kind == Kind::send ? "direct" : "pairwise") : algorithm == Algorithm::ring ? "ring" : "two_level";
+  const char* how = fixed                          ? (kind == Kind::send ? "direct" : "pairwise")
+                    : algorithm == Algorithm::ring ? "ring"
+                                                   : "two_level";
   return fmt::format("{} {} n={} {} B", kKinds[static_cast<std::size_t>(kind)], how, members, bytes);
 }
 

@@ -20,7 +20,7 @@ struct Dag {
   std::uint32_t members = 0;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;  // (source, destination), by first use
   std::vector<Transfer> transfers;
-  std::vector<std::uint16_t> waits;    // of each transfer: those before it, and members that only it proves entered
+  std::vector<std::uint16_t> waits;  // of each transfer: those before it, and members that only it proves entered
   std::vector<std::uint32_t> successors_begin, successors;  // of transfer i: [begin[i], begin[i + 1])
   std::vector<std::uint32_t> entry_begin, entry;            // of member i: transfers that wait for it to enter
   std::vector<std::uint32_t> uses;                          // of member i: transfers it takes part in
@@ -31,10 +31,10 @@ struct Shape {
   Kind kind = Kind::all_reduce;
   Algorithm algorithm = Algorithm::ring;
   std::uint32_t members = 0;
-  std::int64_t bytes = 0;         // see Kind
-  std::uint32_t per_node = 1;     // members [i * per_node, (i + 1) * per_node) share a node; divides `members`
+  std::int64_t bytes = 0;      // see Kind
+  std::uint32_t per_node = 1;  // members [i * per_node, (i + 1) * per_node) share a node; divides `members`
   auto operator<=>(const Shape&) const = default;
-  std::string text() const;       // "all_reduce ring n=8 20971520 B"
+  std::string text() const;  // "all_reduce ring n=8 20971520 B"
 };
 
 /// Builds the DAG. all_to_all is pairwise and send a single transfer from member 0 to member 1, whatever the
@@ -53,8 +53,8 @@ class DagBuilder {
  private:
   Dag dag_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> entries_;  // (member, transfer)
-  std::vector<std::vector<std::uint32_t>> pair_numbers_;     // by source: (destination, pair) flattened
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;  // (before, after)
+  std::vector<std::vector<std::uint32_t>> pair_numbers_;          // by source: (destination, pair) flattened
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;    // (before, after)
 };
 
 /// The transfers after which each member may go on to the next phase of a multi-phase algorithm.

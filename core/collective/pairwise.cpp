@@ -13,7 +13,8 @@ void add_pairwise(DagBuilder& dag, const Shape& shape) {
       std::vector<std::uint32_t> after;
       if (round > 1) {
         const std::uint32_t back = round - 1;
-        after = {previous[i], previous[(i + n - back) % n], previous[destination], previous[(destination + n - back) % n]};
+        after = {previous[i], previous[(i + n - back) % n], previous[destination],
+                 previous[(destination + n - back) % n]};
       }
       current[i] = dag.add(i, destination, chunk_bytes(shape.bytes, n, destination), std::move(after));
     }

@@ -9,9 +9,9 @@
 
 namespace manyworlds::core::network {
 
-inline constexpr Time kCnpInterval = 50 * kMicrosecond;  // N: at most one congestion notification per flow in it
-inline constexpr Time kAlphaTimer = 55 * kMicrosecond;   // K
-inline constexpr Time kRateTimer = 55 * kMicrosecond;    // T
+inline constexpr Time kCnpInterval = 50 * kMicrosecond;   // N: at most one congestion notification per flow in it
+inline constexpr Time kAlphaTimer = 55 * kMicrosecond;    // K
+inline constexpr Time kRateTimer = 55 * kMicrosecond;     // T
 inline constexpr std::int64_t kByteCounter = 10'000'000;  // B
 inline constexpr std::uint32_t kFastRecovery = 5;         // F
 inline constexpr std::int64_t kAdditive = 40'000'000;     // R_AI, bits per second
@@ -22,7 +22,7 @@ inline constexpr std::int64_t kRateFloorShare = 1'000;    // the rate never fall
 struct RateControl {
   std::int64_t line = 0, rate = 0, target = 0;  // bits per second
   std::int64_t alpha = kAlphaOne;
-  std::int64_t bytes = 0;  // sent since the last byte-counter stage
+  std::int64_t bytes = 0;                         // sent since the last byte-counter stage
   std::uint32_t timer_stage = 0, byte_stage = 0;  // saturate at kFastRecovery + 1
   Time alpha_at = kNever, rate_at = kNever;       // deadlines; kNever: the timer cannot change anything
   Time next_packet_at = 0;                        // pacing

@@ -27,9 +27,7 @@ struct Cluster {
 struct Boundary {
   Time at;
   std::uint32_t cluster, life;
-  bool operator>(const Boundary& other) const {
-    return at != other.at ? at > other.at : cluster > other.cluster;
-  }
+  bool operator>(const Boundary& other) const { return at != other.at ? at > other.at : cluster > other.cluster; }
 };
 
 struct Start {
@@ -54,8 +52,9 @@ class DividedFlows final : public Flows {
     std::vector<std::uint64_t> shape;
     for (const std::uint32_t link : route) {
       const LinkSpec& spec = specs_[link];
-      shape.insert(shape.end(), {static_cast<std::uint64_t>(spec.bits_per_second), static_cast<std::uint64_t>(spec.latency_ps),
-                                 static_cast<std::uint64_t>(spec.leaves_gpu + 2 * spec.enters_gpu + 4 * spec.scale_up)});
+      shape.insert(shape.end(),
+                   {static_cast<std::uint64_t>(spec.bits_per_second), static_cast<std::uint64_t>(spec.latency_ps),
+                    static_cast<std::uint64_t>(spec.leaves_gpu + 2 * spec.enters_gpu + 4 * spec.scale_up)});
     }
     const auto [found, is_new] = shapes_.try_emplace(std::move(shape), static_cast<std::uint32_t>(fresh_.size()));
     if (is_new) fresh_.emplace_back();
@@ -218,12 +217,19 @@ class DividedFlows final : public Flows {
       unscheduled_.push_back(start.group);
       return;
     }
-    PacketEngine engine(memo_->transport());
-    std::vector<FlowId> ids;             // by slot of the engine
-    std::vector<std::uint32_t> links;    // by slot of the engine
-    std::vector<std::uint32_t> numbers;  // scratch
+    for (auto it = old.first; it != old.second; ++it) bring_to_now(it->second);
+    PacketEngine& engine = memo_->scratch();
+    std::vector<FlowId> ids;           // by slot of the engine
+    std::vector<std::uint32_t> links;  // by slot of the engine
+    std::vector<std::uint32_t> numbers;
+    std::vector<std::uint64_t> orders;
     for (auto it = old.first; it != old.second; ++it) {
-      load_as_of_now(it->second, engine, ids, links, numbers);
+      const Cluster& cluster = clusters_[it->second];
+      orders.clear();
+      for (const FlowId id : cluster.flows) orders.push_back(order(id));
+      StateCodec::load(engine, cluster.state->words, orders, numbers);
+      ids.insert(ids.end(), cluster.flows.begin(), cluster.flows.end());
+      links.insert(links.end(), cluster.links.begin(), cluster.links.end());
       close_cluster(it->second);
     }
     slot_of_link_.resize(specs_.size(), kNone);
@@ -255,30 +261,24 @@ class DividedFlows final : public Flows {
     }
   }
 
-  /// Loads a cluster into `engine` (at time 0) as it stands at now().
-  void load_as_of_now(std::uint32_t slot, PacketEngine& engine, std::vector<FlowId>& ids,
-                      std::vector<std::uint32_t>& links, std::vector<std::uint32_t>& numbers) {
-    const Cluster& cluster = clusters_[slot];
-    std::shared_ptr<const State> state = cluster.state;
-    std::vector<FlowId> flows = cluster.flows;
-    std::vector<std::uint32_t> own_links = cluster.links;
+  /// Replaces the state of a cluster by the one it has at now().
+  void bring_to_now(std::uint32_t slot) {
+    Cluster& cluster = clusters_[slot];
+    if (now_ == cluster.since) return;
+    const auto outcome = memo_->outcome(*cluster.state, now_ - cluster.since);
+    MANYWORLDS_CHECK(outcome->completed.empty() && outcome->parts.size() == 1, "a cluster of {} flows came to {} parts",
+                     cluster.flows.size(), outcome->parts.size());
+    counters_ += outcome->counters;
+    const Outcome::Part& part = outcome->parts.front();
+    std::vector<FlowId> flows;
+    std::vector<std::uint32_t> links;
+    for (const std::uint32_t number : part.flows) flows.push_back(cluster.flows[number]);
+    for (const std::uint32_t number : part.links) links.push_back(cluster.links[number]);
     for (const std::uint32_t link : cluster.links) owner_[link] = kNone;
-    if (now_ > cluster.since) {
-      const auto outcome = memo_->outcome(*state, now_ - cluster.since);
-      MANYWORLDS_CHECK(outcome->completed.empty() && outcome->parts.size() == 1, "a cluster of {} flows came to {} parts",
-                       flows.size(), outcome->parts.size());
-      counters_ += outcome->counters;
-      const Outcome::Part& part = outcome->parts.front();
-      state = part.state;
-      flows.clear(), own_links.clear();
-      for (const std::uint32_t number : part.flows) flows.push_back(cluster.flows[number]);
-      for (const std::uint32_t number : part.links) own_links.push_back(cluster.links[number]);
-    }
-    std::vector<std::uint64_t> orders;
-    for (const FlowId id : flows) orders.push_back(order(id));
-    StateCodec::load(engine, state->words, orders, numbers);
-    ids.insert(ids.end(), flows.begin(), flows.end());
-    links.insert(links.end(), own_links.begin(), own_links.end());
+    cluster.state = part.state;
+    cluster.flows = std::move(flows);
+    cluster.links = std::move(links);
+    cluster.since = now_;
   }
 
   std::shared_ptr<const State> fresh(std::uint32_t route, std::int64_t bytes) {

@@ -24,6 +24,7 @@ struct Event {
 class EventHeap {
  public:
   bool empty() const { return heap_.empty(); }
+  void clear() { heap_.clear(); }
   const Event& top() const { return heap_.front(); }
   const std::vector<Event>& all() const { return heap_; }
 

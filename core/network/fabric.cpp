@@ -12,7 +12,9 @@ namespace {
 constexpr std::uint32_t kUnreachable = std::numeric_limits<std::uint32_t>::max();
 
 // A scale-up hop is always preferred over leaving the node.
-std::uint32_t weight(const Link& link) { return link.kind == LinkKind::scale_up ? 1 : 1'000; }
+std::uint32_t weight(const Link& link) {
+  return link.kind == LinkKind::scale_up ? 1 : 1'000;
+}
 
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
@@ -125,10 +127,10 @@ void check_lossless(const Graph& graph, const Transport& transport) {
                                                      (8 * static_cast<Wide>(kSecond)));
     const std::int64_t needed = transport.pfc_xoff_bytes + in_flight + 3 * packet + transport.ack_bytes;
     if (transport.buffer_bytes < needed)
-      throw InputError(fmt::format("transport.buffer_bytes ({}) cannot keep a {} Gb/s link lossless: at least {} is needed "
-                                   "for transport.pfc_xoff_bytes {} and the headroom",
-                                   transport.buffer_bytes, link.bits_per_second / 1'000'000'000, needed,
-                                   transport.pfc_xoff_bytes));
+      throw InputError(
+          fmt::format("transport.buffer_bytes ({}) cannot keep a {} Gb/s link lossless: at least {} is needed "
+                      "for transport.pfc_xoff_bytes {} and the headroom",
+                      transport.buffer_bytes, link.bits_per_second / 1'000'000'000, needed, transport.pfc_xoff_bytes));
   }
 }
 

@@ -18,6 +18,7 @@ class Fifo {
     if (size_ == ring_.size()) grow();
     ring_[(head_ + size_++) & (ring_.size() - 1)] = value;
   }
+  void clear() { head_ = size_ = 0; }
   void pop() {
     head_ = (head_ + 1) & (ring_.size() - 1);
     --size_;

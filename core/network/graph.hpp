@@ -31,7 +31,8 @@ struct Graph {
 
   std::uint32_t add_vertex(VertexKind kind, std::string name);
   /// Both directions of a cable; the forward link's id is returned, the backward link's is that plus one.
-  std::uint32_t add_cable(std::uint32_t a, std::uint32_t b, LinkKind kind, std::int64_t bits_per_second, Time latency_ps);
+  std::uint32_t add_cable(std::uint32_t a, std::uint32_t b, LinkKind kind, std::int64_t bits_per_second,
+                          Time latency_ps);
 };
 
 }  // namespace manyworlds::core::network

@@ -16,7 +16,8 @@ std::shared_ptr<const State> make_state(Words words) {
   return state;
 }
 
-Memo::Memo(const Transport& transport, std::size_t byte_limit) : transport_(transport), byte_limit_(byte_limit) {}
+Memo::Memo(const Transport& transport, std::size_t byte_limit)
+    : transport_(transport), engine_(transport), byte_limit_(byte_limit) {}
 
 std::shared_ptr<const Outcome> Memo::outcome(const State& state, Time limit) {
   const Key key{state.digest, state.words.size(), limit};
@@ -35,8 +36,8 @@ std::shared_ptr<const Outcome> Memo::outcome(const State& state, Time limit) {
   return made;
 }
 
-std::shared_ptr<const Outcome> Memo::compute(const State& state, Time limit) const {
-  PacketEngine engine(transport_);
+std::shared_ptr<const Outcome> Memo::compute(const State& state, Time limit) {
+  PacketEngine& engine = scratch();
   std::vector<std::uint64_t> orders(state.words[1]);  // flow numbers are their ranks
   std::iota(orders.begin(), orders.end(), 0u);
   std::vector<std::uint32_t> links;
@@ -52,7 +53,7 @@ std::shared_ptr<const Outcome> Memo::compute(const State& state, Time limit) con
 }
 
 std::shared_ptr<const State> Memo::fresh(const std::vector<LinkSpec>& path, std::int64_t bytes) {
-  PacketEngine engine(transport_);
+  PacketEngine& engine = scratch();
   Route route;
   for (const LinkSpec& spec : path) route.push_back(engine.add_link(spec));
   engine.start(route, bytes, 0);

@@ -42,6 +42,11 @@ class Memo {
   std::shared_ptr<const State> fresh(const std::vector<LinkSpec>& path, std::int64_t bytes);
 
   const Transport& transport() const { return transport_; }
+  /// An empty engine to put problems together in; good until the next call of anything here.
+  PacketEngine& scratch() {
+    engine_.reset();
+    return engine_;
+  }
   std::uint64_t hits() const { return hits_; }
   std::uint64_t misses() const { return misses_; }
   const Counters& simulated() const { return simulated_; }
@@ -54,11 +59,14 @@ class Memo {
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    std::size_t operator()(const Key& key) const { return key.digest[0] ^ (static_cast<std::uint64_t>(key.limit) * 0x9E3779B97F4A7C15ull); }
+    std::size_t operator()(const Key& key) const {
+      return key.digest[0] ^ (static_cast<std::uint64_t>(key.limit) * 0x9E3779B97F4A7C15ull);
+    }
   };
-  std::shared_ptr<const Outcome> compute(const State& state, Time limit) const;
+  std::shared_ptr<const Outcome> compute(const State& state, Time limit);
 
   Transport transport_;
+  PacketEngine engine_;  // used for one problem after another
   std::size_t byte_limit_, bytes_ = 0;
   std::unordered_map<Key, std::shared_ptr<const Outcome>, Hash> outcomes_;
   std::uint64_t hits_ = 0, misses_ = 0;

@@ -1,6 +1,7 @@
 #include "core/network/packet_engine.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/error.hpp"
 
@@ -19,8 +20,29 @@ std::int64_t scaled(std::int64_t bytes, std::int64_t bits_per_second) {
 PacketEngine::PacketEngine(const Transport& transport)
     : transport_(transport), packet_bytes_(transport.payload_bytes + transport.header_bytes) {}
 
+void PacketEngine::reset() {
+  now_ = quiet_since_ = inline_before_ = 0;
+  events_.clear();
+  std::move(ports_.begin(), ports_.end(), std::back_inserter(spare_ports_));
+  std::move(flows_.begin(), flows_.end(), std::back_inserter(spare_flows_));
+  ports_.clear();
+  flows_.clear();
+  free_.clear();
+  live_ = pending_control_ = 0;
+  counters_ = {};
+}
+
 std::uint32_t PacketEngine::add_link(const LinkSpec& spec) {
-  Port& port = ports_.emplace_back();
+  if (spare_ports_.empty()) {
+    ports_.emplace_back();
+  } else {
+    ports_.push_back(std::move(spare_ports_.back()));
+    spare_ports_.pop_back();
+  }
+  Port& port = ports_.back();
+  port.queue.clear();
+  port.wire.clear();
+  static_cast<PortState&>(port) = PortState{};
   port.spec = spec;
   port.full_packet_ps = serialization_ps(packet_bytes_, spec.bits_per_second);
   port.control_ps = spec.latency_ps + serialization_ps(transport_.ack_bytes, spec.bits_per_second);
@@ -30,7 +52,8 @@ std::uint32_t PacketEngine::add_link(const LinkSpec& spec) {
 }
 
 std::uint32_t PacketEngine::start(const Route& route, std::int64_t bytes, std::uint64_t order) {
-  const std::int64_t packets = std::max<std::int64_t>(1, (bytes + transport_.payload_bytes - 1) / transport_.payload_bytes);
+  const std::int64_t packets =
+      std::max<std::int64_t>(1, (bytes + transport_.payload_bytes - 1) / transport_.payload_bytes);
   MANYWORLDS_CHECK(packets < (1ll << 32) && order <= kOrderMask && route.size() <= kMaxHops, "{} packets, order {}",
                    packets, order);
   const std::uint32_t slot = add_flow(route, order);
@@ -45,13 +68,19 @@ std::uint32_t PacketEngine::start(const Route& route, std::int64_t bytes, std::u
 std::uint32_t PacketEngine::add_flow(const Route& route, std::uint64_t order) {
   std::uint32_t slot = static_cast<std::uint32_t>(flows_.size());
   if (free_.empty()) {
-    flows_.emplace_back();
+    if (spare_flows_.empty()) {
+      flows_.emplace_back();
+    } else {
+      flows_.push_back(std::move(spare_flows_.back()));
+      spare_flows_.pop_back();
+    }
   } else {
     slot = free_.back();
     free_.pop_back();
   }
   Flow& flow = flows_[slot];
-  flow = Flow{};
+  static_cast<FlowState&>(flow) = FlowState{};
+  flow.acks.clear();
   flow.order = order;
   flow.live = true;
   flow.hops = static_cast<std::uint32_t>(route.size());
@@ -134,7 +163,9 @@ void PacketEngine::handle(const Event& event) {
   const auto index = static_cast<std::uint32_t>(event.what);  // of a flow or a link, unless it is a packet
   const auto for_live_flow = [&] { return flows_[index].live && flows_[index].order == (event.order & kOrderMask); };
   switch (kind_of(event)) {
-    case Kind::deliver: deliver(event.what); break;
+    case Kind::deliver:
+      deliver(event.what);
+      break;
     case Kind::ack:
       if (!for_live_flow()) break;  // of a flow that ended in the meantime
       --flows_[index].unacked;
@@ -149,14 +180,20 @@ void PacketEngine::handle(const Event& event) {
     case Kind::timer:
       if (for_live_flow()) timer(index);
       break;
-    case Kind::pause: ports_[index].paused = true; break;
+    case Kind::pause:
+      ports_[index].paused = true;
+      break;
     case Kind::resume:
       ports_[index].paused = false;
       pending_control_ -= 2;  // the pause and this resume
       if (!ports_[index].sending && !ports_[index].queue.empty()) begin_sending(index);
       break;
-    case Kind::sent: sent(index); break;
-    case Kind::arrive: arrive(event.what); break;
+    case Kind::sent:
+      sent(index);
+      break;
+    case Kind::arrive:
+      arrive(event.what);
+      break;
   }
 }
 
@@ -221,8 +258,7 @@ void PacketEngine::begin_sending(std::uint32_t index) {
   const Packet packet = port.queue.front();
   const std::int64_t size = size_of(flows_[slot_of(packet)], packet);
   port.sending = true;
-  const Time lasts =
-      size == packet_bytes_ ? port.full_packet_ps : serialization_ps(size, port.spec.bits_per_second);
+  const Time lasts = size == packet_bytes_ ? port.full_packet_ps : serialization_ps(size, port.spec.bits_per_second);
   push(now_ + lasts, Kind::sent, index, index);
 }
 

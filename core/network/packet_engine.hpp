@@ -6,7 +6,8 @@
 // renaming them, or cutting out flows that share no link with the rest, gives the same times.
 //
 // A sender offers its next packet to its first link when the one before has left it (as a NIC schedules its queue
-// pairs), so flows share a NIC packet by packet. Acks are coalesced: they arrive after a fixed delay and occupy no link.
+// pairs), so flows share a NIC packet by packet. Acks are coalesced: they arrive after a fixed delay and occupy no
+// link.
 #pragma once
 
 #include <array>
@@ -36,11 +37,15 @@ class PacketEngine {
  public:
   explicit PacketEngine(const Transport& transport);
 
+  /// Forgets every link and flow, and starts again at time 0; what memory it has it keeps.
+  void reset();
+
   /// A link for flows to use; returns its slot.
   std::uint32_t add_link(const LinkSpec& spec);
 
   /// Starts a transfer of `bytes` (>= 0; an empty one is a single header) at time now(). `order` (< 2^56) ranks it
-  /// against other flows in ties and must be unique among live flows. Returns its slot, which is used again after it ends.
+  /// against other flows in ties and must be unique among live flows. Returns its slot, which is used again after it
+  /// ends.
   std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t order);
 
   /// Runs until the first instant at which flows complete, but not past `limit`; appends their slots to `completed`.
@@ -69,7 +74,7 @@ class PacketEngine {
   enum class Kind : std::uint64_t { deliver, ack, congestion, timer, pause, resume, sent, arrive };
   static Kind kind_of(const Event& event) { return static_cast<Kind>(event.order >> 56); }
 
-  struct Port {
+  struct PortState {
     LinkSpec spec;
     Time full_packet_ps = 0;
     Time control_ps = 0;  // until a pause frame sent against this link takes effect
@@ -78,11 +83,13 @@ class PacketEngine {
     std::int64_t ingress_bytes = 0;  // arrived over this link and still in the switch behind it
     std::int64_t mark_error = 0;     // RED by error diffusion, parts per million
     bool sending = false, paused = false, pause_wanted = false;
+  };
+  struct Port : PortState {
     Fifo<Packet> queue;  // its front is being sent while `sending`
     Fifo<Event> wire;    // on the way to the other end, in order; the first stands in the heap as well
   };
 
-  struct Flow {
+  struct FlowState {
     std::uint64_t order = 0;
     std::array<std::uint32_t, kMaxHops> path{};
     std::uint32_t hops = 0;
@@ -94,7 +101,9 @@ class PacketEngine {
     Time ack_ps = 0;
     bool live = false, at_nic = false, rate_controlled = false;
     RateControl rate;
-    Fifo<Time> acks;              // on their way, in order; the first stands in the heap as well
+  };
+  struct Flow : FlowState {
+    Fifo<Time> acks;  // on their way, in order; the first stands in the heap as well
   };
 
   std::uint32_t add_flow(const Route& route, std::uint64_t order);
@@ -120,8 +129,8 @@ class PacketEngine {
   std::int64_t packet_bytes_;
   Time now_ = 0, quiet_since_ = 0;
   EventHeap events_;
-  std::vector<Port> ports_;
-  std::vector<Flow> flows_;
+  std::vector<Port> ports_, spare_ports_;
+  std::vector<Flow> flows_, spare_flows_;
   std::vector<std::uint32_t> free_;
   std::size_t live_ = 0;
   std::size_t pending_control_ = 0;  // pause and resume frames on their way, and ports still paused

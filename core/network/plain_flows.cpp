@@ -50,6 +50,8 @@ class PlainFlows final : public Flows {
 
 }  // namespace
 
-std::unique_ptr<Flows> make_plain_flows(const Transport& transport) { return std::make_unique<PlainFlows>(transport); }
+std::unique_ptr<Flows> make_plain_flows(const Transport& transport) {
+  return std::make_unique<PlainFlows>(transport);
+}
 
 }  // namespace manyworlds::core::network

@@ -44,15 +44,19 @@ class Saver {
   using Kind = PacketEngine::Kind;
 
   explicit Saver(const PacketEngine& engine)
-      : engine_(engine), parent_(engine.ports_.size()), link_number_(engine.ports_.size(), kNone),
-        flow_number_(engine.flows_.size(), kNone), part_of_link_(engine.ports_.size(), kNone) {}
+      : engine_(engine),
+        parent_(engine.ports_.size()),
+        link_number_(engine.ports_.size(), kNone),
+        flow_number_(engine.flows_.size(), kNone),
+        part_of_link_(engine.ports_.size(), kNone) {}
 
   std::vector<SavedPart> run() {
     std::iota(parent_.begin(), parent_.end(), 0u);
     std::vector<std::uint32_t> flows;
     for (std::uint32_t slot = 0; slot < engine_.flows_.size(); ++slot)
       if (engine_.flows_[slot].live) flows.push_back(slot);
-    std::sort(flows.begin(), flows.end(), [&](std::uint32_t a, std::uint32_t b) { return engine_.flows_[a].order < engine_.flows_[b].order; });
+    std::sort(flows.begin(), flows.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return engine_.flows_[a].order < engine_.flows_[b].order; });
     for (const std::uint32_t slot : flows)
       for (std::uint32_t hop = 1; hop < engine_.flows_[slot].hops; ++hop)
         parent_[root(parent_, engine_.flows_[slot].path[hop])] = root(parent_, engine_.flows_[slot].path[0]);
@@ -107,7 +111,8 @@ class Saver {
       const Kind kind = kind_of(event);
       const bool offered = kind == Kind::arrive && PacketEngine::hop_of(event.what) == 0;
       const bool congestion = kind == Kind::congestion && matters(event);
-      if (offered || congestion || kind == Kind::pause || kind == Kind::resume || kind == Kind::sent) all.push_back(event);
+      if (offered || congestion || kind == Kind::pause || kind == Kind::resume || kind == Kind::sent)
+        all.push_back(event);
     }
     for (const auto& port : engine_.ports_)
       for (std::size_t i = 0; i < port.wire.size(); ++i) all.push_back(port.wire[i]);
@@ -149,7 +154,8 @@ class Saver {
       event.at -= engine_.now_;
       events_[part_of(link)].push_back(event);
     }
-    for (auto& events : events_) std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.before(b); });
+    for (auto& events : events_)
+      std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.before(b); });
   }
 
   void write(std::size_t index) {
@@ -160,7 +166,8 @@ class Saver {
     for (const std::uint32_t link : part.links) write_link(engine_.ports_[link]);
     for (const std::uint32_t slot : part.flows) write_flow(engine_.flows_[slot]);
     put(events_[index].size());
-    for (const Event& event : events_[index]) put(static_cast<std::uint64_t>(event.at)), put(event.order), put(event.what);
+    for (const Event& event : events_[index])
+      put(static_cast<std::uint64_t>(event.at)), put(event.order), put(event.what);
   }
 
   void write_link(const PacketEngine::Port& port) {
@@ -207,7 +214,9 @@ class Saver {
   Words* out_ = nullptr;
 };
 
-std::vector<SavedPart> StateCodec::save(const PacketEngine& engine) { return Saver(engine).run(); }
+std::vector<SavedPart> StateCodec::save(const PacketEngine& engine) {
+  return Saver(engine).run();
+}
 
 std::uint32_t StateCodec::load(PacketEngine& engine, std::span<const std::uint64_t> words,
                                std::span<const std::uint64_t> orders, std::vector<std::uint32_t>& link_slots) {

@@ -28,7 +28,8 @@ class StateCodec {
   static std::vector<SavedPart> save(const PacketEngine& engine);
 
   /// Adds a saved part to an engine at the engine's time. `orders` ranks its flows there (ascending), and
-  /// `link_slots` receives the engine's slot of each link number. Returns the slot of its first flow; the others follow.
+  /// `link_slots` receives the engine's slot of each link number. Returns the slot of its first flow; the others
+  /// follow.
   static std::uint32_t load(PacketEngine& engine, std::span<const std::uint64_t> words,
                             std::span<const std::uint64_t> orders, std::vector<std::uint32_t>& link_slots);
 };

@@ -45,7 +45,7 @@ class Traffic {
  private:
   struct Running {
     std::shared_ptr<const collective::Dag> dag;
-    std::vector<std::uint32_t> routes;        // by pair
+    std::vector<std::uint32_t> routes;     // by pair
     std::vector<std::uint16_t> waits;      // by transfer, as Dag::waits, what is still missing
     std::vector<std::uint32_t> remaining;  // by member: unfinished transfers it takes part in
     std::vector<bool> entered;             // by member

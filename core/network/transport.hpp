@@ -18,15 +18,15 @@ struct Transport {
   Routing routing = Routing::destination_mod_k;
   std::int64_t payload_bytes = 4096;
   std::int64_t header_bytes = 64;
-  std::int64_t ack_bytes = 64;             // coalesced: delivered as delay, occupies no link
-  std::int64_t window_bytes = 1 << 20;     // static window, per transfer
-  std::int64_t pfc_xoff_bytes = 400'000;   // per ingress link: pause above
-  std::int64_t pfc_xon_bytes = 300'000;    // resume at or below
-  std::int64_t buffer_bytes = 4'000'000;   // per ingress link; must hold xoff and the headroom
-  std::int64_t ecn_kmin_bytes = 100'000;   // per egress queue, at 100 Gb/s; scales with the link rate
+  std::int64_t ack_bytes = 64;            // coalesced: delivered as delay, occupies no link
+  std::int64_t window_bytes = 1 << 20;    // static window, per transfer
+  std::int64_t pfc_xoff_bytes = 400'000;  // per ingress link: pause above
+  std::int64_t pfc_xon_bytes = 300'000;   // resume at or below
+  std::int64_t buffer_bytes = 4'000'000;  // per ingress link; must hold xoff and the headroom
+  std::int64_t ecn_kmin_bytes = 100'000;  // per egress queue, at 100 Gb/s; scales with the link rate
   std::int64_t ecn_kmax_bytes = 400'000;
-  std::int64_t ecn_pmax_ppm = 200'000;     // marking share at kmax, parts per million
-  std::int64_t seed = 1;                   // of hashed decisions
+  std::int64_t ecn_pmax_ppm = 200'000;  // marking share at kmax, parts per million
+  std::int64_t seed = 1;                // of hashed decisions
 
   bool operator==(const Transport&) const = default;
 };

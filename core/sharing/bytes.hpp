@@ -38,7 +38,8 @@ class ByteReader {
   std::int64_t integer() {
     const std::string_view field = take(8);
     std::uint64_t value = 0;
-    for (int i = 0; i < 8; ++i) value |= static_cast<std::uint64_t>(static_cast<unsigned char>(field[static_cast<std::size_t>(i)])) << (8 * i);
+    for (int i = 0; i < 8; ++i)
+      value |= static_cast<std::uint64_t>(static_cast<unsigned char>(field[static_cast<std::size_t>(i)])) << (8 * i);
     return static_cast<std::int64_t>(value);
   }
   double real() { return std::bit_cast<double>(integer()); }
@@ -46,8 +47,8 @@ class ByteReader {
   /// A count of items of at least `each` bytes, which must fit what is left.
   std::size_t count(std::size_t each) {
     const std::int64_t value = integer();
-    MANYWORLDS_CHECK(value >= 0 && static_cast<std::uint64_t>(value) <= bytes_.size() / each, "count {} of {} bytes left",
-                     value, bytes_.size());
+    MANYWORLDS_CHECK(value >= 0 && static_cast<std::uint64_t>(value) <= bytes_.size() / each,
+                     "count {} of {} bytes left", value, bytes_.size());
     return static_cast<std::size_t>(value);
   }
   void end() const { MANYWORLDS_CHECK(bytes_.empty(), "{} bytes too many", bytes_.size()); }

@@ -22,14 +22,14 @@ struct Component {
   std::size_t taken = 0;                 // exits given so far
   // Isolated:
   bool isolated = false;
-  std::shared_ptr<const IsolatedResult> result;           // null while its key is missing
-  std::vector<std::pair<Time, std::uint32_t>> exits;      // (after origin, member), ascending
+  std::shared_ptr<const IsolatedResult> result;       // null while its key is missing
+  std::vector<std::pair<Time, std::uint32_t>> exits;  // (after origin, member), ascending
   // Episode:
   std::shared_ptr<Episode> episode;
   std::vector<std::shared_ptr<const LogEntry>> log;
 };
 
-struct Progress {  // of an instance
+struct Progress {                      // of an instance
   std::vector<std::uint32_t> waiting;  // members that entered before anything could move
   std::uint32_t component = kNone;     // once it is active
   std::uint32_t number = 0;            // in its component
@@ -39,7 +39,10 @@ struct Progress {  // of an instance
 class ComposedSide final : public Composed {
  public:
   ComposedSide(const World& world, Episodes& episodes, const IsolatedResults& results)
-      : world_(world), episodes_(episodes), results_(results), progress_(world.instances()),
+      : world_(world),
+        episodes_(episodes),
+        results_(results),
+        progress_(world.instances()),
         owner_(world.layout().graph().links.size(), kNone) {}
 
   void enter(Time at, const std::vector<Member>& members) override;
@@ -72,7 +75,8 @@ class ComposedSide final : public Composed {
   std::uint32_t as_episode(std::uint32_t index);
   std::uint32_t merge(const std::vector<std::uint32_t>& components);
   void join(Time at, std::uint32_t index, const Meeting& meeting);
-  LogEntry::Joining joining(Component& component, std::map<std::uint32_t, std::uint32_t>& names, std::uint32_t instance);
+  LogEntry::Joining joining(Component& component, std::map<std::uint32_t, std::uint32_t>& names,
+                            std::uint32_t instance);
   void extend(Component& component, LogEntry entry);
 
   const World& world_;
@@ -82,8 +86,8 @@ class ComposedSide final : public Composed {
   std::vector<std::uint32_t> owner_;  // by link of the graph: the component that uses it
   std::vector<Component> components_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> unresolved_;  // isolated components without a result
-  std::vector<std::uint32_t> running_;     // components that are episodes
+  std::vector<std::uint32_t> unresolved_;                           // isolated components without a result
+  std::vector<std::uint32_t> running_;                              // components that are episodes
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;  // next exits of isolated components
   network::Counters counters_;
   Usages isolated_used_, episodes_used_;
@@ -138,8 +142,8 @@ bool ComposedSide::drained(Component& component, Time at) {
 /// Sorts what enters at `at` into meetings, and activates instances. An instance is active when two members have
 /// entered: before that nothing of it can move.
 std::vector<ComposedSide::Meeting> ComposedSide::gather(Time at, const std::vector<Member>& members) {
-  std::vector<std::uint32_t> fresh;       // instances that become active now
-  std::vector<Member> going_on;           // entries of instances that are active already
+  std::vector<std::uint32_t> fresh;  // instances that become active now
+  std::vector<Member> going_on;      // entries of instances that are active already
   for (const Member& member : members) {
     Progress& progress = progress_[member.instance];
     ++progress.entered;
@@ -191,7 +195,8 @@ std::vector<ComposedSide::Meeting> ComposedSide::gather(Time at, const std::vect
     progress_[fresh[i]].waiting.clear();
   }
   for (const std::uint32_t component : touched) meeting(node_of_component[component]).components.push_back(component);
-  for (const Member& member : going_on) meeting(node_of_component[progress_[member.instance].component]).entries.push_back(member);
+  for (const Member& member : going_on)
+    meeting(node_of_component[progress_[member.instance].component]).entries.push_back(member);
   return meetings;
 }
 
@@ -263,7 +268,8 @@ std::uint32_t ComposedSide::as_episode(std::uint32_t index) {
   LogEntry entry;
   std::map<std::uint32_t, std::uint32_t> names;
   entry.joining.push_back(joining(component, names, instance));
-  for (std::uint32_t member = 0; member < world_.use_of(instance).shape.members; ++member) entry.entries.emplace_back(0, member);
+  for (std::uint32_t member = 0; member < world_.use_of(instance).shape.members; ++member)
+    entry.entries.emplace_back(0, member);
   extend(component, std::move(entry));
   return index;
 }
@@ -303,7 +309,8 @@ void ComposedSide::join(Time at, std::uint32_t index, const Meeting& meeting) {
     for (std::uint32_t i = 0; i < component.links.size(); ++i) names[component.links[i]] = i;
   for (const std::uint32_t instance : meeting.instances) entry.joining.push_back(joining(component, names, instance));
   for (const std::uint32_t link : component.links) owner_[link] = index;
-  for (const Member& member : meeting.entries) entry.entries.emplace_back(progress_[member.instance].number, member.member);
+  for (const Member& member : meeting.entries)
+    entry.entries.emplace_back(progress_[member.instance].number, member.member);
   extend(component, std::move(entry));
   MANYWORLDS_CHECK(component.episode->exit(component.taken, at - component.origin) == nullptr,
                    "what joined at {} changed an exit before it", at);
@@ -324,7 +331,8 @@ std::uint32_t ComposedSide::merge(const std::vector<std::uint32_t>& components) 
   std::vector<std::pair<Time, Member>> given;  // exits already taken
   for (const std::uint32_t index : components) {
     const Component& component = components_[index];
-    for (std::size_t i = 0; i < component.log.size(); ++i) events.push_back({component.origin + component.log[i]->at, old.size(), i});
+    for (std::size_t i = 0; i < component.log.size(); ++i)
+      events.push_back({component.origin + component.log[i]->at, old.size(), i});
     old.push_back(component);
     release(index);
   }
@@ -365,7 +373,8 @@ Time ComposedSide::next(Time limit) {
   for (const std::uint32_t index : running_) {
     Component& component = components_[index];
     const Time until = std::min(first, limit);
-    const network::Exit* exit = component.episode->exit(component.taken, until == kNever ? kNever : until - component.origin);
+    const network::Exit* exit =
+        component.episode->exit(component.taken, until == kNever ? kNever : until - component.origin);
     if (exit != nullptr) first = std::min(first, component.origin + exit->at);
   }
   return first;
@@ -378,7 +387,8 @@ void ComposedSide::take(Time at, std::vector<Member>& exits) {
     due_.pop();
     Component& component = components_[due.component];
     if (component.life != due.life) continue;
-    for (; component.taken < component.exits.size() && component.origin + component.exits[component.taken].first == at; ++component.taken)
+    for (; component.taken < component.exits.size() && component.origin + component.exits[component.taken].first == at;
+         ++component.taken)
       exits.push_back({component.instances[0], component.exits[component.taken].second});
     if (component.taken < component.exits.size())
       due_.push({component.origin + component.exits[component.taken].first, due.component, due.life});
@@ -390,7 +400,8 @@ void ComposedSide::take(Time at, std::vector<Member>& exits) {
     Component& component = components_[index];
     const network::Exit* exit = component.episode->exit(component.taken, at - component.origin);
     for (; exit != nullptr; exit = component.episode->exit(++component.taken, at - component.origin)) {
-      MANYWORLDS_CHECK(component.origin + exit->at == at, "an exit at {} was passed over by {}", component.origin + exit->at, at);
+      MANYWORLDS_CHECK(component.origin + exit->at == at, "an exit at {} was passed over by {}",
+                       component.origin + exit->at, at);
       exits.push_back({component.instances[exit->collective], exit->member});
     }
     drained(component, at);
@@ -403,7 +414,8 @@ void ComposedSide::close(Time at) {
     Component& component = components_[index];
     if (!component.live) continue;
     const Time end = component.isolated ? component.origin + component.result->drained : kNever;
-    MANYWORLDS_CHECK(drained(component, std::max(at, end)), "a component of {} collectives outlives the step", component.instances.size());
+    MANYWORLDS_CHECK(drained(component, std::max(at, end)), "a component of {} collectives outlives the step",
+                     component.instances.size());
   }
 }
 

@@ -17,7 +17,8 @@ class Coupled final : public NetworkSide {
   void enter(Time at, const std::vector<Member>& members) override {
     while (traffic_.now() < at) traffic_.advance(at, exits_);
     for (const Member& member : members) {
-      const auto [slot, is_new] = number_of_.try_emplace(member.instance, static_cast<std::uint32_t>(instances_.size()));
+      const auto [slot, is_new] =
+          number_of_.try_emplace(member.instance, static_cast<std::uint32_t>(instances_.size()));
       if (is_new) {
         const Use& use = world_.use_of(member.instance);
         traffic_.add(use.dag, use.connections.routes);
@@ -56,6 +57,8 @@ class Coupled final : public NetworkSide {
 
 }  // namespace
 
-std::unique_ptr<NetworkSide> make_coupled(const World& world) { return std::make_unique<Coupled>(world); }
+std::unique_ptr<NetworkSide> make_coupled(const World& world) {
+  return std::make_unique<Coupled>(world);
+}
 
 }  // namespace manyworlds::core::step

@@ -46,7 +46,8 @@ const network::Exit* Episode::exit(std::size_t taken, Time limit) {
 
 void Episode::append(const std::shared_ptr<const LogEntry>& entry, const sharing::Key& key) {
   while (traffic_.now() < entry->at) traffic_.advance(entry->at, exits_);
-  MANYWORLDS_CHECK(traffic_.now() == entry->at, "an entry at {} joins an episode that has reached {}", entry->at, traffic_.now());
+  MANYWORLDS_CHECK(traffic_.now() == entry->at, "an entry at {} joins an episode that has reached {}", entry->at,
+                   traffic_.now());
   for (const LogEntry::Joining& joining : entry->joining) {
     for (const network::LinkSpec& link : joining.links) traffic_.add_link(link);
     for (std::uint32_t& rank : ranks_) rank += rank >= joining.rank;

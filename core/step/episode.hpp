@@ -20,9 +20,9 @@ struct LogEntry {
   struct Joining {
     collective::Shape shape;
     std::shared_ptr<const collective::Dag> dag;
-    std::vector<network::Route> routes;      // by pair, over the component's own link numbers
-    std::vector<network::LinkSpec> links;    // figures of the links numbered here first
-    std::uint32_t rank = 0;                  // its place among the component's collectives in ties; those behind move on
+    std::vector<network::Route> routes;    // by pair, over the component's own link numbers
+    std::vector<network::LinkSpec> links;  // figures of the links numbered here first
+    std::uint32_t rank = 0;                // its place among the component's collectives in ties; those behind move on
   };
   Time at = 0;                                                   // since the component began
   std::vector<Joining> joining;                                  // numbered on from those before

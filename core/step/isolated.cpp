@@ -4,8 +4,8 @@
 
 namespace manyworlds::core::step {
 
-IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
-                                 network::Memo& memo) {
+IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
+                                 const network::Graph& graph, network::Memo& memo) {
   network::Traffic traffic(network::make_divided_flows(memo.transport(), memo));
   std::map<std::uint32_t, std::uint32_t> local;
   std::vector<network::Route> routes = connections.routes;
@@ -31,7 +31,10 @@ std::string encode(const IsolatedResult& result) {
   sharing::ByteWriter out;
   out.integer(static_cast<std::int64_t>(result.exits.size()));
   for (const Time exit : result.exits) out.integer(exit);
-  out.integer(result.drained).integer(result.counters.link_hops).integer(result.counters.ecn_marks).integer(result.counters.pauses);
+  out.integer(result.drained)
+      .integer(result.counters.link_hops)
+      .integer(result.counters.ecn_marks)
+      .integer(result.counters.pauses);
   return out.take();
 }
 

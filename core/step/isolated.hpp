@@ -20,8 +20,8 @@ struct IsolatedResult {
 };
 
 /// Simulates it on divided flows with `memo`.
-IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
-                                 network::Memo& memo);
+IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
+                                 const network::Graph& graph, network::Memo& memo);
 
 std::string encode(const IsolatedResult& result);
 /// Throws InternalError on bytes that encode() did not make.

@@ -8,13 +8,18 @@ std::shared_ptr<network::Router> Laboratory::router(const Configuration& configu
     if (known.graph == configuration.graph && known.routing == transport.routing && known.seed == transport.seed)
       return known.router;
   network::check_lossless(*configuration.graph, transport);
-  auto made = std::make_shared<network::Router>(configuration.graph, transport.routing, static_cast<std::uint64_t>(transport.seed));
+  auto made = std::make_shared<network::Router>(configuration.graph, transport.routing,
+                                                static_cast<std::uint64_t>(transport.seed));
   routers_.push_back({configuration.graph, transport.routing, transport.seed, made});
   return made;
 }
 
-World Laboratory::world(const Configuration& configuration) { return World(configuration, router(configuration), dags_); }
-Layout Laboratory::layout(const Configuration& configuration) { return Layout(configuration, router(configuration)); }
+World Laboratory::world(const Configuration& configuration) {
+  return World(configuration, router(configuration), dags_);
+}
+Layout Laboratory::layout(const Configuration& configuration) {
+  return Layout(configuration, router(configuration));
+}
 
 Laboratory::Memory& Laboratory::memory(const network::Transport& transport) {
   for (const auto& known : memories_)

@@ -15,10 +15,13 @@ std::shared_ptr<const collective::Dag> Dags::get(const collective::Shape& shape)
 }
 
 Layout::Layout(const Configuration& configuration, std::shared_ptr<network::Router> router)
-    : transport_(configuration.transport), all_reduce_(configuration.all_reduce),
-      gpus_per_node_(configuration.gpus_per_node), router_(std::move(router)) {
+    : transport_(configuration.transport),
+      all_reduce_(configuration.all_reduce),
+      gpus_per_node_(configuration.gpus_per_node),
+      router_(std::move(router)) {
   const workload::Strategy& s = configuration.strategy;
-  const auto tp = static_cast<std::uint32_t>(s.tp), dp = static_cast<std::uint32_t>(s.dp), pp = static_cast<std::uint32_t>(s.pp);
+  const auto tp = static_cast<std::uint32_t>(s.tp), dp = static_cast<std::uint32_t>(s.dp),
+             pp = static_cast<std::uint32_t>(s.pp);
   per_stage_ = tp * dp;
   const std::uint32_t all = per_stage_ * pp;
   MANYWORLDS_CHECK(all <= router_->graph().gpus, "{} ranks on {} GPUs", all, router_->graph().gpus);
@@ -47,7 +50,8 @@ Layout::Layout(const Configuration& configuration, std::shared_ptr<network::Rout
       add_group(Role::data, std::move(members), Role::data);
     }
   for (std::uint32_t d = 0; d < dp && pp > 1 && configuration.model.tied_embeddings; ++d)
-    for (std::uint32_t t = 0; t < tp; ++t) add_group(Role::embedding, {rank(t, d, 0), rank(t, d, pp - 1)}, Role::embedding);
+    for (std::uint32_t t = 0; t < tp; ++t)
+      add_group(Role::embedding, {rank(t, d, 0), rank(t, d, pp - 1)}, Role::embedding);
   // With virtual stages the pipeline closes to a ring: the last rank hands chunk c to the first as chunk c + 1.
   const std::uint32_t edges = pp > 1 ? (s.virtual_stages > 1 ? pp : pp - 1) : 0;
   for (std::uint32_t p = 0; p < edges; ++p)
@@ -73,7 +77,8 @@ void Layout::add_group(Role role, std::vector<std::uint32_t> ranks, Role role_of
     ++per_node[node];
     last = node;
   }
-  const bool equal = std::all_of(per_node.begin(), per_node.end(), [&](const auto& node) { return node.second == per_node.begin()->second; });
+  const bool equal = std::all_of(per_node.begin(), per_node.end(),
+                                 [&](const auto& node) { return node.second == per_node.begin()->second; });
   if (blocks && equal) group.per_node = per_node.begin()->second;
   groups_.push_back(std::move(group));
 }
@@ -115,8 +120,9 @@ void write_transport(sharing::Writer& writer, const network::Transport& transpor
   writer.integer(static_cast<std::int64_t>(transport.kind));
   // Routing and its seed are resolved into paths before anything is keyed.
   for (const std::int64_t value :
-       {transport.payload_bytes, transport.header_bytes, transport.ack_bytes, transport.window_bytes, transport.pfc_xoff_bytes,
-        transport.pfc_xon_bytes, transport.buffer_bytes, transport.ecn_kmin_bytes, transport.ecn_kmax_bytes, transport.ecn_pmax_ppm})
+       {transport.payload_bytes, transport.header_bytes, transport.ack_bytes, transport.window_bytes,
+        transport.pfc_xoff_bytes, transport.pfc_xon_bytes, transport.buffer_bytes, transport.ecn_kmin_bytes,
+        transport.ecn_kmax_bytes, transport.ecn_pmax_ppm})
     writer.integer(value);
 }
 
@@ -156,7 +162,9 @@ sharing::Key step_key(const Configuration& configuration, const Layout& layout, 
   RouteWriter routes(writer, layout.graph());
   for (std::uint32_t group = 0; group < layout.groups().size(); ++group) {
     const Group& of = layout.groups()[group];
-    writer.integer(static_cast<std::int64_t>(of.role)).integer(static_cast<std::int64_t>(of.ranks.size())).integer(of.per_node);
+    writer.integer(static_cast<std::int64_t>(of.role))
+        .integer(static_cast<std::int64_t>(of.ranks.size()))
+        .integer(of.per_node);
     // The pairs of an all-reduce are those of its halves as well; sizes come from the model and the strategy.
     const bool send = of.role == Role::send_forward || of.role == Role::send_backward;
     const auto shape = layout.shape(group, send ? collective::Kind::send : collective::Kind::all_reduce, 0);

@@ -9,8 +9,8 @@
 
 #include "core/collective/dag.hpp"
 #include "core/network/fabric.hpp"
-#include "core/step/configuration.hpp"
 #include "core/sharing/key.hpp"
+#include "core/step/configuration.hpp"
 #include "core/workload/program.hpp"
 
 namespace manyworlds::core::step {
@@ -47,8 +47,12 @@ class Layout {
   std::uint32_t stage_of(std::uint32_t rank) const { return rank / per_stage_; }
   const std::vector<Group>& groups() const { return groups_; }
   /// The group in which `rank` plays `role`, and its place there; kNoGroup if it does not.
-  std::uint32_t group_of(std::uint32_t rank, workload::Role role) const { return group_of_[rank][static_cast<std::size_t>(role)]; }
-  std::uint32_t member_of(std::uint32_t rank, workload::Role role) const { return member_of_[rank][static_cast<std::size_t>(role)]; }
+  std::uint32_t group_of(std::uint32_t rank, workload::Role role) const {
+    return group_of_[rank][static_cast<std::size_t>(role)];
+  }
+  std::uint32_t member_of(std::uint32_t rank, workload::Role role) const {
+    return member_of_[rank][static_cast<std::size_t>(role)];
+  }
 
   collective::Shape shape(std::uint32_t group, collective::Kind kind, std::int64_t bytes) const;
   /// Routes for the pairs of `dag`, which must be that of a shape of this group.

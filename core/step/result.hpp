@@ -15,8 +15,8 @@ namespace manyworlds::core::step {
 struct Breakdown {
   double forward_s = 0, backward_s = 0, recompute_s = 0, optimizer_s = 0;
   double exposed_tp_s = 0, exposed_dp_s = 0, exposed_pp_s = 0;  // communication that compute waited for
-  double bubble_s = 0;                                          // waiting for a pipeline neighbour to begin, and the end of the step
-  double stall_s = 0;                                           // waiting for the slowest member of a collective
+  double bubble_s = 0;  // waiting for a pipeline neighbour to begin, and the end of the step
+  double stall_s = 0;   // waiting for the slowest member of a collective
 };
 
 /// One sub-simulation that the step used.
@@ -34,7 +34,7 @@ struct StepResult {
   std::int64_t link_hops = 0;  // packets times links they crossed, in the world itself (not: in the simulator)
   std::int64_t ecn_marks = 0;
   std::int64_t pauses = 0;
-  double busiest_link_share = 0;    // busy time of the busiest network link over the step
+  double busiest_link_share = 0;                     // busy time of the busiest network link over the step
   std::vector<Used> kernels, collectives, episodes;  // sorted by key
   // How it was computed; never part of the answer.
   std::int64_t simulated_link_hops = 0;

@@ -17,8 +17,11 @@ std::vector<std::uint32_t> stages(const Layout& layout) {
 }  // namespace
 
 Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results)
-    : world_(world), timeline_(world.programs(), stages(world.layout())), entered_(world.instances(), 0),
-      began_(world.instances(), 0), link_busy_(world.layout().graph().links.size(), 0) {
+    : world_(world),
+      timeline_(world.programs(), stages(world.layout())),
+      entered_(world.instances(), 0),
+      began_(world.instances(), 0),
+      link_busy_(world.layout().graph().links.size(), 0) {
   if (world.configuration().composition == Composition::coupled) {
     network_ = make_coupled(world);
   } else {
@@ -92,7 +95,8 @@ StepResult Step::finish() {
   result.link_hops = link_hops_;
   result.ecn_marks = counters.ecn_marks;
   result.pauses = counters.pauses;
-  MANYWORLDS_CHECK(counters.link_hops == link_hops_, "{} link-hops took place, {} were due", counters.link_hops, link_hops_);
+  MANYWORLDS_CHECK(counters.link_hops == link_hops_, "{} link-hops took place, {} were due", counters.link_hops,
+                   link_hops_);
   const Time busiest = link_busy_.empty() ? 0 : *std::max_element(link_busy_.begin(), link_busy_.end());
   result.busiest_link_share = static_cast<double>(busiest) / static_cast<double>(std::max<Time>(1, result.step_ps));
 
@@ -102,18 +106,22 @@ StepResult Step::finish() {
     for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += account.busy[i];
     for (std::size_t i = 0; i < waited.size(); ++i) waited[i] += account.waited[i];
   }
-  const auto mean = [&](Wide sum) { return static_cast<double>(sum) / static_cast<double>(timeline_.accounts().size()) * 1e-12; };
-  using workload::Booking;
+  const auto mean = [&](Wide sum) {
+    return static_cast<double>(sum) / static_cast<double>(timeline_.accounts().size()) * 1e-12;
+  };
   using stream::Wait;
+  using workload::Booking;
   const auto of = [&](Booking booking) { return mean(busy[static_cast<std::size_t>(booking)]); };
   const auto of_wait = [&](Wait wait) { return mean(waited[static_cast<std::size_t>(wait)]); };
-  result.breakdown = {of(Booking::forward), of(Booking::backward), of(Booking::recompute), of(Booking::optimizer),
-                      of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp), of_wait(Wait::exposed_pp),
-                      of_wait(Wait::bubble), of_wait(Wait::stall)};
+  result.breakdown = {of(Booking::forward),      of(Booking::backward),     of(Booking::recompute),
+                      of(Booking::optimizer),    of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp),
+                      of_wait(Wait::exposed_pp), of_wait(Wait::bubble),     of_wait(Wait::stall)};
   result.kernels = kernels();
   if (composed_ != nullptr) {
-    for (const auto& [key, used] : composed_->isolated_used()) result.collectives.push_back({key, used.parameters, used.lasts, used.times});
-    for (const auto& [key, used] : composed_->episodes_used()) result.episodes.push_back({key, used.parameters, used.lasts, used.times});
+    for (const auto& [key, used] : composed_->isolated_used())
+      result.collectives.push_back({key, used.parameters, used.lasts, used.times});
+    for (const auto& [key, used] : composed_->episodes_used())
+      result.episodes.push_back({key, used.parameters, used.lasts, used.times});
   }
   return result;
 }
@@ -126,7 +134,9 @@ std::vector<Used> Step::kernels() const {
     for (const workload::KernelUse& use : workload::kernels_used(of.model, of.strategy, of.gpu, stage)) {
       const compute::Kernel& k = use.kernel;
       sharing::Writer writer("kernel");
-      writer.text(k.name).integer(static_cast<std::int64_t>(k.kernel_class)).integer(static_cast<std::int64_t>(k.dtype));
+      writer.text(k.name)
+          .integer(static_cast<std::int64_t>(k.kernel_class))
+          .integer(static_cast<std::int64_t>(k.dtype));
       for (const std::int64_t value : {k.m, k.n, k.k, k.batch, k.bytes, k.flops}) writer.integer(value);
       write_options(writer, compute::gpu_options().read(of.gpu));
       Used& slot = used[writer.finish()];

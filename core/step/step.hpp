@@ -39,9 +39,9 @@ class Step {
   std::unique_ptr<NetworkSide> network_;
   Composed* composed_ = nullptr;  // the same object, where it is one
   std::vector<stream::Entry> entries_;
-  std::vector<std::uint32_t> entered_;      // members so far, by instance
-  std::vector<Time> began_;                 // when the last member entered, by instance
-  std::vector<Time> link_busy_;             // network links
+  std::vector<std::uint32_t> entered_;  // members so far, by instance
+  std::vector<Time> began_;             // when the last member entered, by instance
+  std::vector<Time> link_busy_;         // network links
   std::int64_t link_hops_ = 0, events_ = 0;
   bool started_ = false, too_large_ = false;
 };

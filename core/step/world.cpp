@@ -37,8 +37,9 @@ World::World(const Configuration& configuration, std::shared_ptr<network::Router
       for (std::size_t i = 0; i < lead.size(); ++i) {
         const Op& a = programs_[layout_.stage_of(ranks[0])].ops[lead[i]];
         const Op& b = programs_[layout_.stage_of(ranks[member])].ops[other[i]];
-        MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes, "group {}, collective {}: members 0 and {} disagree ({} and {} B)",
-                         group, i, member, a.bytes, b.bytes);
+        MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes,
+                         "group {}, collective {}: members 0 and {} disagree ({} and {} B)", group, i, member, a.bytes,
+                         b.bytes);
       }
     }
     // A group repeats few operations very often.

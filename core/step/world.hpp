@@ -19,9 +19,9 @@ struct Use {
   collective::Shape shape;
   std::shared_ptr<const collective::Dag> dag;
   Connections connections;
-  sharing::Key key;                                     // of an isolated instance, all members entering at once
-  std::int64_t link_hops = 0;                           // packets times links
-  std::vector<std::pair<std::uint32_t, Time>> busy;     // network links and how long one instance occupies them
+  sharing::Key key;                                  // of an isolated instance, all members entering at once
+  std::int64_t link_hops = 0;                        // packets times links
+  std::vector<std::pair<std::uint32_t, Time>> busy;  // network links and how long one instance occupies them
 };
 
 class World {
@@ -46,7 +46,8 @@ class World {
   struct Sequence {  // of a role in a program
     std::vector<std::uint32_t> ops;
   };
-  std::uint32_t add_use(std::uint32_t group, const workload::Op& op, Dags& dags, std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t>& known);
+  std::uint32_t add_use(std::uint32_t group, const workload::Op& op, Dags& dags,
+                        std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t>& known);
   workload::Role role_of(std::uint32_t group, std::uint32_t member) const;
   const Sequence& sequence(std::uint32_t rank, workload::Role role) const {
     return sequences_[layout_.stage_of(rank)][static_cast<std::size_t>(role)];
@@ -58,8 +59,8 @@ class World {
   std::vector<std::array<Sequence, workload::kRoles>> sequences_;  // by stage
   std::vector<std::vector<std::uint32_t>> place_;                  // by stage and op: its place in its role's sequence
   std::vector<Use> uses_;
-  std::vector<std::uint32_t> use_of_, group_of_instance_;          // by instance
-  std::vector<std::uint32_t> first_instance_;                      // by group
+  std::vector<std::uint32_t> use_of_, group_of_instance_;  // by instance
+  std::vector<std::uint32_t> first_instance_;              // by group
 };
 
 }  // namespace manyworlds::core::step

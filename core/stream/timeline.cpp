@@ -12,13 +12,16 @@ using workload::Op;
 using workload::Program;
 using workload::Role;
 
-constexpr std::array kStreamNames{"compute", "tensor", "data", "send_forward", "recv_forward",
-                                  "send_backward", "recv_backward", "copy"};
+constexpr std::array kStreamNames{"compute",      "tensor",        "data",          "send_forward",
+                                  "recv_forward", "send_backward", "recv_backward", "copy"};
 
-std::size_t stream_of(const Op& op) { return static_cast<std::size_t>(op.stream); }
+std::size_t stream_of(const Op& op) {
+  return static_cast<std::size_t>(op.stream);
+}
 
 bool is_pipeline(Role role) {
-  return role == Role::send_forward || role == Role::recv_forward || role == Role::send_backward || role == Role::recv_backward;
+  return role == Role::send_forward || role == Role::recv_forward || role == Role::send_backward ||
+         role == Role::recv_backward;
 }
 
 Wait exposed(Role role) {
@@ -29,8 +32,12 @@ Wait exposed(Role role) {
 }  // namespace
 
 Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32_t> program_of_rank)
-    : programs_(programs), class_of_(std::move(program_of_rank)), streams_(programs.size()), ranks_(class_of_.size()),
-      causes_(class_of_.size()), accounts_(class_of_.size()) {
+    : programs_(programs),
+      class_of_(std::move(program_of_rank)),
+      streams_(programs.size()),
+      ranks_(class_of_.size()),
+      causes_(class_of_.size()),
+      accounts_(class_of_.size()) {
   for (std::size_t i = 0; i < programs.size(); ++i) {
     for (std::uint32_t op = 0; op < programs[i].ops.size(); ++op) {
       auto& stream = streams_[i].ops[stream_of(programs[i].ops[op])];
@@ -46,7 +53,9 @@ void Timeline::begin(std::vector<Entry>& entries) {
   advance(0, entries);
 }
 
-Time Timeline::next_kernel() const { return running_.empty() ? kNever : running_.front().at; }
+Time Timeline::next_kernel() const {
+  return running_.empty() ? kNever : running_.front().at;
+}
 
 void Timeline::complete(std::uint32_t rank, std::uint32_t op, Time at, Time began) {
   const Op& what = this->op(rank, op);

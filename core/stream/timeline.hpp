@@ -59,7 +59,7 @@ class Timeline {
   struct Rank {
     std::array<std::uint32_t, workload::kStreams> issued{}, done{};  // ops of each stream
     std::array<Time, workload::kStreams> entered{};  // when the collective at the head of each stream was entered
-    Time busy_until = 0;  // of the compute stream, for the account
+    Time busy_until = 0;                             // of the compute stream, for the account
     bool touched = false;
   };
   struct Running {
@@ -82,9 +82,9 @@ class Timeline {
   std::vector<std::uint32_t> class_of_;
   std::vector<Streams> streams_;  // by program
   std::vector<Rank> ranks_;
-  std::vector<Cause> causes_;     // by rank: what ended last
+  std::vector<Cause> causes_;  // by rank: what ended last
   std::vector<Account> accounts_;
-  std::vector<Running> running_;  // a heap, earliest first
+  std::vector<Running> running_;        // a heap, earliest first
   std::vector<std::uint32_t> touched_;  // ranks on which something ended at this instant
   std::size_t unfinished_ = 0;
   Time end_ = 0;

@@ -17,7 +17,8 @@ const std::vector<Shape>& shapes() {
     for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::all_to_all})
       for (const Algorithm algorithm : {Algorithm::ring, Algorithm::two_level})
         for (const auto& [members, per_node] : {std::pair{2u, 1u}, {3u, 1u}, {8u, 4u}, {12u, 4u}, {16u, 8u}, {6u, 6u}})
-          for (const std::int64_t bytes : {0, 5, 96'000, 96'007}) made.push_back({kind, algorithm, members, bytes, per_node});
+          for (const std::int64_t bytes : {0, 5, 96'000, 96'007})
+            made.push_back({kind, algorithm, members, bytes, per_node});
     return made;
   }();
   return all;
@@ -39,7 +40,8 @@ void play(const Dag& dag, Visit visit) {
     ready.pop_back();
     ++done;
     visit(transfer);
-    for (std::uint32_t i = dag.successors_begin[transfer]; i < dag.successors_begin[transfer + 1]; ++i) satisfy(dag.successors[i]);
+    for (std::uint32_t i = dag.successors_begin[transfer]; i < dag.successors_begin[transfer + 1]; ++i)
+      satisfy(dag.successors[i]);
   }
   REQUIRE(done == dag.transfers.size());
 }
@@ -85,7 +87,8 @@ TEST_CASE("a ring moves (n - 1) / n of the bytes over each connection, twice for
     for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter}) {
       const std::int64_t bytes = 4096 * n;
       const Dag dag = build({kind, Algorithm::ring, n, bytes, 1});
-      for (const std::int64_t sent : sent_by_member(dag)) CHECK(sent == (kind == Kind::all_reduce ? 2 : 1) * 4096 * (n - 1));
+      for (const std::int64_t sent : sent_by_member(dag))
+        CHECK(sent == (kind == Kind::all_reduce ? 2 : 1) * 4096 * (n - 1));
       CHECK(dag.pairs.size() == n);
     }
 }

@@ -14,7 +14,9 @@ namespace {
 constexpr std::int64_t kRate = 400'000'000'000;
 constexpr Time kPacket = 83'200;  // 4,160 B at 400 Gb/s
 
-LinkSpec spec(std::int64_t rate, Time latency, bool leaves, bool enters) { return {rate, latency, leaves, enters, false}; }
+LinkSpec spec(std::int64_t rate, Time latency, bool leaves, bool enters) {
+  return {rate, latency, leaves, enters, false};
+}
 
 // n hosts on one switch: up links [0, n), down links [n, 2n); route i -> j is {i, n + j}.
 std::uint32_t one_switch_route(Flows& flows, std::uint32_t hosts, std::uint32_t from, std::uint32_t to) {
@@ -96,8 +98,10 @@ Problem draw(std::uint64_t seed) {
       route.push_back(static_cast<std::uint32_t>(layer * width + any(0, width - 1)));
     problem.routes.push_back(route);
     // Starts on a coarse grid, so that ties of every kind occur.
-    problem.arrivals.push_back({any(0, 40) * kPacket * any(1, 4), {static_cast<std::uint32_t>(any(0, 2)), static_cast<std::uint32_t>(i)},
-                                static_cast<std::uint32_t>(i), any(0, 80) * 1024 + any(0, 3)});
+    problem.arrivals.push_back({any(0, 40) * kPacket * any(1, 4),
+                                {static_cast<std::uint32_t>(any(0, 2)), static_cast<std::uint32_t>(i)},
+                                static_cast<std::uint32_t>(i),
+                                any(0, 80) * 1024 + any(0, 3)});
   }
   std::sort(problem.arrivals.begin(), problem.arrivals.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
   problem.ranks = {1, 0, 2};
@@ -138,7 +142,8 @@ TEST_CASE("a flow with a short last packet obeys the store-and-forward recursion
     auto flows = make_plain_flows(transport);
     const std::vector<std::int64_t> rates{kRate, kRate / 3, kRate / 2};
     Route route;
-    for (const std::int64_t rate : rates) route.push_back(flows->add_link(spec(rate, 500'000, route.empty(), route.size() == 2)));
+    for (const std::int64_t rate : rates)
+      route.push_back(flows->add_link(spec(rate, 500'000, route.empty(), route.size() == 2)));
     const std::int64_t packets = std::max<std::int64_t>(1, (bytes + 4095) / 4096);
     std::vector<Time> gone(rates.size(), 0);  // when each link is free again
     Time arrives = 0;

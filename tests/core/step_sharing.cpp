@@ -12,11 +12,16 @@ namespace {
 constexpr std::int64_t kRate = 400'000'000'000;
 constexpr Time kPacket = 83'200;
 
-LinkSpec nic_up() { return {kRate, kMicrosecond, true, false, false}; }
-LinkSpec nic_down() { return {kRate, kMicrosecond, false, true, false}; }
+LinkSpec nic_up() {
+  return {kRate, kMicrosecond, true, false, false};
+}
+LinkSpec nic_down() {
+  return {kRate, kMicrosecond, false, true, false};
+}
 
 std::shared_ptr<const collective::Dag> all_reduce(std::uint32_t n, std::int64_t bytes) {
-  return std::make_shared<collective::Dag>(collective::build({collective::Kind::all_reduce, collective::Algorithm::ring, n, bytes, 1}));
+  return std::make_shared<collective::Dag>(
+      collective::build({collective::Kind::all_reduce, collective::Algorithm::ring, n, bytes, 1}));
 }
 
 // A component of one two-member all-reduce over four links of its own.
@@ -66,7 +71,9 @@ TEST_CASE("ties at a port go to the flow of lower rank, whichever started first 
         flows->add_link(nic_down());  // both arrive here at the same instant, packet after packet
         const std::uint32_t a = flows->add_route({0, 2}), b = flows->add_route({1, 2});
         flows->set_ranks(swapped_ranks ? std::vector<std::uint32_t>{1, 0} : std::vector<std::uint32_t>{0, 1});
-        const auto start = [&](std::uint32_t collective) { flows->start({collective, 0}, collective == 0 ? a : b, 10 * 4096); };
+        const auto start = [&](std::uint32_t collective) {
+          flows->start({collective, 0}, collective == 0 ? a : b, 10 * 4096);
+        };
         start(swapped_starts ? 1 : 0);
         start(swapped_starts ? 0 : 1);
         std::vector<FlowId> finished;
@@ -117,14 +124,16 @@ TEST_CASE("every figure of every link is in an isolated collective's key, and so
   for (int i = 0; i < 4; ++i) graph.add_vertex(VertexKind::gpu, "gpu");
   graph.add_vertex(VertexKind::network_switch, "left");
   graph.add_vertex(VertexKind::network_switch, "right");
-  for (std::uint32_t gpu = 0; gpu < 4; ++gpu) graph.add_cable(gpu, gpu < 2 ? 4 : 5, LinkKind::network, kRate, kMicrosecond);
+  for (std::uint32_t gpu = 0; gpu < 4; ++gpu)
+    graph.add_cable(gpu, gpu < 2 ? 4 : 5, LinkKind::network, kRate, kMicrosecond);
   for (int i = 0; i < 2; ++i) graph.add_cable(4, 5, LinkKind::network, kRate, kMicrosecond);
   // Cables: gpu i is links 2i, 2i + 1; the two trunks are 8, 9 and 10, 11.
   const auto over = [](std::vector<Route> routes) { return step::Connections{std::move(routes), {}}; };
   const step::Connections plain = over({{0, 8, 5}, {4, 9, 1}});
   const sharing::Key key = step::collective_key(shape, plain, graph, transport);
-  CHECK(key == step::collective_key(shape, over({{2, 10, 7}, {6, 11, 3}}), graph, transport));  // renamed: the same problem
-  CHECK(key != step::collective_key(shape, over({{0, 8, 5}, {0, 8, 5}}), graph, transport));    // both ways on one path
+  CHECK(key ==
+        step::collective_key(shape, over({{2, 10, 7}, {6, 11, 3}}), graph, transport));  // renamed: the same problem
+  CHECK(key != step::collective_key(shape, over({{0, 8, 5}, {0, 8, 5}}), graph, transport));  // both ways on one path
   for (const std::uint32_t link : {0u, 8u, 5u, 4u, 9u, 1u}) {
     network::Graph other = graph;
     other.links[link].bits_per_second /= 2;
@@ -157,7 +166,8 @@ TEST_CASE("two all-reduces on one NIC take the sum of their bytes over its rate,
   network::Memo memo(transport);
   const std::int64_t packets = 200;  // of one chunk
   for (const bool divided : {false, true}) {
-    network::Traffic traffic(divided ? network::make_divided_flows(transport, memo) : network::make_plain_flows(transport));
+    network::Traffic traffic(divided ? network::make_divided_flows(transport, memo)
+                                     : network::make_plain_flows(transport));
     for (const LinkSpec& link : {nic_up(), nic_down(), nic_up(), nic_down()}) traffic.add_link(link);
     for (int i = 0; i < 2; ++i) traffic.add(all_reduce(2, 2 * packets * 4096), {{0, 1}, {2, 3}});
     traffic.set_ranks({0, 1});
@@ -228,7 +238,9 @@ TEST_CASE("worlds with one step key take one time; what their step does not touc
   step::Configuration a = world_of(cluster, 4, 1, 2);  // tensor parallel inside, data parallel along rails: no spine
   cluster.uplink /= 4;
   step::Configuration b = world_of(cluster, 4, 1, 2);
-  const auto key = [&](const step::Configuration& of) { return step::step_key(of, laboratory.layout(of), laboratory.dags()); };
+  const auto key = [&](const step::Configuration& of) {
+    return step::step_key(of, laboratory.layout(of), laboratory.dags());
+  };
   CHECK(key(a) == key(b));
   CHECK(run_world(a, step::Composition::coupled).step_ps == run_world(b, step::Composition::coupled).step_ps);
   cluster.nic /= 2;
@@ -274,6 +286,7 @@ TEST_CASE("results survive being bytes, and foreign bytes are refused") {
   CHECK(step::encode(step::decode_step(bytes)) == bytes);
   step::IsolatedResult isolated{{5, 7}, 9, {1, 2, 3}};
   CHECK(step::encode(step::decode_isolated(step::encode(isolated))) == step::encode(isolated));
-  for (std::size_t size = 0; size < bytes.size(); size += 7) CHECK_THROWS_AS(step::decode_step(bytes.substr(0, size)), InternalError);
+  for (std::size_t size = 0; size < bytes.size(); size += 7)
+    CHECK_THROWS_AS(step::decode_step(bytes.substr(0, size)), InternalError);
   CHECK_THROWS_AS(step::decode_isolated(bytes), InternalError);
 }

@@ -12,8 +12,8 @@ using namespace manyworlds::core;
 
 struct Cluster {
   std::uint32_t nodes = 2, gpus_per_node = 4;
-  bool rails = true;            // one leaf per local index; otherwise one leaf per node
-  std::uint32_t spines = 1;     // of which every leaf has one uplink each
+  bool rails = true;         // one leaf per local index; otherwise one leaf per node
+  std::uint32_t spines = 1;  // of which every leaf has one uplink each
   std::int64_t scale_up = 1'600'000'000'000, nic = 200'000'000'000, uplink = 200'000'000'000;
 };
 
@@ -30,9 +30,11 @@ inline std::shared_ptr<const network::Graph> graph_of(const Cluster& cluster) {
   std::vector<std::uint32_t> leaves, spines;
   for (std::uint32_t i = 0; i < (cluster.rails ? cluster.gpus_per_node : cluster.nodes); ++i)
     leaves.push_back(graph->add_vertex(VertexKind::network_switch, "leaf"));
-  for (std::uint32_t i = 0; i < cluster.spines; ++i) spines.push_back(graph->add_vertex(VertexKind::network_switch, "spine"));
+  for (std::uint32_t i = 0; i < cluster.spines; ++i)
+    spines.push_back(graph->add_vertex(VertexKind::network_switch, "spine"));
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
-    graph->add_cable(gpu, leaves[cluster.rails ? gpu % cluster.gpus_per_node : gpu / cluster.gpus_per_node], LinkKind::network, cluster.nic, 700'000);
+    graph->add_cable(gpu, leaves[cluster.rails ? gpu % cluster.gpus_per_node : gpu / cluster.gpus_per_node],
+                     LinkKind::network, cluster.nic, 700'000);
   for (const std::uint32_t leaf : leaves)
     for (const std::uint32_t spine : spines) graph->add_cable(leaf, spine, LinkKind::network, cluster.uplink, 900'000);
   return graph;
@@ -58,7 +60,8 @@ inline workload::Model tiny_model() {
 }
 
 /// A valid world on `cluster` with the given cut; dp follows from the GPUs.
-inline step::Configuration world_of(const Cluster& cluster, std::int64_t tp, std::int64_t pp, std::int64_t micro_batches) {
+inline step::Configuration world_of(const Cluster& cluster, std::int64_t tp, std::int64_t pp,
+                                    std::int64_t micro_batches) {
   step::Configuration made;
   made.model = tiny_model();
   made.gpu = gpu();

@@ -47,7 +47,10 @@ Program stage_program(const workload::Strategy& strategy, std::int64_t stage, Ti
     if (slot.forward ? !first : !last)
       waits = {slot.forward ? add(program, send(Stream::recv_forward, Role::recv_forward))
                             : add(program, send(Stream::recv_backward, Role::recv_backward))};
-    const auto pass = add(program, kernel(slot.forward ? forward : backward, slot.forward ? workload::Booking::forward : workload::Booking::backward), waits);
+    const auto pass = add(program,
+                          kernel(slot.forward ? forward : backward,
+                                 slot.forward ? workload::Booking::forward : workload::Booking::backward),
+                          waits);
     if (slot.forward ? !last : !first)
       slot.forward ? add(program, send(Stream::send_forward, Role::send_forward), {pass})
                    : add(program, send(Stream::send_backward, Role::send_backward), {pass});
@@ -107,7 +110,8 @@ Timeline play(const std::vector<Program>& programs, Time transfer = 0) {
 
 std::vector<Program> programs_of(const workload::Strategy& strategy, Time forward, Time backward) {
   std::vector<Program> programs;
-  for (std::int64_t stage = 0; stage < strategy.pp; ++stage) programs.push_back(stage_program(strategy, stage, forward, backward));
+  for (std::int64_t stage = 0; stage < strategy.pp; ++stage)
+    programs.push_back(stage_program(strategy, stage, forward, backward));
   return programs;
 }
 
@@ -155,7 +159,9 @@ TEST_CASE("a transfer between two stages is exposed on the receiver and the wait
   Timeline timeline = play(programs, 7);
   CHECK(timeline.end() == 100 + 7 + 100 + 200 + 7 + 200);
   timeline.settle();
-  const auto waited = [&](std::size_t rank, Wait wait) { return timeline.accounts()[rank].waited[static_cast<std::size_t>(wait)]; };
+  const auto waited = [&](std::size_t rank, Wait wait) {
+    return timeline.accounts()[rank].waited[static_cast<std::size_t>(wait)];
+  };
   CHECK(waited(1, Wait::bubble) == 100 + 207);  // until the first stage sends, and while it runs backward
   CHECK(waited(1, Wait::exposed_pp) == 7);
   CHECK(waited(0, Wait::bubble) == 7 + 300);
