@@ -42,4 +42,7 @@ void write_results(const std::filesystem::path& path, const Results& results);
 /// Throws IoError for a file that cannot be read, InputError for one that is cut, damaged or not ours.
 Results read_results(const std::filesystem::path& path);
 
+/// Of the library in use, "1.10.8".
+std::string hdf5_version();
+
 }  // namespace manyworlds::io

@@ -174,4 +174,10 @@ void write_results(const std::filesystem::path& path, const Results& results) {
   write_aside(path, bytes);
 }
 
+std::string hdf5_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  check(H5get_libversion(&major, &minor, &release), "H5get_libversion");
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
 }  // namespace manyworlds::io

@@ -1,0 +1,305 @@
+#include "farm/answer_tables.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/step/result.hpp"
+#include "core/workload/operators.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using core::sharing::Key;
+using core::step::StepResult;
+using core::step::Used;
+using io::Column;
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr std::int64_t kNoCount = -1;
+
+/// One experiment on its way to being a row.
+struct Row {
+  const experiments::Experiment& experiment;
+  const PlannedExperiment& planned;
+  core::step::Configuration configuration;  // without its graph
+  std::string status, reason;
+  const StepResult* step = nullptr;  // of one that ran
+
+  double gpus() const {
+    const auto& s = configuration.strategy;
+    return static_cast<double>(s.tp * s.pp * s.dp);
+  }
+  double per_gpu_second(double total) const { return total / (core::seconds(step->step_ps) * gpus()); }
+};
+
+using Rows = std::vector<Row>;
+
+Column texts(std::string name, std::string description, const Rows& rows,
+             const std::function<std::string(const Row&)>& value) {
+  std::vector<std::string> values;
+  for (const Row& row : rows) values.push_back(value(row));
+  return {std::move(name), "", std::move(description), std::move(values)};
+}
+
+/// A figure of those that ran; NaN elsewhere.
+Column reals(std::string name, std::string unit, std::string description, const Rows& rows,
+             const std::function<double(const Row&)>& value) {
+  std::vector<double> values;
+  for (const Row& row : rows) values.push_back(row.step != nullptr ? value(row) : kNone);
+  return {std::move(name), std::move(unit), std::move(description) + "; NaN where it did not run", std::move(values)};
+}
+
+/// A count of those that ran; -1 elsewhere.
+Column counts(std::string name, std::string unit, std::string description, const Rows& rows,
+              const std::function<std::int64_t(const StepResult&)>& value) {
+  std::vector<std::int64_t> values;
+  for (const Row& row : rows) values.push_back(row.step != nullptr ? value(*row.step) : kNoCount);
+  return {std::move(name), std::move(unit), std::move(description) + "; -1 where it did not run", std::move(values)};
+}
+
+/// A figure that every experiment has, whether it ran or not.
+Column integers(std::string name, std::string unit, std::string description, const Rows& rows,
+                const std::function<std::int64_t(const Row&)>& value) {
+  std::vector<std::int64_t> values;
+  for (const Row& row : rows) values.push_back(value(row));
+  return {std::move(name), std::move(unit), std::move(description), std::move(values)};
+}
+
+/// The column of one axis; `value(i)` is that of row i.
+Column axis_column(const experiments::AxisColumn& axis, std::size_t rows,
+                   const std::function<const core::OptionValue&(std::size_t)>& value) {
+  Column column{axis.name, axis.unit, axis.description, {}};
+  const auto fill = [&](auto values, auto convert) {
+    for (std::size_t i = 0; i < rows; ++i) values.push_back(convert(value(i)));
+    column.values = std::move(values);
+  };
+  using Kind = core::OptionInfo::Kind;
+  if (axis.kind == Kind::integer)
+    fill(std::vector<std::int64_t>(), [](const auto& held) { return std::get<std::int64_t>(held); });
+  else if (axis.kind == Kind::real)
+    fill(std::vector<double>(), [](const auto& held) { return std::get<double>(held); });
+  else if (axis.kind == Kind::boolean)
+    fill(std::vector<std::string>(), [](const auto& held) { return std::get<bool>(held) ? "true" : "false"; });
+  else
+    fill(std::vector<std::string>(), [](const auto& held) { return std::get<std::string>(held); });
+  return column;
+}
+
+void add_what_became(std::vector<Column>& to, const Rows& rows) {
+  to.push_back(texts("status", "ran, out_of_memory, too_large (beyond its limit) or failed", rows,
+                     [](const Row& row) { return row.status; }));
+  to.push_back(texts("reason", "why it did not run", rows, [](const Row& row) { return row.reason; }));
+  to.push_back(
+      texts("fidelity", "how the network is simulated", rows, [](const Row&) { return std::string("packet"); }));
+  to.push_back(texts("composition", "composed: only what meets is simulated together; coupled: all in one event loop",
+                     rows, [](const Row& row) {
+                       const bool coupled = row.configuration.composition == core::step::Composition::coupled;
+                       return std::string(coupled ? "coupled" : "composed");
+                     }));
+}
+
+void add_figures(std::vector<Column>& to, const Rows& rows) {
+  to.push_back(reals("step_time_s", "s", "time of one training step", rows,
+                     [](const Row& row) { return core::seconds(row.step->step_ps); }));
+  to.push_back(counts("step_time_ps", "ps", "the same, exactly", rows, [](const StepResult& s) { return s.step_ps; }));
+  to.push_back(reals("tokens_per_s_per_gpu", "tokens/s", "tokens trained per second on each GPU", rows,
+                     [](const Row& row) {
+                       const auto& of = row.configuration;
+                       return row.per_gpu_second(static_cast<double>(of.strategy.global_batch) *
+                                                 static_cast<double>(of.model.sequence));
+                     }));
+  to.push_back(reals("mfu", "", "model FLOPs utilisation: the model's own FLOPs over the GPUs' 16-bit matrix peak",
+                     rows, [](const Row& row) {
+                       const auto& of = row.configuration;
+                       const auto flops = static_cast<double>(core::workload::model_flops_per_sequence(of.model));
+                       return row.per_gpu_second(static_cast<double>(of.strategy.global_batch) * flops) /
+                              (of.gpu.matrix_tflops * 1e12);
+                     }));
+}
+
+void add_memory(std::vector<Column>& to, const Rows& rows) {
+  using core::memory::Footprint;
+  to.push_back(integers("memory_peak_bytes", "bytes", "peak memory of the rank that needs most, also where too much",
+                        rows, [](const Row& row) { return row.planned.memory.total(); }));
+  struct Part {
+    const char *name, *description;
+    std::int64_t Footprint::*member;
+  };
+  for (const Part& part : {
+           Part{"memory_weights_bytes", "of the peak: weights", &Footprint::weights},
+           Part{"memory_gradients_bytes", "of the peak: gradients", &Footprint::gradients},
+           Part{"memory_optimizer_bytes", "of the peak: optimizer states", &Footprint::optimizer},
+           Part{"memory_activations_bytes", "of the peak: activations kept by micro-batches in flight",
+                &Footprint::activations},
+           Part{"memory_recomputed_bytes", "of the peak: activations of the layer that is being recomputed",
+                &Footprint::recomputed},
+           Part{"memory_logits_bytes", "of the peak: output of the vocabulary layer and its gradient",
+                &Footprint::logits},
+       })
+    to.push_back(integers(part.name, "bytes", part.description, rows,
+                          [&](const Row& row) { return row.planned.memory.*part.member; }));
+}
+
+void add_breakdown(std::vector<Column>& to, const Rows& rows) {
+  using core::step::Breakdown;
+  struct Part {
+    const char *name, *description;
+    double Breakdown::*member;
+  };
+  for (const Part& part : {
+           Part{"forward_s", "forward kernels, mean over ranks", &Breakdown::forward_s},
+           Part{"backward_s", "backward kernels, mean over ranks", &Breakdown::backward_s},
+           Part{"recompute_s", "forward kernels run again for the backward pass, mean over ranks",
+                &Breakdown::recompute_s},
+           Part{"optimizer_s", "optimizer kernels, mean over ranks", &Breakdown::optimizer_s},
+           Part{"exposed_tp_s", "compute waited for tensor-parallel communication, mean over ranks",
+                &Breakdown::exposed_tp_s},
+           Part{"exposed_dp_s", "compute waited for data-parallel communication, mean over ranks",
+                &Breakdown::exposed_dp_s},
+           Part{"exposed_pp_s", "compute waited for pipeline communication, mean over ranks",
+                &Breakdown::exposed_pp_s},
+           Part{"bubble_s", "compute waited for a pipeline neighbour or the end of the step, mean over ranks",
+                &Breakdown::bubble_s},
+           Part{"stall_s", "compute waited for the slowest member of a collective, mean over ranks",
+                &Breakdown::stall_s},
+       })
+    to.push_back(reals(part.name, "s", part.description, rows,
+                       [&](const Row& row) { return row.step->breakdown.*part.member; }));
+}
+
+void add_network(std::vector<Column>& to, const Rows& rows) {
+  to.push_back(counts("link_hops", "", "packets times links they crossed", rows,
+                      [](const StepResult& s) { return s.link_hops; }));
+  to.push_back(counts("ecn_marks", "", "packets marked", rows, [](const StepResult& s) { return s.ecn_marks; }));
+  to.push_back(counts("pauses", "", "pause frames sent", rows, [](const StepResult& s) { return s.pauses; }));
+  to.push_back(reals("busiest_link_share", "", "share of the step in which the busiest network link sends", rows,
+                     [](const Row& row) { return row.step->busiest_link_share; }));
+  to.push_back(integers("dp", "", "data parallel size, which follows from the GPUs", rows,
+                        [](const Row& row) { return row.configuration.strategy.dp; }));
+  to.push_back(integers("gpus", "", "GPUs", rows, [](const Row& row) { return std::int64_t(row.gpus()); }));
+}
+
+io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
+  io::Table table;
+  table.columns.push_back(
+      integers("id", "", "number of the experiment, in spec order", rows,
+               [](const Row& row) { return static_cast<std::int64_t>(row.experiment.id); }));
+  for (std::size_t a = 0; a < sweep.columns.size(); ++a)
+    table.columns.push_back(axis_column(sweep.columns[a], rows.size(), [&](std::size_t i) -> const core::OptionValue& {
+      return rows[i].experiment.axes.at(a);
+    }));
+  std::vector<Column> computed;
+  for (const auto add : {add_what_became, add_figures, add_memory, add_breakdown, add_network}) add(computed, rows);
+  for (Column& column : computed)  // `composition` may be an axis, and is a column already
+    if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));
+  return table;
+}
+
+io::Table excluded_table(const experiments::Sweep& sweep) {
+  io::Table table;
+  for (std::size_t a = 0; a < sweep.columns.size(); ++a)
+    table.columns.push_back(
+        axis_column(sweep.columns[a], sweep.excluded.size(),
+                    [&](std::size_t i) -> const core::OptionValue& { return sweep.excluded[i].axes.at(a); }));
+  std::vector<std::string> rules, reasons;
+  for (const auto& one : sweep.excluded) rules.push_back(one.rule), reasons.push_back(one.reason);
+  table.columns.push_back({"rule", "", "the rule that left it out; where: a constraint of the sweep", rules});
+  table.columns.push_back({"reason", "", "what would be right, and the values that broke it", reasons});
+  return table;
+}
+
+/// Sub-simulations of one kind that the steps used, by key.
+class Uses {
+ public:
+  void add(const std::vector<Used>& used, std::uint32_t experiments) {
+    for (const Used& one : used) {
+      const auto [entry, is_new] = by_key_.try_emplace(one.key, Entry{one.parameters, one.result_ps, 0});
+      MANYWORLDS_CHECK(entry->second.result_ps == one.result_ps, "{} gives {} ps and {} ps", one.key.hex(),
+                       entry->second.result_ps, one.result_ps);
+      entry->second.used_by += experiments;
+      times_ += one.times * experiments;
+    }
+  }
+  io::Table table() const {
+    std::vector<std::string> keys, parameters;
+    std::vector<std::int64_t> results, used_by;
+    for (const auto& [key, entry] : by_key_) {
+      keys.push_back(key.hex());
+      parameters.push_back(entry.parameters);
+      results.push_back(entry.result_ps);
+      used_by.push_back(entry.used_by);
+    }
+    return {{{"key", "", "digest of everything it depends on", std::move(keys)},
+             {"parameters", "", "what it is", std::move(parameters)},
+             {"result_ps", "ps", "how long it lasts", std::move(results)},
+             {"used_by", "", "experiments that use it", std::move(used_by)}}};
+  }
+  std::int64_t times() const { return times_; }
+
+ private:
+  struct Entry {
+    std::string parameters;
+    std::int64_t result_ps, used_by;
+  };
+  std::map<Key, Entry> by_key_;
+  std::int64_t times_ = 0;
+};
+
+/// What became of a step: its result, or why there is none.
+std::vector<std::optional<StepResult>> step_results(const Plan& plan, const OutcomeOf& outcome) {
+  std::vector<std::optional<StepResult>> results(plan.steps.size());
+  for (std::uint32_t step = 0; step < plan.steps.size(); ++step)
+    if (const Outcome& of = outcome(plan.task_of_step(step)); of.ok()) results[step] = core::step::decode_step(of.bytes);
+  return results;
+}
+
+Row row_of(const experiments::Experiment& experiment, const Plan& plan,
+           const std::vector<std::optional<StepResult>>& steps, const OutcomeOf& outcome) {
+  Row row{experiment, plan.experiments.at(experiment.id), experiments::world_of(experiment.settings).configuration,
+          "ran", "", nullptr};
+  if (!row.planned.fits()) {
+    row.status = "out_of_memory";
+    row.reason = fmt::format("needs {} bytes of {}", row.planned.memory.total(), row.planned.memory_bytes);
+  } else if (const auto& step = steps[row.planned.step]; !step) {
+    row.status = "failed";
+    row.reason = outcome(plan.task_of_step(row.planned.step)).bytes;
+  } else if (step->too_large) {
+    const auto& limit = row.configuration.limit;
+    row.status = "too_large";
+    row.reason = fmt::format("beyond limit: link_hops {}, events {}", limit.link_hops, limit.events);
+  } else {
+    row.step = &*step;
+  }
+  return row;
+}
+
+}  // namespace
+
+io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome) {
+  const auto steps = step_results(plan, outcome);
+  Rows rows;
+  for (const auto& experiment : sweep.experiments) rows.push_back(row_of(experiment, plan, steps, outcome));
+  io::Results results;
+  results.spec = sweep.text;
+  if (!sweep.overrides.empty() && !results.spec.ends_with('\n')) results.spec += '\n';
+  for (const std::string& set : sweep.overrides) results.spec += fmt::format("# --set {}\n", set);
+  for (const auto& column : sweep.columns) results.axis_names.push_back(column.name);
+  results.experiments = experiments_table(sweep, rows);
+  results.excluded = excluded_table(sweep);
+  Uses kernels, collectives, episodes;
+  for (std::uint32_t step = 0; step < steps.size(); ++step) {
+    if (!steps[step]) continue;
+    kernels.add(steps[step]->kernels, plan.steps[step].experiments);
+    collectives.add(steps[step]->collectives, plan.steps[step].experiments);
+    episodes.add(steps[step]->episodes, plan.steps[step].experiments);
+  }
+  results.kernels = kernels.table();
+  results.collectives = collectives.table();
+  results.episodes = episodes.table();
+  return results;
+}
+
+}  // namespace manyworlds::farm

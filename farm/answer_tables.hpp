@@ -1,0 +1,29 @@
+// The results of a run put together: the answer from the sweep, its plan and what became of each task; provenance from
+// how the run went. docs/formats.md describes the columns' form.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "farm/outcome.hpp"
+#include "farm/plan.hpp"
+#include "farm/run_job.hpp"
+#include "io/results.hpp"
+
+namespace manyworlds::farm {
+
+/// The outcome of a task, by its number; every task is settled.
+using OutcomeOf = std::function<const Outcome&(std::uint32_t task)>;
+
+/// Depends on the sweep and the outcomes' bytes only, and of those on the answer alone.
+io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome);
+
+/// Appends how the answer was computed.
+void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& outcome, const RunFigures& figures,
+                    bool share);
+
+/// The attribute of /provenance called `name` as a number; 0 where there is none.
+double provenance_number(const io::Results& results, const std::string& name);
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,68 @@
+#include "farm/sweep_report.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "core/error.hpp"
+#include "farm/answer_tables.hpp"
+#include "farm/progress.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::map<std::string, std::size_t> statuses(const io::Results& results) {
+  std::map<std::string, std::size_t> counted;
+  const io::Column* status = results.experiments.find("status");
+  MANYWORLDS_CHECK(status && status->is_text(), "results without a status");
+  for (const std::string& one : std::get<std::vector<std::string>>(status->values)) ++counted[one];
+  return counted;
+}
+
+/// 1234567 as "1,234,567".
+std::string grouped(double value) {
+  std::string digits = fmt::format("{:.0f}", value);
+  for (std::size_t at = digits.size(); at > 3 && digits[at - 4] != '-';) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+}  // namespace
+
+Json summary_json(const io::Results& results) {
+  Json made;
+  made["experiments"] = results.experiments.rows();
+  for (const char* status : {"ran", "out_of_memory", "too_large", "failed"}) {
+    const auto counted = statuses(results);
+    const auto found = counted.find(status);
+    made[status] = found == counted.end() ? 0 : found->second;
+  }
+  made["excluded"] = results.excluded.rows();
+  made["subsimulations"] = {{"kernels", results.kernels.rows()},
+                            {"collectives", results.collectives.rows()},
+                            {"episodes", results.episodes.rows()}};
+  for (const io::Attribute& attribute : results.provenance)
+    std::visit([&](const auto& value) { made["provenance"][attribute.name] = value; }, attribute.value);
+  return made;
+}
+
+std::string summary_text(const io::Results& results) {
+  const auto number = [&](const char* name) { return provenance_number(results, name); };
+  std::string text = fmt::format("{} experiments:", results.experiments.rows());
+  for (const auto& [status, count] : statuses(results)) text += fmt::format(" {} {},", count, status);
+  text += fmt::format(" and {} combinations left out\n", results.excluded.rows());
+  text += fmt::format("sub-simulations: {} kernels for {} uses, {} collectives for {}, {} episodes for {}\n",
+                      results.kernels.rows(), grouped(number("kernel_uses")), results.collectives.rows(),
+                      grouped(number("collective_uses")), results.episodes.rows(), grouped(number("episode_uses")));
+  const double transferred = number("link_hops_transferred"), simulated = number("link_hops_simulated");
+  text += fmt::format("link-hops: {} transferred, {} simulated, {} skipped", grouped(transferred), grouped(simulated),
+                      grouped(number("link_hops_skipped")));
+  text += simulated > 0 ? fmt::format(" (sharing {:.1f}x)\n", transferred / simulated) : "\n";
+  return text + fmt::format("tasks: {} computed, {} from the journal, {} from the store; {} elapsed, {:.1f} s of CPU\n",
+                            grouped(number("tasks_computed")), grouped(number("tasks_from_journal")),
+                            grouped(number("tasks_from_store")), duration_text(number("elapsed_s")), number("cpu_s"));
+}
+
+}  // namespace manyworlds::farm
