@@ -2,12 +2,12 @@
 // instants at which something starts or completes, it is a pure function that the memo has to compute only once.
 // Equal clusters anywhere in the fabric, at any time, in any experiment, are one computation.
 #include <algorithm>
-#include <numeric>
 #include <queue>
 
 #include "core/error.hpp"
 #include "core/network/flows.hpp"
 #include "core/network/memo.hpp"
+#include "core/sharing/union_find.hpp"
 
 namespace manyworlds::core::network {
 namespace {
@@ -70,7 +70,7 @@ class DividedFlows final : public Flows {
       if (owner_[link] == kNone)
         owner_[link] = cluster;
       else
-        group_[root(owner_[link])] = root(cluster);
+        group_.join(owner_[link], cluster);
     }
     starts_.push_back({id, route, bytes, cluster});
   }
@@ -108,21 +108,16 @@ class DividedFlows final : public Flows {
     std::uint32_t shape;
   };
 
-  std::uint32_t root(std::uint32_t cluster) {
-    while (group_[cluster] != cluster) cluster = group_[cluster] = group_[group_[cluster]];
-    return cluster;
-  }
-
   std::uint32_t open_cluster() {
     std::uint32_t slot = static_cast<std::uint32_t>(clusters_.size());
     if (free_.empty()) {
       clusters_.emplace_back();
-      group_.push_back(slot);
+      group_.add();
     } else {
       slot = free_.back();
       free_.pop_back();
     }
-    group_[slot] = slot;
+    group_.detach(slot);
     Cluster& cluster = clusters_[slot];
     cluster.live = true;
     cluster.since = now_;
@@ -177,7 +172,7 @@ class DividedFlows final : public Flows {
   void settle() {
     if (!starts_.empty()) {
       std::sort(starts_.begin(), starts_.end(), [&](const Start& a, const Start& b) {
-        const std::uint32_t ra = root(a.group), rb = root(b.group);
+        const std::uint32_t ra = group_.root(a.group), rb = group_.root(b.group);
         return ra != rb ? ra < rb : order(a.id) < order(b.id);
       });
       // Old clusters that a start touched, by the group they are in now.
@@ -185,14 +180,14 @@ class DividedFlows final : public Flows {
       for (const Start& start : starts_)
         for (const std::uint32_t link : routes_[start.route].links) {
           const std::uint32_t owner = owner_[link];
-          if (clusters_[owner].state) touched.emplace_back(root(owner), owner);
+          if (clusters_[owner].state) touched.emplace_back(group_.root(owner), owner);
         }
       std::sort(touched.begin(), touched.end());
       touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
       auto old = touched.begin();
       for (std::size_t begin = 0, end = 0; begin < starts_.size(); begin = end) {
-        const std::uint32_t group = root(starts_[begin].group);
-        while (end < starts_.size() && root(starts_[end].group) == group) ++end;
+        const std::uint32_t group = group_.root(starts_[begin].group);
+        while (end < starts_.size() && group_.root(starts_[end].group) == group) ++end;
         auto old_end = old;
         while (old_end != touched.end() && old_end->first == group) ++old_end;
         begin_group({starts_.data() + begin, end - begin}, {old, old_end});
@@ -299,7 +294,7 @@ class DividedFlows final : public Flows {
   std::vector<std::vector<std::pair<std::int64_t, std::shared_ptr<const State>>>> fresh_;  // by shape: (bytes, state)
   std::vector<std::uint32_t> ranks_;
   std::vector<Cluster> clusters_;
-  std::vector<std::uint32_t> group_;  // union-find over cluster slots, while starts are gathered
+  sharing::UnionFind group_;  // of cluster slots, while starts are gathered
   std::vector<std::uint32_t> free_, unscheduled_;
   std::vector<std::uint32_t> slot_of_link_;
   std::priority_queue<Boundary, std::vector<Boundary>, std::greater<>> boundaries_;

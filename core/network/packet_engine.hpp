@@ -60,6 +60,7 @@ class PacketEngine {
  private:
   friend class StateCodec;  // canonical state in and out, for the memo
   friend class Saver;
+  friend class Loader;
 
   // Packets are plain 64-bit words: slot of the flow, number (counting down to 1, the last), hop, mark.
   using Packet = std::uint64_t;

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "core/error.hpp"
+#include "core/sharing/union_find.hpp"
 #include "core/step/network_side.hpp"
 
 namespace manyworlds::core::step {
@@ -33,7 +34,6 @@ struct Progress {                      // of an instance
   std::vector<std::uint32_t> waiting;  // members that entered before anything could move
   std::uint32_t component = kNone;     // once it is active
   std::uint32_t number = 0;            // in its component
-  std::uint32_t entered = 0;
 };
 
 class ComposedSide final : public Composed {
@@ -43,7 +43,8 @@ class ComposedSide final : public Composed {
         episodes_(episodes),
         results_(results),
         progress_(world.instances()),
-        owner_(world.layout().graph().links.size(), kNone) {}
+        owner_(world.layout().graph().links.size(), kNone),
+        first_at_(owner_) {}
 
   void enter(Time at, const std::vector<Member>& members) override;
   Time next(Time limit) override;
@@ -69,6 +70,12 @@ class ComposedSide final : public Composed {
   std::uint32_t open(Time origin);
   void release(std::uint32_t component);
   bool drained(Component& component, Time at);
+  struct Arrivals {
+    std::vector<std::uint32_t> fresh;  // instances
+    std::vector<Member> going_on;
+  };
+
+  Arrivals arrivals(const std::vector<Member>& members);
   std::vector<Meeting> gather(Time at, const std::vector<Member>& members);
   void begin_isolated(Time at, const Meeting& meeting);
   void schedule_isolated(std::uint32_t index);
@@ -82,8 +89,9 @@ class ComposedSide final : public Composed {
   const World& world_;
   Episodes& episodes_;
   const IsolatedResults& results_;
-  std::vector<Progress> progress_;    // by instance
-  std::vector<std::uint32_t> owner_;  // by link of the graph: the component that uses it
+  std::vector<Progress> progress_;       // by instance
+  std::vector<std::uint32_t> owner_;     // by link of the graph: the component that uses it
+  std::vector<std::uint32_t> first_at_;  // by link of the graph: the first fresh instance on it, while gathering
   std::vector<Component> components_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> unresolved_;                           // isolated components without a result
@@ -139,63 +147,61 @@ bool ComposedSide::drained(Component& component, Time at) {
   return true;
 }
 
-/// Sorts what enters at `at` into meetings, and activates instances. An instance is active when two members have
-/// entered: before that nothing of it can move.
-std::vector<ComposedSide::Meeting> ComposedSide::gather(Time at, const std::vector<Member>& members) {
-  std::vector<std::uint32_t> fresh;  // instances that become active now
-  std::vector<Member> going_on;      // entries of instances that are active already
+/// Who becomes active at this instant: an instance is when two members have entered; before that nothing of it can
+/// move. Entries of instances that are active already go on in their components.
+ComposedSide::Arrivals ComposedSide::arrivals(const std::vector<Member>& members) {
+  Arrivals made;
   for (const Member& member : members) {
     Progress& progress = progress_[member.instance];
-    ++progress.entered;
     if (progress.component != kNone) {
-      going_on.push_back(member);
+      made.going_on.push_back(member);
       continue;
     }
     progress.waiting.push_back(member.member);
-    if (progress.waiting.size() == 2) fresh.push_back(member.instance);
+    if (progress.waiting.size() == 2) made.fresh.push_back(member.instance);
   }
-  // Union-find over nodes: fresh instances, then components as they are touched.
-  std::vector<std::uint32_t> parent, touched;
-  std::map<std::uint32_t, std::uint32_t> node_of_component, node_of_link;
-  const auto add_node = [&] {
-    parent.push_back(static_cast<std::uint32_t>(parent.size()));
-    return parent.back();
-  };
-  const auto root = [&](std::uint32_t node) {
-    while (parent[node] != node) node = parent[node] = parent[parent[node]];
-    return node;
-  };
-  for (std::size_t i = 0; i < fresh.size(); ++i) add_node();
+  return made;
+}
+
+/// Sorts what enters at `at` into meetings: fresh instances and the components that share links with them.
+std::vector<ComposedSide::Meeting> ComposedSide::gather(Time at, const std::vector<Member>& members) {
+  const Arrivals arrived = arrivals(members);
+  sharing::UnionFind together(arrived.fresh.size());  // fresh instances, then components as they are touched
+  std::vector<std::uint32_t> touched;
+  std::map<std::uint32_t, std::uint32_t> node_of_component;
   const auto node_of = [&](std::uint32_t component) {
     const auto [slot, is_new] = node_of_component.try_emplace(component, 0);
-    if (is_new) slot->second = add_node(), touched.push_back(component);
+    if (is_new) slot->second = together.add(), touched.push_back(component);
     return slot->second;
   };
-  for (std::uint32_t i = 0; i < fresh.size(); ++i) {
-    for (const std::uint32_t link : world_.use_of(fresh[i]).connections.links) {
-      if (owner_[link] != kNone && !drained(components_[owner_[link]], at))
-        parent[root(node_of(owner_[link]))] = root(i);
-      const auto [slot, is_new] = node_of_link.try_emplace(link, i);
-      if (!is_new) parent[root(slot->second)] = root(i);
+  for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i)
+    for (const std::uint32_t link : world_.use_of(arrived.fresh[i]).connections.links) {
+      if (owner_[link] != kNone && !drained(components_[owner_[link]], at)) together.join(node_of(owner_[link]), i);
+      if (first_at_[link] != kNone)
+        together.join(first_at_[link], i);
+      else
+        first_at_[link] = i;
     }
-  }
-  for (const Member& member : going_on) node_of(progress_[member.instance].component);
+  for (const std::uint32_t instance : arrived.fresh)
+    for (const std::uint32_t link : world_.use_of(instance).connections.links) first_at_[link] = kNone;
+  for (const Member& member : arrived.going_on) node_of(progress_[member.instance].component);
 
-  std::map<std::uint32_t, std::size_t> meeting_of;  // by root
   std::vector<Meeting> meetings;
+  std::map<std::uint32_t, std::size_t> meeting_of;  // by root
   const auto meeting = [&](std::uint32_t node) -> Meeting& {
-    const auto [slot, is_new] = meeting_of.try_emplace(root(node), meetings.size());
+    const auto [slot, is_new] = meeting_of.try_emplace(together.root(node), meetings.size());
     if (is_new) meetings.emplace_back();
     return meetings[slot->second];
   };
-  for (std::uint32_t i = 0; i < fresh.size(); ++i) {
+  for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i) {
     Meeting& into = meeting(i);
-    into.instances.push_back(fresh[i]);
-    for (const std::uint32_t member : progress_[fresh[i]].waiting) into.entries.push_back({fresh[i], member});
-    progress_[fresh[i]].waiting.clear();
+    Progress& progress = progress_[arrived.fresh[i]];
+    into.instances.push_back(arrived.fresh[i]);
+    for (const std::uint32_t member : progress.waiting) into.entries.push_back({arrived.fresh[i], member});
+    progress.waiting = {};
   }
   for (const std::uint32_t component : touched) meeting(node_of_component[component]).components.push_back(component);
-  for (const Member& member : going_on)
+  for (const Member& member : arrived.going_on)
     meeting(node_of_component[progress_[member.instance].component]).entries.push_back(member);
   return meetings;
 }

@@ -1,39 +1,17 @@
+// From an engine to canonical words.
 #include "core/network/state_codec.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/error.hpp"
+#include "core/network/state_words.hpp"
+#include "core/sharing/union_find.hpp"
 
 namespace manyworlds::core::network {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
-constexpr std::uint64_t kOrderMask = (1ull << 56) - 1;
 constexpr std::uint64_t kPacketRest = (1ull << 40) - 1;  // a packet without its flow
-
-// Flags of a link's word.
-constexpr std::uint64_t kLeavesGpu = 1, kEntersGpu = 2, kScaleUp = 4, kSending = 8, kPaused = 16, kPauseWanted = 32;
-
-std::uint32_t root(std::vector<std::uint32_t>& parent, std::uint32_t at) {
-  while (parent[at] != at) at = parent[at] = parent[parent[at]];
-  return at;
-}
-
-class Reader {
- public:
-  explicit Reader(std::span<const std::uint64_t> words) : words_(words) {}
-  std::uint64_t next() {
-    MANYWORLDS_CHECK(at_ < words_.size(), "state of {} words is cut short", words_.size());
-    return words_[at_++];
-  }
-  std::int64_t next_signed() { return static_cast<std::int64_t>(next()); }
-  std::uint32_t next_small() { return static_cast<std::uint32_t>(next()); }
-
- private:
-  std::span<const std::uint64_t> words_;
-  std::size_t at_ = 0;
-};
 
 }  // namespace
 
@@ -45,13 +23,12 @@ class Saver {
 
   explicit Saver(const PacketEngine& engine)
       : engine_(engine),
-        parent_(engine.ports_.size()),
+        connected_(engine.ports_.size()),
         link_number_(engine.ports_.size(), kNone),
         flow_number_(engine.flows_.size(), kNone),
         part_of_link_(engine.ports_.size(), kNone) {}
 
   std::vector<SavedPart> run() {
-    std::iota(parent_.begin(), parent_.end(), 0u);
     std::vector<std::uint32_t> flows;
     for (std::uint32_t slot = 0; slot < engine_.flows_.size(); ++slot)
       if (engine_.flows_[slot].live) flows.push_back(slot);
@@ -59,7 +36,7 @@ class Saver {
               [&](std::uint32_t a, std::uint32_t b) { return engine_.flows_[a].order < engine_.flows_[b].order; });
     for (const std::uint32_t slot : flows)
       for (std::uint32_t hop = 1; hop < engine_.flows_[slot].hops; ++hop)
-        parent_[root(parent_, engine_.flows_[slot].path[hop])] = root(parent_, engine_.flows_[slot].path[0]);
+        connected_.join(engine_.flows_[slot].path[hop], engine_.flows_[slot].path[0]);
     for (const std::uint32_t slot : flows) number_flow(slot);
     number_paused_links();
     gather_events();
@@ -69,7 +46,7 @@ class Saver {
 
  private:
   std::uint32_t part_of(std::uint32_t link) {
-    std::uint32_t& part = part_of_link_[root(parent_, link)];
+    std::uint32_t& part = part_of_link_[connected_.root(link)];
     if (part == kNone) {
       part = static_cast<std::uint32_t>(parts_.size());
       parts_.emplace_back();
@@ -192,22 +169,17 @@ class Saver {
     if (!flow.rate_controlled || flow.left == 0) return;
     const RateControl& rate = flow.rate;
     const Time now = engine_.now_;
-    put(static_cast<std::uint64_t>(rate.rate));
-    put(static_cast<std::uint64_t>(rate.target));
-    put(static_cast<std::uint64_t>(rate.alpha));
-    put(static_cast<std::uint64_t>(rate.bytes));
-    put(rate.timer_stage);
-    put(rate.byte_stage);
-    put(static_cast<std::uint64_t>(rate.alpha_at == kNever ? kNever : rate.alpha_at - now));
-    put(static_cast<std::uint64_t>(rate.rate_at == kNever ? kNever : rate.rate_at - now));
-    put(static_cast<std::uint64_t>(std::max<Time>(rate.next_packet_at - now, 0)));
-    put(static_cast<std::uint64_t>(std::min(now - rate.last_cnp, kCnpInterval)));
+    rate_words(
+        rate, [&](auto value) { put(static_cast<std::uint64_t>(value)); },
+        [&](Time due) { put(static_cast<std::uint64_t>(due == kNever ? kNever : due - now)); },
+        [&](Time ahead) { put(static_cast<std::uint64_t>(std::max<Time>(ahead - now, 0))); },
+        [&](Time age) { put(static_cast<std::uint64_t>(std::min(now - age, kCnpInterval))); });
   }
 
   void put(std::uint64_t word) { out_->push_back(word); }
 
   const PacketEngine& engine_;
-  std::vector<std::uint32_t> parent_;  // union-find over links
+  sharing::UnionFind connected_;  // links
   std::vector<std::uint32_t> link_number_, flow_number_, part_of_link_;
   std::vector<SavedPart> parts_;
   std::vector<std::vector<Event>> events_;  // by part
@@ -216,96 +188,6 @@ class Saver {
 
 std::vector<SavedPart> StateCodec::save(const PacketEngine& engine) {
   return Saver(engine).run();
-}
-
-std::uint32_t StateCodec::load(PacketEngine& engine, std::span<const std::uint64_t> words,
-                               std::span<const std::uint64_t> orders, std::vector<std::uint32_t>& link_slots) {
-  using Kind = PacketEngine::Kind;
-  Reader in(words);
-  const std::uint64_t links = in.next(), flows = in.next();
-  MANYWORLDS_CHECK(flows == orders.size(), "{} flows, {} orders", flows, orders.size());
-  const auto first_flow = static_cast<std::uint32_t>(engine.flows_.size());
-  MANYWORLDS_CHECK(engine.free_.empty(), "flows are loaded into an engine that ended {} already", engine.free_.size());
-  const auto renamed = [&](std::uint64_t packet) { return packet + (static_cast<std::uint64_t>(first_flow) << 40); };
-  link_slots.clear();
-  for (std::uint64_t i = 0; i < links; ++i) {
-    LinkSpec spec;
-    spec.bits_per_second = in.next_signed();
-    spec.latency_ps = in.next_signed();
-    const std::uint64_t flags = in.next();
-    spec.leaves_gpu = (flags & kLeavesGpu) != 0;
-    spec.enters_gpu = (flags & kEntersGpu) != 0;
-    spec.scale_up = (flags & kScaleUp) != 0;
-    link_slots.push_back(engine.add_link(spec));
-    auto& port = engine.ports_.back();
-    port.sending = (flags & kSending) != 0;
-    port.paused = (flags & kPaused) != 0;
-    port.pause_wanted = (flags & kPauseWanted) != 0;
-    engine.pending_control_ += port.pause_wanted ? 2 : 0;
-    port.mark_error = in.next_signed();
-    for (std::uint64_t left = in.next(); left > 0; --left) port.queue.push(renamed(in.next()));
-  }
-  Route route;
-  for (std::uint64_t i = 0; i < flows; ++i) {
-    route.resize(in.next());
-    for (std::uint32_t& link : route) link = link_slots[in.next()];
-    const std::uint32_t slot = engine.add_flow(route, orders[i]);
-    auto& flow = engine.flows_[slot];
-    flow.left = in.next_small();
-    flow.in_flight = in.next_small();
-    flow.unacked = in.next_small();
-    flow.last_bytes = in.next_signed();
-    flow.at_nic = in.next() != 0;
-    if (!flow.rate_controlled || flow.left == 0) continue;
-    RateControl& rate = flow.rate;
-    rate.line = engine.ports_[flow.path[0]].spec.bits_per_second;
-    rate.rate = in.next_signed();
-    rate.target = in.next_signed();
-    rate.alpha = in.next_signed();
-    rate.bytes = in.next_signed();
-    rate.timer_stage = in.next_small();
-    rate.byte_stage = in.next_small();
-    const auto absolute = [&](std::int64_t after) { return after == kNever ? kNever : engine.now_ + after; };
-    rate.alpha_at = absolute(in.next_signed());
-    rate.rate_at = absolute(in.next_signed());
-    rate.next_packet_at = engine.now_ + in.next_signed();
-    rate.last_cnp = engine.now_ - in.next_signed();
-    engine.arm(slot, rate.alpha_at);
-    engine.arm(slot, rate.rate_at);
-    if (!flow.at_nic && rate.next_packet_at > engine.now_) engine.arm(slot, rate.next_packet_at);
-  }
-  for (const std::uint32_t link : link_slots) {
-    auto& port = engine.ports_[link];
-    for (std::size_t i = 0; i < port.queue.size(); ++i) {
-      const auto packet = port.queue[i];
-      const auto& flow = engine.flows_[PacketEngine::slot_of(packet)];
-      port.queued_bytes += engine.size_of(flow, packet);
-      const std::uint32_t hop = PacketEngine::hop_of(packet);
-      if (hop > 0) engine.ports_[flow.path[hop - 1]].ingress_bytes += engine.size_of(flow, packet);
-    }
-  }
-  for (std::uint64_t left = in.next(); left > 0; --left) {
-    const Time at = engine.now_ + in.next_signed();
-    const std::uint64_t order = in.next(), what = in.next();
-    const auto kind = static_cast<Kind>(order >> 56);
-    if (kind == Kind::pause || kind == Kind::resume || kind == Kind::sent) {
-      engine.push(at, kind, link_slots[what], link_slots[what]);
-      engine.pending_control_ += kind == Kind::resume ? 2 : 0;
-    } else if (kind == Kind::deliver || kind == Kind::arrive) {
-      const Event event{at, (order & ~kOrderMask) | orders[order & kOrderMask], renamed(what)};
-      const std::uint32_t hop = PacketEngine::hop_of(what);
-      if (hop == 0)
-        engine.events_.push(event);
-      else
-        engine.travel(engine.flows_[PacketEngine::slot_of(event.what)].path[hop - 1], event);
-    } else {
-      const auto slot = static_cast<std::uint32_t>(what + first_flow);
-      auto& flow = engine.flows_[slot];
-      if (kind != Kind::ack || flow.acks.empty()) engine.push(at, kind, flow.order, slot);
-      if (kind == Kind::ack) flow.acks.push(at);
-    }
-  }
-  return first_flow;
 }
 
 }  // namespace manyworlds::core::network
