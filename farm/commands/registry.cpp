@@ -1,11 +1,16 @@
 // The verbs that exist. Adding one is a new file here and a line below.
 #include "farm/commands/command.hpp"
 #include "farm/commands/verbs.hpp"
+#include "farm/sweep_job.hpp"
 
 namespace manyworlds::farm::commands {
 
 const std::vector<Command>& registry() {
   static const std::vector<Command> commands{
+      {"sweep", "runs every world of a sweep and ranks them", run_sweep, make_sweep_job},
+      {"resume", "goes on with what an interrupted sweep left", run_resume, make_sweep_job},
+      {"run", "one experiment, with its breakdown", run_run},
+      {"net", "the network alone: flows or a collective on a topology", run_net},
       {"status", "where a run stands", run_status},
       {"top", "the best experiments of a run", run_top},
       {"diff", "do two runs have the same answer?", run_diff},

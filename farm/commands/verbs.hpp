@@ -7,7 +7,11 @@ namespace manyworlds::farm::commands {
 
 int run_diff(const Invocation& invocation);
 int run_list(const Invocation& invocation);
+int run_net(const Invocation& invocation);
+int run_resume(const Invocation& invocation);
+int run_run(const Invocation& invocation);
 int run_schema(const Invocation& invocation);
+int run_sweep(const Invocation& invocation);
 int run_status(const Invocation& invocation);
 int run_top(const Invocation& invocation);
 

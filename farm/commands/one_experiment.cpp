@@ -1,0 +1,53 @@
+#include "farm/commands/one_experiment.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "farm/commands/shared_words.hpp"
+
+namespace manyworlds::farm::commands {
+
+namespace {
+
+/// Axes that --set can pin: not the leaves that an axis over mappings makes columns of.
+std::string axes_of(const experiments::Sweep& sweep) {
+  std::string names;
+  for (const auto& column : sweep.columns) {
+    bool leaf = false;
+    for (const auto& other : sweep.columns) leaf |= column.name.starts_with(other.name + ".");
+    if (!leaf) names += (names.empty() ? "" : ", ") + column.name;
+  }
+  return names;
+}
+
+}  // namespace
+
+void add_experiment_words(cxxopts::Options& options) {
+  add_spec_words(options);
+  options.add_options()("experiment", "the one of a sweep that has this id", cxxopts::value<std::int64_t>(), "ID");
+}
+
+experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed) {
+  const SpecWords words = spec_words(parsed);
+  experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog);
+  const std::size_t count = sweep.experiments.size();
+  std::size_t chosen = 0;
+  if (parsed.count("experiment") > 0) {
+    const auto id = parsed["experiment"].as<std::int64_t>();
+    if (id < 0 || static_cast<std::size_t>(id) >= count)
+      throw core::InputError(fmt::format("the sweep's ids go from 0 to {}", count - 1),
+                             fmt::format("--experiment {}", id));
+    chosen = static_cast<std::size_t>(id);
+  } else if (count + sweep.excluded.size() > 1) {
+    throw core::InputError(
+        fmt::format("has {} points; pin its axes ({}) with --set KEY=VALUE, or pick one with --experiment 0 … {}",
+                    count + sweep.excluded.size(), axes_of(sweep), count - 1),
+        words.spec);
+  }
+  sweep.experiments = {sweep.experiments[chosen]};
+  sweep.experiments.front().id = 0;
+  sweep.excluded.clear();
+  return sweep;
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,15 @@
+// The words with which `run` and `net` name one experiment: a SPEC that has only one, or one of a sweep's by its id.
+#pragma once
+
+#include "experiments/experiment.hpp"
+#include "farm/commands/command.hpp"
+
+namespace manyworlds::farm::commands {
+
+void add_experiment_words(cxxopts::Options& options);
+
+/// The sweep of SPEC with that one experiment in it, its id 0. Throws InputError, saying how to pin axes, where there
+/// are several.
+experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed);
+
+}  // namespace manyworlds::farm::commands

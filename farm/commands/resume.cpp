@@ -1,0 +1,35 @@
+// `manyworlds resume RUN_DIR`: goes on with what an interrupted sweep left.
+#include "core/error.hpp"
+#include "farm/commands/shared_words.hpp"
+#include "farm/commands/verbs.hpp"
+#include "farm/exit_code.hpp"
+#include "farm/sweep_job.hpp"
+#include "farm/sweep_run.hpp"
+#include "io/run_directory.hpp"
+
+namespace manyworlds::farm::commands {
+
+int run_resume(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds resume", "Goes on with what an interrupted sweep left.");
+  options.add_options()("run", "the run directory", cxxopts::value<std::string>())("json", "what is said, as JSON");
+  add_run_words(options);
+  options.parse_positional({"run"});
+  options.positional_help("RUN_DIR");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  const bool json = parsed->count("json") > 0;
+  RunOptions run = run_words(*parsed, required(*parsed, "run"), "resume", invocation);
+  if (is_follower() && !run.in_process) return run_sweep_job(run, "", "", json, *invocation.zygote);
+
+  const std::string frozen = io::read_frozen_sweep(run.directory);
+  const bool share = shares(frozen);
+  if (no_sharing(*parsed) && share)
+    throw core::InputError("this run was begun with sharing and goes on with it; without --no-sharing it resumes",
+                           run.directory.string());
+  if (!share) run.store = "none";
+  const std::string objective = experiments::thaw(frozen).objective;
+  check_store(run.store);
+  return run_sweep_job(run, frozen, objective, json, *invocation.zygote);
+}
+
+}  // namespace manyworlds::farm::commands

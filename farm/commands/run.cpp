@@ -1,0 +1,125 @@
+// `manyworlds run SPEC`: one experiment, in this process, with what its step is made of.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "farm/answer_tables.hpp"
+#include "farm/commands/one_experiment.hpp"
+#include "farm/commands/verbs.hpp"
+#include "farm/exit_code.hpp"
+#include "farm/simulating_worker.hpp"
+#include "farm/sweep_job.hpp"
+
+namespace manyworlds::farm::commands {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+io::Results simulate(const experiments::Sweep& sweep) {
+  SweepJob job(frozen_job(sweep, true));
+  std::vector<Outcome> outcomes;
+  for (std::uint32_t task = 0; task < job.tasks().size(); ++task) {
+    std::vector<std::string> inputs;
+    for (const std::uint32_t input : job.tasks()[task].inputs) inputs.push_back(outcomes[input].bytes);
+    outcomes.push_back(run_guarded(job, task, inputs));
+    if (!outcomes.back().ok()) {
+      outcomes.resize(job.tasks().size(), outcomes.back());  // nothing after it can be computed
+      break;
+    }
+  }
+  return answer_of(sweep, job.plan(), [&](std::uint32_t task) -> const Outcome& { return outcomes.at(task); });
+}
+
+/// The one row of the answer.
+struct Row {
+  const io::Table& table;
+  const io::Column& column(const std::string& name) const {
+    const io::Column* found = table.find(name);
+    MANYWORLDS_CHECK(found, "no column '{}'", name);
+    return *found;
+  }
+  double number(const std::string& name) const { return column(name).number_at(0); }
+  std::string text(const std::string& name) const {
+    return std::get<std::vector<std::string>>(column(name).values).at(0);
+  }
+};
+
+std::string gib(double bytes) {
+  return fmt::format("{:.2f} GiB", bytes / (1 << 30));
+}
+
+std::string breakdown_text(const Row& row) {
+  std::string text = "breakdown, mean over ranks\n";
+  for (const char* part : {"forward_s", "backward_s", "recompute_s", "optimizer_s", "exposed_tp_s", "exposed_dp_s",
+                           "exposed_pp_s", "bubble_s", "stall_s"}) {
+    const std::string name(part);
+    text += fmt::format("  {:<16}{:>14.6f} s {:>6.1f} %\n", name.substr(0, name.size() - 2), row.number(name),
+                        100 * row.number(name) / row.number("step_time_s"));
+  }
+  return text;
+}
+
+std::string memory_text(const Row& row, const experiments::Sweep& sweep) {
+  const auto configuration = experiments::world_of(sweep.experiments.front().settings).configuration;
+  std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib(row.number("memory_peak_bytes")),
+                                 configuration.gpu.memory_gib);
+  for (const char* part : {"weights", "gradients", "optimizer", "activations", "recomputed", "logits"})
+    text += fmt::format("  {:<16}{:>14}\n", part, gib(row.number(fmt::format("memory_{}_bytes", part))));
+  return text;
+}
+
+double error_percent(const Row& row, const experiments::Measured& measured) {
+  return 100 * (row.number("step_time_s") / measured.step_time_s - 1);
+}
+
+std::string as_text(const Row& row, const experiments::Sweep& sweep) {
+  std::string text = fmt::format("{}: {}{}\n", sweep.name, row.text("status"),
+                                 row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
+  if (row.text("status") != "ran") return text + memory_text(row, sweep);
+  text += fmt::format("step time         {:.6f} s\n", row.number("step_time_s"));
+  text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
+  text += fmt::format("MFU               {:.1f} %\n", 100 * row.number("mfu"));
+  text += memory_text(row, sweep) + breakdown_text(row);
+  text += fmt::format("network           {:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, busiest link {:.1f} %\n",
+                      row.number("link_hops"), row.number("ecn_marks"), row.number("pauses"),
+                      100 * row.number("busiest_link_share"));
+  if (const auto& measured = sweep.measured)
+    text += fmt::format("predicted {:.3f} s, measured {:.3f} s: {:+.1f} % ({})\n", row.number("step_time_s"),
+                        measured->step_time_s, error_percent(row, *measured), measured->source);
+  return text;
+}
+
+Json as_json(const Row& row, const experiments::Sweep& sweep) {
+  Json made{{"name", sweep.name}};
+  for (const io::Column& column : row.table.columns)
+    std::visit([&](const auto& values) { made[column.name] = values.at(0); }, column.values);
+  if (sweep.measured && row.text("status") == "ran")
+    made["measured"] = {{"step_time_s", sweep.measured->step_time_s},
+                        {"source", sweep.measured->source},
+                        {"error_percent", error_percent(row, *sweep.measured)}};
+  return made;
+}
+
+}  // namespace
+
+int run_run(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds run", "One experiment, in this process: its step time and what it is made of.");
+  add_experiment_words(options);
+  options.add_options()("coupled", "all packets of the step in one event loop: slow, simple, the oracle")(
+      "json", "every column of the answer, as JSON");
+  options.parse_positional({"spec"});
+  options.positional_help("SPEC.yaml");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  experiments::Sweep sweep = one_experiment(*parsed);
+  if (parsed->count("coupled") > 0) sweep.experiments.front().settings["composition"] = std::string("coupled");
+  const io::Results results = simulate(sweep);
+  const Row row{results.experiments};
+  std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n" : as_text(row, sweep));
+  return row.text("status") == "failed" ? kExitFailed : kExitDone;
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,59 @@
+// `manyworlds sweep SPEC`: runs every world of a sweep in a run directory and ranks them.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "core/error.hpp"
+#include "farm/commands/shared_words.hpp"
+#include "farm/commands/verbs.hpp"
+#include "farm/exit_code.hpp"
+#include "farm/sweep_job.hpp"
+#include "farm/sweep_report.hpp"
+#include "farm/sweep_run.hpp"
+
+namespace manyworlds::farm::commands {
+
+namespace {
+
+std::string directory_of(const cxxopts::ParseResult& parsed, const std::string& name) {
+  if (parsed.count("output") > 0) return required(parsed, "output");
+  if (name.find('/') != std::string::npos || name == "." || name == "..")
+    throw core::InputError(fmt::format("a sweep called '{}' makes no folder name; give one with -o", name));
+  return "runs/" + name;
+}
+
+int dry_run(const experiments::Sweep& sweep, bool json) {
+  const Forecast made = forecast(sweep);
+  if (json)
+    std::cout << dry_run_json(sweep, made).dump(1) << "\n";
+  else
+    std::cout << dry_run_text(sweep, made);
+  return kExitDone;
+}
+
+}  // namespace
+
+int run_sweep(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds sweep", "Runs every world of a sweep and ranks them.");
+  add_spec_words(options);
+  add_run_words(options);
+  options.add_options()("o,output", "the run directory; default: runs/NAME", cxxopts::value<std::string>(), "RUN_DIR")(
+      "dry-run", "say what would be run and what is left out, and run nothing")("json", "what is said, as JSON");
+  options.parse_positional({"spec"});
+  options.positional_help("SPEC.yaml");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  const bool json = parsed->count("json") > 0;
+  const SpecWords words = spec_words(*parsed);
+  if (is_follower() && parsed->count("in-process") == 0)
+    return run_sweep_job(run_words(*parsed, "", "sweep", invocation), "", "", json, *invocation.zygote);
+
+  const experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog);
+  if (parsed->count("dry-run") > 0) return dry_run(sweep, json);
+  const RunOptions run = run_words(*parsed, directory_of(*parsed, sweep.name), "sweep", invocation);
+  check_writable(run.directory, "-o");
+  check_store(run.store);
+  return run_sweep_job(run, frozen_job(sweep, !no_sharing(*parsed)), sweep.objective, json, *invocation.zygote);
+}
+
+}  // namespace manyworlds::farm::commands

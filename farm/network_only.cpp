@@ -1,0 +1,134 @@
+#include "farm/network_only.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "core/network/fabric.hpp"
+#include "core/network/memo.hpp"
+#include "core/network/traffic.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using core::Time;
+using core::network::FlowId;
+using core::network::Flows;
+
+double cpu_s() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+/// What both simulations need: routes over the graph's links, and flows that know them.
+class Setting {
+ public:
+  Setting(const core::step::Configuration& world, bool plain)
+      : world_(world), router_(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed)),
+        memo_(world.transport), plain_(plain) {
+    core::network::check_lossless(*world.graph, world.transport);
+  }
+
+  void check_size(std::int64_t bytes) const {
+    const std::int64_t most = (std::int64_t{1} << 32) - 1;
+    if (bytes / world_.transport.payload_bytes >= most)
+      throw core::InputError(fmt::format("{} bytes are more than {} packets of {} bytes; send less or set "
+                                         "transport.payload_bytes",
+                                         bytes, most, world_.transport.payload_bytes));
+  }
+  core::network::Route route(std::uint32_t from, std::uint32_t to, std::uint64_t entropy) {
+    return router_.route(from, to, entropy);
+  }
+  std::unique_ptr<Flows> flows() {
+    auto made = plain_ ? core::network::make_plain_flows(world_.transport)
+                       : core::network::make_divided_flows(world_.transport, memo_);
+    for (std::uint32_t link = 0; link < world_.graph->links.size(); ++link)
+      made->add_link(core::network::spec_of(*world_.graph, link));
+    return made;
+  }
+  void count(NetworkRun& run, const core::network::Counters& counters) const {
+    run.counters = counters;
+    run.simulated_link_hops = plain_ ? counters.link_hops : memo_.simulated().link_hops;
+  }
+
+ private:
+  const core::step::Configuration& world_;
+  core::network::Router router_;
+  core::network::Memo memo_;
+  bool plain_;
+};
+
+}  // namespace
+
+Time NetworkRun::end() const {
+  return *std::max_element(ends.begin(), ends.end());
+}
+
+NetworkRun run_flows(const core::step::Configuration& world, const std::vector<experiments::import::Flow>& flows,
+                     bool plain) {
+  const double begin = cpu_s();
+  Setting setting(world, plain);
+  const auto network = setting.flows();
+  network->set_ranks({0});
+  NetworkRun run;
+  std::vector<std::uint32_t> order(flows.size()), routes;
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return flows[a].start_ps < flows[b].start_ps; });
+  for (std::uint32_t i = 0; i < flows.size(); ++i) {
+    setting.check_size(flows[i].bytes);
+    routes.push_back(network->add_route(setting.route(flows[i].source, flows[i].destination, i)));
+    run.starts.push_back(flows[i].start_ps);
+  }
+  run.ends.resize(flows.size());
+  std::vector<FlowId> finished;
+  for (std::size_t next = 0, ended = 0; ended < flows.size() || !network->drained();) {
+    while (next < order.size() && flows[order[next]].start_ps == network->now()) {
+      const std::uint32_t flow = order[next++];
+      network->start({0, flow}, routes[flow], flows[flow].bytes);
+    }
+    finished.clear();
+    network->advance(next < order.size() ? flows[order[next]].start_ps : core::kNever, finished);
+    for (const FlowId id : finished) run.ends[id.transfer] = network->now();
+    ended += finished.size();
+  }
+  setting.count(run, network->counters());
+  run.cpu_s = cpu_s() - begin;
+  return run;
+}
+
+NetworkRun run_collective(const core::step::Configuration& world, const core::collective::Shape& shape, bool plain) {
+  const double begin = cpu_s();
+  Setting setting(world, plain);
+  const auto dag = std::make_shared<const core::collective::Dag>(core::collective::build(shape));
+  for (const auto& transfer : dag->transfers) setting.check_size(transfer.bytes);
+  core::network::Traffic traffic(setting.flows());
+  std::vector<core::network::Route> routes;
+  for (std::size_t pair = 0; pair < dag->pairs.size(); ++pair)
+    routes.push_back(setting.route(dag->pairs[pair].first, dag->pairs[pair].second, pair));
+  const std::uint32_t number = traffic.add(dag, routes);
+  traffic.set_ranks({0});
+  for (std::uint32_t member = 0; member < dag->members; ++member) traffic.enter(number, member);
+  NetworkRun run;
+  run.starts.assign(dag->members, 0);
+  run.ends.resize(dag->members);
+  std::vector<core::network::Exit> exits;
+  while (exits.size() < dag->members || !traffic.drained()) traffic.advance(core::kNever, exits);
+  for (const auto& exit : exits) run.ends[exit.member] = exit.at;
+  setting.count(run, traffic.counters());
+  run.cpu_s = cpu_s() - begin;
+  return run;
+}
+
+Completion completion_of(const NetworkRun& run) {
+  std::vector<Time> times;
+  for (std::size_t i = 0; i < run.ends.size(); ++i) times.push_back(run.ends[i] - run.starts[i]);
+  std::sort(times.begin(), times.end());
+  const auto rank = [&](std::size_t percent) { return times[(times.size() * percent + 99) / 100 - 1]; };
+  double sum = 0;
+  for (const Time time : times) sum += static_cast<double>(time);
+  return {times.front(), rank(50), rank(99), times.back(), sum / static_cast<double>(times.size())};
+}
+
+}  // namespace manyworlds::farm

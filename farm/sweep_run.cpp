@@ -1,0 +1,128 @@
+#include "farm/sweep_run.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "core/error.hpp"
+#include "farm/answer_tables.hpp"
+#include "farm/exit_code.hpp"
+#include "farm/processors.hpp"
+#include "farm/sweep_job.hpp"
+#include "farm/sweep_report.hpp"
+#include "io/run_directory.hpp"
+#include "io/store.hpp"
+#include "io/top.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+constexpr const char* kSupervised = "MANYWORLDS_SUPERVISED";  // set for ranks whose supervisor talks to people
+
+/// What sharing has saved so far: link-hops that worlds transferred over those that were simulated now.
+class SharingSoFar {
+ public:
+  void begin(const Plan& plan) { plan_ = &plan; }
+  void add(std::uint32_t task, const Outcome& outcome) {
+    if (plan_ == nullptr || !outcome.ok()) return;
+    Effort effort;
+    if (plan_->is_step(task)) {
+      const auto step = core::step::decode_step(outcome.bytes);
+      const auto experiments = plan_->steps[task - plan_->task_of_step(0)].experiments;
+      transferred_ += static_cast<double>(step.link_hops) * experiments;
+      effort.link_hops = step.simulated_link_hops;
+    } else {
+      effort = decode_collective(outcome.bytes).effort;
+    }
+    if (outcome.elapsed_us > 0) simulated_ += static_cast<double>(effort.link_hops);
+  }
+  double factor() const { return simulated_ > 0 ? transferred_ / simulated_ : 0; }
+
+ private:
+  const Plan* plan_ = nullptr;
+  double transferred_ = 0, simulated_ = 0;
+};
+
+std::vector<std::string> kinds_of(const Plan& plan) {
+  std::vector<std::string> kinds(plan.collectives.size(), "collectives");
+  kinds.insert(kinds.end(), plan.steps.size(), "steps");
+  return kinds;
+}
+
+RunHooks hooks_for(const RunOptions& options, bool share, SharingSoFar& sharing) {
+  RunHooks hooks;
+  hooks.kinds = [&sharing](const Job& job) {
+    const Plan& plan = dynamic_cast<const SweepJob&>(job).plan();
+    sharing.begin(plan);
+    return kinds_of(plan);
+  };
+  hooks.on_result = [&sharing](std::uint32_t task, const Outcome& outcome) { sharing.add(task, outcome); };
+  hooks.sharing = [&sharing] { return sharing.factor(); };
+  hooks.finish = [&options, share](Job& job, const Schedule& schedule, const RunFigures& figures) {
+    const auto& sweep = dynamic_cast<const SweepJob&>(job);
+    const OutcomeOf outcome = [&](std::uint32_t task) -> const Outcome& { return schedule.outcome(task); };
+    io::Results results = answer_of(sweep.sweep(), sweep.plan(), outcome);
+    add_provenance(results, sweep.plan(), outcome, figures, share);
+    io::write_results(options.directory / "results.h5", results);
+  };
+  return hooks;
+}
+
+void report(const RunOptions& options, const std::string& objective, bool json) {
+  const io::Results results = io::read_results(io::results_of(options.directory));
+  const io::Ranking ranking = io::rank_experiments(results, {io::TopOptions().k, objective, ""});
+  if (!json) {
+    fmt::print(stderr, "{}", summary_text(results));
+    std::cout << io::render_text(results, ranking);
+    return;
+  }
+  nlohmann::ordered_json all = summary_json(results);
+  all["run"] = options.directory.string();
+  all["top"] = nlohmann::ordered_json::parse(io::render_json(results, ranking));
+  std::cout << all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+}  // namespace
+
+void check_writable(const std::filesystem::path& path, const std::string& option) {
+  std::filesystem::path at = std::filesystem::absolute(path).lexically_normal();
+  std::error_code ignored;
+  while (!std::filesystem::exists(at, ignored) && at.has_parent_path() && at != at.parent_path()) at = at.parent_path();
+  if (!std::filesystem::is_directory(at, ignored))
+    throw core::InputError(fmt::format("{} is no directory; give a place that can be written", at.string()),
+                           fmt::format("{} {}", option, path.string()));
+  if (::access(at.c_str(), W_OK | X_OK) != 0)
+    throw core::InputError(fmt::format("{} cannot be written; give a place that can", at.string()),
+                           fmt::format("{} {}", option, path.string()));
+}
+
+void check_store(const std::string& choice) {
+  if (choice == "none") return;
+  const auto directory = choice.empty() ? io::default_store_directory() : std::filesystem::path(choice);
+  check_writable(directory, "--store");
+  try {
+    io::make_directories(directory);
+  } catch (const core::IoError& error) {
+    throw core::InputError(fmt::format("{}; give a folder that can be written, or none", error.what()), "--store");
+  }
+}
+
+int run_sweep_job(const RunOptions& options, const std::string& frozen, const std::string& objective, bool json,
+                  Zygote& zygote) {
+  const bool rank = !options.in_process && launched_rank().has_value();
+  const bool supervised = rank && std::getenv(kSupervised) != nullptr;
+  if (!rank) ::setenv(kSupervised, "1", 1);
+  SharingSoFar sharing;
+  const RunHooks hooks = hooks_for(options, frozen.empty() || shares(frozen), sharing);
+  const RunOutcome outcome = run_job(options, frozen, zygote, hooks);
+  if (supervised || (rank && is_follower())) return outcome.exit_code;
+  if (outcome.exit_code == kExitDrained)
+    fmt::print(stderr, "stopped on request; `manyworlds resume {}` goes on\n", options.directory.string());
+  if (outcome.exit_code == kExitDone || outcome.exit_code == kExitFailed) report(options, objective, json);
+  return outcome.exit_code;
+}
+
+}  // namespace manyworlds::farm
