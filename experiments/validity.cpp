@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/network/fabric.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -177,11 +178,24 @@ Rule topology_rule() {
           }};
 }
 
+Rule lossless_rule() {
+  return {"lossless", "a buffer must hold what is on its way when a pause takes effect", "transport",
+          [](const World& world, GraphCache& graphs) -> Broken {
+            try {
+              core::network::check_lossless(*graphs.get(world), world.configuration.transport);
+              return std::nullopt;
+            } catch (const core::InputError& error) {
+              return error.what();
+            }
+          }};
+}
+
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
   for (auto part : {machine_rules(), model_rules(), layout_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
   all.push_back(topology_rule());
+  all.push_back(lossless_rule());
   return all;
 }
 

@@ -36,6 +36,11 @@ std::vector<std::string> short_names(const std::vector<std::string>& axes) {
 std::string layout_of(const Results& results, const std::vector<std::string>& names, std::size_t row) {
   std::string layout;
   for (std::size_t i = 0; i < names.size(); ++i) {
+    // A leaf of an axis over mappings stands in that axis' label already.
+    const bool leaf = std::any_of(results.axis_names.begin(), results.axis_names.end(), [&](const std::string& other) {
+      return results.axis_names[i].starts_with(other + ".");
+    });
+    if (leaf) continue;
     const Column* axis = results.experiments.find(results.axis_names[i]);
     MANYWORLDS_CHECK(axis, "axis '{}' has no column", results.axis_names[i]);
     layout += fmt::format("{}{}={}", layout.empty() ? "" : " ", names[i], text_at(*axis, row));

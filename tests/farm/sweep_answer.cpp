@@ -1,0 +1,184 @@
+// The answer of a sweep: what its columns hold, and that how it was computed leaves no trace in it.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+#include "io/answer.hpp"
+#include "io/top.hpp"
+#include "sweep_samples.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+using namespace manyworlds::farm::testing;
+
+namespace {
+
+io::Results answer(const experiments::Sweep& sweep, bool share = true, bool reversed = false) {
+  SweepJob job(frozen_job(sweep, share));
+  const auto outcomes = run_all(job, job.plan(), reversed);
+  for (const Outcome& outcome : outcomes) REQUIRE(outcome.ok());
+  return answer_of(sweep, job.plan(), looking_into(outcomes));
+}
+
+experiments::Sweep tiny() {
+  return experiments::read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/tiny.yaml");
+}
+
+double number(const io::Results& results, const std::string& column, std::size_t row = 0) {
+  const io::Column* found = results.experiments.find(column);
+  REQUIRE(found);
+  return found->number_at(row);
+}
+
+std::string text(const io::Table& table, const std::string& column, std::size_t row = 0) {
+  const io::Column* found = table.find(column);
+  REQUIRE(found);
+  return std::get<std::vector<std::string>>(found->values).at(row);
+}
+
+}  // namespace
+
+TEST_CASE("the answer is the same with sharing, without, and with the tasks in another order") {
+  const auto sweep = tiny();
+  const std::string shared = io::answer_bytes(answer(sweep));
+  CHECK(io::answer_bytes(answer(sweep, false)) == shared);
+  CHECK(io::answer_bytes(answer(sweep, true, true)) == shared);
+  CHECK(io::answer_bytes(answer(sweep, false, true)) == shared);
+}
+
+TEST_CASE("what a task took is not in the answer") {
+  const auto sweep = small_sweep("");
+  SweepJob job(frozen_job(sweep, true));
+  auto outcomes = run_all(job, job.plan());
+  const std::string before = io::answer_bytes(answer_of(sweep, job.plan(), looking_into(outcomes)));
+  for (std::uint32_t task = 0; task < outcomes.size(); ++task) {
+    if (job.plan().is_step(task)) {
+      auto step = core::step::decode_step(outcomes[task].bytes);
+      step.cpu_s += 1, step.simulated_link_hops += 1'000;
+      outcomes[task].bytes = core::step::encode(step);
+    } else {
+      auto collective = decode_collective(outcomes[task].bytes);
+      collective.effort.cpu_s += 1, collective.effort.link_hops += 1'000;
+      outcomes[task].bytes = encode(collective);
+    }
+    outcomes[task].elapsed_us += 1'000;
+  }
+  CHECK(io::answer_bytes(answer_of(sweep, job.plan(), looking_into(outcomes))) == before);
+}
+
+TEST_CASE("throughput and utilisation follow from the step time by their definitions") {
+  const auto results = answer(small_sweep("", {"model.layers=4", "strategy.pp=2"}));
+  const double step = number(results, "step_time_s");
+  CHECK(number(results, "step_time_ps") == Approx(step * 1e12).epsilon(1e-15));
+  CHECK(number(results, "gpus") == 8);
+  CHECK(number(results, "dp") == 2);
+  CHECK(number(results, "tokens_per_s_per_gpu") == Approx(16 * 256 / step / 8).epsilon(1e-12));
+  // Narayanan et al. 2021, equation 3, without recomputation: 72 B s l h^2 (1 + s / 6h + V / 12 l h).
+  const double batch = 16, s = 256, l = 4, h = 768, vocabulary = 8192;
+  const double flops = 72 * batch * s * l * h * h * (1 + s / (6 * h) + vocabulary / (12 * l * h));
+  CHECK(number(results, "mfu") == Approx(flops / (step * 8 * 312e12)).epsilon(1e-9));
+  double sum = 0, memory = 0;
+  for (const io::Column& column : results.experiments.columns) {
+    const std::string& name = column.name;
+    if (name.ends_with("_s") && name != "step_time_s") sum += column.number_at(0);
+    if (name.starts_with("memory_") && name != "memory_peak_bytes") memory += column.number_at(0);
+  }
+  CHECK(sum == Approx(step).epsilon(1e-9));
+  CHECK(memory == number(results, "memory_peak_bytes"));
+}
+
+TEST_CASE("a world that did not run says why, and has NaN and -1 where others have figures") {
+  const auto sweep = small_sweep(
+      "axes:\n  cluster.gpu.memory_gib: [0.125, 40]\n  limit.link_hops: [1, 1000000000]\n"
+      "  strategy.global_batch: [16, 32]\n");
+  SweepJob job(frozen_job(sweep, true));
+  auto outcomes = run_all(job, job.plan());
+  const auto task = job.plan().task_of_step(job.plan().experiments.at(7).step);
+  outcomes.at(task) = {Status::error, "it broke", 0};
+  const auto results = answer_of(sweep, job.plan(), looking_into(outcomes));
+  const std::vector<std::string> statuses{"out_of_memory", "out_of_memory", "out_of_memory", "out_of_memory",
+                                          "too_large",     "too_large",     "ran",           "failed"};
+  for (std::size_t row = 0; row < statuses.size(); ++row) {
+    CAPTURE(row);
+    const bool ran = row == 6;
+    CHECK(text(results.experiments, "status", row) == statuses[row]);
+    CHECK(text(results.experiments, "reason", row).empty() == ran);
+    for (const char* name : {"step_time_s", "mfu", "forward_s", "busiest_link_share"})
+      CHECK(std::isnan(number(results, name, row)) == !ran);
+    for (const char* name : {"step_time_ps", "link_hops", "ecn_marks", "pauses"})
+      CHECK((number(results, name, row) == -1) == !ran);
+    CHECK(number(results, "memory_peak_bytes", row) > 0.125 * (1 << 30));
+  }
+  CHECK(text(results.experiments, "reason", 7) == "it broke");
+  CHECK_THAT(text(results.experiments, "reason", 4), Catch::Contains("link_hops 1"));
+  CHECK_THAT(text(results.experiments, "reason", 0),
+             Catch::Contains(fmt::format("{:.0f} bytes of {}", number(results, "memory_peak_bytes"), 1 << 27)));
+}
+
+TEST_CASE("sub-simulations are sorted by key and count the experiments that use them, also those that are one step") {
+  const auto one = answer(small_sweep("")), three = answer(small_sweep("axes: {transport.seed: [1, 2, 3]}\n"));
+  REQUIRE(one.kernels.rows() > 10);
+  REQUIRE(one.collectives.rows() + one.episodes.rows() > 0);
+  for (const auto& [of_one, of_three] : {std::pair{&one.kernels, &three.kernels},
+                                         std::pair{&one.collectives, &three.collectives},
+                                         std::pair{&one.episodes, &three.episodes}}) {
+    REQUIRE(of_one->rows() == of_three->rows());
+    for (std::size_t row = 0; row < of_one->rows(); ++row) {
+      CHECK(text(*of_one, "key", row) == text(*of_three, "key", row));
+      CHECK(of_one->find("used_by")->number_at(row) == 1);
+      CHECK(of_three->find("used_by")->number_at(row) == 3);
+      if (row > 0) CHECK(text(*of_one, "key", row - 1) < text(*of_one, "key", row));
+    }
+  }
+}
+
+TEST_CASE("axes are columns behind the id, and what was left out is kept with its rule") {
+  const auto sweep = tiny();
+  const auto results = answer(sweep);
+  CHECK(results.axis_names.front() == "strategy.tp");
+  CHECK(results.experiments.columns[0].name == "id");
+  for (std::size_t i = 0; i < results.axis_names.size(); ++i)
+    CHECK(results.experiments.columns[i + 1].name == results.axis_names[i]);
+  CHECK(results.experiments.rows() == 20);  // 3 tp x 2 pp x 2 fabrics x 2, without tp 4 and pp 2
+  REQUIRE(results.excluded.rows() == 4);
+  for (std::size_t row = 0; row < 4; ++row) {
+    CHECK(results.excluded.find("strategy.tp")->number_at(row) == 4);
+    CHECK(results.excluded.find("strategy.pp")->number_at(row) == 2);
+    CHECK(text(results.excluded, "rule", row) == "where");
+    CHECK(text(results.excluded, "reason", row) == "strategy.tp * strategy.pp <= 4");
+  }
+  CHECK(results.spec == sweep.text);
+  for (const experiments::Objective& objective : experiments::objectives())
+    CHECK(io::rank_experiments(results, {3, objective.name, ""}).rows.size() == 3);
+}
+
+TEST_CASE("an axis over the composition is its column once, and both compositions take the same time") {
+  const auto results = answer(small_sweep("axes: {composition: [composed, coupled]}\n"));
+  CHECK(text(results.experiments, "composition", 0) == "composed");
+  CHECK(text(results.experiments, "composition", 1) == "coupled");
+  CHECK(number(results, "step_time_ps", 0) == number(results, "step_time_ps", 1));
+}
+
+TEST_CASE("overrides stand below the sweep's text, since they are part of what was asked") {
+  const auto results = answer(small_sweep("", {"strategy.global_batch=32"}));
+  CHECK_THAT(results.spec, Catch::EndsWith("\n# --set strategy.global_batch=32\n"));
+}
+
+TEST_CASE("provenance adds up what this run computed apart from what it was given") {
+  const auto sweep = small_sweep("axes: {transport.seed: [1, 2]}\n");
+  SweepJob job(frozen_job(sweep, true));
+  auto outcomes = run_all(job, job.plan());
+  for (Outcome& outcome : outcomes) outcome.elapsed_us = std::max<std::int64_t>(1, outcome.elapsed_us);
+  io::Results now = answer_of(sweep, job.plan(), looking_into(outcomes));
+  add_provenance(now, job.plan(), looking_into(outcomes), {}, true);
+  for (Outcome& outcome : outcomes) outcome.elapsed_us = 0;
+  io::Results later = answer_of(sweep, job.plan(), looking_into(outcomes));
+  add_provenance(later, job.plan(), looking_into(outcomes), {}, true);
+  const double simulated = provenance_number(now, "link_hops_simulated");
+  CHECK(simulated > 0);
+  CHECK(provenance_number(now, "link_hops_simulated_earlier") == 0);
+  CHECK(provenance_number(later, "link_hops_simulated") == 0);
+  CHECK(provenance_number(later, "link_hops_simulated_earlier") == simulated);
+  CHECK(provenance_number(now, "link_hops_transferred") == 2 * number(now, "link_hops"));
+  CHECK(io::answer_bytes(now) == io::answer_bytes(later));
+}

@@ -1,0 +1,89 @@
+// The network alone: closed forms, and both ways to simulate it give the same picoseconds.
+#include <catch2/catch.hpp>
+
+#include "farm/network_only.hpp"
+#include "sweep_samples.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+using namespace manyworlds::farm::testing;
+using experiments::import::Flow;
+
+namespace {
+
+/// Eight nodes of one GPU on one switch: 100 Gb/s links, 1 us each; packets of 4096 + 64 bytes take 332,800 ps.
+core::step::Configuration one_switch(experiments::GraphCache& graphs) {
+  const auto sweep = small_sweep("", {"cluster.nodes=8", "cluster.gpus_per_node=1", "cluster.nic_gbps=100",
+                                      "cluster.nic_latency_us=1", "topology=one_switch", "strategy.tp=1",
+                                      "transport={static_window: {window_bytes: 1GiB}}"});
+  return configure(sweep.experiments.front(), graphs);
+}
+
+constexpr core::Time kPacket = 332'800;  // ps
+
+}  // namespace
+
+TEST_CASE("a lone flow takes its packets on the first link, one on the second, and both latencies") {
+  experiments::GraphCache graphs;
+  const auto world = one_switch(graphs);
+  const core::Time start = 5 * core::kMicrosecond;
+  for (const bool plain : {false, true}) {
+    const NetworkRun run = run_flows(world, {{0, 1, 100 * 4096, start}}, plain);
+    CHECK(run.ends == std::vector<core::Time>{start + 101 * kPacket + 2 * core::kMicrosecond});
+    CHECK(run.counters.link_hops == 200);
+    CHECK(completion_of(run).max == 101 * kPacket + 2 * core::kMicrosecond);
+  }
+}
+
+TEST_CASE("flows into one GPU cannot beat its link, whatever order they are written in") {
+  experiments::GraphCache graphs;
+  const auto world = one_switch(graphs);
+  std::vector<Flow> flows;
+  for (std::uint32_t source = 7; source >= 1; --source) flows.push_back({source, 0, 50 * 4096, 0});
+  const NetworkRun divided = run_flows(world, flows, false), plain = run_flows(world, flows, true);
+  CHECK(divided.ends == plain.ends);
+  CHECK(divided.counters.link_hops == plain.counters.link_hops);
+  // 7 x 50 packets through one link, after the first has crossed the other one.
+  CHECK(plain.end() == 351 * kPacket + 2 * core::kMicrosecond);
+}
+
+TEST_CASE("later flows that meet nobody are remembered, not simulated again") {
+  experiments::GraphCache graphs;
+  const auto world = one_switch(graphs);
+  std::vector<Flow> flows;
+  for (std::uint32_t i = 0; i < 10; ++i) flows.push_back({i % 8, (i + 1) % 8, 64 * 4096, i * core::kMillisecond});
+  const NetworkRun run = run_flows(world, flows, false);
+  CHECK(run.counters.link_hops == 10 * 128);
+  CHECK(run.simulated_link_hops == 128);
+  for (std::size_t i = 0; i < flows.size(); ++i) CHECK(run.ends[i] - run.starts[i] == run.ends[0]);
+}
+
+TEST_CASE("a ring all-gather over all GPUs takes its rounds") {
+  experiments::GraphCache graphs;
+  const auto world = one_switch(graphs);
+  core::collective::Shape shape;
+  shape.kind = core::collective::Kind::all_gather;
+  shape.members = 8;
+  shape.bytes = 8 * 10 * 4096;  // ten packets a round
+  const NetworkRun divided = run_collective(world, shape, false), plain = run_collective(world, shape, true);
+  CHECK(divided.ends == plain.ends);
+  CHECK(plain.end() == 7 * (11 * kPacket + 2 * core::kMicrosecond));
+}
+
+TEST_CASE("percentiles are nearest ranks") {
+  NetworkRun run;
+  for (core::Time i = 1; i <= 200; ++i) run.starts.push_back(7), run.ends.push_back(7 + i);
+  const Completion completion = completion_of(run);
+  CHECK(completion.min == 1);
+  CHECK(completion.p50 == 100);
+  CHECK(completion.p99 == 198);
+  CHECK(completion.max == 200);
+  CHECK(completion.mean == 100.5);
+}
+
+TEST_CASE("a flow of more packets than can be numbered is bad input") {
+  experiments::GraphCache graphs;
+  auto world = one_switch(graphs);
+  world.transport.payload_bytes = 64;
+  CHECK_THROWS_WITH(run_flows(world, {{0, 1, std::int64_t{1} << 40, 0}}, false), Catch::Contains("payload_bytes"));
+}

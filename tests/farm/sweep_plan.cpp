@@ -1,0 +1,115 @@
+// Plans: what must be computed for a sweep, no more and no less.
+#include <catch2/catch.hpp>
+
+#include <set>
+
+#include "core/memory/footprint.hpp"
+#include "farm/job_signature.hpp"
+#include "sweep_samples.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+using namespace manyworlds::farm::testing;
+using core::sharing::Key;
+
+namespace {
+
+Plan plan_of(const experiments::Sweep& sweep, bool share = true) {
+  experiments::GraphCache graphs;
+  core::step::Laboratory laboratory;
+  return make_plan(sweep, share, graphs, laboratory);
+}
+
+}  // namespace
+
+TEST_CASE("experiments that are one world are one step, others are not") {
+  // A seed means nothing to routes that follow the destination; every route of a hashed one may change with it.
+  const auto same = plan_of(small_sweep("axes: {transport.seed: [1, 2, 3]}\n"));
+  REQUIRE(same.steps.size() == 1);
+  CHECK(same.steps[0].experiments == 3);
+  for (const auto& experiment : same.experiments) CHECK(experiment.step == 0);
+
+  const auto other = plan_of(small_sweep("axes: {strategy.global_batch: [16, 32]}\n"));
+  REQUIRE(other.steps.size() == 2);
+  CHECK(other.steps[0].key != other.steps[1].key);
+}
+
+TEST_CASE("a step's inputs are the collectives of its world, each planned once, before it") {
+  const auto sweep = small_sweep("axes: {strategy.tp: [1, 2, 4], strategy.pp: [1, 2]}\n", {"strategy.global_batch=16"});
+  const Plan plan = plan_of(sweep);
+  experiments::GraphCache graphs;
+  core::step::Laboratory laboratory;
+  REQUIRE(plan.steps.size() == sweep.experiments.size());
+  std::set<Key> all;
+  for (const PlannedStep& step : plan.steps) {
+    const auto world = laboratory.world(configure(sweep.experiments[step.experiment], graphs));
+    CHECK(step.instances == world.instances());
+    std::set<Key> used, planned;
+    for (const auto& use : world.uses()) used.insert(use.key);
+    for (const std::uint32_t number : step.collectives) planned.insert(plan.collectives.at(number).key);
+    CHECK(planned == used);
+    CHECK(planned.size() == step.collectives.size());
+    all.insert(used.begin(), used.end());
+  }
+  CHECK(all.size() == plan.collectives.size());
+  for (const PlannedCollective& collective : plan.collectives) {
+    const auto world = laboratory.world(configure(sweep.experiments[collective.experiment], graphs));
+    CHECK(world.uses().at(collective.use).key == collective.key);
+  }
+  const auto tasks = tasks_of(plan, true);
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) {
+    CHECK(tasks[task].stored);
+    for (const auto input : tasks[task].inputs) CHECK(input < task);
+  }
+}
+
+TEST_CASE("an experiment fits when its peak is at most the GPU's memory, to the byte") {
+  const auto base = small_sweep("");
+  const auto configuration = experiments::world_of(base.experiments[0].settings).configuration;
+  const std::int64_t peak = core::memory::peak(configuration.model, configuration.strategy).total();
+  const auto with_memory = [](std::int64_t bytes) {
+    return plan_of(small_sweep("", {fmt::format("cluster.gpu.memory_gib={:.17g}", static_cast<double>(bytes) / (1 << 30))}));
+  };
+  const Plan enough = with_memory(peak), too_little = with_memory(peak - 1);
+  CHECK(enough.experiments[0].fits());
+  CHECK(enough.experiments[0].memory_bytes == peak);
+  CHECK_FALSE(too_little.experiments[0].fits());
+  CHECK(too_little.experiments[0].memory.total() == peak);
+  CHECK(too_little.steps.empty());
+  CHECK(too_little.collectives.empty());
+}
+
+TEST_CASE("without sharing every experiment is a step of its own, and nothing is stored or handed over") {
+  const auto sweep = small_sweep("axes: {transport.seed: [1, 2, 3]}\n");
+  const Plan plan = plan_of(sweep, false);
+  CHECK(plan.steps.size() == 3);
+  CHECK(plan.collectives.empty());
+  for (const Task& task : tasks_of(plan, false)) {
+    CHECK_FALSE(task.stored);
+    CHECK(task.inputs.empty());
+  }
+}
+
+TEST_CASE("a coupled step asks for no collective") {
+  const Plan plan = plan_of(small_sweep("axes: {composition: [composed, coupled]}\n"));
+  REQUIRE(plan.steps.size() == 2);
+  CHECK_FALSE(plan.steps[0].collectives.empty());
+  CHECK(plan.steps[1].collectives.empty());
+}
+
+TEST_CASE("every process that thaws the sweep has the same tasks") {
+  const auto sweep = small_sweep("axes: {strategy.tp: [1, 2], topology: [{rail_optimized: {}}, {fat_tree: {}}]}\n");
+  const std::string frozen = frozen_job(sweep, true);
+  CHECK(frozen_job(experiments::thaw(frozen), true) == frozen);
+  CHECK(shares(frozen));
+  CHECK_FALSE(shares(frozen_job(sweep, false)));
+  const SweepJob one(frozen), other(frozen);
+  CHECK(job_signature(one.tasks()) == job_signature(other.tasks()));
+  CHECK(job_signature(one.tasks()) == job_signature(tasks_of(plan_of(sweep), true)));
+}
+
+TEST_CASE("a frozen sweep that is none is bad input") {
+  CHECK_THROWS_AS(SweepJob("{}"), core::InputError);
+  CHECK_THROWS_AS(SweepJob("not json"), core::InputError);
+  CHECK_THROWS_AS(shares(experiments::freeze(small_sweep(""))), core::InputError);
+}

@@ -1,0 +1,46 @@
+// What the tests of sweeps in the farm share: sweeps from text, and a job run in a plain loop.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "experiments/experiment.hpp"
+#include "farm/answer_tables.hpp"
+#include "farm/simulating_worker.hpp"
+#include "farm/sweep_job.hpp"
+
+namespace manyworlds::farm::testing {
+
+/// Eight GPUs in two nodes and a model of a few layers; `rest` goes below `base`.
+inline experiments::Sweep small_sweep(const std::string& rest, const std::vector<std::string>& sets = {}) {
+  const std::string text =
+      "base:\n"
+      "  model: {like: gpt3-125m, layers: 4, sequence: 256, vocabulary: 8192}\n"
+      "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
+      "  strategy: {tp: 2, global_batch: 16}\n" +
+      rest;
+  return experiments::parse_sweep(text, "small.yaml", sets, experiments::Catalog());
+}
+
+/// Every task in one loop; with `reversed`, the steps from the last to the first (collectives still before them).
+inline std::vector<Outcome> run_all(Job& job, const Plan& plan, bool reversed = false) {
+  std::vector<std::uint32_t> order(job.tasks().size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto steps = order.begin() + static_cast<std::ptrdiff_t>(plan.collectives.size());
+  if (reversed) std::reverse(order.begin(), steps), std::reverse(steps, order.end());
+  std::vector<Outcome> outcomes(order.size());
+  for (const std::uint32_t task : order) {
+    std::vector<std::string> inputs;
+    for (const auto input : job.tasks()[task].inputs) inputs.push_back(outcomes[input].bytes);
+    outcomes[task] = run_guarded(job, task, inputs);
+  }
+  return outcomes;
+}
+
+inline OutcomeOf looking_into(const std::vector<Outcome>& outcomes) {
+  return [&outcomes](std::uint32_t task) -> const Outcome& { return outcomes.at(task); };
+}
+
+}  // namespace manyworlds::farm::testing
