@@ -85,8 +85,7 @@ void report(const RunOptions& options, const std::string& objective, bool json) 
   std::cout << all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
-}  // namespace
-
+/// Throws InputError, naming `option`, unless something can be put at `path`; makes nothing.
 void check_writable(const std::filesystem::path& path, const std::string& option) {
   std::filesystem::path at = std::filesystem::absolute(path).lexically_normal();
   std::error_code ignored;
@@ -108,6 +107,14 @@ void check_store(const std::string& choice) {
   } catch (const core::IoError& error) {
     throw core::InputError(fmt::format("{}; give a folder that can be written, or none", error.what()), "--store");
   }
+}
+
+}  // namespace
+
+void check_before_work(const RunOptions& options) {
+  if (options.in_process || !launched_rank()) rank_count(options.ranks);
+  check_writable(options.directory, "-o");
+  check_store(options.store);
 }
 
 int run_sweep_job(const RunOptions& options, const std::string& frozen, const std::string& objective, bool json,

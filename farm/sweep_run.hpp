@@ -11,9 +11,8 @@ namespace manyworlds::farm {
 int run_sweep_job(const RunOptions& options, const std::string& frozen, const std::string& objective, bool json,
                   Zygote& zygote);
 
-/// Throws InputError, naming `option`, unless something can be put at `path`; makes nothing.
-void check_writable(const std::filesystem::path& path, const std::string& option);
-/// The same for the store that `choice` names ("none" and "" as open_store() takes them).
-void check_store(const std::string& choice);
+/// Whether ranks, run directory and store can be had at all; makes nothing but the store's folder, and that last.
+/// Throws InputError, naming the option.
+void check_before_work(const RunOptions& options);
 
 }  // namespace manyworlds::farm

@@ -28,7 +28,7 @@ int run_resume(const Invocation& invocation) {
                            run.directory.string());
   if (!share) run.store = "none";
   const std::string objective = experiments::thaw(frozen).objective;
-  check_store(run.store);
+  check_before_work(run);
   return run_sweep_job(run, frozen, objective, json, *invocation.zygote);
 }
 

@@ -51,8 +51,7 @@ int run_sweep(const Invocation& invocation) {
   const experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog);
   if (parsed->count("dry-run") > 0) return dry_run(sweep, json);
   const RunOptions run = run_words(*parsed, directory_of(*parsed, sweep.name), "sweep", invocation);
-  check_writable(run.directory, "-o");
-  check_store(run.store);
+  check_before_work(run);
   return run_sweep_job(run, frozen_job(sweep, !no_sharing(*parsed)), sweep.objective, json, *invocation.zygote);
 }
 
