@@ -126,18 +126,10 @@ void PacketEngine::run_events(Time limit, std::vector<std::uint32_t>& completed)
   if (completed.size() == before && limit != kNever) now_ = limit;
 }
 
-/// Takes `event`, the top of the heap, off the line it stands in (a wire, or the acks of a flow), and says what is
+/// Takes `event`, the top of the heap, off the wire it stands on, if it stands on one, and says what is
 /// first there now.
 bool PacketEngine::next_in_line(const Event& event, Event& next) {
   const Kind kind = kind_of(event);
-  if (kind == Kind::ack) {
-    Flow& flow = flows_[event.what];
-    if (!flow.live || flow.order != (event.order & kOrderMask)) return false;
-    flow.acks.pop();
-    if (flow.acks.empty()) return false;
-    next = {flow.acks.front(), event.order, event.what};
-    return true;
-  }
   if (kind != Kind::deliver && kind != Kind::arrive) return false;
   const std::uint32_t hop = hop_of(event.what);
   if (hop == 0) return false;  // offered by a sender
@@ -167,8 +159,8 @@ void PacketEngine::handle(const Event& event) {
       deliver(event.what);
       break;
     case Kind::ack:
-      if (!for_live_flow()) break;  // of a flow that ended in the meantime
-      --flows_[index].unacked;
+      if (!for_live_flow()) break;
+      flows_[index].blocked = false;
       offer(index);
       break;
     case Kind::congestion:
@@ -200,16 +192,11 @@ void PacketEngine::handle(const Event& event) {
 void PacketEngine::deliver(Packet packet) {
   const std::uint32_t slot = slot_of(packet);
   Flow& flow = flows_[slot];
-  --flow.in_flight;
-  if (acks_matter(flow)) {
-    if (flow.acks.empty()) push(now_ + flow.ack_ps, Kind::ack, flow.order, slot);
-    flow.acks.push(now_ + flow.ack_ps);
-  }
   if ((packet & kMark) != 0 && flow.left > 0 && now_ - flow.rate.last_cnp >= kCnpInterval) {
     flow.rate.last_cnp = now_;
     push(now_ + flow.ack_ps, Kind::congestion, flow.order, slot);
   }
-  if (flow.left > 0 || flow.in_flight > 0) return;
+  if (number_of(packet) != 1) return;  // on its one path the last packet comes last
   flow.live = false;
   --live_;
   free_.push_back(slot);
@@ -273,9 +260,10 @@ void PacketEngine::sent(std::uint32_t index) {
   port.sending = false;
   port.queued_bytes -= size;
   ++counters_.link_hops;
-  const bool last_hop = hop + 1 == flow.hops;
-  const auto kind = static_cast<std::uint64_t>(last_hop ? Kind::deliver : Kind::arrive);
-  travel(index, {now_ + port.spec.latency_ps, kind << 56 | flow.order, packet + kOneHop});
+  if (hop + 1 == flow.hops)
+    leave_network(flow, packet, index);
+  else
+    travel(index, {now_ + port.spec.latency_ps, kArrive << 56 | flow.order, packet + kOneHop});
   if (!port.paused && !port.queue.empty()) begin_sending(index);
   if (hop > 0) {
     Port& ingress = ports_[flow.path[hop - 1]];
@@ -291,9 +279,29 @@ void PacketEngine::sent(std::uint32_t index) {
   offer(slot);
 }
 
+/// A packet is on its last wire. Its delivery is an event only if it ends the flow or tells of congestion; its ack is
+/// a time in a list.
+void PacketEngine::leave_network(Flow& flow, Packet packet, std::uint32_t port) {
+  const Time delivered = now_ + ports_[port].spec.latency_ps;
+  if (number_of(packet) == 1 || ((packet & kMark) != 0 && flow.left > 0))
+    travel(port, {delivered, kDeliver << 56 | flow.order, packet + kOneHop});
+  if (flow.rate_controlled || !acks_matter(flow)) return;
+  flow.acks.push(delivered + flow.ack_ps);
+  if (flow.blocked && flow.acks.size() == 1) push(flow.acks.front(), Kind::ack, flow.order, slot_of(packet));
+}
+
+bool PacketEngine::window_open(Flow& flow, std::uint32_t slot) {
+  for (; !flow.acks.empty() && flow.acks.front() <= now_; flow.acks.pop()) --flow.unacked;
+  if (flow.unacked < flow.window) return true;
+  flow.blocked = true;
+  if (!flow.acks.empty()) push(flow.acks.front(), Kind::ack, flow.order, slot);
+  return false;
+}
+
 void PacketEngine::offer(std::uint32_t slot) {
   Flow& flow = flows_[slot];
-  if (flow.left == 0 || flow.at_nic || flow.unacked >= flow.window) return;
+  if (flow.left == 0 || flow.at_nic || flow.blocked) return;
+  if (!flow.rate_controlled && !window_open(flow, slot)) return;
   if (flow.rate_controlled && flow.rate.next_packet_at > now_) return arm(slot, flow.rate.next_packet_at);
   const Packet packet = make_packet(slot, flow.left);
   const std::int64_t size = size_of(flow, packet);
@@ -301,7 +309,6 @@ void PacketEngine::offer(std::uint32_t slot) {
     flow.rate.next_packet_at = now_ + serialization_ps(size, flow.rate.rate);
   flow.at_nic = true;
   --flow.left;
-  ++flow.in_flight;
   if (!flow.rate_controlled) ++flow.unacked;
   // Its arrival is the next thing to happen unless something else is due at this instant.
   if (now_ < inline_before_ && (events_.empty() || events_.top().at > now_))

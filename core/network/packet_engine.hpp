@@ -73,6 +73,8 @@ class PacketEngine {
   static constexpr Packet kMark = 1, kOneHop = 2;
 
   enum class Kind : std::uint64_t { deliver, ack, congestion, timer, pause, resume, sent, arrive };
+  static constexpr auto kDeliver = static_cast<std::uint64_t>(Kind::deliver);
+  static constexpr auto kArrive = static_cast<std::uint64_t>(Kind::arrive);
   static Kind kind_of(const Event& event) { return static_cast<Kind>(event.order >> 56); }
 
   struct PortState {
@@ -95,16 +97,16 @@ class PacketEngine {
     std::array<std::uint32_t, kMaxHops> path{};
     std::uint32_t hops = 0;
     std::uint32_t left = 0;       // packets not yet offered; the next one carries this number
-    std::uint32_t in_flight = 0;  // offered, not delivered
-    std::uint32_t unacked = 0;    // offered, not acknowledged
+    std::uint32_t unacked = 0;    // offered, and not among the acks taken from `acks`
     std::uint32_t window = 0;     // packets
     std::int64_t last_bytes = 0;  // size of packet number 1
     Time ack_ps = 0;
     bool live = false, at_nic = false, rate_controlled = false;
+    bool blocked = false;  // by its window: the next ack wakes it
     RateControl rate;
   };
   struct Flow : FlowState {
-    Fifo<Time> acks;  // on their way, in order; the first stands in the heap as well
+    Fifo<Time> acks;  // when they come, in order; taken when the window is looked at
   };
 
   std::uint32_t add_flow(const Route& route, std::uint64_t order);
@@ -118,6 +120,8 @@ class PacketEngine {
   void begin_sending(std::uint32_t port);
   void sent(std::uint32_t port);
   void offer(std::uint32_t slot);
+  bool window_open(Flow& flow, std::uint32_t slot);
+  void leave_network(Flow& flow, Packet packet, std::uint32_t port);
   void timer(std::uint32_t slot);
   void arm(std::uint32_t slot, Time at);
   bool mark(Port& port);

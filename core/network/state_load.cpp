@@ -29,6 +29,7 @@ class Loader {
     for (std::uint64_t i = 0; i < flows; ++i) read_flow(orders_[i]);
     for (const std::uint32_t link : links_) count_queue(link);
     for (std::uint64_t left = next(); left > 0; --left) read_event();
+    for (std::uint32_t slot = first_flow_; slot < engine_.flows_.size(); ++slot) wait_for_ack(slot);
     return first_flow_;
   }
 
@@ -67,7 +68,6 @@ class Loader {
     const std::uint32_t slot = engine_.add_flow(route_, order);
     auto& flow = engine_.flows_[slot];
     flow.left = next_small();
-    flow.in_flight = next_small();
     flow.unacked = next_small();
     flow.last_bytes = next_signed();
     flow.at_nic = next() != 0;
@@ -110,8 +110,10 @@ class Loader {
     if (kind == Kind::ack || kind == Kind::congestion) {
       const auto slot = static_cast<std::uint32_t>(what + first_flow_);
       auto& flow = engine_.flows_[slot];
-      if (kind != Kind::ack || flow.acks.empty()) engine_.push(at, kind, flow.order, slot);
-      if (kind == Kind::ack) flow.acks.push(at);
+      if (kind == Kind::ack)
+        flow.acks.push(at);
+      else
+        engine_.push(at, kind, flow.order, slot);
       return;
     }
     const Event event{at, (order & ~kOrderMask) | orders_[order & kOrderMask], renamed(what)};
@@ -120,6 +122,13 @@ class Loader {
       engine_.events_.push(event);
     else
       engine_.travel(engine_.flows_[PacketEngine::slot_of(event.what)].path[hop - 1], event);
+  }
+
+  // A flow that has packets left and offers none waits for its window.
+  void wait_for_ack(std::uint32_t slot) {
+    auto& flow = engine_.flows_[slot];
+    flow.blocked = !flow.rate_controlled && flow.left > 0 && !flow.at_nic;
+    if (flow.blocked && !flow.acks.empty()) engine_.push(flow.acks.front(), Kind::ack, flow.order, slot);
   }
 
   PacketEngine& engine_;

@@ -95,11 +95,22 @@ class Saver {
       for (std::size_t i = 0; i < port.wire.size(); ++i) all.push_back(port.wire[i]);
     for (std::uint32_t slot = 0; slot < engine_.flows_.size(); ++slot) {
       const Flow& flow = engine_.flows_[slot];
-      if (!flow.live || !engine_.acks_matter(flow)) continue;
-      for (std::size_t i = 0; i < flow.acks.size(); ++i)
+      const std::uint32_t taken = acks_taken(flow);
+      if (!flow.live || !acks_matter(flow)) continue;
+      for (std::size_t i = taken; i < flow.acks.size(); ++i)
         all.push_back({flow.acks[i], static_cast<std::uint64_t>(Kind::ack) << 56 | flow.order, slot});
     }
     return all;
+  }
+
+  // Acks that have come by now, though nobody has looked at them.
+  std::uint32_t acks_taken(const Flow& flow) const {
+    std::uint32_t taken = 0;
+    while (taken < flow.acks.size() && flow.acks[taken] <= engine_.now_) ++taken;
+    return taken;
+  }
+  bool acks_matter(const Flow& flow) const {
+    return !flow.rate_controlled && flow.left > 0 && flow.unacked - acks_taken(flow) + flow.left > flow.window;
   }
 
   bool matters(const Event& congestion) const {
@@ -162,8 +173,7 @@ class Saver {
     put(flow.hops);
     for (std::uint32_t hop = 0; hop < flow.hops; ++hop) put(link_number_[flow.path[hop]]);
     put(flow.left);
-    put(flow.in_flight);
-    put(engine_.acks_matter(flow) ? flow.unacked : 0);
+    put(acks_matter(flow) ? flow.unacked - acks_taken(flow) : 0);
     put(static_cast<std::uint64_t>(flow.last_bytes));
     put(flow.at_nic);
     if (!flow.rate_controlled || flow.left == 0) return;
