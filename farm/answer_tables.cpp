@@ -105,12 +105,12 @@ void add_figures(std::vector<Column>& to, const Rows& rows) {
   to.push_back(reals("step_time_s", "s", "time of one training step", rows,
                      [](const Row& row) { return core::seconds(row.step->step_ps); }));
   to.push_back(counts("step_time_ps", "ps", "the same, exactly", rows, [](const StepResult& s) { return s.step_ps; }));
-  to.push_back(reals("tokens_per_s_per_gpu", "tokens/s", "tokens trained per second on each GPU", rows,
-                     [](const Row& row) {
-                       const auto& of = row.configuration;
-                       return row.per_gpu_second(static_cast<double>(of.strategy.global_batch) *
-                                                 static_cast<double>(of.model.sequence));
-                     }));
+  to.push_back(
+      reals("tokens_per_s_per_gpu", "tokens/s", "tokens trained per second on each GPU", rows, [](const Row& row) {
+        const auto& of = row.configuration;
+        return row.per_gpu_second(static_cast<double>(of.strategy.global_batch) *
+                                  static_cast<double>(of.model.sequence));
+      }));
   to.push_back(reals("mfu", "", "model FLOPs utilisation: the model's own FLOPs over the GPUs' 16-bit matrix peak",
                      rows, [](const Row& row) {
                        const auto& of = row.configuration;
@@ -159,8 +159,7 @@ void add_breakdown(std::vector<Column>& to, const Rows& rows) {
                 &Breakdown::exposed_tp_s},
            Part{"exposed_dp_s", "compute waited for data-parallel communication, mean over ranks",
                 &Breakdown::exposed_dp_s},
-           Part{"exposed_pp_s", "compute waited for pipeline communication, mean over ranks",
-                &Breakdown::exposed_pp_s},
+           Part{"exposed_pp_s", "compute waited for pipeline communication, mean over ranks", &Breakdown::exposed_pp_s},
            Part{"bubble_s", "compute waited for a pipeline neighbour or the end of the step, mean over ranks",
                 &Breakdown::bubble_s},
            Part{"stall_s", "compute waited for the slowest member of a collective, mean over ranks",
@@ -184,9 +183,8 @@ void add_network(std::vector<Column>& to, const Rows& rows) {
 
 io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
   io::Table table;
-  table.columns.push_back(
-      integers("id", "", "number of the experiment, in spec order", rows,
-               [](const Row& row) { return static_cast<std::int64_t>(row.experiment.id); }));
+  table.columns.push_back(integers("id", "", "number of the experiment, in spec order", rows,
+                                   [](const Row& row) { return static_cast<std::int64_t>(row.experiment.id); }));
   for (std::size_t a = 0; a < sweep.columns.size(); ++a)
     table.columns.push_back(axis_column(sweep.columns[a], rows.size(), [&](std::size_t i) -> const core::OptionValue& {
       return rows[i].experiment.axes.at(a);
@@ -252,14 +250,19 @@ class Uses {
 std::vector<std::optional<StepResult>> step_results(const Plan& plan, const OutcomeOf& outcome) {
   std::vector<std::optional<StepResult>> results(plan.steps.size());
   for (std::uint32_t step = 0; step < plan.steps.size(); ++step)
-    if (const Outcome& of = outcome(plan.task_of_step(step)); of.ok()) results[step] = core::step::decode_step(of.bytes);
+    if (const Outcome& of = outcome(plan.task_of_step(step)); of.ok())
+      results[step] = core::step::decode_step(of.bytes);
   return results;
 }
 
 Row row_of(const experiments::Experiment& experiment, const Plan& plan,
            const std::vector<std::optional<StepResult>>& steps, const OutcomeOf& outcome) {
-  Row row{experiment, plan.experiments.at(experiment.id), experiments::world_of(experiment.settings).configuration,
-          "ran", "", nullptr};
+  Row row{experiment,
+          plan.experiments.at(experiment.id),
+          experiments::world_of(experiment.settings).configuration,
+          "ran",
+          "",
+          nullptr};
   if (!row.planned.fits()) {
     row.status = "out_of_memory";
     row.reason = fmt::format("needs {} bytes of {}", row.planned.memory.total(), row.planned.memory_bytes);

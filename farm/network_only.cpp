@@ -26,17 +26,20 @@ double cpu_s() {
 class Setting {
  public:
   Setting(const core::step::Configuration& world, bool plain)
-      : world_(world), router_(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed)),
-        memo_(world.transport), plain_(plain) {
+      : world_(world),
+        router_(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed)),
+        memo_(world.transport),
+        plain_(plain) {
     core::network::check_lossless(*world.graph, world.transport);
   }
 
   void check_size(std::int64_t bytes) const {
     const std::int64_t most = (std::int64_t{1} << 32) - 1;
     if (bytes / world_.transport.payload_bytes >= most)
-      throw core::InputError(fmt::format("{} bytes are more than {} packets of {} bytes; send less or set "
-                                         "transport.payload_bytes",
-                                         bytes, most, world_.transport.payload_bytes));
+      throw core::InputError(
+          fmt::format("{} bytes are more than {} packets of {} bytes; send less or set "
+                      "transport.payload_bytes",
+                      bytes, most, world_.transport.payload_bytes));
   }
   core::network::Route route(std::uint32_t from, std::uint32_t to, std::uint64_t entropy) {
     return router_.route(from, to, entropy);

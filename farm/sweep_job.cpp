@@ -54,8 +54,10 @@ bool shares(const std::string& frozen) {
 }
 
 SweepJob::SweepJob(const std::string& frozen)
-    : sweep_(experiments::thaw(frozen)), laboratory_(shares(frozen)),
-      plan_(make_plan(sweep_, shares(frozen), graphs_, laboratory_)), tasks_(tasks_of(plan_, shares(frozen))) {}
+    : sweep_(experiments::thaw(frozen)),
+      laboratory_(shares(frozen)),
+      plan_(make_plan(sweep_, shares(frozen), graphs_, laboratory_)),
+      tasks_(tasks_of(plan_, shares(frozen))) {}
 
 const World& SweepJob::world(std::uint32_t experiment) {
   if (!world_ || experiment_of_world_ != experiment) {

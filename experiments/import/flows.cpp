@@ -63,7 +63,8 @@ std::vector<Flow> parse_flows(std::string_view text, const std::string& name, st
     flow.destination = static_cast<std::uint32_t>(row.next(0, std::int64_t{gpus} - 1));
     flow.bytes = row.next(1, kMostBytes);
     flow.start_ps = row.next(0, kLatestStart);
-    if (flow.source == flow.destination) row.fail(fmt::format("src and dst are both {}; they must differ", flow.source));
+    if (flow.source == flow.destination)
+      row.fail(fmt::format("src and dst are both {}; they must differ", flow.source));
     flows.push_back(flow);
   }
   if (flows.empty()) throw core::InputError("no flow follows the header", name, 1);

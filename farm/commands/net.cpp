@@ -106,8 +106,8 @@ std::string as_text(const NetworkRun& run, const Shape* shape) {
                       time(completion.p50), time(completion.p99), time(completion.max));
   if (shape != nullptr) text += fmt::format("bus bandwidth {:.3f} GB/s\n", bus_gb_per_s(*shape, run.end()));
   text += fmt::format("{} packets marked, {} pauses\n", run.counters.ecn_marks, run.counters.pauses);
-  text += fmt::format("{} link-hops, {} of them simulated; {:.3f} s of CPU, {:.1f} ns per link-hop ({:.1f} per simulated one)\n",
-                      run.counters.link_hops, run.simulated_link_hops, run.cpu_s,
+  text += fmt::format("{} link-hops, {} of them simulated; ", run.counters.link_hops, run.simulated_link_hops);
+  text += fmt::format("{:.3f} s of CPU, {:.1f} ns per link-hop ({:.1f} per simulated one)\n", run.cpu_s,
                       ns_per_hop(run, run.counters.link_hops), ns_per_hop(run, run.simulated_link_hops));
   return text;
 }
@@ -136,8 +136,8 @@ int run_net(const Invocation& invocation) {
                                     "one over all GPUs: all_reduce, all_gather, reduce_scatter or all_to_all",
                                     cxxopts::value<std::string>(), "KIND")(
       "bytes", "of the collective, per GPU, as in 1GiB", cxxopts::value<std::string>(), "SIZE")(
-      "algorithm", "of the collective: ring or two_level", cxxopts::value<std::string>()->default_value("ring"), "NAME")(
-      "plain", "every packet in one event loop, nothing remembered: the same times, slower")(
+      "algorithm", "of the collective: ring or two_level", cxxopts::value<std::string>()->default_value("ring"),
+      "NAME")("plain", "every packet in one event loop, nothing remembered: the same times, slower")(
       "csv", "when each flow, or each GPU of the collective, is done")("json", "the summary as JSON");
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");

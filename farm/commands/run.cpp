@@ -83,9 +83,9 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
   text += fmt::format("MFU               {:.1f} %\n", 100 * row.number("mfu"));
   text += memory_text(row, sweep) + breakdown_text(row);
-  text += fmt::format("network           {:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, busiest link {:.1f} %\n",
-                      row.number("link_hops"), row.number("ecn_marks"), row.number("pauses"),
-                      100 * row.number("busiest_link_share"));
+  text += fmt::format("network           {:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, ",
+                      row.number("link_hops"), row.number("ecn_marks"), row.number("pauses"));
+  text += fmt::format("busiest link {:.1f} %\n", 100 * row.number("busiest_link_share"));
   if (const auto& measured = sweep.measured)
     text += fmt::format("predicted {:.3f} s, measured {:.3f} s: {:+.1f} % ({})\n", row.number("step_time_s"),
                         measured->step_time_s, error_percent(row, *measured), measured->source);

@@ -1,4 +1,4 @@
-"""Bad input ends in exit 2, with one line that names file, line, key and what would be right, before anything is made."""
+"""Bad input ends in exit 2: one line names file, line, key and what would be right, and nothing is made."""
 
 import os
 import pathlib
@@ -125,9 +125,10 @@ class BadInput(unittest.TestCase):
             self.assertIn("closed", self.refused("sweep", good, "-o", "closed/run", "-j", 1))
 
     def test_a_directory_with_another_sweep_is_left_alone(self):
-        good, other = self.write(GOOD, "good.yaml"), self.write(changed("global_batch: 16", "global_batch: 32"), "other.yaml")
-        subprocess.run([PROGRAM, "sweep", good, "-o", "run", "-j", "1", "--store", "none"], cwd=self.directory, timeout=60,
-                       check=True, capture_output=True)
+        good = self.write(GOOD, "good.yaml")
+        other = self.write(changed("global_batch: 16", "global_batch: 32"), "other.yaml")
+        subprocess.run([PROGRAM, "sweep", good, "-o", "run", "-j", "1", "--store", "none"], cwd=self.directory,
+                       timeout=60, check=True, capture_output=True)
         before = (self.directory / "run" / "results.h5").read_bytes()
         self.assertIn("run", self.refused("sweep", other, "-o", "run", "-j", 1, "--store", "none"))
         self.assertEqual((self.directory / "run" / "results.h5").read_bytes(), before)

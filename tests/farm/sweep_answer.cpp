@@ -119,9 +119,9 @@ TEST_CASE("sub-simulations are sorted by key and count the experiments that use 
   const auto one = answer(small_sweep("")), three = answer(small_sweep("axes: {transport.seed: [1, 2, 3]}\n"));
   REQUIRE(one.kernels.rows() > 10);
   REQUIRE(one.collectives.rows() + one.episodes.rows() > 0);
-  for (const auto& [of_one, of_three] : {std::pair{&one.kernels, &three.kernels},
-                                         std::pair{&one.collectives, &three.collectives},
-                                         std::pair{&one.episodes, &three.episodes}}) {
+  for (const auto& [of_one, of_three] :
+       {std::pair{&one.kernels, &three.kernels}, std::pair{&one.collectives, &three.collectives},
+        std::pair{&one.episodes, &three.episodes}}) {
     REQUIRE(of_one->rows() == of_three->rows());
     for (std::size_t row = 0; row < of_one->rows(); ++row) {
       CHECK(text(*of_one, "key", row) == text(*of_three, "key", row));

@@ -13,9 +13,9 @@ namespace {
 
 /// Eight nodes of one GPU on one switch: 100 Gb/s links, 1 us each; packets of 4096 + 64 bytes take 332,800 ps.
 core::step::Configuration one_switch(experiments::GraphCache& graphs) {
-  const auto sweep = small_sweep("", {"cluster.nodes=8", "cluster.gpus_per_node=1", "cluster.nic_gbps=100",
-                                      "cluster.nic_latency_us=1", "topology=one_switch", "strategy.tp=1",
-                                      "transport={static_window: {window_bytes: 1GiB}}"});
+  const auto sweep =
+      small_sweep("", {"cluster.nodes=8", "cluster.gpus_per_node=1", "cluster.nic_gbps=100", "cluster.nic_latency_us=1",
+                       "topology=one_switch", "strategy.tp=1", "transport={static_window: {window_bytes: 1GiB}}"});
   return configure(sweep.experiments.front(), graphs);
 }
 

@@ -68,7 +68,8 @@ TEST_CASE("an experiment fits when its peak is at most the GPU's memory, to the 
   const auto configuration = experiments::world_of(base.experiments[0].settings).configuration;
   const std::int64_t peak = core::memory::peak(configuration.model, configuration.strategy).total();
   const auto with_memory = [](std::int64_t bytes) {
-    return plan_of(small_sweep("", {fmt::format("cluster.gpu.memory_gib={:.17g}", static_cast<double>(bytes) / (1 << 30))}));
+    return plan_of(
+        small_sweep("", {fmt::format("cluster.gpu.memory_gib={:.17g}", static_cast<double>(bytes) / (1 << 30))}));
   };
   const Plan enough = with_memory(peak), too_little = with_memory(peak - 1);
   CHECK(enough.experiments[0].fits());
