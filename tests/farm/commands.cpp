@@ -67,7 +67,7 @@ TEST_CASE("a mistyped option is answered with the nearest one") {
   CHECK_THROWS_AS(parse_sweep({"a.yaml", "b.yaml"}), core::InputError);
 }
 
-TEST_CASE("--set keeps commas, may be repeated, and wants an equals sign") {
+TEST_CASE("the option --set keeps commas, may be repeated, and wants an equals sign") {
   const auto words =
       commands::spec_words(parse_sweep({"a.yaml", "--set", "axes.strategy.tp=[1, 2]", "--set", "name=x"}));
   CHECK(words.set == std::vector<std::string>{"axes.strategy.tp=[1, 2]", "name=x"});

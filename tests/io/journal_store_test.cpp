@@ -254,7 +254,7 @@ TEST_CASE("processes that write and read a store at once do not disturb each oth
   CHECK(files_below(scratch.path).size() == kWriters);
 }
 
-TEST_CASE("--store: none is no store, nothing is the user's cache, anything else is a directory") {
+TEST_CASE("the store option: none is no store, nothing is the user's cache, anything else is a directory") {
   const Scratch scratch;
   CHECK(open_store("none", "build-1") == nullptr);
   CHECK(open_store((scratch / "here").string(), "build-1")->directory() == scratch / "here" / "build-1");
