@@ -1,0 +1,23 @@
+// Prints the answers of drawn worlds, without keys (those hold the build's fingerprint): one line a world. Builds by
+// other compilers and at other optimisation levels must print the same.
+#include <bit>
+#include <cstdio>
+
+#include "../core/step_worlds.hpp"
+
+int main() {
+  using namespace manyworlds::tests;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const auto result = run_world(draw_world(seed), step::Composition::composed);
+    std::printf("%lld %lld %lld %lld", static_cast<long long>(result.step_ps), static_cast<long long>(result.link_hops),
+                static_cast<long long>(result.ecn_marks), static_cast<long long>(result.pauses));
+    const step::Breakdown& b = result.breakdown;
+    for (const double part : {b.forward_s, b.backward_s, b.recompute_s, b.optimizer_s, b.exposed_tp_s, b.exposed_dp_s,
+                              b.exposed_pp_s, b.bubble_s, b.stall_s, result.busiest_link_share})
+      std::printf(" %016llx", static_cast<unsigned long long>(std::bit_cast<std::uint64_t>(part)));
+    Time kernels = 0;  // their order is that of keys
+    for (const step::Used& kernel : result.kernels) kernels += kernel.result_ps * kernel.times;
+    std::printf(" %lld", static_cast<long long>(kernels));
+    std::printf("\n");
+  }
+}
