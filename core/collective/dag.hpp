@@ -61,8 +61,8 @@ class DagBuilder {
 using Frontier = std::vector<std::vector<std::uint32_t>>;
 
 /// Ring phases over `ring` (members in ring order): `steps` rounds in which each passes on one of ring.size() chunks
-/// of `bytes`; reduce-scatter and all-gather take n - 1 rounds, all-reduce both. `first_chunk` shifts which chunk
-/// starts where. Extends the frontier of the members it touches.
+/// of `bytes`; reduce-scatter and all-gather take n - 1 rounds, all-reduce both. Starts after the members' frontier
+/// and replaces it.
 void add_ring(DagBuilder& dag, const std::vector<std::uint32_t>& ring, std::int64_t bytes, std::uint32_t steps,
               Frontier& frontier);
 void add_two_level(DagBuilder& dag, const Shape& shape, Frontier& frontier);
