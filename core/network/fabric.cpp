@@ -1,20 +1,12 @@
 #include "core/network/fabric.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <queue>
+#include <utility>
 
 #include "core/error.hpp"
 
 namespace manyworlds::core::network {
 namespace {
-
-constexpr std::uint32_t kUnreachable = std::numeric_limits<std::uint32_t>::max();
-
-// A scale-up hop is always preferred over leaving the node.
-std::uint32_t weight(const Link& link) {
-  return link.kind == LinkKind::scale_up ? 1 : 1'000;
-}
 
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
@@ -41,15 +33,11 @@ LinkSpec spec_of(const Graph& graph, std::uint32_t link) {
 }
 
 Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed)
-    : graph_(std::move(graph)), routing_(routing), seed_(seed), out_(graph_->vertices.size()), in_(out_.size()) {
-  for (std::uint32_t id = 0; id < graph_->links.size(); ++id) {
-    out_[graph_->links[id].from].push_back(id);
-    in_[graph_->links[id].to].push_back(id);
-  }
+    : graph_(std::move(graph)), routing_(routing), seed_(seed), distances_(*graph_) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> by_leaf;  // (first network switch of the GPU, GPU)
   for (std::uint32_t gpu = 0; gpu < graph_->gpus; ++gpu) {
-    std::uint32_t leaf = kUnreachable;
-    for (const std::uint32_t id : out_[gpu])
+    std::uint32_t leaf = UINT32_MAX;
+    for (const std::uint32_t id : distances_.out(gpu))
       if (graph_->links[id].kind == LinkKind::network) leaf = std::min(leaf, graph_->links[id].to);
     by_leaf.emplace_back(leaf, gpu);
   }
@@ -58,48 +46,31 @@ Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_
   for (std::uint32_t i = 0; i < by_leaf.size(); ++i) number_[by_leaf[i].second] = i;
 }
 
-const std::vector<std::uint32_t>& Router::distances_to(std::uint32_t dst) {
-  auto [slot, fresh] = distances_.try_emplace(dst);
-  if (!fresh) return slot->second;
-  std::vector<std::uint32_t>& distance = slot->second;
-  distance.assign(graph_->vertices.size(), kUnreachable);
-  using Item = std::pair<std::uint32_t, std::uint32_t>;  // (distance, vertex)
-  std::priority_queue<Item, std::vector<Item>, std::greater<>> open;
-  distance[dst] = 0;
-  open.emplace(0, dst);
-  while (!open.empty()) {
-    const auto [far, vertex] = open.top();
-    open.pop();
-    if (far != distance[vertex]) continue;
-    if (vertex != dst && graph_->vertices[vertex] == VertexKind::gpu) continue;  // no transit through a GPU
-    for (const std::uint32_t id : in_[vertex]) {
-      const Link& link = graph_->links[id];
-      const std::uint32_t farther = far + weight(link);
-      if (farther >= distance[link.from]) continue;
-      distance[link.from] = farther;
-      open.emplace(farther, link.from);
-    }
+/// Links out of `vertex` that begin a shortest path to `dst`, ascending.
+void Router::find_choices(std::uint32_t vertex, std::uint32_t dst) {
+  choices_.clear();
+  const std::uint32_t far = distances_.from(vertex);
+  for (const std::uint32_t id : distances_.in(dst))
+    if (graph_->links[id].from == vertex && weight(graph_->links[id]) == far) choices_.push_back(id);
+  const std::size_t last_hops = choices_.size();
+  for (const std::uint32_t id : distances_.onward(vertex)) {
+    const Link& link = graph_->links[id];
+    const std::uint32_t rest = distances_.from(link.to);
+    if (link.to != dst && rest != Distances::kUnreachable && rest + weight(link) == far) choices_.push_back(id);
   }
-  return distance;
+  if (last_hops > 0) std::sort(choices_.begin(), choices_.end());
 }
 
 Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy) {
-  const std::vector<std::uint32_t>& distance = distances_to(dst);
-  if (src == dst || distance[src] == kUnreachable)
+  distances_.aim_at(dst);
+  if (src == dst || distances_.from(src) == Distances::kUnreachable)
     throw InputError(fmt::format("no path from GPU {} to GPU {} on this topology", src, dst));
   Route route;
   std::uint32_t digits = number_[dst];
-  std::vector<std::uint32_t> choices;
   for (std::uint32_t vertex = src; vertex != dst;) {
-    choices.clear();
-    for (const std::uint32_t id : out_[vertex]) {
-      const Link& link = graph_->links[id];
-      const bool passable = link.to == dst || graph_->vertices[link.to] != VertexKind::gpu;
-      if (passable && distance[link.to] != kUnreachable && distance[link.to] + weight(link) == distance[vertex])
-        choices.push_back(id);
-    }
-    MANYWORLDS_CHECK(!choices.empty(), "vertex {} has no way on to {}", vertex, dst);
-    const auto count = static_cast<std::uint32_t>(choices.size());
+    find_choices(vertex, dst);
+    MANYWORLDS_CHECK(!choices_.empty(), "vertex {} has no way on to {}", vertex, dst);
+    const auto count = static_cast<std::uint32_t>(choices_.size());
     std::uint32_t pick = 0;
     if (count > 1 && routing_ == Routing::destination_mod_k) {
       pick = digits % count;
@@ -107,8 +78,8 @@ Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy)
     } else if (count > 1) {
       pick = static_cast<std::uint32_t>(decision_hash(seed_, entropy, route.size()) % count);
     }
-    route.push_back(choices[pick]);
-    vertex = graph_->links[choices[pick]].to;
+    route.push_back(choices_[pick]);
+    vertex = graph_->links[choices_[pick]].to;
   }
   if (route.size() > kMaxHops)
     throw InputError(fmt::format("the path from GPU {} to GPU {} has {} links; at most {} are supported", src, dst,

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
+#include "core/network/distances.hpp"
 #include "core/network/graph.hpp"
 #include "core/network/transport.hpp"
 
@@ -28,7 +27,7 @@ inline constexpr std::size_t kMaxHops = 12;
 using Route = std::vector<std::uint32_t>;  // links in order; their numbering belongs to whoever holds the route
 
 /// Shortest paths on a graph; GPUs carry no transit traffic and a scale-up path wins over a network path.
-/// Distances are kept per destination, so one Router serves many look-ups (not thread-safe).
+/// Distances are kept per switch, so one Router serves many look-ups (not thread-safe).
 class Router {
  public:
   Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed);
@@ -42,14 +41,14 @@ class Router {
   const Graph& graph() const { return *graph_; }
 
  private:
-  const std::vector<std::uint32_t>& distances_to(std::uint32_t dst);
+  void find_choices(std::uint32_t vertex, std::uint32_t dst);
 
   std::shared_ptr<const Graph> graph_;
   Routing routing_;
   std::uint64_t seed_;
-  std::vector<std::uint32_t> number_;                 // of each GPU, leaf by leaf
-  std::vector<std::vector<std::uint32_t>> out_, in_;  // link ids by vertex, ascending
-  std::map<std::uint32_t, std::vector<std::uint32_t>> distances_;
+  Distances distances_;
+  std::vector<std::uint32_t> number_;   // of each GPU, leaf by leaf
+  std::vector<std::uint32_t> choices_;  // of the hop at hand
 };
 
 /// Refuses a transport that would have to drop on this graph: every ingress buffer must hold xoff plus what is

@@ -1,0 +1,23 @@
+// Routes on every registered fabric against the plain oracle.
+#include <catch2/catch.hpp>
+
+#include "../core/plain_router.hpp"
+#include "core/error.hpp"
+#include "graph_facts.hpp"
+
+using namespace manyworlds::core::network;
+using manyworlds::core::compute::ScaleUp;
+using manyworlds::topologies::registry;
+using manyworlds::topologies::Site;
+using manyworlds::topologies::Topology;
+
+TEST_CASE("routes on every fabric are those of one Dijkstra per destination") {
+  for (const Topology& topology : registry())
+    for (const ScaleUp scale_up : {ScaleUp::nvswitch, ScaleUp::full_mesh}) {
+      const Site site = manyworlds::topologies::test::site_of(8, 4, scale_up);
+      const Graph graph = topology.build({}, site);
+      INFO(topology.name << (scale_up == ScaleUp::nvswitch ? ", NVSwitch" : ", full mesh"));
+      CHECK(test::differing_routes(graph, Routing::destination_mod_k, 7).empty());
+      CHECK(test::differing_routes(graph, Routing::ecmp_hash, 7).empty());
+    }
+}
