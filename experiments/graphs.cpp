@@ -5,9 +5,10 @@ namespace manyworlds::experiments {
 namespace {
 
 std::string key_of(const World& world, const topologies::Site& site) {
-  std::string key = fmt::format("{} {} {} {} {} {} {} {}", world.topology, site.nodes, site.gpus_per_node,
-                                static_cast<int>(site.scale_up), site.scale_up_bits_per_second,
-                                site.scale_up_latency_ps, site.nic_bits_per_second, site.nic_latency_ps);
+  std::string key =
+      fmt::format("{} {} {} {} {} {} {} {} {}", world.topology, site.nodes, site.gpus_per_node,
+                  static_cast<int>(site.scale_up), site.scale_up_bits_per_second, site.scale_up_latency_ps,
+                  site.scale_up_planes, site.nic_bits_per_second, site.nic_latency_ps);
   for (const auto& [name, value] : world.topology_options)
     key += fmt::format(" {}={}", name, std::visit([](const auto& held) { return fmt::format("{}", held); }, value));
   return key;

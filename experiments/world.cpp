@@ -100,6 +100,7 @@ topologies::Site World::site() const {
   site.scale_up = configuration.gpu.scale_up;
   site.scale_up_bits_per_second = rounded(configuration.gpu.scale_up_gb_per_s * 8e9);
   site.scale_up_latency_ps = rounded(configuration.gpu.scale_up_latency_us * static_cast<double>(core::kMicrosecond));
+  site.scale_up_planes = configuration.gpu.scale_up_planes;
   site.nic_bits_per_second = rounded(cluster.nic_gbps * 1e9);
   site.nic_latency_ps = rounded(cluster.nic_latency_us * static_cast<double>(core::kMicrosecond));
   return site;

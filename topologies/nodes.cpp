@@ -1,8 +1,9 @@
-// Nodes: NVSwitch systems as one switch per node with a full-rate cable per GPU, or a full mesh in which each GPU
-// splits its rate evenly over its peers.
+// Nodes: NVSwitch systems as one switch per node with a full-rate cable per GPU, or as planes of switches that share
+// the rate; or a full mesh in which each GPU splits its rate evenly over its peers.
 #include "topologies/nodes.hpp"
 
 #include "core/error.hpp"
+#include "topologies/room.hpp"
 
 namespace manyworlds::topologies {
 
@@ -26,12 +27,20 @@ void check(const Site& site) {
   if (site.gpus_per_node > 1 && (site.scale_up_bits_per_second < site.gpus_per_node || site.scale_up_latency_ps < 1))
     throw InputError(
         "nothing is known of the links inside a node: give the GPU's scale_up_gb_per_s and scale_up_latency_us");
+  if (site.scale_up_planes < 1 || site.scale_up_planes > site.scale_up_bits_per_second + 1)
+    throw InputError(fmt::format("the GPU's scale_up_planes is {}; it must be 1 or more", site.scale_up_planes));
+  if (site.scale_up_planes > 1 && site.scale_up != ScaleUp::nvswitch)
+    throw InputError("the GPU's scale_up_planes are planes of switches; they need scale_up: nvswitch");
 }
 
-void add_nvswitch(Graph& graph, const Site& site, std::uint32_t first, std::int64_t node) {
-  const std::uint32_t nvswitch = graph.add_vertex(VertexKind::scale_up_switch, fmt::format("nvswitch{}", node));
-  for (std::uint32_t i = 0; i < site.gpus_per_node; ++i)
-    graph.add_cable(first + i, nvswitch, LinkKind::scale_up, site.scale_up_bits_per_second, site.scale_up_latency_ps);
+void add_nvswitches(Graph& graph, const Site& site, std::uint32_t first, std::int64_t node) {
+  const std::int64_t rate = site.scale_up_bits_per_second / site.scale_up_planes;  // to the bit per second
+  for (std::int64_t plane = 0; plane < site.scale_up_planes; ++plane) {
+    const std::string name = fmt::format("nvswitch{}", node * site.scale_up_planes + plane);
+    const std::uint32_t nvswitch = graph.add_vertex(VertexKind::scale_up_switch, name);
+    for (std::uint32_t i = 0; i < site.gpus_per_node; ++i)
+      graph.add_cable(first + i, nvswitch, LinkKind::scale_up, rate, site.scale_up_latency_ps);
+  }
 }
 
 void add_full_mesh(Graph& graph, const Site& site, std::uint32_t first) {
@@ -41,18 +50,24 @@ void add_full_mesh(Graph& graph, const Site& site, std::uint32_t first) {
       graph.add_cable(first + i, first + j, LinkKind::scale_up, rate, site.scale_up_latency_ps);
 }
 
+std::int64_t cables_of(const Site& site) {
+  if (site.scale_up == ScaleUp::nvswitch) return site.nodes * site.gpus_per_node * site.scale_up_planes;
+  return site.nodes * site.gpus_per_node * (site.gpus_per_node - 1) / 2;
+}
+
 }  // namespace
 
 Graph place_nodes(const Site& site) {
   check(site);
   Graph graph;
+  require_room(graph, site.nodes * site.gpus_per_node, cables_of(site), "scale-up");
   for (std::int64_t gpu = 0; gpu < site.nodes * site.gpus_per_node; ++gpu)
     graph.add_vertex(VertexKind::gpu, fmt::format("gpu{}", gpu));
   if (site.gpus_per_node == 1) return graph;
   for (std::int64_t node = 0; node < site.nodes; ++node) {
     const auto first = static_cast<std::uint32_t>(node * site.gpus_per_node);
     if (site.scale_up == ScaleUp::nvswitch)
-      add_nvswitch(graph, site, first, node);
+      add_nvswitches(graph, site, first, node);
     else
       add_full_mesh(graph, site, first);
   }

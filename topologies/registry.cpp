@@ -7,7 +7,16 @@ namespace manyworlds::topologies {
 #define MANYWORLDS_TOPOLOGIES(entry) \
   entry(one_switch)                  \
   entry(fat_tree)                    \
-  entry(rail_optimized)
+  entry(rail_optimized)              \
+  entry(rail_only)                   \
+  entry(hpn)                         \
+  entry(dragonfly)                   \
+  entry(dragonfly_plus)              \
+  entry(torus)                       \
+  entry(mesh)                        \
+  entry(hypercube)                   \
+  entry(bcube)                       \
+  entry(full_mesh)
 // clang-format on
 
 #define MANYWORLDS_DECLARE(name) Topology name();

@@ -20,6 +20,14 @@ struct Site {
   core::Time scale_up_latency_ps = 0;         // one link
   std::int64_t nic_bits_per_second = 0;       // one direction, per GPU
   core::Time nic_latency_ps = 0;              // one link, switching included
+  std::int64_t scale_up_planes = 1;           // NVSwitches of a node, each with an equal share of every GPU's rate
+};
+
+/// What a fabric says of itself with its default options; the tests hold every fabric to it.
+struct Traits {
+  std::int64_t nic_cables = 1;  // of a GPU, which share its NIC's rate
+  bool full_bisection = true;   // half of the GPUs can send to the other half at the NICs' full rate
+  bool acyclic = true;          // no cycle of links, each waiting for the next: lossless and yet free of deadlock
 };
 
 struct Topology {
@@ -29,6 +37,7 @@ struct Topology {
   /// The graph for checked options. Throws core::InputError where options and site do not fit together,
   /// saying what would.
   std::function<core::network::Graph(const core::OptionSet&, const Site&)> build;
+  Traits traits = {};
 };
 
 const std::vector<Topology>& registry();

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "topologies/room.hpp"
 
 namespace manyworlds::topologies {
 
@@ -29,6 +30,7 @@ std::string nearest_ratios(std::int64_t hosts, double oversubscription) {
 }  // namespace
 
 Tier add_tier(Graph& graph, std::int64_t count, std::string_view prefix) {
+  require_room(graph, count, 0, prefix);
   Tier tier;
   for (std::int64_t i = 0; i < count; ++i)
     tier.push_back(graph.add_vertex(core::network::VertexKind::network_switch, fmt::format("{}{}", prefix, i)));
@@ -46,6 +48,7 @@ void connect(Graph& graph, const Site& site, std::uint32_t lower, std::uint32_t 
 }
 
 void join(Graph& graph, const Site& site, const Tier& lower, const Tier& upper, std::int64_t cables) {
+  require_room(graph, 0, static_cast<std::int64_t>(lower.size() * upper.size()) * cables, "leaf and spine");
   for (const std::uint32_t low : lower)
     for (const std::uint32_t up : upper)
       for (std::int64_t i = 0; i < cables; ++i) connect(graph, site, low, up);

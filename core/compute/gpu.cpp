@@ -18,6 +18,8 @@ const OptionTable<Gpu>& gpu_options() {
              "GB/s"),
       option("scale_up_latency_us", &Gpu::scale_up_latency_us, "latency of one scale-up link", {0.000001, 1e6}, "us"),
       choice("scale_up", &Gpu::scale_up, {"nvswitch", "full_mesh"}, "shape of the scale-up fabric"),
+      option("scale_up_planes", &Gpu::scale_up_planes,
+             "scale-up switches that share a GPU's rate; 1: packets spread over all of them as over one", {1, 64}),
       option("scale_up_domain", &Gpu::scale_up_domain, "GPUs that the scale-up fabric joins", {1, 1'024}),
   };
   return table;

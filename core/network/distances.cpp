@@ -8,7 +8,7 @@
 namespace manyworlds::core::network {
 
 std::uint32_t weight(const Link& link) {
-  return link.kind == LinkKind::scale_up ? 1 : 1'000;
+  return link.kind == LinkKind::scale_up ? 1 : 1'000u * link.length;
 }
 
 Distances::Distances(const Graph& graph)

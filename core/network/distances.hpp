@@ -1,5 +1,6 @@
 // How far every vertex of a graph is from a GPU. GPUs forward nothing, so all that enters a GPU comes over the switches
 // it is cabled to, and GPUs behind one switch share that switch's table: tables grow with switches, not with GPUs.
+// Where GPUs relay (Graph::gpus_relay) they count as switches that only scale-up links lead to.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ class Distances {
 
   /// What from() is about. Tables that are missing are made (not thread-safe).
   void aim_at(std::uint32_t dst);
-  /// The least sum of weights from `vertex` to the vertex aimed at, without transit through GPUs.
+  /// The least sum of weights from `vertex` to the vertex aimed at, with no more transit through GPUs than
+  /// the graph allows.
   std::uint32_t from(std::uint32_t vertex) const;
 
  private:
@@ -49,9 +51,11 @@ class Distances {
   Adjacency adjacency(End end, Keep keep) const;
   void find_islands();
   const std::vector<std::uint32_t>& table_of(std::uint32_t vertex);
-  bool forwards(std::uint32_t vertex) const { return graph_.vertices[vertex] != VertexKind::gpu; }
+  bool forwards(std::uint32_t vertex) const { return graph_.gpus_relay || graph_.vertices[vertex] != VertexKind::gpu; }
   /// May a path go on where this link leads?
-  bool passes(const Link& link) const { return forwards(link.to); }
+  bool passes(const Link& link) const {
+    return graph_.vertices[link.to] != VertexKind::gpu || (graph_.gpus_relay && link.kind == LinkKind::scale_up);
+  }
 
   const Graph& graph_;
   Adjacency out_, in_, onward_;

@@ -46,7 +46,7 @@ Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_
   for (std::uint32_t i = 0; i < by_leaf.size(); ++i) number_[by_leaf[i].second] = i;
 }
 
-/// Links out of `vertex` that begin a shortest path to `dst`, ascending.
+/// Links out of `vertex` that begin a shortest path to `dst`, ascending; of these, those of least order.
 void Router::find_choices(std::uint32_t vertex, std::uint32_t dst) {
   choices_.clear();
   const std::uint32_t far = distances_.from(vertex);
@@ -59,6 +59,9 @@ void Router::find_choices(std::uint32_t vertex, std::uint32_t dst) {
     if (link.to != dst && rest != Distances::kUnreachable && rest + weight(link) == far) choices_.push_back(id);
   }
   if (last_hops > 0) std::sort(choices_.begin(), choices_.end());
+  std::uint8_t least = UINT8_MAX;
+  for (const std::uint32_t id : choices_) least = std::min(least, graph_->links[id].order);
+  std::erase_if(choices_, [&](std::uint32_t id) { return graph_->links[id].order > least; });
 }
 
 Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy) {
@@ -72,7 +75,9 @@ Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy)
     MANYWORLDS_CHECK(!choices_.empty(), "vertex {} has no way on to {}", vertex, dst);
     const auto count = static_cast<std::uint32_t>(choices_.size());
     std::uint32_t pick = 0;
-    if (count > 1 && routing_ == Routing::destination_mod_k) {
+    if (count > 1 && routing_ == Routing::destination_mod_k && graph_->links[choices_[0]].kind == LinkKind::scale_up) {
+      pick = dst % count;  // inside a domain GPUs follow each other, whatever leaves they hang off
+    } else if (count > 1 && routing_ == Routing::destination_mod_k) {
       pick = digits % count;
       digits /= count;
     } else if (count > 1) {

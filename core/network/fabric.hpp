@@ -26,15 +26,18 @@ LinkSpec spec_of(const Graph& graph, std::uint32_t link);
 inline constexpr std::size_t kMaxHops = 12;
 using Route = std::vector<std::uint32_t>;  // links in order; their numbering belongs to whoever holds the route
 
-/// Shortest paths on a graph; GPUs carry no transit traffic and a scale-up path wins over a network path.
+/// Shortest paths on a graph; a scale-up path wins over a network path. GPUs carry no transit traffic, except that on
+/// graphs where GPUs relay, what reached one over a scale-up link may leave by its NIC.
 /// Distances are kept per switch, so one Router serves many look-ups (not thread-safe).
 class Router {
  public:
   Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed);
 
-  /// Links from GPU `src` to GPU `dst` (src != dst). Equal-cost choices follow the routing policy:
+  /// Links from GPU `src` to GPU `dst` (src != dst). Among ways of equal length those over the links of least order
+  /// are taken (dimension order, on a mesh); what choice is left follows the routing policy:
   /// destination_mod_k takes the digits of the destination's number hop by hop (Zahavi 2010, D-Mod-K), where GPUs are
-  /// numbered leaf by leaf, so that those behind one leaf spread over all ways to it;
+  /// numbered leaf by leaf, so that those behind one leaf spread over all ways to it (inside a scale-up domain, which
+  /// has one choice to make, by their own numbers);
   /// ecmp_hash takes hash(seed, entropy, hop). Throws InputError when no path exists.
   Route route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy);
 

@@ -1,6 +1,8 @@
 // Building a graph vertex by vertex and cable by cable.
 #include "core/network/graph.hpp"
 
+#include <utility>
+
 #include "core/error.hpp"
 
 namespace manyworlds::core::network {
@@ -18,13 +20,19 @@ std::uint32_t Graph::add_vertex(VertexKind kind, std::string name) {
 
 std::uint32_t Graph::add_cable(std::uint32_t a, std::uint32_t b, LinkKind kind, std::int64_t bits_per_second,
                                Time latency_ps) {
+  return add_cable({a, b, kind, bits_per_second, latency_ps});
+}
+
+std::uint32_t Graph::add_cable(const Link& forward) {
+  const auto& [a, b, kind, bits_per_second, latency_ps, order, length] = forward;
   MANYWORLDS_CHECK(a != b && a < vertices.size() && b < vertices.size(), "cable {} - {} among {} vertices", a, b,
                    vertices.size());
-  MANYWORLDS_CHECK(bits_per_second > 0 && latency_ps >= 1, "cable {} - {}: {} b/s, {} ps", names[a], names[b],
-                   bits_per_second, latency_ps);
+  MANYWORLDS_CHECK(bits_per_second > 0 && latency_ps >= 1 && length >= 1, "cable {} - {}: {} b/s, {} ps", names[a],
+                   names[b], bits_per_second, latency_ps);
   const auto id = static_cast<std::uint32_t>(links.size());
-  links.push_back({a, b, kind, bits_per_second, latency_ps});
-  links.push_back({b, a, kind, bits_per_second, latency_ps});
+  links.push_back(forward);
+  links.push_back(forward);
+  std::swap(links.back().from, links.back().to);
   return id;
 }
 

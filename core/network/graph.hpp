@@ -19,12 +19,15 @@ struct Link {
   LinkKind kind = LinkKind::network;
   std::int64_t bits_per_second = 0;  // > 0
   Time latency_ps = 0;               // propagation and switching, >= 1
+  std::uint8_t order = 0;            // of links that lead on equally fast, those of least order are taken
+  std::uint8_t length = 1;           // what it counts for in a path, >= 1
   bool operator==(const Link&) const = default;
 };
 
-/// Vertices [0, gpus) are the GPUs, numbered node by node; GPUs never forward traffic of others.
+/// Vertices [0, gpus) are the GPUs, numbered node by node.
 struct Graph {
   std::uint32_t gpus = 0;
+  bool gpus_relay = false;  // a GPU sends on over its NIC what comes over scale-up links; else GPUs forward nothing
   std::vector<VertexKind> vertices;
   std::vector<std::string> names;  // of vertices, for people: "gpu5", "leaf0"
   std::vector<Link> links;
@@ -33,6 +36,8 @@ struct Graph {
   /// Both directions of a cable; the forward link's id is returned, the backward link's is that plus one.
   std::uint32_t add_cable(std::uint32_t a, std::uint32_t b, LinkKind kind, std::int64_t bits_per_second,
                           Time latency_ps);
+  /// The same with an order and a length, as Link has them.
+  std::uint32_t add_cable(const Link& forward);
 };
 
 }  // namespace manyworlds::core::network

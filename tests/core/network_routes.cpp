@@ -11,10 +11,12 @@ namespace {
 
 using namespace manyworlds::core::network;
 
-/// GPUs, scale-up and network switches in any number, cabled at random: in islands, doubly, GPU to GPU, or not at all.
+/// GPUs, scale-up and network switches in any number, cabled at random: in islands, doubly, GPU to GPU, or not at all;
+/// links of any length and order, and GPUs that relay or do not.
 Graph random_graph(std::mt19937& draw) {
   const auto below = [&](std::uint32_t bound) { return static_cast<std::uint32_t>(draw() % bound); };
   Graph graph;
+  graph.gpus_relay = below(3) == 0;
   const std::uint32_t gpus = 1 + below(9), inner = below(4), outer = below(9);
   for (std::uint32_t i = 0; i < gpus; ++i) graph.add_vertex(VertexKind::gpu, fmt::format("gpu{}", i));
   for (std::uint32_t i = 0; i < inner; ++i) graph.add_vertex(VertexKind::scale_up_switch, fmt::format("inner{}", i));
@@ -23,7 +25,8 @@ Graph random_graph(std::mt19937& draw) {
   for (std::uint32_t cables = all > 1 ? below(4 * all) : 0; cables > 0; --cables) {
     const std::uint32_t a = below(all), b = below(all);
     if (a == b) continue;
-    graph.add_cable(a, b, below(3) == 0 ? LinkKind::scale_up : LinkKind::network, 1'000, 1);
+    graph.add_cable({a, b, below(3) == 0 ? LinkKind::scale_up : LinkKind::network, 1'000, 1,
+                     static_cast<std::uint8_t>(below(3)), static_cast<std::uint8_t>(1 + below(2))});
     if (below(8) == 0) graph.links.pop_back();  // one direction only
   }
   return graph;

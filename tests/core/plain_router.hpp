@@ -36,12 +36,17 @@ class PlainRouter {
       std::vector<std::uint32_t> choices;
       for (std::uint32_t id = 0; id < graph_.links.size(); ++id) {
         const Link& link = graph_.links[id];
-        if (link.from != src || (link.to != dst && graph_.vertices[link.to] == VertexKind::gpu)) continue;
+        if (link.from != src || !may_lead(link, dst)) continue;
         if (far.count(link.to) == 1 && far.at(link.to) + cost(link) == far.at(src)) choices.push_back(id);
       }
+      std::uint8_t least = 255;
+      for (const std::uint32_t id : choices) least = std::min(least, graph_.links[id].order);
+      std::erase_if(choices, [&](std::uint32_t id) { return graph_.links[id].order != least; });
+      const bool inside = graph_.links[choices.at(0)].kind == LinkKind::scale_up;
       const auto count = static_cast<std::uint32_t>(choices.size());
       std::uint64_t pick = 0;
-      if (count > 1 && routing_ == Routing::destination_mod_k) pick = digits % count, digits /= count;
+      if (count > 1 && routing_ == Routing::destination_mod_k && inside) pick = dst % count;
+      if (count > 1 && routing_ == Routing::destination_mod_k && !inside) pick = digits % count, digits /= count;
       if (count > 1 && routing_ == Routing::ecmp_hash) pick = decision_hash(seed_, entropy, route.size()) % count;
       route.push_back(choices.at(pick));
       src = graph_.links[choices.at(pick)].to;
@@ -50,7 +55,13 @@ class PlainRouter {
   }
 
  private:
-  static std::uint32_t cost(const Link& link) { return link.kind == LinkKind::scale_up ? 1 : 1'000; }
+  static std::uint32_t cost(const Link& link) { return link.kind == LinkKind::scale_up ? 1 : 1'000 * link.length; }
+
+  /// To the destination, to a switch, or into a GPU that relays what its scale-up links bring.
+  bool may_lead(const Link& link, std::uint32_t dst) const {
+    if (link.to == dst || graph_.vertices[link.to] != VertexKind::gpu) return true;
+    return graph_.gpus_relay && link.kind == LinkKind::scale_up;
+  }
 
   const std::map<std::uint32_t, std::uint32_t>& distances_to(std::uint32_t dst) {
     auto [slot, fresh] = known_.try_emplace(dst);
@@ -61,9 +72,8 @@ class PlainRouter {
       const auto [distance, vertex] = *open.begin();
       open.erase(open.begin());
       if (!far.try_emplace(vertex, distance).second) continue;
-      if (vertex != dst && graph_.vertices[vertex] == VertexKind::gpu) continue;
       for (const Link& link : graph_.links)
-        if (link.to == vertex) open.emplace(distance + cost(link), link.from);
+        if (link.to == vertex && may_lead(link, dst)) open.emplace(distance + cost(link), link.from);
     }
     return far;
   }

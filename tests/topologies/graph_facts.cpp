@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
+#include <set>
 
 #include "core/error.hpp"
 
@@ -100,6 +102,41 @@ std::int64_t bisection(const Graph& graph, const std::function<bool(std::uint32_
   std::int64_t flow = 0;
   while (const std::int64_t more = residual.augment(from, to)) flow += more;
   return flow;
+}
+
+std::vector<core::network::Route> all_routes(const Graph& graph, core::network::Routing routing) {
+  core::network::Router router(std::make_shared<const Graph>(graph), routing, 7);
+  std::vector<core::network::Route> routes;
+  for (std::uint32_t to = 0; to < graph.gpus; ++to)
+    for (std::uint32_t from = 0; from < graph.gpus; ++from)
+      if (from != to) routes.push_back(router.route(from, to, routes.size()));
+  return routes;
+}
+
+bool waits_in_cycle(const Graph& graph, const std::vector<core::network::Route>& routes) {
+  std::vector<std::set<std::uint32_t>> next(graph.links.size());
+  std::vector<std::uint32_t> waiting(graph.links.size());
+  for (const auto& route : routes)
+    for (std::size_t i = 0; i + 1 < route.size(); ++i)
+      if (next[route[i]].insert(route[i + 1]).second) ++waiting[route[i + 1]];
+  std::vector<std::uint32_t> open;  // links that nothing waits for are taken away until none is left
+  for (std::uint32_t link = 0; link < waiting.size(); ++link)
+    if (waiting[link] == 0) open.push_back(link);
+  std::size_t taken = 0;
+  while (!open.empty()) {
+    const std::uint32_t link = open.back();
+    open.pop_back();
+    ++taken;
+    for (const std::uint32_t after : next[link])
+      if (--waiting[after] == 0) open.push_back(after);
+  }
+  return taken < graph.links.size();
+}
+
+std::vector<std::string> names_on(const Graph& graph, const core::network::Route& route) {
+  std::vector<std::string> names{graph.names[graph.links[route.front()].from]};
+  for (const std::uint32_t link : route) names.push_back(graph.names[graph.links[link].to]);
+  return names;
 }
 
 std::int64_t count(const Graph& graph, const std::string& prefix) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/network/graph.hpp"
+#include "core/network/fabric.hpp"
 #include "topologies/registry.hpp"
 
 namespace manyworlds::topologies::test {
@@ -27,6 +27,16 @@ bool connected(const core::network::Graph& graph, core::network::LinkKind kind,
 /// Greatest flow in bits per second over network links from the GPUs that `source` picks to all others (the minimum
 /// cut between them), by Ford and Fulkerson's method with breadth-first paths.
 std::int64_t bisection(const core::network::Graph& graph, const std::function<bool(std::uint32_t)>& source);
+
+/// The routes of all pairs of GPUs.
+std::vector<core::network::Route> all_routes(const core::network::Graph& graph, core::network::Routing routing);
+
+/// Whether there is a cycle of links, each waiting for the next because some route uses one right after the other:
+/// the channel dependency graph of Dally and Seitz 1987.
+bool waits_in_cycle(const core::network::Graph& graph, const std::vector<core::network::Route>& routes);
+
+/// Vertices that a route visits, by name.
+std::vector<std::string> names_on(const core::network::Graph& graph, const core::network::Route& route);
 
 /// Switches whose name begins with `prefix`.
 std::int64_t count(const core::network::Graph& graph, const std::string& prefix);

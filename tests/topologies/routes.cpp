@@ -14,7 +14,7 @@ using manyworlds::topologies::Topology;
 TEST_CASE("routes on every fabric are those of one Dijkstra per destination") {
   for (const Topology& topology : registry())
     for (const ScaleUp scale_up : {ScaleUp::nvswitch, ScaleUp::full_mesh}) {
-      const Site site = manyworlds::topologies::test::site_of(8, 4, scale_up);
+      const Site site = manyworlds::topologies::test::site_of(16, 4, scale_up);
       const Graph graph = topology.build({}, site);
       INFO(topology.name << (scale_up == ScaleUp::nvswitch ? ", NVSwitch" : ", full mesh"));
       CHECK(test::differing_routes(graph, Routing::destination_mod_k, 7).empty());
