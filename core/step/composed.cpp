@@ -175,7 +175,7 @@ std::vector<ComposedSide::Meeting> ComposedSide::gather(Time at, const std::vect
     return slot->second;
   };
   for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i)
-    for (const std::uint32_t link : world_.use_of(arrived.fresh[i]).connections.links) {
+    for (const std::uint32_t link : world_.use_of(arrived.fresh[i]).connections->links) {
       if (owner_[link] != kNone && !drained(components_[owner_[link]], at)) together.join(node_of(owner_[link]), i);
       if (first_at_[link] != kNone)
         together.join(first_at_[link], i);
@@ -183,7 +183,7 @@ std::vector<ComposedSide::Meeting> ComposedSide::gather(Time at, const std::vect
         first_at_[link] = i;
     }
   for (const std::uint32_t instance : arrived.fresh)
-    for (const std::uint32_t link : world_.use_of(instance).connections.links) first_at_[link] = kNone;
+    for (const std::uint32_t link : world_.use_of(instance).connections->links) first_at_[link] = kNone;
   for (const Member& member : arrived.going_on) node_of(progress_[member.instance].component);
 
   std::vector<Meeting> meetings;
@@ -235,7 +235,7 @@ void ComposedSide::begin_isolated(Time at, const Meeting& meeting) {
   Component& component = components_[index];
   component.isolated = true;
   component.instances = {instance};
-  component.links = world_.use_of(instance).connections.links;
+  component.links = world_.use_of(instance).connections->links;
   for (const std::uint32_t link : component.links) owner_[link] = index;
   progress_[instance].component = index;
   unresolved_.push_back(index);
@@ -283,7 +283,7 @@ std::uint32_t ComposedSide::as_episode(std::uint32_t index) {
 LogEntry::Joining ComposedSide::joining(Component& component, std::map<std::uint32_t, std::uint32_t>& names,
                                         std::uint32_t instance) {
   const Use& use = world_.use_of(instance);
-  LogEntry::Joining made{use.shape, use.dag, use.connections.routes, {}, 0};
+  LogEntry::Joining made{use.shape, use.dag, use.connections->routes, {}, 0};
   for (network::Route& route : made.routes)
     for (std::uint32_t& link : route) {
       const auto [name, is_new] = names.try_emplace(link, static_cast<std::uint32_t>(component.links.size()));

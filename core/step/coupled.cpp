@@ -8,8 +8,7 @@ namespace {
 
 class Coupled final : public NetworkSide {
  public:
-  explicit Coupled(const World& world)
-      : world_(world), traffic_(network::make_plain_flows(world.layout().transport())) {
+  explicit Coupled(const World& world) : world_(world), traffic_(network::make_plain_flows(world.transport())) {
     const network::Graph& graph = world.layout().graph();
     for (std::uint32_t link = 0; link < graph.links.size(); ++link) traffic_.add_link(network::spec_of(graph, link));
   }
@@ -21,7 +20,7 @@ class Coupled final : public NetworkSide {
           number_of_.try_emplace(member.instance, static_cast<std::uint32_t>(instances_.size()));
       if (is_new) {
         const Use& use = world_.use_of(member.instance);
-        traffic_.add(use.dag, use.connections.routes);
+        traffic_.add(use.dag, use.connections->routes);
         instances_.push_back(member.instance);
         traffic_.set_ranks(instances_);
       }

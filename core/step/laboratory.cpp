@@ -1,6 +1,14 @@
 #include "core/step/laboratory.hpp"
 
+#include <algorithm>
+
 namespace manyworlds::core::step {
+namespace {
+
+// Each keeps the routes of its communicators: at 1,024 GPUs about a megabyte.
+constexpr std::size_t kMostLayouts = 8;
+
+}  // namespace
 
 std::shared_ptr<network::Router> Laboratory::router(const Configuration& configuration) {
   const network::Transport& transport = configuration.transport;
@@ -14,11 +22,28 @@ std::shared_ptr<network::Router> Laboratory::router(const Configuration& configu
   return made;
 }
 
-World Laboratory::world(const Configuration& configuration) {
-  return World(configuration, router(configuration), dags_);
+std::shared_ptr<Layout> Laboratory::layout(const Configuration& configuration) {
+  const auto on = router(configuration);
+  const Arrangement arrangement = arrangement_of(configuration);
+  auto known = std::find_if(layouts_.begin(), layouts_.end(),
+                            [&](const Arranged& one) { return one.router == on && one.arrangement == arrangement; });
+  if (known == layouts_.end()) {
+    if (layouts_.size() == kMostLayouts) layouts_.erase(layouts_.begin());
+    known = layouts_.insert(layouts_.end(), {arrangement, on, std::make_shared<Layout>(arrangement, on)});
+  }
+  std::rotate(known, known + 1, layouts_.end());
+  return layouts_.back().layout;
 }
-Layout Laboratory::layout(const Configuration& configuration) {
-  return Layout(configuration, router(configuration));
+
+World Laboratory::world(const Configuration& configuration) {
+  return World(configuration, layout(configuration), dags_);
+}
+
+Outline Laboratory::outline(const Configuration& configuration) {
+  const sharing::Key key = operations_key(configuration);
+  auto known = operations_.find(key);
+  if (known == operations_.end()) known = operations_.emplace(key, Operations(configuration)).first;
+  return outline_of(configuration, known->second, *layout(configuration), dags_);
 }
 
 Laboratory::Memory& Laboratory::memory(const network::Transport& transport) {
@@ -30,18 +55,18 @@ Laboratory::Memory& Laboratory::memory(const network::Transport& transport) {
 IsolatedResult Laboratory::isolated(const World& world, const Use& use) {
   const auto simulate = [&](network::Memo& memo) {
     const std::int64_t before = memo.simulated().link_hops;
-    IsolatedResult result = simulate_isolated(*use.dag, use.connections, world.layout().graph(), memo);
+    IsolatedResult result = simulate_isolated(*use.dag, *use.connections, world.layout().graph(), memo);
     simulated_link_hops_ += memo.simulated().link_hops - before;
     return result;
   };
-  if (share_) return simulate(memory(world.layout().transport()).memo);
-  network::Memo memo(world.layout().transport());
+  if (share_) return simulate(memory(world.transport()).memo);
+  network::Memo memo(world.transport());
   return simulate(memo);
 }
 
 StepResult Laboratory::run(const World& world, IsolatedResults& results) {
   if (!share_) memories_.clear();
-  Memory& with = memory(world.layout().transport());
+  Memory& with = memory(world.transport());
   const std::int64_t before = simulated_link_hops_;
   std::int64_t counted = with.memo.simulated().link_hops;
   const auto count = [&] {

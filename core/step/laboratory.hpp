@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "core/step/isolated.hpp"
+#include "core/step/outline.hpp"
 #include "core/step/result.hpp"
 #include "core/step/step.hpp"
 
@@ -18,8 +20,8 @@ class Laboratory {
   explicit Laboratory(bool share = true) : share_(share) {}
 
   World world(const Configuration& configuration);
-  Layout layout(const Configuration& configuration);
-  Dags& dags() { return dags_; }
+  /// What planning needs to know of a world, for much less than building it.
+  Outline outline(const Configuration& configuration);
 
   IsolatedResult isolated(const World& world, const Use& use);
   /// Runs a step to its end; what `results` lacks is computed here and added to it.
@@ -35,6 +37,7 @@ class Laboratory {
   };
   Memory& memory(const network::Transport& transport);
   std::shared_ptr<network::Router> router(const Configuration& configuration);
+  std::shared_ptr<Layout> layout(const Configuration& configuration);
 
   bool share_;
   Dags dags_;
@@ -45,6 +48,13 @@ class Laboratory {
     std::shared_ptr<network::Router> router;
   };
   std::vector<Routed> routers_;
+  struct Arranged {
+    Arrangement arrangement;
+    std::shared_ptr<network::Router> router;
+    std::shared_ptr<Layout> layout;
+  };
+  std::vector<Arranged> layouts_;  // a few, the last used one last
+  std::map<sharing::Key, Operations> operations_;
   std::vector<std::unique_ptr<Memory>> memories_;  // one per transport
   std::int64_t simulated_link_hops_ = 0;
 };

@@ -14,27 +14,76 @@ std::shared_ptr<const collective::Dag> Dags::get(const collective::Shape& shape)
   return slot;
 }
 
-Layout::Layout(const Configuration& configuration, std::shared_ptr<network::Router> router)
-    : transport_(configuration.transport),
-      all_reduce_(configuration.all_reduce),
-      gpus_per_node_(configuration.gpus_per_node),
-      router_(std::move(router)) {
+RouteWriter::RouteWriter(const network::Graph& graph) : graph_(graph), names_(graph.links.size()) {}
+
+void RouteWriter::write(sharing::Writer& writer, const network::Route& route) {
+  writer.integer(static_cast<std::int64_t>(route.size()));
+  for (const std::uint32_t link : route) {
+    Name& name = names_[link];
+    const bool is_new = name.naming != naming_;
+    if (is_new) name = {naming_, next_++};
+    writer.integer(name.name);
+    if (!is_new) continue;
+    const network::LinkSpec spec = network::spec_of(graph_, link);
+    writer.integer(spec.bits_per_second).integer(spec.latency_ps);
+    writer.integer(spec.leaves_gpu + 2 * spec.enters_gpu + 4 * spec.scale_up);
+  }
+}
+
+void RouteWriter::forget() {
+  ++naming_;
+  next_ = 0;
+}
+
+sharing::Key form_of(RouteWriter& names, const std::vector<network::Route>& routes) {
+  sharing::Writer writer("connections");
+  names.forget();
+  for (const network::Route& route : routes) names.write(writer, route);
+  return writer.finish();
+}
+
+Arrangement arrangement_of(const Configuration& configuration) {
   const workload::Strategy& s = configuration.strategy;
-  const auto tp = static_cast<std::uint32_t>(s.tp), dp = static_cast<std::uint32_t>(s.dp),
-             pp = static_cast<std::uint32_t>(s.pp);
-  per_stage_ = tp * dp;
-  const std::uint32_t all = per_stage_ * pp;
+  return {s.tp,
+          s.dp,
+          s.pp,
+          configuration.gpus_per_node,
+          configuration.model.tied_embeddings,
+          s.virtual_stages > 1,
+          configuration.placement};
+}
+
+collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
+                           std::int64_t bytes) {
+  collective::Shape shape{kind, collective::Algorithm::ring, group.members, bytes, 1};
+  if (group.role == Role::data) shape.algorithm = configuration.all_reduce, shape.per_node = group.per_node;
+  return shape;
+}
+
+Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> router)
+    : gpus_per_node_(arrangement.gpus_per_node),
+      per_stage_(static_cast<std::uint32_t>(arrangement.tp * arrangement.dp)),
+      router_(std::move(router)),
+      writer_(router_->graph()) {
+  const std::uint32_t all = per_stage_ * static_cast<std::uint32_t>(arrangement.pp);
   MANYWORLDS_CHECK(all <= router_->graph().gpus, "{} ranks on {} GPUs", all, router_->graph().gpus);
-  const auto rank = [&](std::uint32_t t, std::uint32_t d, std::uint32_t p) { return t + tp * (d + dp * p); };
   gpu_of_.resize(all);
   std::array<std::uint32_t, workload::kRoles> none;
   none.fill(kNoGroup);
   group_of_.assign(all, none);
   member_of_.assign(all, none);
+  add_groups(arrangement);
+  number_kinds();
+}
+
+void Layout::add_groups(const Arrangement& arrangement) {
+  const auto tp = static_cast<std::uint32_t>(arrangement.tp), dp = static_cast<std::uint32_t>(arrangement.dp),
+             pp = static_cast<std::uint32_t>(arrangement.pp);
+  const auto rank = [&](std::uint32_t t, std::uint32_t d, std::uint32_t p) { return t + tp * (d + dp * p); };
   for (std::uint32_t p = 0; p < pp; ++p)
     for (std::uint32_t d = 0; d < dp; ++d)
       for (std::uint32_t t = 0; t < tp; ++t)
-        gpu_of_[rank(t, d, p)] = configuration.placement == Placement::tp_dp_pp ? rank(t, d, p) : t + tp * (p + pp * d);
+        gpu_of_[rank(t, d, p)] = arrangement.placement == Placement::tp_dp_pp ? rank(t, d, p) : t + tp * (p + pp * d);
 
   // The order of groups is the order of ties between their transfers; it is the same on every node.
   for (std::uint32_t p = 0; p < pp && tp > 1; ++p)
@@ -49,11 +98,11 @@ Layout::Layout(const Configuration& configuration, std::shared_ptr<network::Rout
       for (std::uint32_t d = 0; d < dp; ++d) members.push_back(rank(t, d, p));
       add_group(Role::data, std::move(members), Role::data);
     }
-  for (std::uint32_t d = 0; d < dp && pp > 1 && configuration.model.tied_embeddings; ++d)
+  for (std::uint32_t d = 0; d < dp && pp > 1 && arrangement.tied_embeddings; ++d)
     for (std::uint32_t t = 0; t < tp; ++t)
       add_group(Role::embedding, {rank(t, d, 0), rank(t, d, pp - 1)}, Role::embedding);
   // With virtual stages the pipeline closes to a ring: the last rank hands chunk c to the first as chunk c + 1.
-  const std::uint32_t edges = pp > 1 ? (s.virtual_stages > 1 ? pp : pp - 1) : 0;
+  const std::uint32_t edges = pp > 1 ? (arrangement.closed_pipeline ? pp : pp - 1) : 0;
   for (std::uint32_t p = 0; p < edges; ++p)
     for (std::uint32_t d = 0; d < dp; ++d)
       for (std::uint32_t t = 0; t < tp; ++t) {
@@ -64,7 +113,7 @@ Layout::Layout(const Configuration& configuration, std::shared_ptr<network::Rout
 }
 
 void Layout::add_group(Role role, std::vector<std::uint32_t> ranks, Role role_of_others) {
-  Group group{role, std::move(ranks), 1};
+  Group group{role, std::move(ranks), 1, 0};
   std::map<std::int64_t, std::uint32_t> per_node;
   std::int64_t last = -1;
   bool blocks = true;  // members of a node stand together
@@ -83,37 +132,59 @@ void Layout::add_group(Role role, std::vector<std::uint32_t> ranks, Role role_of
   groups_.push_back(std::move(group));
 }
 
-collective::Shape Layout::shape(std::uint32_t group, collective::Kind kind, std::int64_t bytes) const {
-  const Group& of = groups_[group];
-  collective::Shape shape{kind, collective::Algorithm::ring, static_cast<std::uint32_t>(of.ranks.size()), bytes, 1};
-  if (of.role == Role::data) shape.algorithm = all_reduce_, shape.per_node = of.per_node;
-  return shape;
+void Layout::number_kinds() {
+  std::map<GroupKind, std::uint32_t> known;
+  for (Group& group : groups_) {
+    const GroupKind kind{stage_of(group.ranks[0]), group.role, static_cast<std::uint32_t>(group.ranks.size()),
+                         group.per_node};
+    const auto [slot, is_new] = known.try_emplace(kind, static_cast<std::uint32_t>(kinds_.size()));
+    if (is_new) kinds_.push_back(kind);
+    group.kind = slot->second;
+  }
 }
 
-Connections Layout::connect(std::uint32_t group, const collective::Dag& dag) const {
+std::uint32_t Layout::pairs_number(const collective::Dag& dag) {
+  std::uint32_t number = 0;
+  while (number < wired_.size() && wired_[number].pairs != dag.pairs) ++number;
+  if (number == wired_.size())
+    wired_.push_back({dag.pairs, std::vector<std::shared_ptr<const Connections>>(groups_.size())});
+  return number;
+}
+
+const std::shared_ptr<const Connections>& Layout::connect(std::uint32_t group, std::uint32_t pairs) {
+  std::shared_ptr<const Connections>& slot = wired_[pairs].by_group[group];
+  if (slot) return slot;
   Connections made;
-  for (std::size_t pair = 0; pair < dag.pairs.size(); ++pair) {
-    const auto& [from, to] = dag.pairs[pair];
-    const std::vector<std::uint32_t>& ranks = groups_[group].ranks;
+  const std::vector<std::uint32_t>& ranks = groups_[group].ranks;
+  for (std::size_t pair = 0; pair < wired_[pairs].pairs.size(); ++pair) {
+    const auto& [from, to] = wired_[pairs].pairs[pair];
     const std::uint64_t connection = static_cast<std::uint64_t>(group) << 32 | pair;
     made.routes.push_back(router_->route(gpu_of_[ranks[from]], gpu_of_[ranks[to]], connection));
     made.links.insert(made.links.end(), made.routes.back().begin(), made.routes.back().end());
   }
   std::sort(made.links.begin(), made.links.end());
   made.links.erase(std::unique(made.links.begin(), made.links.end()), made.links.end());
-  return made;
+  made.form = form_of(writer_, made.routes);
+  made.form_number = forms_.try_emplace(made.form, static_cast<std::uint32_t>(forms_.size())).first->second;
+  return slot = std::make_shared<const Connections>(std::move(made));
 }
 
-void RouteWriter::write(const network::Route& route) {
-  writer_.integer(static_cast<std::int64_t>(route.size()));
-  for (const std::uint32_t link : route) {
-    const auto [name, is_new] = names_.try_emplace(link, static_cast<std::int64_t>(names_.size()));
-    writer_.integer(name->second);
-    if (!is_new) continue;
-    const network::LinkSpec spec = network::spec_of(graph_, link);
-    writer_.integer(spec.bits_per_second).integer(spec.latency_ps);
-    writer_.integer(spec.leaves_gpu + 2 * spec.enters_gpu + 4 * spec.scale_up);
+const sharing::Key& Layout::whole_form(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind) {
+  if (const auto known = whole_forms_.find(pairs_of_kind); known != whole_forms_.end()) return known->second;
+  sharing::Writer writer("layout");
+  for (std::uint32_t group = 0; group < groups_.size(); ++group)
+    for (const std::uint32_t pairs : pairs_of_kind[groups_[group].kind]) connect(group, pairs);
+  writer_.forget();
+  for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+    const Group& of = groups_[group];
+    writer.integer(static_cast<std::int64_t>(of.role))
+        .integer(static_cast<std::int64_t>(of.ranks.size()))
+        .integer(of.per_node)
+        .integer(static_cast<std::int64_t>(pairs_of_kind[of.kind].size()));
+    for (const std::uint32_t pairs : pairs_of_kind[of.kind])
+      for (const network::Route& route : connect(group, pairs)->routes) writer_.write(writer, route);
   }
+  return whole_forms_.try_emplace(pairs_of_kind, writer.finish()).first->second;
 }
 
 void write_transport(sharing::Writer& writer, const network::Transport& transport) {
@@ -141,37 +212,12 @@ void write_shape(sharing::Writer& writer, const collective::Shape& shape) {
   writer.integer(shape.members).integer(shape.bytes).integer(shape.per_node);
 }
 
-sharing::Key collective_key(const collective::Shape& shape, const Connections& connections, const network::Graph& graph,
+sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& form,
                             const network::Transport& transport) {
   sharing::Writer writer("collective");
   write_transport(writer, transport);
   write_shape(writer, shape);
-  RouteWriter routes(writer, graph);
-  for (const network::Route& route : connections.routes) routes.write(route);
-  return writer.finish();
-}
-
-sharing::Key step_key(const Configuration& configuration, const Layout& layout, Dags& dags) {
-  sharing::Writer writer("step");
-  write_options(writer, workload::model_options().read(configuration.model));
-  write_options(writer, workload::strategy_options().read(configuration.strategy));
-  write_options(writer, compute::gpu_options().read(configuration.gpu));
-  writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
-  writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
-  write_transport(writer, configuration.transport);
-  RouteWriter routes(writer, layout.graph());
-  for (std::uint32_t group = 0; group < layout.groups().size(); ++group) {
-    const Group& of = layout.groups()[group];
-    writer.integer(static_cast<std::int64_t>(of.role))
-        .integer(static_cast<std::int64_t>(of.ranks.size()))
-        .integer(of.per_node);
-    // The pairs of an all-reduce are those of its halves as well; sizes come from the model and the strategy.
-    const bool send = of.role == Role::send_forward || of.role == Role::send_backward;
-    const auto shape = layout.shape(group, send ? collective::Kind::send : collective::Kind::all_reduce, 0);
-    write_shape(writer, shape);
-    for (const network::Route& route : layout.connect(group, *dags.get(shape)).routes) routes.write(route);
-  }
-  return writer.finish();
+  return writer.key(form).finish();
 }
 
 }  // namespace manyworlds::core::step

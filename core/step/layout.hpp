@@ -24,28 +24,76 @@ class Dags {
   std::map<collective::Shape, std::shared_ptr<const collective::Dag>> dags_;
 };
 
+/// Writes routes with their links renamed by first occurrence, and each link's figures where it first occurs.
+/// Routes written one after another share one naming, until it is forgotten.
+class RouteWriter {
+ public:
+  explicit RouteWriter(const network::Graph& graph);
+  void write(sharing::Writer& writer, const network::Route& route);
+  void forget();
+
+ private:
+  const network::Graph& graph_;
+  std::uint32_t naming_ = 1, next_ = 0;
+  struct Name {
+    std::uint32_t naming = 0, name = 0;
+  };
+  std::vector<Name> names_;  // by link; of an older naming: none
+};
+
+/// The key of routes that share one naming.
+sharing::Key form_of(RouteWriter& names, const std::vector<network::Route>& routes);
+
+/// All that decides where ranks sit and which communicators they form.
+struct Arrangement {
+  std::int64_t tp = 1, dp = 1, pp = 1;
+  std::int64_t gpus_per_node = 8;
+  bool tied_embeddings = false;
+  bool closed_pipeline = false;  // virtual stages: the last rank hands on to the first
+  Placement placement = Placement::tp_dp_pp;
+  auto operator<=>(const Arrangement&) const = default;
+};
+Arrangement arrangement_of(const Configuration& configuration);
+
 /// A communicator. Sends have two members: sender, receiver.
 struct Group {
   workload::Role role = workload::Role::tensor;  // as the first member names it
   std::vector<std::uint32_t> ranks;
   std::uint32_t per_node = 1;  // for the two-level form: members that share a node, 1 if nodes hold unequal numbers
+  std::uint32_t kind = 0;      // groups of one kind run the same collectives: in Layout::kinds()
 };
+
+/// What decides on the shapes of a group's collectives, beside the configuration.
+struct GroupKind {
+  std::uint32_t stage = 0;  // of its first member
+  workload::Role role = workload::Role::tensor;
+  std::uint32_t members = 0;
+  std::uint32_t per_node = 1;
+  auto operator<=>(const GroupKind&) const = default;
+};
+
+collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
+                           std::int64_t bytes);
 
 /// Routes of a communicator's connections, over the graph's links.
 struct Connections {
   std::vector<network::Route> routes;  // by pair of the DAG
   std::vector<std::uint32_t> links;    // every link of them once, ascending
+  sharing::Key form;                   // what they are whatever their links are called: form_of(routes)
+  std::uint32_t form_number = 0;       // equal forms of a layout have equal numbers, from 0
 };
 
+/// Not thread-safe: connections are made when they are first asked for, and kept.
 class Layout {
  public:
-  /// `router` must belong to configuration.graph. Throws InputError where a pair of ranks has no path.
-  Layout(const Configuration& configuration, std::shared_ptr<network::Router> router);
+  /// Throws InputError where a pair of ranks has no path, when its connection is asked for.
+  Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> router);
 
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(gpu_of_.size()); }
   std::uint32_t gpu_of(std::uint32_t rank) const { return gpu_of_[rank]; }
   std::uint32_t stage_of(std::uint32_t rank) const { return rank / per_stage_; }
   const std::vector<Group>& groups() const { return groups_; }
+  const std::vector<GroupKind>& kinds() const { return kinds_; }
   /// The group in which `rank` plays `role`, and its place there; kNoGroup if it does not.
   std::uint32_t group_of(std::uint32_t rank, workload::Role role) const {
     return group_of_[rank][static_cast<std::size_t>(role)];
@@ -54,50 +102,46 @@ class Layout {
     return member_of_[rank][static_cast<std::size_t>(role)];
   }
 
-  collective::Shape shape(std::uint32_t group, collective::Kind kind, std::int64_t bytes) const;
-  /// Routes for the pairs of `dag`, which must be that of a shape of this group.
-  Connections connect(std::uint32_t group, const collective::Dag& dag) const;
+  /// A number for the pairs of `dag`, the same for every DAG with these pairs.
+  std::uint32_t pairs_number(const collective::Dag& dag);
+  /// Routes for those pairs between the members of `group`.
+  const std::shared_ptr<const Connections>& connect(std::uint32_t group, std::uint32_t pairs);
+  std::size_t forms() const { return forms_.size(); }  // that connections made so far have
+  /// Every route that groups use for the pairs which their kind has in `pairs_of_kind`, links renamed throughout.
+  const sharing::Key& whole_form(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind);
   const network::Graph& graph() const { return router_->graph(); }
-  const network::Transport& transport() const { return transport_; }
 
   static constexpr std::uint32_t kNoGroup = UINT32_MAX;
 
  private:
+  using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  struct Wired {
+    Pairs pairs;
+    std::vector<std::shared_ptr<const Connections>> by_group;
+  };
+  void add_groups(const Arrangement& arrangement);
   void add_group(workload::Role role, std::vector<std::uint32_t> ranks, workload::Role role_of_others);
+  void number_kinds();
 
-  network::Transport transport_;
-  collective::Algorithm all_reduce_;
   std::int64_t gpus_per_node_;
   std::uint32_t per_stage_;
   std::shared_ptr<network::Router> router_;
   std::vector<std::uint32_t> gpu_of_;
   std::vector<Group> groups_;
+  std::vector<GroupKind> kinds_;
   std::vector<std::array<std::uint32_t, workload::kRoles>> group_of_, member_of_;
-};
-
-/// Writes routes with their links renamed by first occurrence, and each link's figures where it first occurs.
-/// Routes written one after another share one naming.
-class RouteWriter {
- public:
-  RouteWriter(sharing::Writer& writer, const network::Graph& graph) : writer_(writer), graph_(graph) {}
-  void write(const network::Route& route);
-
- private:
-  sharing::Writer& writer_;
-  const network::Graph& graph_;
-  std::map<std::uint32_t, std::int64_t> names_;
+  RouteWriter writer_;
+  std::vector<Wired> wired_;
+  std::map<sharing::Key, std::uint32_t> forms_;
+  std::map<std::vector<std::vector<std::uint32_t>>, sharing::Key> whole_forms_;
 };
 
 void write_transport(sharing::Writer& writer, const network::Transport& transport);
 void write_options(sharing::Writer& writer, const OptionSet& values);
 void write_shape(sharing::Writer& writer, const collective::Shape& shape);
 
-/// The key of a collective of this shape on these connections, entered by all members at once and alone.
-sharing::Key collective_key(const collective::Shape& shape, const Connections& connections, const network::Graph& graph,
+/// The key of a collective of this shape on connections of this form, entered by all members at once and alone.
+sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& form,
                             const network::Transport& transport);
-
-/// The key of the whole step: what its programs are made from, and every route its communicators may use, renamed.
-/// Two configurations with one key are one world, whatever the rest of their fabrics looks like.
-sharing::Key step_key(const Configuration& configuration, const Layout& layout, Dags& dags);
 
 }  // namespace manyworlds::core::step

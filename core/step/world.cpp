@@ -10,8 +10,8 @@ namespace manyworlds::core::step {
 using workload::Op;
 using workload::Role;
 
-World::World(const Configuration& configuration, std::shared_ptr<network::Router> router, Dags& dags)
-    : configuration_(configuration), layout_(configuration, std::move(router)) {
+World::World(const Configuration& configuration, std::shared_ptr<Layout> layout, Dags& dags)
+    : configuration_(configuration), layout_(std::move(layout)) {
   for (std::int64_t stage = 0; stage < configuration.strategy.pp; ++stage) {
     programs_.push_back(workload::build_program(configuration.model, configuration.strategy, configuration.gpu, stage));
     auto& sequences = sequences_.emplace_back();
@@ -24,19 +24,20 @@ World::World(const Configuration& configuration, std::shared_ptr<network::Router
     }
   }
   std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t> known;
-  for (std::uint32_t group = 0; group < layout_.groups().size(); ++group) {
+  for (std::uint32_t group = 0; group < layout_->groups().size(); ++group) {
     first_instance_.push_back(static_cast<std::uint32_t>(use_of_.size()));
-    const std::vector<std::uint32_t>& ranks = layout_.groups()[group].ranks;
+    const std::vector<std::uint32_t>& ranks = layout_->groups()[group].ranks;
     const auto& lead = sequence(ranks[0], role_of(group, 0)).ops;
     for (std::uint32_t member = 1; member < ranks.size(); ++member) {
-      if (layout_.stage_of(ranks[member]) == layout_.stage_of(ranks[0]) && role_of(group, member) == role_of(group, 0))
+      if (layout_->stage_of(ranks[member]) == layout_->stage_of(ranks[0]) &&
+          role_of(group, member) == role_of(group, 0))
         continue;  // the same program in the same role
       const auto& other = sequence(ranks[member], role_of(group, member)).ops;
       MANYWORLDS_CHECK(other.size() == lead.size(), "group {}: member 0 enters {} collectives, member {} {}", group,
                        lead.size(), member, other.size());
       for (std::size_t i = 0; i < lead.size(); ++i) {
-        const Op& a = programs_[layout_.stage_of(ranks[0])].ops[lead[i]];
-        const Op& b = programs_[layout_.stage_of(ranks[member])].ops[other[i]];
+        const Op& a = programs_[layout_->stage_of(ranks[0])].ops[lead[i]];
+        const Op& b = programs_[layout_->stage_of(ranks[member])].ops[other[i]];
         MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes,
                          "group {}, collective {}: members 0 and {} disagree ({} and {} B)", group, i, member, a.bytes,
                          b.bytes);
@@ -45,7 +46,7 @@ World::World(const Configuration& configuration, std::shared_ptr<network::Router
     // A group repeats few operations very often.
     std::vector<std::pair<const Op*, std::uint32_t>> met;
     for (const std::uint32_t number : lead) {
-      const Op& op = programs_[layout_.stage_of(ranks[0])].ops[number];
+      const Op& op = programs_[layout_->stage_of(ranks[0])].ops[number];
       auto use = std::find_if(met.begin(), met.end(), [&](const auto& one) {
         return one.first->kind == op.kind && one.first->bytes == op.bytes;
       });
@@ -58,16 +59,17 @@ World::World(const Configuration& configuration, std::shared_ptr<network::Router
 
 std::uint32_t World::add_use(std::uint32_t group, const Op& op, Dags& dags,
                              std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t>& known) {
-  const collective::Shape shape = layout_.shape(group, op.kind, op.bytes);
+  const GroupKind& group_kind = layout_->kinds()[layout_->groups()[group].kind];
+  const collective::Shape shape = shape_of(configuration_, group_kind, op.kind, op.bytes);
   const auto [slot, is_new] = known.try_emplace({group, shape}, static_cast<std::uint32_t>(uses_.size()));
   if (!is_new) return slot->second;
   Use use;
   use.group = group;
   use.shape = shape;
   use.dag = dags.get(shape);
-  use.connections = layout_.connect(group, *use.dag);
-  use.key = collective_key(shape, use.connections, layout_.graph(), layout_.transport());
-  const network::Transport& transport = layout_.transport();
+  use.connections = layout_->connect(group, layout_->pairs_number(*use.dag));
+  const network::Transport& transport = configuration_.transport;
+  use.key = collective_key(shape, use.connections->form, transport);
   const std::int64_t payload = transport.payload_bytes;
   std::vector<std::int64_t> packets(use.dag->pairs.size(), 0), bytes(packets);
   for (const collective::Transfer& transfer : use.dag->transfers) {
@@ -77,34 +79,34 @@ std::uint32_t World::add_use(std::uint32_t group, const Op& op, Dags& dags,
   }
   std::map<std::uint32_t, std::int64_t> on_link;
   for (std::size_t pair = 0; pair < packets.size(); ++pair)
-    for (const std::uint32_t link : use.connections.routes[pair]) {
+    for (const std::uint32_t link : use.connections->routes[pair]) {
       use.link_hops += packets[pair];
-      if (layout_.graph().links[link].kind == network::LinkKind::network) on_link[link] += bytes[pair];
+      if (layout_->graph().links[link].kind == network::LinkKind::network) on_link[link] += bytes[pair];
     }
   for (const auto& [link, total] : on_link)
-    use.busy.emplace_back(link, serialization_ps(total, layout_.graph().links[link].bits_per_second));
+    use.busy.emplace_back(link, serialization_ps(total, layout_->graph().links[link].bits_per_second));
   uses_.push_back(std::move(use));
   return slot->second;
 }
 
 Role World::role_of(std::uint32_t group, std::uint32_t member) const {
-  const Role role = layout_.groups()[group].role;
+  const Role role = layout_->groups()[group].role;
   if (member == 0) return role;
   if (role == Role::send_forward) return Role::recv_forward;
   return role == Role::send_backward ? Role::recv_backward : role;
 }
 
 std::pair<std::uint32_t, std::uint32_t> World::entered_by(std::uint32_t rank, std::uint32_t op) const {
-  const std::uint32_t stage = layout_.stage_of(rank);
+  const std::uint32_t stage = layout_->stage_of(rank);
   const Role role = programs_[stage].ops[op].role;
-  const std::uint32_t group = layout_.group_of(rank, role);
+  const std::uint32_t group = layout_->group_of(rank, role);
   MANYWORLDS_CHECK(group != Layout::kNoGroup, "rank {} enters a collective of a role it does not play", rank);
-  return {first_instance_[group] + place_[stage][op], layout_.member_of(rank, role)};
+  return {first_instance_[group] + place_[stage][op], layout_->member_of(rank, role)};
 }
 
 std::pair<std::uint32_t, std::uint32_t> World::operation_of(std::uint32_t instance, std::uint32_t member) const {
   const std::uint32_t group = group_of_instance_[instance];
-  const std::uint32_t rank = layout_.groups()[group].ranks[member];
+  const std::uint32_t rank = layout_->groups()[group].ranks[member];
   return {rank, sequence(rank, role_of(group, member)).ops[instance - first_instance_[group]]};
 }
 

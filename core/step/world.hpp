@@ -18,7 +18,7 @@ struct Use {
   std::uint32_t group = 0;
   collective::Shape shape;
   std::shared_ptr<const collective::Dag> dag;
-  Connections connections;
+  std::shared_ptr<const Connections> connections;
   sharing::Key key;                                  // of an isolated instance, all members entering at once
   std::int64_t link_hops = 0;                        // packets times links
   std::vector<std::pair<std::uint32_t, Time>> busy;  // network links and how long one instance occupies them
@@ -26,10 +26,12 @@ struct Use {
 
 class World {
  public:
-  World(const Configuration& configuration, std::shared_ptr<network::Router> router, Dags& dags);
+  /// `layout` must be that of the configuration.
+  World(const Configuration& configuration, std::shared_ptr<Layout> layout, Dags& dags);
 
   const Configuration& configuration() const { return configuration_; }
-  const Layout& layout() const { return layout_; }
+  const Layout& layout() const { return *layout_; }
+  const network::Transport& transport() const { return configuration_.transport; }
   const std::vector<workload::Program>& programs() const { return programs_; }  // by stage
   const std::vector<Use>& uses() const { return uses_; }
   std::size_t instances() const { return use_of_.size(); }
@@ -50,11 +52,11 @@ class World {
                         std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t>& known);
   workload::Role role_of(std::uint32_t group, std::uint32_t member) const;
   const Sequence& sequence(std::uint32_t rank, workload::Role role) const {
-    return sequences_[layout_.stage_of(rank)][static_cast<std::size_t>(role)];
+    return sequences_[layout_->stage_of(rank)][static_cast<std::size_t>(role)];
   }
 
   Configuration configuration_;
-  Layout layout_;
+  std::shared_ptr<Layout> layout_;
   std::vector<workload::Program> programs_;
   std::vector<std::array<Sequence, workload::kRoles>> sequences_;  // by stage
   std::vector<std::vector<std::uint32_t>> place_;                  // by stage and op: its place in its role's sequence

@@ -128,26 +128,30 @@ TEST_CASE("every figure of every link is in an isolated collective's key, and so
     graph.add_cable(gpu, gpu < 2 ? 4 : 5, LinkKind::network, kRate, kMicrosecond);
   for (int i = 0; i < 2; ++i) graph.add_cable(4, 5, LinkKind::network, kRate, kMicrosecond);
   // Cables: gpu i is links 2i, 2i + 1; the two trunks are 8, 9 and 10, 11.
-  const auto over = [](std::vector<Route> routes) { return step::Connections{std::move(routes), {}}; };
-  const step::Connections plain = over({{0, 8, 5}, {4, 9, 1}});
-  const sharing::Key key = step::collective_key(shape, plain, graph, transport);
-  CHECK(key ==
-        step::collective_key(shape, over({{2, 10, 7}, {6, 11, 3}}), graph, transport));  // renamed: the same problem
-  CHECK(key != step::collective_key(shape, over({{0, 8, 5}, {0, 8, 5}}), graph, transport));  // both ways on one path
+  const auto key_of = [&](const network::Graph& on, const std::vector<Route>& routes) {
+    step::RouteWriter names(on);
+    return step::collective_key(shape, step::form_of(names, routes), transport);
+  };
+  const std::vector<Route> plain = {{0, 8, 5}, {4, 9, 1}};
+  const sharing::Key key = key_of(graph, plain);
+  CHECK(key == key_of(graph, {{2, 10, 7}, {6, 11, 3}}));  // renamed: the same problem
+  CHECK(key != key_of(graph, {{0, 8, 5}, {0, 8, 5}}));    // both ways on one path
   for (const std::uint32_t link : {0u, 8u, 5u, 4u, 9u, 1u}) {
     network::Graph other = graph;
     other.links[link].bits_per_second /= 2;
-    CHECK(key != step::collective_key(shape, plain, other, transport));
+    CHECK(key != key_of(other, plain));
     other = graph;
     other.links[link].latency_ps += 1;
-    CHECK(key != step::collective_key(shape, plain, other, transport));
+    CHECK(key != key_of(other, plain));
     other = graph;
     other.links[link].kind = LinkKind::scale_up;
-    CHECK(key != step::collective_key(shape, plain, other, transport));
+    CHECK(key != key_of(other, plain));
   }
   network::Transport changed = transport;
   changed.pfc_xoff_bytes += 1;
-  CHECK(key != step::collective_key(shape, plain, graph, changed));
+  step::RouteWriter names(graph);
+  CHECK(key != step::collective_key(shape, step::form_of(names, plain), changed));
+  CHECK(key == step::collective_key(shape, step::form_of(names, plain), transport));  // names are forgotten
 }
 
 TEST_CASE("a remembered state holds every link of its flows: one slower link is another state") {
@@ -238,9 +242,7 @@ TEST_CASE("worlds with one step key take one time; what their step does not touc
   step::Configuration a = world_of(cluster, 4, 1, 2);  // tensor parallel inside, data parallel along rails: no spine
   cluster.uplink /= 4;
   step::Configuration b = world_of(cluster, 4, 1, 2);
-  const auto key = [&](const step::Configuration& of) {
-    return step::step_key(of, laboratory.layout(of), laboratory.dags());
-  };
+  const auto key = [&](const step::Configuration& of) { return laboratory.outline(of).step; };
   CHECK(key(a) == key(b));
   CHECK(run_world(a, step::Composition::coupled).step_ps == run_world(b, step::Composition::coupled).step_ps);
   cluster.nic /= 2;

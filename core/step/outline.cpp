@@ -1,0 +1,108 @@
+#include "core/step/outline.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/workload/build_program.hpp"
+
+namespace manyworlds::core::step {
+namespace {
+
+/// An operation of a kind of groups, as it goes over connections.
+struct Shaped {
+  std::uint64_t times = 0;
+  collective::Shape shape;
+  std::size_t transfers = 0;
+  std::uint32_t pairs = 0;
+  std::uint32_t number = 0;  // of the shape
+};
+using ByKind = std::vector<std::vector<Shaped>>;
+
+ByKind shaped(const Configuration& configuration, const Operations& operations, Layout& layout, Dags& dags) {
+  ByKind all;
+  std::map<collective::Shape, std::uint32_t> numbers;
+  for (const GroupKind& kind : layout.kinds()) {
+    std::vector<Shaped>& made = all.emplace_back();
+    for (const auto& operation : operations.of(kind)) {
+      const collective::Shape shape = shape_of(configuration, kind, operation.kind, operation.bytes);
+      const auto dag = dags.get(shape);
+      const auto number = numbers.try_emplace(shape, static_cast<std::uint32_t>(numbers.size())).first->second;
+      made.push_back({operation.times, shape, dag->transfers.size(), layout.pairs_number(*dag), number});
+    }
+  }
+  return all;
+}
+
+sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind, Layout& layout) {
+  sharing::Writer writer("step");
+  write_options(writer, workload::model_options().read(configuration.model));
+  write_options(writer, workload::strategy_options().read(configuration.strategy));
+  write_options(writer, compute::gpu_options().read(configuration.gpu));
+  writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
+  writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
+  write_transport(writer, configuration.transport);
+  std::vector<std::vector<std::uint32_t>> pairs_of_kind;
+  for (const auto& operations : by_kind) {
+    std::vector<std::uint32_t>& pairs = pairs_of_kind.emplace_back();
+    writer.integer(static_cast<std::int64_t>(operations.size()));
+    for (const Shaped& operation : operations) {
+      write_shape(writer, operation.shape);
+      if (std::find(pairs.begin(), pairs.end(), operation.pairs) == pairs.end()) pairs.push_back(operation.pairs);
+    }
+  }
+  return writer.key(layout.whole_form(pairs_of_kind)).finish();
+}
+
+}  // namespace
+
+Operations::Operations(const Configuration& configuration) {
+  for (std::int64_t stage = 0; stage < configuration.strategy.pp; ++stage) {
+    const workload::Program program =
+        workload::build_program(configuration.model, configuration.strategy, configuration.gpu, stage);
+    in_programs_ += program.ops.size();
+    auto& by_role = by_stage_.emplace_back();
+    for (const workload::Op& op : program.ops) {
+      if (!op.is_collective) continue;
+      std::vector<Operation>& known = by_role[static_cast<std::size_t>(op.role)];
+      auto same = std::find_if(known.begin(), known.end(),
+                               [&](const Operation& one) { return one.kind == op.kind && one.bytes == op.bytes; });
+      if (same == known.end()) same = known.insert(same, {op.kind, op.bytes, 0});
+      ++same->times;
+    }
+  }
+}
+
+sharing::Key operations_key(const Configuration& configuration) {
+  sharing::Writer writer("operations");
+  write_options(writer, workload::model_options().read(configuration.model));
+  write_options(writer, workload::strategy_options().read(configuration.strategy));
+  write_options(writer, compute::gpu_options().read(configuration.gpu));
+  return writer.integer(configuration.strategy.dp).finish();
+}
+
+Outline outline_of(const Configuration& configuration, const Operations& operations, Layout& layout, Dags& dags) {
+  const ByKind by_kind = shaped(configuration, operations, layout, dags);
+  Outline made;
+  made.step = step_key(configuration, by_kind, layout);
+  const workload::Strategy& strategy = configuration.strategy;
+  made.cost = static_cast<double>(operations.in_programs()) * static_cast<double>(strategy.tp * strategy.dp);
+  std::vector<std::vector<bool>> seen;  // by numbers of shape and form
+  std::uint32_t use = 0;
+  for (std::uint32_t group = 0; group < layout.groups().size(); ++group)
+    for (const Shaped& operation : by_kind[layout.groups()[group].kind]) {
+      const Connections& connections = *layout.connect(group, operation.pairs);
+      made.instances += operation.times;
+      if (layout.groups()[group].role == workload::Role::data)
+        made.cost += static_cast<double>(operation.times * operation.transfers);
+      if (seen.size() <= operation.number) seen.resize(operation.number + 1, std::vector<bool>(layout.forms()));
+      if (!seen[operation.number][connections.form_number]) {
+        seen[operation.number][connections.form_number] = true;
+        made.collectives.push_back(
+            {collective_key(operation.shape, connections.form, configuration.transport), use, operation.transfers});
+      }
+      ++use;
+    }
+  return made;
+}
+
+}  // namespace manyworlds::core::step
