@@ -1,10 +1,13 @@
 #include "farm/message.hpp"
 
-#include "farm/bytes.hpp"
+#include "core/sharing/bytes.hpp"
 
 namespace manyworlds::farm {
 
 namespace {
+
+using core::sharing::ByteReader;
+using core::sharing::ByteWriter;
 
 void put(ByteWriter& to, const std::vector<std::uint32_t>& numbers) {
   to.put(static_cast<std::uint64_t>(numbers.size()));
@@ -18,7 +21,7 @@ std::vector<std::uint32_t> numbers(ByteReader& from) {
 }
 
 void put(ByteWriter& to, const Outcome& outcome) {
-  to.put(outcome.status).put(outcome.elapsed_us).put(std::string_view(outcome.bytes));
+  to.put(outcome.status).put(outcome.elapsed_us).text(outcome.bytes);
 }
 
 Outcome outcome(ByteReader& from) {
@@ -46,7 +49,7 @@ std::string encode(const Message& message) {
     to.put(task);
     put(to, result);
   }
-  to.put(std::string_view(message.text));
+  to.text(message.text);
   return to.take();
 }
 
@@ -69,7 +72,7 @@ Message decode_message(const std::string& bytes) {
     result = outcome(from);
   }
   message.text = from.text();
-  MANYWORLDS_CHECK(from.at_end(), "message of kind {} is too long", static_cast<int>(message.kind));
+  from.end();
   return message;
 }
 
@@ -82,7 +85,7 @@ std::string encode(const Outcome& result) {
 Outcome decode_outcome(const std::string& bytes) {
   ByteReader from(bytes);
   Outcome got = outcome(from);
-  MANYWORLDS_CHECK(from.at_end(), "outcome is too long");
+  from.end();
   return got;
 }
 

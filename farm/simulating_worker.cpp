@@ -3,7 +3,7 @@
 #include <chrono>
 #include <new>
 
-#include "farm/bytes.hpp"
+#include "core/sharing/bytes.hpp"
 #include "farm/frame.hpp"
 #include "farm/job_signature.hpp"
 #include "farm/message.hpp"
@@ -12,10 +12,12 @@ namespace manyworlds::farm {
 
 namespace {
 
+using core::sharing::ByteReader;
+using core::sharing::ByteWriter;
 using Kind = SimulatorReply::Kind;
 
 std::string unfit(const std::string& reason) {
-  return ByteWriter().put(Kind::unfit).put(std::string_view(reason)).take();
+  return ByteWriter().put(Kind::unfit).text(reason).take();
 }
 
 std::string build(const JobFactory& factory, const std::string& frozen, std::unique_ptr<Job>& job) {
@@ -32,7 +34,7 @@ std::string run(Job& job, ByteReader& request) {
   std::vector<std::string> inputs(request.count(sizeof(std::uint64_t)));
   for (auto& input : inputs) input = request.text();
   const Outcome outcome = run_guarded(job, task, inputs);
-  return ByteWriter().put(Kind::computed).put(task).put(std::string_view(encode(outcome))).take();
+  return ByteWriter().put(Kind::computed).put(task).text(encode(outcome)).take();
 }
 
 }  // namespace
@@ -53,13 +55,13 @@ Outcome run_guarded(Job& job, std::uint32_t task, const std::vector<std::string>
 }
 
 std::string build_request(const std::string& frozen) {
-  return ByteWriter().put('b').put(std::string_view(frozen)).take();
+  return ByteWriter().put('b').text(frozen).take();
 }
 
 std::string run_request(std::uint32_t task, const std::vector<std::string>& inputs) {
   ByteWriter to;
   to.put('r').put(task).put(static_cast<std::uint64_t>(inputs.size()));
-  for (const auto& input : inputs) to.put(std::string_view(input));
+  for (const auto& input : inputs) to.text(input);
   return to.take();
 }
 

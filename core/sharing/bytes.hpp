@@ -1,25 +1,34 @@
-// Results as bytes: fixed-width little-endian fields in a fixed order.
+// Results and messages as bytes: fixed-width little-endian fields in a fixed order.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "core/error.hpp"
 
 namespace manyworlds::core::sharing {
 
+template <class T>
+concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
 class ByteWriter {
  public:
-  ByteWriter& integer(std::int64_t value) {
-    char bytes[8];
-    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(static_cast<std::uint64_t>(value) >> (8 * i));
-    out_.append(bytes, 8);
+  /// As many bytes as a T has.
+  template <Plain T>
+  ByteWriter& put(T value) {
+    auto bytes = std::bit_cast<std::array<char, sizeof(T)>>(value);
+    if (std::endian::native == std::endian::big) std::reverse(bytes.begin(), bytes.end());
+    out_.append(bytes.data(), bytes.size());
     return *this;
   }
-  ByteWriter& real(double value) { return integer(std::bit_cast<std::int64_t>(value)); }
+  ByteWriter& integer(std::int64_t value) { return put(value); }
+  ByteWriter& real(double value) { return put(value); }
   ByteWriter& text(std::string_view value) {
     integer(static_cast<std::int64_t>(value.size()));
     out_.append(value);
@@ -35,14 +44,15 @@ class ByteWriter {
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
-  std::int64_t integer() {
-    const std::string_view field = take(8);
-    std::uint64_t value = 0;
-    for (int i = 0; i < 8; ++i)
-      value |= static_cast<std::uint64_t>(static_cast<unsigned char>(field[static_cast<std::size_t>(i)])) << (8 * i);
-    return static_cast<std::int64_t>(value);
+  template <Plain T>
+  T get() {
+    std::array<char, sizeof(T)> bytes{};
+    std::memcpy(bytes.data(), take(sizeof(T)).data(), sizeof(T));
+    if (std::endian::native == std::endian::big) std::reverse(bytes.begin(), bytes.end());
+    return std::bit_cast<T>(bytes);
   }
-  double real() { return std::bit_cast<double>(integer()); }
+  std::int64_t integer() { return get<std::int64_t>(); }
+  double real() { return get<double>(); }
   std::string text() { return std::string(take(count(1))); }
   /// A count of items of at least `each` bytes, which must fit what is left.
   std::size_t count(std::size_t each) {
