@@ -1,5 +1,6 @@
 """The README says only what is so: its example runs as written, its verbs, options and paths exist, and CI runs its test command."""
 
+import json
 import os
 import pathlib
 import re
@@ -47,6 +48,15 @@ class Readme(unittest.TestCase):
             self.assertRegex(top, r"rail_optimized|fat_tree")
             table = next(result.stdout for command, result in done.items() if "pandas" in command)
             self.assertIn("12 rows", table)  # 3 tp x 2 pp x 2 fabrics, all within the constraint
+
+    def test_the_large_sweep_is_planned_and_has_the_size_it_says(self):
+        command, = re.findall(r"^    (manyworlds sweep experiments/.*)$", README, re.MULTILINE)
+        planned = run(command + " --json", ROOT)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        told = json.loads(planned.stdout)
+        layouts, fitting = re.search(r"([\d,]+) layouts, of which ([\d,]+) fit into memory", README).groups()
+        self.assertEqual(int(layouts.replace(",", "")), told["experiments"])
+        self.assertEqual(int(fitting.replace(",", "")), told["experiments"] - told["out_of_memory"])
 
     def test_every_verb_and_option_it_names_exists(self):
         listed = help_of()
