@@ -6,13 +6,10 @@
 #include <queue>
 
 #include "core/error.hpp"
-#include "core/sharing/union_find.hpp"
-#include "core/step/network_side.hpp"
+#include "core/step/gathering.hpp"
 
 namespace manyworlds::core::step {
 namespace {
-
-constexpr std::uint32_t kNone = UINT32_MAX;
 
 struct Component {
   bool live = false;
@@ -30,21 +27,10 @@ struct Component {
   std::vector<std::shared_ptr<const LogEntry>> log;
 };
 
-struct Progress {                      // of an instance
-  std::vector<std::uint32_t> waiting;  // members that entered before anything could move
-  std::uint32_t component = kNone;     // once it is active
-  std::uint32_t number = 0;            // in its component
-};
-
 class ComposedSide final : public Composed {
  public:
   ComposedSide(const World& world, Episodes& episodes, const IsolatedResults& results)
-      : world_(world),
-        episodes_(episodes),
-        results_(results),
-        progress_(world.instances()),
-        owner_(world.layout().graph().links.size(), kNone),
-        first_at_(owner_) {}
+      : world_(world), episodes_(episodes), results_(results), gathering_(world), number_(world.instances()) {}
 
   void enter(Time at, const std::vector<Member>& members) override;
   Time next(Time limit) override;
@@ -61,22 +47,9 @@ class ComposedSide final : public Composed {
     std::uint32_t component, life;
     bool operator>(const Due& other) const { return at != other.at ? at > other.at : component > other.component; }
   };
-  /// What enters at one instant and hangs together: new instances, and components they touch or go on in.
-  struct Meeting {
-    std::vector<std::uint32_t> instances, components;
-    std::vector<Member> entries;
-  };
-
   std::uint32_t open(Time origin);
   void release(std::uint32_t component);
   bool drained(Component& component, Time at);
-  struct Arrivals {
-    std::vector<std::uint32_t> fresh;  // instances
-    std::vector<Member> going_on;
-  };
-
-  Arrivals arrivals(const std::vector<Member>& members);
-  std::vector<Meeting> gather(Time at, const std::vector<Member>& members);
   void begin_isolated(Time at, const Meeting& meeting);
   void schedule_isolated(std::uint32_t index);
   std::uint32_t as_episode(std::uint32_t index);
@@ -89,9 +62,8 @@ class ComposedSide final : public Composed {
   const World& world_;
   Episodes& episodes_;
   const IsolatedResults& results_;
-  std::vector<Progress> progress_;       // by instance
-  std::vector<std::uint32_t> owner_;     // by link of the graph: the component that uses it
-  std::vector<std::uint32_t> first_at_;  // by link of the graph: the first fresh instance on it, while gathering
+  Gathering gathering_;
+  std::vector<std::uint32_t> number_;  // by instance: in its component, if that is an episode
   std::vector<Component> components_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> unresolved_;                           // isolated components without a result
@@ -119,7 +91,7 @@ std::uint32_t ComposedSide::open(Time origin) {
 
 void ComposedSide::release(std::uint32_t index) {
   Component& component = components_[index];
-  for (const std::uint32_t link : component.links) owner_[link] = kNone;
+  gathering_.occupy(component.links, kNoComponent);
   std::erase(running_, index);
   const std::uint32_t life = component.life;
   component = Component{};
@@ -147,76 +119,15 @@ bool ComposedSide::drained(Component& component, Time at) {
   return true;
 }
 
-/// Who becomes active at this instant: an instance is when two members have entered; before that nothing of it can
-/// move. Entries of instances that are active already go on in their components.
-ComposedSide::Arrivals ComposedSide::arrivals(const std::vector<Member>& members) {
-  Arrivals made;
-  for (const Member& member : members) {
-    Progress& progress = progress_[member.instance];
-    if (progress.component != kNone) {
-      made.going_on.push_back(member);
-      continue;
-    }
-    progress.waiting.push_back(member.member);
-    if (progress.waiting.size() == 2) made.fresh.push_back(member.instance);
-  }
-  return made;
-}
-
-/// Sorts what enters at `at` into meetings: fresh instances and the components that share links with them.
-std::vector<ComposedSide::Meeting> ComposedSide::gather(Time at, const std::vector<Member>& members) {
-  const Arrivals arrived = arrivals(members);
-  sharing::UnionFind together(arrived.fresh.size());  // fresh instances, then components as they are touched
-  std::vector<std::uint32_t> touched;
-  std::map<std::uint32_t, std::uint32_t> node_of_component;
-  const auto node_of = [&](std::uint32_t component) {
-    const auto [slot, is_new] = node_of_component.try_emplace(component, 0);
-    if (is_new) slot->second = together.add(), touched.push_back(component);
-    return slot->second;
-  };
-  for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i)
-    for (const std::uint32_t link : world_.use_of(arrived.fresh[i]).connections->links) {
-      if (owner_[link] != kNone && !drained(components_[owner_[link]], at)) together.join(node_of(owner_[link]), i);
-      if (first_at_[link] != kNone)
-        together.join(first_at_[link], i);
-      else
-        first_at_[link] = i;
-    }
-  for (const std::uint32_t instance : arrived.fresh)
-    for (const std::uint32_t link : world_.use_of(instance).connections->links) first_at_[link] = kNone;
-  for (const Member& member : arrived.going_on) node_of(progress_[member.instance].component);
-
-  std::vector<Meeting> meetings;
-  std::map<std::uint32_t, std::size_t> meeting_of;  // by root
-  const auto meeting = [&](std::uint32_t node) -> Meeting& {
-    const auto [slot, is_new] = meeting_of.try_emplace(together.root(node), meetings.size());
-    if (is_new) meetings.emplace_back();
-    return meetings[slot->second];
-  };
-  for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i) {
-    Meeting& into = meeting(i);
-    Progress& progress = progress_[arrived.fresh[i]];
-    into.instances.push_back(arrived.fresh[i]);
-    for (const std::uint32_t member : progress.waiting) into.entries.push_back({arrived.fresh[i], member});
-    progress.waiting = {};
-  }
-  for (const std::uint32_t component : touched) meeting(node_of_component[component]).components.push_back(component);
-  for (const Member& member : arrived.going_on)
-    meeting(node_of_component[progress_[member.instance].component]).entries.push_back(member);
-  return meetings;
-}
-
 void ComposedSide::enter(Time at, const std::vector<Member>& members) {
-  for (Meeting& meeting : gather(at, members)) {
-    std::sort(meeting.instances.begin(), meeting.instances.end());
-    std::sort(meeting.entries.begin(), meeting.entries.end());
-    std::sort(meeting.components.begin(), meeting.components.end());
+  const auto gone = [&](std::uint32_t component) { return drained(components_[component], at); };
+  for (Meeting& meeting : gathering_.gather(members, gone)) {
     const bool alone = meeting.components.empty() && meeting.instances.size() == 1;
     if (alone && meeting.entries.size() == world_.use_of(meeting.instances[0]).shape.members) {
       begin_isolated(at, meeting);
       continue;
     }
-    std::uint32_t index = kNone;
+    std::uint32_t index = kNoComponent;
     if (meeting.components.empty()) {
       index = open(at);
       running_.push_back(index);
@@ -236,8 +147,8 @@ void ComposedSide::begin_isolated(Time at, const Meeting& meeting) {
   component.isolated = true;
   component.instances = {instance};
   component.links = world_.use_of(instance).connections->links;
-  for (const std::uint32_t link : component.links) owner_[link] = index;
-  progress_[instance].component = index;
+  gathering_.occupy(component.links, index);
+  gathering_.place(instance, index);
   unresolved_.push_back(index);
 }
 
@@ -294,8 +205,8 @@ LogEntry::Joining ComposedSide::joining(Component& component, std::map<std::uint
       link = name->second;
     }
   for (const std::uint32_t other : component.instances) made.rank += other < instance;
-  progress_[instance].component = static_cast<std::uint32_t>(&component - components_.data());
-  progress_[instance].number = static_cast<std::uint32_t>(component.instances.size());
+  gathering_.place(instance, static_cast<std::uint32_t>(&component - components_.data()));
+  number_[instance] = static_cast<std::uint32_t>(component.instances.size());
   component.instances.push_back(instance);
   return made;
 }
@@ -314,9 +225,8 @@ void ComposedSide::join(Time at, std::uint32_t index, const Meeting& meeting) {
   if (!meeting.instances.empty())
     for (std::uint32_t i = 0; i < component.links.size(); ++i) names[component.links[i]] = i;
   for (const std::uint32_t instance : meeting.instances) entry.joining.push_back(joining(component, names, instance));
-  for (const std::uint32_t link : component.links) owner_[link] = index;
-  for (const Member& member : meeting.entries)
-    entry.entries.emplace_back(progress_[member.instance].number, member.member);
+  gathering_.occupy(component.links, index);
+  for (const Member& member : meeting.entries) entry.entries.emplace_back(number_[member.instance], member.member);
   extend(component, std::move(entry));
   MANYWORLDS_CHECK(component.episode->exit(component.taken, at - component.origin) == nullptr,
                    "what joined at {} changed an exit before it", at);
@@ -356,12 +266,12 @@ std::uint32_t ComposedSide::merge(const std::vector<std::uint32_t>& components) 
       for (std::size_t i = 0; i < part.joining.size(); ++i)
         entry.joining.push_back(joining(components_[index], names, from.instances[joined[events[end].component]++]));
       for (const auto& [collective, member] : part.entries)
-        entry.entries.emplace_back(progress_[from.instances[collective]].number, member);
+        entry.entries.emplace_back(number_[from.instances[collective]], member);
     }
     extend(components_[index], std::move(entry));
   }
   for (const Component& component : old) components_[index].taken += component.taken;
-  for (const std::uint32_t link : components_[index].links) owner_[link] = index;
+  gathering_.occupy(components_[index].links, index);
   return index;
 }
 

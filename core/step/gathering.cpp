@@ -1,0 +1,82 @@
+#include "core/step/gathering.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/sharing/union_find.hpp"
+
+namespace manyworlds::core::step {
+namespace {
+
+constexpr std::uint32_t kNobody = UINT32_MAX;
+
+}  // namespace
+
+Gathering::Gathering(const World& world)
+    : world_(world),
+      instances_(world.instances()),
+      owner_(world.layout().graph().links.size(), kNoComponent),
+      first_at_(owner_.size(), kNobody) {}
+
+Gathering::Arrivals Gathering::arrivals(const std::vector<Member>& members) {
+  Arrivals made;
+  for (const Member& member : members) {
+    Instance& instance = instances_[member.instance];
+    if (instance.component != kNoComponent) {
+      made.going_on.push_back(member);
+      continue;
+    }
+    instance.waiting.push_back(member.member);
+    if (instance.waiting.size() == 2) made.fresh.push_back(member.instance);
+  }
+  return made;
+}
+
+std::vector<Meeting> Gathering::gather(const std::vector<Member>& members, const Drained& drained) {
+  const Arrivals arrived = arrivals(members);
+  sharing::UnionFind together(arrived.fresh.size());  // fresh instances, then components as they are touched
+  std::vector<std::uint32_t> touched;
+  std::map<std::uint32_t, std::uint32_t> node_of_component;
+  const auto node_of = [&](std::uint32_t component) {
+    const auto [slot, is_new] = node_of_component.try_emplace(component, 0);
+    if (is_new) slot->second = together.add(), touched.push_back(component);
+    return slot->second;
+  };
+  for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i)
+    for (const std::uint32_t link : world_.use_of(arrived.fresh[i]).connections->links) {
+      if (owner_[link] != kNoComponent && !drained(owner_[link])) together.join(node_of(owner_[link]), i);
+      if (first_at_[link] != kNobody)
+        together.join(first_at_[link], i);
+      else
+        first_at_[link] = i;
+    }
+  for (const std::uint32_t instance : arrived.fresh)
+    for (const std::uint32_t link : world_.use_of(instance).connections->links) first_at_[link] = kNobody;
+  for (const Member& member : arrived.going_on) node_of(component_of(member.instance));
+
+  std::vector<Meeting> meetings;
+  std::map<std::uint32_t, std::size_t> meeting_of;  // by root
+  const auto meeting = [&](std::uint32_t node) -> Meeting& {
+    const auto [slot, is_new] = meeting_of.try_emplace(together.root(node), meetings.size());
+    if (is_new) meetings.emplace_back();
+    return meetings[slot->second];
+  };
+  for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i) {
+    Meeting& into = meeting(i);
+    Instance& instance = instances_[arrived.fresh[i]];
+    into.instances.push_back(arrived.fresh[i]);
+    for (const std::uint32_t member : instance.waiting) into.entries.push_back({arrived.fresh[i], member});
+    instance.waiting = {};
+  }
+  for (const std::uint32_t component : touched) meeting(node_of_component[component]).components.push_back(component);
+  for (const Member& member : arrived.going_on)
+    meeting(node_of_component[component_of(member.instance)]).entries.push_back(member);
+  for (Meeting& made : meetings) {
+    std::sort(made.instances.begin(), made.instances.end());
+    std::sort(made.entries.begin(), made.entries.end());
+    std::sort(made.components.begin(), made.components.end());
+  }
+  return meetings;
+}
+
+}  // namespace manyworlds::core::step

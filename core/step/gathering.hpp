@@ -1,0 +1,55 @@
+// Who meets whom: which collectives become active at an instant, which components of collectives on the way they share
+// links with, and so what hangs together from then on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/step/network_side.hpp"
+
+namespace manyworlds::core::step {
+
+inline constexpr std::uint32_t kNoComponent = UINT32_MAX;
+
+/// What enters at one instant and hangs together: new instances, and components they touch or go on in. Ascending.
+struct Meeting {
+  std::vector<std::uint32_t> instances, components;
+  std::vector<Member> entries;
+};
+
+class Gathering {
+ public:
+  explicit Gathering(const World& world);
+
+  /// True if nothing is left of a component, which has then left its links.
+  using Drained = std::function<bool(std::uint32_t component)>;
+  /// Sorts what enters into meetings. An instance becomes active when two of its members have entered, since before
+  /// that nothing of it can move; entries of active instances go on in their components.
+  std::vector<Meeting> gather(const std::vector<Member>& members, const Drained& drained);
+
+  std::uint32_t component_of(std::uint32_t instance) const { return instances_[instance].component; }
+  void place(std::uint32_t instance, std::uint32_t component) { instances_[instance].component = component; }
+  /// Each link belongs to the component that uses it; kNoComponent: to none.
+  void occupy(const std::vector<std::uint32_t>& links, std::uint32_t component) {
+    for (const std::uint32_t link : links) owner_[link] = component;
+  }
+
+ private:
+  struct Arrivals {
+    std::vector<std::uint32_t> fresh;  // instances
+    std::vector<Member> going_on;
+  };
+  Arrivals arrivals(const std::vector<Member>& members);
+
+  struct Instance {
+    std::vector<std::uint32_t> waiting;      // members that entered before anything could move
+    std::uint32_t component = kNoComponent;  // once it is active
+  };
+  const World& world_;
+  std::vector<Instance> instances_;
+  std::vector<std::uint32_t> owner_;     // by link of the graph
+  std::vector<std::uint32_t> first_at_;  // by link of the graph: the first fresh instance on it, while gathering
+};
+
+}  // namespace manyworlds::core::step
