@@ -1,5 +1,6 @@
 // What may share and what must not: keys, ties, offsets, links; and worlds whose traffic overlaps.
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "core/network/memo.hpp"
 #include "step_worlds.hpp"
@@ -249,6 +250,30 @@ TEST_CASE("worlds with one step key take one time; what their step does not touc
   CHECK(key(a) != key(world_of(cluster, 4, 1, 2)));
   b.strategy.micro_batch = 2;
   CHECK(key(a) != key(b));
+}
+
+TEST_CASE("an outline tells the key, the number and the collectives of a world as the world itself does") {
+  step::Laboratory used;  // forgets layouts on the way: there are more worlds than it keeps
+  std::vector<step::Configuration> worlds;
+  for (std::uint64_t seed = 300; seed < 330; ++seed) worlds.push_back(draw_world(seed));
+  std::vector<sharing::Key> keys;
+  for (const step::Configuration& configuration : worlds) {
+    const step::Outline outline = used.outline(configuration);
+    step::Laboratory fresh;
+    REQUIRE(outline.step == fresh.outline(configuration).step);
+    const step::World world = fresh.world(configuration);
+    CHECK(outline.instances == world.instances());
+    std::set<sharing::Key> in_world, told;
+    for (const step::Use& use : world.uses()) in_world.insert(use.key);
+    for (const auto& collective : outline.collectives) {
+      CHECK(told.insert(collective.key).second);
+      CHECK(world.uses().at(collective.use).key == collective.key);
+      CHECK(world.uses().at(collective.use).dag->transfers.size() == collective.transfers);
+    }
+    CHECK(told == in_world);
+    keys.push_back(outline.step);
+  }
+  for (std::size_t i = 0; i < worlds.size(); ++i) CHECK(used.outline(worlds[i]).step == keys[i]);
 }
 
 TEST_CASE("two and eight ranks rank the fabrics of one world as their bandwidths do") {
