@@ -4,7 +4,7 @@
 namespace manyworlds::experiments {
 
 core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs) {
-  const World world = world_of(experiment.settings);
+  const World world = world_of(experiment.settings, experiment.inputs);
   core::step::Configuration made = world.configuration;
   made.graph = graphs.get(world);
   return made;

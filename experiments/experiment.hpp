@@ -23,6 +23,7 @@ struct Experiment {
   std::uint32_t id = 0;                 // its index among the valid points, in spec order
   std::vector<core::OptionValue> axes;  // one per column; a real NaN or an empty text where a leaf does not apply
   Settings settings;
+  std::shared_ptr<const Inputs> inputs;  // those of the sweep; null where it has none
 };
 
 /// A combination that a rule (or a `where`) left out.
@@ -49,6 +50,7 @@ struct Sweep {
   std::vector<Experiment> experiments;
   std::vector<Excluded> excluded;
   std::optional<Measured> measured;
+  std::shared_ptr<const Inputs> inputs;  // the experiments share them
 };
 
 /// What core simulates. Graphs are shared through `graphs`.

@@ -100,13 +100,25 @@ void check_complete(const Settings& settings) {
   if (const auto [key, what] = absent_figure(settings); !key.empty()) throw InputError("frozen sweep: " + what);
 }
 
-Experiment thaw_experiment(const json& from, const Settings& shared, std::size_t columns, std::size_t id) {
+/// A file that an experiment names must be there, and say what it is.
+void check_inputs(const Settings& settings, const Inputs& inputs) {
+  const Alternative* chosen =
+      find_alternative(*find_branch(vocabulary().branches, "topology"), std::get<std::string>(settings.at("topology")));
+  for (const OptionInfo& info : chosen->options)
+    if (is_file(info) && !inputs.count(std::get<std::string>(settings.at("topology." + info.name))))
+      throw InputError(fmt::format("frozen sweep: the file of 'topology.{}' is not in it", info.name));
+}
+
+Experiment thaw_experiment(const json& from, const Settings& shared, std::size_t columns, std::size_t id,
+                           const std::shared_ptr<const Inputs>& inputs) {
   Experiment experiment;
   experiment.id = static_cast<std::uint32_t>(id);
   experiment.axes = thawed_row(from.at("axes"), columns);
   experiment.settings = shared;
   thaw_settings(from.at("settings"), experiment.settings);
   check_complete(experiment.settings);
+  check_inputs(experiment.settings, *inputs);
+  experiment.inputs = inputs;
   return experiment;
 }
 
@@ -134,10 +146,12 @@ Sweep thaw_document(const json& from) {
   if (!from.at("measured").is_null())
     sweep.measured = Measured{from.at("measured").at("step_time_s"), from.at("measured").at("source")};
   for (const json& column : from.at("columns")) sweep.columns.push_back(thaw_column(column));
+  sweep.inputs = std::make_shared<const Inputs>(from.at("inputs").get<Inputs>());
   Settings shared;
   thaw_settings(from.at("shared"), shared);
   for (const json& experiment : from.at("experiments"))
-    sweep.experiments.push_back(thaw_experiment(experiment, shared, sweep.columns.size(), sweep.experiments.size()));
+    sweep.experiments.push_back(
+        thaw_experiment(experiment, shared, sweep.columns.size(), sweep.experiments.size(), sweep.inputs));
   for (const json& one : from.at("excluded"))
     sweep.excluded.push_back({thawed_row(one.at("axes"), sweep.columns.size()), one.at("rule"), one.at("reason")});
   if (sweep.experiments.empty()) throw InputError("frozen sweep: it holds no experiment");
@@ -149,10 +163,19 @@ Sweep thaw_document(const json& from) {
 std::string freeze(const Sweep& sweep) {
   MANYWORLDS_CHECK(!sweep.experiments.empty(), "a sweep without experiments");
   const Settings shared = shared_settings(sweep.experiments);
-  json made{{"format", kFormat},        {"name", sweep.name},           {"objective", sweep.objective},
-            {"text", sweep.text},       {"single", sweep.single},       {"overrides", sweep.overrides},
-            {"where", sweep.where},     {"measured", nullptr},          {"columns", frozen_columns(sweep.columns)},
-            {"shared", frozen(shared)}, {"experiments", json::array()}, {"excluded", json::array()}};
+  json made{{"format", kFormat},
+            {"name", sweep.name},
+            {"objective", sweep.objective},
+            {"text", sweep.text},
+            {"single", sweep.single},
+            {"overrides", sweep.overrides},
+            {"where", sweep.where},
+            {"measured", nullptr},
+            {"columns", frozen_columns(sweep.columns)},
+            {"inputs", sweep.inputs ? json(*sweep.inputs) : json::object()},
+            {"shared", frozen(shared)},
+            {"experiments", json::array()},
+            {"excluded", json::array()}};
   if (sweep.measured)
     made["measured"] = {{"step_time_s", sweep.measured->step_time_s}, {"source", sweep.measured->source}};
   for (const Experiment& experiment : sweep.experiments) {

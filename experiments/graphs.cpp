@@ -1,29 +1,59 @@
-// The cache's key is all that a topology's build() is given.
+// The cache's key is all that a topology's build() is given, and what is broken of it.
 #include "experiments/graphs.hpp"
+
+#include <algorithm>
+
+#include "core/sharing/key.hpp"
+#include "experiments/import/topology.hpp"
+#include "experiments/vocabulary.hpp"
 
 namespace manyworlds::experiments {
 namespace {
 
-std::string key_of(const World& world, const topologies::Site& site) {
+/// The files that the topology's options name, and what they hold.
+std::vector<std::pair<std::string, std::string>> inputs_of(const World& world, const topologies::Topology& topology) {
+  std::vector<std::pair<std::string, std::string>> made;
+  for (const core::OptionInfo& info : topology.options) {
+    const auto value = world.topology_options.find(info.name);
+    if (!is_file(info) || value == world.topology_options.end()) continue;
+    const std::string& path = std::get<std::string>(value->second);
+    if (world.inputs && world.inputs->count(path) > 0) made.emplace_back(path, world.inputs->at(path));
+  }
+  return made;
+}
+
+std::string key_of(const World& world, const topologies::Site& site,
+                   const std::vector<std::pair<std::string, std::string>>& inputs) {
   std::string key =
       fmt::format("{} {} {} {} {} {} {} {} {}", world.topology, site.nodes, site.gpus_per_node,
                   static_cast<int>(site.scale_up), site.scale_up_bits_per_second, site.scale_up_latency_ps,
                   site.scale_up_planes, site.nic_bits_per_second, site.nic_latency_ps);
   for (const auto& [name, value] : world.topology_options)
     key += fmt::format(" {}={}", name, std::visit([](const auto& held) { return fmt::format("{}", held); }, value));
+  key += fmt::format(" down={} slow={}", world.faults.down, world.faults.slow);
+  for (const auto& [path, text] : inputs) key += " " + core::sharing::Writer("input").text(text).finish().hex();
   return key;
 }
 
 }  // namespace
 
 std::shared_ptr<const core::network::Graph> GraphCache::get(const World& world) {
-  const topologies::Site site = world.site();
-  auto& graph = graphs_[key_of(world, site)];
+  topologies::Site site = world.site();
+  const auto& all = topologies::registry();
+  const auto topology =
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == world.topology; });
+  MANYWORLDS_CHECK(topology != all.end(), "no topology '{}'", world.topology);
+  const auto inputs = inputs_of(world, *topology);
+  auto& graph = graphs_[key_of(world, site, inputs)];
   if (graph) return graph;
-  for (const topologies::Topology& topology : topologies::registry())
-    if (topology.name == world.topology)
-      graph = std::make_shared<const core::network::Graph>(topology.build(world.topology_options, site));
-  MANYWORLDS_CHECK(graph, "no topology '{}'", world.topology);
+  if (!inputs.empty()) {
+    auto file = import::parse_topology(inputs.front().second, inputs.front().first);
+    site.given = std::make_shared<const topologies::GivenGraph>(
+        topologies::GivenGraph{std::move(file.graph), file.gpus_per_server});
+  }
+  core::network::Graph made = topology->build(world.topology_options, site);
+  apply(world.faults, made);
+  graph = std::make_shared<const core::network::Graph>(std::move(made));
   return graph;
 }
 

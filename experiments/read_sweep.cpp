@@ -7,6 +7,7 @@
 #include "experiments/constraint.hpp"
 #include "experiments/experiment.hpp"
 #include "experiments/import/scalar.hpp"
+#include "experiments/import/topology.hpp"
 #include "experiments/nearest.hpp"
 #include "experiments/validity.hpp"
 
@@ -84,6 +85,7 @@ class Reader {
   Settings settle(const std::vector<std::size_t>& chosen, Places* places) const;
   [[noreturn]] void fail_at(const std::vector<std::size_t>& chosen, const std::string& key,
                             const std::string& what) const;
+  void take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings);
   void visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs);
   [[noreturn]] void fail_empty() const;
 
@@ -101,6 +103,7 @@ class Reader {
   std::vector<Factor> factors_;
   std::vector<Override> overrides_;
   std::vector<Constraint> constraints_;
+  std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();
 };
 
 Sweep Reader::read(const std::string& text, const std::vector<std::string>& overrides) {
@@ -217,18 +220,41 @@ void Reader::fail_at(const std::vector<std::size_t>& chosen, const std::string& 
   (found == places.end() ? top_ : found->second).fail(what);
 }
 
+/// Files that these settings name become part of the sweep. What a file holds is its own affair: its faults end the
+/// reading, whether or not other points of the sweep do without it.
+void Reader::take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings) {
+  const Branch& topology = *find_branch(vocabulary().branches, "topology");
+  const Alternative* component = find_alternative(topology, std::get<std::string>(settings.at("topology")));
+  for (const OptionInfo& info : component->options) {
+    const std::string key = topology.name + "." + info.name;
+    if (!is_file(info)) continue;
+    const std::string& path = std::get<std::string>(settings.at(key));
+    if (path.empty()) fail_at(chosen, key, fmt::format("'{}' is missing; give the path of a file", key));
+    if (inputs_->count(path) > 0) continue;
+    std::string text;
+    try {
+      text = import::read_text((std::filesystem::path(file_).parent_path() / path).string());
+    } catch (const InputError& error) {
+      fail_at(chosen, key, fmt::format("'{}': {}", key, error.what()));
+    }
+    import::parse_topology(text, path);
+    inputs_->emplace(path, std::move(text));
+  }
+}
+
 void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
   const Settings settings = settle(chosen, nullptr);
   if (const auto [key, what] = absent_figure(settings); !key.empty()) fail_at(chosen, key, what);
+  take_inputs(chosen, settings);
   const auto row = columns.row(chosen, settings);
   for (const Constraint& constraint : constraints_)
     if (!constraint.holds(settings)) {
       sweep_.excluded.push_back({row, "where", constraint.text()});
       return;
     }
-  const auto violation = find_violation(world_of(settings), graphs);
+  const auto violation = find_violation(world_of(settings, inputs_), graphs);
   if (!violation) {
-    sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings});
+    sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
     return;
   }
   if (sweep_.single)
@@ -263,6 +289,7 @@ void Reader::expand() {
     visit(chosen, columns, graphs);
   }
   if (sweep_.experiments.empty()) fail_empty();
+  sweep_.inputs = inputs_;
 }
 
 }  // namespace

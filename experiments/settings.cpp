@@ -246,7 +246,9 @@ std::pair<std::string, std::string> absent_in(const Settings& settings, const Br
     const std::string key = join(path, info.name);
     if (settings.count(key)) continue;
     const bool alone = std::get<std::int64_t>(settings.at("cluster.gpus_per_node")) == 1;
-    if (alone && key == "cluster.gpu.scale_up_gb_per_s") continue;
+    const bool read = std::get<std::string>(settings.at("topology")) == "graph";  // rates are those of the file
+    if ((alone || read) && key == "cluster.gpu.scale_up_gb_per_s") continue;
+    if (read && key == "cluster.nic_gbps") continue;
     return {key, ask_for(settings, branch, key, info)};
   }
   for (const Branch& child : branch.branches)

@@ -166,11 +166,19 @@ std::vector<Rule> layout_rules() {
   };
 }
 
-Rule topology_rule() {
-  return {"topology_fits", "the topology must fit the cluster", "topology",
-          [](const World& world, GraphCache& graphs) -> Broken {
+/// `world` with nothing broken must fit its topology; then its faults must fit that.
+Rule graph_rule(std::string name, std::string reason, std::string key, bool with_faults) {
+  return {std::move(name), std::move(reason), std::move(key),
+          [with_faults](const World& world, GraphCache& graphs) -> Broken {
+            if (with_faults && world.faults.none()) return std::nullopt;
             try {
-              graphs.get(world);
+              if (with_faults || world.faults.none()) {
+                graphs.get(world);
+              } else {
+                World whole = world;
+                whole.faults = {};
+                graphs.get(whole);
+              }
               return std::nullopt;
             } catch (const core::InputError& error) {
               return error.what();
@@ -194,7 +202,8 @@ std::vector<Rule> all_rules() {
   std::vector<Rule> all;
   for (auto part : {machine_rules(), model_rules(), layout_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
-  all.push_back(topology_rule());
+  all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false));
+  all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true));
   all.push_back(lossless_rule());
   return all;
 }

@@ -68,6 +68,7 @@ Branch make_vocabulary() {
   root.branches = {cataloged("model", "the transformer", core::workload::model_options().infos(), "models"),
                    std::move(cluster),
                    topology_branch(),
+                   section("faults", "what is broken in the fabric", fault_options().infos()),
                    section("placement", "which rank sits on which GPU", placement_options().infos()),
                    transport_branch(),
                    section("collectives", "algorithms of collectives", collective_options().infos()),
@@ -102,6 +103,10 @@ bool has_default(const OptionInfo& option) {
   if (const auto* broken = std::get_if<double>(&option.fallback))
     return *broken >= option.minimum && *broken <= option.maximum;
   return true;
+}
+
+bool is_file(const OptionInfo& option) {
+  return option.unit == "file";
 }
 
 const OptionInfo* find_option(const std::vector<OptionInfo>& options, const std::string& name) {

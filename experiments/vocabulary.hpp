@@ -34,6 +34,9 @@ const Branch& catalog_branch(const std::string& kind);
 /// False where the default lies outside the option's own range: the figure is absent until somebody gives it.
 bool has_default(const core::OptionInfo& option);
 
+/// Does this option name a file, whose text belongs to the sweep?
+bool is_file(const core::OptionInfo& option);
+
 const core::OptionInfo* find_option(const std::vector<core::OptionInfo>& options, const std::string& name);
 const Branch* find_branch(const std::vector<Branch>& branches, const std::string& name);
 const Alternative* find_alternative(const Branch& branch, const std::string& name);

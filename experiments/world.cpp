@@ -106,8 +106,9 @@ topologies::Site World::site() const {
   return site;
 }
 
-World world_of(const Settings& settings) {
+World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   World world;
+  world.inputs = std::move(inputs);
   world.cluster = make(cluster_options(), settings, "cluster.");
   Configuration& made = world.configuration;
   made.composition = make(step_options(), settings, "").composition;
@@ -118,6 +119,7 @@ World world_of(const Settings& settings) {
   made.gpu = make(core::compute::gpu_options(), settings, "cluster.gpu.");
   made.strategy = make(core::workload::strategy_options(), settings, "strategy.");
   made.transport = transport_of(settings);
+  world.faults = make(fault_options(), settings, "faults.");
   made.gpus_per_node = world.cluster.gpus_per_node;
   const std::int64_t replica = made.strategy.tp * made.strategy.pp;
   made.strategy.dp = world.cluster.gpus() % replica == 0 ? world.cluster.gpus() / replica : 0;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "core/options.hpp"
 #include "core/step/configuration.hpp"
+#include "experiments/faults.hpp"
 #include "topologies/registry.hpp"
 
 namespace manyworlds::experiments {
@@ -13,6 +15,10 @@ namespace manyworlds::experiments {
 /// Dotted key to value, every default filled in: "strategy.tp" -> 8. A choice is its name ("topology" -> "fat_tree")
 /// beside its options ("topology.oversubscription" -> 4). Figures that nobody gave are not there.
 using Settings = std::map<std::string, core::OptionValue>;
+
+/// Files that a sweep names, by the path it names them with, and what they hold. They are part of the sweep: whoever
+/// has it needs no file.
+using Inputs = std::map<std::string, std::string>;
 
 /// The machines, apart from what a single GPU is.
 struct Cluster {
@@ -28,6 +34,8 @@ struct World {
   Cluster cluster;
   std::string topology;
   core::OptionSet topology_options;
+  Faults faults;
+  std::shared_ptr<const Inputs> inputs;  // may be null where no setting names a file
   topologies::Site site() const;
 };
 
@@ -39,6 +47,6 @@ const core::OptionTable<core::step::Configuration>& step_options();
 const core::OptionTable<core::step::Limit>& limit_options();
 
 /// dp follows from the GPUs; it is 0 where they are no multiple of tp x pp (a validity rule says so).
-World world_of(const Settings& settings);
+World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs = nullptr);
 
 }  // namespace manyworlds::experiments

@@ -16,7 +16,8 @@ namespace manyworlds::topologies {
   entry(mesh)                        \
   entry(hypercube)                   \
   entry(bcube)                       \
-  entry(full_mesh)
+  entry(full_mesh)                   \
+  entry(graph)
 // clang-format on
 
 #define MANYWORLDS_DECLARE(name) Topology name();

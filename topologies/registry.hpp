@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,12 @@
 #include "core/options.hpp"
 
 namespace manyworlds::topologies {
+
+/// A graph that somebody has read.
+struct GivenGraph {
+  core::network::Graph graph;
+  std::int64_t gpus_per_node = 0;
+};
 
 /// What a fabric is built for: nodes of GPUs, each with its scale-up fabric inside and one NIC per GPU outside.
 struct Site {
@@ -21,12 +28,14 @@ struct Site {
   std::int64_t nic_bits_per_second = 0;       // one direction, per GPU
   core::Time nic_latency_ps = 0;              // one link, switching included
   std::int64_t scale_up_planes = 1;           // NVSwitches of a node, each with an equal share of every GPU's rate
+  std::shared_ptr<const GivenGraph> given = nullptr;  // of a fabric that is read instead of built
 };
 
 /// What a fabric says of itself with its default options; the tests hold every fabric to it.
 struct Traits {
   std::int64_t nic_cables = 1;  // of a GPU, which share its NIC's rate
   bool full_bisection = true;   // half of the GPUs can send to the other half at the NICs' full rate
+  bool from_file = false;       // it is read, not built: what else stands here says nothing
   bool acyclic = true;          // no cycle of links, each waiting for the next: lossless and yet free of deadlock
 };
 

@@ -16,15 +16,15 @@ using core::OptionInfo;
 using core::OptionValue;
 using Kind = OptionInfo::Kind;
 
-enum class Dimension { none, size, time };
+enum class Dimension { none, size, time, rate };
 
 struct Unit {
   std::string_view name;
   Dimension dimension;
-  std::int64_t scale;  // bytes or picoseconds
+  std::int64_t scale;  // bytes, picoseconds or bits per second
 };
 
-constexpr std::array<Unit, 15> kUnits{{{"KiB", Dimension::size, 1LL << 10},
+constexpr std::array<Unit, 21> kUnits{{{"KiB", Dimension::size, 1LL << 10},
                                        {"MiB", Dimension::size, 1LL << 20},
                                        {"GiB", Dimension::size, 1LL << 30},
                                        {"TiB", Dimension::size, 1LL << 40},
@@ -38,7 +38,13 @@ constexpr std::array<Unit, 15> kUnits{{{"KiB", Dimension::size, 1LL << 10},
                                        {"us", Dimension::time, 1'000'000},
                                        {"ms", Dimension::time, 1'000'000'000},
                                        {"B", Dimension::size, 1},
-                                       {"s", Dimension::time, 1'000'000'000'000}}};
+                                       {"s", Dimension::time, 1'000'000'000'000},
+                                       {"Tbps", Dimension::rate, 1'000'000'000'000},
+                                       {"Gbps", Dimension::rate, 1'000'000'000},
+                                       {"Mbps", Dimension::rate, 1'000'000},
+                                       {"Kbps", Dimension::rate, 1'000},
+                                       {"kbps", Dimension::rate, 1'000},
+                                       {"bps", Dimension::rate, 1}}};
 
 const Unit* unit_of(std::string_view name) {
   for (const Unit& unit : kUnits)

@@ -2,50 +2,16 @@
 #include <catch2/catch.hpp>
 
 #include <random>
-#include <string_view>
 
 #include "experiments/import/yaml.hpp"
+#include "mutations.hpp"
 #include "sweeps.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::testing;
 
 namespace {
-
-std::size_t below(std::mt19937_64& random, std::size_t bound) {
-  return static_cast<std::size_t>(random() % bound);
-}
-
-/// What means something to YAML, and to numbers.
-constexpr std::string_view kTelling = "[]{}:,&*!|>'\"%@`#-\n\t 019.\\";
-
-std::string mutated(std::string text, std::mt19937_64& random) {
-  const std::size_t changes = 1 + below(random, 3);
-  for (std::size_t i = 0; i < changes && text.size() > 8; ++i) {
-    const std::size_t at = below(random, text.size()), length = 1 + below(random, 40);
-    switch (below(random, 6)) {
-      case 0:
-        text[at] = static_cast<char>(static_cast<unsigned char>(text[at]) ^ (1u << below(random, 8)));
-        break;
-      case 1:
-        text.erase(at, length);
-        break;
-      case 2:
-        text.insert(below(random, text.size()), text.substr(at, length));
-        break;
-      case 3:
-        text.resize(at);
-        break;
-      case 4:
-        text.insert(at, 1, kTelling[below(random, kTelling.size())]);
-        break;
-      default:
-        text[at] = static_cast<char>(' ' + below(random, 95));
-        break;
-    }
-  }
-  return text;
-}
 
 std::size_t fuzz(const std::string& name, int times, std::uint64_t seed) {
   const Catalog catalog;

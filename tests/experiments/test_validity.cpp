@@ -42,6 +42,7 @@ const std::vector<Breach> kBreaches{
     {"zero_needs_dp", {"strategy.zero=1", "strategy.pp=4"}},
     {"two_level_needs_levels", {"collectives.all_reduce=two_level"}},
     {"topology_fits", {"topology={fat_tree: {pod_leaves: 2}}"}},
+    {"faults_fit", {"faults.down=gpu0-rail0"}},
     {"lossless", {"transport.buffer_bytes=400001"}},
 };
 

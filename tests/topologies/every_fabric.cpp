@@ -22,7 +22,7 @@ struct Built {
 /// the others, saying which would be right.
 std::vector<Built> every_graph() {
   std::vector<Built> all;
-  for (const Topology& topology : registry())
+  for (const Topology& topology : test::fabrics())
     for (const std::int64_t nodes : {1, 2, 3, 5, 16})
       for (const std::int64_t gpus : {1, 2, 4, 8})
         for (const ScaleUp scale_up : {ScaleUp::nvswitch, ScaleUp::full_mesh}) {
@@ -141,7 +141,7 @@ TEST_CASE("every fabric has a route for every pair of GPUs, which stays in the n
 }
 
 TEST_CASE("every fabric that states it has no links waiting in a cycle, and every other one has some") {
-  for (const Topology& topology : registry())
+  for (const Topology& topology : test::fabrics())
     for (const Routing routing : {Routing::destination_mod_k, Routing::ecmp_hash}) {
       INFO(topology.name);
       const Graph graph = topology.build({}, test::site_of(16, 8, ScaleUp::nvswitch));
@@ -159,7 +159,7 @@ TEST_CASE("every cable between the switches of a network has the NIC's rate") {
 }
 
 TEST_CASE("every fabric has full bisection by default where it states so, and some cluster thins every other") {
-  for (const Topology& topology : registry()) {
+  for (const Topology& topology : test::fabrics()) {
     INFO(topology.name);
     bool full = true;
     for (const std::int64_t nodes : {4, 16}) {
@@ -171,7 +171,7 @@ TEST_CASE("every fabric has full bisection by default where it states so, and so
 }
 
 TEST_CASE("every fabric is the same graph twice") {
-  for (const Topology& topology : registry()) {
+  for (const Topology& topology : test::fabrics()) {
     INFO(topology.name);
     const Site site = test::site_of(16, 8, ScaleUp::nvswitch);
     const Graph graph = topology.build({}, site), again = topology.build({}, site);
@@ -182,7 +182,7 @@ TEST_CASE("every fabric is the same graph twice") {
 
 TEST_CASE("every fabric refuses a site that cannot exist, and says what to give") {
   using manyworlds::core::InputError;
-  for (const Topology& topology : registry()) {
+  for (const Topology& topology : test::fabrics()) {
     INFO(topology.name);
     const auto refusal = [&](void (*spoil)(Site&)) -> std::string {
       Site site = test::site_of(16, 8, ScaleUp::nvswitch);

@@ -65,6 +65,12 @@ Site site_of(std::int64_t nodes, std::int64_t gpus_per_node, core::compute::Scal
   return {nodes, gpus_per_node, scale_up, kScaleUp, 500'000, kNic, 1'000'000};
 }
 
+std::vector<Topology> fabrics() {
+  std::vector<Topology> built = registry();
+  std::erase_if(built, [](const Topology& topology) { return topology.traits.from_file; });
+  return built;
+}
+
 Graph build(const std::string& name, const core::OptionSet& options, const Site& site) {
   for (const Topology& topology : registry())
     if (topology.name == name) return topology.build(options, site);

@@ -17,6 +17,9 @@ inline constexpr std::int64_t kScaleUp = 3'600'000'000'000;
 /// A site of H100-like rates.
 Site site_of(std::int64_t nodes, std::int64_t gpus_per_node, core::compute::ScaleUp scale_up);
 
+/// Every registered fabric that is built, not read from a file.
+std::vector<Topology> fabrics();
+
 /// The graph of a registered fabric.
 core::network::Graph build(const std::string& name, const core::OptionSet& options, const Site& site);
 

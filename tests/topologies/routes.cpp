@@ -7,12 +7,11 @@
 
 using namespace manyworlds::core::network;
 using manyworlds::core::compute::ScaleUp;
-using manyworlds::topologies::registry;
 using manyworlds::topologies::Site;
 using manyworlds::topologies::Topology;
 
 TEST_CASE("routes on every fabric are those of one Dijkstra per destination") {
-  for (const Topology& topology : registry())
+  for (const Topology& topology : manyworlds::topologies::test::fabrics())
     for (const ScaleUp scale_up : {ScaleUp::nvswitch, ScaleUp::full_mesh}) {
       const Site site = manyworlds::topologies::test::site_of(16, 4, scale_up);
       const Graph graph = topology.build({}, site);

@@ -1,0 +1,25 @@
+// What is broken in a fabric, as data: cables that are down, and cables that run at a share of their rate. Cables are
+// named by their ends, as in leaf0-spine1; a single switch or GPU stands for all its cables.
+#pragma once
+
+#include <string>
+
+#include "core/network/graph.hpp"
+#include "core/options.hpp"
+
+namespace manyworlds::experiments {
+
+struct Faults {
+  std::string down;  // "leaf0-spine1, spine3, gpu3-rail3#0"
+  std::string slow;  // "leaf0-spine2=0.5"
+  bool none() const { return down.empty() && slow.empty(); }
+};
+
+const core::OptionTable<Faults>& fault_options();
+
+/// Takes the cables that are down out of `graph` and slows those that are slow. NAME-NAME means all parallel cables
+/// between the two, NAME-NAME#N the N-th of them, counted from 0. Throws core::InputError for what does not exist or is
+/// named twice, for a share that is none, and for faults that leave two GPUs without a path.
+void apply(const Faults& faults, core::network::Graph& graph);
+
+}  // namespace manyworlds::experiments
