@@ -59,6 +59,7 @@ RULES = {
     "sequence_parallel_needs_tp": ["strategy.tp=1", "strategy.sequence_parallel=true"],
     "virtual_stages_need_interleaved": ["strategy.virtual_stages=2"],
     "topology_fits": ["topology={fat_tree: {pod_leaves: 2}}"],
+    "faults_fit": ["faults.down=gpu0-rail0"],
     "lossless": ["transport.buffer_bytes=400001"],
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/network/flows.hpp"
 #include "graph_facts.hpp"
 
 namespace {
@@ -58,6 +59,23 @@ TEST_CASE("rail-only in a node without switches relays over the peer's own cable
   const Graph graph = test::build("rail_only", {}, test::site_of(2, 4, ScaleUp::full_mesh));
   Router router(std::make_shared<const Graph>(graph), Routing::ecmp_hash, 1);
   CHECK(test::names_on(graph, router.route(0, 6, 9)) == std::vector<std::string>{"gpu0", "gpu2", "rail2", "gpu6"});
+}
+
+TEST_CASE("a relayed transfer takes the closed form of four store-and-forward links, paced by the NIC") {
+  const Graph graph = built("rail_only", {}, 4, 8);
+  const Transport transport;
+  const auto flows = make_plain_flows(transport);
+  for (std::uint32_t link = 0; link < graph.links.size(); ++link) flows->add_link(spec_of(graph, link));
+  flows->set_ranks({0});
+  Router router(std::make_shared<const Graph>(graph), transport.routing, 0);
+  const std::int64_t packets = 50, size = transport.payload_bytes + transport.header_bytes;
+  flows->start({0, 0}, flows->add_route(router.route(3, 29, 0)), packets * transport.payload_bytes);
+  std::vector<FlowId> finished;
+  flows->advance(manyworlds::core::kNever, finished);
+  const auto inside = manyworlds::core::serialization_ps(size, test::kScaleUp);
+  const auto outside = manyworlds::core::serialization_ps(size, kNic);
+  CHECK(flows->now() == 2 * inside + 2 * 500'000 + 2 * outside + 2 * 1'000'000 + (packets - 1) * outside);
+  CHECK(flows->counters().link_hops == 4 * packets);
 }
 
 TEST_CASE("a GPU relays only what came over its scale-up links, and only where the fabric says so") {
