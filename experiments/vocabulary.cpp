@@ -62,7 +62,10 @@ Branch topology_branch() {
 
 Branch make_vocabulary() {
   Branch root = section("base", "one experiment", step_options().infos());
-  root.options.push_back(text_option("fidelity", "packet: every packet on every link", {"packet"}, "packet"));
+  root.options.push_back(text_option("fidelity",
+                                     "packet: every packet on every link; analytic: a lower bound that knows no "
+                                     "contention, for screening",
+                                     {"packet", "analytic"}, "packet"));  // in the order of core::network::Fidelity
   Branch cluster = cataloged("cluster", "machines, GPUs and NICs", cluster_options().infos(), "clusters");
   cluster.branches.push_back(cataloged("gpu", "the accelerator", core::compute::gpu_options().infos(), "gpus"));
   root.branches = {cataloged("model", "the transformer", core::workload::model_options().infos(), "models"),

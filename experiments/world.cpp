@@ -40,6 +40,8 @@ std::int64_t rounded(double value) {
 
 core::network::Transport transport_of(const Settings& settings) {
   auto transport = make(core::network::transport_options(), settings, "transport.");
+  transport.fidelity =
+      text_of(settings, "fidelity") == "analytic" ? core::network::Fidelity::analytic : core::network::Fidelity::packet;
   const auto& kinds = find_branch(vocabulary().branches, "transport")->alternatives;
   const std::string& name = text_of(settings, "transport");
   for (std::size_t i = 0; i < kinds.size(); ++i)

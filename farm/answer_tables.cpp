@@ -28,6 +28,7 @@ struct Row {
   std::string status, reason;
   const StepResult* step = nullptr;  // of one that ran
 
+  bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
   double gpus() const {
     const auto& s = configuration.strategy;
     return static_cast<double>(s.tp * s.pp * s.dp);
@@ -92,8 +93,8 @@ void add_what_became(std::vector<Column>& to, const Rows& rows) {
   to.push_back(texts("status", "ran, out_of_memory, too_large (beyond its limit) or failed", rows,
                      [](const Row& row) { return row.status; }));
   to.push_back(texts("reason", "why it did not run", rows, [](const Row& row) { return row.reason; }));
-  to.push_back(
-      texts("fidelity", "how the network is simulated", rows, [](const Row&) { return std::string("packet"); }));
+  to.push_back(texts("fidelity", "packet: every packet on every link; analytic: a lower bound without contention", rows,
+                     [](const Row& row) { return std::string(row.analytic() ? "analytic" : "packet"); }));
   to.push_back(texts("composition", "composed: only what meets is simulated together; coupled: all in one event loop",
                      rows, [](const Row& row) {
                        const bool coupled = row.configuration.composition == core::step::Composition::coupled;
@@ -170,12 +171,21 @@ void add_breakdown(std::vector<Column>& to, const Rows& rows) {
 }
 
 void add_network(std::vector<Column>& to, const Rows& rows) {
-  to.push_back(counts("link_hops", "", "packets times links they crossed", rows,
-                      [](const StepResult& s) { return s.link_hops; }));
-  to.push_back(counts("ecn_marks", "", "packets marked", rows, [](const StepResult& s) { return s.ecn_marks; }));
-  to.push_back(counts("pauses", "", "pause frames sent", rows, [](const StepResult& s) { return s.pauses; }));
-  to.push_back(reals("busiest_link_share", "", "share of the step in which the busiest network link sends", rows,
-                     [](const Row& row) { return row.step->busiest_link_share; }));
+  struct Part {
+    const char *name, *description;
+    std::int64_t StepResult::*member;
+  };
+  for (const Part& part : {Part{"link_hops", "packets times links they crossed", &StepResult::link_hops},
+                           Part{"ecn_marks", "packets marked", &StepResult::ecn_marks},
+                           Part{"pauses", "pause frames sent", &StepResult::pauses}}) {
+    std::vector<std::int64_t> values;
+    for (const Row& row : rows)
+      values.push_back(row.step != nullptr && !row.analytic() ? row.step->*part.member : kNoCount);
+    to.push_back({part.name, "", std::string(part.description) + "; -1 where it did not run packet by packet", values});
+  }
+  to.push_back(reals("busiest_link_share", "",
+                     "what the busiest network link has to send over the step; above 1 an analytic step is too short",
+                     rows, [](const Row& row) { return row.step->busiest_link_share; }));
   to.push_back(integers("dp", "", "data parallel size, which follows from the GPUs", rows,
                         [](const Row& row) { return row.configuration.strategy.dp; }));
   to.push_back(integers("gpus", "", "GPUs", rows, [](const Row& row) { return std::int64_t(row.gpus()); }));

@@ -68,12 +68,23 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines, const st
   return text;
 }
 
-std::string footer(const Ranking& ranking) {
+/// How many of the rows shown are bounds and no packet results.
+std::ptrdiff_t analytic_rows(const Results& results, const Ranking& ranking) {
+  const Column* fidelity = results.experiments.find("fidelity");
+  const auto* texts = fidelity ? std::get_if<std::vector<std::string>>(&fidelity->values) : nullptr;
+  return texts == nullptr ? 0 : std::count_if(ranking.rows.begin(), ranking.rows.end(), [&](const Ranking::Row& row) {
+    return (*texts)[row.row] == "analytic";
+  });
+}
+
+std::string footer(const Results& results, const Ranking& ranking) {
   std::string text = fmt::format("{} of {} experiments, by {} ({} first)", ranking.rows.size(), ranking.candidates,
                                  ranking.by, ranking.descending ? "largest" : "smallest");
   if (ranking.did_not_run > 0) text += fmt::format("; {} did not run", ranking.did_not_run);
   if (ranking.refused > 0) text += fmt::format("; {} outside the condition", ranking.refused);
   if (ranking.without_value > 0) text += fmt::format("; {} without a value", ranking.without_value);
+  if (const auto bounds = analytic_rows(results, ranking); bounds > 0)
+    text += fmt::format("; {} shown of analytic fidelity: lower bounds of the step time", bounds);
   return text + "\n";
 }
 
@@ -110,7 +121,7 @@ std::string render_text(const Results& results, const Ranking& ranking) {
     line.push_back(row.bound_by.empty() ? kMissing : fmt::format("{} {:.0f} %", row.bound_by, row.bound_share * 100));
     lines.push_back(std::move(line));
   }
-  return aligned(lines, left) + footer(ranking);
+  return aligned(lines, left) + footer(results, ranking);
 }
 
 std::string render_json(const Results& results, const Ranking& ranking) {

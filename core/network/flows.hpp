@@ -1,5 +1,6 @@
 // Flows over a set of links, in one of two ways that give the same picoseconds: plainly, in one event loop (the
-// oracle), or divided into clusters that share links and remembered (the fast way).
+// oracle), or divided into clusters that share links and remembered (the fast way). A third, analytic, is a lower
+// bound.
 #pragma once
 
 #include <compare>
@@ -49,5 +50,14 @@ std::unique_ptr<Flows> make_plain_flows(const Transport& transport);
 class Memo;
 /// `memo` outlives the flows and may serve many of them, as long as all have the same transport.
 std::unique_ptr<Flows> make_divided_flows(const Transport& transport, Memo& memo);
+
+/// Every transfer as if it were alone: a lower bound of the other two.
+std::unique_ptr<Flows> make_analytic_flows(const Transport& transport);
+/// How long a transfer takes over links of these specs that nobody else uses and nothing holds back.
+Time uncontended_ps(const Transport& transport, const std::vector<LinkSpec>& path, std::int64_t bytes);
+
+/// What the transport's fidelity asks for: plain or analytic, and divided or analytic.
+std::unique_ptr<Flows> make_flows(const Transport& transport);
+std::unique_ptr<Flows> make_flows(Memo& memo);
 
 }  // namespace manyworlds::core::network

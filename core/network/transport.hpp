@@ -1,6 +1,7 @@
 // What the senders, switches and routes of a network do: sizes in bytes, times in picoseconds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/options.hpp"
@@ -9,11 +10,14 @@
 namespace manyworlds::core::network {
 
 enum class TransportKind : std::uint8_t { static_window, dcqcn };
+/// packet: every packet on every link. analytic: alpha-beta on the same routes, a lower bound (analytic_flows.cpp).
+enum class Fidelity : std::uint8_t { packet, analytic };
 enum class Routing : std::uint8_t { destination_mod_k, ecmp_hash };
 
 /// Defaults: packets of 4 KiB payload as RoCE at MTU 4096; DCQCN of Zhu et al., SIGCOMM 2015, section 5 and table 14,
 /// with marking thresholds scaled to the link rate as HPCC's (SIGCOMM 2019, section 5.1) set-up does.
 struct Transport {
+  Fidelity fidelity = Fidelity::packet;
   TransportKind kind = TransportKind::static_window;
   Routing routing = Routing::destination_mod_k;
   std::int64_t payload_bytes = 4096;
@@ -32,5 +36,10 @@ struct Transport {
 };
 
 const OptionTable<Transport>& transport_options();
+
+/// Packets of a transfer; an empty one is a single header.
+constexpr std::int64_t packets_of(const Transport& transport, std::int64_t bytes) {
+  return std::max<std::int64_t>(1, (bytes + transport.payload_bytes - 1) / transport.payload_bytes);
+}
 
 }  // namespace manyworlds::core::network

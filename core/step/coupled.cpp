@@ -8,7 +8,7 @@ namespace {
 
 class Coupled final : public NetworkSide {
  public:
-  explicit Coupled(const World& world) : world_(world), traffic_(network::make_plain_flows(world.transport())) {
+  explicit Coupled(const World& world) : world_(world), traffic_(network::make_flows(world.transport())) {
     const network::Graph& graph = world.layout().graph();
     for (std::uint32_t link = 0; link < graph.links.size(); ++link) traffic_.add_link(network::spec_of(graph, link));
   }

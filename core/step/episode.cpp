@@ -30,7 +30,7 @@ sharing::Key key_of(const sharing::Key& before, const LogEntry& entry, const net
 
 }  // namespace
 
-Episode::Episode(network::Memo& memo) : traffic_(network::make_divided_flows(memo.transport(), memo)) {}
+Episode::Episode(network::Memo& memo) : traffic_(network::make_flows(memo)) {}
 
 std::string Episode::text() const {
   return fmt::format("{} collectives entered {} times at {} instants", ranks_.size(), entered_, log_.size());

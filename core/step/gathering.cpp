@@ -18,6 +18,11 @@ Gathering::Gathering(const World& world)
       owner_(world.layout().graph().links.size(), kNoComponent),
       first_at_(owner_.size(), kNobody) {}
 
+const std::vector<std::uint32_t>& Gathering::shared_links(std::uint32_t instance) const {
+  const bool touch = world_.transport().fidelity == network::Fidelity::packet;
+  return touch ? world_.use_of(instance).connections->links : nowhere_;
+}
+
 Gathering::Arrivals Gathering::arrivals(const std::vector<Member>& members) {
   Arrivals made;
   for (const Member& member : members) {
@@ -43,7 +48,7 @@ std::vector<Meeting> Gathering::gather(const std::vector<Member>& members, const
     return slot->second;
   };
   for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i)
-    for (const std::uint32_t link : world_.use_of(arrived.fresh[i]).connections->links) {
+    for (const std::uint32_t link : shared_links(arrived.fresh[i])) {
       if (owner_[link] != kNoComponent && !drained(owner_[link])) together.join(node_of(owner_[link]), i);
       if (first_at_[link] != kNobody)
         together.join(first_at_[link], i);
@@ -51,7 +56,7 @@ std::vector<Meeting> Gathering::gather(const std::vector<Member>& members, const
         first_at_[link] = i;
     }
   for (const std::uint32_t instance : arrived.fresh)
-    for (const std::uint32_t link : world_.use_of(instance).connections->links) first_at_[link] = kNobody;
+    for (const std::uint32_t link : shared_links(instance)) first_at_[link] = kNobody;
   for (const Member& member : arrived.going_on) node_of(component_of(member.instance));
 
   std::vector<Meeting> meetings;

@@ -41,6 +41,8 @@ class Gathering {
     std::vector<Member> going_on;
   };
   Arrivals arrivals(const std::vector<Member>& members);
+  /// Links on which an instance can meet others: none where transfers do not touch each other (fidelity: analytic).
+  const std::vector<std::uint32_t>& shared_links(std::uint32_t instance) const;
 
   struct Instance {
     std::vector<std::uint32_t> waiting;      // members that entered before anything could move
@@ -50,6 +52,7 @@ class Gathering {
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> owner_;     // by link of the graph
   std::vector<std::uint32_t> first_at_;  // by link of the graph: the first fresh instance on it, while gathering
+  std::vector<std::uint32_t> nowhere_;   // stays empty
 };
 
 }  // namespace manyworlds::core::step

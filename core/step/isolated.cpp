@@ -6,7 +6,7 @@ namespace manyworlds::core::step {
 
 IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
                                  const network::Graph& graph, network::Memo& memo) {
-  network::Traffic traffic(network::make_divided_flows(memo.transport(), memo));
+  network::Traffic traffic(network::make_flows(memo));
   std::map<std::uint32_t, std::uint32_t> local;
   std::vector<network::Route> routes = connections.routes;
   for (network::Route& route : routes)

@@ -78,7 +78,9 @@ StepResult Laboratory::run(const World& world, IsolatedResults& results) {
     auto outcome = step.advance();
     count();
     if (auto* done = std::get_if<StepResult>(&outcome)) {
-      if (world.configuration().composition == Composition::coupled) simulated_link_hops_ += done->link_hops;
+      const Configuration& of = world.configuration();
+      const bool packets = of.transport.fidelity == network::Fidelity::packet;
+      if (packets && of.composition == Composition::coupled) simulated_link_hops_ += done->link_hops;
       done->simulated_link_hops = simulated_link_hops_ - before;
       return std::move(*done);
     }

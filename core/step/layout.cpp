@@ -188,6 +188,11 @@ const sharing::Key& Layout::whole_form(const std::vector<std::vector<std::uint32
 }
 
 void write_transport(sharing::Writer& writer, const network::Transport& transport) {
+  writer.integer(static_cast<std::int64_t>(transport.fidelity));
+  if (transport.fidelity == network::Fidelity::analytic) {  // nothing else of it matters then
+    writer.integer(transport.payload_bytes).integer(transport.header_bytes);
+    return;
+  }
   writer.integer(static_cast<std::int64_t>(transport.kind));
   // Routing and its seed are resolved into paths before anything is keyed.
   for (const std::int64_t value :

@@ -31,10 +31,11 @@ struct StepResult {
   bool too_large = false;
   Time step_ps = 0;
   Breakdown breakdown;
+  // What happened packet by packet: nothing under `fidelity: analytic`.
   std::int64_t link_hops = 0;  // packets times links they crossed, in the world itself (not: in the simulator)
   std::int64_t ecn_marks = 0;
   std::int64_t pauses = 0;
-  double busiest_link_share = 0;                     // busy time of the busiest network link over the step
+  double busiest_link_share = 0;                     // serialisation on the busiest network link over the step
   std::vector<Used> kernels, collectives, episodes;  // sorted by key
   // How it was computed; never part of the answer.
   std::int64_t simulated_link_hops = 0;

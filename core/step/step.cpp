@@ -92,7 +92,8 @@ StepResult Step::finish() {
   result.step_ps = timeline_.end();
   if (composed_ != nullptr) composed_->close(timeline_.end());
   const network::Counters counters = network_->counters();
-  result.link_hops = link_hops_;
+  const bool packets = world_.configuration().transport.fidelity == network::Fidelity::packet;
+  result.link_hops = packets ? link_hops_ : 0;
   result.ecn_marks = counters.ecn_marks;
   result.pauses = counters.pauses;
   MANYWORLDS_CHECK(counters.link_hops == link_hops_, "{} link-hops took place, {} were due", counters.link_hops,

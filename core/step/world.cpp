@@ -70,10 +70,9 @@ std::uint32_t World::add_use(std::uint32_t group, const Op& op, Dags& dags,
   use.connections = layout_->connect(group, layout_->pairs_number(*use.dag));
   const network::Transport& transport = configuration_.transport;
   use.key = collective_key(shape, use.connections->form, transport);
-  const std::int64_t payload = transport.payload_bytes;
   std::vector<std::int64_t> packets(use.dag->pairs.size(), 0), bytes(packets);
   for (const collective::Transfer& transfer : use.dag->transfers) {
-    const std::int64_t count = std::max<std::int64_t>(1, (transfer.bytes + payload - 1) / payload);
+    const std::int64_t count = network::packets_of(transport, transfer.bytes);
     packets[transfer.pair] += count;
     bytes[transfer.pair] += transfer.bytes + count * transport.header_bytes;
   }

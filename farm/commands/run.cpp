@@ -79,12 +79,16 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   std::string text = fmt::format("{}: {}{}\n", sweep.name, row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
   if (row.text("status") != "ran") return text + memory_text(row, sweep);
-  text += fmt::format("step time         {:.6f} s\n", row.number("step_time_s"));
+  const bool analytic = row.text("fidelity") == "analytic";
+  text += fmt::format("step time         {}{:.6f} s{}\n", analytic ? "at least " : "", row.number("step_time_s"),
+                      analytic ? " (analytic: nothing waits for anything on a link)" : "");
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
   text += fmt::format("MFU               {:.1f} %\n", 100 * row.number("mfu"));
   text += memory_text(row, sweep) + breakdown_text(row);
-  text += fmt::format("network           {:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, ",
-                      row.number("link_hops"), row.number("ecn_marks"), row.number("pauses"));
+  text += "network           ";
+  if (!analytic)
+    text += fmt::format("{:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, ", row.number("link_hops"),
+                        row.number("ecn_marks"), row.number("pauses"));
   text += fmt::format("busiest link {:.1f} %\n", 100 * row.number("busiest_link_share"));
   if (const auto& measured = sweep.measured)
     text += fmt::format("predicted {:.3f} s, measured {:.3f} s: {:+.1f} % ({})\n", row.number("step_time_s"),

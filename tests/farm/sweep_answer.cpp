@@ -182,3 +182,16 @@ TEST_CASE("provenance adds up what this run computed apart from what it was give
   CHECK(provenance_number(now, "link_hops_transferred") == 2 * number(now, "link_hops"));
   CHECK(io::answer_bytes(now) == io::answer_bytes(later));
 }
+
+TEST_CASE("an analytic row says so, has no packet counts, and is never slower than the packet row beside it") {
+  const auto results = answer(small_sweep("axes:\n  fidelity: [packet, analytic]\n  strategy.pp: [1, 2]\n"));
+  for (const std::size_t packet : {0u, 1u}) {
+    const std::size_t analytic = packet + 2;
+    CHECK(text(results.experiments, "fidelity", packet) == "packet");
+    CHECK(text(results.experiments, "fidelity", analytic) == "analytic");
+    CHECK(number(results, "link_hops", packet) > 0);
+    for (const char* count : {"link_hops", "ecn_marks", "pauses"}) CHECK(number(results, count, analytic) == -1);
+    CHECK(number(results, "step_time_ps", analytic) <= number(results, "step_time_ps", packet));
+    CHECK(number(results, "step_time_ps", analytic) > 0);
+  }
+}

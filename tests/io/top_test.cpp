@@ -152,6 +152,20 @@ TEST_CASE("a column that one ranks by is shown, and a table without figures has 
         "1 of 1 experiments, by ecn_marks (largest first)\n");
 }
 
+TEST_CASE("a ranking says when what it shows is a bound and no packet result") {
+  Results results;
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0, 1, 2}},
+                                 {"status", "", "", std::vector<std::string>{"ran", "ran", "ran"}},
+                                 {"fidelity", "", "", std::vector<std::string>{"analytic", "packet", "analytic"}},
+                                 {"mfu", "", "", std::vector<double>{0.5, 0.4, 0.3}}};
+  const auto shown = [&](std::int64_t rows, const char* where) {
+    return render_text(results, rank_experiments(results, {rows, "mfu", where}));
+  };
+  CHECK_THAT(shown(3, ""), Catch::EndsWith("; 2 shown of analytic fidelity: lower bounds of the step time\n"));
+  CHECK_THAT(shown(2, ""), Catch::Contains("; 1 shown of analytic fidelity"));
+  CHECK_THAT(shown(3, "id == 1"), !Catch::Contains("analytic"));
+}
+
 TEST_CASE("JSON has every column of every row, and null for what is missing") {
   const Results results = sample_results();
   const auto best = nlohmann::json::parse(render_json(results, rank_experiments(results, {})));
