@@ -29,7 +29,8 @@ class Setting {
       : world_(world),
         router_(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed)),
         memo_(world.transport),
-        plain_(plain) {
+        plain_(plain),
+        loads_(world.graph->links.size()) {
     core::network::check_lossless(*world.graph, world.transport);
   }
 
@@ -44,16 +45,31 @@ class Setting {
   core::network::Route route(std::uint32_t from, std::uint32_t to, std::uint64_t entropy) {
     return router_.route(from, to, entropy);
   }
+  /// A transfer takes this route. Nothing is sent twice on a lossless fabric, so what a link carries is known.
+  void load(const core::network::Route& route, std::int64_t bytes) {
+    const auto& transport = world_.transport;
+    const std::int64_t packets = core::network::packets_of(transport, bytes);
+    const std::int64_t last = bytes - (packets - 1) * transport.payload_bytes + transport.header_bytes;
+    for (const std::uint32_t link : route) {
+      const std::int64_t rate = world_.graph->links[link].bits_per_second;
+      loads_[link].packets += packets;
+      loads_[link].bytes += bytes + packets * transport.header_bytes;
+      loads_[link].busy_ps +=
+          (packets - 1) * core::serialization_ps(transport.payload_bytes + transport.header_bytes, rate) +
+          core::serialization_ps(last, rate);
+    }
+  }
   std::unique_ptr<Flows> flows() {
-    auto made = plain_ ? core::network::make_plain_flows(world_.transport)
-                       : core::network::make_divided_flows(world_.transport, memo_);
+    auto made = plain_ ? core::network::make_flows(world_.transport) : core::network::make_flows(memo_);
     for (std::uint32_t link = 0; link < world_.graph->links.size(); ++link)
       made->add_link(core::network::spec_of(*world_.graph, link));
     return made;
   }
-  void count(NetworkRun& run, const core::network::Counters& counters) const {
+  void count(NetworkRun& run, const core::network::Counters& counters) {
+    run.loads = std::move(loads_);
     run.counters = counters;
-    run.simulated_link_hops = plain_ ? counters.link_hops : memo_.simulated().link_hops;
+    const bool packets = world_.transport.fidelity == core::network::Fidelity::packet;
+    run.simulated_link_hops = plain_ && packets ? counters.link_hops : memo_.simulated().link_hops;
   }
 
  private:
@@ -61,12 +77,16 @@ class Setting {
   core::network::Router router_;
   core::network::Memo memo_;
   bool plain_;
+  std::vector<LinkLoad> loads_;  // by link of the graph
 };
 
 }  // namespace
 
 Time NetworkRun::end() const {
   return *std::max_element(ends.begin(), ends.end());
+}
+Time NetworkRun::elapsed() const {
+  return end() - *std::min_element(starts.begin(), starts.end());
 }
 
 NetworkRun run_flows(const core::step::Configuration& world, const std::vector<experiments::import::Flow>& flows,
@@ -81,7 +101,9 @@ NetworkRun run_flows(const core::step::Configuration& world, const std::vector<e
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return flows[a].start_ps < flows[b].start_ps; });
   for (std::uint32_t i = 0; i < flows.size(); ++i) {
     setting.check_size(flows[i].bytes);
-    routes.push_back(network->add_route(setting.route(flows[i].source, flows[i].destination, i)));
+    const core::network::Route route = setting.route(flows[i].source, flows[i].destination, i);
+    setting.load(route, flows[i].bytes);
+    routes.push_back(network->add_route(route));
     run.starts.push_back(flows[i].start_ps);
   }
   run.ends.resize(flows.size());
@@ -110,6 +132,7 @@ NetworkRun run_collective(const core::step::Configuration& world, const core::co
   std::vector<core::network::Route> routes;
   for (std::size_t pair = 0; pair < dag->pairs.size(); ++pair)
     routes.push_back(setting.route(dag->pairs[pair].first, dag->pairs[pair].second, pair));
+  for (const auto& transfer : dag->transfers) setting.load(routes[transfer.pair], transfer.bytes);
   const std::uint32_t number = traffic.add(dag, routes);
   traffic.set_ranks({0});
   for (std::uint32_t member = 0; member < dag->members; ++member) traffic.enter(number, member);

@@ -13,12 +13,22 @@
 
 namespace manyworlds::farm {
 
+/// What a link carried.
+struct LinkLoad {
+  std::int64_t packets = 0;
+  std::int64_t bytes = 0;  // headers included
+  core::Time busy_ps = 0;  // its packets' serialisation
+};
+
 struct NetworkRun {
   std::vector<core::Time> starts, ends;  // of each flow in its order; of a collective's members
+  std::vector<LinkLoad> loads;           // by link of the graph
   core::network::Counters counters;      // of what took place
+  std::int64_t drops = 0;                // none: check_lossless() refuses a fabric that would have to
   std::int64_t simulated_link_hops = 0;  // of these, not remembered from an equal cluster of flows
   double cpu_s = 0;
-  core::Time end() const;  // the last of `ends`
+  core::Time end() const;      // the last of `ends`
+  core::Time elapsed() const;  // from the first of `starts` to there
 };
 
 /// `plain`: every packet in one event loop (the oracle); otherwise divided and remembered. The times are the same.

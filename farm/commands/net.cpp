@@ -1,9 +1,10 @@
 // `manyworlds net SPEC`: the network alone, with flows from a table or one collective over all GPUs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.hpp"
 #include "experiments/import/scalar.hpp"
@@ -11,7 +12,7 @@
 #include "farm/commands/one_experiment.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
-#include "farm/network_only.hpp"
+#include "farm/network_report.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -21,7 +22,6 @@ using core::collective::Algorithm;
 using core::collective::Kind;
 using core::collective::Shape;
 using experiments::import::Flow;
-using Json = nlohmann::ordered_json;
 
 template <class Value>
 Value named(const std::map<std::string, Value>& known, const std::string& name, const std::string& option) {
@@ -31,16 +31,22 @@ Value named(const std::map<std::string, Value>& known, const std::string& name, 
   return known.at(name);
 }
 
-std::int64_t bytes_of(const std::string& text) {
-  core::OptionInfo info;
-  info.unit = "bytes";
-  info.minimum = 1;
-  info.maximum = static_cast<double>(std::int64_t{1} << 50);
+/// The value that `text` after `word` gives an option.
+core::OptionValue value_of(const std::string& text, const core::OptionInfo& info, const std::string& word) {
   experiments::import::Node node;
   node.kind = experiments::import::Node::Kind::scalar;
   node.text = text;
-  node.file = std::make_shared<const std::string>("--bytes " + text);
-  return std::get<std::int64_t>(experiments::import::read_value(node, info, "bytes"));
+  node.file = std::make_shared<const std::string>(word + " " + text);
+  return experiments::import::read_value(node, info, info.name);
+}
+
+std::int64_t bytes_of(const std::string& text) {
+  core::OptionInfo info;
+  info.name = "bytes";
+  info.unit = "bytes";
+  info.minimum = 1;
+  info.maximum = static_cast<double>(std::int64_t{1} << 50);
+  return std::get<std::int64_t>(value_of(text, info, "--bytes"));
 }
 
 Shape shape_of(const cxxopts::ParseResult& parsed, const core::step::Configuration& world) {
@@ -64,66 +70,70 @@ Shape shape_of(const cxxopts::ParseResult& parsed, const core::step::Configurati
   return shape;
 }
 
-/// Bytes that leave each member over the time, in GB/s: the bus bandwidth as NCCL's tests define it.
-double bus_gb_per_s(const Shape& shape, core::Time elapsed) {
-  const double n = shape.members;
-  const double factor = (shape.kind == Kind::all_reduce ? 2 : 1) * (n - 1) / n;
-  return factor * static_cast<double>(shape.bytes) / core::seconds(elapsed) * 1e-9;
+std::string astra_word(const core::OptionInfo& info) {
+  std::string word = "astra-" + info.name;
+  std::replace(word.begin(), word.end(), '_', '-');
+  return word;
 }
 
-double ns_per_hop(const NetworkRun& run, std::int64_t hops) {
-  return hops > 0 ? run.cpu_s * 1e9 / static_cast<double>(hops) : 0;
+/// ASTRA-sim's options, one word each.
+void add_astra_words(cxxopts::Options& options) {
+  for (const core::OptionInfo& info : core::network::astra_sim_options().infos()) {
+    const std::string range =
+        fmt::format("{} to {}{}", info.minimum, info.maximum, info.unit.empty() ? "" : " " + info.unit);
+    const std::string fallback = std::visit([](const auto& held) { return fmt::format("{}", held); }, info.fallback);
+    options.add_options("astra-sim")(astra_word(info), fmt::format("{}; {}", info.help, range),
+                                     cxxopts::value<std::string>()->default_value(fallback), "N");
+  }
+  options.add_options("astra-sim")("with-packets", "simulate the same packet by packet, and print both");
 }
 
-Json as_json(const NetworkRun& run, const Shape* shape) {
-  const Completion completion = completion_of(run);
-  Json made{{shape != nullptr ? "members" : "flows", run.ends.size()},
-            {"completion_ps",
-             {{"min", completion.min},
-              {"mean", completion.mean},
-              {"p50", completion.p50},
-              {"p99", completion.p99},
-              {"max", completion.max}}},
-            {"end_ps", run.end()},
-            {"ecn_marks", run.counters.ecn_marks},
-            {"pauses", run.counters.pauses},
-            {"link_hops", run.counters.link_hops},
-            {"link_hops_simulated", run.simulated_link_hops},
-            {"cpu_s", run.cpu_s},
-            {"ns_per_link_hop", ns_per_hop(run, run.counters.link_hops)},
-            {"ns_per_link_hop_simulated", ns_per_hop(run, run.simulated_link_hops)}};
-  if (shape != nullptr) made["collective"] = shape->text(), made["bus_gb_per_s"] = bus_gb_per_s(*shape, run.end());
-  return made;
+core::network::AstraSim astra_system(const cxxopts::ParseResult& parsed) {
+  core::OptionSet values;
+  for (const core::OptionInfo& info : core::network::astra_sim_options().infos())
+    values[info.name] = value_of(parsed[astra_word(info)].as<std::string>(), info, "--" + astra_word(info));
+  return core::network::astra_sim_options().make(values);
 }
 
-std::string as_text(const NetworkRun& run, const Shape* shape) {
-  const Completion completion = completion_of(run);
-  const auto us = [](double ps) { return fmt::format("{:.3f} us", ps / static_cast<double>(core::kMicrosecond)); };
-  const auto time = [&](core::Time ps) { return us(static_cast<double>(ps)); };
-  std::string text = shape != nullptr ? shape->text() + ", completion of its members\n"
-                                      : fmt::format("{} flows, completion times\n", run.ends.size());
-  text += fmt::format("  min {}  mean {}  p50 {}  p99 {}  max {}\n", time(completion.min), us(completion.mean),
-                      time(completion.p50), time(completion.p99), time(completion.max));
-  if (shape != nullptr) text += fmt::format("bus bandwidth {:.3f} GB/s\n", bus_gb_per_s(*shape, run.end()));
-  text += fmt::format("{} packets marked, {} pauses\n", run.counters.ecn_marks, run.counters.pauses);
-  text += fmt::format("{} link-hops, {} of them simulated; ", run.counters.link_hops, run.simulated_link_hops);
-  text += fmt::format("{:.3f} s of CPU, {:.1f} ns per link-hop ({:.1f} per simulated one)\n", run.cpu_s,
-                      ns_per_hop(run, run.counters.link_hops), ns_per_hop(run, run.simulated_link_hops));
-  return text;
+/// ASTRA-sim's estimate of the collective, and our simulation of it if asked for.
+std::string compare_astra(const cxxopts::ParseResult& parsed, const core::step::Configuration& world,
+                          const Shape& shape) {
+  core::network::Router router(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed));
+  const auto path = core::network::astra_sim_path(router, shape.members);
+  const auto times = core::network::astra_sim(astra_system(parsed), shape, path);
+  if (parsed.count("with-packets") > 0 && world.transport.fidelity != core::network::Fidelity::packet)
+    throw core::InputError("--with-packets needs fidelity: packet");
+  std::optional<NetworkRun> packets;
+  if (parsed.count("with-packets") > 0) packets = run_collective(world, shape, parsed.count("plain") > 0);
+  const AstraSimReport report{shape, path, times, packets ? &*packets : nullptr};
+  return parsed.count("json") > 0 ? report.json() : report.text();
 }
 
-std::string flows_csv(const NetworkRun& run, const std::vector<Flow>& flows) {
-  std::string text = "src,dst,bytes,start_ps,end_ps\n";
-  for (std::size_t i = 0; i < flows.size(); ++i)
-    text += fmt::format("{},{},{},{},{}\n", flows[i].source, flows[i].destination, flows[i].bytes, flows[i].start_ps,
-                        run.ends[i]);
-  return text;
-}
-
-std::string members_csv(const NetworkRun& run) {
-  std::string text = "gpu,end_ps\n";
-  for (std::size_t i = 0; i < run.ends.size(); ++i) text += fmt::format("{},{}\n", i, run.ends[i]);
-  return text;
+/// Refuses words that mean nothing together.
+void check_words(const cxxopts::ParseResult& parsed) {
+  const auto given = [&](const char* word) { return parsed.count(word) > 0; };
+  if (given("flows") == given("collective"))
+    throw core::InputError("give either --flows FILE.csv or --collective KIND (try -h)");
+  for (const char* word : {"bytes", "algorithm"})
+    if (given("flows") && given(word))
+      throw core::InputError(fmt::format("--{} belongs to --collective (try -h)", word));
+  if (given("csv") + given("links") + given("json") > 1)
+    throw core::InputError("give one of --csv, --links and --json");
+  const bool astra =
+      named<bool>({{"packet", false}, {"astra-sim", true}}, parsed["model"].as<std::string>(), "--model");
+  for (const char* word : {"flows", "csv", "links"})
+    if (astra && given(word))
+      throw core::InputError(
+          fmt::format("--{} does not go with --model astra-sim, which knows when a collective ends "
+                      "and no more (try -h)",
+                      word));
+  if (astra && given("plain") && !given("with-packets"))
+    throw core::InputError("--plain is about packets: add --with-packets (try -h)");
+  std::vector<std::string> words{"with-packets"};
+  for (const core::OptionInfo& info : core::network::astra_sim_options().infos()) words.push_back(astra_word(info));
+  for (const std::string& word : words)
+    if (!astra && given(word.c_str()))
+      throw core::InputError(fmt::format("--{} belongs to --model astra-sim (try -h)", word));
 }
 
 }  // namespace
@@ -138,31 +148,45 @@ int run_net(const Invocation& invocation) {
       "bytes", "of the collective, per GPU, as in 1GiB", cxxopts::value<std::string>(), "SIZE")(
       "algorithm", "of the collective: ring or two_level", cxxopts::value<std::string>()->default_value("ring"),
       "NAME")("plain", "every packet in one event loop, nothing remembered: the same times, slower")(
-      "csv", "when each flow, or each GPU of the collective, is done")("json", "the summary as JSON");
+      "csv", "when each flow, or each GPU of the collective, is done")(
+      "links", "what each link carried and for how long, as CSV")("json", "the summary and the links as JSON")(
+      "model", "packet, or astra-sim: what ASTRA-sim's analytical backends say, for comparison",
+      cxxopts::value<std::string>()->default_value("packet"), "NAME");
+  add_astra_words(options);
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
-  const bool flows_given = parsed->count("flows") > 0, collective = parsed->count("collective") > 0;
-  if (flows_given == collective) throw core::InputError("give either --flows FILE.csv or --collective KIND (try -h)");
-  for (const char* word : {"bytes", "algorithm"})
-    if (flows_given && parsed->count(word) > 0)
-      throw core::InputError(fmt::format("--{} belongs to --collective (try -h)", word));
-  const bool plain = parsed->count("plain") > 0, csv = parsed->count("csv") > 0, json = parsed->count("json") > 0;
-  if (csv && json) throw core::InputError("give either --csv or --json");
+  check_words(*parsed);
+  const bool plain = parsed->count("plain") > 0, csv = parsed->count("csv") > 0;
 
   const experiments::Sweep sweep = one_experiment(*parsed);
   experiments::GraphCache graphs;
   const core::step::Configuration world = configure(sweep.experiments.front(), graphs);
-  if (flows_given) {
+  const auto print = [&](const NetworkReport& report) {
+    std::cout << (parsed->count("links") > 0  ? report.links_csv()
+                  : parsed->count("json") > 0 ? report.json()
+                                              : report.text());
+  };
+  if (parsed->count("flows") > 0) {
     const auto flows = experiments::import::read_flows(required(*parsed, "flows"), world.graph->gpus);
     const NetworkRun run = run_flows(world, flows, plain);
-    std::cout << (csv ? flows_csv(run, flows) : json ? as_json(run, nullptr).dump(1) + "\n" : as_text(run, nullptr));
-  } else {
-    const Shape shape = shape_of(*parsed, world);
-    const NetworkRun run = run_collective(world, shape, plain);
-    std::cout << (csv ? members_csv(run) : json ? as_json(run, &shape).dump(1) + "\n" : as_text(run, &shape));
+    if (csv)
+      std::cout << flows_csv(run, flows);
+    else
+      print({run, *world.graph, nullptr, world.transport.fidelity});
+    return kExitDone;
   }
+  const Shape shape = shape_of(*parsed, world);
+  if ((*parsed)["model"].as<std::string>() == "astra-sim") {
+    std::cout << compare_astra(*parsed, world, shape);
+    return kExitDone;
+  }
+  const NetworkRun run = run_collective(world, shape, plain);
+  if (csv)
+    std::cout << members_csv(run);
+  else
+    print({run, *world.graph, &shape, world.transport.fidelity});
   return kExitDone;
 }
 

@@ -1,7 +1,7 @@
 // The network alone: closed forms, and both ways to simulate it give the same picoseconds.
 #include <catch2/catch.hpp>
 
-#include "farm/network_only.hpp"
+#include "farm/network_report.hpp"
 #include "sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -86,4 +86,51 @@ TEST_CASE("a flow of more packets than can be numbered is bad input") {
   auto world = one_switch(graphs);
   world.transport.payload_bytes = 64;
   CHECK_THROWS_WITH(run_flows(world, {{0, 1, std::int64_t{1} << 40, 0}}, false), Catch::Contains("payload_bytes"));
+}
+
+TEST_CASE("links carry every byte of the flows over them, and the link of an incast is the busiest") {
+  experiments::GraphCache graphs;
+  const auto world = one_switch(graphs);
+  std::vector<Flow> flows;
+  for (std::uint32_t source = 1; source <= 3; ++source) flows.push_back({source, 0, 10 * 4096 + 1, 0});
+  const NetworkRun run = run_flows(world, flows, false);
+  const auto names = link_names(*world.graph);
+  // Ten packets of 4096 + 64 bytes and one of 1 + 64, 5.2 ns of a 100 Gb/s link.
+  const core::Time each = 10 * kPacket + 5'200;
+  std::int64_t hops = 0;
+  for (std::size_t link = 0; link < run.loads.size(); ++link) {
+    hops += run.loads[link].packets;
+    const bool up = names[link].starts_with("gpu"), down = names[link].ends_with("->gpu0");
+    const std::int64_t through = down ? 3 : up && names[link] < "gpu4" && names[link] > "gpu1" ? 1 : 0;
+    INFO(names[link]);
+    CHECK(run.loads[link].packets == through * 11);
+    CHECK(run.loads[link].bytes == through * (10 * 4160 + 65));
+    CHECK(run.loads[link].busy_ps == through * each);
+  }
+  CHECK(hops == run.counters.link_hops);
+  const NetworkReport report{run, *world.graph};
+  CHECK_THAT(report.links_csv(), Catch::StartsWith("link,packets,bytes,busy_ps,busy_share\n"));
+  CHECK_THAT(report.links_csv(), Catch::Contains(fmt::format("->gpu0,33,{},{},", 3 * 41'665, 3 * each)));
+  CHECK_THAT(report.text(),
+             Catch::Contains(fmt::format("{:.1f} %  switch0->gpu0\n",
+                                         100. * 3 * static_cast<double>(each) / static_cast<double>(run.elapsed()))));
+}
+
+TEST_CASE("parallel cables have names of their own") {
+  core::network::Graph graph;
+  const auto gpu = graph.add_vertex(core::network::VertexKind::gpu, "gpu0");
+  const auto leaf = graph.add_vertex(core::network::VertexKind::network_switch, "leaf0");
+  for (int i = 0; i < 2; ++i) graph.add_cable(gpu, leaf, core::network::LinkKind::network, 1, 1);
+  CHECK(link_names(graph) == std::vector<std::string>{"gpu0->leaf0", "leaf0->gpu0", "gpu0->leaf0#2", "leaf0->gpu0#2"});
+}
+
+TEST_CASE("under analytic fidelity flows take their closed form, and nothing is simulated") {
+  experiments::GraphCache graphs;
+  auto world = one_switch(graphs);
+  world.transport.fidelity = core::network::Fidelity::analytic;
+  for (const bool plain : {false, true}) {
+    const NetworkRun run = run_flows(world, {{1, 0, 50 * 4096, 0}, {2, 0, 50 * 4096, 7}}, plain);
+    CHECK(run.ends == std::vector<core::Time>{51 * kPacket + 2'000'000, 51 * kPacket + 2'000'007});
+    CHECK(run.simulated_link_hops == 0);
+  }
 }
