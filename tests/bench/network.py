@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""The packet network on the peers' scenarios, as one table: completion times, link-hops, time, memory, instructions.
+
+Three-tier non-blocking fat trees of 128 and 1,024 hosts, 400 Gb/s and 1 us a link, packets of 4,086 + 64 B, all flows
+at t = 0 (tests/flows). Times are noisy on shared machines: the pointer chase says how slow memory is right now, and
+instructions per link-hop (callgrind, else perf) do not depend on it. They are the difference of two small runs of the
+same kind, so that reading the specification and building the fabric do not count.
+
+    python3 tests/bench/network.py [--build DIR] [--only perm128_4MB,incast32_2MB] [--transports static_window,...]
+                                   [--plain] [--no-instructions] [--seeds 100] [--smoke]
+
+--seeds N: beside the table, the spread of perm128_4MB over N seeds of one random path per flow, against RoCE's row.
+--smoke: the smallest case once per transport, checked against its floor; nothing is measured."""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).parents[2]
+FLOWS = ROOT / "tests" / "flows"
+
+RATE = 400e9  # bits per second
+PAYLOAD, HEADER = 4086, 64
+
+
+class Scenario:
+    def __init__(self, hosts, bytes_each, smaller):
+        self.hosts, self.bytes_each = hosts, bytes_each
+        self.smaller = smaller  # the runs whose difference gives instructions send this part of each flow, and half
+
+
+SCENARIOS = {
+    "incast32_2MB": Scenario(128, 2_000_000, 1 / 4),
+    "incast64_2MB": Scenario(128, 2_000_000, 1 / 8),
+    "perm128_4MB": Scenario(128, 4_000_000, 1 / 16),
+    "perm1024_1MB": Scenario(1024, 1_000_000, 1 / 8),
+}
+
+# htsim (Broadcom/csg-htsim, 2026-03) on one core of a 2.6 GHz Xeon with the same flows, fabric and packets; NDP and EQDS
+# with 35-packet trimming queues, RoCE with PFC and one random path per flow. User CPU seconds, RSS in MB, link-hops in
+# millions, FCT in us: min, mean, p99, max.
+HTSIM = {
+    "perm128_4MB": [("EQDS", 1.49, 15, 1.92, 87.10, 121.27, 135.50, 136.41),
+                    ("NDP", 2.40, 26, 1.72, 86.79, 104.65, 113.72, 114.06),
+                    ("RoCE+PFC", 0.73, 17, 1.41, 85.84, 253.73, 427.54, 432.55)],
+    "perm1024_1MB": [("EQDS", 9.26, 128, 3.94, 24.79, 46.19, 47.91, 48.31),
+                     ("RoCE+PFC", 3.95, 118, 2.88, 24.48, 78.86, 145.40, 155.11)],
+    "incast32_2MB": [("EQDS", 0.10, 8, 0.30, 1315.4, 1328.4, 1331.2, 1331.2)],
+    "incast64_2MB": [("EQDS", 0.21, 8, 0.60, 2629.5, 2647.8, 2652.4, 2652.4)],
+}
+
+TITLES = ["scenario", "transport", "min", "mean", "p50", "p99", "max us", "link-hops M", "CPU s", "RSS MB", "ns/hop",
+          "instr/hop"]
+
+
+def specification(hosts, transport, seed=1):
+    half = {128: 4, 1024: 8}[hosts]  # k/2 of the k-ary tree
+    return f"""\
+name: bench
+base:
+  model: gpt3-125m
+  cluster: {{gpu: h100_sxm, nodes: {hosts}, gpus_per_node: 1, nic_gbps: 400, nic_latency_us: 1}}
+  topology: {{fat_tree: {{tiers: 3, leaf_hosts: {half}, pod_leaves: {half}}}}}
+  transport: {{{transport}: {{payload_bytes: {PAYLOAD}, header_bytes: {HEADER}, routing: ecmp_hash, seed: {seed}}}}}
+  strategy: {{tp: 1, pp: 1, micro_batch: 1, global_batch: {hosts}}}
+"""
+
+
+def scaled_flows(name, part, directory):
+    """The scenario's flows with `part` of the bytes."""
+    if part == 1:
+        return FLOWS / f"{name}.csv"
+    header, *rows = (FLOWS / f"{name}.csv").read_text().split()
+    path = pathlib.Path(directory) / f"{name}-{part}.csv"
+    cells = [row.split(",") for row in rows]
+    path.write_text("\n".join([header] + [f"{s},{d},{int(int(b) * part)},{t}" for s, d, b, t in cells]) + "\n")
+    return path
+
+
+class Bench:
+    def __init__(self, build, directory, words):
+        self.program, self.directory, self.words = str(build / "manyworlds"), directory, words
+        self.build = build
+
+    def command(self, name, transport, part=1.0, seed=1):
+        spec = pathlib.Path(self.directory) / "spec.yaml"
+        spec.write_text(specification(SCENARIOS[name].hosts, transport, seed))
+        return [self.program, "net", str(spec), "--flows", str(scaled_flows(name, part, self.directory)), "--json",
+                *self.words]
+
+    def run(self, *what, **more):
+        """The summary of a run, with the whole process's CPU seconds and peak memory."""
+        with tempfile.TemporaryFile() as out:
+            child = subprocess.Popen(self.command(*what, **more), stdout=out)
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            if child.returncode != 0:
+                sys.exit(f"{' '.join(child.args)} ended with {child.returncode}")
+            out.seek(0)
+            summary = json.load(out)
+        summary["process_cpu_s"] = used.ru_utime + used.ru_stime
+        summary["rss_mb"] = used.ru_maxrss / 1024
+        return summary
+
+    def instructions(self, command):
+        if shutil.which("valgrind"):
+            done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command],
+                                  capture_output=True, text=True)
+            found = re.search(r"Collected : (\d+)", done.stderr)
+        else:
+            done = subprocess.run(["perf", "stat", "-x,", "-e", "instructions:u", *command], capture_output=True,
+                                  text=True)
+            found = re.search(r"^(\d+),", done.stderr, re.MULTILINE)
+        if done.returncode != 0 or not found:
+            sys.exit(f"no instructions counted: {done.stderr[-500:]}")
+        return int(found.group(1)), json.loads(done.stdout)["link_hops"]
+
+    def instructions_per_hop(self, name, transport):
+        part = SCENARIOS[name].smaller
+        (more, hops), (less, fewer) = (self.instructions(self.command(name, transport, p)) for p in (part, part / 2))
+        return (more - less) / (hops - fewer)
+
+    def transports(self):
+        text = subprocess.run([self.program, "list", "transports"], capture_output=True, text=True, check=True).stdout
+        return re.findall(r"^  (\w+)  ", text, re.MULTILINE)
+
+    def memory_ns(self):
+        chase = self.build / "tests" / "pointer_chase"
+        return subprocess.run([str(chase)], capture_output=True, text=True, check=True).stdout.split()
+
+
+def row(name, transport, summary, instructions):
+    fct = [f"{summary['completion_ps'][key] / 1e6:.2f}" for key in ("min", "mean", "p50", "p99", "max")]
+    return [name, transport, *fct, f"{summary['link_hops'] / 1e6:.2f}", f"{summary['process_cpu_s']:.2f}",
+            f"{summary['rss_mb']:.0f}", f"{summary['ns_per_link_hop']:.1f}",
+            "-" if instructions is None else f"{instructions:.0f}"]
+
+
+def peer_row(name, peer, cpu_s, rss, hops, least, mean, p99, most):
+    return [name, f"htsim {peer}", f"{least:.2f}", f"{mean:.2f}", "-", f"{p99:.2f}", f"{most:.2f}", f"{hops:.2f}",
+            f"{cpu_s:.2f}", str(rss), f"{cpu_s * 1e3 / hops:.1f}", "-"]
+
+
+def table(rows):
+    widths = [max(len(line[i]) for line in [TITLES, *rows]) for i in range(len(TITLES))]
+    for line in [TITLES, *rows]:
+        print("  ".join(cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))))
+
+
+def floor_us(name):
+    """What the last link of an incast needs at least."""
+    scenario = SCENARIOS[name]
+    senders = len((FLOWS / f"{name}.csv").read_text().split()) - 1
+    packets = -(-scenario.bytes_each // PAYLOAD)
+    return senders * (scenario.bytes_each + packets * HEADER) * 8 / RATE * 1e6
+
+
+def seeds(bench, count):
+    """Over seeds of the paths: does RoCE's row lie where ours do?"""
+    _, _, _, _, _, mean, p99, _ = next(peer for peer in HTSIM["perm128_4MB"] if peer[0] == "RoCE+PFC")
+    runs = [bench.run("perm128_4MB", "static_window", seed=seed)["completion_ps"] for seed in range(1, count + 1)]
+    for what, theirs in (("mean", mean), ("p99", p99)):
+        ours = sorted(run[what] / 1e6 for run in runs)
+        low, high = ours[int(0.05 * count)], ours[min(count - 1, int(0.95 * count))]
+        print(f"perm128_4MB over {count} seeds, {what}: central 90 % {low:.1f} to {high:.1f} us; htsim RoCE+PFC {theirs}: "
+              f"{'inside' if low <= theirs <= high else 'OUTSIDE'}")
+
+
+def smoke(bench):
+    name = "incast32_2MB"
+    transports = bench.transports()
+    assert "static_window" in transports, transports
+    for transport in transports:
+        summary = bench.run(name, transport)
+        assert summary["flows"] == 32, summary["flows"]
+        assert summary["completion_ps"]["max"] / 1e6 >= floor_us(name), (transport, summary["completion_ps"])
+        assert summary["link_hops"] >= 32 * 490 * 2, summary["link_hops"]
+        assert summary["links"][0]["link"].endswith("->gpu0"), summary["links"][0]  # the link they all want
+        least = 0.9 if transport == "static_window" else 0  # others may hold their senders back for long
+        assert least < summary["links"][0]["busy_share"] <= 1, summary["links"][0]
+    assert all(float(ns) > 0 for ns in bench.memory_ns())
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    words.add_argument("--only", default=",".join(SCENARIOS))
+    words.add_argument("--transports", default="")
+    words.add_argument("--plain", action="store_true")
+    words.add_argument("--no-instructions", action="store_true")
+    words.add_argument("--seeds", type=int, default=0)
+    words.add_argument("--smoke", action="store_true")
+    given = words.parse_args()
+    with tempfile.TemporaryDirectory(prefix="manyworlds-bench-") as directory:
+        bench = Bench(given.build, directory, ["--plain"] if given.plain else [])
+        if given.smoke:
+            return smoke(bench)
+        transports = given.transports.split(",") if given.transports else bench.transports()
+        print("a load that misses caches takes {} ns in 8 MB, {} ns in 64 MB".format(*bench.memory_ns()))
+        rows = []
+        for name in given.only.split(","):
+            for transport in transports:
+                instructions = None if given.no_instructions else bench.instructions_per_hop(name, transport)
+                rows.append(row(name, transport, bench.run(name, transport), instructions))
+            rows += [peer_row(name, *peer) for peer in HTSIM[name]]
+        table(rows)
+        for name in given.only.split(","):
+            if name.startswith("incast"):
+                print(f"floor of {name}: {floor_us(name):.1f} us")
+        print("htsim: on another machine of the same class (compare ns/hop only as far as the first line allows), with acks\n"
+              "as packets; where a transport's acks occupy no link its link-hops are fewer: compare CPU s too")
+        if given.seeds > 0:
+            seeds(bench, given.seeds)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
