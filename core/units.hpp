@@ -7,7 +7,6 @@
 namespace manyworlds::core {
 
 using Time = std::int64_t;            // picoseconds; 2^63 ps is 106 days
-__extension__ using Wide = __int128;  // products on the way to a quotient
 
 __extension__ typedef __int128 Wide;  // for products of two 64-bit figures; ISO C++ has no such type
 

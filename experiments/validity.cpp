@@ -5,11 +5,11 @@
 
 #include "core/error.hpp"
 #include "core/network/fabric.hpp"
+#include "core/network/transports/registry.hpp"
 
 namespace manyworlds::experiments {
 namespace {
 
-using core::network::TransportKind;
 using core::step::Placement;
 using core::workload::ScheduleKind;
 using Broken = std::optional<std::string>;
@@ -61,7 +61,7 @@ std::vector<Rule> machine_rules() {
       rule("marking_thresholds", "transport", "ecn_kmin_bytes must be at most ecn_kmax_bytes",
            [](const World& w) -> Broken {
              const auto& t = w.configuration.transport;
-             if (t.kind != TransportKind::dcqcn || t.ecn_kmin_bytes <= t.ecn_kmax_bytes) return std::nullopt;
+             if (!core::network::transport_type(t).marks || t.ecn_kmin_bytes <= t.ecn_kmax_bytes) return std::nullopt;
              return fmt::format("ecn_kmin_bytes {}, ecn_kmax_bytes {}", t.ecn_kmin_bytes, t.ecn_kmax_bytes);
            }),
   };

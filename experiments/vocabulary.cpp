@@ -1,6 +1,7 @@
 // Puts the option tables and registries together into the tree of keys.
 #include "experiments/vocabulary.hpp"
 
+#include "core/network/transports/registry.hpp"
 #include "experiments/world.hpp"
 
 namespace manyworlds::experiments {
@@ -33,23 +34,10 @@ Branch cataloged(std::string name, std::string help, std::vector<OptionInfo> opt
   return branch;
 }
 
-/// The transport's options that mean something to one kind: an option without effect would be silently ignored.
-std::vector<OptionInfo> transport_rows(bool window, bool marking) {
-  std::vector<OptionInfo> rows;
-  for (const OptionInfo& info : core::network::transport_options().infos()) {
-    if (info.name == "window_bytes" && !window) continue;
-    if (info.name.starts_with("ecn_") && !marking) continue;
-    rows.push_back(info);
-  }
-  return rows;
-}
-
 Branch transport_branch() {
   Branch branch = section("transport", "what senders and switches do", {});
-  branch.alternatives = {
-      // in the order of core::network::TransportKind
-      {"static_window", "a fixed number of bytes in flight per transfer", transport_rows(true, false)},
-      {"dcqcn", "DCQCN on a lossless (PFC) fabric: rates follow ECN marks", transport_rows(false, true)}};
+  for (const core::network::TransportType& type : core::network::transports())
+    branch.alternatives.push_back({type.name, type.help, options_of(type)});
   return branch;
 }
 

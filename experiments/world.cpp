@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/network/transports/registry.hpp"
 #include "experiments/vocabulary.hpp"
 
 namespace manyworlds::experiments {
@@ -42,10 +43,8 @@ core::network::Transport transport_of(const Settings& settings) {
   auto transport = make(core::network::transport_options(), settings, "transport.");
   transport.fidelity =
       text_of(settings, "fidelity") == "analytic" ? core::network::Fidelity::analytic : core::network::Fidelity::packet;
-  const auto& kinds = find_branch(vocabulary().branches, "transport")->alternatives;
-  const std::string& name = text_of(settings, "transport");
-  for (std::size_t i = 0; i < kinds.size(); ++i)
-    if (kinds[i].name == name) transport.kind = static_cast<core::network::TransportKind>(i);
+  transport.kind = text_of(settings, "transport");
+  transport.own = values_under(settings, "transport.", core::network::transport_type(transport).own);
   return transport;
 }
 

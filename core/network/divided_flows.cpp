@@ -213,7 +213,7 @@ class DividedFlows final : public Flows {
       return;
     }
     for (auto it = old.first; it != old.second; ++it) bring_to_now(it->second);
-    PacketEngine& engine = memo_->scratch();
+    Engine& engine = memo_->scratch();
     std::vector<FlowId> ids;           // by slot of the engine
     std::vector<std::uint32_t> links;  // by slot of the engine
     std::vector<std::uint32_t> numbers;
@@ -222,7 +222,7 @@ class DividedFlows final : public Flows {
       const Cluster& cluster = clusters_[it->second];
       orders.clear();
       for (const FlowId id : cluster.flows) orders.push_back(order(id));
-      StateCodec::load(engine, cluster.state->words, orders, numbers);
+      engine.load(cluster.state->words, orders, numbers);
       ids.insert(ids.end(), cluster.flows.begin(), cluster.flows.end());
       links.insert(links.end(), cluster.links.begin(), cluster.links.end());
       close_cluster(it->second);
@@ -243,7 +243,7 @@ class DividedFlows final : public Flows {
       close_cluster(start.group);
     }
     for (const std::uint32_t link : links) slot_of_link_[link] = kNone, owner_[link] = kNone;
-    for (SavedPart& part : StateCodec::save(engine)) {
+    for (SavedPart& part : engine.save()) {
       const std::uint32_t made = open_cluster();
       Cluster& cluster = clusters_[made];
       cluster.state = make_state(std::move(part.words));

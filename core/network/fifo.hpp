@@ -1,38 +1,67 @@
 // A first-in first-out queue of plain values in one ring of memory that only grows.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <vector>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
 
 namespace manyworlds::core::network {
 
 template <class T>
 class Fifo {
+  static_assert(std::is_trivially_copyable_v<T>);
+
  public:
+  Fifo() = default;
+  Fifo(const Fifo& other) : size_(other.size_) {
+    if (size_ > 0) reserve(other.mask_ + 1);
+    for (std::uint32_t i = 0; i < size_; ++i) ring_[i] = other[i];
+  }
+  Fifo(Fifo&& other) noexcept { swap(other); }
+  Fifo& operator=(Fifo other) noexcept {
+    swap(other);
+    return *this;
+  }
+
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
   const T& front() const { return ring_[head_]; }
-  const T& operator[](std::size_t i) const { return ring_[(head_ + i) & (ring_.size() - 1)]; }
+  T& back() { return ring_[(head_ + size_ - 1) & mask_]; }
+  const T& operator[](std::size_t i) const { return ring_[(head_ + i) & mask_]; }
+  T& operator[](std::size_t i) { return ring_[(head_ + i) & mask_]; }
 
   void push(const T& value) {
-    if (size_ == ring_.size()) grow();
-    ring_[(head_ + size_++) & (ring_.size() - 1)] = value;
+    if (!ring_ || size_ > mask_) grow();
+    ring_[(head_ + size_++) & mask_] = value;
   }
-  void clear() { head_ = size_ = 0; }
   void pop() {
-    head_ = (head_ + 1) & (ring_.size() - 1);
+    head_ = (head_ + 1) & mask_;
     --size_;
   }
+  void clear() { head_ = size_ = 0; }
 
  private:
-  void grow() {
-    std::vector<T> larger(ring_.empty() ? 8 : 2 * ring_.size());  // a power of two
-    for (std::size_t i = 0; i < size_; ++i) larger[i] = (*this)[i];
-    ring_.swap(larger);
-    head_ = 0;
+  void reserve(std::uint32_t capacity) {  // a power of two
+    ring_.reset(new T[capacity]);
+    mask_ = capacity - 1;
   }
-  std::vector<T> ring_;
-  std::size_t head_ = 0, size_ = 0;
+  void grow() {
+    Fifo larger;
+    larger.reserve(ring_ ? 2 * (mask_ + 1) : 8);
+    for (std::uint32_t i = 0; i < size_; ++i) larger.ring_[i] = (*this)[i];
+    larger.size_ = size_;
+    swap(larger);
+  }
+  void swap(Fifo& other) {
+    std::swap(ring_, other.ring_), std::swap(mask_, other.mask_);
+    std::swap(head_, other.head_), std::swap(size_, other.size_);
+  }
+
+  std::unique_ptr<T[]> ring_;
+  std::uint32_t mask_ = 0, head_ = 0, size_ = 0;
 };
 
 }  // namespace manyworlds::core::network

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/network/packet_engine.hpp"
+#include "core/network/engine.hpp"
 
 namespace manyworlds::core::network {
 

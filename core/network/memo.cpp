@@ -17,7 +17,7 @@ std::shared_ptr<const State> make_state(Words words) {
 }
 
 Memo::Memo(const Transport& transport, std::size_t byte_limit)
-    : transport_(transport), engine_(transport), byte_limit_(byte_limit) {}
+    : transport_(transport), engine_(make_engine(transport)), byte_limit_(byte_limit) {}
 
 std::shared_ptr<const Outcome> Memo::outcome(const State& state, Time limit) {
   const Key key{state.digest, state.words.size(), limit};
@@ -37,27 +37,27 @@ std::shared_ptr<const Outcome> Memo::outcome(const State& state, Time limit) {
 }
 
 std::shared_ptr<const Outcome> Memo::compute(const State& state, Time limit) {
-  PacketEngine& engine = scratch();
+  Engine& engine = scratch();
   std::vector<std::uint64_t> orders(state.words[1]);  // flow numbers are their ranks
   std::iota(orders.begin(), orders.end(), 0u);
   std::vector<std::uint32_t> links;
-  StateCodec::load(engine, state.words, orders, links);
+  engine.load(state.words, orders, links);
   auto made = std::make_shared<Outcome>();
   engine.run(limit, made->completed);
   std::sort(made->completed.begin(), made->completed.end());
   made->elapsed = engine.now();
   made->counters = engine.counters();
-  for (SavedPart& part : StateCodec::save(engine))
+  for (SavedPart& part : engine.save())
     made->parts.push_back({make_state(std::move(part.words)), std::move(part.flows), std::move(part.links)});
   return made;
 }
 
 std::shared_ptr<const State> Memo::fresh(const std::vector<LinkSpec>& path, std::int64_t bytes) {
-  PacketEngine& engine = scratch();
+  Engine& engine = scratch();
   Route route;
   for (const LinkSpec& spec : path) route.push_back(engine.add_link(spec));
   engine.start(route, bytes, 0);
-  return make_state(std::move(StateCodec::save(engine).front().words));
+  return make_state(std::move(engine.save().front().words));
 }
 
 }  // namespace manyworlds::core::network

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/network/state_codec.hpp"
+#include "core/network/engine.hpp"
 
 namespace manyworlds::core::network {
 
@@ -43,9 +43,9 @@ class Memo {
 
   const Transport& transport() const { return transport_; }
   /// An empty engine to put problems together in; good until the next call of anything here.
-  PacketEngine& scratch() {
-    engine_.reset();
-    return engine_;
+  Engine& scratch() {
+    engine_->reset();
+    return *engine_;
   }
   std::uint64_t hits() const { return hits_; }
   std::uint64_t misses() const { return misses_; }
@@ -66,7 +66,7 @@ class Memo {
   std::shared_ptr<const Outcome> compute(const State& state, Time limit);
 
   Transport transport_;
-  PacketEngine engine_;  // used for one problem after another
+  std::unique_ptr<Engine> engine_;  // used for one problem after another
   std::size_t byte_limit_, bytes_ = 0;
   std::unordered_map<Key, std::shared_ptr<const Outcome>, Hash> outcomes_;
   std::uint64_t hits_ = 0, misses_ = 0;

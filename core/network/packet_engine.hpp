@@ -1,4 +1,5 @@
-// The packet engine: store-and-forward links, output-queued lossless switches (PFC), window and DCQCN senders.
+// The packet engine for pinned paths: store-and-forward links, output-queued lossless switches (PFC), one sender per
+// flow as its protocol has it.
 //
 // Time at one instant has two phases: everything that ends (deliveries, acks, timers, pauses, transmissions), then
 // everything that arrives at a port. Arrivals at a port are served by (time, order of the flow, packet). A run stops
@@ -7,90 +8,113 @@
 //
 // A sender offers its next packet to its first link when the one before has left it (as a NIC schedules its queue
 // pairs), so flows share a NIC packet by packet. Acks are coalesced: they arrive after a fixed delay and occupy no
-// link.
+// link. A link that is free when a packet comes sends it at once, which takes no event of its own: only a link at which
+// something waits has one. A buffer holds what waits, not what is being sent.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
-#include "core/network/dcqcn.hpp"
-#include "core/network/event_heap.hpp"
-#include "core/network/fabric.hpp"
+#include "core/network/engine.hpp"
+#include "core/network/event_wheel.hpp"
 #include "core/network/fifo.hpp"
-#include "core/network/transport.hpp"
+#include "core/network/protocol.hpp"
 
 namespace manyworlds::core::network {
 
-/// What happened on the way, besides completions.
-struct Counters {
-  std::int64_t link_hops = 0;  // packets times links, simulated here
-  std::int64_t ecn_marks = 0;
-  std::int64_t pauses = 0;
-  Counters& operator+=(const Counters& other) {
-    link_hops += other.link_hops, ecn_marks += other.ecn_marks, pauses += other.pauses;
-    return *this;
-  }
-};
+template <Protocol P>
+class Saver;
+template <Protocol P>
+class Loader;
 
-class PacketEngine {
+// Packets are plain 64-bit words: slot of the flow, number (counting down to 1, the last), hop, mark.
+using Packet = std::uint64_t;
+constexpr Packet make_packet(std::uint32_t slot, std::uint32_t number) {
+  return static_cast<Packet>(slot) << 40 | static_cast<Packet>(number) << 8;
+}
+constexpr std::uint32_t slot_of(Packet packet) {
+  return static_cast<std::uint32_t>(packet >> 40);
+}
+constexpr std::uint32_t number_of(Packet packet) {
+  return static_cast<std::uint32_t>(packet >> 8);
+}
+constexpr std::uint32_t hop_of(Packet packet) {
+  return static_cast<std::uint32_t>(packet >> 1) & 0x7F;
+}
+inline constexpr Packet kMark = 1, kOneHop = 2;
+
+// In the order in which they happen at one instant. A resume comes before a pause, since a switch that sends both at
+// one instant sends the pause last. Events of one kind commute: different flows and links have nothing in common by
+// then; arrivals are ranked port by port.
+enum class Kind : std::uint64_t { deliver, ack, notice, timer, resume, pause, departed, service, arrive };
+inline constexpr std::uint64_t kOverLink = 1ull << 32;  // in what arrives: over a link; otherwise offered by a flow
+
+template <Protocol P>
+class PacketEngine final : public Engine {
  public:
-  explicit PacketEngine(const Transport& transport);
+  PacketEngine(const Transport& transport, const typename P::Parameters& parameters, bool marks);
 
-  /// Forgets every link and flow, and starts again at time 0; what memory it has it keeps.
-  void reset();
-
-  /// A link for flows to use; returns its slot.
-  std::uint32_t add_link(const LinkSpec& spec);
-
-  /// Starts a transfer of `bytes` (>= 0; an empty one is a single header) at time now(). `order` (< 2^56) ranks it
-  /// against other flows in ties and must be unique among live flows. Returns its slot, which is used again after it
-  /// ends.
-  std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t order);
-
-  /// Runs until the first instant at which flows complete, but not past `limit`; appends their slots to `completed`.
-  /// Afterwards now() is that instant (or `limit`). Throws InternalError if flows are left with nothing to wait for.
-  void run(Time limit, std::vector<std::uint32_t>& completed);
-
-  Time now() const { return now_; }
-  Time quiet_since() const { return quiet_since_; }  // the last event
-  bool drained() const { return live_ == 0 && pending_control_ == 0; }
-  const Counters& counters() const { return counters_; }
+  void reset() override;
+  std::uint32_t add_link(const LinkSpec& spec) override;
+  std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t order) override;
+  void run(Time limit, std::vector<std::uint32_t>& completed) override;
+  Time now() const override { return now_; }
+  Time quiet_since() const override { return quiet_since_; }
+  bool drained() const override { return live_ == 0 && pending_control_ == 0; }
+  const Counters& counters() const override { return counters_; }
+  std::vector<SavedPart> save() override;
+  std::uint32_t load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+                     std::vector<std::uint32_t>& link_slots) override;
+  std::unique_ptr<Engine> clone() const override { return std::make_unique<PacketEngine>(*this); }
 
  private:
-  friend class StateCodec;  // canonical state in and out, for the memo
-  friend class Saver;
-  friend class Loader;
+  friend class Saver<P>;
+  friend class Loader<P>;
 
-  // Packets are plain 64-bit words: slot of the flow, number (counting down to 1, the last), hop, mark.
-  using Packet = std::uint64_t;
-  static Packet make_packet(std::uint32_t slot, std::uint32_t number) {
-    return static_cast<Packet>(slot) << 40 | static_cast<Packet>(number) << 8;
-  }
-  static std::uint32_t slot_of(Packet packet) { return static_cast<std::uint32_t>(packet >> 40); }
-  static std::uint32_t number_of(Packet packet) { return static_cast<std::uint32_t>(packet >> 8); }
-  static std::uint32_t hop_of(Packet packet) { return static_cast<std::uint32_t>(packet >> 1) & 0x7F; }
-  static constexpr Packet kMark = 1, kOneHop = 2;
+  static Kind kind_of(const Event& event) { return static_cast<Kind>(event.kind()); }
 
-  enum class Kind : std::uint64_t { deliver, ack, congestion, timer, pause, resume, sent, arrive };
-  static constexpr auto kDeliver = static_cast<std::uint64_t>(Kind::deliver);
-  static constexpr auto kArrive = static_cast<std::uint64_t>(Kind::arrive);
-  static Kind kind_of(const Event& event) { return static_cast<Kind>(event.order >> 56); }
+  /// A packet on the way to the other end of a link.
+  struct Travelling {
+    Time at;
+    Packet packet;
+  };
 
   struct PortState {
-    LinkSpec spec;
+    Time busy_until = 0;             // what is being sent is gone then
+    Time service_at = kNever;        // when something that waits begins to be sent, unless a pause comes first
+    std::int64_t waiting_bytes = 0;  // in the queue
+    std::int64_t ingress_bytes = 0;  // came over this link and wait in the switch behind it
     Time full_packet_ps = 0;
     Time control_ps = 0;  // until a pause frame sent against this link takes effect
     std::int64_t kmin = 0, kmax = 0;
-    std::int64_t queued_bytes = 0;   // waiting or being sent
-    std::int64_t ingress_bytes = 0;  // arrived over this link and still in the switch behind it
-    std::int64_t mark_error = 0;     // RED by error diffusion, parts per million
-    bool sending = false, paused = false, pause_wanted = false;
+    std::int64_t mark_error = 0;  // RED by error diffusion, parts per million
+    std::int64_t sent_bytes = 0;  // for telemetry
+    Time claimed_at = -1;         // when packets last arrived here
+    std::uint32_t claim = 0;      // the last of them, in batch_
+    std::uint32_t senders = 0;    // flows of which packets are still to come here first
+    bool paused = false, pause_wanted = false;
+    LinkSpec spec;
   };
   struct Port : PortState {
-    Fifo<Packet> queue;  // its front is being sent while `sending`
-    Fifo<Event> wire;    // on the way to the other end, in order; the first stands in the heap as well
+    Fifo<Travelling> wire;  // in order; the first stands among the events as well
+    Fifo<Packet> queue;
   };
+
+  /// A packet at the port it comes to at this instant.
+  struct Arrival {
+    Packet packet;
+    std::uint32_t port;
+    std::uint32_t before;  // another one there, or kAlone
+  };
+  static constexpr std::uint32_t kAlone = UINT32_MAX;
+
+  struct Ack {
+    Time at;
+    Time rtt;
+    bool marked;
+  };
+  using TelemetryRow = std::array<Telemetry, kMaxHops>;
 
   struct FlowState {
     std::uint64_t order = 0;
@@ -98,49 +122,83 @@ class PacketEngine {
     std::uint32_t hops = 0;
     std::uint32_t left = 0;       // packets not yet offered; the next one carries this number
     std::uint32_t unacked = 0;    // offered, and not among the acks taken from `acks`
-    std::uint32_t window = 0;     // packets
     std::int64_t last_bytes = 0;  // size of packet number 1
     Time ack_ps = 0;
-    bool live = false, at_nic = false, rate_controlled = false;
-    bool blocked = false;  // by its window: the next ack wakes it
-    RateControl rate;
+    Time next_packet_at = 0;     // pacing
+    Time departs_at = kNever;    // the packet at the NIC, once it is being sent
+    Time delivered_at = kNever;  // the last packet, once it is on its last link
+    Time last_notice = 0;        // receiver: when it last told the sender of a mark
+    Time timer_at = kNever;      // the next deadline for which an event is pending
+    bool live = false, at_nic = false;
+    bool managed = false;      // by the protocol; scale-up transfers have a fixed window
+    bool counts_acks = false;  // has a window
+    bool offered = false;      // to the NIC at this instant, and not arrived there yet
+    bool blocked = false;      // by its window: the next ack wakes it
+    P sender;
   };
   struct Flow : FlowState {
-    Fifo<Time> acks;  // when they come, in order; taken when the window is looked at
+    std::uint32_t life = 0;        // counts uses of this slot, so that old events are recognised
+    Fifo<Ack> acks;                // on their way, in order; taken when the window is looked at
+    Fifo<Time> departures;         // of packets in the network, if the protocol wants acks
+    Fifo<TelemetryRow> telemetry;  // of packets not acknowledged, if it wants that
   };
 
   std::uint32_t add_flow(const Route& route, std::uint64_t order);
-  void push(Time at, Kind kind, std::uint64_t order, std::uint64_t what);
+  PathFacts facts_of(const Flow& flow) const;
+  std::int64_t window_of(const Flow& flow) const {
+    return flow.managed ? flow.sender.window_bytes() : transport_.window_bytes;
+  }
+  bool fits(const Flow& flow) const {
+    return flow.unacked == 0 || (flow.unacked + std::int64_t{1}) * packet_bytes_ <= window_of(flow);
+  }
+  void push(Time at, Kind kind, std::uint64_t of) { events_.push({at, static_cast<std::uint64_t>(kind), of}); }
+  std::uint64_t name_of(std::uint32_t slot) const { return std::uint64_t{flows_[slot].life} << 32 | slot; }
+  void expect(std::uint32_t link, const Travelling& next) { push(next.at, Kind::arrive, kOverLink | link); }
   void run_events(Time limit, std::vector<std::uint32_t>& completed);
   void handle(const Event& event);
-  void travel(std::uint32_t port, const Event& event);
-  bool next_in_line(const Event& event, Event& next);
-  void deliver(Packet packet);
+  void handle_flow(Kind kind, std::uint32_t slot);
+  void arrive_all(const Event& first);
+  Packet take_arrival(const Event& event);
+  void arrive_ranked(std::uint32_t last);
   void arrive(Packet packet);
-  void begin_sending(std::uint32_t port);
-  void sent(std::uint32_t port);
-  void offer(std::uint32_t slot);
+  void wait(Port& port, std::uint32_t index, const Flow& flow, Packet packet);
+  void transmit(Port& port, std::uint32_t index, Flow& flow, Packet packet);
+  void leave_network(Flow& flow, Packet packet, Time delivered);
+  void service(std::uint32_t index);
+  void resume(std::uint32_t index);
+  void departed(std::uint32_t slot);
+  void offer(std::uint32_t slot, bool alone = false);
+  void complete(std::uint32_t slot);
+  void take_acks(Flow& flow);
   bool window_open(Flow& flow, std::uint32_t slot);
-  void leave_network(Flow& flow, Packet packet, std::uint32_t port);
   void timer(std::uint32_t slot);
-  void arm(std::uint32_t slot, Time at);
+  void arm(Flow& flow, std::uint32_t slot);
   bool mark(Port& port);
-  bool acks_matter(const Flow& flow) const { return flow.left > 0 && flow.unacked + flow.left > flow.window; }
+  /// Whether acks on their way can change anything.
+  bool acks_matter(const Flow& flow) const {
+    if (!flow.counts_acks || flow.left == 0) return false;
+    if (P::kWants.acks && flow.managed) return true;
+    return (flow.unacked + static_cast<std::int64_t>(flow.left)) * packet_bytes_ > window_of(flow);
+  }
   std::int64_t size_of(const Flow& flow, Packet packet) const {
     return number_of(packet) == 1 ? flow.last_bytes : packet_bytes_;
   }
 
   Transport transport_;
+  typename P::Parameters parameters_;
   std::int64_t packet_bytes_;
+  bool marks_;
   Time now_ = 0, quiet_since_ = 0;
-  EventHeap events_;
+  EventWheel events_;
   std::vector<Port> ports_, spare_ports_;
   std::vector<Flow> flows_, spare_flows_;
   std::vector<std::uint32_t> free_;
   std::size_t live_ = 0;
   std::size_t pending_control_ = 0;  // pause and resume frames on their way, and ports still paused
+  std::vector<Arrival> batch_;       // of one instant
+  std::vector<std::pair<std::uint64_t, Packet>> ranked_;
   std::vector<std::uint32_t>* completed_ = nullptr;
-  Time inline_before_ = 0;  // arrivals at an instant before this one may be handled without going through the heap
+  Time inline_before_ = 0;  // arrivals at an instant before this one may be handled without going through the events
   Counters counters_;
 };
 

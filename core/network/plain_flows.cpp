@@ -9,9 +9,15 @@ namespace {
 
 class PlainFlows final : public Flows {
  public:
-  explicit PlainFlows(const Transport& transport) : engine_(transport) {}
+  explicit PlainFlows(const Transport& transport) : engine_(make_engine(transport)) {}
+  PlainFlows(const PlainFlows& other)
+      : engine_(other.engine_->clone()),
+        routes_(other.routes_),
+        ranks_(other.ranks_),
+        ids_(other.ids_),
+        slots_(other.slots_) {}
 
-  std::uint32_t add_link(const LinkSpec& spec) override { return engine_.add_link(spec); }
+  std::uint32_t add_link(const LinkSpec& spec) override { return engine_->add_link(spec); }
   std::uint32_t add_route(const Route& route) override {
     routes_.push_back(route);
     return static_cast<std::uint32_t>(routes_.size() - 1);
@@ -23,25 +29,25 @@ class PlainFlows final : public Flows {
   }
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
     const std::uint64_t order = static_cast<std::uint64_t>(ranks_[id.collective]) << 32 | id.transfer;
-    const std::uint32_t slot = engine_.start(routes_[route], bytes, order);
+    const std::uint32_t slot = engine_->start(routes_[route], bytes, order);
     if (slot >= ids_.size()) ids_.resize(slot + 1);
     ids_[slot] = id;
   }
   void advance(Time limit, std::vector<FlowId>& finished) override {
     slots_.clear();
-    engine_.run(limit, slots_);
+    engine_->run(limit, slots_);
     const auto first = static_cast<std::ptrdiff_t>(finished.size());
     for (const std::uint32_t slot : slots_) finished.push_back(ids_[slot]);
     std::sort(finished.begin() + first, finished.end());
   }
-  Time now() const override { return engine_.now(); }
-  bool drained() const override { return engine_.drained(); }
-  Time quiet_since() const override { return engine_.quiet_since(); }
-  const Counters& counters() const override { return engine_.counters(); }
+  Time now() const override { return engine_->now(); }
+  bool drained() const override { return engine_->drained(); }
+  Time quiet_since() const override { return engine_->quiet_since(); }
+  const Counters& counters() const override { return engine_->counters(); }
   std::unique_ptr<Flows> clone() const override { return std::make_unique<PlainFlows>(*this); }
 
  private:
-  PacketEngine engine_;
+  std::unique_ptr<Engine> engine_;
   std::vector<Route> routes_;
   std::vector<std::uint32_t> ranks_;
   std::vector<FlowId> ids_;  // by slot of the engine

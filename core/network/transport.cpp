@@ -1,4 +1,4 @@
-// The option table of a transport; its kind is chosen by name, so it is no option.
+// The options that all transports have in common.
 #include "core/network/transport.hpp"
 
 namespace manyworlds::core::network {

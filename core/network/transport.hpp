@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "core/options.hpp"
 #include "core/units.hpp"
 
 namespace manyworlds::core::network {
 
-enum class TransportKind : std::uint8_t { static_window, dcqcn };
 /// packet: every packet on every link. analytic: alpha-beta on the same routes, a lower bound (analytic_flows.cpp).
 enum class Fidelity : std::uint8_t { packet, analytic };
 enum class Routing : std::uint8_t { destination_mod_k, ecmp_hash };
@@ -18,7 +18,8 @@ enum class Routing : std::uint8_t { destination_mod_k, ecmp_hash };
 /// with marking thresholds scaled to the link rate as HPCC's (SIGCOMM 2019, section 5.1) set-up does.
 struct Transport {
   Fidelity fidelity = Fidelity::packet;
-  TransportKind kind = TransportKind::static_window;
+  std::string kind = "static_window";  // a name of transports(), see transports/registry.hpp
+  OptionSet own;                       // options of that kind; what is absent has its default
   Routing routing = Routing::destination_mod_k;
   std::int64_t payload_bytes = 4096;
   std::int64_t header_bytes = 64;
@@ -35,6 +36,7 @@ struct Transport {
   bool operator==(const Transport&) const = default;
 };
 
+/// Options that all kinds have in common; which of them mean anything to a kind, its entry in the registry says.
 const OptionTable<Transport>& transport_options();
 
 /// Packets of a transfer; an empty one is a single header.

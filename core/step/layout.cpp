@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/network/transports/registry.hpp"
 
 namespace manyworlds::core::step {
 
@@ -193,13 +194,12 @@ void write_transport(sharing::Writer& writer, const network::Transport& transpor
     writer.integer(transport.payload_bytes).integer(transport.header_bytes);
     return;
   }
-  writer.integer(static_cast<std::int64_t>(transport.kind));
+  writer.text(transport.kind);
+  OptionSet values = network::options_of(transport);
+  values["window_bytes"] = transport.window_bytes;  // of scale-up transfers, whatever the kind
   // Routing and its seed are resolved into paths before anything is keyed.
-  for (const std::int64_t value :
-       {transport.payload_bytes, transport.header_bytes, transport.ack_bytes, transport.window_bytes,
-        transport.pfc_xoff_bytes, transport.pfc_xon_bytes, transport.buffer_bytes, transport.ecn_kmin_bytes,
-        transport.ecn_kmax_bytes, transport.ecn_pmax_ppm})
-    writer.integer(value);
+  values.erase("routing"), values.erase("seed");
+  write_options(writer, values);
 }
 
 void write_options(sharing::Writer& writer, const OptionSet& values) {

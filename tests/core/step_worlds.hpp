@@ -102,7 +102,7 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   s.overlap_grad_reduce = any({0, 1, 1}) != 0;
   made.placement = any({0, 1}) != 0 ? step::Placement::tp_dp_pp : step::Placement::tp_pp_dp;
   made.all_reduce = any({0, 1}) != 0 ? collective::Algorithm::ring : collective::Algorithm::two_level;
-  made.transport.kind = any({0, 1}) != 0 ? network::TransportKind::dcqcn : network::TransportKind::static_window;
+  made.transport.kind = any({0, 1}) != 0 ? "dcqcn" : "static_window";
   made.transport.routing = any({0, 1}) != 0 ? network::Routing::destination_mod_k : network::Routing::ecmp_hash;
   made.transport.window_bytes = any({16, 64, 256}) * 4160;
   made.transport.pfc_xoff_bytes = any({20, 100}) * 4160;

@@ -1,0 +1,77 @@
+// What every packet engine for pinned paths offers: links and flows in, completions out, and its state as canonical
+// words. One call serves many packets, so this is a plain interface; inside, engines are templates over the protocol.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/network/fabric.hpp"
+#include "core/network/transport.hpp"
+
+namespace manyworlds::core::network {
+
+/// What happened on the way, besides completions.
+struct Counters {
+  std::int64_t link_hops = 0;  // packets times links, simulated here
+  std::int64_t ecn_marks = 0;
+  std::int64_t pauses = 0;
+  Counters& operator+=(const Counters& other) {
+    link_hops += other.link_hops, ecn_marks += other.ecn_marks, pauses += other.pauses;
+    return *this;
+  }
+};
+
+using Words = std::vector<std::uint64_t>;
+
+/// A part of an engine that shares no link with the rest, as canonical words and the slots behind its numbers. The
+/// words are relative in time and free of slots: links are numbered by first occurrence along the flows' paths, flows
+/// by their order, packets by how many are still to come. Two engines whose words are equal go on alike for ever. What
+/// cannot change anything any more (acks of a window that no longer binds, timers that were overtaken) is left out.
+struct SavedPart {
+  Words words;
+  std::vector<std::uint32_t> flows;  // slot of each flow number
+  std::vector<std::uint32_t> links;  // slot of each link number
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  /// Forgets every link and flow, and starts again at time 0; what memory it has it keeps.
+  virtual void reset() = 0;
+
+  /// A link for flows to use; returns its slot.
+  virtual std::uint32_t add_link(const LinkSpec& spec) = 0;
+
+  /// Starts a transfer of `bytes` (>= 0; an empty one is a single header) at time now(). `order` ranks it
+  /// against other flows in ties and must be unique among live flows. Returns its slot, which is used again after it
+  /// ends.
+  virtual std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t order) = 0;
+
+  /// Runs until the first instant at which flows complete, but not past `limit`; appends their slots to `completed`.
+  /// Afterwards now() is that instant (or `limit`). Throws InternalError if flows are left with nothing to wait for.
+  virtual void run(Time limit, std::vector<std::uint32_t>& completed) = 0;
+
+  virtual Time now() const = 0;
+  virtual Time quiet_since() const = 0;  // the last event
+  virtual bool drained() const = 0;
+  virtual const Counters& counters() const = 0;
+
+  /// Connected parts of what is live, flows ascending by order inside each, parts by their first flow; what only waits
+  /// for pause frames comes last. Empty if the engine is drained.
+  virtual std::vector<SavedPart> save() = 0;
+
+  /// Adds a saved part at now(). `orders` ranks its flows here (ascending), and `link_slots` receives the slot of each
+  /// link number. Returns the slot of its first flow; the others follow.
+  virtual std::uint32_t load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+                             std::vector<std::uint32_t>& link_slots) = 0;
+
+  virtual std::unique_ptr<Engine> clone() const = 0;
+};
+
+/// The engine for a transport, by its registry entry.
+std::unique_ptr<Engine> make_engine(const Transport& transport);
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,299 @@
+// The pending events of an engine as a calendar: 16,384 buckets of 128 ps for what is near, 2,048 slots of 262 ns for
+// what is not, a heap for the rest. Events leave in the exact order of Event::before(), whatever bucket they lay in.
+//
+// What travels on one link, and the acks of one flow, come in order, so only the first of each stands here: a few
+// events per busy link, not one per packet.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/units.hpp"
+
+namespace manyworlds::core::network {
+
+/// Events of one time and kind may come in any order: whoever makes them sees to it that they commute.
+struct Event {
+  static constexpr int kKindShift = 60;
+  Event(Time when, std::uint64_t kind, std::uint64_t of) : at(when), what(kind << kKindShift | of) {}
+
+  Time at;
+  std::uint64_t what;  // its kind on top, then what it is about
+
+  std::uint64_t kind() const { return what >> kKindShift; }
+  std::uint64_t of() const { return what & ((1ull << kKindShift) - 1); }
+  bool before(const Event& other) const { return at != other.at ? at < other.at : kind() < other.kind(); }
+};
+
+/// Which of N places are taken, with a quick way to the next one.
+template <std::uint32_t N>
+class Occupancy {
+ public:
+  void set(std::uint32_t place) {
+    words_[place / 64] |= 1ull << place % 64;
+    summary_[place / 4096] |= 1ull << place / 64 % 64;
+  }
+  void clear(std::uint32_t place) {
+    if ((words_[place / 64] &= ~(1ull << place % 64)) == 0) summary_[place / 4096] &= ~(1ull << place / 64 % 64);
+  }
+  /// The first taken place at or after `from`, going round; N if none is taken.
+  std::uint32_t next(std::uint32_t from) const {
+    const std::uint32_t found = first(from);
+    return found < N || from == 0 ? found : first(0);
+  }
+
+ private:
+  std::uint32_t first(std::uint32_t from) const {
+    if (from >= N) return N;
+    if (const std::uint64_t here = words_[from / 64] >> from % 64; here != 0)
+      return from + static_cast<std::uint32_t>(std::countr_zero(here));
+    std::uint32_t word = from / 64 + 1;
+    while (word < N / 64) {
+      if (const std::uint64_t some = summary_[word / 64] >> word % 64; some != 0) {
+        word += static_cast<std::uint32_t>(std::countr_zero(some));
+        return word * 64 + static_cast<std::uint32_t>(std::countr_zero(words_[word]));
+      }
+      word = (word / 64 + 1) * 64;
+    }
+    return N;
+  }
+  std::array<std::uint64_t, N / 64> words_{};
+  std::array<std::uint64_t, (N / 64 + 63) / 64> summary_{};
+};
+
+class EventWheel {
+ public:
+  EventWheel() : buckets_(kBuckets, kNone), slots_(kSlots, kNone) {}
+
+  bool empty() const { return size_ == 0; }
+  void clear() {
+    if (size_ > 0) {
+      for_each_place([&](auto& lists, auto& taken, std::uint32_t place) {
+        lists[place] = kNone;
+        taken.clear(place);
+      });
+    }
+    nodes_.clear();
+    free_ = kNone;
+    open_.clear();
+    late_.clear();
+    far_.clear();
+    set_current(-1);
+    size_ = 0;
+  }
+
+  /// True if no event at `now` is left; `now` is that of the last event taken.
+  bool nothing_at(Time now) const {
+    return (open_.empty() || open_.back().at > now) && (late_.empty() || late_.front().at > now);
+  }
+
+  /// The first event; there must be one.
+  const Event& top() {
+    if (late_.empty()) {
+      if (open_.empty()) advance();
+      return open_.back();
+    }
+    return late_first() ? late_.front() : open_.back();
+  }
+  void pop() {
+    --size_;
+    if (late_.empty() || !late_first()) return open_.pop_back();
+    std::pop_heap(late_.begin(), late_.end(), after);
+    late_.pop_back();
+  }
+
+  /// top() and pop() in one.
+  Event take() {
+    const Event event = top();
+    pop();
+    return event;
+  }
+
+  [[gnu::always_inline]] void push(const Event& event) {
+    ++size_;
+    if (const std::int64_t bucket = event.at >> kBucketShift; bucket > current_ && bucket < near_end_)
+      chain(buckets_, taken_buckets_, static_cast<std::uint32_t>(bucket & (kBuckets - 1)), event);
+    else
+      place_elsewhere(event);
+  }
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const Event& event : open_) visit(event);
+    for (const Event& event : late_) visit(event);
+    for (const Event& event : far_) visit(event);
+    const_cast<EventWheel*>(this)->for_each_place([&](auto& lists, auto&, std::uint32_t place) {
+      for (std::uint32_t node = lists[place]; node != kNone; node = nodes_[node].next) visit(nodes_[node].event);
+    });
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::uint32_t kBuckets = 16'384, kSlots = 2'048;
+  static constexpr int kBucketShift = 7;  // of 128 ps
+  static constexpr int kSlotShift = 11;   // buckets in a slot
+  static constexpr std::size_t kFew = 16;
+  static constexpr std::int64_t kSlotsAhead = kBuckets >> kSlotShift;  // that buckets cover
+
+  struct Node {
+    Event event;
+    std::uint32_t next;
+  };
+
+  static bool after(const Event& a, const Event& b) { return b.before(a); }
+
+  void place_elsewhere(const Event& event) {
+    const std::int64_t bucket = event.at >> kBucketShift, slot = bucket >> kSlotShift;
+    if (bucket <= current_)
+      late_.push_back(event), std::push_heap(late_.begin(), late_.end(), after);
+    else if (slot < (current_ >> kSlotShift) + kSlots)
+      chain(slots_, taken_slots_, static_cast<std::uint32_t>(slot & (kSlots - 1)), event);
+    else
+      far_.push_back(event), std::push_heap(far_.begin(), far_.end(), after);
+  }
+
+  template <class Taken>
+  [[gnu::always_inline]] void chain(std::vector<std::uint32_t>& lists, Taken& taken, std::uint32_t place,
+                                    const Event& event) {
+    std::uint32_t node = free_;
+    if (node == kNone) {
+      node = static_cast<std::uint32_t>(nodes_.size());
+      nodes_.push_back({event, lists[place]});
+    } else {
+      free_ = nodes_[node].next;
+      nodes_[node] = {event, lists[place]};
+    }
+    if (lists[place] == kNone) taken.set(place);
+    lists[place] = node;
+  }
+
+  /// Moves the events of a place to the end of `to`.
+  template <class Taken>
+  void unchain(std::vector<std::uint32_t>& lists, Taken& taken, std::uint32_t place, std::vector<Event>& to) {
+    const std::uint32_t first = lists[place];
+    lists[place] = kNone;
+    taken.clear(place);
+    std::uint32_t last = first;
+    for (std::uint32_t node = first; node != kNone; node = nodes_[node].next) to.push_back(nodes_[last = node].event);
+    nodes_[last].next = free_;
+    free_ = first;
+  }
+
+  bool late_first() const { return open_.empty() || late_.front().before(open_.back()); }
+
+  void set_current(std::int64_t bucket) {
+    current_ = bucket;
+    near_end_ = ((bucket >> kSlotShift) + kSlotsAhead) << kSlotShift;
+  }
+
+  /// Opens the next bucket that has events.
+  void advance() {
+    while (true) {
+      const auto from = static_cast<std::uint32_t>((current_ + 1) & (kBuckets - 1));
+      const std::uint32_t found = taken_buckets_.next(from);
+      if (found < kBuckets) {
+        move_to(current_ + 1 + ((found - from) & (kBuckets - 1)));
+        unchain(buckets_, taken_buckets_, found, open_);
+        if (open_.size() > 1) sort_open();
+        return;
+      }
+      // Nothing near: on to the slot or the far event that comes first.
+      const std::int64_t here = current_ >> kSlotShift;
+      const auto first = static_cast<std::uint32_t>((here + kSlotsAhead) & (kSlots - 1));
+      const std::uint32_t slot = taken_slots_.next(first);
+      const std::int64_t next = slot < kSlots ? here + kSlotsAhead + ((slot - first) & (kSlots - 1))
+                                              : far_.front().at >> (kBucketShift + kSlotShift);
+      move_to((next << kSlotShift) - 1, next);
+    }
+  }
+
+  /// All that tells events of one bucket apart.
+  static std::uint64_t rank_of(const Event& event) {
+    return static_cast<std::uint64_t>(event.at) << (64 - kBucketShift) | event.kind();
+  }
+
+  /// Few events, or nearly in order, as they are when they were placed in order: insertion is the quickest. Many: by
+  /// kind, then by the last bits of the time.
+  void sort_open() {
+    if (open_.size() > kFew) {
+      distribute<16>(open_, moved_, [](const Event& event) { return event.kind(); });
+      distribute<1u << kBucketShift>(moved_, open_, [](const Event& event) {
+        return static_cast<std::uint64_t>(event.at) & ((1u << kBucketShift) - 1);
+      });
+      return;
+    }
+    for (std::size_t i = 1; i < open_.size(); ++i) {
+      const Event event = open_[i];
+      const std::uint64_t rank = rank_of(event);
+      std::size_t hole = i;
+      for (; hole > 0 && rank_of(open_[hole - 1]) < rank; --hole) open_[hole] = open_[hole - 1];
+      open_[hole] = event;
+    }
+  }
+
+  /// Stable, the largest digit first.
+  template <std::uint32_t Digits, class Digit>
+  static void distribute(const std::vector<Event>& from, std::vector<Event>& to, Digit digit) {
+    std::array<std::uint32_t, Digits> begin{};
+    for (const Event& event : from) ++begin[digit(event)];
+    std::uint32_t sum = 0;
+    for (std::uint32_t i = Digits; i-- > 0;) sum += std::exchange(begin[i], sum);
+    to.resize(from.size(), Event{0, 0, 0});
+    for (const Event& event : from) to[begin[digit(event)]++] = event;
+  }
+
+  void move_to(std::int64_t bucket) { move_to(bucket, bucket >> kSlotShift); }
+
+  /// Makes `bucket` the current one; what lies in slots that come near with `slot` goes into buckets.
+  void move_to(std::int64_t bucket, std::int64_t slot) {
+    const std::int64_t old = current_ >> kSlotShift;
+    set_current(bucket);
+    if (slot == old) return;
+    for (std::int64_t near = std::max(old + kSlotsAhead, slot); near < slot + kSlotsAhead; ++near) {
+      const auto place = static_cast<std::uint32_t>(near & (kSlots - 1));
+      if (slots_[place] == kNone) continue;
+      moved_.clear();
+      unchain(slots_, taken_slots_, place, moved_);
+      for (const Event& event : moved_)
+        chain(buckets_, taken_buckets_, static_cast<std::uint32_t>((event.at >> kBucketShift) & (kBuckets - 1)), event);
+    }
+    while (!far_.empty() && far_.front().at >> (kBucketShift + kSlotShift) < (current_ >> kSlotShift) + kSlots) {
+      std::pop_heap(far_.begin(), far_.end(), after);
+      const Event event = far_.back();
+      far_.pop_back();
+      --size_;
+      push(event);
+    }
+  }
+
+  template <class Visit>
+  void for_each_place(Visit visit) {
+    for (std::uint32_t at = 0; (at = taken_buckets_.next(at)) < kBuckets;) {
+      visit(buckets_, taken_buckets_, at);
+      if (++at == kBuckets || taken_buckets_.next(at) < at) break;
+    }
+    for (std::uint32_t at = 0; (at = taken_slots_.next(at)) < kSlots;) {
+      visit(slots_, taken_slots_, at);
+      if (++at == kSlots || taken_slots_.next(at) < at) break;
+    }
+  }
+
+  std::int64_t current_ = -1;                                // bucket whose events are open
+  std::int64_t near_end_ = (kSlotsAhead - 1) << kSlotShift;  // events before this bucket lie in buckets
+  std::size_t size_ = 0;
+  std::vector<Event> open_;  // of the current bucket, descending
+  std::vector<Event> late_;  // placed when their bucket was open already or had been passed over: a heap
+  std::vector<Node> nodes_;
+  std::uint32_t free_ = kNone;
+  std::vector<std::uint32_t> buckets_, slots_;  // first node of each
+  Occupancy<kBuckets> taken_buckets_;
+  Occupancy<kSlots> taken_slots_;
+  std::vector<Event> far_;  // a heap
+  std::vector<Event> moved_;
+};
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,491 @@
+// What packet_engine.hpp declares; for the files that make engines of their protocol.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/network/packet_engine.hpp"
+#include "core/network/state_load.hpp"
+#include "core/network/state_save.hpp"
+#include "core/network/transports/registry.hpp"
+
+namespace manyworlds::core::network {
+
+/// ECN thresholds are given at 100 Gb/s.
+constexpr std::int64_t at_rate(std::int64_t bytes, std::int64_t bits_per_second) {
+  return static_cast<std::int64_t>(static_cast<Wide>(bytes) * bits_per_second / 100'000'000'000);
+}
+
+template <Protocol P>
+PacketEngine<P>::PacketEngine(const Transport& transport, const typename P::Parameters& parameters, bool marks)
+    : transport_(transport),
+      parameters_(parameters),
+      packet_bytes_(transport.payload_bytes + transport.header_bytes),
+      marks_(marks) {}
+
+template <Protocol P>
+void PacketEngine<P>::reset() {
+  now_ = quiet_since_ = inline_before_ = 0;
+  events_.clear();
+  std::move(ports_.begin(), ports_.end(), std::back_inserter(spare_ports_));
+  std::move(flows_.begin(), flows_.end(), std::back_inserter(spare_flows_));
+  ports_.clear();
+  flows_.clear();
+  free_.clear();
+  live_ = pending_control_ = 0;
+  counters_ = {};
+}
+
+template <Protocol P>
+std::uint32_t PacketEngine<P>::add_link(const LinkSpec& spec) {
+  if (spare_ports_.empty()) {
+    ports_.emplace_back();
+  } else {
+    ports_.push_back(std::move(spare_ports_.back()));
+    spare_ports_.pop_back();
+  }
+  Port& port = ports_.back();
+  port.queue.clear();
+  port.wire.clear();
+  static_cast<PortState&>(port) = PortState{};
+  port.spec = spec;
+  port.full_packet_ps = serialization_ps(packet_bytes_, spec.bits_per_second);
+  port.control_ps = spec.latency_ps + serialization_ps(transport_.ack_bytes, spec.bits_per_second);
+  port.kmin = at_rate(transport_.ecn_kmin_bytes, spec.bits_per_second);
+  port.kmax = at_rate(transport_.ecn_kmax_bytes, spec.bits_per_second);
+  return static_cast<std::uint32_t>(ports_.size() - 1);
+}
+
+template <Protocol P>
+std::uint32_t PacketEngine<P>::start(const Route& route, std::int64_t bytes, std::uint64_t order) {
+  const std::int64_t packets =
+      std::max<std::int64_t>(1, (bytes + transport_.payload_bytes - 1) / transport_.payload_bytes);
+  MANYWORLDS_CHECK(packets < (1ll << 32) && route.size() <= kMaxHops, "{} packets over {} links", packets,
+                   route.size());
+  const std::uint32_t slot = add_flow(route, order);
+  Flow& flow = flows_[slot];
+  flow.left = static_cast<std::uint32_t>(packets);
+  flow.last_bytes = bytes - (packets - 1) * transport_.payload_bytes + transport_.header_bytes;
+  ++ports_[flow.path[0]].senders;
+  if (flow.managed) flow.sender.start(parameters_, facts_of(flow), now_);
+  flow.counts_acks = window_of(flow) != kNoWindow || (P::kWants.acks && flow.managed);
+  flow.next_packet_at = now_;
+  flow.last_notice = now_ - kCnpInterval;
+  if (flow.managed) arm(flow, slot);
+  offer(slot);
+  return slot;
+}
+
+template <Protocol P>
+std::uint32_t PacketEngine<P>::add_flow(const Route& route, std::uint64_t order) {
+  std::uint32_t slot = static_cast<std::uint32_t>(flows_.size());
+  if (!free_.empty()) {
+    slot = free_.back();
+    free_.pop_back();
+  } else if (spare_flows_.empty()) {
+    flows_.emplace_back();
+  } else {
+    flows_.push_back(std::move(spare_flows_.back()));
+    spare_flows_.pop_back();
+  }
+  Flow& flow = flows_[slot];
+  static_cast<FlowState&>(flow) = FlowState{};
+  flow.acks.clear();
+  flow.departures.clear();
+  flow.telemetry.clear();
+  flow.order = order;
+  flow.live = true;
+  flow.life = (flow.life + 1) & 0x0FFF'FFFF;
+  flow.hops = static_cast<std::uint32_t>(route.size());
+  for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
+    const Port& port = ports_[flow.path[hop] = route[hop]];
+    flow.ack_ps += port.control_ps;
+    flow.managed |= !port.spec.scale_up;
+  }
+  ++live_;
+  return slot;
+}
+
+template <Protocol P>
+PathFacts PacketEngine<P>::facts_of(const Flow& flow) const {
+  PathFacts facts;
+  facts.line_bits_per_second = ports_[flow.path[0]].spec.bits_per_second;
+  facts.packet_bytes = packet_bytes_;
+  facts.hops = flow.hops;
+  facts.base_rtt_ps = flow.ack_ps;
+  for (std::uint32_t hop = 0; hop < flow.hops; ++hop)
+    facts.base_rtt_ps += ports_[flow.path[hop]].full_packet_ps + ports_[flow.path[hop]].spec.latency_ps;
+  return facts;
+}
+
+template <Protocol P>
+void PacketEngine<P>::run(Time limit, std::vector<std::uint32_t>& completed) {
+  completed_ = &completed;
+  inline_before_ = limit;
+  run_events(limit, completed);
+  inline_before_ = 0;  // what starts between runs must be ranked with what else starts then
+  if (drained()) events_.clear();
+}
+
+template <Protocol P>
+void PacketEngine<P>::run_events(Time limit, std::vector<std::uint32_t>& completed) {
+  const std::size_t before = completed.size();
+  while (!events_.empty()) {
+    const Event event = events_.top();
+    const bool arrival = kind_of(event) == Kind::arrive;
+    if (completed.size() > before) {
+      inline_before_ = now_;  // this instant is the last; its arrivals stay
+      if (event.at > now_ || arrival) return;
+    } else if (event.at > limit || (event.at == limit && arrival)) {
+      now_ = limit;
+      return;
+    }
+    events_.pop();
+    now_ = event.at;
+    handle(event);
+  }
+  MANYWORLDS_CHECK(live_ == 0, "{} flows wait for nothing: the pauses of this fabric form a cycle", live_);
+  if (completed.size() == before && limit != kNever) now_ = limit;
+}
+
+template <Protocol P>
+void PacketEngine<P>::handle(const Event& event) {
+  const auto index = static_cast<std::uint32_t>(event.of());  // of a flow or a link
+  switch (kind_of(event)) {
+    case Kind::arrive:
+      arrive_all(event);
+      break;
+    case Kind::service:
+      if (ports_[index].service_at == now_) service(index);
+      break;
+    case Kind::pause:
+      quiet_since_ = now_;
+      ports_[index].paused = true;
+      ports_[index].service_at = kNever;
+      break;
+    case Kind::resume:
+      resume(index);
+      break;
+    default:
+      if (flows_[index].live && flows_[index].life == event.of() >> 32) handle_flow(kind_of(event), index);
+      break;
+  }
+}
+
+template <Protocol P>
+void PacketEngine<P>::handle_flow(Kind kind, std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  quiet_since_ = now_;
+  switch (kind) {
+    case Kind::deliver:
+      complete(slot);
+      break;
+    case Kind::departed:
+      departed(slot);
+      break;
+    case Kind::ack:
+      flow.blocked = false;
+      offer(slot);
+      break;
+    case Kind::notice:
+      if (flow.left == 0) break;
+      flow.sender.notified(parameters_, now_);
+      arm(flow, slot);
+      break;
+    default:
+      timer(slot);
+      break;
+  }
+}
+
+template <Protocol P>
+void PacketEngine<P>::complete(std::uint32_t slot) {
+  flows_[slot].live = false;
+  --live_;
+  free_.push_back(slot);
+  completed_->push_back(slot);
+}
+
+/// The packet of an arrival: the first on a link, or one that a flow offers to its NIC.
+template <Protocol P>
+Packet PacketEngine<P>::take_arrival(const Event& event) {
+  const auto index = static_cast<std::uint32_t>(event.of());
+  if ((event.of() & kOverLink) == 0) {
+    flows_[index].offered = false;
+    return make_packet(index, flows_[index].left + 1);
+  }
+  Fifo<Travelling>& wire = ports_[index].wire;
+  const Packet packet = wire.front().packet;
+  wire.pop();
+  if (!wire.empty()) expect(index, wire.front());
+  return packet;
+}
+
+/// Everything that arrives at this instant. Only where several packets come to one port does their order matter.
+template <Protocol P>
+void PacketEngine<P>::arrive_all(const Event& first) {
+  quiet_since_ = now_;
+  const Packet packet = take_arrival(first);
+  if (events_.nothing_at(now_)) return arrive(packet);
+  batch_.clear();
+  for (Packet next = packet;; next = take_arrival(events_.take())) {
+    const auto number = static_cast<std::uint32_t>(batch_.size());
+    const std::uint32_t at = flows_[slot_of(next)].path[hop_of(next)];
+    Port& port = ports_[at];
+    batch_.push_back({next, at, port.claimed_at == now_ ? port.claim : kAlone});
+    port.claimed_at = now_;
+    port.claim = number;
+    if (events_.nothing_at(now_)) break;
+  }
+  for (std::uint32_t number = 0; number < batch_.size(); ++number) {
+    Port& port = ports_[batch_[number].port];
+    if (port.claim == number && batch_[number].before == kAlone)
+      arrive(batch_[number].packet);
+    else if (port.claim != kAlone)
+      arrive_ranked(std::exchange(port.claim, kAlone));
+  }
+}
+
+/// Several packets at one port, `last` and those before it.
+template <Protocol P>
+void PacketEngine<P>::arrive_ranked(std::uint32_t last) {
+  ranked_.clear();
+  for (std::uint32_t number = last; number != kAlone; number = batch_[number].before)
+    ranked_.emplace_back(flows_[slot_of(batch_[number].packet)].order, batch_[number].packet);
+  std::sort(ranked_.begin(), ranked_.end());
+  for (const auto& [order, packet] : ranked_) arrive(packet);
+}
+
+template <Protocol P>
+void PacketEngine<P>::arrive(Packet packet) {
+  Flow& flow = flows_[slot_of(packet)];
+  const std::uint32_t index = flow.path[hop_of(packet)];
+  Port& port = ports_[index];
+  if (number_of(packet) == 1 && hop_of(packet) == 0) --port.senders;
+  if (port.busy_until <= now_ && !port.paused && port.queue.empty())
+    transmit(port, index, flow, packet);
+  else
+    wait(port, index, flow, packet);
+}
+
+template <Protocol P>
+void PacketEngine<P>::wait(Port& port, std::uint32_t index, const Flow& flow, Packet packet) {
+  const std::int64_t size = size_of(flow, packet);
+  const std::uint32_t hop = hop_of(packet);
+  if (hop > 0) {
+    const std::uint32_t from = flow.path[hop - 1];
+    Port& ingress = ports_[from];
+    ingress.ingress_bytes += size;
+    MANYWORLDS_CHECK(ingress.ingress_bytes <= transport_.buffer_bytes, "a lossless buffer holds {} of {} bytes",
+                     ingress.ingress_bytes, transport_.buffer_bytes);
+    if (ingress.ingress_bytes > transport_.pfc_xoff_bytes && !ingress.pause_wanted) {
+      ingress.pause_wanted = true;
+      ++counters_.pauses;
+      pending_control_ += 2;
+      push(now_ + ingress.control_ps, Kind::pause, from);
+    }
+    if (marks_ && flow.managed && !port.spec.leaves_gpu && mark(port)) packet |= kMark;
+  }
+  port.queue.push(packet);
+  port.waiting_bytes += size;
+  if (port.service_at != kNever || port.paused) return;
+  port.service_at = port.busy_until;
+  push(port.service_at, Kind::service, index);
+}
+
+template <Protocol P>
+bool PacketEngine<P>::mark(Port& port) {
+  if (port.waiting_bytes <= port.kmin) return false;
+  bool marked = port.waiting_bytes >= port.kmax;
+  if (!marked) {
+    port.mark_error += transport_.ecn_pmax_ppm * (port.waiting_bytes - port.kmin) / (port.kmax - port.kmin);
+    marked = port.mark_error >= 1'000'000;
+    if (marked) port.mark_error -= 1'000'000;
+  }
+  counters_.ecn_marks += marked;
+  return marked;
+}
+
+/// A link is free: what waits longest goes.
+template <Protocol P>
+void PacketEngine<P>::service(std::uint32_t index) {
+  quiet_since_ = now_;
+  Port& port = ports_[index];
+  const Packet packet = port.queue.front();
+  port.queue.pop();
+  Flow& flow = flows_[slot_of(packet)];
+  const std::int64_t size = size_of(flow, packet);
+  port.waiting_bytes -= size;
+  port.service_at = kNever;
+  if (const std::uint32_t hop = hop_of(packet); hop > 0) {
+    const std::uint32_t from = flow.path[hop - 1];
+    Port& ingress = ports_[from];
+    ingress.ingress_bytes -= size;
+    if (ingress.pause_wanted && ingress.ingress_bytes <= transport_.pfc_xon_bytes) {
+      ingress.pause_wanted = false;
+      push(now_ + ingress.control_ps, Kind::resume, from);
+    }
+  }
+  transmit(port, index, flow, packet);
+  if (port.queue.empty()) {
+    port.mark_error = 0;  // an idle port remembers nothing
+  } else {
+    port.service_at = port.busy_until;
+    push(port.service_at, Kind::service, index);
+  }
+}
+
+template <Protocol P>
+void PacketEngine<P>::resume(std::uint32_t index) {
+  quiet_since_ = now_;
+  Port& port = ports_[index];
+  port.paused = false;
+  pending_control_ -= 2;  // the pause and this resume
+  if (port.queue.empty()) return;
+  port.service_at = std::max(now_, port.busy_until);
+  push(port.service_at, Kind::service, index);
+}
+
+template <Protocol P>
+void PacketEngine<P>::transmit(Port& port, std::uint32_t index, Flow& flow, Packet packet) {
+  const std::int64_t size = size_of(flow, packet);
+  const std::uint32_t hop = hop_of(packet);
+  port.busy_until =
+      now_ + (size == packet_bytes_ ? port.full_packet_ps : serialization_ps(size, port.spec.bits_per_second));
+  ++counters_.link_hops;
+  if constexpr (P::kWants.telemetry) {
+    port.sent_bytes += size;
+    if (flow.managed && hop > 0)
+      flow.telemetry[flow.left + flow.unacked - number_of(packet)][hop - 1] = {
+          now_, port.waiting_bytes, port.sent_bytes, port.spec.bits_per_second};
+  }
+  if (hop == 0) {
+    flow.departs_at = port.busy_until;
+    push(port.busy_until, Kind::departed, name_of(slot_of(packet)));
+    if (P::kWants.acks && flow.managed) flow.departures.push(now_);
+  }
+  const Time arrives = port.busy_until + port.spec.latency_ps;
+  if (hop + 1 == flow.hops) return leave_network(flow, packet, arrives);
+  const Travelling onward{arrives, packet + kOneHop};
+  if (port.wire.empty()) expect(index, onward);
+  port.wire.push(onward);
+}
+
+/// A packet is on its last link. Its delivery is an event only if it ends the flow; a mark it carries and its ack are
+/// on their way at once.
+template <Protocol P>
+void PacketEngine<P>::leave_network(Flow& flow, Packet packet, Time delivered) {
+  const std::uint32_t slot = slot_of(packet);
+  const bool marked = (packet & kMark) != 0;
+  if (number_of(packet) == 1) {
+    flow.delivered_at = delivered;
+    push(delivered, Kind::deliver, name_of(slot));
+  }
+  if (P::kWants.notices && marked && flow.left > 0 && delivered - flow.last_notice >= kCnpInterval) {
+    flow.last_notice = delivered;
+    push(delivered + flow.ack_ps, Kind::notice, name_of(slot));
+  }
+  Time rtt = 0;
+  if (P::kWants.acks && flow.managed) {
+    rtt = delivered + flow.ack_ps - flow.departures.front();
+    flow.departures.pop();
+  }
+  if (!acks_matter(flow)) return;
+  flow.acks.push({delivered + flow.ack_ps, rtt, marked});
+  if (flow.blocked && flow.acks.size() == 1) push(flow.acks.front().at, Kind::ack, name_of(slot));
+}
+
+template <Protocol P>
+void PacketEngine<P>::departed(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  flow.at_nic = false;
+  flow.departs_at = kNever;
+  if (flow.left == 0) return;
+  if (flow.managed) {
+    flow.sender.sent(parameters_, packet_bytes_, now_);
+    arm(flow, slot);
+  }
+  offer(slot, ports_[flow.path[0]].senders == 1);
+}
+
+template <Protocol P>
+void PacketEngine<P>::take_acks(Flow& flow) {
+  for (; !flow.acks.empty() && flow.acks.front().at <= now_; flow.acks.pop()) {
+    --flow.unacked;
+    if (!P::kWants.acks || !flow.managed) continue;
+    const Ack& ack = flow.acks.front();
+    Feedback feedback{ack.at, ack.rtt, packet_bytes_, flow.unacked, ack.marked, nullptr};
+    if constexpr (P::kWants.telemetry) feedback.telemetry = flow.telemetry.front().data();
+    flow.sender.acknowledged(parameters_, feedback);
+    if constexpr (P::kWants.telemetry) flow.telemetry.pop();
+  }
+}
+
+template <Protocol P>
+bool PacketEngine<P>::window_open(Flow& flow, std::uint32_t slot) {
+  take_acks(flow);
+  if (fits(flow)) return true;
+  flow.blocked = true;
+  if (!flow.acks.empty()) push(flow.acks.front().at, Kind::ack, name_of(slot));
+  return false;
+}
+
+/// `alone`: nothing else can come to this NIC at this instant, and all that ends in it and touches the NIC has.
+template <Protocol P>
+void PacketEngine<P>::offer(std::uint32_t slot, bool alone) {
+  Flow& flow = flows_[slot];
+  if (flow.left == 0 || flow.at_nic || flow.blocked) return;
+  if (flow.counts_acks && !window_open(flow, slot)) return;
+  if (flow.next_packet_at > now_) return push(flow.next_packet_at, Kind::timer, name_of(slot));
+  const Packet packet = make_packet(slot, flow.left);
+  if (flow.managed)
+    if (const Time gap = flow.sender.gap(size_of(flow, packet)); gap > 0) flow.next_packet_at = now_ + gap;
+  flow.at_nic = true;
+  --flow.left;
+  if (flow.counts_acks) ++flow.unacked;
+  if (P::kWants.telemetry && flow.managed) flow.telemetry.push({});
+  // Its arrival is the next thing to happen unless something else is due at this instant.
+  if (now_ < inline_before_ && (alone || events_.nothing_at(now_))) return arrive(packet);
+  flow.offered = true;
+  push(now_, Kind::arrive, slot);
+}
+
+template <Protocol P>
+void PacketEngine<P>::timer(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  if (!flow.managed || flow.left == 0) return;
+  if (flow.timer_at <= now_) flow.timer_at = kNever;
+  if (flow.sender.deadline() <= now_) flow.sender.expire(parameters_, now_);
+  arm(flow, slot);
+  if (flow.next_packet_at <= now_) offer(slot);
+}
+
+/// Timers are never cancelled: one that finds no deadline of its flow at its time does nothing.
+template <Protocol P>
+void PacketEngine<P>::arm(Flow& flow, std::uint32_t slot) {
+  const Time deadline = flow.sender.deadline();
+  if (deadline >= flow.timer_at) return;
+  flow.timer_at = deadline;
+  push(deadline, Kind::timer, name_of(slot));
+}
+
+template <Protocol P>
+std::vector<SavedPart> PacketEngine<P>::save() {
+  return Saver<P>(*this).run();
+}
+
+template <Protocol P>
+std::uint32_t PacketEngine<P>::load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+                                    std::vector<std::uint32_t>& link_slots) {
+  return Loader<P>(*this, words, orders, link_slots).run();
+}
+
+/// For a transport's registry entry.
+template <Protocol P>
+std::unique_ptr<Engine> make_packet_engine(const Transport& transport, const typename P::Parameters& parameters) {
+  return std::make_unique<PacketEngine<P>>(transport, parameters, transport_type(transport).marks);
+}
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,196 @@
+// From canonical words into an engine.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "core/error.hpp"
+#include "core/network/state_words.hpp"
+
+namespace manyworlds::core::network {
+
+/// Lives for one load().
+template <Protocol P>
+class Loader {
+  using Engine = PacketEngine<P>;
+  using Flow = typename Engine::Flow;
+  using Port = typename Engine::Port;
+
+ public:
+  Loader(Engine& engine, std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+         std::vector<std::uint32_t>& links)
+      : engine_(engine),
+        words_(words),
+        orders_(orders),
+        links_(links),
+        first_flow_(static_cast<std::uint32_t>(engine.flows_.size())) {
+    MANYWORLDS_CHECK(engine.free_.empty(), "flows are loaded into an engine that ended {} already",
+                     engine.free_.size());
+  }
+
+  std::uint32_t run() {
+    const std::uint64_t links = next(), flows = next();
+    MANYWORLDS_CHECK(flows == orders_.size(), "{} flows, {} orders", flows, orders_.size());
+    links_.clear();
+    for (std::uint64_t i = 0; i < links; ++i) read_link();
+    for (std::uint64_t i = 0; i < flows; ++i) read_flow(orders_[i]);
+    for (std::uint64_t left = next(); left > 0; --left) read_event();
+    for (const std::uint32_t link : links_) go_on(link);
+    return first_flow_;
+  }
+
+  // The visitor of sender_words().
+  template <class Value>
+  void counted(Value& value) {
+    value = static_cast<Value>(next());
+  }
+  void due(Time& at) {
+    at = next_signed();
+    if (at != kNever) at += engine_.now_;
+  }
+  void ahead(Time& at) { at = engine_.now_ + next_signed(); }
+  void age(Time& at, Time) { at = engine_.now_ - next_signed(); }
+  void sent_by(std::int64_t& bytes, std::uint32_t hop) {
+    bytes = engine_.ports_[flow_->path[hop]].sent_bytes - next_signed();
+  }
+
+ private:
+  std::uint64_t next() {
+    MANYWORLDS_CHECK(at_ < words_.size(), "state of {} words is cut short", words_.size());
+    return words_[at_++];
+  }
+  std::int64_t next_signed() { return static_cast<std::int64_t>(next()); }
+  Packet renamed(Packet packet) const { return packet + (static_cast<std::uint64_t>(first_flow_) << 40); }
+
+  void read_link() {
+    LinkSpec spec;
+    spec.bits_per_second = next_signed();
+    spec.latency_ps = next_signed();
+    const std::uint64_t flags = next();
+    spec.leaves_gpu = (flags & kLeavesGpu) != 0;
+    spec.enters_gpu = (flags & kEntersGpu) != 0;
+    spec.scale_up = (flags & kScaleUp) != 0;
+    links_.push_back(engine_.add_link(spec));
+    Port& port = engine_.ports_.back();
+    port.paused = (flags & kPaused) != 0;
+    port.pause_wanted = (flags & kPauseWanted) != 0;
+    engine_.pending_control_ += port.pause_wanted ? 2 : 0;
+    ahead(port.busy_until);
+    port.mark_error = next_signed();
+    for (std::uint64_t left = next(); left > 0; --left) port.queue.push(renamed(next()));
+    for (std::uint64_t left = next(); left > 0; --left) {
+      Time at = 0;
+      due(at);
+      port.wire.push({at, renamed(next())});
+    }
+  }
+
+  void read_flow(std::uint64_t order) {
+    route_.resize(next());
+    for (std::uint32_t& link : route_) link = links_[next()];
+    const std::uint32_t slot = engine_.add_flow(route_, order);
+    Flow& flow = engine_.flows_[slot];
+    flow_ = &flow;
+    flow.left = static_cast<std::uint32_t>(next());
+    const std::uint64_t flags = next();
+    flow.at_nic = (flags & kAtNic) != 0;
+    flow.offered = (flags & kOffered) != 0;
+    if (flow.left > 0 || flow.offered) ++engine_.ports_[route_[0]].senders;
+    flow.last_bytes = next_signed();
+    due(flow.departs_at), due(flow.delivered_at);
+    if (flow.managed) flow.sender.start(engine_.parameters_, engine_.facts_of(flow), engine_.now_);
+    flow.counts_acks = engine_.window_of(flow) != kNoWindow || (P::kWants.acks && flow.managed);
+    const bool protocol_counts = flow.managed && flow.left > 0;
+    if (protocol_counts) sender_words<P>(flow, *this);
+    flow.unacked = static_cast<std::uint32_t>(next());
+    read_acks(flow);
+    if (P::kWants.acks && protocol_counts) {
+      for (std::uint64_t left = next(); left > 0; --left) {
+        Time departed = 0;
+        due(departed);
+        flow.departures.push(departed);
+      }
+      if constexpr (P::kWants.telemetry) read_telemetry(flow);
+    }
+    wake(flow, slot);
+  }
+
+  void read_acks(Flow& flow) {
+    for (std::uint64_t left = next(); left > 0; --left) {
+      typename Engine::Ack ack{};
+      due(ack.at);
+      if (P::kWants.acks && flow.managed) ack.rtt = next_signed(), ack.marked = next() != 0;
+      flow.acks.push(ack);
+    }
+  }
+
+  void read_telemetry(Flow& flow) {
+    for (std::uint64_t left = next(); left > 0; --left) {
+      typename Engine::TelemetryRow row{};
+      for (std::uint32_t hop = 1; hop < flow.hops; ++hop) {
+        if (next() == 0) continue;
+        Telemetry& link = row[hop - 1];
+        due(link.at);
+        link.waiting = next_signed();
+        sent_by(link.sent_bytes, hop);
+        link.bits_per_second = engine_.ports_[flow.path[hop]].spec.bits_per_second;
+      }
+      flow.telemetry.push(row);
+    }
+  }
+
+  // The events of a flow follow from what it says of itself.
+  void wake(Flow& flow, std::uint32_t slot) {
+    if (flow.offered) engine_.push(engine_.now_, Kind::arrive, slot);
+    if (flow.departs_at != kNever) engine_.push(flow.departs_at, Kind::departed, engine_.name_of(slot));
+    if (flow.delivered_at != kNever) engine_.push(flow.delivered_at, Kind::deliver, engine_.name_of(slot));
+    if (flow.left == 0) return;
+    if (flow.managed) engine_.arm(flow, slot);
+    if (flow.at_nic) return;
+    // A flow that has packets left and offers none waits for its window or for its pace.
+    flow.blocked = flow.counts_acks && !engine_.fits(flow);
+    if (!flow.blocked)
+      engine_.push(flow.next_packet_at, Kind::timer, engine_.name_of(slot));
+    else if (!flow.acks.empty())
+      engine_.push(flow.acks.front().at, Kind::ack, engine_.name_of(slot));
+  }
+
+  void read_event() {
+    const Time at = engine_.now_ + next_signed();
+    const auto kind = static_cast<Kind>(next());
+    const auto index = static_cast<std::uint32_t>(next());
+    if (kind == Kind::notice) {
+      engine_.push(at, kind, engine_.name_of(index + first_flow_));
+    } else {
+      engine_.push(at, kind, links_[index]);
+      engine_.pending_control_ += kind == Kind::resume ? 2 : 0;
+    }
+  }
+
+  // What a link's queue and a switch's ingress hold follows from the packets in the queues, and its events from them.
+  void go_on(std::uint32_t link) {
+    Port& port = engine_.ports_[link];
+    for (std::size_t i = 0; i < port.queue.size(); ++i) {
+      const Packet packet = port.queue[i];
+      const Flow& flow = engine_.flows_[slot_of(packet)];
+      const std::int64_t size = engine_.size_of(flow, packet);
+      port.waiting_bytes += size;
+      if (const std::uint32_t hop = hop_of(packet); hop > 0) engine_.ports_[flow.path[hop - 1]].ingress_bytes += size;
+    }
+    if (!port.wire.empty()) engine_.expect(link, port.wire.front());
+    if (port.queue.empty() || port.paused) return;
+    port.service_at = port.busy_until;
+    engine_.push(port.service_at, Kind::service, link);
+  }
+
+  Engine& engine_;
+  std::span<const std::uint64_t> words_;
+  std::span<const std::uint64_t> orders_;
+  std::vector<std::uint32_t>& links_;
+  std::uint32_t first_flow_;
+  std::size_t at_ = 0;
+  Route route_;
+  Flow* flow_ = nullptr;
+};
+
+}  // namespace manyworlds::core::network

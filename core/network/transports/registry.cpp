@@ -1,0 +1,57 @@
+// The list of transports: one line each.
+#include "core/network/transports/registry.hpp"
+
+#include "core/error.hpp"
+
+namespace manyworlds::core::network {
+
+// clang-format off
+#define MANYWORLDS_TRANSPORTS(entry) \
+  entry(static_window)               \
+  entry(dcqcn)
+// clang-format on
+
+#define MANYWORLDS_DECLARE(name) TransportType name##_transport();
+MANYWORLDS_TRANSPORTS(MANYWORLDS_DECLARE)
+
+const std::vector<TransportType>& transports() {
+#define MANYWORLDS_CALL(name) name##_transport(),
+  static const std::vector<TransportType> all{MANYWORLDS_TRANSPORTS(MANYWORLDS_CALL)};
+  return all;
+}
+
+const TransportType& transport_type(const Transport& transport) {
+  for (const TransportType& type : transports())
+    if (type.name == transport.kind) return type;
+  MANYWORLDS_CHECK(false, "no transport '{}'", transport.kind);
+}
+
+std::unique_ptr<Engine> make_engine(const Transport& transport) {
+  return transport_type(transport).make_engine(transport);
+}
+
+std::vector<OptionInfo> options_of(const TransportType& type) {
+  std::vector<OptionInfo> infos;
+  for (const OptionInfo& info : transport_options().infos()) {
+    if (info.name == "window_bytes" && !type.window) continue;
+    if (info.name.starts_with("ecn_") && !type.marks) continue;
+    infos.push_back(info);
+  }
+  infos.insert(infos.end(), type.own.begin(), type.own.end());
+  return infos;
+}
+
+OptionSet options_of(const Transport& transport) {
+  const OptionSet common = transport_options().read(transport);
+  OptionSet values;
+  for (const OptionInfo& info : options_of(transport_type(transport))) {
+    const auto own = transport.own.find(info.name);
+    const auto shared = common.find(info.name);
+    values[info.name] = shared != common.end()       ? shared->second
+                        : own != transport.own.end() ? own->second
+                                                     : info.fallback;
+  }
+  return values;
+}
+
+}  // namespace manyworlds::core::network

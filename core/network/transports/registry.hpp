@@ -1,0 +1,32 @@
+// The transports we know, as one explicit list. Adding one is a new file and a line in registry.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/network/engine.hpp"
+
+namespace manyworlds::core::network {
+
+struct TransportType {
+  std::string name;
+  std::string help;
+  bool window = false;            // transport.window_bytes means something to it
+  bool marks = false;             // and so do the ecn_ options
+  std::vector<OptionInfo> own{};  // options that only it has
+  std::unique_ptr<Engine> (*make_engine)(const Transport& transport) = nullptr;
+};
+
+/// In the order in which `manyworlds list` shows them.
+const std::vector<TransportType>& transports();
+const TransportType& transport_type(const Transport& transport);
+
+/// The options of transport_options() and its own that mean something to a kind: one without effect would be silently
+/// ignored.
+std::vector<OptionInfo> options_of(const TransportType& type);
+
+/// What the options of a kind are for this transport, defaults filled in: all that its kind makes of it.
+OptionSet options_of(const Transport& transport);
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,16 @@
+#include "core/network/transports/static_window.hpp"
+
+#include "core/network/packet_engine_body.hpp"
+
+namespace manyworlds::core::network {
+
+TransportType static_window_transport() {
+  return {.name = "static_window",
+          .help = "a fixed number of bytes in flight per transfer",
+          .window = true,
+          .make_engine = [](const Transport& transport) {
+            return make_packet_engine<StaticWindow>(transport, {transport.window_bytes});
+          }};
+}
+
+}  // namespace manyworlds::core::network
