@@ -1,0 +1,28 @@
+#include "core/network/transports/hpcc.hpp"
+
+#include "core/network/packet_engine_body.hpp"
+
+namespace manyworlds::core::network {
+
+const OptionTable<Hpcc::Parameters>& Hpcc::options() {
+  static const OptionTable<Parameters> table{
+      option("utilisation_ppm", &Parameters::utilisation_ppm, "eta: how full the fullest link should be",
+             {100'000, 999'999}, "ppm"),
+      option("most_stages", &Parameters::most_stages,
+             "maxStage: round trips of additive increase until a multiplicative step", {0, 1'000}),
+      option("expected_flows", &Parameters::expected_flows,
+             "N: flows that may share a link; each adds W_init (1 - eta) / N per round trip", {1, 1'000'000}),
+  };
+  return table;
+}
+
+TransportType hpcc_transport() {
+  return {.name = "hpcc",
+          .help = "HPCC on a lossless fabric: windows follow what every link tells of itself",
+          .own = Hpcc::options().infos(),
+          .make_engine = [](const Transport& transport) {
+            return make_packet_engine<Hpcc>(transport, Hpcc::options().make(transport.own));
+          }};
+}
+
+}  // namespace manyworlds::core::network
