@@ -64,6 +64,12 @@ std::vector<Rule> machine_rules() {
              if (!core::network::transport_type(t).marks || t.ecn_kmin_bytes <= t.ecn_kmax_bytes) return std::nullopt;
              return fmt::format("ecn_kmin_bytes {}, ecn_kmax_bytes {}", t.ecn_kmin_bytes, t.ecn_kmax_bytes);
            }),
+      rule("transport_options", "transport", "the options of a transport must fit each other",
+           [](const World& w) -> Broken {
+             const auto& t = w.configuration.transport;
+             std::string fault = core::network::transport_type(t).fault(t);
+             return fault.empty() ? std::nullopt : Broken(std::move(fault));
+           }),
   };
 }
 

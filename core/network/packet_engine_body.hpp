@@ -357,7 +357,7 @@ void PacketEngine<P>::transmit(Port& port, std::uint32_t index, Flow& flow, Pack
   ++counters_.link_hops;
   if constexpr (P::kWants.telemetry) {
     port.sent_bytes += size;
-    if (flow.managed && hop > 0)
+    if (flow.managed && hop > 0 && flow.left > 0)
       flow.telemetry[flow.left + flow.unacked - number_of(packet)][hop - 1] = {
           now_, port.waiting_bytes, port.sent_bytes, port.spec.bits_per_second};
   }
@@ -387,12 +387,12 @@ void PacketEngine<P>::leave_network(Flow& flow, Packet packet, Time delivered) {
     flow.last_notice = delivered;
     push(delivered + flow.ack_ps, Kind::notice, name_of(slot));
   }
+  if (!acks_matter(flow)) return;
   Time rtt = 0;
   if (P::kWants.acks && flow.managed) {
     rtt = delivered + flow.ack_ps - flow.departures.front();
     flow.departures.pop();
   }
-  if (!acks_matter(flow)) return;
   flow.acks.push({delivered + flow.ack_ps, rtt, marked});
   if (flow.blocked && flow.acks.size() == 1) push(flow.acks.front().at, Kind::ack, name_of(slot));
 }

@@ -24,6 +24,7 @@ const std::vector<Breach> kBreaches{
     {"node_in_scale_up_domain", {"cluster.gpus_per_node=16"}},
     {"pause_thresholds", {"transport.pfc_xon_bytes=500000"}},
     {"marking_thresholds", {"transport.ecn_kmin_bytes=500000"}},
+    {"transport_options", {"transport={swift: {scaling_least_ppm: 2000000, scaling_most_ppm: 1000000}}"}},
     {"hidden_by_heads", {"model.hidden=66"}},
     {"heads_by_kv_heads", {"model.kv_heads=3"}},
     {"heads_by_tp", {"strategy.tp=8"}},

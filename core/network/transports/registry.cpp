@@ -8,7 +8,12 @@ namespace manyworlds::core::network {
 // clang-format off
 #define MANYWORLDS_TRANSPORTS(entry) \
   entry(static_window)               \
-  entry(dcqcn)
+  entry(dcqcn)                       \
+  entry(dctcp)                       \
+  entry(hpcc)                        \
+  entry(nscc)                        \
+  entry(swift)                       \
+  entry(timely)
 // clang-format on
 
 #define MANYWORLDS_DECLARE(name) TransportType name##_transport();

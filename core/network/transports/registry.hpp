@@ -15,6 +15,8 @@ struct TransportType {
   bool window = false;            // transport.window_bytes means something to it
   bool marks = false;             // and so do the ecn_ options
   std::vector<OptionInfo> own{};  // options that only it has
+  /// What is wrong between options that are each in range; "" if nothing is.
+  std::string (*fault)(const Transport& transport) = [](const Transport&) { return std::string(); };
   std::unique_ptr<Engine> (*make_engine)(const Transport& transport) = nullptr;
 };
 

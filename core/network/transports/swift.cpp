@@ -37,9 +37,17 @@ TransportType swift_transport() {
   return {.name = "swift",
           .help = "Swift on a lossless fabric: the window follows a delay target",
           .own = Swift::options().infos(),
-          .make_engine = [](const Transport& transport) {
-            return make_packet_engine<Swift>(transport, Swift::options().make(transport.own));
-          }};
+          .fault =
+              [](const Transport& transport) {
+                const Swift::Parameters with = Swift::options().make(transport.own);
+                if (with.scaling_least_ppm < with.scaling_most_ppm) return std::string();
+                return fmt::format("scaling_least_ppm ({}) must be below scaling_most_ppm ({})", with.scaling_least_ppm,
+                                   with.scaling_most_ppm);
+              },
+          .make_engine =
+              [](const Transport& transport) {
+                return make_packet_engine<Swift>(transport, Swift::options().make(transport.own));
+              }};
 }
 
 }  // namespace manyworlds::core::network

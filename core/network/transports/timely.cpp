@@ -31,9 +31,16 @@ TransportType timely_transport() {
   return {.name = "timely",
           .help = "TIMELY on a lossless fabric: rates follow the gradient of the round trip time",
           .own = Timely::options().infos(),
-          .make_engine = [](const Transport& transport) {
-            return make_packet_engine<Timely>(transport, Timely::options().make(transport.own));
-          }};
+          .fault =
+              [](const Transport& transport) {
+                const Timely::Parameters with = Timely::options().make(transport.own);
+                if (with.high_ps == 0 || with.low_ps <= with.high_ps) return std::string();
+                return fmt::format("low_ps ({}) must be at most high_ps ({})", with.low_ps, with.high_ps);
+              },
+          .make_engine =
+              [](const Transport& transport) {
+                return make_packet_engine<Timely>(transport, Timely::options().make(transport.own));
+              }};
 }
 
 }  // namespace manyworlds::core::network
