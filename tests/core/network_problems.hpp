@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <ostream>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "core/network/flows.hpp"
+#include "core/network/transports/registry.hpp"
 
 namespace manyworlds::test {
 
@@ -73,8 +75,15 @@ inline std::vector<Completion> play(const Problem& problem, Flows& flows, Counte
   return done;
 }
 
+/// Every transport there is.
+inline std::vector<std::string> transport_kinds() {
+  std::vector<std::string> kinds;
+  for (const auto& type : core::network::transports()) kinds.push_back(type.name);
+  return kinds;
+}
+
 // Layered switches so that routes never form a cycle: source NICs, a middle layer or two, sinks.
-inline Problem draw(std::uint64_t seed, const std::vector<const char*>& kinds = {"static_window", "dcqcn"}) {
+inline Problem draw(std::uint64_t seed, const std::vector<std::string>& kinds) {
   std::mt19937_64 random(seed);
   const auto any = [&](std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));

@@ -4,7 +4,12 @@
 #include <ctime>
 
 #include "core/network/transports/dcqcn.hpp"
+#include "core/network/transports/dctcp.hpp"
+#include "core/network/transports/hpcc.hpp"
+#include "core/network/transports/nscc.hpp"
 #include "core/network/transports/static_window.hpp"
+#include "core/network/transports/swift.hpp"
+#include "core/network/transports/timely.hpp"
 #include "network_problems.hpp"
 #include "reference_engine.hpp"
 
@@ -35,17 +40,27 @@ void compare(const Problem& problem, const typename P::Parameters& parameters, b
   seen += counters;
 }
 
+void compare(const Problem& problem, Counters& seen) {
+  const std::string& kind = problem.transport.kind;
+  if (kind == "static_window") return compare<StaticWindow>(problem, {problem.transport.window_bytes}, false, seen);
+  if (kind == "dcqcn") return compare<Dcqcn>(problem, {}, true, seen);
+  if (kind == "dctcp") return compare<Dctcp>(problem, {}, true, seen);
+  if (kind == "hpcc") return compare<Hpcc>(problem, {}, false, seen);
+  if (kind == "nscc") return compare<Nscc>(problem, {}, true, seen);
+  if (kind == "swift") return compare<Swift>(problem, {}, false, seen);
+  if (kind == "timely") return compare<Timely>(problem, {}, false, seen);
+  FAIL("no reference run of " << kind);
+}
+
 }  // namespace
 
-TEST_CASE("the packet engine gives the reference engine's picoseconds on 1,500 drawn problems") {
+TEST_CASE("the packet engine gives the reference engine's picoseconds on 3,000 drawn problems of all transports") {
   Counters seen;
-  for (std::uint64_t seed = 1; seed <= 1'500; ++seed) {
-    const Problem problem = draw(seed);
-    INFO("seed " << seed);
-    if (problem.transport.kind == "dcqcn")
-      compare<Dcqcn>(problem, {}, true, seen);
-    else
-      compare<StaticWindow>(problem, {problem.transport.window_bytes}, false, seen);
+  const std::vector<std::string> kinds = transport_kinds();
+  for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
+    const Problem problem = draw(seed, kinds);
+    INFO("seed " << seed << " " << problem.transport.kind);
+    compare(problem, seen);
   }
   CHECK(seen.ecn_marks > 1'000);  // the draws do reach marking and pausing
   CHECK(seen.pauses > 1'000);
