@@ -1,4 +1,5 @@
 // Rows of `manyworlds list`.
+#include "core/collective/registry.hpp"
 #include "experiments/import/scalar.hpp"
 #include "experiments/nearest.hpp"
 #include "experiments/schema.hpp"
@@ -51,6 +52,16 @@ std::vector<Listed> choices(const std::string& section, const std::string& optio
   return rows;
 }
 
+std::vector<Listed> algorithms() {
+  std::vector<Listed> rows;
+  for (const core::collective::AlgorithmInfo& info : core::collective::algorithms()) {
+    std::vector<std::string> kinds;
+    for (const core::collective::Kind kind : info.kinds) kinds.emplace_back(core::collective::name_of(kind));
+    rows.push_back({info.name, info.help, {{"of", fmt::format("{}", fmt::join(kinds, ", "))}}});
+  }
+  return rows;
+}
+
 }  // namespace
 
 const std::vector<std::string>& listings() {
@@ -62,7 +73,7 @@ const std::vector<std::string>& listings() {
 std::vector<Listed> list(const std::string& kind, const Catalog& catalog) {
   if (kind == "topologies") return components(*find_branch(vocabulary().branches, "topology"));
   if (kind == "transports") return components(*find_branch(vocabulary().branches, "transport"));
-  if (kind == "collectives") return choices("collectives", "all_reduce");
+  if (kind == "collectives") return algorithms();
   if (kind == "schedules") return choices("strategy", "schedule");
   if (kind != "gpus" && kind != "models" && kind != "clusters")
     throw core::InputError(fmt::format("cannot list '{}'{}", kind, suggestion(kind, listings())));

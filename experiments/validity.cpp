@@ -164,7 +164,7 @@ std::vector<Rule> layout_rules() {
       rule("two_level_needs_levels", "collectives.all_reduce",
            "all_reduce two_level needs data-parallel groups with several members in each of several nodes",
            [](const World& w) -> Broken {
-             if (w.configuration.all_reduce != core::collective::Algorithm::two_level) return std::nullopt;
+             if (w.configuration.collectives.all_reduce != core::collective::Algorithm::two_level) return std::nullopt;
              const std::int64_t local = replicas_in_node(w), dp = w.configuration.strategy.dp;
              if (local > 1 && dp % local == 0 && dp / local > 1) return std::nullopt;
              return fmt::format("dp {}, members in a node {}", dp, local);

@@ -62,7 +62,7 @@ Branch make_vocabulary() {
                    section("faults", "what is broken in the fabric", fault_options().infos()),
                    section("placement", "which rank sits on which GPU", placement_options().infos()),
                    transport_branch(),
-                   section("collectives", "algorithms of collectives", collective_options().infos()),
+                   section("collectives", "algorithms of collectives", core::collective::library_options().infos()),
                    section("strategy", "how the model is cut over ranks", core::workload::strategy_options().infos()),
                    section("limit", "counted limits of one world", limit_options().infos())};
   return root;

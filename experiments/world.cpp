@@ -69,14 +69,6 @@ const core::OptionTable<Configuration>& placement_options() {
   return table;
 }
 
-const core::OptionTable<Configuration>& collective_options() {
-  static const core::OptionTable<Configuration> table{
-      choice("all_reduce", &Configuration::all_reduce, {"ring", "two_level"},
-             "algorithm of the data-parallel groups; two_level: inside the node first, then between nodes"),
-  };
-  return table;
-}
-
 const core::OptionTable<Configuration>& step_options() {
   static const core::OptionTable<Configuration> table{
       choice("composition", &Configuration::composition, {"composed", "coupled"},
@@ -114,7 +106,7 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   Configuration& made = world.configuration;
   made.composition = make(step_options(), settings, "").composition;
   made.placement = make(placement_options(), settings, "placement.").placement;
-  made.all_reduce = make(collective_options(), settings, "collectives.").all_reduce;
+  made.collectives = make(core::collective::library_options(), settings, "collectives.");
   made.limit = make(limit_options(), settings, "limit.");
   made.model = make(core::workload::model_options(), settings, "model.");
   made.gpu = make(core::compute::gpu_options(), settings, "cluster.gpu.");

@@ -42,7 +42,6 @@ struct World {
 const core::OptionTable<Cluster>& cluster_options();
 /// Rows that live in core::step::Configuration itself, by where they stand in a document.
 const core::OptionTable<core::step::Configuration>& placement_options();
-const core::OptionTable<core::step::Configuration>& collective_options();
 const core::OptionTable<core::step::Configuration>& step_options();
 const core::OptionTable<core::step::Limit>& limit_options();
 

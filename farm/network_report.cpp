@@ -19,7 +19,7 @@ constexpr std::size_t kBusiest = 5;  // links that a summary names
 /// Bytes that leave each member over the time, in GB/s: the bus bandwidth as NCCL's tests define it.
 double bus_gb_per_s(const Shape& shape, Time elapsed) {
   const double n = shape.members;
-  const double factor = (shape.kind == Kind::all_reduce ? 2 : 1) * (n - 1) / n;
+  const double factor = shape.kind == Kind::broadcast ? 1 : (shape.kind == Kind::all_reduce ? 2 : 1) * (n - 1) / n;
   return factor * static_cast<double>(shape.bytes) / core::seconds(elapsed) * 1e-9;
 }
 

@@ -1,4 +1,4 @@
-// Names of the collective operations and of the algorithms that carry them out.
+// Names of the collective operations, of the algorithms that carry them out, and of the protocols beneath.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,33 @@
 namespace manyworlds::core::collective {
 
 /// `bytes` of an operation is, per rank: all_reduce the vector; all_gather the gathered result; reduce_scatter the
-/// vector that is reduced; all_to_all what a rank sends in all (its own part included); send what is sent.
-enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, send };
-enum class Algorithm : std::uint8_t { ring, two_level };
+/// vector that is reduced; all_to_all what a rank sends in all (its own part included); broadcast and send what is
+/// sent. A broadcast comes from member 0.
+enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send };
+
+/// Which kinds each of them can do stands in registry.cpp.
+enum class Algorithm : std::uint8_t {
+  ring,
+  two_level,
+  halving_doubling,
+  recursive_doubling,
+  double_tree,
+  direct,
+  pairwise,
+  node_aware,
+  chain,
+  binomial_tree,
+  automatic,     // for Library alone: what the cost model takes to be fastest
+  as_all_reduce  // for Library alone: that of all-reduces where it can do this kind, otherwise ring
+};
+
+/// How a library moves a message; `none` has no cost of its own.
+enum class Protocol : std::uint8_t {
+  none,
+  ll,
+  ll128,
+  simple,
+  automatic  // for Library alone
+};
 
 }  // namespace manyworlds::core::collective

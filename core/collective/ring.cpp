@@ -1,30 +1,21 @@
 // Ring collectives: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
 // 2009, section 3. Each connection carries one chunk at a time.
-#include "core/collective/dag.hpp"
+#include "core/collective/registry.hpp"
+#include "core/collective/rounds.hpp"
 
 namespace manyworlds::core::collective {
 
-void add_ring(DagBuilder& dag, const std::vector<std::uint32_t>& ring, std::int64_t bytes, std::uint32_t steps,
-              Frontier& frontier) {
-  const auto n = static_cast<std::uint32_t>(ring.size());
-  std::vector<std::uint32_t> previous(n), current(n);  // transfer that position i sent in a step
-  for (std::uint32_t step = 0; step < steps; ++step) {
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const std::uint32_t source = ring[i], destination = ring[(i + 1) % n];
-      std::vector<std::uint32_t> after;
-      if (step == 0) {
-        after = frontier[source];
-        after.insert(after.end(), frontier[destination].begin(), frontier[destination].end());
-      } else {
-        after = {previous[(i + n - 1) % n], previous[i]};  // what it passes on has come; its connection is free
-      }
-      // Position i sends chunk i first and passes each chunk on, so step s carries chunk i - s.
-      const std::uint32_t chunk = (i + n - step % n) % n;
-      current[i] = dag.add(source, destination, chunk_bytes(bytes, n, chunk), std::move(after));
-    }
-    previous.swap(current);
+void add_ring(DagBuilder& dag, const Shape& shape) {
+  dag.cut(shape.members);
+  const std::uint32_t count = slices(shape, chunk_bytes(shape.bytes, shape.members, 0));
+  for (std::uint32_t channel = 0; channel < shape.channels; ++channel) {
+    dag.set_channel(channel);
+    Ring ring{ring_order(shape, channel), {}};
+    for (const std::uint32_t member : ring.members) ring.blocks.push_back({member});
+    std::vector<Frontier> frontiers(count, Frontier(shape.members));
+    add_rounds(dag, ring, {shape.kind != Kind::all_gather, shape.kind != Kind::reduce_scatter}, channel * count,
+               shape.channels * count, frontiers);
   }
-  for (std::uint32_t i = 0; i < n; ++i) frontier[ring[i]] = {previous[i], previous[(i + n - 1) % n]};
 }
 
 }  // namespace manyworlds::core::collective

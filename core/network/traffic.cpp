@@ -1,12 +1,14 @@
 #include "core/network/traffic.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/error.hpp"
 
 namespace manyworlds::core::network {
 
-Traffic::Traffic(const Traffic& other) : flows_(other.flows_->clone()), running_(other.running_) {}
+Traffic::Traffic(const Traffic& other)
+    : flows_(other.flows_->clone()), running_(other.running_), later_(other.later_) {}
 
 std::uint32_t Traffic::add(std::shared_ptr<const collective::Dag> dag, const std::vector<Route>& routes) {
   MANYWORLDS_CHECK(routes.size() == dag->pairs.size(), "{} routes for {} pairs", routes.size(), dag->pairs.size());
@@ -25,16 +27,50 @@ void Traffic::enter(std::uint32_t collective, std::uint32_t member) {
   Running& run = running_[collective];
   MANYWORLDS_CHECK(!run.entered[member], "member {} enters collective {} twice", member, collective);
   run.entered[member] = true;
-  const auto dag = run.dag;
-  for (std::uint32_t i = dag->entry_begin[member]; i < dag->entry_begin[member + 1]; ++i)
-    satisfy(collective, dag->entry[i]);
+  if (run.dag->launch_ps > 0)
+    postpone({now() + run.dag->launch_ps, true, {collective, member}});
+  else
+    open({collective, member});
 }
 
-void Traffic::satisfy(std::uint32_t collective, std::uint32_t transfer) {
+void Traffic::open(FlowId member) {
+  const auto dag = running_[member.collective].dag;
+  for (std::uint32_t i = dag->entry_begin[member.transfer]; i < dag->entry_begin[member.transfer + 1]; ++i)
+    satisfy(member.collective, dag->entry[i]);
+}
+
+void Traffic::satisfy(std::uint32_t collective, std::uint32_t node) {
   Running& run = running_[collective];
-  if (--run.waits[transfer] > 0) return;
-  const collective::Transfer& what = run.dag->transfers[transfer];
-  flows_->start({collective, transfer}, run.routes[what.pair], what.bytes);
+  if (--run.waits[node] > 0) return;
+  const collective::Dag& dag = *run.dag;
+  if (node >= dag.transfers.size()) {  // a joint
+    for (std::uint32_t i = dag.successors_begin[node]; i < dag.successors_begin[node + 1]; ++i)
+      satisfy(collective, dag.successors[i]);
+  } else if (const std::uint32_t delay = dag.transfers[node].delay_ps; delay > 0) {
+    postpone({now() + delay, false, {collective, node}});
+  } else {
+    start({collective, node});
+  }
+}
+
+void Traffic::start(FlowId id) {
+  const Running& run = running_[id.collective];
+  const collective::Transfer& what = run.dag->transfers[id.transfer];
+  flows_->start(id, run.routes[what.pair], what.bytes);
+}
+
+void Traffic::postpone(const Later& what) {
+  later_.push_back(what);
+  std::push_heap(later_.begin(), later_.end(), std::greater<>());
+}
+
+void Traffic::start_due() {
+  while (!later_.empty() && later_.front().at <= now()) {
+    std::pop_heap(later_.begin(), later_.end(), std::greater<>());
+    const Later due = later_.back();
+    later_.pop_back();
+    due.is_entry ? open(due.what) : start(due.what);
+  }
 }
 
 void Traffic::finish(FlowId id, std::vector<Exit>& exits) {
@@ -52,11 +88,14 @@ void Traffic::finish(FlowId id, std::vector<Exit>& exits) {
 
 void Traffic::advance(Time limit, std::vector<Exit>& exits) {
   const std::size_t before = exits.size();
+  Time until = limit;
   do {
+    until = later_.empty() ? limit : std::min(limit, later_.front().at);
     finished_.clear();
-    flows_->advance(limit, finished_);
+    flows_->advance(until, finished_);
     for (const FlowId id : finished_) finish(id, exits);
-  } while (!finished_.empty() && exits.size() == before);
+    start_due();
+  } while (exits.size() == before && (!finished_.empty() || until < limit));
   std::sort(exits.begin() + static_cast<std::ptrdiff_t>(before), exits.end());
 }
 

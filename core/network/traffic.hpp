@@ -31,14 +31,14 @@ class Traffic {
   std::uint32_t add(std::shared_ptr<const collective::Dag> dag, const std::vector<Route>& routes);
   void set_ranks(const std::vector<std::uint32_t>& rank_of_collective) { flows_->set_ranks(rank_of_collective); }
 
-  /// A member enters at now().
+  /// A member enters at now(); its first transfers may begin Dag::launch_ps later.
   void enter(std::uint32_t collective, std::uint32_t member);
   /// Goes on to the first instant with exits, at most to `limit`; appends them (ascending).
   void advance(Time limit, std::vector<Exit>& exits);
 
   Time now() const { return flows_->now(); }
   /// No transfer is under way and none will start unless somebody enters.
-  bool drained() const { return flows_->drained(); }
+  bool drained() const { return later_.empty() && flows_->drained(); }
   Time quiet_since() const { return flows_->quiet_since(); }
   const Counters& counters() const { return flows_->counters(); }
 
@@ -46,17 +46,30 @@ class Traffic {
   struct Running {
     std::shared_ptr<const collective::Dag> dag;
     std::vector<std::uint32_t> routes;     // by pair
-    std::vector<std::uint16_t> waits;      // by transfer, as Dag::waits, what is still missing
+    std::vector<std::uint16_t> waits;      // by node, as Dag::waits, what is still missing
     std::vector<std::uint32_t> remaining;  // by member: unfinished transfers it takes part in
     std::vector<bool> entered;             // by member
     std::uint32_t inside = 0;              // members that have not exited
   };
 
-  void satisfy(std::uint32_t collective, std::uint32_t transfer);
+  /// A member whose launch is over, or a transfer whose delay is.
+  struct Later {
+    Time at = 0;
+    bool is_entry = false;
+    FlowId what;  // (collective, member) or (collective, transfer)
+    auto operator<=>(const Later&) const = default;
+  };
+
+  void open(FlowId member);
+  void satisfy(std::uint32_t collective, std::uint32_t node);
+  void start(FlowId id);
+  void postpone(const Later& what);
+  void start_due();
   void finish(FlowId id, std::vector<Exit>& exits);
 
   std::unique_ptr<Flows> flows_;
   std::vector<Running> running_;
+  std::vector<Later> later_;  // a heap, the earliest first
   std::vector<FlowId> finished_;
 };
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/collective/kind.hpp"
+#include "core/collective/library.hpp"
 #include "core/compute/gpu.hpp"
 #include "core/network/graph.hpp"
 #include "core/network/transport.hpp"
@@ -30,7 +30,7 @@ struct Configuration {
   std::shared_ptr<const network::Graph> graph;
   std::int64_t gpus_per_node = 8;
   network::Transport transport;
-  collective::Algorithm all_reduce = collective::Algorithm::ring;  // of the data-parallel groups
+  collective::Library collectives;
   Placement placement = Placement::tp_dp_pp;
   Composition composition = Composition::composed;
   Limit limit;

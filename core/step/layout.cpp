@@ -51,14 +51,14 @@ Arrangement arrangement_of(const Configuration& configuration) {
           configuration.gpus_per_node,
           configuration.model.tied_embeddings,
           s.virtual_stages > 1,
+          configuration.collectives.is_automatic(),
           configuration.placement};
 }
 
 collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
                            std::int64_t bytes) {
-  collective::Shape shape{kind, collective::Algorithm::ring, group.members, bytes, 1};
-  if (group.role == Role::data) shape.algorithm = configuration.all_reduce, shape.per_node = group.per_node;
-  return shape;
+  return collective::choose(configuration.collectives, {group.members, group.per_node, group.inside, group.between},
+                            kind, bytes);
 }
 
 Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> router)
@@ -74,7 +74,7 @@ Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> 
   group_of_.assign(all, none);
   member_of_.assign(all, none);
   add_groups(arrangement);
-  number_kinds();
+  number_kinds(arrangement.looks_at_paths);
 }
 
 void Layout::add_groups(const Arrangement& arrangement) {
@@ -133,11 +133,39 @@ void Layout::add_group(Role role, std::vector<std::uint32_t> ranks, Role role_of
   groups_.push_back(std::move(group));
 }
 
-void Layout::number_kinds() {
+namespace {
+
+collective::Path path_between(network::Router& router, std::uint32_t from, std::uint32_t to) {
+  collective::Path made{INT64_MAX, 0};
+  for (const std::uint32_t link : router.route(from, to, 0)) {
+    made.bits_per_second = std::min(made.bits_per_second, router.graph().links[link].bits_per_second);
+    made.latency_ps += router.graph().links[link].latency_ps;
+  }
+  return made;
+}
+
+}  // namespace
+
+collective::Communicator communicator_of(network::Router& router, const std::vector<std::uint32_t>& gpus,
+                                         std::uint32_t per_node) {
+  collective::Communicator made{static_cast<std::uint32_t>(gpus.size()), per_node, {}, {}};
+  if (per_node > 1) made.inside = path_between(router, gpus[0], gpus[1]);
+  if (per_node < gpus.size()) made.between = path_between(router, gpus[0], gpus[per_node]);
+  return made;
+}
+
+void Layout::number_kinds(bool by_paths) {
   std::map<GroupKind, std::uint32_t> known;
   for (Group& group : groups_) {
-    const GroupKind kind{stage_of(group.ranks[0]), group.role, static_cast<std::uint32_t>(group.ranks.size()),
-                         group.per_node};
+    GroupKind kind{stage_of(group.ranks[0]), group.role, static_cast<std::uint32_t>(group.ranks.size()),
+                   group.per_node,           {},         {}};
+    if (by_paths) {
+      std::vector<std::uint32_t> gpus;
+      for (const std::uint32_t rank : group.ranks) gpus.push_back(gpu_of_[rank]);
+      const collective::Communicator paths = communicator_of(*router_, gpus, group.per_node);
+      kind.inside = paths.inside;
+      kind.between = paths.between;
+    }
     const auto [slot, is_new] = known.try_emplace(kind, static_cast<std::uint32_t>(kinds_.size()));
     if (is_new) kinds_.push_back(kind);
     group.kind = slot->second;
@@ -181,6 +209,7 @@ const sharing::Key& Layout::whole_form(const std::vector<std::vector<std::uint32
     writer.integer(static_cast<std::int64_t>(of.role))
         .integer(static_cast<std::int64_t>(of.ranks.size()))
         .integer(of.per_node)
+        .integer(of.kind)
         .integer(static_cast<std::int64_t>(pairs_of_kind[of.kind].size()));
     for (const std::uint32_t pairs : pairs_of_kind[of.kind])
       for (const network::Route& route : connect(group, pairs)->routes) writer_.write(writer, route);
@@ -215,6 +244,7 @@ void write_options(sharing::Writer& writer, const OptionSet& values) {
 void write_shape(sharing::Writer& writer, const collective::Shape& shape) {
   writer.integer(static_cast<std::int64_t>(shape.kind)).integer(static_cast<std::int64_t>(shape.algorithm));
   writer.integer(shape.members).integer(shape.bytes).integer(shape.per_node);
+  writer.integer(shape.channels).integer(shape.chunk_bytes).integer(static_cast<std::int64_t>(shape.protocol));
 }
 
 sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& form,

@@ -50,6 +50,7 @@ struct Arrangement {
   std::int64_t gpus_per_node = 8;
   bool tied_embeddings = false;
   bool closed_pipeline = false;  // virtual stages: the last rank hands on to the first
+  bool looks_at_paths = false;   // an automatic library: groups on different paths are of different kinds
   Placement placement = Placement::tp_dp_pp;
   auto operator<=>(const Arrangement&) const = default;
 };
@@ -59,7 +60,7 @@ Arrangement arrangement_of(const Configuration& configuration);
 struct Group {
   workload::Role role = workload::Role::tensor;  // as the first member names it
   std::vector<std::uint32_t> ranks;
-  std::uint32_t per_node = 1;  // for the two-level form: members that share a node, 1 if nodes hold unequal numbers
+  std::uint32_t per_node = 1;  // members that share a node, 1 if nodes hold unequal numbers
   std::uint32_t kind = 0;      // groups of one kind run the same collectives: in Layout::kinds()
 };
 
@@ -69,6 +70,7 @@ struct GroupKind {
   workload::Role role = workload::Role::tensor;
   std::uint32_t members = 0;
   std::uint32_t per_node = 1;
+  collective::Path inside, between;  // where an Arrangement looks at paths
   auto operator<=>(const GroupKind&) const = default;
 };
 
@@ -82,6 +84,10 @@ struct Connections {
   sharing::Key form;                   // what they are whatever their links are called: form_of(routes)
   std::uint32_t form_number = 0;       // equal forms of a layout have equal numbers, from 0
 };
+
+/// GPUs that communicate, `per_node` of them in each node, and the paths between the first of them.
+collective::Communicator communicator_of(network::Router& router, const std::vector<std::uint32_t>& gpus,
+                                         std::uint32_t per_node);
 
 /// Not thread-safe: connections are made when they are first asked for, and kept.
 class Layout {
@@ -121,7 +127,7 @@ class Layout {
   };
   void add_groups(const Arrangement& arrangement);
   void add_group(workload::Role role, std::vector<std::uint32_t> ranks, workload::Role role_of_others);
-  void number_kinds();
+  void number_kinds(bool by_paths);
 
   std::int64_t gpus_per_node_;
   std::uint32_t per_stage_;

@@ -12,14 +12,13 @@
 #include "farm/commands/one_experiment.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/net_collective.hpp"
 #include "farm/network_report.hpp"
 
 namespace manyworlds::farm::commands {
 
 namespace {
 
-using core::collective::Algorithm;
-using core::collective::Kind;
 using core::collective::Shape;
 using experiments::import::Flow;
 
@@ -47,27 +46,6 @@ std::int64_t bytes_of(const std::string& text) {
   info.minimum = 1;
   info.maximum = static_cast<double>(std::int64_t{1} << 50);
   return std::get<std::int64_t>(value_of(text, info, "--bytes"));
-}
-
-Shape shape_of(const cxxopts::ParseResult& parsed, const core::step::Configuration& world) {
-  static const std::map<std::string, Kind> kinds{{"all_reduce", Kind::all_reduce},
-                                                 {"all_gather", Kind::all_gather},
-                                                 {"reduce_scatter", Kind::reduce_scatter},
-                                                 {"all_to_all", Kind::all_to_all}};
-  static const std::map<std::string, Algorithm> algorithms{{"ring", Algorithm::ring},
-                                                           {"two_level", Algorithm::two_level}};
-  Shape shape;
-  shape.kind = named(kinds, parsed["collective"].as<std::string>(), "--collective");
-  shape.algorithm = named(algorithms, parsed["algorithm"].as<std::string>(), "--algorithm");
-  shape.members = world.graph->gpus;
-  shape.bytes = bytes_of(required(parsed, "bytes"));
-  if (shape.members < 2) throw core::InputError("a collective needs at least two GPUs", "--collective");
-  if (shape.algorithm == Algorithm::two_level) {
-    shape.per_node = static_cast<std::uint32_t>(world.gpus_per_node);
-    if (shape.per_node < 2 || shape.per_node == shape.members)
-      throw core::InputError("needs several nodes with several GPUs each", "--algorithm two_level");
-  }
-  return shape;
 }
 
 std::string astra_word(const core::OptionInfo& info) {
@@ -142,11 +120,12 @@ int run_net(const Invocation& invocation) {
   cxxopts::Options options("manyworlds net", "The network alone, on the fabric, cluster and transport of SPEC.");
   add_experiment_words(options);
   options.add_options()("flows", "a table src,dst,bytes,start_ps of flows between GPUs", cxxopts::value<std::string>(),
-                        "FILE.csv")("collective",
-                                    "one over all GPUs: all_reduce, all_gather, reduce_scatter or all_to_all",
-                                    cxxopts::value<std::string>(), "KIND")(
-      "bytes", "of the collective, per GPU, as in 1GiB", cxxopts::value<std::string>(), "SIZE")(
-      "algorithm", "of the collective: ring or two_level", cxxopts::value<std::string>()->default_value("ring"),
+                        "FILE.csv")(
+      "collective", "one over all GPUs: all_reduce, all_gather, reduce_scatter, all_to_all or broadcast",
+      cxxopts::value<std::string>(),
+      "KIND")("bytes", "of the collective, per GPU, as in 1GiB", cxxopts::value<std::string>(), "SIZE")(
+      "algorithm", "of the collective, or auto; otherwise what SPEC's collectives say (see `list collectives`)",
+      cxxopts::value<std::string>()->default_value(""),
       "NAME")("plain", "every packet in one event loop, nothing remembered: the same times, slower")(
       "csv", "when each flow, or each GPU of the collective, is done")(
       "links", "what each link carried and for how long, as CSV")("json", "the summary and the links as JSON")(
@@ -177,7 +156,8 @@ int run_net(const Invocation& invocation) {
       print({run, *world.graph, nullptr, world.transport.fidelity});
     return kExitDone;
   }
-  const Shape shape = shape_of(*parsed, world);
+  const Shape shape = collective_of(world, (*parsed)["collective"].as<std::string>(),
+                                    (*parsed)["algorithm"].as<std::string>(), bytes_of(required(*parsed, "bytes")));
   if ((*parsed)["model"].as<std::string>() == "astra-sim") {
     std::cout << compare_astra(*parsed, world, shape);
     return kExitDone;

@@ -2,6 +2,7 @@
 // drawn worlds; and it is exact where a transfer is alone.
 #include <catch2/catch.hpp>
 
+#include "core/collective/registry.hpp"
 #include "core/network/flows.hpp"
 #include "step_worlds.hpp"
 
@@ -142,17 +143,15 @@ TEST_CASE("no transfer ends before its analytic time on 150 drawn fabrics") {
 }
 
 TEST_CASE("no member leaves a collective before its analytic time, whatever the collective and whenever they enter") {
-  using collective::Algorithm;
-  using collective::Kind;
   std::size_t later = 0;
-  for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::all_to_all})
-    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::two_level})
+  for (const collective::AlgorithmInfo& info : collective::algorithms())
+    for (const collective::Kind kind : info.kinds)
       for (std::uint64_t seed = 1; seed <= 25; ++seed) {
         const step::Configuration world = draw_world(seed);
         const std::uint32_t gpus = world.graph->gpus;
         Random any{std::mt19937_64(seed)};
         const auto per_node = static_cast<std::uint32_t>(world.gpus_per_node);
-        const collective::Shape shape{kind, algorithm, gpus, any(0, 2'000'000), per_node};
+        const collective::Shape shape{kind, info.algorithm, gpus, any(0, 2'000'000), per_node};
         INFO("seed " << seed << " " << shape.text());
         const auto dag = std::make_shared<const collective::Dag>(collective::build(shape));
         network::Router router = router_of(world);

@@ -75,6 +75,10 @@ inline step::Configuration world_of(const Cluster& cluster, std::int64_t tp, std
   return made;
 }
 
+inline collective::Algorithm any_algorithm(std::uint64_t draw, std::initializer_list<collective::Algorithm> of) {
+  return *(of.begin() + static_cast<std::ptrdiff_t>(draw % of.size()));
+}
+
 inline step::Configuration draw_world(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto any = [&](std::initializer_list<std::int64_t> of) {
@@ -101,7 +105,10 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   s.bucket_parameters = any({300'000, 1'000'000, 40'000'000});
   s.overlap_grad_reduce = any({0, 1, 1}) != 0;
   made.placement = any({0, 1}) != 0 ? step::Placement::tp_dp_pp : step::Placement::tp_pp_dp;
-  made.all_reduce = any({0, 1}) != 0 ? collective::Algorithm::ring : collective::Algorithm::two_level;
+  using collective::Algorithm, collective::Protocol;
+  made.collectives.all_reduce = any_algorithm(
+      random(), {Algorithm::ring, Algorithm::ring, Algorithm::two_level, Algorithm::halving_doubling,
+                 Algorithm::recursive_doubling, Algorithm::double_tree, Algorithm::direct, Algorithm::automatic});
   made.transport.kind = any({0, 1}) != 0 ? "dcqcn" : "static_window";
   made.transport.routing = any({0, 1}) != 0 ? network::Routing::destination_mod_k : network::Routing::ecmp_hash;
   made.transport.window_bytes = any({16, 64, 256}) * 4160;
@@ -109,6 +116,9 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   made.transport.pfc_xon_bytes = made.transport.pfc_xoff_bytes / 2;
   made.transport.ecn_kmin_bytes = any({5, 50}) * 1000;
   made.transport.ecn_kmax_bytes = 4 * made.transport.ecn_kmin_bytes;
+  made.collectives.protocol = static_cast<Protocol>(any({0, 0, 0, 1, 2, 3, 4}));
+  made.collectives.channels = any({1, 1, 1, 2, 4});
+  made.collectives.chunk_bytes = any({0, 0, 0, 100'000});
   return made;
 }
 

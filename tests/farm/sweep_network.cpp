@@ -1,6 +1,7 @@
 // The network alone: closed forms, and both ways to simulate it give the same picoseconds.
 #include <catch2/catch.hpp>
 
+#include "farm/net_collective.hpp"
 #include "farm/network_report.hpp"
 #include "sweep_samples.hpp"
 
@@ -68,6 +69,35 @@ TEST_CASE("a ring all-gather over all GPUs takes its rounds") {
   const NetworkRun divided = run_collective(world, shape, false), plain = run_collective(world, shape, true);
   CHECK(divided.ends == plain.ends);
   CHECK(plain.end() == 7 * (11 * kPacket + 2 * core::kMicrosecond));
+}
+
+TEST_CASE("net runs the algorithm that is named, or the document's, and says what it picked") {
+  experiments::GraphCache graphs;
+  auto world = one_switch(graphs);
+  const auto text = [&](const std::string& kind, const std::string& algorithm, std::int64_t bytes) {
+    return collective_of(world, kind, algorithm, bytes).text();
+  };
+  CHECK(text("all_reduce", "", 64) == "all_reduce ring n=8 64 B");
+  CHECK(text("all_reduce", "auto", 64) == "all_reduce recursive_doubling n=8 64 B");
+  CHECK(text("all_gather", "", 64) == "all_gather ring n=8 64 B");
+  CHECK(text("all_to_all", "", 64) == "all_to_all pairwise n=8 64 B");
+  CHECK(text("broadcast", "binomial_tree", 64) == "broadcast binomial_tree n=8 64 B");
+  world.collectives.all_reduce = core::collective::Algorithm::halving_doubling;
+  CHECK(text("all_gather", "", 64) == "all_gather halving_doubling n=8 64 B");
+  CHECK_THROWS_WITH(text("all_reduce", "rign", 64), Catch::Contains("--algorithm rign") && Catch::Contains("'ring'"));
+  CHECK_THROWS_WITH(text("all_reduce", "chain", 64), Catch::Contains("--algorithm chain"));
+  CHECK_THROWS_WITH(text("allreduce", "", 64), Catch::Contains("'all_reduce'"));
+  CHECK_THROWS_WITH(text("all_reduce", "two_level", 64), Catch::Contains("several nodes"));
+}
+
+TEST_CASE("halving and doubling over all GPUs takes its closed form") {
+  experiments::GraphCache graphs;
+  const auto world = one_switch(graphs);
+  const auto shape = collective_of(world, "all_reduce", "halving_doubling", 8 * 10 * 4096);
+  const NetworkRun divided = run_collective(world, shape, false), plain = run_collective(world, shape, true);
+  CHECK(divided.ends == plain.ends);
+  // Steps of 40, 20 and 10 packets, twice, each through two links.
+  CHECK(plain.end() == 2 * (70 + 3) * kPacket + 6 * 2 * core::kMicrosecond);
 }
 
 TEST_CASE("percentiles are nearest ranks") {

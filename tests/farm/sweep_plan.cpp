@@ -34,6 +34,34 @@ TEST_CASE("experiments that are one world are one step, others are not") {
   CHECK(other.steps[0].key != other.steps[1].key);
 }
 
+TEST_CASE("what a library is told makes another world where it makes another collective, and only there") {
+  const auto algorithms =
+      plan_of(small_sweep("axes: {collectives.all_reduce: [ring, halving_doubling, double_tree, auto]}\n"));
+  CHECK(algorithms.steps.size() == 4);
+  const auto costs = plan_of(small_sweep("axes: {collectives.protocol: [none, simple, ll]}\n"));
+  CHECK(costs.steps.size() == 3);
+  // Nothing is broadcast here, and halving and doubling has neither chunks nor channels.
+  CHECK(plan_of(small_sweep("axes: {collectives.broadcast: [chain, binomial_tree]}\n")).steps.size() == 1);
+  CHECK(plan_of(small_sweep("axes: {collectives.chunk_bytes: [0, 1MiB], collectives.channels: [1, 2]}\n",
+                            {"collectives.all_reduce=halving_doubling"}))
+            .steps.size() == 1);
+}
+
+TEST_CASE("an automatic library's choice follows the fabric: outlines are not shared beyond it") {
+  const auto sweep = small_sweep("axes: {cluster.nic_gbps: [1, 400]}\n", {"collectives.all_reduce=auto"});
+  const Plan plan = plan_of(sweep);
+  experiments::GraphCache graphs;
+  core::step::Laboratory laboratory;
+  REQUIRE(plan.steps.size() == 2);
+  for (const PlannedStep& step : plan.steps) {
+    const auto world = laboratory.world(configure(sweep.experiments[step.experiment], graphs));
+    std::set<Key> used, planned;
+    for (const auto& use : world.uses()) used.insert(use.key);
+    for (const std::uint32_t number : step.collectives) planned.insert(plan.collectives.at(number).key);
+    CHECK(planned == used);
+  }
+}
+
 TEST_CASE("a step's inputs are the collectives of its world, each planned once, before it") {
   const auto sweep = small_sweep("axes: {strategy.tp: [1, 2, 4], strategy.pp: [1, 2]}\n", {"strategy.global_batch=16"});
   const Plan plan = plan_of(sweep);

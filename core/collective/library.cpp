@@ -1,0 +1,215 @@
+#include "core/collective/library.hpp"
+
+#include <algorithm>
+
+#include "core/collective/protocol.hpp"
+#include "core/collective/registry.hpp"
+#include "core/error.hpp"
+
+namespace manyworlds::core::collective {
+namespace {
+
+/// Steps one after another and the bytes they put on the slowest connection, inside nodes and between them.
+struct Work {
+  std::int64_t inside_steps = 0, between_steps = 0;
+  std::int64_t inside_bytes = 0, between_bytes = 0;
+};
+
+struct Sizes {
+  std::int64_t n, p, nodes, bytes;
+};
+
+std::int64_t log2_up(std::int64_t n) {
+  std::int64_t log = 0;
+  while (std::int64_t{1} << log < n) ++log;
+  return log;
+}
+
+/// Bytes that cross the slowest connection of a ring through everybody: it is between nodes if there are several.
+Work ring(const Sizes& s, std::int64_t passes) {
+  const std::int64_t bytes = passes * (s.bytes - s.bytes / s.n), between = passes * (s.nodes - 1);
+  Work work{passes * (s.n - 1) - between, between, 0, 0};
+  (s.nodes > 1 ? work.between_bytes : work.inside_bytes) = bytes;
+  return work;
+}
+
+Work two_level(const Sizes& s, std::int64_t passes) {
+  const std::int64_t shard = s.bytes / s.p;
+  return {passes * (s.p - 1), passes * (s.nodes - 1), passes * (s.bytes - shard), passes * (shard - shard / s.nodes)};
+}
+
+Work halving_doubling(const Sizes& s, std::int64_t passes, bool neighbours_first) {
+  const bool even = (s.n & (s.n - 1)) == 0;
+  const std::int64_t shard = s.bytes / s.p, part = s.bytes / s.nodes;
+  Work work{passes * log2_up(s.p), passes * log2_up(s.nodes), 0, 0};
+  if (neighbours_first)
+    work.inside_bytes = passes * (s.bytes - shard), work.between_bytes = passes * (shard - shard / s.nodes);
+  else
+    work.inside_bytes = passes * (part - part / s.p), work.between_bytes = passes * (s.bytes - part);
+  if (!even) {  // those beyond a power of two hand over and are given everything
+    (s.p > 1 ? work.inside_steps : work.between_steps) += 2;
+    (s.p > 1 ? work.inside_bytes : work.between_bytes) += 2 * s.bytes;
+  }
+  return work;
+}
+
+Work recursive_doubling(const Sizes& s) {
+  Work work{log2_up(s.p), log2_up(s.nodes), 0, 0};
+  if ((s.n & (s.n - 1)) != 0) (s.p > 1 ? work.inside_steps : work.between_steps) += 2;
+  work.inside_bytes = work.inside_steps * s.bytes;
+  work.between_bytes = work.between_steps * s.bytes;
+  return work;
+}
+
+/// A vector that passes `stages` connections one after another takes that many times as long, unless it is in chunks.
+std::int64_t staged(std::int64_t bytes, std::int64_t stages, std::int64_t chunk_bytes) {
+  return bytes + (stages - 1) * (chunk_bytes > 0 ? std::min(bytes, chunk_bytes) : bytes);
+}
+
+Work double_tree(const Sizes& s, std::int64_t chunk_bytes) {
+  const std::int64_t inside = 2 * (s.p - 1), between = 2 * log2_up(s.nodes);
+  Work work{inside, between, 0, 0};
+  // Half of the vector goes up each tree and down to two children: all of it on a connection and direction.
+  const std::int64_t bytes = staged(s.bytes, inside + between, 2 * chunk_bytes);
+  (s.nodes > 1 ? work.between_bytes : work.inside_bytes) = bytes;
+  return work;
+}
+
+Work direct(const Sizes& s, std::int64_t passes) {
+  const std::int64_t block = s.bytes / s.n;
+  return {s.p > 1 ? passes : 0, s.nodes > 1 ? passes : 0, passes * block * (s.p - 1), passes * block * (s.n - s.p)};
+}
+
+Work work_of(const Shape& shape) {
+  const Sizes s{shape.members, shape.per_node, shape.members / shape.per_node, shape.bytes};
+  const std::int64_t passes = shape.kind == Kind::all_reduce ? 2 : 1;
+  if (shape.kind == Kind::send) return s.p > 1 ? Work{1, 0, s.bytes, 0} : Work{0, 1, 0, s.bytes};
+  switch (shape.algorithm) {
+    case Algorithm::ring:
+      return ring(s, passes);
+    case Algorithm::two_level:
+      return two_level(s, passes);
+    case Algorithm::halving_doubling:
+      return halving_doubling(s, passes, shape.kind == Kind::all_reduce);
+    case Algorithm::recursive_doubling:
+      return recursive_doubling(s);
+    case Algorithm::double_tree:
+      return double_tree(s, shape.chunk_bytes);
+    case Algorithm::direct:
+      return direct(s, passes);
+    case Algorithm::pairwise:
+      return {s.p - 1, s.n - s.p, s.bytes / s.n * (s.p - 1), s.bytes / s.n * (s.n - s.p)};
+    case Algorithm::node_aware:
+      return {s.p - 1, s.nodes - 1, s.bytes - s.bytes / s.p, s.bytes - s.bytes / s.nodes};
+    case Algorithm::chain: {
+      const std::int64_t bytes = staged(s.bytes, s.n - 1, shape.chunk_bytes);
+      return {s.n - s.nodes, s.nodes - 1, s.nodes > 1 ? 0 : bytes, s.nodes > 1 ? bytes : 0};
+    }
+    case Algorithm::binomial_tree:
+      return {log2_up(s.p), log2_up(s.nodes), log2_up(s.p) * s.bytes, log2_up(s.nodes) * s.bytes};
+    case Algorithm::automatic:
+    case Algorithm::as_all_reduce:
+      break;
+  }
+  MANYWORLDS_CHECK(false, "no work of algorithm {}", static_cast<int>(shape.algorithm));
+  return {};
+}
+
+Time on_path(const Path& path, Time step_ps, std::int64_t steps, std::int64_t wire_bytes) {
+  const Time sent = wire_bytes > 0 ? serialization_ps(wire_bytes, path.bits_per_second) : 0;
+  return steps * (path.latency_ps + step_ps) + sent;
+}
+
+/// Forms of two levels need two; everybody sending to everybody at once is for scale-up fabrics.
+bool considered(Algorithm algorithm, const Communicator& communicator) {
+  const bool one_node = communicator.per_node == communicator.members;
+  if (algorithm == Algorithm::two_level || algorithm == Algorithm::node_aware)
+    return communicator.per_node > 1 && !one_node;
+  return one_node || !info_of(algorithm).inside_only;
+}
+
+/// What an algorithm does not depend on goes back to its default.
+Shape reduced(Shape shape) {
+  if (shape.kind == Kind::send) {
+    if (shape.protocol == Protocol::none) shape.per_node = 1;
+    shape.channels = 1;
+    shape.chunk_bytes = 0;
+    return shape;
+  }
+  const AlgorithmInfo& info = info_of(shape.algorithm);
+  if (shape.algorithm == Algorithm::two_level && (shape.per_node == 1 || shape.per_node == shape.members))
+    shape.algorithm = Algorithm::ring;
+  if (shape.algorithm == Algorithm::node_aware && (shape.per_node == 1 || shape.per_node == shape.members))
+    shape.algorithm = Algorithm::pairwise;
+  if (!info.pipelined) shape.chunk_bytes = 0;
+  if (!info.multi_channel) shape.channels = 1;
+  const bool by_number = shape.algorithm == Algorithm::halving_doubling ||
+                         shape.algorithm == Algorithm::recursive_doubling || shape.algorithm == Algorithm::direct ||
+                         shape.algorithm == Algorithm::pairwise || shape.algorithm == Algorithm::binomial_tree;
+  const bool one_ring = shape.algorithm == Algorithm::ring && shape.channels == 1 && shape.per_node == shape.members;
+  if (shape.protocol == Protocol::none && (by_number || one_ring)) shape.per_node = 1;
+  return shape;
+}
+
+std::vector<Algorithm> able(Kind kind) {
+  std::vector<Algorithm> all;
+  for (const AlgorithmInfo& info : algorithms())
+    if (can_do(info.algorithm, kind)) all.push_back(info.algorithm);
+  return all;
+}
+
+}  // namespace
+
+bool Library::is_automatic() const {
+  const auto automatic = {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast};
+  return protocol == Protocol::automatic ||
+         std::find(automatic.begin(), automatic.end(), Algorithm::automatic) != automatic.end();
+}
+
+std::vector<Algorithm> Library::candidates(Kind kind) const {
+  Algorithm told = Algorithm::ring;
+  if (kind == Kind::all_reduce) told = all_reduce;
+  if (kind == Kind::all_gather) told = all_gather;
+  if (kind == Kind::reduce_scatter) told = reduce_scatter;
+  if (kind == Kind::all_to_all) told = all_to_all;
+  if (kind == Kind::broadcast) told = broadcast;
+  if (told == Algorithm::as_all_reduce)
+    told = all_reduce == Algorithm::automatic || can_do(all_reduce, kind) ? all_reduce : Algorithm::ring;
+  return told == Algorithm::automatic ? able(kind) : std::vector{told};
+}
+
+Time predicted_ps(const Shape& shape, const Communicator& communicator) {
+  const ProtocolCosts costs = costs_of(shape.protocol, shape.algorithm);
+  const Work work = work_of(shape);
+  return costs.launch_ps +
+         on_path(communicator.inside, costs.inside_ps, work.inside_steps, costs.wire_bytes(work.inside_bytes)) +
+         on_path(communicator.between, costs.between_ps, work.between_steps, costs.wire_bytes(work.between_bytes));
+}
+
+Shape choose(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes) {
+  Shape shape;
+  shape.kind = kind;
+  shape.members = communicator.members;
+  shape.per_node = communicator.per_node;
+  shape.bytes = bytes;
+  shape.channels = static_cast<std::uint32_t>(library.channels);
+  shape.chunk_bytes = library.chunk_bytes;
+  std::vector<Protocol> protocols{library.protocol};
+  if (library.protocol == Protocol::automatic) protocols = {Protocol::ll, Protocol::ll128, Protocol::simple};
+  const std::vector<Algorithm> algorithms =
+      kind == Kind::send ? std::vector{Algorithm::ring} : library.candidates(kind);
+  Time best_ps = kNever;
+  Shape best = shape;
+  for (const Algorithm algorithm : algorithms)
+    for (const Protocol protocol : protocols) {
+      shape.algorithm = algorithm;
+      shape.protocol = protocol;
+      if (algorithms.size() > 1 && !considered(algorithm, communicator)) continue;
+      const bool alone = algorithms.size() * protocols.size() == 1;
+      const Time lasts = alone || communicator.members < 2 ? 0 : predicted_ps(shape, communicator);
+      if (lasts < best_ps) best_ps = lasts, best = shape;
+    }
+  return reduced(best);
+}
+
+}  // namespace manyworlds::core::collective

@@ -1,0 +1,50 @@
+// What a communication library does with an operation: the algorithm, protocol and chunks it was told to use, or those
+// its cost model takes to be fastest, as NCCL's tuner does.
+#pragma once
+
+#include "core/collective/dag.hpp"
+#include "core/options.hpp"
+
+namespace manyworlds::core::collective {
+
+struct Library {
+  Algorithm all_reduce = Algorithm::ring;
+  Algorithm all_gather = Algorithm::as_all_reduce;
+  Algorithm reduce_scatter = Algorithm::as_all_reduce;
+  Algorithm all_to_all = Algorithm::pairwise;
+  Algorithm broadcast = Algorithm::chain;
+  Protocol protocol = Protocol::none;
+  std::int64_t channels = 1;
+  std::int64_t chunk_bytes = 0;  // see Shape
+  bool operator==(const Library&) const = default;
+
+  /// Whether what it does depends on the speeds of the network.
+  bool is_automatic() const;
+  /// The algorithms it may use for a kind of operation.
+  std::vector<Algorithm> candidates(Kind kind) const;
+};
+
+const OptionTable<Library>& library_options();
+
+/// The path between two members, in one direction: the rate of its slowest link, and the latencies of all.
+struct Path {
+  std::int64_t bits_per_second = 0;
+  Time latency_ps = 0;
+  auto operator<=>(const Path&) const = default;
+};
+
+/// Who communicates. The paths matter to an automatic library alone.
+struct Communicator {
+  std::uint32_t members = 0;
+  std::uint32_t per_node = 1;  // see Shape
+  Path inside, between;        // in a node; from node to node
+};
+
+/// The shape of an operation of `bytes` (see Kind). What it does not depend on is left at its default, so that equal
+/// DAGs have equal shapes where that is easily seen.
+Shape choose(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes);
+
+/// Alpha and beta: how long the library's model takes an operation of this shape to last.
+Time predicted_ps(const Shape& shape, const Communicator& communicator);
+
+}  // namespace manyworlds::core::collective

@@ -1,0 +1,114 @@
+#include "core/collective/registry.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.hpp"
+
+namespace manyworlds::core::collective {
+
+const std::vector<AlgorithmInfo>& algorithms() {
+  static const std::vector<Kind> reductions{Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter};
+  static const std::vector<AlgorithmInfo> all{
+      // in the order of Algorithm
+      {.algorithm = Algorithm::ring,
+       .name = "ring",
+       .help = "every member passes chunks on to the next; rings snake through nodes along rails",
+       .kinds = reductions,
+       .add = add_ring,
+       .pipelined = true,
+       .multi_channel = true},
+      {.algorithm = Algorithm::two_level,
+       .name = "two_level",
+       .help = "rings inside each node, and between nodes one ring per rail",
+       .kinds = reductions,
+       .add = add_two_level,
+       .pipelined = true,
+       .multi_channel = true},
+      {.algorithm = Algorithm::halving_doubling,
+       .name = "halving_doubling",
+       .help = "recursive halving and doubling (Rabenseifner): as many bytes as a ring in 2 log n steps",
+       .kinds = reductions,
+       .add = add_halving_doubling},
+      {.algorithm = Algorithm::recursive_doubling,
+       .name = "recursive_doubling",
+       .help = "whole vectors exchanged in log n steps: for small ones",
+       .kinds = {Kind::all_reduce},
+       .add = add_recursive_doubling},
+      {.algorithm = Algorithm::double_tree,
+       .name = "double_tree",
+       .help = "two binary trees over the nodes, each for half of the vector, with a chain inside each node",
+       .kinds = {Kind::all_reduce},
+       .add = add_double_tree,
+       .pipelined = true,
+       .multi_channel = true},
+      {.algorithm = Algorithm::direct,
+       .name = "direct",
+       .help = "every member sends to every other at once; auto takes it inside a node alone",
+       .kinds = reductions,
+       .add = add_direct,
+       .inside_only = true},
+      {.algorithm = Algorithm::pairwise,
+       .name = "pairwise",
+       .help = "one partner after the other",
+       .kinds = {Kind::all_to_all},
+       .add = add_pairwise},
+      {.algorithm = Algorithm::node_aware,
+       .name = "node_aware",
+       .help = "inside the node to the member of the destination's rail, then along the rail",
+       .kinds = {Kind::all_to_all},
+       .add = add_node_aware},
+      {.algorithm = Algorithm::chain,
+       .name = "chain",
+       .help = "from member to member along the ring's order",
+       .kinds = {Kind::broadcast},
+       .add = add_chain,
+       .pipelined = true,
+       .multi_channel = true},
+      {.algorithm = Algorithm::binomial_tree,
+       .name = "binomial_tree",
+       .help = "those who have it send to those who have not: log n steps",
+       .kinds = {Kind::broadcast},
+       .add = add_binomial_tree,
+       .pipelined = true},
+  };
+  return all;
+}
+
+const AlgorithmInfo& info_of(Algorithm algorithm) {
+  return algorithms().at(static_cast<std::size_t>(algorithm));
+}
+
+bool can_do(Algorithm algorithm, Kind kind) {
+  const std::vector<Kind>& kinds = info_of(algorithm).kinds;
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+const char* name_of(Kind kind) {
+  static constexpr std::array kNames{"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string Shape::text() const {
+  std::string text = fmt::format("{} {} n={} {} B", name_of(kind),
+                                 kind == Kind::send ? "direct" : info_of(algorithm).name, members, bytes);
+  if (protocol != Protocol::none) text += fmt::format(" {}", name_of(protocol));
+  if (channels > 1) text += fmt::format(" channels={}", channels);
+  if (chunk_bytes > 0) text += fmt::format(" chunks={} B", chunk_bytes);
+  return text;
+}
+
+Dag build(const Shape& shape, Trace* trace) {
+  DagBuilder dag(shape, trace);
+  if (shape.members < 2) return dag.finish();
+  if (shape.kind == Kind::send) {
+    dag.add(0, 1, {}, Effect::copy);
+  } else {
+    MANYWORLDS_CHECK(can_do(shape.algorithm, shape.kind), "{} cannot do {}", info_of(shape.algorithm).name,
+                     name_of(shape.kind));
+    info_of(shape.algorithm).add(dag, shape);
+  }
+  return dag.finish();
+}
+
+}  // namespace manyworlds::core::collective
