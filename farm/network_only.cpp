@@ -8,6 +8,7 @@
 #include "core/network/fabric.hpp"
 #include "core/network/memo.hpp"
 #include "core/network/traffic.hpp"
+#include "core/step/layout.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -45,6 +46,7 @@ class Setting {
   core::network::Route route(std::uint32_t from, std::uint32_t to, std::uint64_t entropy) {
     return router_.route(from, to, entropy);
   }
+  core::network::Router& router() { return router_; }
   /// A transfer takes this route. Nothing is sent twice on a lossless fabric, so what a link carries is known.
   void load(const core::network::Route& route, std::int64_t bytes) {
     const auto& transport = world_.transport;
@@ -129,9 +131,12 @@ NetworkRun run_collective(const core::step::Configuration& world, const core::co
   const auto dag = std::make_shared<const core::collective::Dag>(core::collective::build(shape));
   for (const auto& transfer : dag->transfers) setting.check_size(transfer.bytes);
   core::network::Traffic traffic(setting.flows());
+  const core::step::Wires wires{dag->pairs, dag->switches};
+  std::vector<std::uint32_t> gpus(dag->members);  // member i is GPU i
+  std::iota(gpus.begin(), gpus.end(), 0u);
   std::vector<core::network::Route> routes;
   for (std::size_t pair = 0; pair < dag->pairs.size(); ++pair)
-    routes.push_back(setting.route(dag->pairs[pair].first, dag->pairs[pair].second, pair));
+    routes.push_back(core::step::route_of(setting.router(), wires, gpus, pair, pair));
   for (const auto& transfer : dag->transfers) setting.load(routes[transfer.pair], transfer.bytes);
   const std::uint32_t number = traffic.add(dag, routes);
   traffic.set_ranks({0});

@@ -24,6 +24,8 @@ struct Transfer {
 struct Dag {
   std::uint32_t members = 0;
   Time launch_ps = 0;  // from a member's entry until its first transfer may begin
+  /// Switches that reduce or replicate are numbered behind the members, each named by two members that hang on it.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> switches;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;  // (source, destination), by first use
   std::vector<Transfer> transfers;
   std::vector<std::uint16_t> waits;  // of each node: those before it, and members that only it proves entered
@@ -42,6 +44,7 @@ struct Shape {
   std::uint32_t channels = 1;    // the buffer is cut into so many shares, each with connections of its own
   std::int64_t chunk_bytes = 0;  // of pipelined algorithms: most that a transfer carries; 0: no limit
   Protocol protocol = Protocol::none;
+  bool rail_switches = false;  // in_switch: the members of equal local index hang on one switch
   auto operator<=>(const Shape&) const = default;
   std::string text() const;  // "all_reduce ring n=8 20971520 B", and what differs from the plain form
 };

@@ -81,6 +81,17 @@ std::uint32_t DagBuilder::pair_of(std::uint32_t source, std::uint32_t destinatio
   return pair;
 }
 
+std::uint32_t DagBuilder::add_switch(std::uint32_t a, std::uint32_t b) {
+  dag_.switches.emplace_back(a, b);
+  return dag_.members + static_cast<std::uint32_t>(dag_.switches.size()) - 1;
+}
+
+bool DagBuilder::is_between(std::uint32_t source, std::uint32_t destination) const {
+  if (std::max(source, destination) < dag_.members) return node_of(source) != node_of(destination);
+  const auto& [a, b] = dag_.switches[std::max(source, destination) - dag_.members];
+  return node_of(a) != node_of(b);
+}
+
 bool DagBuilder::takes_part(std::uint32_t member, std::uint32_t node) const {
   if ((node & kJoint) != 0) return joint_members_[node ^ kJoint] == member;
   const auto& [from, to] = dag_.pairs[dag_.transfers[node].pair];
@@ -107,18 +118,21 @@ std::uint32_t DagBuilder::add(std::uint32_t source, std::uint32_t destination, c
   MANYWORLDS_CHECK(source != destination, "member {} sends to itself", source);
   const auto number = static_cast<std::uint32_t>(dag_.transfers.size());
   const std::uint32_t pair = pair_of(source, destination);
-  const bool between = source / shape_.per_node != destination / shape_.per_node;
-  dag_.transfers.push_back({pair, between ? costs_.between_ps : costs_.inside_ps, costs_.wire_bytes(bytes_of(part))});
+  const bool between = is_between(source, destination);
+  // What a switch sends on, it sends at once.
+  const std::uint32_t delay = source >= dag_.members ? 0 : between ? costs_.between_ps : costs_.inside_ps;
+  dag_.transfers.push_back({pair, delay, costs_.wire_bytes(bytes_of(part))});
   if (trace_ != nullptr) record(number, part, effect);
   Connection& connection = connections_[pair];
   after_.assign(after.begin(), after.end());
   after_.push_back(shape_.chunk_bytes > 0 ? connection.before_last : connection.last);
   connection.before_last = connection.last;
   connection.last = number;
-  ++dag_.uses[source];
-  ++dag_.uses[destination];
-  const std::uint32_t members[] = {source, destination};
-  order(number, members);
+  std::uint32_t members[2];
+  std::size_t count = 0;
+  for (const std::uint32_t member : {source, destination})
+    if (member < dag_.members) ++dag_.uses[member], members[count++] = member;
+  order(number, {members, count});
   return number;
 }
 

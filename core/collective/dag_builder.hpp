@@ -45,6 +45,9 @@ class DagBuilder {
   /// Channels have connections of their own.
   void set_channel(std::uint32_t channel) { channel_ = channel; }
 
+  /// A switch on which `a` and `b` hang, as a source and destination of transfers.
+  std::uint32_t add_switch(std::uint32_t a, std::uint32_t b);
+
   /// Adds a transfer after the given nodes (kNoNode and duplicates do not count) and after the transfer before it on
   /// its connection (with chunks the one before that, so that two are under way). Returns its number.
   std::uint32_t add(std::uint32_t source, std::uint32_t destination, const Part& part, Effect effect,
@@ -66,6 +69,8 @@ class DagBuilder {
 
   std::uint32_t pair_of(std::uint32_t source, std::uint32_t destination);
   void grow();
+  std::uint32_t node_of(std::uint32_t member) const { return member / shape_.per_node; }
+  bool is_between(std::uint32_t source, std::uint32_t destination) const;
   void record(std::uint32_t transfer, const Part& part, Effect effect);
   bool takes_part(std::uint32_t member, std::uint32_t node) const;
   void order(std::uint32_t node, std::span<const std::uint32_t> members);

@@ -18,6 +18,7 @@ enum class Algorithm : std::uint8_t {
   recursive_doubling,
   double_tree,
   direct,
+  in_switch,
   pairwise,
   node_aware,
   chain,

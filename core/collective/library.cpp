@@ -80,6 +80,16 @@ Work direct(const Sizes& s, std::int64_t passes) {
   return {s.p > 1 ? passes : 0, s.nodes > 1 ? passes : 0, passes * block * (s.p - 1), passes * block * (s.n - s.p)};
 }
 
+/// Everything goes up to the switch of the node once, and shards once more; down likewise.
+Work in_switch(const Sizes& s, std::int64_t passes, bool rail_switches) {
+  const std::int64_t shard = s.bytes / s.p;
+  Work work = s.p > 1 ? Work{passes, 0, passes == 2 ? s.bytes + shard : s.bytes, 0} : Work{};
+  if (s.nodes == 1) return work;
+  work.between_steps = rail_switches ? 1 : passes * (s.nodes - 1);
+  work.between_bytes = rail_switches ? shard : passes * (shard - shard / s.nodes);
+  return work;
+}
+
 Work work_of(const Shape& shape) {
   const Sizes s{shape.members, shape.per_node, shape.members / shape.per_node, shape.bytes};
   const std::int64_t passes = shape.kind == Kind::all_reduce ? 2 : 1;
@@ -97,6 +107,8 @@ Work work_of(const Shape& shape) {
       return double_tree(s, shape.chunk_bytes);
     case Algorithm::direct:
       return direct(s, passes);
+    case Algorithm::in_switch:
+      return in_switch(s, passes, shape.rail_switches);
     case Algorithm::pairwise:
       return {s.p - 1, s.n - s.p, s.bytes / s.n * (s.p - 1), s.bytes / s.n * (s.n - s.p)};
     case Algorithm::node_aware:
@@ -120,11 +132,16 @@ Time on_path(const Path& path, Time step_ps, std::int64_t steps, std::int64_t wi
   return steps * (path.latency_ps + step_ps) + sent;
 }
 
+bool has_switches(const Communicator& communicator) {
+  return communicator.per_node > 1 ? communicator.node_switches : communicator.rail_switches;
+}
+
 /// Forms of two levels need two; everybody sending to everybody at once is for scale-up fabrics.
 bool considered(Algorithm algorithm, const Communicator& communicator) {
   const bool one_node = communicator.per_node == communicator.members;
   if (algorithm == Algorithm::two_level || algorithm == Algorithm::node_aware)
     return communicator.per_node > 1 && !one_node;
+  if (algorithm == Algorithm::in_switch) return has_switches(communicator);
   return one_node || !info_of(algorithm).inside_only;
 }
 
@@ -160,10 +177,10 @@ std::vector<Algorithm> able(Kind kind) {
 
 }  // namespace
 
-bool Library::is_automatic() const {
-  const auto automatic = {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast};
-  return protocol == Protocol::automatic ||
-         std::find(automatic.begin(), automatic.end(), Algorithm::automatic) != automatic.end();
+bool Library::looks_at_network() const {
+  const auto looks = [](Algorithm told) { return told == Algorithm::automatic || told == Algorithm::in_switch; };
+  return protocol == Protocol::automatic || looks(all_reduce) || looks(all_gather) || looks(reduce_scatter) ||
+         looks(all_to_all) || looks(broadcast);
 }
 
 std::vector<Algorithm> Library::candidates(Kind kind) const {
@@ -204,11 +221,14 @@ Shape choose(const Library& library, const Communicator& communicator, Kind kind
     for (const Protocol protocol : protocols) {
       shape.algorithm = algorithm;
       shape.protocol = protocol;
+      shape.rail_switches = algorithm == Algorithm::in_switch && communicator.rail_switches;
       if (algorithms.size() > 1 && !considered(algorithm, communicator)) continue;
       const bool alone = algorithms.size() * protocols.size() == 1;
       const Time lasts = alone || communicator.members < 2 ? 0 : predicted_ps(shape, communicator);
       if (lasts < best_ps) best_ps = lasts, best = shape;
     }
+  if (best.algorithm == Algorithm::in_switch && !has_switches(communicator))
+    best.algorithm = Algorithm::ring, best.rail_switches = false;
   return reduced(best);
 }
 

@@ -18,8 +18,8 @@ struct Library {
   std::int64_t chunk_bytes = 0;  // see Shape
   bool operator==(const Library&) const = default;
 
-  /// Whether what it does depends on the speeds of the network.
-  bool is_automatic() const;
+  /// Whether what it does depends on the network: on its speeds, or on who hangs on one switch.
+  bool looks_at_network() const;
   /// The algorithms it may use for a kind of operation.
   std::vector<Algorithm> candidates(Kind kind) const;
 };
@@ -33,11 +33,14 @@ struct Path {
   auto operator<=>(const Path&) const = default;
 };
 
-/// Who communicates. The paths matter to an automatic library alone.
+/// Who communicates. All but the first two matter only to a library that looks at the network.
 struct Communicator {
   std::uint32_t members = 0;
   std::uint32_t per_node = 1;  // see Shape
   Path inside, between;        // in a node; from node to node
+  bool node_switches = false;  // the members of each node hang on one switch
+  bool rail_switches = false;  // those of equal local index do
+  auto operator<=>(const Communicator&) const = default;
 };
 
 /// The shape of an operation of `bytes` (see Kind). What it does not depend on is left at its default, so that equal

@@ -30,6 +30,7 @@ void add_halving_doubling(DagBuilder& dag, const Shape& shape);
 void add_recursive_doubling(DagBuilder& dag, const Shape& shape);
 void add_double_tree(DagBuilder& dag, const Shape& shape);
 void add_direct(DagBuilder& dag, const Shape& shape);
+void add_in_switch(DagBuilder& dag, const Shape& shape);
 void add_pairwise(DagBuilder& dag, const Shape& shape);
 void add_node_aware(DagBuilder& dag, const Shape& shape);
 void add_chain(DagBuilder& dag, const Shape& shape);

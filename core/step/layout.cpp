@@ -51,14 +51,13 @@ Arrangement arrangement_of(const Configuration& configuration) {
           configuration.gpus_per_node,
           configuration.model.tied_embeddings,
           s.virtual_stages > 1,
-          configuration.collectives.is_automatic(),
+          configuration.collectives.looks_at_network(),
           configuration.placement};
 }
 
 collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
                            std::int64_t bytes) {
-  return collective::choose(configuration.collectives, {group.members, group.per_node, group.inside, group.between},
-                            kind, bytes);
+  return collective::choose(configuration.collectives, group.who, kind, bytes);
 }
 
 Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> router)
@@ -74,7 +73,7 @@ Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> 
   group_of_.assign(all, none);
   member_of_.assign(all, none);
   add_groups(arrangement);
-  number_kinds(arrangement.looks_at_paths);
+  number_kinds(arrangement.looks_at_network);
 }
 
 void Layout::add_groups(const Arrangement& arrangement) {
@@ -144,28 +143,67 @@ collective::Path path_between(network::Router& router, std::uint32_t from, std::
   return made;
 }
 
+/// Whether the paths between gpus[first] and the `count` - 1 others, `stride` apart, lead through one vertex alone.
+bool hang_on_one_switch(network::Router& router, const std::vector<std::uint32_t>& gpus, std::uint32_t first,
+                        std::uint32_t stride, std::uint32_t count) {
+  const std::vector<network::Link>& links = router.graph().links;
+  std::uint32_t middle = UINT32_MAX;
+  for (std::uint32_t i = 1; i < count; ++i)
+    for (const bool back : {false, true}) {
+      const std::uint32_t from = gpus[first], to = gpus[first + i * stride];
+      const network::Route path = router.route(back ? to : from, back ? from : to, 0);
+      if (path.size() != 2) return false;
+      if (middle == UINT32_MAX) middle = links[path[0]].to;
+      if (links[path[0]].to != middle) return false;
+    }
+  return true;
+}
+
 }  // namespace
+
+network::Route route_of(network::Router& router, const Wires& wires, const std::vector<std::uint32_t>& gpus,
+                        std::size_t pair, std::uint64_t entropy) {
+  const auto& [from, to] = wires.pairs[pair];
+  const auto members = static_cast<std::uint32_t>(gpus.size());
+  if (std::max(from, to) < members) return router.route(gpus[from], gpus[to], entropy);
+  const std::uint32_t member = std::min(from, to);
+  const auto& [a, b] = wires.switches[std::max(from, to) - members];
+  const std::uint32_t other = member == a ? b : a;
+  const bool up = member == from;
+  const network::Route path = router.route(gpus[up ? member : other], gpus[up ? other : member], entropy);
+  MANYWORLDS_CHECK(path.size() == 2, "members {} and {} do not hang on one switch", member, other);
+  return {up ? path.front() : path.back()};
+}
 
 collective::Communicator communicator_of(network::Router& router, const std::vector<std::uint32_t>& gpus,
                                          std::uint32_t per_node) {
   collective::Communicator made{static_cast<std::uint32_t>(gpus.size()), per_node, {}, {}};
   if (per_node > 1) made.inside = path_between(router, gpus[0], gpus[1]);
   if (per_node < gpus.size()) made.between = path_between(router, gpus[0], gpus[per_node]);
+  const auto members = static_cast<std::uint32_t>(gpus.size());
+  made.node_switches = per_node > 1;
+  for (std::uint32_t first = 0; first < members && made.node_switches; first += per_node)
+    made.node_switches = hang_on_one_switch(router, gpus, first, 1, per_node);
+  made.rail_switches = per_node < members;
+  for (std::uint32_t rail = 0; rail < per_node && made.rail_switches; ++rail)
+    made.rail_switches = hang_on_one_switch(router, gpus, rail, per_node, members / per_node);
   return made;
 }
 
-void Layout::number_kinds(bool by_paths) {
+std::vector<std::uint32_t> Layout::gpus_of(const Group& group) const {
+  std::vector<std::uint32_t> gpus;
+  for (const std::uint32_t rank : group.ranks) gpus.push_back(gpu_of_[rank]);
+  return gpus;
+}
+
+void Layout::number_kinds(bool by_network) {
   std::map<GroupKind, std::uint32_t> known;
   for (Group& group : groups_) {
-    GroupKind kind{stage_of(group.ranks[0]), group.role, static_cast<std::uint32_t>(group.ranks.size()),
-                   group.per_node,           {},         {}};
-    if (by_paths) {
-      std::vector<std::uint32_t> gpus;
-      for (const std::uint32_t rank : group.ranks) gpus.push_back(gpu_of_[rank]);
-      const collective::Communicator paths = communicator_of(*router_, gpus, group.per_node);
-      kind.inside = paths.inside;
-      kind.between = paths.between;
-    }
+    GroupKind kind{stage_of(group.ranks[0]), group.role, {}};
+    if (by_network)
+      kind.who = communicator_of(*router_, gpus_of(group), group.per_node);
+    else
+      kind.who.members = static_cast<std::uint32_t>(group.ranks.size()), kind.who.per_node = group.per_node;
     const auto [slot, is_new] = known.try_emplace(kind, static_cast<std::uint32_t>(kinds_.size()));
     if (is_new) kinds_.push_back(kind);
     group.kind = slot->second;
@@ -174,9 +212,10 @@ void Layout::number_kinds(bool by_paths) {
 
 std::uint32_t Layout::pairs_number(const collective::Dag& dag) {
   std::uint32_t number = 0;
-  while (number < wired_.size() && wired_[number].pairs != dag.pairs) ++number;
+  const Wires wires{dag.pairs, dag.switches};
+  while (number < wired_.size() && wired_[number].wires != wires) ++number;
   if (number == wired_.size())
-    wired_.push_back({dag.pairs, std::vector<std::shared_ptr<const Connections>>(groups_.size())});
+    wired_.push_back({wires, std::vector<std::shared_ptr<const Connections>>(groups_.size())});
   return number;
 }
 
@@ -184,11 +223,11 @@ const std::shared_ptr<const Connections>& Layout::connect(std::uint32_t group, s
   std::shared_ptr<const Connections>& slot = wired_[pairs].by_group[group];
   if (slot) return slot;
   Connections made;
-  const std::vector<std::uint32_t>& ranks = groups_[group].ranks;
-  for (std::size_t pair = 0; pair < wired_[pairs].pairs.size(); ++pair) {
-    const auto& [from, to] = wired_[pairs].pairs[pair];
+  const std::vector<std::uint32_t> gpus = gpus_of(groups_[group]);
+  const Wires& wires = wired_[pairs].wires;
+  for (std::size_t pair = 0; pair < wires.pairs.size(); ++pair) {
     const std::uint64_t connection = static_cast<std::uint64_t>(group) << 32 | pair;
-    made.routes.push_back(router_->route(gpu_of_[ranks[from]], gpu_of_[ranks[to]], connection));
+    made.routes.push_back(route_of(*router_, wires, gpus, pair, connection));
     made.links.insert(made.links.end(), made.routes.back().begin(), made.routes.back().end());
   }
   std::sort(made.links.begin(), made.links.end());
@@ -245,6 +284,7 @@ void write_shape(sharing::Writer& writer, const collective::Shape& shape) {
   writer.integer(static_cast<std::int64_t>(shape.kind)).integer(static_cast<std::int64_t>(shape.algorithm));
   writer.integer(shape.members).integer(shape.bytes).integer(shape.per_node);
   writer.integer(shape.channels).integer(shape.chunk_bytes).integer(static_cast<std::int64_t>(shape.protocol));
+  writer.integer(shape.rail_switches);
 }
 
 sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& form,

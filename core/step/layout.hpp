@@ -49,8 +49,8 @@ struct Arrangement {
   std::int64_t tp = 1, dp = 1, pp = 1;
   std::int64_t gpus_per_node = 8;
   bool tied_embeddings = false;
-  bool closed_pipeline = false;  // virtual stages: the last rank hands on to the first
-  bool looks_at_paths = false;   // an automatic library: groups on different paths are of different kinds
+  bool closed_pipeline = false;   // virtual stages: the last rank hands on to the first
+  bool looks_at_network = false;  // as the library does: groups with other paths or switches are of other kinds
   Placement placement = Placement::tp_dp_pp;
   auto operator<=>(const Arrangement&) const = default;
 };
@@ -68,9 +68,7 @@ struct Group {
 struct GroupKind {
   std::uint32_t stage = 0;  // of its first member
   workload::Role role = workload::Role::tensor;
-  std::uint32_t members = 0;
-  std::uint32_t per_node = 1;
-  collective::Path inside, between;  // where an Arrangement looks at paths
+  collective::Communicator who;  // its paths and switches only where an Arrangement looks at the network
   auto operator<=>(const GroupKind&) const = default;
 };
 
@@ -84,6 +82,16 @@ struct Connections {
   sharing::Key form;                   // what they are whatever their links are called: form_of(routes)
   std::uint32_t form_number = 0;       // equal forms of a layout have equal numbers, from 0
 };
+
+/// The connections of a DAG: its pairs, and the switches among their ends.
+struct Wires {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs, switches;
+  bool operator==(const Wires&) const = default;
+};
+
+/// The links of a pair between `gpus`. A switch is that on the path of the two members that name it.
+network::Route route_of(network::Router& router, const Wires& wires, const std::vector<std::uint32_t>& gpus,
+                        std::size_t pair, std::uint64_t entropy);
 
 /// GPUs that communicate, `per_node` of them in each node, and the paths between the first of them.
 collective::Communicator communicator_of(network::Router& router, const std::vector<std::uint32_t>& gpus,
@@ -120,14 +128,14 @@ class Layout {
   static constexpr std::uint32_t kNoGroup = UINT32_MAX;
 
  private:
-  using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
   struct Wired {
-    Pairs pairs;
+    Wires wires;
     std::vector<std::shared_ptr<const Connections>> by_group;
   };
   void add_groups(const Arrangement& arrangement);
   void add_group(workload::Role role, std::vector<std::uint32_t> ranks, workload::Role role_of_others);
-  void number_kinds(bool by_paths);
+  void number_kinds(bool by_network);
+  std::vector<std::uint32_t> gpus_of(const Group& group) const;
 
   std::int64_t gpus_per_node_;
   std::uint32_t per_stage_;

@@ -259,12 +259,39 @@ TEST_CASE("protocols put flags among the data and latencies before transfers, as
   CHECK(facts(Protocol::simple) == std::tuple(Time{8'400'000}, 3'400'000u, 14'000'000u, chunk));
 }
 
+TEST_CASE("in a switch every member sends its vector once and its shard once more, and receives as much (NVLS)") {
+  const std::int64_t bytes = 8 * 1'000;
+  const Dag dag = build({Kind::all_reduce, Algorithm::in_switch, 8, bytes, 8});
+  CHECK(dag.switches.size() == 1);
+  std::vector<std::int64_t> sent(8, 0), received(8, 0);
+  for (const Transfer& transfer : dag.transfers) {
+    const auto& [from, to] = dag.pairs[transfer.pair];
+    CHECK((from < 8) != (to < 8));  // members speak to the switch alone
+    (from < 8 ? sent[from] : received[to]) += transfer.bytes;
+  }
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    CHECK(sent[i] == bytes + bytes / 8);
+    CHECK(received[i] == bytes + bytes / 8 - bytes / 8);  // its own shard it has
+  }
+}
+
+TEST_CASE("a switch that a rail shares halves what its members send: the shard once, not twice (SHARP)") {
+  Shape shape{Kind::all_reduce, Algorithm::in_switch, 32, 32 * 1'000, 1};
+  shape.rail_switches = true;
+  const Dag dag = build(shape);
+  std::vector<std::int64_t> sent(32, 0);
+  for (const Transfer& transfer : dag.transfers)
+    if (dag.pairs[transfer.pair].first < 32) sent[dag.pairs[transfer.pair].first] += transfer.bytes;
+  for (const std::int64_t each : sent) CHECK(each == shape.bytes);
+}
+
 TEST_CASE("empty and tiny operations complete, whatever carries them out") {
   for (const AlgorithmInfo& info : algorithms())
     for (const Kind kind : info.kinds)
       for (const std::uint32_t n : {2u, 3u, 8u, 12u})
         for (const std::int64_t bytes : {0, 1, 7}) {
           Shape shape{kind, info.algorithm, n, bytes, n % 4 == 0 ? 4u : 1u};
+          shape.rail_switches = info.algorithm == Algorithm::in_switch && shape.per_node < n;
           shape.chunk_bytes = info.pipelined ? 3 : 0;
           shape.channels = info.multi_channel ? 2 : 1;
           INFO(shape.text());

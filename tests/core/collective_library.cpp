@@ -47,7 +47,8 @@ struct Bench {
   Time lasts(const Shape& shape) {
     const Dag dag = build(shape);
     step::Connections connections;
-    for (const auto& [from, to] : dag.pairs) connections.routes.push_back(router.route(from, to, 0));
+    for (std::size_t pair = 0; pair < dag.pairs.size(); ++pair)
+      connections.routes.push_back(step::route_of(router, {dag.pairs, dag.switches}, gpus, pair, 0));
     network::Memo memo(transport);
     const auto result = step::simulate_isolated(dag, connections, *graph, memo);
     return *std::max_element(result.exits.begin(), result.exits.end());
@@ -57,7 +58,8 @@ struct Bench {
 }  // namespace
 
 TEST_CASE("a library does what it is told, and halves of an all-reduce follow it where they can") {
-  const Communicator all = communicator(16, 4);
+  Communicator all = communicator(16, 4);
+  all.node_switches = true;
   for (const AlgorithmInfo& info : algorithms()) {
     if (!can_do(info.algorithm, Kind::all_reduce)) continue;
     INFO(info.name);
@@ -133,8 +135,9 @@ TEST_CASE("an automatic protocol is LL for small messages and simple for large o
   CHECK(picked(64) == Protocol::ll);
   CHECK(picked(1 << 20) == Protocol::ll128);
   CHECK(picked(1 << 30) == Protocol::simple);
-  CHECK(library.is_automatic());
-  CHECK_FALSE(told(Algorithm::ring).is_automatic());
+  CHECK(library.looks_at_network());
+  CHECK(told(Algorithm::in_switch).looks_at_network());
+  CHECK_FALSE(told(Algorithm::ring).looks_at_network());
 }
 
 TEST_CASE("what an automatic library picks is within a third of the best, in packets") {
@@ -151,6 +154,7 @@ TEST_CASE("what an automatic library picks is within a third of the best, in pac
         for (const Algorithm algorithm : library.candidates(kind)) {
           Shape shape = picked;
           shape.algorithm = algorithm;
+          shape.rail_switches = algorithm == Algorithm::in_switch && bench.all.rail_switches;
           shape.per_node = 4;
           if (algorithm != Algorithm::direct) best = std::min(best, bench.lasts(shape));
         }
@@ -194,6 +198,24 @@ TEST_CASE("chunks overlap the stages of a pipeline, and channels use the rails a
   const Time one = bench.lasts(ring);
   ring.channels = 4;
   CHECK(3 * bench.lasts(ring) < one);  // four rails instead of one; steps inside nodes are not free
+}
+
+TEST_CASE("a reduction in a switch takes its shards up and down one after another") {
+  // Four members of a node: link of 1.6 Tb/s and 300 ns to their switch. Shards of one packet, so that each transfer is
+  // that packet's time and the link's latency.
+  Bench bench;
+  CHECK((bench.all.node_switches && bench.all.rail_switches));
+  const Communicator node = step::communicator_of(bench.router, {0, 1, 2, 3}, 4);
+  const Shape shape = choose(told(Algorithm::in_switch), node, Kind::all_reduce, 4 * 4'096);
+  CHECK(shape.text() == "all_reduce in_switch n=4 16384 B");
+  const Time hop = serialization_ps(4'096 + 64, 1'600'000'000'000) + 300'000;
+  // Four shards go up on each link, one after another; then the owners of the first three, who have had their sums for
+  // some time, send them up again, and from the fifth hop on three shards go down each link.
+  CHECK(bench.lasts(shape) == 8 * hop);
+  // Without one switch between them they form a ring.
+  Communicator far = node;
+  far.node_switches = false;
+  CHECK(choose(told(Algorithm::in_switch), far, Kind::all_reduce, 4 * 4'096).algorithm == Algorithm::ring);
 }
 
 TEST_CASE("every library can be written as options and read back") {

@@ -19,6 +19,12 @@ void every_shape(std::initializer_list<std::uint32_t> all_members, std::int64_t 
         for (std::uint32_t per_node = 1; per_node <= members; ++per_node) {
           if (members % per_node != 0) continue;
           Shape shape{kind, info.algorithm, members, bytes_per_member * members + members / 2, per_node};
+          if (info.algorithm == Algorithm::in_switch) {
+            shape.rail_switches = per_node < members;
+            visit(shape);
+            shape.rail_switches = false;
+            if (per_node == 1) continue;
+          }
           visit(shape);
           for (const Variant& variant : {Variant{2, 0}, {3, 7}, {1, 5}}) {
             shape.channels = info.multi_channel ? variant.channels : 1;
@@ -77,7 +83,7 @@ TEST_CASE("a reduction whose data does not wait for the round before it is found
   trace.effects.assign(trace.effects.size(), Effect::copy);  // so that playing it does not end the test
   bool differs = false;
   for (std::uint64_t seed = 1; seed <= 20 && !differs; ++seed) {
-    Buffers buffers(shape, trace);
+    Buffers buffers(shape, dag, trace);
     std::mt19937_64 random(seed);
     std::vector<Contributions> sent(dag.transfers.size());
     play(

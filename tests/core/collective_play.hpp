@@ -24,7 +24,7 @@ using Contributions = std::bitset<64>;
 /// The buffer cut where any range of the trace begins or ends, and what every member holds of each segment.
 class Buffers {
  public:
-  Buffers(const Shape& shape, const Trace& trace) : shape_(shape) {
+  Buffers(const Shape& shape, const Dag& dag, const Trace& trace) : shape_(shape) {
     std::set<std::int64_t> cuts{0, size()};
     for (const Trace::Range& range : trace.ranges) cuts.insert({range.begin, range.end});
     const std::uint32_t rows = shape.kind == Kind::all_to_all ? shape.members : 1;
@@ -33,7 +33,7 @@ class Buffers {
         cuts.insert(row * shape.bytes + chunk_begin(shape.bytes, shape.members, i));
     begins_.assign(cuts.begin(), cuts.end());
     begins_.pop_back();  // the end of the buffer
-    held_.assign(shape.members, std::vector<Contributions>(begins_.size()));
+    held_.assign(shape.members + dag.switches.size(), std::vector<Contributions>(begins_.size()));
     for (std::uint32_t member = 0; member < shape.members; ++member)
       for (std::size_t i = 0; i < begins_.size(); ++i)
         if (begins_with(member, begins_[i])) held_[member][i].set(member);
@@ -125,7 +125,7 @@ using Carried = std::vector<std::vector<Contributions>>;
 
 /// Plays it once and checks what it does at every transfer and at the end.
 inline Carried play_contributions(const Shape& shape, const Dag& dag, const Trace& trace, std::uint64_t seed) {
-  Buffers buffers(shape, trace);
+  Buffers buffers(shape, dag, trace);
   std::vector<std::pair<std::size_t, std::size_t>> ranges(dag.transfers.size() + 1);  // of the trace, by transfer
   for (std::size_t i = 0, at = 0; i < dag.transfers.size(); ++i) {
     ranges[i].first = at;

@@ -60,9 +60,11 @@ std::vector<Time> exits_of(std::unique_ptr<Flows> flows, const network::Graph& g
                            const std::shared_ptr<const collective::Dag>& dag, const std::vector<Time>& entries) {
   add_links(*flows, graph);
   network::Traffic traffic(std::move(flows));
+  std::vector<std::uint32_t> gpus(dag->members);
+  for (std::uint32_t i = 0; i < dag->members; ++i) gpus[i] = i;
   std::vector<network::Route> routes;
   for (std::size_t pair = 0; pair < dag->pairs.size(); ++pair)
-    routes.push_back(router.route(dag->pairs[pair].first, dag->pairs[pair].second, pair));
+    routes.push_back(step::route_of(router, {dag->pairs, dag->switches}, gpus, pair, pair));
   const std::uint32_t id = traffic.add(dag, routes);
   traffic.set_ranks({0});
   std::vector<std::uint32_t> order(entries.size());

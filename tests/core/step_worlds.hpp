@@ -106,9 +106,10 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   s.overlap_grad_reduce = any({0, 1, 1}) != 0;
   made.placement = any({0, 1}) != 0 ? step::Placement::tp_dp_pp : step::Placement::tp_pp_dp;
   using collective::Algorithm, collective::Protocol;
-  made.collectives.all_reduce = any_algorithm(
-      random(), {Algorithm::ring, Algorithm::ring, Algorithm::two_level, Algorithm::halving_doubling,
-                 Algorithm::recursive_doubling, Algorithm::double_tree, Algorithm::direct, Algorithm::automatic});
+  made.collectives.all_reduce =
+      any_algorithm(random(), {Algorithm::ring, Algorithm::ring, Algorithm::two_level, Algorithm::halving_doubling,
+                               Algorithm::recursive_doubling, Algorithm::double_tree, Algorithm::direct,
+                               Algorithm::in_switch, Algorithm::automatic});
   made.transport.kind = any({0, 1}) != 0 ? "dcqcn" : "static_window";
   made.transport.routing = any({0, 1}) != 0 ? network::Routing::destination_mod_k : network::Routing::ecmp_hash;
   made.transport.window_bytes = any({16, 64, 256}) * 4160;
