@@ -1,0 +1,138 @@
+#include "core/network/individual/network.hpp"
+
+#include <algorithm>
+
+namespace manyworlds::core::network::individual {
+namespace {
+
+constexpr std::int64_t kThresholdRate = 100'000'000'000;  // ECN thresholds are given at 100 Gb/s
+
+std::int64_t at_rate(std::int64_t bytes, std::int64_t bits_per_second) {
+  return static_cast<std::int64_t>(static_cast<Wide>(bytes) * bits_per_second / kThresholdRate);
+}
+
+}  // namespace
+
+Network::Network(const NetworkOptions& options, std::shared_ptr<const Forwarding> forwarding)
+    : options_(options), forwarding_(std::move(forwarding)) {
+  const Graph& graph = forwarding_->graph();
+  gpus_ = graph.gpus;
+  ports_.resize(graph.links.size());
+  for (std::size_t id = 0; id < ports_.size(); ++id) {
+    const Link& link = graph.links[id];
+    Port& port = ports_[id];
+    port.latency_ps = link.latency_ps;
+    port.bits_per_second = link.bits_per_second;
+    port.full_packet_ps = serialization_ps(options.full_packet_bytes, link.bits_per_second);
+    port.control_packet_ps = serialization_ps(options.control_bytes, link.bits_per_second);
+    port.kmin = link.kind == LinkKind::scale_up ? INT64_MAX : at_rate(options.ecn_kmin_bytes, link.bits_per_second);
+    port.kmax = at_rate(options.ecn_kmax_bytes, link.bits_per_second);
+    to_.push_back(link.to);
+  }
+}
+
+std::size_t Network::bytes() const {
+  return slab_.bytes() + ports_.size() * (sizeof(Port) + sizeof(std::uint32_t)) + tags_.size() * sizeof(Tag);
+}
+
+/// The port cannot send now, or others are before it.
+void Network::wait(Port& port, std::uint32_t link, std::uint32_t index) {
+  Packet& packet = slab_[index];
+  const bool switched = packet.hop != 0;  // a NIC has room for all that its flows offer
+  if (options_.ports == PortKind::trimming) {
+    if (switched)
+      wait_trimming(port, index);
+    else
+      join(port, packet.kind == PacketKind::data ? port.queue : port.control, index);
+  } else {
+    const std::int64_t serving = port.busy_until > now_ ? port.serving_bytes : 0;
+    if (switched && options_.ports == PortKind::drop_tail &&
+        port.waiting_bytes + serving + packet.bytes > options_.queue_bytes)
+      return drop(index);
+    if (switched && options_.ports == PortKind::lossless) hold_ingress(packet);
+    if (switched && options_.marks && packet.kind == PacketKind::data && mark(port)) packet.hop |= kMarked;
+    join(port, port.queue, index);
+  }
+  if (port.service_due || port.paused || (port.queue.empty() && port.control.empty())) return;
+  port.service_due = true;
+  push(port.busy_until, Kind::service, link, link);
+}
+
+void Network::join(Port& port, PacketQueue& queue, std::uint32_t index) {
+  queue.push(slab_, index);
+  (&queue == &port.control ? port.control_waiting_bytes : port.waiting_bytes) += slab_[index].bytes;
+}
+
+void Network::wait_trimming(Port& port, std::uint32_t index) {
+  Packet& packet = slab_[index];
+  const auto room = [&](bool data) {  // what is being sent still takes some
+    const bool busy = port.busy_until > now_ && port.serving_data == data;
+    return (data ? options_.queue_bytes - port.waiting_bytes : 2 * options_.queue_bytes - port.control_waiting_bytes) -
+           (busy ? port.serving_bytes : 0);
+  };
+  if (packet.kind == PacketKind::data) {
+    if (packet.bytes <= room(true)) return join(port, port.queue, index);
+    // Either this one or the last of those that wait loses its payload, with even chances.
+    const std::uint64_t drawn = mixed(static_cast<std::uint64_t>(packet.path) << 32 ^ packet.number ^
+                                      static_cast<std::uint64_t>(packet.hop) << 56);
+    if ((drawn & 1) != 0 && !port.queue.empty() && slab_[port.queue.tail].bytes >= packet.bytes) {
+      const std::uint32_t last = port.queue.pop_last(slab_);
+      port.waiting_bytes -= slab_[last].bytes;
+      join(port, port.queue, index);
+      index = last;
+    }
+    ++happenings_.trims;
+    slab_[index].kind = PacketKind::header;
+    slab_[index].bytes = static_cast<std::uint32_t>(options_.control_bytes);
+  }
+  if (slab_[index].bytes <= room(false))
+    join(port, port.control, index);
+  else
+    drop(index);
+}
+
+void Network::hold_ingress(const Packet& packet) {
+  Port& ingress = ports_[packet.link];
+  ingress.ingress_bytes += packet.bytes;
+  MANYWORLDS_CHECK(ingress.ingress_bytes <= options_.buffer_bytes, "a lossless buffer holds {} of {} bytes",
+                   ingress.ingress_bytes, options_.buffer_bytes);
+  if (ingress.ingress_bytes <= options_.pfc_xoff_bytes || ingress.pause_wanted) return;
+  ingress.pause_wanted = true;
+  ++happenings_.pauses;
+  pending_control_ += 2;
+  push(now_ + control_ps(packet.link), Kind::pause, packet.link, packet.link);
+}
+
+/// Of a packet that waited and begins to be sent.
+void Network::release_ingress(const Packet& packet) {
+  if (packet.hop == 0) return;
+  Port& ingress = ports_[packet.link];
+  ingress.ingress_bytes -= packet.bytes;
+  if (!ingress.pause_wanted || ingress.ingress_bytes > options_.pfc_xon_bytes) return;
+  ingress.pause_wanted = false;
+  push(now_ + control_ps(packet.link), Kind::resume, packet.link, packet.link);
+}
+
+/// RED by error diffusion: the share of marks is exact, and nothing is drawn.
+bool Network::mark(Port& port) {
+  if (port.waiting_bytes <= port.kmin) return false;
+  bool marked = port.waiting_bytes >= port.kmax;
+  if (!marked) {
+    port.mark_error += options_.ecn_pmax_ppm * (port.waiting_bytes - port.kmin) / (port.kmax - port.kmin);
+    marked = port.mark_error >= 1'000'000;
+    if (marked) port.mark_error -= 1'000'000;
+  }
+  happenings_.marks += marked;
+  return marked;
+}
+
+void Network::resume(std::uint32_t link) {
+  Port& port = ports_[link];
+  port.paused = false;
+  pending_control_ -= 2;  // the pause and this resume
+  if (port.service_due || (port.queue.empty() && port.control.empty())) return;
+  port.service_due = true;
+  push(std::max(now_, port.busy_until), Kind::service, link, link);
+}
+
+}  // namespace manyworlds::core::network::individual
