@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/network/distances.hpp"
 #include "core/network/graph.hpp"
 
 namespace manyworlds::core::network {
 
-/// Shortest paths as Router finds them: GPUs carry no transit traffic, and a scale-up path wins over a network path.
-/// Candidates stand in ascending order of link, the order in which every policy indexes them. Not thread-safe while it
+/// Shortest paths as Router finds them, of links that lead on equally fast those of least order. Candidates stand in ascending order of link, the order in which every policy indexes them. Not thread-safe while it
 /// is being prepared; afterwards only read.
 class Forwarding {
  public:
@@ -22,17 +22,14 @@ class Forwarding {
 
   const Graph& graph() const { return *graph_; }
 
-  /// Makes the rows towards GPU `destination`, once per class.
-  void prepare(std::uint32_t destination);
-
-  /// Links out of GPU `source` on a shortest path to `destination`, which is prepared if need be. Throws InputError if
-  /// there are none.
+  /// Links out of GPU `source` on a shortest path to `destination`, whose rows are made if need be. Throws InputError
+  /// if there are none.
   std::vector<std::uint32_t> first_links(std::uint32_t source, std::uint32_t destination);
 
-  /// Links out of switch `vertex` on a shortest path to `destination`; there is at least one for every switch that a
-  /// packet to it can come to.
+  /// Links out of `vertex`, which forwards, on a shortest path to `destination`, whose rows are made. There is at least
+  /// one wherever a packet to it can come.
   std::span<const std::uint32_t> onward(std::uint32_t vertex, std::uint32_t destination) const {
-    const std::uint32_t set = sets_of_[row_begin_[class_of_[destination]] + vertex - graph_->gpus];
+    const std::uint32_t set = sets_of_[row_begin_[class_of_[destination]] + vertex - first_];
     if (set == kAttached) return last_links(vertex, destination);
     return {&pool_[set + 1], pool_[set]};
   }
@@ -47,22 +44,35 @@ class Forwarding {
 
  private:
   static constexpr std::uint32_t kAttached = UINT32_MAX, kNoWay = UINT32_MAX - 1;
-  using Attachment = std::pair<std::uint32_t, LinkKind>;  // what a destination's links come from
+  struct Attachment {  // what a destination's links are, as far as the way to them depends on it
+    std::uint32_t from = 0, weight = 0;
+    auto operator<=>(const Attachment&) const = default;
+  };
 
-  std::span<const std::uint32_t> last_links(std::uint32_t vertex, std::uint32_t destination) const;
-  std::vector<std::uint32_t> distances_to(std::uint32_t destination) const;
+  /// Links from `vertex` straight into `destination`.
+  std::span<const std::uint32_t> last_links(std::uint32_t vertex, std::uint32_t destination) const {
+    std::uint32_t first = entry_begin_[destination];
+    while (entry_from_[first] != vertex) ++first;
+    std::uint32_t last = first + 1;
+    while (last < entry_begin_[destination + 1] && entry_from_[last] == vertex) ++last;
+    return {&entry_link_[first], last - first};
+  }
   void add_rows(std::uint32_t destination);
   std::uint32_t set_of(std::uint32_t vertex, const std::vector<std::uint32_t>& links);
-  std::uint64_t distance(std::uint32_t vertex, std::uint32_t destination) const;
+  /// Of `links`, those that begin a shortest path from `vertex` to what distances_ is aimed at.
+  std::vector<std::uint32_t> choices(std::uint32_t vertex, std::uint32_t destination) const;
 
   std::shared_ptr<const Graph> graph_;
-  std::vector<std::uint32_t> out_begin_, out_, in_begin_, in_;  // link ids by vertex; ascending, by (from, id) if in
+  Distances distances_;
+  std::uint32_t first_;  // vertex that forwards
   std::map<std::vector<Attachment>, std::uint32_t> classes_;
-  std::vector<std::uint32_t> class_of_;           // by GPU; UINT32_MAX: not prepared
+  std::vector<std::uint32_t> class_of_;           // by GPU
   std::vector<std::size_t> row_begin_;            // by class
-  std::vector<std::uint32_t> sets_of_;            // by class and switch: where its candidates begin in pool_
+  std::vector<std::uint32_t> sets_of_;            // by class and vertex: where its candidates begin in pool_
   std::vector<std::uint32_t> pool_;               // count, links, count, links, …; the set {link} stands at 2 link
   std::vector<std::vector<std::uint32_t>> sets_;  // by vertex: its sets of several links
+  // Links into GPUs: where each GPU's begin, and what they are, by (from, link).
+  std::vector<std::uint32_t> entry_begin_, entry_from_, entry_link_;
 };
 
 template <class Visit>
@@ -72,7 +82,7 @@ std::vector<std::uint32_t> Forwarding::walk(std::uint32_t source, std::uint32_t 
   std::map<std::uint32_t, std::uint32_t> seen;  // vertex -> number of the link it was first reached by
   for (std::uint32_t next = 0; next < order.size(); ++next) {
     const std::uint32_t vertex = graph_->links[order[next]].to;
-    if (vertex < graph_->gpus || !seen.emplace(vertex, next).second) continue;
+    if (vertex == destination || !seen.emplace(vertex, next).second) continue;
     const auto candidates = onward(vertex, destination);
     visit(next, candidates);
     order.insert(order.end(), candidates.begin(), candidates.end());

@@ -16,7 +16,6 @@ std::int64_t at_rate(std::int64_t bytes, std::int64_t bits_per_second) {
 Network::Network(const NetworkOptions& options, std::shared_ptr<const Forwarding> forwarding)
     : options_(options), forwarding_(std::move(forwarding)) {
   const Graph& graph = forwarding_->graph();
-  gpus_ = graph.gpus;
   ports_.resize(graph.links.size());
   for (std::size_t id = 0; id < ports_.size(); ++id) {
     const Link& link = graph.links[id];
@@ -25,6 +24,7 @@ Network::Network(const NetworkOptions& options, std::shared_ptr<const Forwarding
     port.bits_per_second = link.bits_per_second;
     port.full_packet_ps = serialization_ps(options.full_packet_bytes, link.bits_per_second);
     port.control_packet_ps = serialization_ps(options.control_bytes, link.bits_per_second);
+    port.control_room_ps = serialization_ps(2 * options.queue_bytes, link.bits_per_second);
     port.kmin = link.kind == LinkKind::scale_up ? INT64_MAX : at_rate(options.ecn_kmin_bytes, link.bits_per_second);
     port.kmax = at_rate(options.ecn_kmax_bytes, link.bits_per_second);
     to_.push_back(link.to);
@@ -40,55 +40,47 @@ void Network::wait(Port& port, std::uint32_t link, std::uint32_t index) {
   Packet& packet = slab_[index];
   const bool switched = packet.hop != 0;  // a NIC has room for all that its flows offer
   if (options_.ports == PortKind::trimming) {
-    if (switched)
-      wait_trimming(port, index);
-    else
-      join(port, packet.kind == PacketKind::data ? port.queue : port.control, index);
-  } else {
-    const std::int64_t serving = port.busy_until > now_ ? port.serving_bytes : 0;
-    if (switched && options_.ports == PortKind::drop_tail &&
-        port.waiting_bytes + serving + packet.bytes > options_.queue_bytes)
-      return drop(index);
-    if (switched && options_.ports == PortKind::lossless) hold_ingress(packet);
-    if (switched && options_.marks && packet.kind == PacketKind::data && mark(port)) packet.hop |= kMarked;
-    join(port, port.queue, index);
+    if (packet.kind != PacketKind::data) return send_control(port, link, index);
+    if (switched && packet.bytes > data_room(port)) return wait_trimming(port, link, index);
+  } else if (switched && options_.ports == PortKind::drop_tail) {
+    if (packet.bytes > data_room(port)) return drop(index);
+  } else if (switched) {
+    hold_ingress(packet);
   }
-  if (port.service_due || port.paused || (port.queue.empty() && port.control.empty())) return;
+  if (switched && options_.marks && packet.kind == PacketKind::data && mark(port)) packet.hop |= kMarked;
+  join(port, index);
+  if (port.service_due || port.paused) return;
   port.service_due = true;
   push(port.busy_until, Kind::service, link, link);
 }
 
-void Network::join(Port& port, PacketQueue& queue, std::uint32_t index) {
-  queue.push(slab_, index);
-  (&queue == &port.control ? port.control_waiting_bytes : port.waiting_bytes) += slab_[index].bytes;
+void Network::join(Port& port, std::uint32_t index) {
+  port.queue.push(slab_, index);
+  port.waiting_bytes += slab_[index].bytes;
 }
 
-void Network::wait_trimming(Port& port, std::uint32_t index) {
-  Packet& packet = slab_[index];
-  const auto room = [&](bool data) {  // what is being sent still takes some
-    const bool busy = port.busy_until > now_ && port.serving_data == data;
-    return (data ? options_.queue_bytes - port.waiting_bytes : 2 * options_.queue_bytes - port.control_waiting_bytes) -
-           (busy ? port.serving_bytes : 0);
-  };
-  if (packet.kind == PacketKind::data) {
-    if (packet.bytes <= room(true)) return join(port, port.queue, index);
-    // Either this one or the last of those that wait loses its payload, with even chances.
-    const std::uint64_t drawn = mixed(static_cast<std::uint64_t>(packet.path) << 32 ^ packet.number ^
-                                      static_cast<std::uint64_t>(packet.hop) << 56);
-    if ((drawn & 1) != 0 && !port.queue.empty() && slab_[port.queue.tail].bytes >= packet.bytes) {
-      const std::uint32_t last = port.queue.pop_last(slab_);
-      port.waiting_bytes -= slab_[last].bytes;
-      join(port, port.queue, index);
-      index = last;
-    }
-    ++happenings_.trims;
-    slab_[index].kind = PacketKind::header;
-    slab_[index].bytes = static_cast<std::uint32_t>(options_.control_bytes);
+/// Data that does not fit: either it or the last of those that wait loses its payload, with even chances.
+void Network::wait_trimming(Port& port, std::uint32_t link, std::uint32_t index) {
+  const Packet& packet = slab_[index];
+  const std::uint64_t drawn = mixed(static_cast<std::uint64_t>(packet.path) << 32 ^ packet.number ^
+                                    static_cast<std::uint64_t>(packet.hop) << 56);
+  if ((drawn & 1) != 0 && !port.queue.empty() && slab_[port.queue.tail].bytes >= packet.bytes) {
+    const std::uint32_t last = port.queue.pop_last(slab_);
+    port.waiting_bytes -= slab_[last].bytes;
+    join(port, index);
+    index = last;
   }
-  if (slab_[index].bytes <= room(false))
-    join(port, port.control, index);
-  else
-    drop(index);
+  ++happenings_.trims;
+  slab_[index].kind = PacketKind::header;
+  slab_[index].bytes = static_cast<std::uint32_t>(options_.control_bytes);
+  send_control(port, link, index);
+}
+
+/// Served before data and in turn among themselves, control packets know when they go as soon as they come.
+void Network::send_control(Port& port, std::uint32_t link, std::uint32_t index) {
+  const Time ahead = port.busy_until - std::max(port.data_until, now_);
+  if (slab_[index].hop != 0 && ahead + port.control_packet_ps > port.control_room_ps) return drop(index);
+  transmit(port, link, index, std::max(port.busy_until, now_));
 }
 
 void Network::hold_ingress(const Packet& packet) {
@@ -130,7 +122,7 @@ void Network::resume(std::uint32_t link) {
   Port& port = ports_[link];
   port.paused = false;
   pending_control_ -= 2;  // the pause and this resume
-  if (port.service_due || (port.queue.empty() && port.control.empty())) return;
+  if (port.service_due || port.queue.empty()) return;
   port.service_due = true;
   push(std::max(now_, port.busy_until), Kind::service, link, link);
 }

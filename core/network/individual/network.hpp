@@ -21,9 +21,9 @@ namespace manyworlds::core::network::individual {
 
 enum class PortKind : std::uint8_t {
   lossless,  // one queue; the link a packet came by is paused while too much of it waits (PFC)
-  drop_tail, // one queue of queue_bytes
-  trimming,  // a queue of queue_bytes for data; what does not fit is cut to its header and joins the control packets,
-             // which are served first and have twice that room (Handley et al., NDP, SIGCOMM 2017, section 3.1)
+  drop_tail,  // one queue of queue_bytes
+  trimming,   // a queue of queue_bytes for data; what does not fit is cut to its header and joins the control packets,
+              // which are served first and have twice that room (Handley et al., NDP, SIGCOMM 2017, section 3.1)
 };
 
 enum class Steering : std::uint8_t { pinned, hashed, adaptive };
@@ -120,17 +120,19 @@ class Network {
   struct alignas(64) Port {
     Time busy_until = 0;
     Time latency_ps = 0, full_packet_ps = 0, control_packet_ps = 0;
-    std::int64_t waiting_bytes = 0;  // of data, and of all if there are no priorities
-    PacketQueue queue, control;
-    bool service_due = false;  // a service event is pending
+    std::int64_t waiting_bytes = 0;
+    Time data_until = 0;  // what is, or was last, being sent from the queue is gone then; it has
+    std::uint32_t data_bytes = 0;
+    bool service_due = false;  // a service event is pending: something waits
     bool paused = false, pause_wanted = false;
-    bool serving_data = false;  // what is, or was last, being sent
-    std::uint32_t serving_bytes = 0;
+    PacketQueue queue;
     // Second cache line: what only queues that are not empty need.
-    std::int64_t control_waiting_bytes = 0;
+    Time control_room_ps = 0;        // that waiting control packets may take
     std::int64_t ingress_bytes = 0;  // came over this link and wait in the switch behind it
     std::int64_t kmin = 0, kmax = 0, mark_error = 0;
     std::int64_t bits_per_second = 0;
+
+    std::int64_t serving_data(Time now) const { return data_until > now ? data_bytes : 0; }
   };
 
   std::uint64_t what(std::uint32_t packet) const {
@@ -139,12 +141,16 @@ class Network {
   std::uint32_t choose(const Packet& packet) const;
   void enter(std::uint32_t packet, std::uint32_t link);
   void wait(Port& port, std::uint32_t link, std::uint32_t packet);
-  void wait_trimming(Port& port, std::uint32_t packet);
-  void join(Port& port, PacketQueue& queue, std::uint32_t packet);
+  void wait_trimming(Port& port, std::uint32_t link, std::uint32_t packet);
+  void send_control(Port& port, std::uint32_t link, std::uint32_t packet);
+  void join(Port& port, std::uint32_t packet);
+  std::int64_t data_room(const Port& port) const {
+    return options_.queue_bytes - port.waiting_bytes - port.serving_data(now_);
+  }
   void hold_ingress(const Packet& packet);
   void release_ingress(const Packet& packet);
   bool mark(Port& port);
-  void transmit(Port& port, std::uint32_t link, std::uint32_t packet);
+  void transmit(Port& port, std::uint32_t link, std::uint32_t packet, Time begin);
   void service(std::uint32_t link);
   void resume(std::uint32_t link);
   void drop(std::uint32_t packet) {
@@ -165,7 +171,6 @@ class Network {
     std::uint32_t in_air = 0;
   };
   std::vector<Tag> tags_;             // by flow
-  std::uint32_t gpus_ = 0;
   std::size_t pending_control_ = 0;  // pause and resume frames on their way, and ports still paused
   std::size_t pacing_ = 0;
   Happenings happenings_;
@@ -184,7 +189,7 @@ inline std::uint32_t Network::choose(const Packet& packet) const {
   std::int64_t least = INT64_MAX;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Port& port = ports_[candidates[pick]];
-    const std::int64_t ahead = port.waiting_bytes + (port.busy_until > now_ ? port.serving_bytes : 0);
+    const std::int64_t ahead = port.waiting_bytes + port.serving_data(now_);
     if (ahead < least) least = ahead, best = candidates[pick];
     if (++pick == candidates.size()) pick = 0;
   }
@@ -194,46 +199,51 @@ inline std::uint32_t Network::choose(const Packet& packet) const {
 inline void Network::enter(std::uint32_t packet, std::uint32_t link) {
   Port& port = ports_[link];
   if (port.busy_until <= now_ && !port.service_due && !port.paused)
-    transmit(port, link, packet);
+    transmit(port, link, packet, now_);
   else
     wait(port, link, packet);
 }
 
-inline void Network::transmit(Port& port, std::uint32_t link, std::uint32_t index) {
+/// From `begin` on, when the port is free.
+inline void Network::transmit(Port& port, std::uint32_t link, std::uint32_t index, Time begin) {
   Packet& packet = slab_[index];
   const std::int64_t bytes = packet.bytes;
-  port.busy_until = now_ + (bytes == options_.full_packet_bytes ? port.full_packet_ps
-                            : bytes == options_.control_bytes   ? port.control_packet_ps
-                                                                : serialization_ps(bytes, port.bits_per_second));
-  port.serving_data = packet.kind == PacketKind::data;
-  port.serving_bytes = packet.bytes;
+  port.busy_until = begin + (bytes == options_.full_packet_bytes ? port.full_packet_ps
+                             : bytes == options_.control_bytes   ? port.control_packet_ps
+                                                                 : serialization_ps(bytes, port.bits_per_second));
   ++happenings_.link_hops;
   const std::uint64_t order = tags_[packet.flow].order;
-  if ((packet.hop & ~kMarked) == 0 && packet.kind == PacketKind::data) {
-    packet.sent_at = now_;
+  if (packet.kind == PacketKind::data || options_.ports != PortKind::trimming) {
+    port.data_until = port.busy_until;
+    port.data_bytes = packet.bytes;
+  }
+  if (packet.kind == PacketKind::data && packet.hop == 0) {
+    packet.sent_at = begin;
     push(port.busy_until, Kind::departed, order, packet.flow);
   }
   packet.link = link;
   ++packet.hop;
-  push(port.busy_until + port.latency_ps, to_[link] < gpus_ ? Kind::deliver : Kind::arrive, order, what(index));
+  push(port.busy_until + port.latency_ps, to_[link] == packet.destination ? Kind::deliver : Kind::arrive, order,
+       what(index));
 }
 
 inline void Network::service(std::uint32_t link) {
   Port& port = ports_[link];
   port.service_due = false;
   if (port.paused) return;
-  const bool control = !port.control.empty();
-  const std::uint32_t index = (control ? port.control : port.queue).pop(slab_);
-  const Packet& packet = slab_[index];
-  (control ? port.control_waiting_bytes : port.waiting_bytes) -= packet.bytes;
-  if (options_.ports == PortKind::lossless) release_ingress(packet);
-  transmit(port, link, index);
-  if (port.control.empty() && port.queue.empty()) {
-    port.mark_error = 0;  // an idle port remembers nothing
-  } else {
-    port.service_due = true;
-    push(port.busy_until, Kind::service, link, link);
-  }
+  if (port.busy_until <= now_) {
+    const std::uint32_t index = port.queue.pop(slab_);
+    const Packet& packet = slab_[index];
+    port.waiting_bytes -= packet.bytes;
+    if (options_.ports == PortKind::lossless) release_ingress(packet);
+    transmit(port, link, index, now_);
+    if (port.queue.empty()) {
+      port.mark_error = 0;  // an idle port remembers nothing
+      return;
+    }
+  }  // else control packets came between
+  port.service_due = true;
+  push(port.busy_until, Kind::service, link, link);
 }
 
 template <class Endpoint>
