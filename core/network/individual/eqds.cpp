@@ -167,7 +167,7 @@ void Eqds::hear(Flow& flow, std::uint32_t index) {
   send(packet.flow);
 }
 
-void Eqds::timer(std::uint32_t slot, std::uint64_t order) {
+void Eqds::timer(std::uint32_t slot) {
   Flow& flow = flows_[slot];
   flow.timer_pending = false;
   if (flow.done) return settle(slot);
@@ -190,7 +190,7 @@ void Eqds::timer(std::uint32_t slot, std::uint64_t order) {
     send(slot);
   }
   flow.timer_pending = true;
-  network_.push(flow.heard_at + flow.timeout, Kind::timer, order, slot);
+  network_.push(flow.heard_at + flow.timeout, Kind::timer, flow.order, slot);
 }
 
 // ---- Receiver ----

@@ -55,8 +55,9 @@ class Eqds {
   void deliver(std::uint32_t packet);
   void departed(std::uint32_t slot);
   void pace(std::uint32_t pacer);
-  void timer(std::uint32_t slot, std::uint64_t order);
-  void feedback(std::uint32_t, std::uint64_t) {}
+  void timer(std::uint32_t slot);
+  void feedback(std::uint32_t) {}
+  void notice(std::uint32_t) {}
 
  private:
   struct Flow {

@@ -1,6 +1,9 @@
 #include "core/network/individual/network.hpp"
 
 #include <algorithm>
+#include <string>
+
+#include "core/network/pause_cycle.hpp"
 
 namespace manyworlds::core::network::individual {
 namespace {
@@ -116,6 +119,31 @@ bool Network::mark(Port& port) {
   }
   happenings_.marks += marked;
   return marked;
+}
+
+/// In-band telemetry, as the port begins to send.
+void Network::observe(Port& port, std::uint32_t index) {
+  const Packet& packet = slab_[index];
+  port.sent_bytes += packet.bytes;
+  const unsigned hop = packet.hop & ~kMarked;
+  if (packet.kind != PacketKind::data || hop == 0 || hop > kMaxHops) return;
+  if (telemetry_.size() <= index) telemetry_.resize(index + 1);
+  telemetry_[index][hop - 1] = {now_, port.waiting_bytes, port.sent_bytes, port.bits_per_second};
+}
+
+void Network::explain_standstill(std::size_t transfers) const {
+  std::vector<std::vector<std::uint32_t>> waits(ports_.size());  // a paused port waits for those that hold what it sent
+  for (std::uint32_t link = 0; link < ports_.size(); ++link)
+    for (std::uint32_t at = ports_[link].queue.head; at != kNone; at = slab_[at].next)
+      if (slab_[at].hop != 0 && ports_[slab_[at].link].paused) waits[slab_[at].link].push_back(link);
+  std::string ports;
+  for (const std::uint32_t link : cycle_of(waits)) {
+    const Graph& graph = forwarding_->graph();
+    ports += fmt::format("{}{}->{}", ports.empty() ? "" : ", ", graph.names[graph.links[link].from],
+                         graph.names[graph.links[link].to]);
+  }
+  throw InputError(fmt::format("PFC deadlock: {} transfers stand still because these ports pause each other: {}",
+                               transfers, ports));
 }
 
 void Network::resume(std::uint32_t link) {

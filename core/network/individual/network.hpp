@@ -7,6 +7,7 @@
 // something waits in it. So a packet that meets no queue costs one event per hop.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "core/network/fabric.hpp"
 #include "core/network/forwarding.hpp"
 #include "core/network/individual/packet.hpp"
+#include "core/network/protocol.hpp"
 
 namespace manyworlds::core::network::individual {
 
@@ -52,9 +54,9 @@ constexpr std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// In the order in which they happen at one instant. An endpoint's own events carry a flow (wake, departed) or what it
-/// likes (pace).
-enum class Kind : std::uint64_t { deliver, feedback, timer, pace, pause, resume, departed, service, arrive };
+/// In the order in which they happen at one instant. An endpoint's own events carry a packet (feedback), a flow, or what
+/// it likes (pace).
+enum class Kind : std::uint64_t { deliver, feedback, notice, timer, pace, pause, resume, departed, service, arrive };
 inline constexpr std::uint64_t kOrderMask = (1ull << 56) - 1;  // of an event's order: what is below its kind
 
 class Network {
@@ -63,8 +65,8 @@ class Network {
 
   Time now() const { return now_; }
   Time quiet_since() const { return quiet_since_; }
-  /// No packet is left, no pause, and no pacer that has something to do.
-  bool quiet() const { return slab_.in_use() == 0 && pending_control_ == 0 && pacing_ == 0; }
+  /// No packet is left that could meet another, no pause, and no pacer that has something to do.
+  bool quiet() const { return slab_.in_use() == parked_ && pending_control_ == 0 && pacing_ == 0; }
   const Happenings& happenings() const { return happenings_; }
   Happenings& happenings() { return happenings_; }
   const Forwarding& forwarding() const { return *forwarding_; }
@@ -89,8 +91,26 @@ class Network {
     --tags_[slab_[packet].flow].in_air;
     slab_.release(packet);
   }
-  /// Forgets pending events; only if it is quiet.
-  void forget() { events_.clear(); }
+  /// Forgets what is pending; only if it is quiet.
+  void forget() {
+    events_.clear();
+    slab_.clear();
+    parked_ = 0;
+    for (Tag& tag : tags_) tag.in_air = 0;
+  }
+  /// Nothing will ever happen again.
+  bool stuck() const { return events_.empty(); }
+  /// Throws InputError with the cycle of ports that wait for each other.
+  [[noreturn]] void explain_standstill(std::size_t transfers) const;
+
+  /// Links in order that pinned packets follow: the value for their `path`.
+  std::uint32_t pin(const std::vector<std::uint32_t>& links) {
+    pinned_.insert(pinned_.end(), links.begin(), links.end());
+    return static_cast<std::uint32_t>(pinned_.size() - links.size());
+  }
+  /// From now on data packets tell how they found each port of a switch.
+  void watch() { watched_ = true; }
+  const Telemetry* telemetry(std::uint32_t packet) const { return telemetry_[packet].data(); }
 
   void push(Time at, Kind kind, std::uint64_t order, std::uint64_t what) {
     events_.push({at, static_cast<std::uint64_t>(kind) << 56 | order, what});
@@ -99,6 +119,12 @@ class Network {
   void push_pace(Time at, std::uint64_t order, std::uint64_t what) {
     ++pacing_;
     push(at, Kind::pace, order, what);
+  }
+
+  /// The record of a delivered packet waits until it is given back as feedback, and meets nothing on its way.
+  void push_feedback(Time at, std::uint32_t packet) {
+    ++parked_;
+    push(at, Kind::feedback, tags_[slab_[packet].flow].order, what(packet));
   }
 
   /// A packet is offered to its first link (packet.link) at this instant, and takes its turn among the arrivals.
@@ -131,6 +157,7 @@ class Network {
     std::int64_t ingress_bytes = 0;  // came over this link and wait in the switch behind it
     std::int64_t kmin = 0, kmax = 0, mark_error = 0;
     std::int64_t bits_per_second = 0;
+    std::int64_t sent_bytes = 0;  // for telemetry
 
     std::int64_t serving_data(Time now) const { return data_until > now ? data_bytes : 0; }
   };
@@ -151,6 +178,7 @@ class Network {
   void release_ingress(const Packet& packet);
   bool mark(Port& port);
   void transmit(Port& port, std::uint32_t link, std::uint32_t packet, Time begin);
+  void observe(Port& port, std::uint32_t packet);
   void service(std::uint32_t link);
   void resume(std::uint32_t link);
   void drop(std::uint32_t packet) {
@@ -173,12 +201,17 @@ class Network {
   std::vector<Tag> tags_;             // by flow
   std::size_t pending_control_ = 0;  // pause and resume frames on their way, and ports still paused
   std::size_t pacing_ = 0;
+  std::size_t parked_ = 0;  // records that wait to be feedback
+  std::vector<std::uint32_t> pinned_;
+  bool watched_ = false;
+  std::vector<std::array<Telemetry, kMaxHops>> telemetry_;  // by packet, of each hop past its NIC
   Happenings happenings_;
 };
 
 // ---- What happens per packet, for the compiler to see whole ----
 
 inline std::uint32_t Network::choose(const Packet& packet) const {
+  if (options_.steering == Steering::pinned) return pinned_[packet.path + (packet.hop & ~kMarked)];
   const auto candidates = forwarding_->onward(to_[packet.link], packet.destination);
   if (candidates.size() == 1) return candidates[0];
   const std::uint64_t drawn = mixed(packet.path ^ static_cast<std::uint64_t>(packet.hop & ~kMarked) << 32);
@@ -212,6 +245,7 @@ inline void Network::transmit(Port& port, std::uint32_t link, std::uint32_t inde
                              : bytes == options_.control_bytes   ? port.control_packet_ps
                                                                  : serialization_ps(bytes, port.bits_per_second));
   ++happenings_.link_hops;
+  if (watched_) observe(port, index);
   const std::uint64_t order = tags_[packet.flow].order;
   if (packet.kind == PacketKind::data || options_.ports != PortKind::trimming) {
     port.data_until = port.busy_until;
@@ -293,10 +327,14 @@ void Network::run(Endpoint& endpoint, Time limit) {
         endpoint.pace(index);
         break;
       case Kind::feedback:
-        endpoint.feedback(index, event.order & kOrderMask);
+        --parked_;
+        endpoint.feedback(index);
+        break;
+      case Kind::notice:
+        endpoint.notice(index);
         break;
       case Kind::timer:
-        endpoint.timer(index, event.order & kOrderMask);
+        endpoint.timer(index);
         break;
     }
   }

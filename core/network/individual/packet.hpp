@@ -53,6 +53,11 @@ class PacketSlab {
     packets_[index].next = free_;
     free_ = index;
   }
+  void clear() {
+    packets_.clear();
+    free_ = kNone;
+    in_use_ = 0;
+  }
   std::size_t in_use() const { return in_use_; }
   std::size_t bytes() const { return packets_.capacity() * sizeof(Packet); }
 

@@ -1,0 +1,39 @@
+#include "core/network/pause_cycle.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace manyworlds::core::network {
+
+std::vector<std::uint32_t> cycle_of(const std::vector<std::vector<std::uint32_t>>& waits) {
+  enum class State : std::uint8_t { unseen, open, closed };
+  std::vector<State> states(waits.size(), State::unseen);
+  std::vector<std::pair<std::uint32_t, std::size_t>> path;  // (port, how many it waits for were looked at)
+  for (std::uint32_t first = 0; first < waits.size(); ++first) {
+    if (states[first] != State::unseen) continue;
+    path.assign(1, {first, 0});
+    states[first] = State::open;
+    while (!path.empty()) {
+      auto& [port, seen] = path.back();
+      if (seen == waits[port].size()) {
+        states[port] = State::closed;
+        path.pop_back();
+        continue;
+      }
+      const std::uint32_t next = waits[port][seen++];
+      if (states[next] == State::open) {
+        std::vector<std::uint32_t> cycle;
+        const auto from = std::find_if(path.begin(), path.end(), [&](const auto& at) { return at.first == next; });
+        for (auto at = from; at != path.end(); ++at) cycle.push_back(at->first);
+        std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
+        return cycle;
+      }
+      if (states[next] == State::closed) continue;
+      states[next] = State::open;
+      path.emplace_back(next, 0);
+    }
+  }
+  return {};
+}
+
+}  // namespace manyworlds::core::network
