@@ -30,6 +30,10 @@ std::uint32_t Eqds::add_route(std::uint32_t source, std::uint32_t destination) {
   return static_cast<std::uint32_t>(routes_.size() - 1);
 }
 
+std::uint32_t Eqds::add_route(const network::Route& path) {
+  return add_route(network_.link(path.front()).from, network_.link(path.back()).to);
+}
+
 std::uint32_t Eqds::pacer_of(std::uint32_t destination, LinkKind kind) {
   std::uint32_t& number = pacer_of_[2 * std::size_t{destination} + (kind == LinkKind::network)];
   if (number != kNoPacer) return number;
@@ -160,7 +164,7 @@ void Eqds::hear(Flow& flow, std::uint32_t index) {
     flow.refused.move_to(packet.value);
     if (packet.value == flow.packets && !flow.done) {
       flow.done = true;
-      flow.acknowledged_at = network_.now();
+      if (keeps_acknowledgements_) acknowledgements_.emplace_back(flow.order, network_.now());
     }
   }
   if (flow.done) return settle(packet.flow);

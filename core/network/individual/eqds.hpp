@@ -14,7 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "core/network/fifo.hpp"
@@ -38,6 +38,8 @@ class Eqds {
 
   /// From one GPU to another; throws InputError if there is no way. Returns its number.
   std::uint32_t add_route(std::uint32_t source, std::uint32_t destination);
+  /// The same between the ends of a path.
+  std::uint32_t add_route(const network::Route& path);
   /// A transfer begins now; `order` (< 2^56) ranks it in ties, `entropy` goes into its hashed decisions. Returns its slot,
   /// which is used again when nothing of the transfer is left.
   std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy);
@@ -46,8 +48,9 @@ class Eqds {
   Time now() const { return network_.now(); }
   bool drained() const { return live_ == 0 && network_.quiet(); }
   const Network& network() const { return network_; }
-  /// When the sender knew that all had arrived; kNever before that.
-  Time acknowledged_at(std::uint32_t slot) const { return flows_[slot].acknowledged_at; }
+  /// From now on keeps (order, when the sender knew that all had arrived) of every transfer.
+  void keep_acknowledgements() { keeps_acknowledgements_ = true; }
+  const std::vector<std::pair<std::uint64_t, Time>>& acknowledgements() const { return acknowledgements_; }
   std::size_t bytes() const;
 
   // What the network tells its endpoint.
@@ -73,7 +76,7 @@ class Eqds {
     std::uint16_t path_at = 0, path_mask = 0;
     bool at_nic = false, done = false, timer_pending = false;
     std::array<std::uint64_t, 4> penalised{};  // by path
-    Time heard_at = 0, timeout = 0, acknowledged_at = kNever;
+    Time heard_at = 0, timeout = 0;
     BitWindow refused;  // to be sent again; its base is what was acknowledged
     // Receiver
     BitWindow received;  // its base is the first missing packet
@@ -116,6 +119,8 @@ class Eqds {
   std::vector<Pacer> pacers_;
   std::vector<std::uint32_t> pacer_of_;  // by GPU and kind of link
   std::size_t live_ = 0;
+  bool keeps_acknowledgements_ = false;
+  std::vector<std::pair<std::uint64_t, Time>> acknowledgements_;
   std::vector<std::uint32_t>* completed_ = nullptr;
 };
 

@@ -45,13 +45,16 @@ class Managed {
 
   /// From one GPU to another; throws InputError if there is no way. Returns its number.
   std::uint32_t add_route(std::uint32_t source, std::uint32_t destination);
-  /// The same over given links (and back over given ones), for senders that are pinned.
-  std::uint32_t add_route(std::uint32_t source, std::uint32_t destination, const std::vector<std::uint32_t>& there,
-                          const std::vector<std::uint32_t>& back);
+  /// The same between the ends of a path, which pinned packets take; what comes back takes `back`.
+  std::uint32_t add_route(const network::Route& there, const network::Route& back);
   /// A transfer begins now; `order` (< 2^56) ranks it in ties, `entropy` goes into its hashed decisions. Returns its slot,
   /// which is used again when nothing of the transfer is left.
   std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy);
   void run(Time limit, std::vector<std::uint32_t>& completed);
+
+  /// From now on keeps (order, when the sender had every acknowledgement) of transfers acknowledged in band.
+  void keep_acknowledgements() { keeps_acknowledgements_ = true; }
+  const std::vector<std::pair<std::uint64_t, Time>>& acknowledgements() const { return acknowledgements_; }
 
   Time now() const { return network_.now(); }
   bool drained() const { return live_ == 0 && network_.quiet(); }
@@ -83,6 +86,7 @@ class Managed {
     std::uint32_t next = 0;      // packet never sent
     std::uint32_t unacked = 0;   // sent and neither acknowledged nor lost
     std::uint32_t flowlet = 0;
+    std::uint32_t answered = 0;  // acknowledgements that came
     Time next_packet_at = 0, left_at = 0, heard_at = 0, timeout = 0;
     Time timer_at = kNever;      // the next deadline for which an event is pending
     Time pace_at = 0;            // the next packet for which one is
@@ -110,7 +114,7 @@ class Managed {
   Time timeout_of(const Flow& flow) const {
     return std::max(options_.least_timeout, 4 * routes_[flow.route].facts.base_rtt_ps);
   }
-  void describe(Route& route, std::uint32_t vertex, std::uint32_t link);
+  void describe(Route& route, std::uint32_t link) const;
   void offer(std::uint32_t slot);
   void aim(Flow& flow, Packet& packet);
   void acknowledge(std::uint32_t packet);
@@ -127,6 +131,8 @@ class Managed {
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_;
   std::size_t live_ = 0;
+  bool keeps_acknowledgements_ = false;
+  std::vector<std::pair<std::uint64_t, Time>> acknowledgements_;
   std::vector<std::uint32_t>* completed_ = nullptr;
 };
 

@@ -14,42 +14,38 @@ std::uint32_t Managed<P>::add_route(std::uint32_t source, std::uint32_t destinat
   route.destination = destination;
   route.there = forwarding_->first_links(source, destination);
   route.back = forwarding_->first_links(destination, source);
-  forwarding_->first_links(source, destination);
-  describe(route, source, route.there.front());
+  for (std::uint32_t link = route.there.front();; link = forwarding_->onward(network_.link(link).to, destination).front()) {
+    describe(route, link);  // the first of the shortest paths stands for them
+    if (network_.link(link).to == destination) break;
+  }
   routes_.push_back(std::move(route));
   return static_cast<std::uint32_t>(routes_.size() - 1);
 }
 
 template <Protocol P>
-std::uint32_t Managed<P>::add_route(std::uint32_t source, std::uint32_t destination,
-                                    const std::vector<std::uint32_t>& there, const std::vector<std::uint32_t>& back) {
+std::uint32_t Managed<P>::add_route(const network::Route& there, const network::Route& back) {
   Route route;
-  route.source = source;
-  route.destination = destination;
+  route.source = network_.link(there.front()).from;
+  route.destination = network_.link(there.back()).to;
   route.there = {there.front()};
   route.back = {back.front()};
   route.pinned_there = network_.pin(there);
   route.pinned_back = network_.pin(back);
-  for (const std::uint32_t link : there) describe(route, destination, link);
+  for (const std::uint32_t link : there) describe(route, link);
   routes_.push_back(std::move(route));
   return static_cast<std::uint32_t>(routes_.size() - 1);
 }
 
-/// What the sender knows of its path: from `link` on the first of the shortest ones, or, if `vertex` is where it ends,
-/// that link alone. An acknowledgement that is delay comes back over the same links.
+/// What the sender knows of its path, link by link. An acknowledgement that is delay comes back over the same links.
 template <Protocol P>
-void Managed<P>::describe(Route& route, std::uint32_t vertex, std::uint32_t link) {
-  while (true) {
-    const Link& at = network_.link(link);
-    if (route.facts.hops == 0) route.facts.line_bits_per_second = at.bits_per_second;
-    route.facts.packet_bytes = packet_bytes();
-    ++route.facts.hops;
-    route.managed |= at.kind == LinkKind::network;
-    route.ack_ps += network_.control_ps(link);
-    route.facts.base_rtt_ps += network_.control_ps(link) + network_.full_packet_ps(link) + at.latency_ps;
-    if (vertex == route.destination || at.to == route.destination) return;
-    link = forwarding_->onward(at.to, route.destination).front();
-  }
+void Managed<P>::describe(Route& route, std::uint32_t link) const {
+  const Link& at = network_.link(link);
+  if (route.facts.hops == 0) route.facts.line_bits_per_second = at.bits_per_second;
+  route.facts.packet_bytes = packet_bytes();
+  ++route.facts.hops;
+  route.managed |= at.kind == LinkKind::network;
+  route.ack_ps += network_.control_ps(link);
+  route.facts.base_rtt_ps += network_.control_ps(link) + network_.full_packet_ps(link) + at.latency_ps;
 }
 
 template <Protocol P>
@@ -177,6 +173,7 @@ void Managed<P>::acknowledge(std::uint32_t index) {
   const Packet packet = network_.packets()[index];
   const std::uint32_t slot = packet.flow;
   Flow& flow = flows_[slot];
+  if (++flow.answered == flow.packets && keeps_acknowledgements_) acknowledgements_.emplace_back(flow.order, now());
   if (flow.live) {
     flow.heard_at = now();
     if (lossy())

@@ -1,0 +1,53 @@
+// What the second engine offers, whatever runs at its ends: routes between GPUs of one fabric and transfers in,
+// completions out. One call serves many packets, so this is a plain interface; inside, nothing is virtual.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/network/engine.hpp"
+#include "core/network/individual/network.hpp"
+
+namespace manyworlds::core::network::individual {
+
+class IndividualEngine {
+ public:
+  virtual ~IndividualEngine() = default;
+
+  /// `route` over links of the graph; pinned transfers take it, others its ends. Returns its number.
+  virtual std::uint32_t add_route(const Route& route) = 0;
+  /// Starts a transfer of `bytes` (>= 0; an empty one is a single header) at now(). `order` (< 2^56) ranks it in ties
+  /// and is unique among live ones; `entropy` goes into its hashed decisions. Returns its slot, which is used again.
+  virtual std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy) = 0;
+  /// As Engine::run.
+  virtual void run(Time limit, std::vector<std::uint32_t>& completed) = 0;
+  virtual Time now() const = 0;
+  virtual Time quiet_since() const = 0;
+  virtual bool drained() const = 0;
+  virtual const Happenings& happenings() const = 0;
+  virtual std::unique_ptr<IndividualEngine> clone() const = 0;
+};
+
+/// An endpoint behind that interface.
+template <class Endpoint>
+class Engine final : public IndividualEngine {
+ public:
+  explicit Engine(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+
+  std::uint32_t add_route(const Route& route) override { return endpoint_.add_route(route); }
+  std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy) override {
+    return endpoint_.start(route, bytes, order, entropy);
+  }
+  void run(Time limit, std::vector<std::uint32_t>& completed) override { endpoint_.run(limit, completed); }
+  Time now() const override { return endpoint_.now(); }
+  Time quiet_since() const override { return endpoint_.network().quiet_since(); }
+  bool drained() const override { return endpoint_.drained(); }
+  const Happenings& happenings() const override { return endpoint_.network().happenings(); }
+  std::unique_ptr<IndividualEngine> clone() const override { return std::make_unique<Engine>(*this); }
+
+ private:
+  Endpoint endpoint_;
+};
+
+}  // namespace manyworlds::core::network::individual
