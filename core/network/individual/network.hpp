@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/network/event_wheel.hpp"
 #include "core/network/fabric.hpp"
 #include "core/network/forwarding.hpp"
+#include "core/network/individual/calendar.hpp"
 #include "core/network/individual/packet.hpp"
 #include "core/network/protocol.hpp"
 
@@ -190,7 +190,7 @@ class Network {
   std::shared_ptr<const Forwarding> forwarding_;
   Time now_ = 0, quiet_since_ = 0;
   Time inline_before_ = 0;  // arrivals at an instant before this one may be handled without an event
-  EventWheel events_;
+  Calendar events_;
   PacketSlab slab_;
   std::vector<Port> ports_;
   std::vector<std::uint32_t> to_;     // by link: the vertex it leads to
