@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <numeric>
+#include <optional>
 
 #include "core/error.hpp"
 #include "core/network/fabric.hpp"
@@ -29,9 +30,11 @@ class Setting {
   Setting(const core::step::Configuration& world, bool plain)
       : world_(world),
         router_(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed)),
-        memo_(world.transport),
-        plain_(plain),
-        loads_(world.graph->links.size()) {
+        individuals_(world.transport.fidelity == core::network::Fidelity::packet &&
+                     core::network::needs_individuals(world.transport)),
+        plain_(plain || individuals_),
+        loads_(individuals_ ? 0 : world.graph->links.size()) {
+    if (!individuals_) memo_.emplace(world.transport);
     core::network::check_lossless(*world.graph, world.transport);
   }
 
@@ -49,6 +52,7 @@ class Setting {
   core::network::Router& router() { return router_; }
   /// A transfer takes this route. Nothing is sent twice on a lossless fabric, so what a link carries is known.
   void load(const core::network::Route& route, std::int64_t bytes) {
+    if (individuals_) return;
     const auto& transport = world_.transport;
     const std::int64_t packets = core::network::packets_of(transport, bytes);
     const std::int64_t last = bytes - (packets - 1) * transport.payload_bytes + transport.header_bytes;
@@ -62,7 +66,9 @@ class Setting {
     }
   }
   std::unique_ptr<Flows> flows() {
-    auto made = plain_ ? core::network::make_flows(world_.transport) : core::network::make_flows(memo_);
+    auto made = individuals_ ? core::network::make_individual_flows(world_.transport, world_.graph)
+                : plain_     ? core::network::make_flows(world_.transport)
+                             : core::network::make_flows(*memo_);
     for (std::uint32_t link = 0; link < world_.graph->links.size(); ++link)
       made->add_link(core::network::spec_of(*world_.graph, link));
     return made;
@@ -71,15 +77,15 @@ class Setting {
     run.loads = std::move(loads_);
     run.counters = counters;
     const bool packets = world_.transport.fidelity == core::network::Fidelity::packet;
-    run.simulated_link_hops = plain_ && packets ? counters.link_hops : memo_.simulated().link_hops;
+    run.simulated_link_hops = plain_ && packets ? counters.link_hops : memo_->simulated().link_hops;
   }
 
  private:
   const core::step::Configuration& world_;
   core::network::Router router_;
-  core::network::Memo memo_;
-  bool plain_;
-  std::vector<LinkLoad> loads_;  // by link of the graph
+  bool individuals_, plain_;
+  std::optional<core::network::Memo> memo_;  // unless packets are individuals
+  std::vector<LinkLoad> loads_;              // by link of the graph; empty if packets choose their links on the way
 };
 
 }  // namespace

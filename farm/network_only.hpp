@@ -22,9 +22,8 @@ struct LinkLoad {
 
 struct NetworkRun {
   std::vector<core::Time> starts, ends;  // of each flow in its order; of a collective's members
-  std::vector<LinkLoad> loads;           // by link of the graph
+  std::vector<LinkLoad> loads;           // by link of the graph; empty if packets choose their links on the way
   core::network::Counters counters;      // of what took place
-  std::int64_t drops = 0;                // none: check_lossless() refuses a fabric that would have to
   std::int64_t simulated_link_hops = 0;  // of these, not remembered from an equal cluster of flows
   double cpu_s = 0;
   core::Time end() const;      // the last of `ends`

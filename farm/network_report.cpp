@@ -75,7 +75,9 @@ std::string NetworkReport::json() const {
   if (!analytic())
     made.update({{"ecn_marks", run.counters.ecn_marks},
                  {"pauses", run.counters.pauses},
-                 {"drops", run.drops},
+                 {"drops", run.counters.drops},
+                 {"trims", run.counters.trims},
+                 {"retransmissions", run.counters.retransmissions},
                  {"link_hops", run.counters.link_hops},
                  {"link_hops_simulated", run.simulated_link_hops},
                  {"ns_per_link_hop", ns_per_hop(run, run.counters.link_hops)},
@@ -105,11 +107,15 @@ std::string NetworkReport::text() const {
   if (shape != nullptr) text += fmt::format("bus bandwidth {:.3f} GB/s\n", bus_gb_per_s(*shape, run.end()));
   const std::vector<std::string> names = link_names(graph);
   const std::vector<std::uint32_t> links = by_load(run);
-  text += fmt::format("{} links used; the busiest, by the share of the time in which they send:\n", links.size());
+  if (!run.loads.empty())
+    text += fmt::format("{} links used; the busiest, by the share of the time in which they send:\n", links.size());
   for (std::size_t i = 0; i < std::min(kBusiest, links.size()); ++i)
     text += fmt::format("  {:5.1f} %  {}\n", 100 * share_of(run.loads[links[i]], run), names[links[i]]);
-  text +=
-      fmt::format("{} packets marked, {} pauses, {} drops\n", run.counters.ecn_marks, run.counters.pauses, run.drops);
+  text += fmt::format("{} packets marked, {} pauses, {} drops", run.counters.ecn_marks, run.counters.pauses,
+                      run.counters.drops);
+  if (run.counters.trims + run.counters.retransmissions > 0)
+    text += fmt::format(", {} trimmed, {} sent again", run.counters.trims, run.counters.retransmissions);
+  text += "\n";
   text += fmt::format("{} link-hops, {} of them simulated; ", run.counters.link_hops, run.simulated_link_hops);
   text += fmt::format("{:.3f} s of CPU, {:.1f} ns per link-hop ({:.1f} per simulated one)\n", run.cpu_s,
                       ns_per_hop(run, run.counters.link_hops), ns_per_hop(run, run.simulated_link_hops));

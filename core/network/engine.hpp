@@ -17,8 +17,10 @@ struct Counters {
   std::int64_t link_hops = 0;  // packets times links, simulated here
   std::int64_t ecn_marks = 0;
   std::int64_t pauses = 0;
+  std::int64_t drops = 0, trims = 0, retransmissions = 0;
   Counters& operator+=(const Counters& other) {
     link_hops += other.link_hops, ecn_marks += other.ecn_marks, pauses += other.pauses;
+    drops += other.drops, trims += other.trims, retransmissions += other.retransmissions;
     return *this;
   }
 };

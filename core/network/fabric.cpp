@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/network/transports/registry.hpp"
 
 namespace manyworlds::core::network {
 namespace {
@@ -93,6 +94,7 @@ Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy)
 }
 
 void check_lossless(const Graph& graph, const Transport& transport) {
+  if (transport_type(transport).trims || transport.fabric == Fabric::lossy) return;
   const std::int64_t packet = transport.payload_bytes + transport.header_bytes;
   if (transport.pfc_xon_bytes > transport.pfc_xoff_bytes)
     throw InputError(fmt::format("transport.pfc_xon_bytes ({}) must not exceed transport.pfc_xoff_bytes ({})",

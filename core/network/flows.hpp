@@ -47,6 +47,13 @@ class Flows {
 
 std::unique_ptr<Flows> make_plain_flows(const Transport& transport);
 
+/// Whether a transport asks for what only packets as individuals can do: paths chosen on the way, loss, trimming,
+/// acknowledgements in band.
+bool needs_individuals(const Transport& transport);
+/// Packets as individuals on a whole fabric, whose links must be added in their order. A route gives two GPUs; the path
+/// matters only to pinned transports. Throws InputError if the transfers come to a standstill (PFC deadlock).
+std::unique_ptr<Flows> make_individual_flows(const Transport& transport, std::shared_ptr<const Graph> graph);
+
 class Memo;
 /// `memo` outlives the flows and may serve many of them, as long as all have the same transport.
 std::unique_ptr<Flows> make_divided_flows(const Transport& transport, Memo& memo);

@@ -68,8 +68,8 @@ std::vector<std::uint32_t> Forwarding::first_links(std::uint32_t source, std::ui
 void Forwarding::add_rows(std::uint32_t destination) {
   row_begin_.push_back(sets_of_.size());
   for (std::uint32_t vertex = first_; vertex < graph_->vertices.size(); ++vertex) {
-    const std::vector<std::uint32_t> found = vertex == destination ? std::vector<std::uint32_t>{}
-                                                                    : choices(vertex, destination);
+    const std::vector<std::uint32_t> found =
+        vertex == destination ? std::vector<std::uint32_t>{} : choices(vertex, destination);
     const auto arrives = [&](std::uint32_t id) { return graph_->links[id].to == destination; };
     if (found.empty())
       sets_of_.push_back(kNoWay);

@@ -1,5 +1,6 @@
-// Which links lead on from a switch towards a destination: tables shared by all flows, for packets that choose their way
-// hop by hop. Destinations that hang off the same switches share a class, so rows count (class, switch), not (pair).
+// Which links lead on from a switch towards a destination: tables shared by all flows, for packets that choose their
+// way hop by hop. Destinations that hang off the same switches share a class, so rows count (class, switch), not
+// (pair).
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,9 @@
 
 namespace manyworlds::core::network {
 
-/// Shortest paths as Router finds them, of links that lead on equally fast those of least order. Candidates stand in ascending order of link, the order in which every policy indexes them. Not thread-safe while it
-/// is being prepared; afterwards only read.
+/// Shortest paths as Router finds them, of links that lead on equally fast those of least order. Candidates stand in
+/// ascending order of link, the order in which every policy indexes them. Not thread-safe while it is being prepared;
+/// afterwards only read.
 class Forwarding {
  public:
   explicit Forwarding(std::shared_ptr<const Graph> graph);

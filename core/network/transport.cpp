@@ -5,7 +5,13 @@ namespace manyworlds::core::network {
 
 const OptionTable<Transport>& transport_options() {
   static const OptionTable<Transport> table{
-      choice("routing", &Transport::routing, {"destination_mod_k", "ecmp_hash"}, "how a packet's path is chosen"),
+      choice("routing", &Transport::routing, {"destination_mod_k", "ecmp_hash", "spray", "adaptive", "flowlet"},
+             "how a packet's path is chosen: one for a transfer, or anew for every packet or burst"),
+      choice("acks", &Transport::acks, {"coalesced", "in_band"},
+             "acknowledgements as delay, or as packets of their own"),
+      choice("fabric", &Transport::fabric, {"lossless", "lossy"}, "full queues pause their senders (PFC), or drop"),
+      option("queue_bytes", &Transport::queue_bytes, "queue of a port that drops or trims", {128, 1'099'511'627'776},
+             "bytes"),
       option("payload_bytes", &Transport::payload_bytes, "payload of a full packet", {64, 65'536}, "bytes"),
       option("header_bytes", &Transport::header_bytes, "headers of a packet", {0, 1'024}, "bytes"),
       option("ack_bytes", &Transport::ack_bytes, "an acknowledgement; it delays and occupies no link", {0, 1'024},

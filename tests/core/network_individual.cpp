@@ -61,7 +61,7 @@ std::vector<Time> completions(Engine& engine, std::size_t flows) {
 
 struct EqdsRun {
   std::vector<Time> delivered, acknowledged;
-  individual::Happenings happenings;
+  Counters counters;
 };
 
 EqdsRun run_eqds(std::uint32_t k, const std::string& table) {
@@ -77,7 +77,7 @@ EqdsRun run_eqds(std::uint32_t k, const std::string& table) {
   run.delivered = completions(engine, flows.size());
   run.acknowledged.resize(flows.size());
   for (const auto& [order, at] : engine.acknowledgements()) run.acknowledged[order] = at;
-  run.happenings = engine.network().happenings();
+  run.counters = engine.network().counters();
   return run;
 }
 
@@ -89,7 +89,7 @@ void check_table(std::uint32_t k, const std::string& table, double mean, double 
   CHECK(seen.mean == Approx(mean).epsilon(0.05));
   CHECK(seen.p99 == Approx(p99).epsilon(0.05));
   CHECK(figures_of(run.delivered).least >= floor);
-  CHECK(run.happenings.drops == 0);
+  CHECK(run.counters.drops == 0);
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ TEST_CASE("an uncontended transfer of either endpoint meets the closed form of s
         Managed<StaticWindow> managed(pausing(), options, {1 << 26}, std::make_shared<Forwarding>(k_ary_tree(8)));
         managed.start(managed.add_route(0, to), packets * kPayload, 0, 7);
         CHECK(completions(managed, 1) == std::vector<Time>{expected});
-        CHECK(managed.network().happenings().link_hops == packets * hops * (in_band ? 2 : 1));
+        CHECK(managed.network().counters().link_hops == packets * hops * (in_band ? 2 : 1));
       }
     }
   }
@@ -192,7 +192,7 @@ TEST_CASE("every byte arrives once on any port, spread and loss, and nothing is 
       CAPTURE(seed);
       const auto ends = completions(engine, flows);  // which requires each to complete once
       CHECK(*std::min_element(ends.begin(), ends.end()) > 0);
-      const auto& seen = engine.network().happenings();
+      const auto& seen = engine.network().counters();
       CHECK(seen.link_hops >= least_hops);
       if (network.ports == PortKind::lossless) CHECK(seen.drops + seen.trims + seen.retransmissions == 0);
       drops += seen.drops, trims += seen.trims, pauses += seen.pauses, repeats += seen.retransmissions;
@@ -244,7 +244,7 @@ TEST_CASE("acknowledgements in band cost what they occupy, and never make a lone
     means.push_back(figures_of(completions(engine, 16)).mean);
   }
   CAPTURE(means);
-  CHECK(means[1] > means[0]);         // 64 B more for every 4,150 on links that are full
+  CHECK(means[1] > means[0]);  // 64 B more for every 4,150 on links that are full
   CHECK(means[1] < 1.1 * means[0]);
 }
 
@@ -255,7 +255,8 @@ TEST_CASE("transfers that pause each other for ever are an input error that name
   for (int i = 0; i < 3; ++i) graph->add_vertex(VertexKind::network_switch, "switch" + std::to_string(i));
   std::vector<std::uint32_t> up, down, round;
   for (std::uint32_t i = 0; i < 3; ++i)
-    up.push_back(graph->add_cable(i, 3 + i, LinkKind::network, 400'000'000'000, kMicrosecond)), down.push_back(up[i] + 1);
+    up.push_back(graph->add_cable(i, 3 + i, LinkKind::network, 400'000'000'000, kMicrosecond)),
+        down.push_back(up[i] + 1);
   for (std::uint32_t i = 0; i < 3; ++i)
     round.push_back(graph->add_cable(3 + i, 3 + (i + 1) % 3, LinkKind::network, 100'000'000'000, kMicrosecond));
   NetworkOptions network = pausing();
@@ -263,8 +264,8 @@ TEST_CASE("transfers that pause each other for ever are an input error that name
   Managed<StaticWindow> engine(network, {}, {1 << 26}, std::make_shared<Forwarding>(graph));
   for (std::uint32_t i = 0; i < 3; ++i) {
     const std::uint32_t to = (i + 2) % 3;
-    engine.start(engine.add_route(Route{up[i], round[i], round[(i + 1) % 3], down[to]}, Route{up[to], down[i]}), 40'000'000,
-                 i, i);
+    engine.start(engine.add_route(Route{up[i], round[i], round[(i + 1) % 3], down[to]}, Route{up[to], down[i]}),
+                 40'000'000, i, i);
   }
   std::vector<std::uint32_t> done;
   std::string said;

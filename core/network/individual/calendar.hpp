@@ -261,7 +261,8 @@ class Calendar {
       moved_.clear();
       unchain(slots_, taken_slots_, place, [&](const Event& event) { moved_.push_back(event); });
       for (const Event& event : moved_)
-        chain(buckets_.data(), taken_buckets_, static_cast<std::uint32_t>((event.at >> kBucketShift) & (kBuckets - 1)), event);
+        chain(buckets_.data(), taken_buckets_, static_cast<std::uint32_t>((event.at >> kBucketShift) & (kBuckets - 1)),
+              event);
     }
     while (!far_.empty() && far_.front().at >> (kBucketShift + kSlotShift) < (current_ >> kSlotShift) + kSlots) {
       std::pop_heap(far_.begin(), far_.end(), after);

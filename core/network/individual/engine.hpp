@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/network/engine.hpp"
@@ -15,8 +16,8 @@ class IndividualEngine {
  public:
   virtual ~IndividualEngine() = default;
 
-  /// `route` over links of the graph; pinned transfers take it, others its ends. Returns its number.
-  virtual std::uint32_t add_route(const Route& route) = 0;
+  /// Over links of the graph there and, if transfers are pinned, back; others take its ends only. Returns its number.
+  virtual std::uint32_t add_route(const Route& there, const Route& back) = 0;
   /// Starts a transfer of `bytes` (>= 0; an empty one is a single header) at now(). `order` (< 2^56) ranks it in ties
   /// and is unique among live ones; `entropy` goes into its hashed decisions. Returns its slot, which is used again.
   virtual std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy) = 0;
@@ -25,17 +26,17 @@ class IndividualEngine {
   virtual Time now() const = 0;
   virtual Time quiet_since() const = 0;
   virtual bool drained() const = 0;
-  virtual const Happenings& happenings() const = 0;
+  virtual Counters counters() const = 0;
   virtual std::unique_ptr<IndividualEngine> clone() const = 0;
 };
 
 /// An endpoint behind that interface.
 template <class Endpoint>
-class Engine final : public IndividualEngine {
+class EngineOf final : public IndividualEngine {
  public:
-  explicit Engine(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+  explicit EngineOf(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
 
-  std::uint32_t add_route(const Route& route) override { return endpoint_.add_route(route); }
+  std::uint32_t add_route(const Route& there, const Route& back) override { return endpoint_.add_route(there, back); }
   std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy) override {
     return endpoint_.start(route, bytes, order, entropy);
   }
@@ -43,8 +44,8 @@ class Engine final : public IndividualEngine {
   Time now() const override { return endpoint_.now(); }
   Time quiet_since() const override { return endpoint_.network().quiet_since(); }
   bool drained() const override { return endpoint_.drained(); }
-  const Happenings& happenings() const override { return endpoint_.network().happenings(); }
-  std::unique_ptr<IndividualEngine> clone() const override { return std::make_unique<Engine>(*this); }
+  Counters counters() const override { return endpoint_.network().counters(); }
+  std::unique_ptr<IndividualEngine> clone() const override { return std::make_unique<EngineOf>(*this); }
 
  private:
   Endpoint endpoint_;

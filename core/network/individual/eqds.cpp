@@ -7,8 +7,8 @@
 namespace manyworlds::core::network::individual {
 namespace {
 
-constexpr std::int64_t kPullShare = 99;      // of the line rate, percent
-constexpr Time kMostTimeouts = 64;           // a timeout grows to this many times the least one
+constexpr std::int64_t kPullShare = 99;  // of the line rate, percent
+constexpr Time kMostTimeouts = 64;       // a timeout grows to this many times the least one
 constexpr std::uint32_t kNoPacer = UINT32_MAX;
 
 }  // namespace
@@ -30,8 +30,8 @@ std::uint32_t Eqds::add_route(std::uint32_t source, std::uint32_t destination) {
   return static_cast<std::uint32_t>(routes_.size() - 1);
 }
 
-std::uint32_t Eqds::add_route(const network::Route& path) {
-  return add_route(network_.link(path.front()).from, network_.link(path.back()).to);
+std::uint32_t Eqds::add_route(const network::Route& there, const network::Route&) {
+  return add_route(network_.link(there.front()).from, network_.link(there.back()).to);
 }
 
 std::uint32_t Eqds::pacer_of(std::uint32_t destination, LinkKind kind) {
@@ -64,8 +64,8 @@ std::uint32_t Eqds::start(std::uint32_t route, std::int64_t bytes, std::uint64_t
   flow.hash = mixed(mixed(parameters_.seed) ^ entropy);
   flow.route = route;
   flow.packets = static_cast<std::uint32_t>(packets);
-  flow.last_bytes = static_cast<std::uint32_t>(bytes - (packets - 1) * payload + network_.options().full_packet_bytes -
-                                               payload);
+  flow.last_bytes =
+      static_cast<std::uint32_t>(bytes - (packets - 1) * payload + network_.options().full_packet_bytes - payload);
   flow.speculative = parameters_.window_packets;
   flow.path_mask = static_cast<std::uint16_t>(parameters_.paths - 1);
   flow.heard_at = network_.now();
@@ -100,7 +100,7 @@ void Eqds::send(std::uint32_t slot) {
   std::uint32_t number = flow.next;
   if (flow.refused.count() > 0) {
     flow.refused.clear(number = flow.refused.lowest());
-    ++network_.happenings().retransmissions;
+    ++network_.counters().retransmissions;
   } else if (flow.next == flow.packets) {
     return;
   } else {
@@ -108,15 +108,15 @@ void Eqds::send(std::uint32_t slot) {
   }
   --(flow.credit > 0 ? flow.credit : flow.speculative);
   const std::int64_t backlog = flow.packets - flow.next + flow.refused.count();
-  const std::int64_t target = std::min<std::int64_t>(backlog, parameters_.window_packets) + flow.pulled -
-                              flow.credit - flow.speculative;
+  const std::int64_t target =
+      std::min<std::int64_t>(backlog, parameters_.window_packets) + flow.pulled - flow.credit - flow.speculative;
   const std::uint32_t index = network_.take(slot);
   Packet& packet = network_.packets()[index];
   packet.number = number;
   packet.value = static_cast<std::uint32_t>(std::max<std::int64_t>(0, target));
   packet.kind = PacketKind::data;
-  packet.bytes = number + 1 == flow.packets ? flow.last_bytes
-                                            : static_cast<std::uint32_t>(network_.options().full_packet_bytes);
+  packet.bytes =
+      number + 1 == flow.packets ? flow.last_bytes : static_cast<std::uint32_t>(network_.options().full_packet_bytes);
   packet.entropy = next_path(flow);
   packet.path = static_cast<std::uint32_t>(mixed(flow.hash ^ packet.entropy));
   packet.hop = 0;

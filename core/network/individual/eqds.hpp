@@ -26,8 +26,9 @@ namespace manyworlds::core::network::individual {
 struct EqdsParameters {
   std::int64_t payload_bytes = 4096;
   std::uint64_t seed = 1;
-  std::uint32_t window_packets = 50;  // sent unasked; asked for beyond what was pulled; pulled beyond what was asked for
-  std::uint32_t paths = 128;              // a power of two, at most 256
+  std::uint32_t window_packets =
+      50;                     // sent unasked; asked for beyond what was pulled; pulled beyond what was asked for
+  std::uint32_t paths = 128;  // a power of two, at most 256
   std::uint32_t packets_per_ack = 4;  // besides the first packet and the one that completes the transfer
   Time least_timeout = 67 * kMicrosecond;
 };
@@ -39,9 +40,9 @@ class Eqds {
   /// From one GPU to another; throws InputError if there is no way. Returns its number.
   std::uint32_t add_route(std::uint32_t source, std::uint32_t destination);
   /// The same between the ends of a path.
-  std::uint32_t add_route(const network::Route& path);
-  /// A transfer begins now; `order` (< 2^56) ranks it in ties, `entropy` goes into its hashed decisions. Returns its slot,
-  /// which is used again when nothing of the transfer is left.
+  std::uint32_t add_route(const network::Route& there, const network::Route& back);
+  /// A transfer begins now; `order` (< 2^56) ranks it in ties, `entropy` goes into its hashed decisions. Returns its
+  /// slot, which is used again when nothing of the transfer is left.
   std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy);
   void run(Time limit, std::vector<std::uint32_t>& completed);
 
@@ -68,18 +69,18 @@ class Eqds {
     std::uint32_t route = 0;
     std::uint32_t packets = 0, last_bytes = 0;
     // Sender
-    std::uint32_t next = 0;          // packet never sent
-    std::uint32_t speculative = 0;   // credit it was born with
-    std::uint32_t credit = 0;        // pulled and not used
-    std::uint32_t pulled = 0;        // highest pull heard of
-    std::uint32_t round = 0;         // of the paths
+    std::uint32_t next = 0;         // packet never sent
+    std::uint32_t speculative = 0;  // credit it was born with
+    std::uint32_t credit = 0;       // pulled and not used
+    std::uint32_t pulled = 0;       // highest pull heard of
+    std::uint32_t round = 0;        // of the paths
     std::uint16_t path_at = 0, path_mask = 0;
     bool at_nic = false, done = false, timer_pending = false;
     std::array<std::uint64_t, 4> penalised{};  // by path
     Time heard_at = 0, timeout = 0;
     BitWindow refused;  // to be sent again; its base is what was acknowledged
     // Receiver
-    BitWindow received;  // its base is the first missing packet
+    BitWindow received;                // its base is the first missing packet
     std::uint32_t unacknowledged = 0;  // packets since the last acknowledgement
     std::uint32_t target = 0;          // pulls the sender asked for in all
     std::uint32_t pulls = 0;           // pulls it got

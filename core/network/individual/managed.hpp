@@ -2,8 +2,9 @@
 // drop, with acknowledgements as packets or as delay, over paths that change from packet to packet.
 //
 // A NIC is offered one packet of each transfer at a time. On a lossless fabric each packet comes once. On a lossy one a
-// packet counts as lost when one that left `reordering` or more packets later was acknowledged (once per packet: Blanton
-// et al., RFC 6675, with packets for bytes), or when nothing came back for a timeout; lost packets go again one by one.
+// packet counts as lost when one that left `reordering` or more packets later was acknowledged (once per packet:
+// Blanton et al., RFC 6675, with packets for bytes), or when nothing came back for a timeout; lost packets go again one
+// by one.
 #pragma once
 
 #include <algorithm>
@@ -47,8 +48,8 @@ class Managed {
   std::uint32_t add_route(std::uint32_t source, std::uint32_t destination);
   /// The same between the ends of a path, which pinned packets take; what comes back takes `back`.
   std::uint32_t add_route(const network::Route& there, const network::Route& back);
-  /// A transfer begins now; `order` (< 2^56) ranks it in ties, `entropy` goes into its hashed decisions. Returns its slot,
-  /// which is used again when nothing of the transfer is left.
+  /// A transfer begins now; `order` (< 2^56) ranks it in ties, `entropy` goes into its hashed decisions. Returns its
+  /// slot, which is used again when nothing of the transfer is left.
   std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy);
   void run(Time limit, std::vector<std::uint32_t>& completed);
 
@@ -83,8 +84,8 @@ class Managed {
     std::uint32_t route = 0;
     std::uint32_t packets = 0, last_bytes = 0;
     // Sender
-    std::uint32_t next = 0;      // packet never sent
-    std::uint32_t unacked = 0;   // sent and neither acknowledged nor lost
+    std::uint32_t next = 0;     // packet never sent
+    std::uint32_t unacked = 0;  // sent and neither acknowledged nor lost
     std::uint32_t flowlet = 0;
     std::uint32_t answered = 0;  // acknowledgements that came
     Time next_packet_at = 0, left_at = 0, heard_at = 0, timeout = 0;
@@ -95,7 +96,7 @@ class Managed {
     std::uint32_t examined = 0;  // packets below this counted as lost once if they had not been acknowledged
     bool live = false, at_nic = false, blocked = false;
     P sender;
-    BitWindow flying, lost;      // on lossy fabrics; their base is the first packet not acknowledged
+    BitWindow flying, lost;  // on lossy fabrics; their base is the first packet not acknowledged
     BitWindow acked;
     // Receiver
     std::uint32_t received = 0;  // packets

@@ -14,7 +14,8 @@ std::uint32_t Managed<P>::add_route(std::uint32_t source, std::uint32_t destinat
   route.destination = destination;
   route.there = forwarding_->first_links(source, destination);
   route.back = forwarding_->first_links(destination, source);
-  for (std::uint32_t link = route.there.front();; link = forwarding_->onward(network_.link(link).to, destination).front()) {
+  for (std::uint32_t link = route.there.front();;
+       link = forwarding_->onward(network_.link(link).to, destination).front()) {
     describe(route, link);  // the first of the shortest paths stands for them
     if (network_.link(link).to == destination) break;
   }
@@ -24,6 +25,8 @@ std::uint32_t Managed<P>::add_route(std::uint32_t source, std::uint32_t destinat
 
 template <Protocol P>
 std::uint32_t Managed<P>::add_route(const network::Route& there, const network::Route& back) {
+  if (network_.options().steering != Steering::pinned)
+    return add_route(network_.link(there.front()).from, network_.link(there.back()).to);
   Route route;
   route.source = network_.link(there.front()).from;
   route.destination = network_.link(there.back()).to;
@@ -116,7 +119,7 @@ void Managed<P>::offer(std::uint32_t slot) {
   std::uint32_t number = flow.next;
   if (flow.lost.count() > 0) {
     flow.lost.clear(number = flow.lost.lowest());
-    ++network_.happenings().retransmissions;
+    ++network_.counters().retransmissions;
   } else {
     ++flow.next;
   }

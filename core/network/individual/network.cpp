@@ -73,7 +73,7 @@ void Network::wait_trimming(Port& port, std::uint32_t link, std::uint32_t index)
     join(port, index);
     index = last;
   }
-  ++happenings_.trims;
+  ++counters_.trims;
   slab_[index].kind = PacketKind::header;
   slab_[index].bytes = static_cast<std::uint32_t>(options_.control_bytes);
   send_control(port, link, index);
@@ -93,7 +93,7 @@ void Network::hold_ingress(const Packet& packet) {
                    ingress.ingress_bytes, options_.buffer_bytes);
   if (ingress.ingress_bytes <= options_.pfc_xoff_bytes || ingress.pause_wanted) return;
   ingress.pause_wanted = true;
-  ++happenings_.pauses;
+  ++counters_.pauses;
   pending_control_ += 2;
   push(now_ + control_ps(packet.link), Kind::pause, packet.link, packet.link);
 }
@@ -117,7 +117,7 @@ bool Network::mark(Port& port) {
     marked = port.mark_error >= 1'000'000;
     if (marked) port.mark_error -= 1'000'000;
   }
-  happenings_.marks += marked;
+  counters_.ecn_marks += marked;
   return marked;
 }
 
@@ -142,8 +142,8 @@ void Network::explain_standstill(std::size_t transfers) const {
     ports += fmt::format("{}{}->{}", ports.empty() ? "" : ", ", graph.names[graph.links[link].from],
                          graph.names[graph.links[link].to]);
   }
-  throw InputError(fmt::format("PFC deadlock: {} transfers stand still because these ports pause each other: {}",
-                               transfers, ports));
+  throw InputError(
+      fmt::format("PFC deadlock: {} transfers stand still because these ports pause each other: {}", transfers, ports));
 }
 
 void Network::resume(std::uint32_t link) {

@@ -1,6 +1,6 @@
 // The network of the second engine: packets as individuals that choose their way hop by hop, over ports that pause
-// (lossless), drop or trim. What runs at its ends is an endpoint; run() is a template over it, so that nothing is called
-// through a pointer per packet.
+// (lossless), drop or trim. What runs at its ends is an endpoint; run() is a template over it, so that nothing is
+// called through a pointer per packet.
 //
 // Time and ties are those of the first engine: at one instant all that ends comes before all that arrives, and arrivals
 // are ordered by (order of the flow, packet). An idle port sends at once; a port has a service event only while
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/network/engine.hpp"
 #include "core/network/fabric.hpp"
 #include "core/network/forwarding.hpp"
 #include "core/network/individual/calendar.hpp"
@@ -22,7 +23,7 @@
 namespace manyworlds::core::network::individual {
 
 enum class PortKind : std::uint8_t {
-  lossless,  // one queue; the link a packet came by is paused while too much of it waits (PFC)
+  lossless,   // one queue; the link a packet came by is paused while too much of it waits (PFC)
   drop_tail,  // one queue of queue_bytes
   trimming,   // a queue of queue_bytes for data; what does not fit is cut to its header and joins the control packets,
               // which are served first and have twice that room (Handley et al., NDP, SIGCOMM 2017, section 3.1)
@@ -40,12 +41,6 @@ struct NetworkOptions {
   std::int64_t ecn_kmin_bytes = 0, ecn_kmax_bytes = 0, ecn_pmax_ppm = 0;  // at 100 Gb/s
 };
 
-/// What happened on the way.
-struct Happenings {
-  std::int64_t link_hops = 0;  // packets of any kind times links
-  std::int64_t marks = 0, pauses = 0, drops = 0, trims = 0, retransmissions = 0;
-};
-
 /// A mixing step for hashed decisions (the finaliser of SplitMix64).
 constexpr std::uint64_t mixed(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
@@ -54,8 +49,8 @@ constexpr std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// In the order in which they happen at one instant. An endpoint's own events carry a packet (feedback), a flow, or what
-/// it likes (pace).
+/// In the order in which they happen at one instant. An endpoint's own events carry a packet (feedback), a flow, or
+/// what it likes (pace).
 enum class Kind : std::uint64_t { deliver, feedback, notice, timer, pace, pause, resume, departed, service, arrive };
 inline constexpr std::uint64_t kOrderMask = (1ull << 56) - 1;  // of an event's order: what is below its kind
 
@@ -67,8 +62,8 @@ class Network {
   Time quiet_since() const { return quiet_since_; }
   /// No packet is left that could meet another, no pause, and no pacer that has something to do.
   bool quiet() const { return slab_.in_use() == parked_ && pending_control_ == 0 && pacing_ == 0; }
-  const Happenings& happenings() const { return happenings_; }
-  Happenings& happenings() { return happenings_; }
+  const Counters& counters() const { return counters_; }
+  Counters& counters() { return counters_; }
   const Forwarding& forwarding() const { return *forwarding_; }
   const NetworkOptions& options() const { return options_; }
   PacketSlab& packets() { return slab_; }
@@ -182,7 +177,7 @@ class Network {
   void service(std::uint32_t link);
   void resume(std::uint32_t link);
   void drop(std::uint32_t packet) {
-    ++happenings_.drops;
+    ++counters_.drops;
     release(packet);
   }
 
@@ -193,19 +188,19 @@ class Network {
   Calendar events_;
   PacketSlab slab_;
   std::vector<Port> ports_;
-  std::vector<std::uint32_t> to_;     // by link: the vertex it leads to
+  std::vector<std::uint32_t> to_;  // by link: the vertex it leads to
   struct Tag {
     std::uint64_t order = 0;
     std::uint32_t in_air = 0;
   };
-  std::vector<Tag> tags_;             // by flow
+  std::vector<Tag> tags_;            // by flow
   std::size_t pending_control_ = 0;  // pause and resume frames on their way, and ports still paused
   std::size_t pacing_ = 0;
   std::size_t parked_ = 0;  // records that wait to be feedback
   std::vector<std::uint32_t> pinned_;
   bool watched_ = false;
   std::vector<std::array<Telemetry, kMaxHops>> telemetry_;  // by packet, of each hop past its NIC
-  Happenings happenings_;
+  Counters counters_;
 };
 
 // ---- What happens per packet, for the compiler to see whole ----
@@ -244,7 +239,7 @@ inline void Network::transmit(Port& port, std::uint32_t link, std::uint32_t inde
   port.busy_until = begin + (bytes == options_.full_packet_bytes ? port.full_packet_ps
                              : bytes == options_.control_bytes   ? port.control_packet_ps
                                                                  : serialization_ps(bytes, port.bits_per_second));
-  ++happenings_.link_hops;
+  ++counters_.link_hops;
   if (watched_) observe(port, index);
   const std::uint64_t order = tags_[packet.flow].order;
   if (packet.kind == PacketKind::data || options_.ports != PortKind::trimming) {

@@ -17,18 +17,18 @@ inline constexpr std::uint8_t kMarked = 0x80;
 
 struct Packet {
   std::uint32_t flow = 0;
-  std::uint32_t number = 0;            // of data, from 0; of control, what its kind says
-  std::uint32_t next = kNone;          // in its queue, or among the free
-  std::uint32_t previous = kNone;      // in its queue
-  std::uint32_t link = 0;              // it is on, or came by; at hop 0, the one it is to leave by
-  std::uint32_t destination = 0;       // GPU
-  std::uint32_t bytes = 0;             // on the wire
-  std::uint32_t path = 0;              // hash that steers it; equal ones go the same way
-  std::uint32_t value = 0;             // what its kind says
-  std::uint16_t entropy = 0;           // which of the sender's paths it is on
+  std::uint32_t number = 0;        // of data, from 0; of control, what its kind says
+  std::uint32_t next = kNone;      // in its queue, or among the free
+  std::uint32_t previous = kNone;  // in its queue
+  std::uint32_t link = 0;          // it is on, or came by; at hop 0, the one it is to leave by
+  std::uint32_t destination = 0;   // GPU
+  std::uint32_t bytes = 0;         // on the wire
+  std::uint32_t path = 0;          // hash that steers it; equal ones go the same way
+  std::uint32_t value = 0;         // what its kind says
+  std::uint16_t entropy = 0;       // which of the sender's paths it is on
   PacketKind kind = PacketKind::data;
-  std::uint8_t hop = 0;                // links behind it; kMarked is set once it met a queue above the threshold
-  Time sent_at = 0;                    // left its NIC, or for an ack the packet it answers did
+  std::uint8_t hop = 0;  // links behind it; kMarked is set once it met a queue above the threshold
+  Time sent_at = 0;      // left its NIC, or for an ack the packet it answers did
 };
 static_assert(sizeof(Packet) == 48);
 

@@ -2,6 +2,7 @@
 #include "core/network/transports/registry.hpp"
 
 #include "core/error.hpp"
+#include "core/network/flows.hpp"
 
 namespace manyworlds::core::network {
 
@@ -10,6 +11,7 @@ namespace manyworlds::core::network {
   entry(static_window)               \
   entry(dcqcn)                       \
   entry(dctcp)                       \
+  entry(eqds)                        \
   entry(hpcc)                        \
   entry(nscc)                        \
   entry(swift)                       \
@@ -32,6 +34,10 @@ const TransportType& transport_type(const Transport& transport) {
 }
 
 std::unique_ptr<Engine> make_engine(const Transport& transport) {
+  if (needs_individuals(transport))
+    throw InputError(
+        "transport: steps and episodes take pinned paths (routing destination_mod_k or ecmp_hash), acks coalesced and "
+        "fabric lossless; `manyworlds net` takes the others too");
   return transport_type(transport).make_engine(transport);
 }
 
@@ -40,6 +46,9 @@ std::vector<OptionInfo> options_of(const TransportType& type) {
   for (const OptionInfo& info : transport_options().infos()) {
     if (info.name == "window_bytes" && !type.window) continue;
     if (info.name.starts_with("ecn_") && !type.marks) continue;
+    const bool of_fabric = info.name.starts_with("pfc_") || info.name == "buffer_bytes" || info.name == "routing" ||
+                           info.name == "acks" || info.name == "fabric";
+    if (of_fabric && type.trims) continue;
     infos.push_back(info);
   }
   infos.insert(infos.end(), type.own.begin(), type.own.end());

@@ -9,15 +9,25 @@
 
 namespace manyworlds::core::network {
 
+namespace individual {
+class IndividualEngine;
+}
+class Forwarding;
+
 struct TransportType {
   std::string name;
   std::string help;
   bool window = false;            // transport.window_bytes means something to it
   bool marks = false;             // and so do the ecn_ options
+  bool trims = false;             // it runs on ports that trim, and chooses paths and acknowledgements itself
   std::vector<OptionInfo> own{};  // options that only it has
   /// What is wrong between options that are each in range; "" if nothing is.
   std::string (*fault)(const Transport& transport) = [](const Transport&) { return std::string(); };
+  /// For paths that are pinned, on a lossless fabric, with coalesced acknowledgements; null if it has none of that.
   std::unique_ptr<Engine> (*make_engine)(const Transport& transport) = nullptr;
+  /// For packets that are individuals.
+  std::unique_ptr<individual::IndividualEngine> (*make_individual)(const Transport& transport,
+                                                                   std::shared_ptr<Forwarding> forwarding) = nullptr;
 };
 
 /// In the order in which `manyworlds list` shows them.

@@ -1,0 +1,53 @@
+// EQDS as a transport: core/network/individual/eqds.hpp.
+#include "core/network/individual/eqds.hpp"
+
+#include <bit>
+
+#include "core/network/individual/make_managed.hpp"
+
+namespace manyworlds::core::network {
+namespace {
+
+struct EqdsOptions {
+  std::int64_t eqds_window_packets = 50;
+  std::int64_t eqds_paths = 128;
+  std::int64_t eqds_packets_per_ack = 4;
+};
+
+const OptionTable<EqdsOptions>& options() {
+  static const OptionTable<EqdsOptions> table{
+      option("eqds_window_packets", &EqdsOptions::eqds_window_packets,
+             "packets a sender sends unasked, asks for beyond what was pulled, and is pulled beyond what it asked for",
+             {1, 65'536}, "packets"),
+      option("eqds_paths", &EqdsOptions::eqds_paths, "ways that a sender sprays over; a power of two", {1, 256}),
+      option("eqds_packets_per_ack", &EqdsOptions::eqds_packets_per_ack, "packets that one acknowledgement covers",
+             {1, 65'536}, "packets"),
+  };
+  return table;
+}
+
+std::unique_ptr<individual::IndividualEngine> make(const Transport& transport, std::shared_ptr<Forwarding> forwarding) {
+  const EqdsOptions given = options().make(transport.own);
+  if (!std::has_single_bit(static_cast<std::uint64_t>(given.eqds_paths)))
+    throw InputError(fmt::format("transport.eqds_paths is {}; it must be a power of two", given.eqds_paths));
+  individual::EqdsParameters parameters;
+  parameters.payload_bytes = transport.payload_bytes;
+  parameters.seed = static_cast<std::uint64_t>(transport.seed);
+  parameters.window_packets = static_cast<std::uint32_t>(given.eqds_window_packets);
+  parameters.paths = static_cast<std::uint32_t>(given.eqds_paths);
+  parameters.packets_per_ack = static_cast<std::uint32_t>(given.eqds_packets_per_ack);
+  return std::make_unique<individual::EngineOf<individual::Eqds>>(
+      individual::Eqds(individual::network_options(transport), parameters, std::move(forwarding)));
+}
+
+}  // namespace
+
+TransportType eqds_transport() {
+  return {.name = "eqds",
+          .help = "EQDS: receivers pull, senders spray, switches trim",
+          .trims = true,
+          .own = options().infos(),
+          .make_individual = make};
+}
+
+}  // namespace manyworlds::core::network
