@@ -32,16 +32,17 @@ Forwarding::Forwarding(std::shared_ptr<const Graph> graph)
   }
 }
 
-std::vector<std::uint32_t> Forwarding::choices(std::uint32_t vertex, std::uint32_t destination) const {
+template <class Far>
+std::vector<std::uint32_t> Forwarding::choices(std::uint32_t vertex, std::uint32_t destination, const Far& far) const {
   std::vector<std::uint32_t> found;
-  const std::uint32_t far = distances_.from(vertex);
-  if (far == Distances::kUnreachable) return found;
+  const std::uint32_t here = far(vertex);
+  if (here == Distances::kUnreachable) return found;
   for (const std::uint32_t id : distances_.out(vertex)) {
     const Link& link = graph_->links[id];
     const bool relays = graph_->gpus_relay && link.kind == LinkKind::scale_up;
     if (link.to != destination && graph_->vertices[link.to] == VertexKind::gpu && !relays) continue;
-    const std::uint32_t rest = link.to == destination ? 0 : distances_.from(link.to);
-    if (rest != Distances::kUnreachable && rest + weight(link) == far) found.push_back(id);
+    const std::uint32_t rest = link.to == destination ? 0 : far(link.to);
+    if (rest != Distances::kUnreachable && rest + weight(link) == here) found.push_back(id);
   }
   std::uint8_t least = UINT8_MAX;
   for (const std::uint32_t id : found) least = std::min(least, graph_->links[id].order);
@@ -62,14 +63,17 @@ std::vector<std::uint32_t> Forwarding::first_links(std::uint32_t source, std::ui
     if (fresh) add_rows(destination);
     class_of_[destination] = known->second;
   }
-  return choices(source, destination);
+  return choices(source, destination, [&](std::uint32_t vertex) { return distances_.from(vertex); });
 }
 
 void Forwarding::add_rows(std::uint32_t destination) {
   row_begin_.push_back(sets_of_.size());
+  std::vector<std::uint32_t> distances(graph_->vertices.size());
+  for (std::uint32_t vertex = first_; vertex < distances.size(); ++vertex) distances[vertex] = distances_.from(vertex);
+  const auto far = [&](std::uint32_t vertex) { return distances[vertex]; };
   for (std::uint32_t vertex = first_; vertex < graph_->vertices.size(); ++vertex) {
     const std::vector<std::uint32_t> found =
-        vertex == destination ? std::vector<std::uint32_t>{} : choices(vertex, destination);
+        vertex == destination ? std::vector<std::uint32_t>{} : choices(vertex, destination, far);
     const auto arrives = [&](std::uint32_t id) { return graph_->links[id].to == destination; };
     if (found.empty())
       sets_of_.push_back(kNoWay);

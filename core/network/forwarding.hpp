@@ -61,8 +61,9 @@ class Forwarding {
   }
   void add_rows(std::uint32_t destination);
   std::uint32_t set_of(std::uint32_t vertex, const std::vector<std::uint32_t>& links);
-  /// Of `links`, those that begin a shortest path from `vertex` to what distances_ is aimed at.
-  std::vector<std::uint32_t> choices(std::uint32_t vertex, std::uint32_t destination) const;
+  /// Links out of `vertex` that begin a shortest path, where far(v) is how far v is from `destination`.
+  template <class Far>
+  std::vector<std::uint32_t> choices(std::uint32_t vertex, std::uint32_t destination, const Far& far) const;
 
   std::shared_ptr<const Graph> graph_;
   Distances distances_;
