@@ -136,12 +136,13 @@ bool has_switches(const Communicator& communicator) {
   return communicator.per_node > 1 ? communicator.node_switches : communicator.rail_switches;
 }
 
-/// Forms of two levels need two; everybody sending to everybody at once is for scale-up fabrics.
+/// What a library picks by itself: forms of two levels need two; everybody sending to everybody at once is for scale-up
+/// fabrics, and so is reduction in switches, which elsewhere takes a fabric that is told to (NCCL's CollNet).
 bool considered(Algorithm algorithm, const Communicator& communicator) {
   const bool one_node = communicator.per_node == communicator.members;
   if (algorithm == Algorithm::two_level || algorithm == Algorithm::node_aware)
     return communicator.per_node > 1 && !one_node;
-  if (algorithm == Algorithm::in_switch) return has_switches(communicator);
+  if (algorithm == Algorithm::in_switch) return communicator.per_node > 1 && communicator.node_switches;
   return one_node || !info_of(algorithm).inside_only;
 }
 
@@ -221,9 +222,10 @@ Shape choose(const Library& library, const Communicator& communicator, Kind kind
     for (const Protocol protocol : protocols) {
       shape.algorithm = algorithm;
       shape.protocol = protocol;
-      shape.rail_switches = algorithm == Algorithm::in_switch && communicator.rail_switches;
-      if (algorithms.size() > 1 && !considered(algorithm, communicator)) continue;
-      const bool alone = algorithms.size() * protocols.size() == 1;
+      const bool told = algorithms.size() == 1;
+      shape.rail_switches = algorithm == Algorithm::in_switch && told && communicator.rail_switches;
+      if (!told && !considered(algorithm, communicator)) continue;
+      const bool alone = told && protocols.size() == 1;
       const Time lasts = alone || communicator.members < 2 ? 0 : predicted_ps(shape, communicator);
       if (lasts < best_ps) best_ps = lasts, best = shape;
     }

@@ -80,7 +80,7 @@ void Traffic::finish(FlowId id, std::vector<Exit>& exits) {
   const auto& [source, destination] = dag->pairs[dag->transfers[id.transfer].pair];
   Running& run = running_[id.collective];
   for (const std::uint32_t member : {source, destination}) {
-    if (--run.remaining[member] > 0) continue;
+    if (member >= run.remaining.size() || --run.remaining[member] > 0) continue;  // a switch is no member
     exits.push_back({flows_->now(), id.collective, member});
     if (--run.inside == 0) run = Running{};  // over: copies of this traffic need not carry it
   }

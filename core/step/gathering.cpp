@@ -32,7 +32,8 @@ Gathering::Arrivals Gathering::arrivals(const std::vector<Member>& members) {
       continue;
     }
     instance.waiting.push_back(member.member);
-    if (instance.waiting.size() == 2) made.fresh.push_back(member.instance);
+    const std::size_t needed = world_.use_of(member.instance).dag->switches.empty() ? 2 : 1;
+    if (instance.waiting.size() == needed) made.fresh.push_back(member.instance);
   }
   return made;
 }

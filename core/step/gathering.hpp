@@ -25,7 +25,8 @@ class Gathering {
   /// True if nothing is left of a component, which has then left its links.
   using Drained = std::function<bool(std::uint32_t component)>;
   /// Sorts what enters into meetings. An instance becomes active when two of its members have entered, since before
-  /// that nothing of it can move; entries of active instances go on in their components.
+  /// that nothing of it can move (one is enough where it can send to a switch); entries of active instances go on in
+  /// their components.
   std::vector<Meeting> gather(const std::vector<Member>& members, const Drained& drained);
 
   std::uint32_t component_of(std::uint32_t instance) const { return instances_[instance].component; }

@@ -143,7 +143,7 @@ collective::Path path_between(network::Router& router, std::uint32_t from, std::
   return made;
 }
 
-/// Whether the paths between gpus[first] and the `count` - 1 others, `stride` apart, lead through one vertex alone.
+/// Whether the paths between gpus[first] and the `count` - 1 others, `stride` apart, lead through one switch alone.
 bool hang_on_one_switch(network::Router& router, const std::vector<std::uint32_t>& gpus, std::uint32_t first,
                         std::uint32_t stride, std::uint32_t count) {
   const std::vector<network::Link>& links = router.graph().links;
@@ -152,7 +152,7 @@ bool hang_on_one_switch(network::Router& router, const std::vector<std::uint32_t
     for (const bool back : {false, true}) {
       const std::uint32_t from = gpus[first], to = gpus[first + i * stride];
       const network::Route path = router.route(back ? to : from, back ? from : to, 0);
-      if (path.size() != 2) return false;
+      if (path.size() != 2 || links[path[0]].to < router.graph().gpus) return false;
       if (middle == UINT32_MAX) middle = links[path[0]].to;
       if (links[path[0]].to != middle) return false;
     }

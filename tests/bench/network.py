@@ -61,13 +61,14 @@ TITLES = ["scenario", "transport", "min", "mean", "p50", "p99", "max us", "link-
 
 def specification(hosts, transport, seed=1):
     half = {128: 4, 1024: 8}[hosts]  # k/2 of the k-ary tree
+    routing = "" if transport == "eqds" else ", routing: ecmp_hash"  # EQDS sprays
     return f"""\
 name: bench
 base:
   model: gpt3-125m
   cluster: {{gpu: h100_sxm, nodes: {hosts}, gpus_per_node: 1, nic_gbps: 400, nic_latency_us: 1}}
   topology: {{fat_tree: {{tiers: 3, leaf_hosts: {half}, pod_leaves: {half}}}}}
-  transport: {{{transport}: {{payload_bytes: {PAYLOAD}, header_bytes: {HEADER}, routing: ecmp_hash, seed: {seed}}}}}
+  transport: {{{transport}: {{payload_bytes: {PAYLOAD}, header_bytes: {HEADER}{routing}, seed: {seed}}}}}
   strategy: {{tp: 1, pp: 1, micro_batch: 1, global_batch: {hosts}}}
 """
 

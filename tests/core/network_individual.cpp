@@ -7,7 +7,7 @@
 #include "core/network/individual/managed.hpp"
 #include "core/network/transports/dcqcn.hpp"
 #include "core/network/transports/static_window.hpp"
-#include "tests/core/fat_tree_runs.hpp"
+#include "fat_tree_runs.hpp"
 
 namespace {
 

@@ -75,10 +75,11 @@ inline std::vector<Completion> play(const Problem& problem, Flows& flows, Counte
   return done;
 }
 
-/// Every transport there is.
+/// Every transport that runs on pinned paths.
 inline std::vector<std::string> transport_kinds() {
   std::vector<std::string> kinds;
-  for (const auto& type : core::network::transports()) kinds.push_back(type.name);
+  for (const auto& type : core::network::transports())
+    if (type.make_engine != nullptr) kinds.push_back(type.name);
   return kinds;
 }
 

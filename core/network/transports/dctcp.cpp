@@ -1,6 +1,6 @@
 #include "core/network/transports/dctcp.hpp"
 
-#include "core/network/packet_engine_body.hpp"
+#include "core/network/transports/in_both_engines.hpp"
 
 namespace manyworlds::core::network {
 
@@ -18,13 +18,10 @@ const OptionTable<Dctcp::Parameters>& Dctcp::options() {
 }
 
 TransportType dctcp_transport() {
-  return {.name = "dctcp",
-          .help = "DCTCP on a lossless fabric: the window shrinks with the share of marked bytes",
-          .marks = true,
-          .own = Dctcp::options().infos(),
-          .make_engine = [](const Transport& transport) {
-            return make_packet_engine<Dctcp>(transport, Dctcp::options().make(transport.own));
-          }};
+  return in_both_engines<Dctcp>(
+      {.name = "dctcp",
+       .help = "DCTCP on a lossless fabric: the window shrinks with the share of marked bytes",
+       .marks = true});
 }
 
 }  // namespace manyworlds::core::network

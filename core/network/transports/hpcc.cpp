@@ -1,6 +1,6 @@
 #include "core/network/transports/hpcc.hpp"
 
-#include "core/network/packet_engine_body.hpp"
+#include "core/network/transports/in_both_engines.hpp"
 
 namespace manyworlds::core::network {
 
@@ -17,12 +17,8 @@ const OptionTable<Hpcc::Parameters>& Hpcc::options() {
 }
 
 TransportType hpcc_transport() {
-  return {.name = "hpcc",
-          .help = "HPCC on a lossless fabric: windows follow what every link tells of itself",
-          .own = Hpcc::options().infos(),
-          .make_engine = [](const Transport& transport) {
-            return make_packet_engine<Hpcc>(transport, Hpcc::options().make(transport.own));
-          }};
+  return in_both_engines<Hpcc>(
+      {.name = "hpcc", .help = "HPCC on a lossless fabric: windows follow what every link tells of itself"});
 }
 
 }  // namespace manyworlds::core::network

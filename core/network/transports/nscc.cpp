@@ -1,6 +1,6 @@
 #include "core/network/transports/nscc.hpp"
 
-#include "core/network/packet_engine_body.hpp"
+#include "core/network/transports/in_both_engines.hpp"
 
 namespace manyworlds::core::network {
 
@@ -25,13 +25,10 @@ const OptionTable<Nscc::Parameters>& Nscc::options() {
 }
 
 TransportType nscc_transport() {
-  return {.name = "nscc",
-          .help = "NSCC of Ultra Ethernet on a lossless fabric: marks and delay together move the window",
-          .marks = true,
-          .own = Nscc::options().infos(),
-          .make_engine = [](const Transport& transport) {
-            return make_packet_engine<Nscc>(transport, Nscc::options().make(transport.own));
-          }};
+  return in_both_engines<Nscc>(
+      {.name = "nscc",
+       .help = "NSCC of Ultra Ethernet on a lossless fabric: marks and delay together move the window",
+       .marks = true});
 }
 
 }  // namespace manyworlds::core::network

@@ -1,23 +1,16 @@
 #include "core/network/transports/static_window.hpp"
 
-#include "core/network/individual/make_managed.hpp"
-#include "core/network/packet_engine_body.hpp"
+#include "core/network/transports/in_both_engines.hpp"
 
 namespace manyworlds::core::network {
 
+StaticWindow::Parameters StaticWindow::of(const Transport& transport) {
+  return {transport.window_bytes};
+}
+
 TransportType static_window_transport() {
-  return {.name = "static_window",
-          .help = "a fixed number of bytes in flight per transfer",
-          .window = true,
-          .make_engine =
-              [](const Transport& transport) {
-                return make_packet_engine<StaticWindow>(transport, {transport.window_bytes});
-              },
-          .make_individual =
-              [](const Transport& transport, std::shared_ptr<Forwarding> forwarding) {
-                return individual::make_managed<StaticWindow>(transport, {transport.window_bytes},
-                                                              std::move(forwarding));
-              }};
+  return in_both_engines<StaticWindow>(
+      {.name = "static_window", .help = "a fixed number of bytes in flight per transfer", .window = true});
 }
 
 }  // namespace manyworlds::core::network

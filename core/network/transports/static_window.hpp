@@ -6,10 +6,13 @@
 
 namespace manyworlds::core::network {
 
+struct Transport;
+
 struct StaticWindow {
   struct Parameters {
     std::int64_t window_bytes = 0;
   };
+  static Parameters of(const Transport& transport);
   static constexpr Wants kWants{};
 
   std::int64_t window = 0;

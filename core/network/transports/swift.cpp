@@ -1,6 +1,6 @@
 #include "core/network/transports/swift.hpp"
 
-#include "core/network/packet_engine_body.hpp"
+#include "core/network/transports/in_both_engines.hpp"
 
 namespace manyworlds::core::network {
 
@@ -34,20 +34,14 @@ const OptionTable<Swift::Parameters>& Swift::options() {
 }
 
 TransportType swift_transport() {
-  return {.name = "swift",
-          .help = "Swift on a lossless fabric: the window follows a delay target",
-          .own = Swift::options().infos(),
-          .fault =
-              [](const Transport& transport) {
-                const Swift::Parameters with = Swift::options().make(transport.own);
-                if (with.scaling_least_ppm < with.scaling_most_ppm) return std::string();
-                return fmt::format("scaling_least_ppm ({}) must be below scaling_most_ppm ({})", with.scaling_least_ppm,
-                                   with.scaling_most_ppm);
-              },
-          .make_engine =
-              [](const Transport& transport) {
-                return make_packet_engine<Swift>(transport, Swift::options().make(transport.own));
-              }};
+  return in_both_engines<Swift>({.name = "swift",
+                                 .help = "Swift on a lossless fabric: the window follows a delay target",
+                                 .fault = [](const Transport& transport) {
+                                   const Swift::Parameters with = Swift::options().make(transport.own);
+                                   if (with.scaling_least_ppm < with.scaling_most_ppm) return std::string();
+                                   return fmt::format("scaling_least_ppm ({}) must be below scaling_most_ppm ({})",
+                                                      with.scaling_least_ppm, with.scaling_most_ppm);
+                                 }});
 }
 
 }  // namespace manyworlds::core::network

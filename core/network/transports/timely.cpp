@@ -1,6 +1,6 @@
 #include "core/network/transports/timely.hpp"
 
-#include "core/network/packet_engine_body.hpp"
+#include "core/network/transports/in_both_engines.hpp"
 
 namespace manyworlds::core::network {
 
@@ -28,19 +28,14 @@ const OptionTable<Timely::Parameters>& Timely::options() {
 }
 
 TransportType timely_transport() {
-  return {.name = "timely",
-          .help = "TIMELY on a lossless fabric: rates follow the gradient of the round trip time",
-          .own = Timely::options().infos(),
-          .fault =
-              [](const Transport& transport) {
-                const Timely::Parameters with = Timely::options().make(transport.own);
-                if (with.high_ps == 0 || with.low_ps <= with.high_ps) return std::string();
-                return fmt::format("low_ps ({}) must be at most high_ps ({})", with.low_ps, with.high_ps);
-              },
-          .make_engine =
-              [](const Transport& transport) {
-                return make_packet_engine<Timely>(transport, Timely::options().make(transport.own));
-              }};
+  return in_both_engines<Timely>(
+      {.name = "timely",
+       .help = "TIMELY on a lossless fabric: rates follow the gradient of the round trip time",
+       .fault = [](const Transport& transport) {
+         const Timely::Parameters with = Timely::options().make(transport.own);
+         if (with.high_ps == 0 || with.low_ps <= with.high_ps) return std::string();
+         return fmt::format("low_ps ({}) must be at most high_ps ({})", with.low_ps, with.high_ps);
+       }});
 }
 
 }  // namespace manyworlds::core::network
