@@ -33,7 +33,7 @@ class Setting {
         individuals_(world.transport.fidelity == core::network::Fidelity::packet &&
                      core::network::needs_individuals(world.transport)),
         plain_(plain || individuals_),
-        loads_(individuals_ ? 0 : world.graph->links.size()) {
+        loads_(world.graph->links.size()) {
     if (!individuals_) memo_.emplace(world.transport);
     core::network::check_lossless(*world.graph, world.transport);
   }
@@ -73,8 +73,13 @@ class Setting {
       made->add_link(core::network::spec_of(*world_.graph, link));
     return made;
   }
-  void count(NetworkRun& run, const core::network::Counters& counters) {
-    run.loads = std::move(loads_);
+  /// `network` is drained: flows, or a collective's traffic.
+  template <class Network>
+  void count(NetworkRun& run, const Network& network) {
+    const core::network::Counters& counters = network.counters();
+    run.loads = individuals_ ? network.loads() : std::move(loads_);
+    run.carried_ps =
+        individuals_ ? network.quiet_since() - *std::min_element(run.starts.begin(), run.starts.end()) : run.elapsed();
     run.counters = counters;
     const bool packets = world_.transport.fidelity == core::network::Fidelity::packet;
     run.simulated_link_hops = plain_ && packets ? counters.link_hops : memo_->simulated().link_hops;
@@ -84,8 +89,8 @@ class Setting {
   const core::step::Configuration& world_;
   core::network::Router router_;
   bool individuals_, plain_;
-  std::optional<core::network::Memo> memo_;  // unless packets are individuals
-  std::vector<LinkLoad> loads_;              // by link of the graph; empty if packets choose their links on the way
+  std::optional<core::network::Memo> memo_;     // unless packets are individuals
+  std::vector<core::network::LinkLoad> loads_;  // by link of the graph, of pinned paths
 };
 
 }  // namespace
@@ -103,6 +108,7 @@ NetworkRun run_flows(const core::step::Configuration& world, const std::vector<e
   Setting setting(world, plain);
   const auto network = setting.flows();
   network->set_ranks({0});
+  network->keep_acknowledgements();
   NetworkRun run;
   std::vector<std::uint32_t> order(flows.size()), routes;
   std::iota(order.begin(), order.end(), 0u);
@@ -126,7 +132,11 @@ NetworkRun run_flows(const core::step::Configuration& world, const std::vector<e
     for (const FlowId id : finished) run.ends[id.transfer] = network->now();
     ended += finished.size();
   }
-  setting.count(run, network->counters());
+  for (const auto& [id, at] : network->acknowledgements()) {
+    run.acknowledged.resize(flows.size());
+    run.acknowledged[id.transfer] = at;
+  }
+  setting.count(run, *network);
   run.cpu_s = cpu_s() - begin;
   return run;
 }
@@ -153,19 +163,30 @@ NetworkRun run_collective(const core::step::Configuration& world, const core::co
   std::vector<core::network::Exit> exits;
   while (exits.size() < dag->members || !traffic.drained()) traffic.advance(core::kNever, exits);
   for (const auto& exit : exits) run.ends[exit.member] = exit.at;
-  setting.count(run, traffic.counters());
+  setting.count(run, traffic);
   run.cpu_s = cpu_s() - begin;
   return run;
 }
 
-Completion completion_of(const NetworkRun& run) {
+namespace {
+
+Completion figures_of(const std::vector<Time>& starts, const std::vector<Time>& ends) {
   std::vector<Time> times;
-  for (std::size_t i = 0; i < run.ends.size(); ++i) times.push_back(run.ends[i] - run.starts[i]);
+  for (std::size_t i = 0; i < ends.size(); ++i) times.push_back(ends[i] - starts[i]);
   std::sort(times.begin(), times.end());
   const auto rank = [&](std::size_t percent) { return times[(times.size() * percent + 99) / 100 - 1]; };
   double sum = 0;
   for (const Time time : times) sum += static_cast<double>(time);
   return {times.front(), rank(50), rank(99), times.back(), sum / static_cast<double>(times.size())};
+}
+
+}  // namespace
+
+Completion completion_of(const NetworkRun& run) {
+  return figures_of(run.starts, run.ends);
+}
+Completion acknowledgement_of(const NetworkRun& run) {
+  return figures_of(run.starts, run.acknowledged);
 }
 
 }  // namespace manyworlds::farm

@@ -13,18 +13,14 @@
 
 namespace manyworlds::farm {
 
-/// What a link carried.
-struct LinkLoad {
-  std::int64_t packets = 0;
-  std::int64_t bytes = 0;  // headers included
-  core::Time busy_ps = 0;  // its packets' serialisation
-};
-
 struct NetworkRun {
   std::vector<core::Time> starts, ends;  // of each flow in its order; of a collective's members
-  std::vector<LinkLoad> loads;           // by link of the graph; empty if packets choose their links on the way
-  core::network::Counters counters;      // of what took place
-  std::int64_t simulated_link_hops = 0;  // of these, not remembered from an equal cluster of flows
+  // Of each flow if acknowledgements are packets: when its sender had the last one; else empty.
+  std::vector<core::Time> acknowledged;
+  std::vector<core::network::LinkLoad> loads;  // by link of the graph
+  core::Time carried_ps = 0;                   // the time that loads are of: until nothing was left on any link
+  core::network::Counters counters;            // of what took place
+  std::int64_t simulated_link_hops = 0;        // of these, not remembered from an equal cluster of flows
   double cpu_s = 0;
   core::Time end() const;      // the last of `ends`
   core::Time elapsed() const;  // from the first of `starts` to there
@@ -44,5 +40,7 @@ struct Completion {
   double mean = 0;
 };
 Completion completion_of(const NetworkRun& run);
+/// The same of the last acknowledgements, of a run that has them.
+Completion acknowledgement_of(const NetworkRun& run);
 
 }  // namespace manyworlds::farm

@@ -12,6 +12,7 @@ namespace {
 using core::Time;
 using core::collective::Kind;
 using core::collective::Shape;
+using core::network::LinkLoad;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kBusiest = 5;  // links that a summary names
@@ -28,7 +29,7 @@ double ns_per_hop(const NetworkRun& run, std::int64_t hops) {
 }
 
 double share_of(const LinkLoad& load, const NetworkRun& run) {
-  return static_cast<double>(load.busy_ps) / static_cast<double>(std::max<Time>(1, run.elapsed()));
+  return static_cast<double>(load.busy_ps) / static_cast<double>(std::max<Time>(1, run.carried_ps));
 }
 
 /// Links that carried something, the busiest first.
@@ -41,11 +42,19 @@ std::vector<std::uint32_t> by_load(const NetworkRun& run) {
   return links;
 }
 
+Json json_of(const Completion& times) {
+  return {{"min", times.min}, {"mean", times.mean}, {"p50", times.p50}, {"p99", times.p99}, {"max", times.max}};
+}
+
 std::string in_us(double ps) {
   return fmt::format("{:.3f} us", ps / static_cast<double>(core::kMicrosecond));
 }
 std::string in_us(Time ps) {
   return in_us(static_cast<double>(ps));
+}
+std::string in_us(const Completion& times) {
+  return fmt::format("  min {}  mean {}  p50 {}  p99 {}  max {}\n", in_us(times.min), in_us(times.mean),
+                     in_us(times.p50), in_us(times.p99), in_us(times.max));
 }
 
 }  // namespace
@@ -61,17 +70,12 @@ std::vector<std::string> link_names(const core::network::Graph& graph) {
 }
 
 std::string NetworkReport::json() const {
-  const Completion completion = completion_of(run);
   Json made{{shape != nullptr ? "members" : "flows", run.ends.size()},
-            {"completion_ps",
-             {{"min", completion.min},
-              {"mean", completion.mean},
-              {"p50", completion.p50},
-              {"p99", completion.p99},
-              {"max", completion.max}}},
+            {"completion_ps", json_of(completion_of(run))},
             {"end_ps", run.end()},
             {"fidelity", analytic() ? "analytic" : "packet"},
             {"cpu_s", run.cpu_s}};
+  if (!run.acknowledged.empty()) made["acknowledged_ps"] = json_of(acknowledgement_of(run));
   if (!analytic())
     made.update({{"ecn_marks", run.counters.ecn_marks},
                  {"pauses", run.counters.pauses},
@@ -98,17 +102,16 @@ std::string NetworkReport::json() const {
 }
 
 std::string NetworkReport::text() const {
-  const Completion completion = completion_of(run);
   std::string text = shape != nullptr ? shape->text() + ", completion of its members"
                                       : fmt::format("{} flows, completion times", run.ends.size());
   text += analytic() ? ", at least (alone on their links)\n" : "\n";
-  text += fmt::format("  min {}  mean {}  p50 {}  p99 {}  max {}\n", in_us(completion.min), in_us(completion.mean),
-                      in_us(completion.p50), in_us(completion.p99), in_us(completion.max));
+  text += in_us(completion_of(run));
+  if (!run.acknowledged.empty())
+    text += "until the sender has the last acknowledgement\n" + in_us(acknowledgement_of(run));
   if (shape != nullptr) text += fmt::format("bus bandwidth {:.3f} GB/s\n", bus_gb_per_s(*shape, run.end()));
   const std::vector<std::string> names = link_names(graph);
   const std::vector<std::uint32_t> links = by_load(run);
-  if (!run.loads.empty())
-    text += fmt::format("{} links used; the busiest, by the share of the time in which they send:\n", links.size());
+  text += fmt::format("{} links used; the busiest, by the share of the time in which they send:\n", links.size());
   for (std::size_t i = 0; i < std::min(kBusiest, links.size()); ++i)
     text += fmt::format("  {:5.1f} %  {}\n", 100 * share_of(run.loads[links[i]], run), names[links[i]]);
   text += fmt::format("{} packets marked, {} pauses, {} drops", run.counters.ecn_marks, run.counters.pauses,
@@ -133,10 +136,14 @@ std::string NetworkReport::links_csv() const {
 }
 
 std::string flows_csv(const NetworkRun& run, const std::vector<experiments::import::Flow>& flows) {
-  std::string text = "src,dst,bytes,start_ps,end_ps\n";
-  for (std::size_t i = 0; i < flows.size(); ++i)
-    text += fmt::format("{},{},{},{},{}\n", flows[i].source, flows[i].destination, flows[i].bytes, flows[i].start_ps,
+  const bool acknowledged = !run.acknowledged.empty();
+  std::string text = fmt::format("src,dst,bytes,start_ps,end_ps{}\n", acknowledged ? ",acknowledged_ps" : "");
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    text += fmt::format("{},{},{},{},{}", flows[i].source, flows[i].destination, flows[i].bytes, flows[i].start_ps,
                         run.ends[i]);
+    if (acknowledged) text += fmt::format(",{}", run.acknowledged[i]);
+    text += '\n';
+  }
   return text;
 }
 

@@ -25,6 +25,13 @@ struct Counters {
   }
 };
 
+/// What a link carried.
+struct LinkLoad {
+  std::int64_t packets = 0;
+  std::int64_t bytes = 0;  // headers included
+  Time busy_ps = 0;        // its packets' serialisation
+};
+
 using Words = std::vector<std::uint64_t>;
 
 /// A part of an engine that shares no link with the rest, as canonical words and the slots behind its numbers. The

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/network/engine.hpp"
@@ -42,6 +43,11 @@ class Flows {
   /// The last instant at which anything happened: when it drained, if it has.
   virtual Time quiet_since() const = 0;
   virtual const Counters& counters() const = 0;
+  /// What each link carried, if packets choose their links on the way; empty where the routes tell.
+  virtual std::vector<LinkLoad> loads() const { return {}; }
+  /// From now on transfers acknowledged in band tell when their sender had the last acknowledgement.
+  virtual void keep_acknowledgements() {}
+  virtual std::vector<std::pair<FlowId, Time>> acknowledgements() const { return {}; }
   virtual std::unique_ptr<Flows> clone() const = 0;
 };
 

@@ -56,6 +56,16 @@ class IndividualFlows final : public Flows {
   bool drained() const override { return engine_->drained(); }
   Time quiet_since() const override { return engine_->quiet_since(); }
   const Counters& counters() const override { return counters_; }
+  std::vector<LinkLoad> loads() const override { return engine_->loads(); }
+  void keep_acknowledgements() override { engine_->keep_acknowledgements(); }
+  std::vector<std::pair<FlowId, Time>> acknowledgements() const override {
+    std::vector<std::pair<FlowId, Time>> kept;
+    for (const auto& [order, at] : engine_->acknowledgements()) {
+      const auto rank = std::find(ranks_.begin(), ranks_.end(), static_cast<std::uint32_t>(order >> 32));
+      kept.push_back({{static_cast<std::uint32_t>(rank - ranks_.begin()), static_cast<std::uint32_t>(order)}, at});
+    }
+    return kept;
+  }
   std::unique_ptr<Flows> clone() const override { return std::make_unique<IndividualFlows>(*this); }
 
  private:

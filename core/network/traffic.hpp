@@ -41,6 +41,7 @@ class Traffic {
   bool drained() const { return later_.empty() && flows_->drained(); }
   Time quiet_since() const { return flows_->quiet_since(); }
   const Counters& counters() const { return flows_->counters(); }
+  std::vector<LinkLoad> loads() const { return flows_->loads(); }
 
  private:
   struct Running {

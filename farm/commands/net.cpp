@@ -142,10 +142,6 @@ int run_net(const Invocation& invocation) {
   const experiments::Sweep sweep = one_experiment(*parsed);
   experiments::GraphCache graphs;
   const core::step::Configuration world = configure(sweep.experiments.front(), graphs);
-  if (parsed->count("links") > 0 && core::network::needs_individuals(world.transport))
-    throw core::InputError(
-        "--links knows what links carry where paths are pinned: transport.routing destination_mod_k or ecmp_hash, acks "
-        "coalesced and fabric lossless");
   const auto print = [&](const NetworkReport& report) {
     std::cout << (parsed->count("links") > 0  ? report.links_csv()
                   : parsed->count("json") > 0 ? report.json()

@@ -146,6 +146,53 @@ TEST_CASE("links carry every byte of the flows over them, and the link of an inc
                                          100. * 3 * static_cast<double>(each) / static_cast<double>(run.elapsed()))));
 }
 
+TEST_CASE("links that packets choose on the way carry every data packet, acknowledgement and pull") {
+  experiments::GraphCache graphs;
+  auto world = one_switch(graphs);
+  std::vector<Flow> flows;
+  for (std::uint32_t source = 1; source <= 3; ++source) flows.push_back({source, 0, 10 * 4096 + 1, 0});
+  const auto names = link_names(*world.graph);
+  const auto load_of = [&](const NetworkRun& run, const std::string& name) {
+    return run.loads[static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin())];
+  };
+  const auto check = [&](const NetworkRun& run) {
+    std::int64_t hops = 0;
+    for (const auto& load : run.loads) {
+      hops += load.packets;
+      CHECK(load.busy_ps == load.bytes * 80);  // a byte takes 80 ps at 100 Gb/s
+      CHECK(load.busy_ps <= run.carried_ps);
+    }
+    CHECK(hops == run.counters.link_hops);
+    for (std::size_t i = 0; i < flows.size(); ++i) CHECK(run.acknowledged[i] > run.ends[i]);
+    CHECK_THAT(flows_csv(run, flows), Catch::StartsWith("src,dst,bytes,start_ps,end_ps,acknowledged_ps\n"));
+    CHECK_THAT(NetworkReport({run, *world.graph}).json(), Catch::Contains("\"acknowledged_ps\""));
+    CHECK(load_of(run, "switch0->gpu0").bytes == 3 * (10 * 4160 + 65));
+  };
+  world.transport.acks = core::network::Acks::in_band;
+  const NetworkRun packets = run_flows(world, flows, false);
+  check(packets);
+  CHECK(load_of(packets, "gpu0->switch0").bytes == 33 * 64);  // one for each
+  world.transport = {};
+  world.transport.kind = "eqds";
+  const NetworkRun pulled = run_flows(world, flows, false);
+  check(pulled);
+  CHECK(load_of(pulled, "gpu0->switch0").bytes % 64 == 0);
+  CHECK(load_of(pulled, "gpu0->switch0").bytes >= 3 * 3 * 64);  // the first packet, and every fourth
+}
+
+TEST_CASE("a lone sender has its last acknowledgement one way back after the last packet arrived") {
+  experiments::GraphCache graphs;
+  auto world = one_switch(graphs);
+  world.transport.acks = core::network::Acks::in_band;
+  const core::Time latency = 1'000'000, ack = 64 * 80;
+  for (const std::int64_t packets : {1, 2, 40}) {
+    const NetworkRun run = run_flows(world, {{1, 0, packets * 4096, 500}}, false);
+    CHECK(run.ends == std::vector<core::Time>{500 + (packets + 1) * kPacket + 2 * latency});
+    CHECK(run.acknowledged == std::vector<core::Time>{run.ends[0] + 2 * (ack + latency)});
+    CHECK(run.carried_ps == run.acknowledged[0] - 500);
+  }
+}
+
 TEST_CASE("parallel cables have names of their own") {
   core::network::Graph graph;
   const auto gpu = graph.add_vertex(core::network::VertexKind::gpu, "gpu0");

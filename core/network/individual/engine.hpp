@@ -27,6 +27,10 @@ class IndividualEngine {
   virtual Time quiet_since() const = 0;
   virtual bool drained() const = 0;
   virtual Counters counters() const = 0;
+  virtual std::vector<LinkLoad> loads() const = 0;  // by link
+  /// From now on keeps (order, when the sender had every acknowledgement) of transfers acknowledged in band.
+  virtual void keep_acknowledgements() = 0;
+  virtual const std::vector<std::pair<std::uint64_t, Time>>& acknowledgements() const = 0;
   virtual std::unique_ptr<IndividualEngine> clone() const = 0;
 };
 
@@ -45,6 +49,11 @@ class EngineOf final : public IndividualEngine {
   Time quiet_since() const override { return endpoint_.network().quiet_since(); }
   bool drained() const override { return endpoint_.drained(); }
   Counters counters() const override { return endpoint_.network().counters(); }
+  std::vector<LinkLoad> loads() const override { return endpoint_.network().loads(); }
+  void keep_acknowledgements() override { endpoint_.keep_acknowledgements(); }
+  const std::vector<std::pair<std::uint64_t, Time>>& acknowledgements() const override {
+    return endpoint_.acknowledgements();
+  }
   std::unique_ptr<IndividualEngine> clone() const override { return std::make_unique<EngineOf>(*this); }
 
  private:

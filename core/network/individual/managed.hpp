@@ -53,7 +53,8 @@ class Managed {
   std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy);
   void run(Time limit, std::vector<std::uint32_t>& completed);
 
-  /// From now on keeps (order, when the sender had every acknowledgement) of transfers acknowledged in band.
+  /// From now on keeps (order, when the sender had every acknowledgement) of transfers acknowledged in band. Not on a
+  /// lossy fabric, where senders stop as soon as all has arrived and the last acknowledgements may be lost.
   void keep_acknowledgements() { keeps_acknowledgements_ = true; }
   const std::vector<std::pair<std::uint64_t, Time>>& acknowledgements() const { return acknowledgements_; }
 

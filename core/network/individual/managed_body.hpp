@@ -176,7 +176,8 @@ void Managed<P>::acknowledge(std::uint32_t index) {
   const Packet packet = network_.packets()[index];
   const std::uint32_t slot = packet.flow;
   Flow& flow = flows_[slot];
-  if (++flow.answered == flow.packets && keeps_acknowledgements_) acknowledgements_.emplace_back(flow.order, now());
+  if (++flow.answered == flow.packets && keeps_acknowledgements_ && !lossy())
+    acknowledgements_.emplace_back(flow.order, now());
   if (flow.live) {
     flow.heard_at = now();
     if (lossy())

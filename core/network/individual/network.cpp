@@ -38,6 +38,12 @@ std::size_t Network::bytes() const {
   return slab_.bytes() + ports_.size() * (sizeof(Port) + sizeof(std::uint32_t)) + tags_.size() * sizeof(Tag);
 }
 
+std::vector<LinkLoad> Network::loads() const {
+  std::vector<LinkLoad> loads;
+  for (const Port& port : ports_) loads.push_back(port.load);
+  return loads;
+}
+
 /// The port cannot send now, or others are before it.
 void Network::wait(Port& port, std::uint32_t link, std::uint32_t index) {
   Packet& packet = slab_[index];
@@ -124,11 +130,10 @@ bool Network::mark(Port& port) {
 /// In-band telemetry, as the port begins to send.
 void Network::observe(Port& port, std::uint32_t index) {
   const Packet& packet = slab_[index];
-  port.sent_bytes += packet.bytes;
   const unsigned hop = packet.hop & ~kMarked;
   if (packet.kind != PacketKind::data || hop == 0 || hop > kMaxHops) return;
   if (telemetry_.size() <= index) telemetry_.resize(index + 1);
-  telemetry_[index][hop - 1] = {now_, port.waiting_bytes, port.sent_bytes, port.bits_per_second};
+  telemetry_[index][hop - 1] = {now_, port.waiting_bytes, port.load.bytes, port.bits_per_second};
 }
 
 void Network::explain_standstill(std::size_t transfers) const {

@@ -68,6 +68,7 @@ class Network {
   const NetworkOptions& options() const { return options_; }
   PacketSlab& packets() { return slab_; }
   std::size_t bytes() const;
+  std::vector<LinkLoad> loads() const;  // by link
 
   /// Slots of flows are the endpoint's; the network needs their order in ties.
   void set_order(std::uint32_t flow, std::uint64_t order) {
@@ -152,7 +153,7 @@ class Network {
     std::int64_t ingress_bytes = 0;  // came over this link and wait in the switch behind it
     std::int64_t kmin = 0, kmax = 0, mark_error = 0;
     std::int64_t bits_per_second = 0;
-    std::int64_t sent_bytes = 0;  // for telemetry
+    LinkLoad load;
 
     std::int64_t serving_data(Time now) const { return data_until > now ? data_bytes : 0; }
   };
@@ -236,9 +237,13 @@ inline void Network::enter(std::uint32_t packet, std::uint32_t link) {
 inline void Network::transmit(Port& port, std::uint32_t link, std::uint32_t index, Time begin) {
   Packet& packet = slab_[index];
   const std::int64_t bytes = packet.bytes;
-  port.busy_until = begin + (bytes == options_.full_packet_bytes ? port.full_packet_ps
-                             : bytes == options_.control_bytes   ? port.control_packet_ps
-                                                                 : serialization_ps(bytes, port.bits_per_second));
+  const Time duration = bytes == options_.full_packet_bytes ? port.full_packet_ps
+                        : bytes == options_.control_bytes   ? port.control_packet_ps
+                                                            : serialization_ps(bytes, port.bits_per_second);
+  port.busy_until = begin + duration;
+  ++port.load.packets;
+  port.load.bytes += bytes;
+  port.load.busy_ps += duration;
   ++counters_.link_hops;
   if (watched_) observe(port, index);
   const std::uint64_t order = tags_[packet.flow].order;
