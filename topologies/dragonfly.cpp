@@ -68,7 +68,9 @@ Topology dragonfly() {
           "fully joined groups of routers; can deadlock under PFC",
           options().infos(),
           build,
-          {.full_bisection = false, .acyclic = false}};
+          {.full_bisection = false,
+           .acyclic = false,
+           .small = {{"router_hosts", std::int64_t{2}}, {"group_routers", std::int64_t{2}}}}};
 }
 
 }  // namespace manyworlds::topologies

@@ -60,7 +60,11 @@ core::network::Graph build(const core::OptionSet& values, const Site& site) {
 }  // namespace
 
 Topology fat_tree() {
-  return {"fat_tree", "leaves, spines and, with 3 tiers, cores", options().infos(), build};
+  return {"fat_tree",
+          "leaves, spines and, with 3 tiers, cores",
+          options().infos(),
+          build,
+          {.small = {{"leaf_hosts", std::int64_t{4}}, {"tiers", std::int64_t{3}}, {"pod_leaves", std::int64_t{2}}}}};
 }
 
 }  // namespace manyworlds::topologies

@@ -71,7 +71,11 @@ Topology hpn() {
           "Alibaba HPN: two ports per NIC, two planes, rails of segments",
           options().infos(),
           build,
-          {.nic_cables = kPlanes}};
+          {.nic_cables = kPlanes,
+           .small = {{"segment_nodes", std::int64_t{2}},
+                     {"aggregations", std::int64_t{2}},
+                     {"pod_segments", std::int64_t{1}},
+                     {"core_uplinks", std::int64_t{2}}}}};
 }
 
 }  // namespace manyworlds::topologies

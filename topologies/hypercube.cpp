@@ -47,8 +47,11 @@ core::network::Graph build(const core::OptionSet& values, const Site& site) {
 }  // namespace
 
 Topology hypercube() {
-  return {
-      "hypercube", "2^d routers, neighbours differ in one bit", options().infos(), build, {.full_bisection = false}};
+  return {"hypercube",
+          "2^d routers, neighbours differ in one bit",
+          options().infos(),
+          build,
+          {.full_bisection = false, .small = {{"router_hosts", std::int64_t{1}}}}};
 }
 
 }  // namespace manyworlds::topologies

@@ -47,7 +47,11 @@ core::network::Graph build(const core::OptionSet& values, const Site& site) {
 }  // namespace
 
 Topology mesh() {
-  return {"mesh", "a grid in 2 or 3 dimensions", options().infos(), build, {.full_bisection = false}};
+  return {"mesh",
+          "a grid in 2 or 3 dimensions",
+          options().infos(),
+          build,
+          {.full_bisection = false, .small = {{"router_hosts", std::int64_t{1}}}}};
 }
 
 }  // namespace manyworlds::topologies

@@ -42,7 +42,11 @@ core::network::Graph build(const core::OptionSet& values, const Site& site) {
 }  // namespace
 
 Topology rail_optimized() {
-  return {"rail_optimized", "one leaf per rail, spines between", options().infos(), build};
+  return {"rail_optimized",
+          "one leaf per rail, spines between",
+          options().infos(),
+          build,
+          {.small = {{"nodes_per_pod", std::int64_t{2}}}}};
 }
 
 }  // namespace manyworlds::topologies

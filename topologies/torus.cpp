@@ -52,7 +52,7 @@ Topology torus() {
           "rings in 2 or 3 dimensions; lossless rings can deadlock under PFC",
           options().infos(),
           build,
-          {.full_bisection = false, .acyclic = false}};
+          {.full_bisection = false, .acyclic = false, .small = {{"router_hosts", std::int64_t{1}}}}};
 }
 
 }  // namespace manyworlds::topologies

@@ -203,3 +203,20 @@ TEST_CASE("every fabric refuses a site that cannot exist, and says what to give"
     CHECK_THAT(refusal([](Site&) {}), Catch::Matchers::Equals("accepted"));
   }
 }
+
+TEST_CASE("every fabric has a small form of sixteen GPUs, whose longest path is as long as any of 128 by default") {
+  for (const Topology& topology : test::fabrics()) {
+    INFO(topology.name);
+    for (const auto& [name, value] : topology.traits.small)
+      CHECK(std::count_if(topology.options.begin(), topology.options.end(),
+                          [&, &key = name](const auto& option) { return option.name == key; }) == 1);
+    const auto longest = [&](const manyworlds::core::OptionSet& options, const Site& site) {
+      std::size_t links = 0;
+      for (const Route& route : test::all_routes(topology.build(options, site), Routing::destination_mod_k))
+        links = std::max(links, route.size());
+      return links;
+    };
+    CHECK(longest(topology.traits.small, test::site_of(4, 4, ScaleUp::nvswitch)) >=
+          longest({}, test::site_of(16, 8, ScaleUp::nvswitch)));
+  }
+}
