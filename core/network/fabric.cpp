@@ -1,6 +1,7 @@
 #include "core/network/fabric.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/error.hpp"
@@ -43,7 +44,8 @@ Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_
     by_leaf.emplace_back(leaf, gpu);
   }
   std::sort(by_leaf.begin(), by_leaf.end());
-  number_.resize(graph_->gpus);
+  number_.resize(graph_->vertices.size());
+  std::iota(number_.begin(), number_.end(), 0u);
   for (std::uint32_t i = 0; i < by_leaf.size(); ++i) number_[by_leaf[i].second] = i;
 }
 

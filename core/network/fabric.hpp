@@ -33,7 +33,7 @@ class Router {
  public:
   Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed);
 
-  /// Links from GPU `src` to GPU `dst` (src != dst). Among ways of equal length those over the links of least order
+  /// Links from GPU `src` to GPU `dst` (src != dst); one of them may be a switch that reduces or replicates. Among ways of equal length those over the links of least order
   /// are taken (dimension order, on a mesh); what choice is left follows the routing policy:
   /// destination_mod_k takes the digits of the destination's number hop by hop (Zahavi 2010, D-Mod-K), where GPUs are
   /// numbered leaf by leaf, so that those behind one leaf spread over all ways to it (inside a scale-up domain, which
@@ -50,7 +50,7 @@ class Router {
   Routing routing_;
   std::uint64_t seed_;
   Distances distances_;
-  std::vector<std::uint32_t> number_;   // of each GPU, leaf by leaf
+  std::vector<std::uint32_t> number_;   // of each GPU, leaf by leaf; of switches their own
   std::vector<std::uint32_t> choices_;  // of the hop at hand
 };
 

@@ -11,7 +11,7 @@ Forwarding::Forwarding(std::shared_ptr<const Graph> graph)
     : graph_(std::move(graph)),
       distances_(*graph_),
       first_(graph_->gpus_relay ? 0 : graph_->gpus),
-      class_of_(graph_->gpus, UINT32_MAX),
+      class_of_(graph_->vertices.size(), UINT32_MAX),
       sets_(graph_->vertices.size()) {
   for (std::uint32_t id = 0; id < graph_->links.size(); ++id) pool_.insert(pool_.end(), {1, id});
   const auto rank = [&](std::uint32_t id) {
@@ -56,7 +56,8 @@ std::vector<std::uint32_t> Forwarding::first_links(std::uint32_t source, std::ui
     throw InputError(fmt::format("no path from GPU {} to GPU {} on this topology", source, destination));
   if (class_of_[destination] == UINT32_MAX) {
     std::vector<Attachment> attached;
-    if (graph_->gpus_relay) attached.push_back({destination, 0});  // a GPU that relays is a place of its own
+    const bool forwards = graph_->gpus_relay || destination >= graph_->gpus;
+    if (forwards) attached.push_back({destination, 0});  // what forwards is a place of its own
     for (const std::uint32_t id : distances_.in(destination))
       attached.push_back({graph_->links[id].from, weight(graph_->links[id])});
     const auto [known, fresh] = classes_.emplace(std::move(attached), static_cast<std::uint32_t>(classes_.size()));
@@ -77,7 +78,7 @@ void Forwarding::add_rows(std::uint32_t destination) {
     const auto arrives = [&](std::uint32_t id) { return graph_->links[id].to == destination; };
     if (found.empty())
       sets_of_.push_back(kNoWay);
-    else if (std::all_of(found.begin(), found.end(), arrives))
+    else if (destination < graph_->gpus && std::all_of(found.begin(), found.end(), arrives))
       sets_of_.push_back(kAttached);
     else
       sets_of_.push_back(set_of(vertex, found));

@@ -24,8 +24,8 @@ class Forwarding {
 
   const Graph& graph() const { return *graph_; }
 
-  /// Links out of GPU `source` on a shortest path to `destination`, whose rows are made if need be. Throws InputError
-  /// if there are none.
+  /// Links out of `source` on a shortest path to `destination`, whose rows are made if need be. Both are GPUs, or one is
+  /// a switch that reduces or replicates. Throws InputError if there are none.
   std::vector<std::uint32_t> first_links(std::uint32_t source, std::uint32_t destination);
 
   /// Links out of `vertex`, which forwards, on a shortest path to `destination`, whose rows are made. There is at least
@@ -69,7 +69,7 @@ class Forwarding {
   Distances distances_;
   std::uint32_t first_;  // vertex that forwards
   std::map<std::vector<Attachment>, std::uint32_t> classes_;
-  std::vector<std::uint32_t> class_of_;           // by GPU
+  std::vector<std::uint32_t> class_of_;           // by vertex that is a destination
   std::vector<std::size_t> row_begin_;            // by class
   std::vector<std::uint32_t> sets_of_;            // by class and vertex: where its candidates begin in pool_
   std::vector<std::uint32_t> pool_;               // count, links, count, links, …; the set {link} stands at 2 link

@@ -180,11 +180,16 @@ std::vector<Time> analytic_ends(core::step::Configuration world, Dag dag) {
   return run_watched(world, std::make_shared<const Dag>(std::move(dag))).ends;
 }
 
-/// Every transfer of the DAG takes place once, with its bytes, and takes no less than it would alone. Returns the
-/// packets times links that carry them.
-std::int64_t check_transfers(const core::step::Configuration& world, const Dag& dag, const Watched& seen) {
+/// What crosses links in all: a packet that crosses three counts three times.
+struct Carried {
+  std::int64_t packets = 0, bytes = 0;
+};
+
+/// Every transfer of the DAG takes place once, with its bytes, and takes no less than it would alone. Returns what
+/// carries them, headers included.
+Carried check_transfers(const core::step::Configuration& world, const Dag& dag, const Watched& seen) {
   REQUIRE(seen.transfers.size() == dag.transfers.size());
-  std::int64_t link_hops = 0;
+  Carried carried;
   for (const auto& [number, transfer] : seen.transfers) {
     const core::network::Route& route = seen.routes[transfer.route];
     std::vector<core::network::LinkSpec> path;
@@ -195,35 +200,41 @@ std::int64_t check_transfers(const core::step::Configuration& world, const Dag& 
     if (!whole || transfer.end - transfer.start < least)
       FAIL("transfer " << number << " of " << transfer.bytes << " bytes takes " << transfer.end - transfer.start
                        << " ps; alone it takes " << least);
-    link_hops += core::network::packets_of(world.transport, transfer.bytes) * static_cast<std::int64_t>(route.size());
+    const std::int64_t packets = core::network::packets_of(world.transport, transfer.bytes);
+    const auto links = static_cast<std::int64_t>(route.size());
+    carried.packets += links * packets;
+    carried.bytes += links * (transfer.bytes + packets * world.transport.header_bytes);
   }
-  return link_hops;
+  return carried;
 }
 
-void check_counters(const Transport& transport, std::int64_t link_hops, const core::network::Counters& counters) {
-  REQUIRE(counters.drops == 0);
-  REQUIRE(counters.retransmissions == counters.trims);  // what was cut is sent once more, and nothing else
-  if (core::network::transport_type(transport).trims) {
-    REQUIRE(counters.link_hops > link_hops);  // and control packets
-    return;
-  }
-  REQUIRE(counters.trims == 0);
-  const bool answers = transport.acks == core::network::Acks::in_band;  // each packet is acknowledged by one
-  REQUIRE(counters.link_hops == (answers ? 2 : 1) * link_hops);
-}
-
-/// As `net` runs it: the same picoseconds, and what its links carry fits into the time.
-void check_net(const core::step::Configuration& world, const core::collective::Shape& shape, const Result& watched) {
+/// As `net` runs it: the same picoseconds, links carry the transfers and nothing else, and no more than they can.
+void check_net(const core::step::Configuration& world, const core::collective::Shape& shape, const Result& watched,
+               Carried expected) {
   const NetworkRun run = run_collective(world, shape, false);
   REQUIRE(run.ends == watched.ends);
-  REQUIRE(run.counters.link_hops == watched.counters.link_hops);
-  if (run.loads.empty()) return;  // packets choose their links on the way
-  std::int64_t packets = 0;
-  for (const LinkLoad& load : run.loads) {
-    packets += load.packets;
-    REQUIRE(load.busy_ps < run.end());
+  Carried carried;
+  for (const auto& load : run.loads) {
+    carried.packets += load.packets;
+    carried.bytes += load.bytes;
+    REQUIRE(load.busy_ps <= run.carried_ps);
   }
-  REQUIRE(packets == run.counters.link_hops);
+  REQUIRE(carried.packets == watched.counters.link_hops);
+  REQUIRE(carried.packets == run.counters.link_hops);
+  REQUIRE(run.counters.drops == 0);
+  REQUIRE(run.counters.retransmissions == run.counters.trims);  // what was cut is sent once more, and nothing else
+  if (core::network::transport_type(world.transport).trims) {
+    REQUIRE(carried.packets > expected.packets);  // and control packets
+    REQUIRE(carried.bytes > expected.bytes);
+    return;
+  }
+  REQUIRE(run.counters.trims == 0);
+  if (world.transport.acks == core::network::Acks::in_band) {  // each packet is acknowledged by one
+    expected.bytes += expected.packets * world.transport.ack_bytes;
+    expected.packets *= 2;
+  }
+  REQUIRE(carried.packets == expected.packets);
+  REQUIRE(carried.bytes == expected.bytes);
 }
 
 void check_combination(core::step::Configuration world, const core::collective::Shape& shape,
@@ -231,13 +242,12 @@ void check_combination(core::step::Configuration world, const core::collective::
   INFO(world.transport.kind << (core::network::needs_individuals(world.transport) ? ", packets as individuals" : ""));
   const auto dag = std::make_shared<const Dag>(core::collective::build(shape));
   const Result watched = run_watched(world, dag);
-  check_counters(world.transport, check_transfers(world, *dag, watched.seen), watched.counters);
+  check_net(world, shape, watched, check_transfers(world, *dag, watched.seen));
   const std::vector<Time> bounds = analytic_ends(world, *dag);
   for (std::size_t member = 0; member < bounds.size(); ++member)
     if (watched.ends[member] < bounds[member])
       FAIL("member " << member << " is done at " << watched.ends[member] << " ps; alpha and beta alone are "
                      << bounds[member]);
-  check_net(world, shape, watched);
   marks[world.transport.kind] += watched.counters.ecn_marks;
 }
 

@@ -17,7 +17,7 @@ Eqds::Eqds(const NetworkOptions& options, const EqdsParameters& parameters, std:
     : parameters_(parameters),
       forwarding_(std::move(forwarding)),
       network_(options, forwarding_),
-      pacer_of_(2 * std::size_t{forwarding_->graph().gpus}, kNoPacer) {}
+      pacer_of_(2 * forwarding_->graph().vertices.size(), kNoPacer) {}
 
 std::uint32_t Eqds::add_route(std::uint32_t source, std::uint32_t destination) {
   Route route;

@@ -118,7 +118,7 @@ class Eqds {
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_;
   std::vector<Pacer> pacers_;
-  std::vector<std::uint32_t> pacer_of_;  // by GPU and kind of link
+  std::vector<std::uint32_t> pacer_of_;  // by destination and kind of link
   std::size_t live_ = 0;
   bool keeps_acknowledgements_ = false;
   std::vector<std::pair<std::uint64_t, Time>> acknowledgements_;
