@@ -4,6 +4,8 @@
 #include <memory>
 #include <random>
 
+#include "core/collective/registry.hpp"
+#include "core/network/transports/registry.hpp"
 #include "core/step/laboratory.hpp"
 
 namespace manyworlds::tests {
@@ -75,8 +77,20 @@ inline step::Configuration world_of(const Cluster& cluster, std::int64_t tp, std
   return made;
 }
 
-inline collective::Algorithm any_algorithm(std::uint64_t draw, std::initializer_list<collective::Algorithm> of) {
-  return *(of.begin() + static_cast<std::ptrdiff_t>(draw % of.size()));
+/// One that can do all-reduces, or the library's own choice.
+inline collective::Algorithm any_all_reduce(std::uint64_t draw) {
+  std::vector<collective::Algorithm> able{collective::Algorithm::automatic};
+  for (const auto& info : collective::algorithms())
+    if (collective::can_do(info.algorithm, collective::Kind::all_reduce)) able.push_back(info.algorithm);
+  return able[draw % able.size()];
+}
+
+/// One that runs on pinned paths.
+inline std::string any_transport(std::uint64_t draw) {
+  std::vector<std::string> pinned;
+  for (const auto& type : network::transports())
+    if (type.make_engine != nullptr) pinned.push_back(type.name);
+  return pinned[draw % pinned.size()];
 }
 
 inline step::Configuration draw_world(std::uint64_t seed) {
@@ -105,12 +119,9 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   s.bucket_parameters = any({300'000, 1'000'000, 40'000'000});
   s.overlap_grad_reduce = any({0, 1, 1}) != 0;
   made.placement = any({0, 1}) != 0 ? step::Placement::tp_dp_pp : step::Placement::tp_pp_dp;
-  using collective::Algorithm, collective::Protocol;
-  made.collectives.all_reduce =
-      any_algorithm(random(), {Algorithm::ring, Algorithm::ring, Algorithm::two_level, Algorithm::halving_doubling,
-                               Algorithm::recursive_doubling, Algorithm::double_tree, Algorithm::direct,
-                               Algorithm::in_switch, Algorithm::automatic});
-  made.transport.kind = any({0, 1}) != 0 ? "dcqcn" : "static_window";
+  using collective::Protocol;
+  made.collectives.all_reduce = any_all_reduce(random());
+  made.transport.kind = any_transport(random());
   made.transport.routing = any({0, 1}) != 0 ? network::Routing::destination_mod_k : network::Routing::ecmp_hash;
   made.transport.window_bytes = any({16, 64, 256}) * 4160;
   made.transport.pfc_xoff_bytes = any({20, 100}) * 4160;
