@@ -93,6 +93,12 @@ class Setting {
   std::vector<core::network::LinkLoad> loads_;  // by link of the graph, of pinned paths
 };
 
+/// Throws InputError if something is left of flows or a collective's traffic that nothing will ever move.
+template <class Network>
+void require_end(const core::step::Configuration& world, const Network& network) {
+  if (!network.drained()) core::network::throw_pause_deadlock(*world.graph, network.standstill());
+}
+
 }  // namespace
 
 Time NetworkRun::end() const {
@@ -129,6 +135,7 @@ NetworkRun run_flows(const core::step::Configuration& world, const std::vector<e
     }
     finished.clear();
     network->advance(next < order.size() ? flows[order[next]].start_ps : core::kNever, finished);
+    if (finished.empty() && next == order.size()) require_end(world, *network);
     for (const FlowId id : finished) run.ends[id.transfer] = network->now();
     ended += finished.size();
   }
@@ -161,7 +168,11 @@ NetworkRun run_collective(const core::step::Configuration& world, const core::co
   run.starts.assign(dag->members, 0);
   run.ends.resize(dag->members);
   std::vector<core::network::Exit> exits;
-  while (exits.size() < dag->members || !traffic.drained()) traffic.advance(core::kNever, exits);
+  while (exits.size() < dag->members || !traffic.drained()) {
+    const std::size_t before = exits.size();
+    traffic.advance(core::kNever, exits);
+    if (exits.size() == before) require_end(world, traffic);
+  }
   for (const auto& exit : exits) run.ends[exit.member] = exit.at;
   setting.count(run, traffic);
   run.cpu_s = cpu_s() - begin;

@@ -27,7 +27,8 @@ struct NetworkRun {
 };
 
 /// `plain`: every packet in one event loop (the oracle); otherwise divided and remembered. The times are the same.
-/// Throws InputError for a transport that would have to drop, and for sizes no packet number can count.
+/// Throws InputError for a transport that would have to drop, for sizes no packet number can count, and for pauses that
+/// hold each other for ever.
 NetworkRun run_flows(const core::step::Configuration& world, const std::vector<experiments::import::Flow>& flows,
                      bool plain);
 

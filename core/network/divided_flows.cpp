@@ -96,6 +96,15 @@ class DividedFlows final : public Flows {
       now_ = limit;
   }
 
+  PauseWaits standstill() const override {
+    PauseWaits waits;
+    for (const Cluster& cluster : clusters_) {
+      if (!cluster.live || !cluster.next) continue;
+      const PauseWaits more = renamed(cluster.next->standstill, cluster.links);
+      waits.insert(waits.end(), more.begin(), more.end());
+    }
+    return waits;
+  }
   Time now() const override { return now_; }
   bool drained() const override { return live_ == 0; }
   Time quiet_since() const override { return quiet_since_; }
@@ -145,7 +154,8 @@ class DividedFlows final : public Flows {
   void schedule(std::uint32_t slot) {
     Cluster& cluster = clusters_[slot];
     cluster.next = memo_->outcome(*cluster.state, kNever);
-    boundaries_.push({cluster.since + cluster.next->elapsed, slot, cluster.life});
+    if (cluster.next->standstill.empty())  // else it stands still unless somebody joins, and then too
+      boundaries_.push({cluster.since + cluster.next->elapsed, slot, cluster.life});
   }
 
   void reach_boundary(std::uint32_t slot, std::vector<FlowId>& finished) {

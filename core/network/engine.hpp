@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/network/fabric.hpp"
+#include "core/network/pause_cycle.hpp"
 #include "core/network/transport.hpp"
 
 namespace manyworlds::core::network {
@@ -60,8 +61,10 @@ class Engine {
   virtual std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t order) = 0;
 
   /// Runs until the first instant at which flows complete, but not past `limit`; appends their slots to `completed`.
-  /// Afterwards now() is that instant (or `limit`). Throws InternalError if flows are left with nothing to wait for.
+  /// Afterwards now() is that instant (or `limit`).
   virtual void run(Time limit, std::vector<std::uint32_t>& completed) = 0;
+  /// If flows are left that nothing will ever move: who waits for whom among their links.
+  virtual PauseWaits standstill() const = 0;
 
   virtual Time now() const = 0;
   virtual Time quiet_since() const = 0;  // the last event

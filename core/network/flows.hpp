@@ -36,6 +36,9 @@ class Flows {
   /// Goes on to the first instant at which transfers complete, at most to `limit`; appends them to `finished` in
   /// ascending id. With kNever as limit and nothing to complete, now() stays.
   virtual void advance(Time limit, std::vector<FlowId>& finished) = 0;
+  /// After advance(kNever) that completed nothing: who waits for whom among the links, if pauses hold transfers for
+  /// ever.
+  virtual PauseWaits standstill() const { return {}; }
 
   virtual Time now() const = 0;
   /// Nothing is left that could touch a later flow: no packet, no pause.

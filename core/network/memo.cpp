@@ -28,12 +28,21 @@ std::shared_ptr<const Outcome> Memo::outcome(const State& state, Time limit) {
   ++misses_;
   auto made = compute(state, limit);
   simulated_ += made->counters;
-  std::size_t bytes = sizeof(Outcome) + 128;
+  std::size_t bytes = sizeof(Outcome) + 128 + made->standstill.size() * sizeof(made->standstill[0]);
   for (const Outcome::Part& part : made->parts) bytes += part.state->words.size() * 8 + part.links.size() * 8 + 128;
   if (bytes_ + bytes > byte_limit_) outcomes_.clear(), bytes_ = 0;
   bytes_ += bytes;
   outcomes_.emplace(key, made);
   return made;
+}
+
+/// From slots of the engine to numbers of the state.
+PauseWaits Memo::numbered(PauseWaits waits, const std::vector<std::uint32_t>& slots) {
+  const auto number = [&](std::uint32_t slot) {
+    return static_cast<std::uint32_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
+  };
+  for (auto& [paused, holder] : waits) paused = number(paused), holder = number(holder);
+  return waits;
 }
 
 std::shared_ptr<const Outcome> Memo::compute(const State& state, Time limit) {
@@ -47,6 +56,7 @@ std::shared_ptr<const Outcome> Memo::compute(const State& state, Time limit) {
   std::sort(made->completed.begin(), made->completed.end());
   made->elapsed = engine.now();
   made->counters = engine.counters();
+  if (made->completed.empty() && limit == kNever) made->standstill = numbered(engine.standstill(), links);
   for (SavedPart& part : engine.save())
     made->parts.push_back({make_state(std::move(part.words)), std::move(part.flows), std::move(part.links)});
   return made;

@@ -29,6 +29,7 @@ struct Outcome {
   Time elapsed = 0;
   std::vector<std::uint32_t> completed;  // numbers of flows, ascending
   std::vector<Part> parts;               // what is left, cut where no link is shared
+  PauseWaits standstill;                 // between numbers of links: nothing will ever complete
   Counters counters;
 };
 
@@ -36,7 +37,7 @@ class Memo {
  public:
   explicit Memo(const Transport& transport, std::size_t byte_limit = std::size_t{1} << 30);
 
-  /// Runs `state` to its first completions, but at most for `limit`; from memory if it was met before.
+  /// Runs `state` to its first completions or a standstill, but at most for `limit`; from memory if it was met before.
   std::shared_ptr<const Outcome> outcome(const State& state, Time limit);
   /// The state of one transfer that has just started on links of these specs.
   std::shared_ptr<const State> fresh(const std::vector<LinkSpec>& path, std::int64_t bytes);
@@ -63,6 +64,7 @@ class Memo {
       return key.digest[0] ^ (static_cast<std::uint64_t>(key.limit) * 0x9E3779B97F4A7C15ull);
     }
   };
+  static PauseWaits numbered(PauseWaits waits, const std::vector<std::uint32_t>& slots);
   std::shared_ptr<const Outcome> compute(const State& state, Time limit);
 
   Transport transport_;

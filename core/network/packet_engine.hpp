@@ -59,6 +59,7 @@ class PacketEngine final : public Engine {
   std::uint32_t add_link(const LinkSpec& spec) override;
   std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t order) override;
   void run(Time limit, std::vector<std::uint32_t>& completed) override;
+  PauseWaits standstill() const override;
   Time now() const override { return now_; }
   Time quiet_since() const override { return quiet_since_; }
   bool drained() const override { return live_ == 0 && pending_control_ == 0; }

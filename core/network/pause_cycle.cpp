@@ -1,9 +1,15 @@
 #include "core/network/pause_cycle.hpp"
 
 #include <algorithm>
-#include <utility>
+
+#include "core/error.hpp"
 
 namespace manyworlds::core::network {
+
+PauseWaits renamed(PauseWaits waits, const std::vector<std::uint32_t>& names) {
+  for (auto& [paused, holder] : waits) paused = names[paused], holder = names[holder];
+  return waits;
+}
 
 std::vector<std::uint32_t> cycle_of(const std::vector<std::vector<std::uint32_t>>& waits) {
   enum class State : std::uint8_t { unseen, open, closed };
@@ -34,6 +40,23 @@ std::vector<std::uint32_t> cycle_of(const std::vector<std::vector<std::uint32_t>
     }
   }
   return {};
+}
+
+void throw_pause_deadlock(const Graph& graph, const PauseWaits& waits) {
+  std::vector<std::vector<std::uint32_t>> by_link(graph.links.size());
+  for (const auto& [paused, holder] : waits) by_link[paused].push_back(holder);
+  for (auto& holders : by_link) std::sort(holders.begin(), holders.end());
+  std::string ports;
+  for (const std::uint32_t link : cycle_of(by_link)) {
+    const Link& at = graph.links[link];
+    ports += fmt::format("{}{}->{}", ports.empty() ? "" : ", ", graph.names[at.from], graph.names[at.to]);
+  }
+  MANYWORLDS_CHECK(!ports.empty(), "transfers stand still, but of {} waits for paused links none go round",
+                   waits.size());
+  throw InputError(fmt::format(
+      "PFC deadlock: transfers stand still because these ports pause each other: {}; take another fabric or "
+      "routing, or a larger transport.pfc_xoff_bytes and buffer_bytes",
+      ports));
 }
 
 }  // namespace manyworlds::core::network

@@ -40,6 +40,7 @@ class PlainFlows final : public Flows {
     for (const std::uint32_t slot : slots_) finished.push_back(ids_[slot]);
     std::sort(finished.begin() + first, finished.end());
   }
+  PauseWaits standstill() const override { return engine_->standstill(); }
   Time now() const override { return engine_->now(); }
   bool drained() const override { return engine_->drained(); }
   Time quiet_since() const override { return engine_->quiet_since(); }

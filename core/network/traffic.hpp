@@ -36,6 +36,9 @@ class Traffic {
   /// Goes on to the first instant with exits, at most to `limit`; appends them (ascending).
   void advance(Time limit, std::vector<Exit>& exits);
 
+  /// As Flows::standstill().
+  PauseWaits standstill() const { return flows_->standstill(); }
+
   Time now() const { return flows_->now(); }
   /// No transfer is under way and none will start unless somebody enters.
   bool drained() const { return later_.empty() && flows_->drained(); }

@@ -36,6 +36,14 @@ class ComposedSide final : public Composed {
   Time next(Time limit) override;
   void take(Time at, std::vector<Member>& exits) override;
   void close(Time at) override;
+  network::PauseWaits standstill() const override {
+    network::PauseWaits all;
+    for (const std::uint32_t index : running_) {
+      const auto waits = network::renamed(components_[index].episode->standstill(), components_[index].links);
+      all.insert(all.end(), waits.begin(), waits.end());
+    }
+    return all;
+  }
   network::Counters counters() const override { return counters_; }
   std::vector<std::uint32_t> missing() const override;
   const Usages& isolated_used() const override { return isolated_used_; }

@@ -43,6 +43,7 @@ class Coupled final : public NetworkSide {
     std::sort(exits.begin() + static_cast<std::ptrdiff_t>(first), exits.end());
   }
 
+  network::PauseWaits standstill() const override { return traffic_.standstill(); }
   network::Counters counters() const override { return traffic_.counters(); }
 
  private:

@@ -41,6 +41,8 @@ class Episode {
   bool over(Time at) const {
     return open_members_ == exits_.size() && traffic_.drained() && traffic_.quiet_since() <= at;
   }
+  /// As Flows::standstill(), of the episode's links.
+  network::PauseWaits standstill() const { return traffic_.standstill(); }
   Time now() const { return traffic_.now(); }
   const network::Counters& counters() const { return traffic_.counters(); }
   Time last_exit() const { return exits_.empty() ? 0 : exits_.back().at; }

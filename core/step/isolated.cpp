@@ -8,17 +8,24 @@ IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& 
                                  const network::Graph& graph, network::Memo& memo) {
   network::Traffic traffic(network::make_flows(memo));
   std::map<std::uint32_t, std::uint32_t> local;
+  std::vector<std::uint32_t> links;  // of the graph, by number here
   std::vector<network::Route> routes = connections.routes;
   for (network::Route& route : routes)
     for (std::uint32_t& link : route) {
-      const auto found = local.find(link);
-      link = found != local.end() ? found->second : local[link] = traffic.add_link(network::spec_of(graph, link));
+      const auto [found, is_new] = local.try_emplace(link, static_cast<std::uint32_t>(links.size()));
+      if (is_new) traffic.add_link(network::spec_of(graph, link)), links.push_back(link);
+      link = found->second;
     }
   const std::uint32_t id = traffic.add(std::make_shared<collective::Dag>(dag), routes);
   traffic.set_ranks({0});
   for (std::uint32_t member = 0; member < dag.members; ++member) traffic.enter(id, member);
   std::vector<network::Exit> exits;
-  while (exits.size() < dag.members || !traffic.drained()) traffic.advance(kNever, exits);
+  while (exits.size() < dag.members || !traffic.drained()) {
+    const std::size_t before = exits.size();
+    traffic.advance(kNever, exits);
+    if (exits.size() == before && !traffic.drained())
+      network::throw_pause_deadlock(graph, network::renamed(traffic.standstill(), links));
+  }
   IsolatedResult result;
   result.exits.resize(dag.members);
   for (const network::Exit& exit : exits) result.exits[exit.member] = exit.at;

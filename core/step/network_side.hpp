@@ -38,6 +38,8 @@ class NetworkSide {
   virtual Time next(Time limit) = 0;
   /// The exits at `at`, the instant next() gave; ascending.
   virtual void take(Time at, std::vector<Member>& exits) = 0;
+  /// After next(kNever) gave kNever: who waits for whom among the graph's links, if pauses hold transfers for ever.
+  virtual network::PauseWaits standstill() const = 0;
   virtual network::Counters counters() const = 0;
   /// Keys of isolated collectives (uses of the world) that must be known before next() can be asked.
   virtual std::vector<std::uint32_t> missing() const { return {}; }

@@ -31,6 +31,12 @@ Step::Step(const World& world, Episodes& episodes, const IsolatedResults& result
   }
 }
 
+void Step::explain_standstill() const {
+  if (const auto waits = network_->standstill(); !waits.empty())
+    network::throw_pause_deadlock(world_.layout().graph(), waits);
+  throw InternalError(timeline_.deadlock());
+}
+
 std::variant<StepResult, Needs> Step::advance() {
   if (!started_) {
     started_ = true;
@@ -43,7 +49,7 @@ std::variant<StepResult, Needs> Step::advance() {
     const Time kernel = timeline_.next_kernel();
     const Time exit = network_->next(kernel);
     const Time at = std::min(kernel, exit);
-    MANYWORLDS_CHECK(at != kNever, "{}", timeline_.deadlock());
+    if (at == kNever) explain_standstill();
     if (exit == at) {
       exits.clear();
       network_->take(at, exits);

@@ -25,12 +25,13 @@ class Step {
   /// Under Composition::coupled neither episodes nor results are used.
   Step(const World& world, Episodes& episodes, const IsolatedResults& results);
 
-  /// Throws InternalError on a deadlock, naming two operations.
+  /// Throws InputError on a deadlock of pauses, naming its ports; InternalError on one of operations, naming two.
   std::variant<StepResult, Needs> advance();
 
  private:
   void enter(Time at);
   bool within_limit();
+  [[noreturn]] void explain_standstill() const;
   StepResult finish();
   std::vector<Used> kernels() const;
 

@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
+import h5py
+
 PROGRAM = str(pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"]) / "manyworlds")
 
 GOOD = """\
@@ -154,6 +156,40 @@ class BadInput(unittest.TestCase):
         self.assertIn("all_reduce", self.refused(*words, "--collective", "all_reduc", "--bytes", "1MiB"))
         self.assertIn("bytes", self.refused(*words, "--collective", "all_reduce"))
         self.assertIn("1MiBB", self.refused(*words, "--collective", "all_reduce", "--bytes", "1MiBB"))
+
+    def test_pauses_that_hold_each_other_for_ever_are_explained(self):
+        ring = ", ".join(f"router{i}-router{(i + 1) % 7}=0.25" for i in range(7))
+        good = self.write(f"""\
+name: ring
+base:
+  model: {{like: gpt3-125m, layers: 4, sequence: 256, vocabulary: 8192}}
+  cluster: {{gpu: a100_40, nodes: 7, gpus_per_node: 1, nic_gbps: 100}}
+  topology: {{torus: {{x: 7, y: 1}}}}
+  faults: {{slow: "{ring}"}}
+  transport: {{static_window: {{window_bytes: 1GiB, pfc_xoff_bytes: 10000, pfc_xon_bytes: 5000}}}}
+  strategy: {{tp: 1, global_batch: 7}}
+axes:
+  collectives.all_reduce: [direct, ring]
+""", "ring.yaml")
+        cycle = ", ".join(f"router{i}->router{(i + 1) % 7}" for i in range(7))
+        self.write("src,dst,bytes,start_ps\n" + "".join(f"{i},{(i + 3) % 7},8000000,0\n" for i in range(7)), "flows.csv")
+        for words in ([], ["--plain"], ["--set", "transport.acks=in_band"]):
+            message = self.refused("net", good, "--experiment", 0, "--flows", "flows.csv", *words)
+            self.assertIn("PFC deadlock", message)
+            self.assertIn(cycle, message)
+        # In a step it is the world's own failure, and the same under both compositions and in a sweep.
+        told = []
+        for words in (["run", good, "--experiment", "0"], ["run", good, "--experiment", "0", "--coupled"],
+                      ["sweep", good, "-o", "run", "-j", "1", "--store", "none"]):
+            done = subprocess.run([PROGRAM, *words], cwd=self.directory, timeout=60, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+            told.append(done.stdout)
+        with h5py.File(self.directory / "run" / "results.h5") as results:
+            self.assertEqual(list(results["experiments/status"]), [b"failed", b"ran"])
+            told[2] = results["experiments/reason"][0].decode()
+        for text in told:
+            self.assertIn("PFC deadlock", text)
+            self.assertIn(cycle, text)
 
 
 if __name__ == "__main__":

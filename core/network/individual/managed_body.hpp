@@ -96,7 +96,7 @@ void Managed<P>::run(Time limit, std::vector<std::uint32_t>& completed) {
     free_.clear();
     return;
   }
-  if (live_ > 0 && network_.stuck()) network_.explain_standstill(live_);
+  if (live_ > 0 && network_.stuck()) network_.explain_standstill();
 }
 
 // ---- Sender ----

@@ -136,19 +136,12 @@ void Network::observe(Port& port, std::uint32_t index) {
   telemetry_[index][hop - 1] = {now_, port.waiting_bytes, port.load.bytes, port.bits_per_second};
 }
 
-void Network::explain_standstill(std::size_t transfers) const {
-  std::vector<std::vector<std::uint32_t>> waits(ports_.size());  // a paused port waits for those that hold what it sent
+void Network::explain_standstill() const {
+  PauseWaits waits;
   for (std::uint32_t link = 0; link < ports_.size(); ++link)
     for (std::uint32_t at = ports_[link].queue.head; at != kNone; at = slab_[at].next)
-      if (slab_[at].hop != 0 && ports_[slab_[at].link].paused) waits[slab_[at].link].push_back(link);
-  std::string ports;
-  for (const std::uint32_t link : cycle_of(waits)) {
-    const Graph& graph = forwarding_->graph();
-    ports += fmt::format("{}{}->{}", ports.empty() ? "" : ", ", graph.names[graph.links[link].from],
-                         graph.names[graph.links[link].to]);
-  }
-  throw InputError(
-      fmt::format("PFC deadlock: {} transfers stand still because these ports pause each other: {}", transfers, ports));
+      if (slab_[at].hop != 0 && ports_[slab_[at].link].paused) waits.emplace_back(slab_[at].link, link);
+  throw_pause_deadlock(forwarding_->graph(), waits);
 }
 
 void Network::resume(std::uint32_t link) {

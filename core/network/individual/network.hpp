@@ -97,7 +97,7 @@ class Network {
   /// Nothing will ever happen again.
   bool stuck() const { return events_.empty(); }
   /// Throws InputError with the cycle of ports that wait for each other.
-  [[noreturn]] void explain_standstill(std::size_t transfers) const;
+  [[noreturn]] void explain_standstill() const;
 
   /// Links in order that pinned packets follow: the value for their `path`.
   std::uint32_t pin(const std::vector<std::uint32_t>& links) {
