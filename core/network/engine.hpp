@@ -24,6 +24,10 @@ struct Counters {
     drops += other.drops, trims += other.trims, retransmissions += other.retransmissions;
     return *this;
   }
+  Counters operator-(const Counters& other) const {
+    return {link_hops - other.link_hops, ecn_marks - other.ecn_marks, pauses - other.pauses,
+            drops - other.drops,         trims - other.trims,         retransmissions - other.retransmissions};
+  }
 };
 
 /// What a link carried.
@@ -75,10 +79,13 @@ class Engine {
   /// for pause frames comes last. Empty if the engine is drained.
   virtual std::vector<SavedPart> save() = 0;
 
-  /// Adds a saved part at now(). `orders` ranks its flows here (ascending), and `link_slots` receives the slot of each
-  /// link number. Returns the slot of its first flow; the others follow.
-  virtual std::uint32_t load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
-                             std::vector<std::uint32_t>& link_slots) = 0;
+  /// Adds a saved part at now(). `orders` ranks its flows here (ascending); `flow_slots` and `link_slots` receive the
+  /// slot of each flow and link number.
+  virtual void load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+                    std::vector<std::uint32_t>& flow_slots, std::vector<std::uint32_t>& link_slots) = 0;
+
+  /// Ranks a live flow anew.
+  virtual void set_order(std::uint32_t flow_slot, std::uint64_t order) = 0;
 
   virtual std::unique_ptr<Engine> clone() const = 0;
 };

@@ -33,12 +33,12 @@ class Router {
  public:
   Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed);
 
-  /// Links from GPU `src` to GPU `dst` (src != dst); one of them may be a switch that reduces or replicates. Among ways of equal length those over the links of least order
-  /// are taken (dimension order, on a mesh); what choice is left follows the routing policy:
-  /// destination_mod_k takes the digits of the destination's number hop by hop (Zahavi 2010, D-Mod-K), where GPUs are
-  /// numbered leaf by leaf, so that those behind one leaf spread over all ways to it (inside a scale-up domain, which
-  /// has one choice to make, by their own numbers);
-  /// ecmp_hash takes hash(seed, entropy, hop). Throws InputError when no path exists.
+  /// Links from GPU `src` to GPU `dst` (src != dst); one of them may be a switch that reduces or replicates. Among ways
+  /// of equal length those over the links of least order are taken (dimension order, on a mesh); what choice is left
+  /// follows the routing policy: destination_mod_k takes the digits of the destination's number hop by hop (Zahavi
+  /// 2010, D-Mod-K), where GPUs are numbered leaf by leaf, so that those behind one leaf spread over all ways to it
+  /// (inside a scale-up domain, which has one choice to make, by their own numbers); ecmp_hash takes hash(seed,
+  /// entropy, hop). Throws InputError when no path exists.
   Route route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy);
 
   const Graph& graph() const { return *graph_; }

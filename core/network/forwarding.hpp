@@ -24,8 +24,8 @@ class Forwarding {
 
   const Graph& graph() const { return *graph_; }
 
-  /// Links out of `source` on a shortest path to `destination`, whose rows are made if need be. Both are GPUs, or one is
-  /// a switch that reduces or replicates. Throws InputError if there are none.
+  /// Links out of `source` on a shortest path to `destination`, whose rows are made if need be. Both are GPUs, or one
+  /// is a switch that reduces or replicates. Throws InputError if there are none.
   std::vector<std::uint32_t> first_links(std::uint32_t source, std::uint32_t destination);
 
   /// Links out of `vertex`, which forwards, on a shortest path to `destination`, whose rows are made. There is at least

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -37,17 +38,33 @@ class Memo {
  public:
   explicit Memo(const Transport& transport, std::size_t byte_limit = std::size_t{1} << 30);
 
+  struct Found {
+    std::shared_ptr<const Outcome> outcome;
+    bool known;  // it was met before
+  };
   /// Runs `state` to its first completions or a standstill, but at most for `limit`; from memory if it was met before.
-  std::shared_ptr<const Outcome> outcome(const State& state, Time limit);
+  Found outcome(const State& state, Time limit);
+  /// What states become when flows start in them: put together in an engine by `load`, from memory if `words`, which
+  /// say all that matters, were met before. Numbers in the parts are slots of that engine.
+  using Parts = std::vector<Outcome::Part>;
+  struct Joined {
+    std::shared_ptr<const Parts> parts;
+    bool known;
+  };
+  Joined join(const Words& words, const std::function<void(Engine&)>& load);
   /// The state of one transfer that has just started on links of these specs.
   std::shared_ptr<const State> fresh(const std::vector<LinkSpec>& path, std::int64_t bytes);
 
   const Transport& transport() const { return transport_; }
-  /// An empty engine to put problems together in; good until the next call of anything here.
-  Engine& scratch() {
-    engine_->reset();
-    return *engine_;
-  }
+  /// An engine for problems that are not remembered, reset; and back for the next who needs one.
+  std::unique_ptr<Engine> lend();
+  void give_back(std::unique_ptr<Engine> engine) { spare_.push_back(std::move(engine)); }
+  /// What such an engine simulated.
+  void count(const Counters& simulated) { simulated_ += simulated; }
+
+  /// What remembering has saved its users less what it cost them, as far back as they let it count; theirs to keep.
+  std::int64_t balance = 2'000'000;
+
   std::uint64_t hits() const { return hits_; }
   std::uint64_t misses() const { return misses_; }
   const Counters& simulated() const { return simulated_; }
@@ -65,12 +82,21 @@ class Memo {
     }
   };
   static PauseWaits numbered(PauseWaits waits, const std::vector<std::uint32_t>& slots);
+  /// An empty engine to put problems together in; good until the next call.
+  Engine& scratch() {
+    engine_->reset();
+    return *engine_;
+  }
   std::shared_ptr<const Outcome> compute(const State& state, Time limit);
+  /// Room for what a result takes.
+  void make_room(const Parts& parts, std::size_t waits);
 
   Transport transport_;
   std::unique_ptr<Engine> engine_;  // used for one problem after another
+  std::vector<std::unique_ptr<Engine>> spare_;
   std::size_t byte_limit_, bytes_ = 0;
   std::unordered_map<Key, std::shared_ptr<const Outcome>, Hash> outcomes_;
+  std::unordered_map<Key, std::shared_ptr<const Parts>, Hash> joins_;
   std::uint64_t hits_ = 0, misses_ = 0;
   Counters simulated_;
 };

@@ -43,6 +43,7 @@ constexpr std::uint32_t hop_of(Packet packet) {
   return static_cast<std::uint32_t>(packet >> 1) & 0x7F;
 }
 inline constexpr Packet kMark = 1, kOneHop = 2;
+inline constexpr Packet kPacketRest = (1ull << 40) - 1;  // all but the slot
 
 // In the order in which they happen at one instant. A resume comes before a pause, since a switch that sends both at
 // one instant sends the pause last. Events of one kind commute: different flows and links have nothing in common by
@@ -65,8 +66,9 @@ class PacketEngine final : public Engine {
   bool drained() const override { return live_ == 0 && pending_control_ == 0; }
   const Counters& counters() const override { return counters_; }
   std::vector<SavedPart> save() override;
-  std::uint32_t load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
-                     std::vector<std::uint32_t>& link_slots) override;
+  void load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+            std::vector<std::uint32_t>& flow_slots, std::vector<std::uint32_t>& link_slots) override;
+  void set_order(std::uint32_t flow_slot, std::uint64_t order) override { flows_[flow_slot].order = order; }
   std::unique_ptr<Engine> clone() const override { return std::make_unique<PacketEngine>(*this); }
 
  private:
@@ -144,7 +146,8 @@ class PacketEngine final : public Engine {
     Fifo<TelemetryRow> telemetry;  // of packets not acknowledged, if it wants that
   };
 
-  std::uint32_t add_flow(const Route& route, std::uint64_t order);
+  std::uint32_t take_slot();
+  void set_up(Flow& flow, const Route& route, std::uint64_t order);
   PathFacts facts_of(const Flow& flow) const;
   std::int64_t window_of(const Flow& flow) const {
     return flow.managed ? flow.sender.window_bytes() : transport_.window_bytes;

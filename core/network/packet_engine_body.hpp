@@ -384,9 +384,9 @@ std::vector<SavedPart> PacketEngine<P>::save() {
 }
 
 template <Protocol P>
-std::uint32_t PacketEngine<P>::load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
-                                    std::vector<std::uint32_t>& link_slots) {
-  return Loader<P>(*this, words, orders, link_slots).run();
+void PacketEngine<P>::load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+                           std::vector<std::uint32_t>& flow_slots, std::vector<std::uint32_t>& link_slots) {
+  Loader<P>(*this, words, orders, flow_slots, link_slots).run();
 }
 
 /// For a transport's registry entry.

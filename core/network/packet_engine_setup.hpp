@@ -61,8 +61,9 @@ std::uint32_t PacketEngine<P>::start(const Route& route, std::int64_t bytes, std
       std::max<std::int64_t>(1, (bytes + transport_.payload_bytes - 1) / transport_.payload_bytes);
   MANYWORLDS_CHECK(packets < (1ll << 32) && route.size() <= kMaxHops, "{} packets over {} links", packets,
                    route.size());
-  const std::uint32_t slot = add_flow(route, order);
+  const std::uint32_t slot = take_slot();
   Flow& flow = flows_[slot];
+  set_up(flow, route, order);
   flow.left = static_cast<std::uint32_t>(packets);
   flow.last_bytes = bytes - (packets - 1) * transport_.payload_bytes + transport_.header_bytes;
   ++ports_[flow.path[0]].senders;
@@ -76,18 +77,23 @@ std::uint32_t PacketEngine<P>::start(const Route& route, std::int64_t bytes, std
 }
 
 template <Protocol P>
-std::uint32_t PacketEngine<P>::add_flow(const Route& route, std::uint64_t order) {
-  std::uint32_t slot = static_cast<std::uint32_t>(flows_.size());
+std::uint32_t PacketEngine<P>::take_slot() {
   if (!free_.empty()) {
-    slot = free_.back();
+    const std::uint32_t slot = free_.back();
     free_.pop_back();
-  } else if (spare_flows_.empty()) {
+    return slot;
+  }
+  if (spare_flows_.empty()) {
     flows_.emplace_back();
   } else {
     flows_.push_back(std::move(spare_flows_.back()));
     spare_flows_.pop_back();
   }
-  Flow& flow = flows_[slot];
+  return static_cast<std::uint32_t>(flows_.size() - 1);
+}
+
+template <Protocol P>
+void PacketEngine<P>::set_up(Flow& flow, const Route& route, std::uint64_t order) {
   static_cast<FlowState&>(flow) = FlowState{};
   flow.acks.clear();
   flow.departures.clear();
@@ -102,7 +108,6 @@ std::uint32_t PacketEngine<P>::add_flow(const Route& route, std::uint64_t order)
     flow.managed |= !port.spec.scale_up;
   }
   ++live_;
-  return slot;
 }
 
 template <Protocol P>

@@ -18,25 +18,19 @@ class Loader {
 
  public:
   Loader(Engine& engine, std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
-         std::vector<std::uint32_t>& links)
-      : engine_(engine),
-        words_(words),
-        orders_(orders),
-        links_(links),
-        first_flow_(static_cast<std::uint32_t>(engine.flows_.size())) {
-    MANYWORLDS_CHECK(engine.free_.empty(), "flows are loaded into an engine that ended {} already",
-                     engine.free_.size());
-  }
+         std::vector<std::uint32_t>& flows, std::vector<std::uint32_t>& links)
+      : engine_(engine), words_(words), orders_(orders), flows_(flows), links_(links) {}
 
-  std::uint32_t run() {
+  void run() {
     const std::uint64_t links = next(), flows = next();
     MANYWORLDS_CHECK(flows == orders_.size(), "{} flows, {} orders", flows, orders_.size());
+    flows_.clear();
     links_.clear();
+    for (std::uint64_t i = 0; i < flows; ++i) flows_.push_back(engine_.take_slot());
     for (std::uint64_t i = 0; i < links; ++i) read_link();
-    for (std::uint64_t i = 0; i < flows; ++i) read_flow(orders_[i]);
+    for (std::uint64_t i = 0; i < flows; ++i) read_flow(flows_[i], orders_[i]);
     for (std::uint64_t left = next(); left > 0; --left) read_event();
     for (const std::uint32_t link : links_) go_on(link);
-    return first_flow_;
   }
 
   // The visitor of sender_words().
@@ -60,7 +54,7 @@ class Loader {
     return words_[at_++];
   }
   std::int64_t next_signed() { return static_cast<std::int64_t>(next()); }
-  Packet renamed(Packet packet) const { return packet + (static_cast<std::uint64_t>(first_flow_) << 40); }
+  Packet renamed(Packet packet) const { return make_packet(flows_[slot_of(packet)], 0) | (packet & kPacketRest); }
 
   void read_link() {
     LinkSpec spec;
@@ -85,11 +79,11 @@ class Loader {
     }
   }
 
-  void read_flow(std::uint64_t order) {
+  void read_flow(std::uint32_t slot, std::uint64_t order) {
     route_.resize(next());
     for (std::uint32_t& link : route_) link = links_[next()];
-    const std::uint32_t slot = engine_.add_flow(route_, order);
     Flow& flow = engine_.flows_[slot];
+    engine_.set_up(flow, route_, order);
     flow_ = &flow;
     flow.left = static_cast<std::uint32_t>(next());
     const std::uint64_t flags = next();
@@ -160,7 +154,7 @@ class Loader {
     const auto kind = static_cast<Kind>(next());
     const auto index = static_cast<std::uint32_t>(next());
     if (kind == Kind::notice) {
-      engine_.push(at, kind, engine_.name_of(index + first_flow_));
+      engine_.push(at, kind, engine_.name_of(flows_[index]));
     } else {
       engine_.push(at, kind, links_[index]);
       engine_.pending_control_ += kind == Kind::resume ? 2 : 0;
@@ -186,8 +180,8 @@ class Loader {
   Engine& engine_;
   std::span<const std::uint64_t> words_;
   std::span<const std::uint64_t> orders_;
+  std::vector<std::uint32_t>& flows_;
   std::vector<std::uint32_t>& links_;
-  std::uint32_t first_flow_;
   std::size_t at_ = 0;
   Route route_;
   Flow* flow_ = nullptr;

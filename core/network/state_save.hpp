@@ -55,7 +55,6 @@ class Saver {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  static constexpr std::uint64_t kPacketRest = (1ull << 40) - 1;  // a packet without its flow
 
   std::uint32_t part_of(std::uint32_t link) {
     std::uint32_t& part = part_of_link_[connected_.root(link)];

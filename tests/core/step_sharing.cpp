@@ -163,7 +163,7 @@ TEST_CASE("a remembered state holds every link of its flows: one slower link is 
   slow.bits_per_second /= 2;
   const auto slower = memo.fresh({nic_up(), slow}, 1 << 20);
   CHECK(fast->words != slower->words);
-  CHECK(memo.outcome(*fast, kNever)->elapsed < memo.outcome(*slower, kNever)->elapsed);
+  CHECK(memo.outcome(*fast, kNever).outcome->elapsed < memo.outcome(*slower, kNever).outcome->elapsed);
 }
 
 TEST_CASE("two all-reduces on one NIC take the sum of their bytes over its rate, give or take a packet a step") {
