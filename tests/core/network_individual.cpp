@@ -201,6 +201,7 @@ TEST_CASE("every byte arrives once on any port, spread and loss, and nothing is 
       EqdsParameters parameters;
       parameters.payload_bytes = kPayload;
       parameters.seed = seed;
+      network.steering = Steering::hashed;  // its senders choose the ways
       play(Eqds(network, parameters, forwarding));
     } else {
       play(Managed<Dcqcn>(network, options, {}, forwarding));

@@ -1,213 +1,168 @@
 // The pending events of the second engine as a calendar: 16,384 buckets of 128 ps for what is near, 2,048 slots of
 // 262 ns for what is not, a heap for the rest. Every packet under way stands here, and events leave in one total order
 // (time, kind and order of the flow, packet), whatever bucket they lay in: ties between packets are part of the answer.
+//
+// An event is a record of the slab, linked into its bucket. One word of it is all of the order that usually matters:
+// the time within the bucket, then kind and order. Fabrics whose links are all alike keep step, so that thousands of
+// events may share an instant: those are sorted by radix, over the digits in which they differ.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "core/network/individual/occupancy.hpp"
+#include "core/network/individual/packet.hpp"
 #include "core/units.hpp"
 
 namespace manyworlds::core::network::individual {
 
 struct Event {
   Time at = 0;
-  std::uint64_t order = 0;  // kind in the top byte, then the order of the flow or the slot of the link
-  std::uint64_t what = 0;   // a packet (its number, then its place), a flow, or a link
-
-  bool before(const Event& other) const {
-    if (at != other.at) return at < other.at;
-    if (order != other.order) return order < other.order;
-    return what < other.what;
-  }
-};
-
-/// Which of N places are taken, with a quick way to the next one.
-template <std::uint32_t N>
-class Occupancy {
- public:
-  void set(std::uint32_t place) {
-    words_[place / 64] |= 1ull << place % 64;
-    summary_[place / 4096] |= 1ull << place / 64 % 64;
-  }
-  void clear(std::uint32_t place) {
-    if ((words_[place / 64] &= ~(1ull << place % 64)) == 0) summary_[place / 4096] &= ~(1ull << place / 64 % 64);
-  }
-  /// The first taken place at or after `from`, going round; N if none is taken.
-  std::uint32_t next(std::uint32_t from) const {
-    const std::uint32_t found = first(from);
-    return found < N || from == 0 ? found : first(0);
-  }
-
- private:
-  std::uint32_t first(std::uint32_t from) const {
-    if (from >= N) return N;
-    if (const std::uint64_t here = words_[from / 64] >> from % 64; here != 0)
-      return from + static_cast<std::uint32_t>(std::countr_zero(here));
-    std::uint32_t word = from / 64 + 1;
-    while (word < N / 64) {
-      if (const std::uint64_t some = summary_[word / 64] >> word % 64; some != 0) {
-        word += static_cast<std::uint32_t>(std::countr_zero(some));
-        return word * 64 + static_cast<std::uint32_t>(std::countr_zero(words_[word]));
-      }
-      word = (word / 64 + 1) * 64;
-    }
-    return N;
-  }
-  std::array<std::uint64_t, N / 64> words_{};
-  std::array<std::uint64_t, (N / 64 + 63) / 64> summary_{};
+  std::uint64_t key = 0;   // time within its bucket, then order
+  std::uint64_t what = 0;  // number of the record, then its place in the slab
 };
 
 class Calendar {
  public:
-  Calendar() : buckets_(kBuckets, kNone), slots_(kSlots, kNone) {}
+  static constexpr int kOrderBits = 57;
+
+  Calendar() : open_(kSmall), buckets_(kBuckets, kNone), slots_(kSlots, kNone) {}
 
   bool empty() const { return size_ == 0; }
   void clear() {
     if (size_ > 0) {
-      for_each_place([&](auto& lists, auto& taken, std::uint32_t place) {
-        lists[place] = kNone;
-        taken.clear(place);
-      });
+      std::fill(buckets_.begin(), buckets_.end(), kNone);
+      std::fill(slots_.begin(), slots_.end(), kNone);
+      taken_buckets_ = {};
+      taken_slots_ = {};
     }
-    nodes_.clear();
-    free_ = kNone;
-    open_.clear();
-    far_.clear();
-    current_ = -1;
+    left_ = 0;
     size_ = 0;
+    late_.clear();
+    far_.clear();
   }
 
-  /// True if no event at `now` is left; `now` is that of the last event taken.
-  bool nothing_at(Time now) const { return open_.empty() || open_.back().at > now; }
-
-  /// The first event; there must be one.
-  const Event& top() {
-    if (open_.empty()) advance();
-    return open_.back();
+  /// From now on take() gives what is before (`until`, `order`).
+  void give_before(Time until, std::uint64_t order) {
+    until_ = until;
+    until_order_ = order;
+    limit_open();
   }
-  void pop() {
-    open_.pop_back();
+  /// Takes the first event, if it is to be given. Nothing may be pushed before the last event taken nor, after this was
+  /// refused, before the limit.
+  bool take(PacketSlab& slab, Event& taken) {
+    if (!late_.empty()) [[unlikely]]
+      return take_late(taken);
+    if (left_ == 0 && !advance(slab)) return false;
+    const Due& due = open_[left_ - 1];
+    if (due.key >= limit_key_) return false;
+    taken = event_of(due);
+    --left_;
     --size_;
+    return true;
   }
 
-  void push(const Event& event) {
+  void push(PacketSlab& slab, std::uint32_t index, Time at, std::uint64_t order) {
     ++size_;
+    const std::int64_t bucket = at >> kBucketShift;
+    Packet& record = slab[index];
+    record.key = static_cast<std::uint64_t>(at) << kOrderBits | order;
     // Nearly all is near: ahead of the open bucket, and behind the first slot.
-    const std::int64_t bucket = event.at >> kBucketShift;
     if (static_cast<std::uint64_t>(bucket - current_ - 1) < kBuckets - (1u << kSlotShift)) [[likely]]
-      chain(buckets_.data(), taken_buckets_, static_cast<std::uint32_t>(bucket & (kBuckets - 1)), event);
+      chain(buckets_.data(), taken_buckets_, static_cast<std::uint32_t>(bucket) & (kBuckets - 1), record, index);
     else
-      place(event);
-  }
-
-  template <class Visit>
-  void for_each(Visit visit) const {
-    for (const Event& event : open_) visit(event);
-    for (const Event& event : far_) visit(event);
-    const_cast<Calendar*>(this)->for_each_place([&](auto& lists, auto&, std::uint32_t place) {
-      for (std::uint32_t node = lists[place]; node != kNone; node = nodes_[node].next) visit(nodes_[node].event);
-    });
+      place(record, index, at);
   }
 
  private:
-  static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr std::uint32_t kBuckets = 16'384, kSlots = 2'048;
-  static constexpr int kBucketShift = 7;                               // of 128 ps
+  static constexpr int kBucketShift = 64 - kOrderBits;                 // of 128 ps
   static constexpr int kSlotShift = 11;                                // buckets in a slot
-  static constexpr std::size_t kMostOpen = 256;                        // before a bucket far ahead is closed again
   static constexpr std::int64_t kSlotsAhead = kBuckets >> kSlotShift;  // that buckets cover
+  static constexpr std::uint32_t kSmall = 12, kMany = 192;  // events that are sorted in the simplest way; by radix
 
-  struct Node {
-    Event event;
-    std::uint32_t next;
+  struct Due {
+    std::uint64_t key;  // time within its bucket, then order
+    std::uint64_t what;
+    bool before(const Due& other) const { return key != other.key ? key < other.key : what < other.what; }
+  };
+  struct Far {
+    Time at;
+    std::uint32_t index;
   };
 
-  static bool after(const Event& a, const Event& b) { return b.before(a); }
+  static bool after(const Due& a, const Due& b) { return b.before(a); }
+  static bool later(const Far& a, const Far& b) { return a.at != b.at ? a.at > b.at : a.index > b.index; }
+  static Due due_of(const Packet& record, std::uint32_t index) {
+    return {record.key, static_cast<std::uint64_t>(record.number) << 32 | index};
+  }
+  Event event_of(const Due& due) const {
+    return {opened_at_ + static_cast<Time>(due.key >> kOrderBits), due.key, due.what};
+  }
+  /// What of the open bucket may be taken.
+  void limit_open() {
+    const std::int64_t bucket = until_ >> kBucketShift;
+    limit_key_ = bucket > current_    ? UINT64_MAX
+                 : bucket == current_ ? static_cast<std::uint64_t>(until_) << kOrderBits | until_order_
+                                      : 0;
+  }
 
-  void place(const Event& event) {
-    const std::int64_t bucket = event.at >> kBucketShift;
-    if (bucket <= current_) {
-      if (bucket < current_ && open_.size() > kMostOpen) go_back(bucket);
-      if (bucket <= current_) return insert_open(event);
+  /// Something was pushed into the bucket that was open already.
+  [[gnu::noinline]] bool take_late(Event& taken) {
+    const bool late = left_ == 0 || late_.front().before(open_[left_ - 1]);
+    const Due due = late ? late_.front() : open_[left_ - 1];
+    if (due.key >= limit_key_) return false;
+    taken = event_of(due);
+    --size_;
+    if (late) {
+      std::pop_heap(late_.begin(), late_.end(), after);
+      late_.pop_back();
+    } else {
+      --left_;
     }
+    return true;
+  }
+
+  [[gnu::noinline]] void place(Packet& record, std::uint32_t index, Time at) {
+    const std::int64_t bucket = at >> kBucketShift;
+    if (bucket == current_) {
+      late_.push_back(due_of(record, index)), std::push_heap(late_.begin(), late_.end(), after);
+      return;
+    }
+    record.bucket = static_cast<std::uint32_t>(bucket) & (kBuckets - 1);
     const std::int64_t slot = bucket >> kSlotShift, here = current_ >> kSlotShift;
     if (slot < here + kSlotsAhead)
-      chain(buckets_.data(), taken_buckets_, static_cast<std::uint32_t>(bucket & (kBuckets - 1)), event);
+      chain(buckets_.data(), taken_buckets_, record.bucket, record, index);
     else if (slot < here + kSlots)
-      chain(slots_.data(), taken_slots_, static_cast<std::uint32_t>(slot & (kSlots - 1)), event);
+      chain(slots_.data(), taken_slots_, static_cast<std::uint32_t>(slot) & (kSlots - 1), record, index);
     else
-      far_.push_back(event), std::push_heap(far_.begin(), far_.end(), after);
+      far_.push_back({at, index}), std::push_heap(far_.begin(), far_.end(), later);
   }
 
   template <class Taken>
-  void chain(std::uint32_t* lists, Taken& taken, std::uint32_t place, const Event& event) {
-    const std::uint32_t node = free_;
-    if (node == kNone) [[unlikely]]
-      return grow(), chain(lists, taken, place, event);
-    Node& into = nodes_[node];
-    free_ = into.next;
-    into.event = event;
-    into.next = lists[place];
-    if (into.next == kNone) taken.set(place);
-    lists[place] = node;
+  static void chain(std::uint32_t* lists, Taken& taken, std::uint32_t place, Packet& record, std::uint32_t index) {
+    if ((record.next = lists[place]) == kNone) taken.set(place);
+    lists[place] = index;
   }
 
-  [[gnu::noinline]] void grow() {
-    const std::size_t size = nodes_.size();
-    nodes_.resize(std::max<std::size_t>(64, 2 * size));
-    for (std::size_t node = nodes_.size(); node-- > size;) {
-      nodes_[node].next = free_;
-      free_ = static_cast<std::uint32_t>(node);
-    }
-  }
-
-  template <class Taken, class Visit>
-  void unchain(std::vector<std::uint32_t>& lists, Taken& taken, std::uint32_t place, Visit visit) {
-    std::uint32_t node = lists[place];
-    lists[place] = kNone;
-    taken.clear(place);
-    while (node != kNone) {
-      const std::uint32_t next = nodes_[node].next;
-      const Event event = nodes_[node].event;
-      nodes_[node].next = free_;
-      free_ = node;
-      visit(event);
-      node = next;
-    }
-  }
-
-  void insert_open(const Event& event) {
-    std::size_t hole = open_.size();
-    open_.push_back(event);
-    for (; hole > 0 && open_[hole - 1].before(event); --hole) open_[hole] = open_[hole - 1];
-    open_[hole] = event;
-  }
-
-  /// Somebody looked far ahead, and now much comes before it: everything is placed again from `bucket` on.
-  void go_back(std::int64_t bucket) {
-    std::vector<Event> all;
-    all.reserve(size_);
-    for_each([&](const Event& event) { all.push_back(event); });
-    const std::size_t size = size_;
-    clear();
-    size_ = size;
-    for (const Event& event : all) bucket = std::min(bucket, event.at >> kBucketShift);
-    current_ = bucket - 1;
-    for (const Event& event : all) place(event);
-  }
-
-  /// Opens the next bucket that has events.
-  void advance() {
-    while (true) {
+  /// Opens the next bucket that has events, unless it is after the limit.
+  bool advance(PacketSlab& slab) {
+    while (size_ > 0) {
       const auto from = static_cast<std::uint32_t>((current_ + 1) & (kBuckets - 1));
       const std::uint32_t found = taken_buckets_.next(from);
       if (found < kBuckets) {
-        move_to(current_ + 1 + ((found - from) & (kBuckets - 1)));
-        return open_bucket(found);
+        const std::int64_t bucket = current_ + 1 + ((found - from) & (kBuckets - 1));
+        if (bucket << kBucketShift > until_) return false;
+        if (bucket >> kSlotShift != current_ >> kSlotShift) come_near(slab, bucket >> kSlotShift);
+        current_ = bucket;
+        opened_at_ = bucket << kBucketShift;
+        limit_open();
+        open_bucket(slab, found);
+        return true;
       }
       // Nothing near: on to the slot or the far event that comes first.
       const std::int64_t here = current_ >> kSlotShift;
@@ -215,85 +170,106 @@ class Calendar {
       const std::uint32_t slot = taken_slots_.next(first);
       const std::int64_t next = slot < kSlots ? here + kSlotsAhead + ((slot - first) & (kSlots - 1))
                                               : far_.front().at >> (kBucketShift + kSlotShift);
-      move_to((next << kSlotShift) - 1, next);
+      if (next << (kSlotShift + kBucketShift) > until_) return false;
+      come_near(slab, next);
+      current_ = (next << kSlotShift) - 1;
     }
+    return false;
   }
 
   /// Chains hand back last what came first, so that many buckets are in descending order at once.
-  void open_bucket(std::uint32_t place) {
-    std::uint32_t node = buckets_[place];
-    buckets_[place] = kNone;
+  void open_bucket(const PacketSlab& slab, std::uint32_t place) {
+    const Packet* const records = &slab[0];
+    std::uint32_t index = std::exchange(buckets_[place], kNone);
     taken_buckets_.clear(place);
-    bool sorted = true;
-    while (true) {
-      Node& from = nodes_[node];
-      if (!open_.empty() && open_.back().before(from.event)) sorted = false;
-      open_.push_back(from.event);
-      const std::uint32_t next = from.next;
-      from.next = free_;
-      free_ = node;
-      if (next == kNone) break;
-      node = next;
+    Due* into = open_.data();
+    Due* const end = into + kSmall;
+    for (; index != kNone && into != end; ++into) {
+      const Due due = due_of(records[index], index);
+      index = records[index].next;
+      Due* hole = into;
+      for (; hole != open_.data() && hole[-1].before(due); --hole) *hole = hole[-1];
+      *hole = due;
     }
-    if (!sorted) sort_open();
+    left_ = static_cast<std::uint32_t>(into - open_.data());
+    if (index != kNone) [[unlikely]]
+      open_rest(slab, index);
+  }
+  /// Of a bucket with many events.
+  [[gnu::noinline]] void open_rest(const PacketSlab& slab, std::uint32_t index) {
+    for (; index != kNone; index = slab[index].next) {
+      if (left_ == open_.size()) open_.resize(2 * open_.size());
+      open_[left_++] = due_of(slab[index], index);
+    }
+    if (!std::is_sorted(open_.begin(), open_.begin() + left_, after)) sort_open();
   }
 
   void sort_open() {
-    if (open_.size() > 12) return std::sort(open_.begin(), open_.end(), after);
-    for (std::size_t i = 1; i < open_.size(); ++i) {
-      const Event event = open_[i];
-      std::size_t hole = i;
-      for (; hole > 0 && open_[hole - 1].before(event); --hole) open_[hole] = open_[hole - 1];
-      open_[hole] = event;
+    if (left_ <= kMany) return std::sort(open_.begin(), open_.begin() + left_, after);
+    sort_by_digits();
+    Due* const open = open_.data();  // only equal keys are out of order
+    for (std::uint32_t i = 1; i < left_; ++i) {
+      if (!open[i - 1].before(open[i])) continue;
+      const Due due = open[i];
+      std::uint32_t hole = i;
+      for (; hole > 0 && open[hole - 1].before(due); --hole) open[hole] = open[hole - 1];
+      open[hole] = due;
     }
   }
 
-  void move_to(std::int64_t bucket) { move_to(bucket, bucket >> kSlotShift); }
+  /// Descending by key.
+  void sort_by_digits() {
+    std::uint64_t differ = 0;
+    for (std::uint32_t i = 1; i < left_; ++i) differ |= open_[i].key ^ open_[0].key;
+    other_.resize(open_.size());
+    while (differ != 0) {
+      const int shift = std::countr_zero(differ);
+      differ = shift < 56 ? differ >> (shift + 8) << (shift + 8) : 0;
+      std::array<std::uint32_t, 256> begin{};
+      for (std::uint32_t i = 0; i < left_; ++i) ++begin[~(open_[i].key >> shift) & 255];
+      std::uint32_t sum = 0;
+      for (std::uint32_t& count : begin) sum += std::exchange(count, sum);
+      for (std::uint32_t i = 0; i < left_; ++i) other_[begin[~(open_[i].key >> shift) & 255]++] = open_[i];
+      open_.swap(other_);
+    }
+  }
 
-  /// Makes `bucket` the current one; what lies in slots that come near with `slot` goes into buckets.
-  void move_to(std::int64_t bucket, std::int64_t slot) {
-    const std::int64_t old = current_ >> kSlotShift;
-    current_ = bucket;
-    if (slot == old) return;
-    for (std::int64_t near = std::max(old + kSlotsAhead, slot); near < slot + kSlotsAhead; ++near) {
-      const auto place = static_cast<std::uint32_t>(near & (kSlots - 1));
+  /// What lies in slots that come near with `slot` goes into buckets.
+  void come_near(PacketSlab& slab, std::int64_t slot) {
+    for (std::int64_t near = std::max((current_ >> kSlotShift) + kSlotsAhead, slot); near < slot + kSlotsAhead;
+         ++near) {
+      const auto place = static_cast<std::uint32_t>(near) & (kSlots - 1);
       if (slots_[place] == kNone) continue;
-      moved_.clear();
-      unchain(slots_, taken_slots_, place, [&](const Event& event) { moved_.push_back(event); });
-      for (const Event& event : moved_)
-        chain(buckets_.data(), taken_buckets_, static_cast<std::uint32_t>((event.at >> kBucketShift) & (kBuckets - 1)),
-              event);
+      taken_slots_.clear(place);
+      for (std::uint32_t index = std::exchange(slots_[place], kNone); index != kNone;) {
+        Packet& record = slab[index];
+        const std::uint32_t next = record.next;
+        chain(buckets_.data(), taken_buckets_, record.bucket, record, index);
+        index = next;
+      }
     }
-    while (!far_.empty() && far_.front().at >> (kBucketShift + kSlotShift) < (current_ >> kSlotShift) + kSlots) {
-      std::pop_heap(far_.begin(), far_.end(), after);
-      const Event event = far_.back();
+    current_ = (slot << kSlotShift) - 1;
+    while (!far_.empty() && far_.front().at >> (kBucketShift + kSlotShift) < slot + kSlots) {
+      const Far first = far_.front();
+      std::pop_heap(far_.begin(), far_.end(), later);
       far_.pop_back();
-      place(event);
-    }
-  }
-
-  template <class Visit>
-  void for_each_place(Visit visit) {
-    for (std::uint32_t at = 0; (at = taken_buckets_.next(at)) < kBuckets;) {
-      visit(buckets_, taken_buckets_, at);
-      if (++at == kBuckets || taken_buckets_.next(at) < at) break;
-    }
-    for (std::uint32_t at = 0; (at = taken_slots_.next(at)) < kSlots;) {
-      visit(slots_, taken_slots_, at);
-      if (++at == kSlots || taken_slots_.next(at) < at) break;
+      place(slab[first.index], first.index, first.at);
     }
   }
 
   std::int64_t current_ = -1;  // bucket whose events are open
+  Time opened_at_ = 0;         // its first instant
   std::size_t size_ = 0;
-  std::vector<Event> open_;  // descending
-  std::vector<Node> nodes_;
-  std::uint32_t free_ = kNone;
-  std::vector<std::uint32_t> buckets_, slots_;  // first node of each
+  Time until_ = 0;
+  std::uint64_t until_order_ = 0, limit_key_ = 0;
+  std::uint32_t left_ = 0;  // of the open ones
+  std::vector<Due> open_;   // descending
+  std::vector<Due> late_;   // a heap
+  std::vector<Due> other_;
+  std::vector<std::uint32_t> buckets_, slots_;  // first record of each
   Occupancy<kBuckets> taken_buckets_;
   Occupancy<kSlots> taken_slots_;
-  std::vector<Event> far_;  // a heap
-  std::vector<Event> moved_;
+  std::vector<Far> far_;  // a heap
 };
 
 }  // namespace manyworlds::core::network::individual

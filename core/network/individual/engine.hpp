@@ -18,7 +18,7 @@ class IndividualEngine {
 
   /// Over links of the graph there and, if transfers are pinned, back; others take its ends only. Returns its number.
   virtual std::uint32_t add_route(const Route& there, const Route& back) = 0;
-  /// Starts a transfer of `bytes` (>= 0; an empty one is a single header) at now(). `order` (< 2^56) ranks it in ties
+  /// Starts a transfer of `bytes` (>= 0; an empty one is a single header) at now(). `order` (< 2^53) ranks it in ties
   /// and is unique among live ones; `entropy` goes into its hashed decisions. Returns its slot, which is used again.
   virtual std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy) = 0;
   /// As Engine::run.

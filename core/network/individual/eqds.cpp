@@ -17,7 +17,9 @@ Eqds::Eqds(const NetworkOptions& options, const EqdsParameters& parameters, std:
     : parameters_(parameters),
       forwarding_(std::move(forwarding)),
       network_(options, forwarding_),
-      pacer_of_(2 * forwarding_->graph().vertices.size(), kNoPacer) {}
+      pacer_of_(2 * forwarding_->graph().vertices.size(), kNoPacer) {
+  MANYWORLDS_CHECK(options.ports == PortKind::trimming && options.steering == Steering::hashed, "EQDS on other ports");
+}
 
 std::uint32_t Eqds::add_route(std::uint32_t source, std::uint32_t destination) {
   Route route;
@@ -25,6 +27,7 @@ std::uint32_t Eqds::add_route(std::uint32_t source, std::uint32_t destination) {
   route.destination = destination;
   route.there = forwarding_->first_links(source, destination);
   route.back = forwarding_->first_links(destination, source);
+  for (const std::uint32_t link : route.there) network_.send_from(link);
   route.pacer = pacer_of(destination, network_.link(route.back.front()).kind);
   routes_.push_back(std::move(route));
   return static_cast<std::uint32_t>(routes_.size() - 1);
@@ -71,7 +74,7 @@ std::uint32_t Eqds::start(std::uint32_t route, std::int64_t bytes, std::uint64_t
   flow.heard_at = network_.now();
   flow.timeout = parameters_.least_timeout;
   flow.timer_pending = true;
-  network_.push(flow.heard_at + flow.timeout, Kind::timer, order, slot);
+  network_.note(flow.heard_at + flow.timeout, Kind::timer, order, slot);
   ++live_;
   send(slot);
   return slot;
@@ -194,13 +197,13 @@ void Eqds::timer(std::uint32_t slot) {
     send(slot);
   }
   flow.timer_pending = true;
-  network_.push(flow.heard_at + flow.timeout, Kind::timer, flow.order, slot);
+  network_.note(flow.heard_at + flow.timeout, Kind::timer, flow.order, slot);
 }
 
 // ---- Receiver ----
 
 void Eqds::deliver(std::uint32_t index) {
-  const Packet& packet = network_.packets()[index];
+  const Packet packet = network_.packets()[index];
   const std::uint32_t slot = packet.flow;
   Flow& flow = flows_[slot];
   switch (packet.kind) {
@@ -279,7 +282,7 @@ void Eqds::enlist(Flow& flow, Fifo<std::uint32_t>& list, std::uint32_t slot) {
   const std::uint32_t number = routes_[flow.route].pacer;
   if (pacers_[number].running) return;
   pacers_[number].running = true;
-  network_.push_pace(network_.now(), number, number);
+  network_.note_pace(network_.now(), number, number);
 }
 
 /// One pull: to whom something was refused, else to who asks for more, else to who will.
@@ -305,7 +308,7 @@ void Eqds::pace(std::uint32_t number) {
     } else if (&list != &pacer.idle || flow.pulls < flow.target + parameters_.window_packets) {
       enlist(flow, pacer.idle, slot);
     }
-    return network_.push_pace(network_.now() + pacer.interval, number, number);
+    return network_.note_pace(network_.now() + pacer.interval, number, number);
   }
   pacer.running = false;
 }

@@ -35,13 +35,15 @@ struct EqdsParameters {
 
 class Eqds {
  public:
+  using Ports = TrimmingPorts;
+
   Eqds(const NetworkOptions& options, const EqdsParameters& parameters, std::shared_ptr<Forwarding> forwarding);
 
   /// From one GPU to another; throws InputError if there is no way. Returns its number.
   std::uint32_t add_route(std::uint32_t source, std::uint32_t destination);
   /// The same between the ends of a path.
   std::uint32_t add_route(const network::Route& there, const network::Route& back);
-  /// A transfer begins now; `order` (< 2^56) ranks it in ties, `entropy` goes into its hashed decisions. Returns its
+  /// A transfer begins now; `order` (< 2^53) ranks it in ties, `entropy` goes into its hashed decisions. Returns its
   /// slot, which is used again when nothing of the transfer is left.
   std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy);
   void run(Time limit, std::vector<std::uint32_t>& completed);

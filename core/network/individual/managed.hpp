@@ -38,6 +38,8 @@ struct ManagedOptions {
 template <Protocol P>
 class Managed {
  public:
+  using Ports = PortsAsGiven;
+
   Managed(const NetworkOptions& network, const ManagedOptions& options, const typename P::Parameters& parameters,
           std::shared_ptr<Forwarding> forwarding)
       : options_(options), parameters_(parameters), forwarding_(std::move(forwarding)), network_(network, forwarding_) {
@@ -48,7 +50,7 @@ class Managed {
   std::uint32_t add_route(std::uint32_t source, std::uint32_t destination);
   /// The same between the ends of a path, which pinned packets take; what comes back takes `back`.
   std::uint32_t add_route(const network::Route& there, const network::Route& back);
-  /// A transfer begins now; `order` (< 2^56) ranks it in ties, `entropy` goes into its hashed decisions. Returns its
+  /// A transfer begins now; `order` (< 2^53) ranks it in ties, `entropy` goes into its hashed decisions. Returns its
   /// slot, which is used again when nothing of the transfer is left.
   std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy);
   void run(Time limit, std::vector<std::uint32_t>& completed);

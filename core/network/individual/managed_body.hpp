@@ -13,6 +13,7 @@ std::uint32_t Managed<P>::add_route(std::uint32_t source, std::uint32_t destinat
   route.source = source;
   route.destination = destination;
   route.there = forwarding_->first_links(source, destination);
+  for (const std::uint32_t link : route.there) network_.send_from(link);
   route.back = forwarding_->first_links(destination, source);
   for (std::uint32_t link = route.there.front();;
        link = forwarding_->onward(network_.link(link).to, destination).front()) {
@@ -114,7 +115,7 @@ void Managed<P>::offer(std::uint32_t slot) {
     if (flow.pace_at == flow.next_packet_at) return;
     flow.pace_at = flow.next_packet_at;
     ++flow.pending;
-    return network_.push_pace(flow.next_packet_at, flow.order, slot);
+    return network_.note_pace(flow.next_packet_at, flow.order, slot);
   }
   std::uint32_t number = flow.next;
   if (flow.lost.count() > 0) {
@@ -227,7 +228,7 @@ void Managed<P>::arm(Flow& flow, std::uint32_t slot, Time at) {
   if (at >= flow.timer_at) return;
   flow.timer_at = at;
   ++flow.pending;
-  network_.push(at, Kind::timer, flow.order, slot);
+  network_.note(at, Kind::timer, flow.order, slot);
 }
 
 template <Protocol P>
@@ -279,14 +280,14 @@ void Managed<P>::settle(std::uint32_t slot) {
 
 template <Protocol P>
 void Managed<P>::deliver(std::uint32_t index) {
-  Packet& packet = network_.packets()[index];
-  if (packet.kind == PacketKind::ack) return acknowledge(index);
-  const std::uint32_t slot = packet.flow;
+  const Packet seen = network_.packets()[index];
+  if (seen.kind == PacketKind::ack) return acknowledge(index);
+  const std::uint32_t slot = seen.flow;
   Flow& flow = flows_[slot];
   const Route& route = routes_[flow.route];
-  const bool marked = (packet.hop & kMarked) != 0;
+  const bool marked = (seen.hop & kMarked) != 0;
   if (flow.live) {
-    const bool fresh = !lossy() || (packet.number >= flow.arrived.base() && flow.arrived.set(packet.number));
+    const bool fresh = !lossy() || (seen.number >= flow.arrived.base() && flow.arrived.set(seen.number));
     if (lossy()) flow.arrived.pass();
     if (fresh && ++flow.received == flow.packets) {
       flow.live = false;
@@ -297,8 +298,9 @@ void Managed<P>::deliver(std::uint32_t index) {
   if (P::kWants.notices && marked && flow.live && !sent_all(flow) && now() - flow.last_notice >= kCnpInterval) {
     flow.last_notice = now();
     ++flow.pending;
-    network_.push(now() + route.ack_ps, Kind::notice, flow.order, slot);
+    network_.note(now() + route.ack_ps, Kind::notice, flow.order, slot);
   }
+  Packet& packet = network_.packets()[index];
   packet.value = marked;
   if (options_.acks_in_band) {
     packet.kind = PacketKind::ack;

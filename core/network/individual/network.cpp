@@ -30,66 +30,21 @@ Network::Network(const NetworkOptions& options, std::shared_ptr<const Forwarding
     port.control_room_ps = serialization_ps(2 * options.queue_bytes, link.bits_per_second);
     port.kmin = link.kind == LinkKind::scale_up ? INT64_MAX : at_rate(options.ecn_kmin_bytes, link.bits_per_second);
     port.kmax = at_rate(options.ecn_kmax_bytes, link.bits_per_second);
-    to_.push_back(link.to);
+    const bool gpu = graph.vertices[link.from] == VertexKind::gpu;
+    port.nic = gpu && !graph.gpus_relay;
+    port.slack_ps = gpu || options.ports == PortKind::lossless ? 0 : link.latency_ps;
+    port.to = link.to;
   }
 }
 
 std::size_t Network::bytes() const {
-  return slab_.bytes() + ports_.size() * (sizeof(Port) + sizeof(std::uint32_t)) + tags_.size() * sizeof(Tag);
+  return slab_.bytes() + ports_.size() * sizeof(Port) + tags_.size() * sizeof(Tag);
 }
 
 std::vector<LinkLoad> Network::loads() const {
   std::vector<LinkLoad> loads;
   for (const Port& port : ports_) loads.push_back(port.load);
   return loads;
-}
-
-/// The port cannot send now, or others are before it.
-void Network::wait(Port& port, std::uint32_t link, std::uint32_t index) {
-  Packet& packet = slab_[index];
-  const bool switched = packet.hop != 0;  // a NIC has room for all that its flows offer
-  if (options_.ports == PortKind::trimming) {
-    if (packet.kind != PacketKind::data) return send_control(port, link, index);
-    if (switched && packet.bytes > data_room(port)) return wait_trimming(port, link, index);
-  } else if (switched && options_.ports == PortKind::drop_tail) {
-    if (packet.bytes > data_room(port)) return drop(index);
-  } else if (switched) {
-    hold_ingress(packet);
-  }
-  if (switched && options_.marks && packet.kind == PacketKind::data && mark(port)) packet.hop |= kMarked;
-  join(port, index);
-  if (port.service_due || port.paused) return;
-  port.service_due = true;
-  push(port.busy_until, Kind::service, link, link);
-}
-
-void Network::join(Port& port, std::uint32_t index) {
-  port.queue.push(slab_, index);
-  port.waiting_bytes += slab_[index].bytes;
-}
-
-/// Data that does not fit: either it or the last of those that wait loses its payload, with even chances.
-void Network::wait_trimming(Port& port, std::uint32_t link, std::uint32_t index) {
-  const Packet& packet = slab_[index];
-  const std::uint64_t drawn = mixed(static_cast<std::uint64_t>(packet.path) << 32 ^ packet.number ^
-                                    static_cast<std::uint64_t>(packet.hop) << 56);
-  if ((drawn & 1) != 0 && !port.queue.empty() && slab_[port.queue.tail].bytes >= packet.bytes) {
-    const std::uint32_t last = port.queue.pop_last(slab_);
-    port.waiting_bytes -= slab_[last].bytes;
-    join(port, index);
-    index = last;
-  }
-  ++counters_.trims;
-  slab_[index].kind = PacketKind::header;
-  slab_[index].bytes = static_cast<std::uint32_t>(options_.control_bytes);
-  send_control(port, link, index);
-}
-
-/// Served before data and in turn among themselves, control packets know when they go as soon as they come.
-void Network::send_control(Port& port, std::uint32_t link, std::uint32_t index) {
-  const Time ahead = port.busy_until - std::max(port.data_until, now_);
-  if (slab_[index].hop != 0 && ahead + port.control_packet_ps > port.control_room_ps) return drop(index);
-  transmit(port, link, index, std::max(port.busy_until, now_));
 }
 
 void Network::hold_ingress(const Packet& packet) {
@@ -101,7 +56,7 @@ void Network::hold_ingress(const Packet& packet) {
   ingress.pause_wanted = true;
   ++counters_.pauses;
   pending_control_ += 2;
-  push(now_ + control_ps(packet.link), Kind::pause, packet.link, packet.link);
+  note(now_ + control_ps(packet.link), Kind::pause, packet.link, packet.link);
 }
 
 /// Of a packet that waited and begins to be sent.
@@ -111,7 +66,7 @@ void Network::release_ingress(const Packet& packet) {
   ingress.ingress_bytes -= packet.bytes;
   if (!ingress.pause_wanted || ingress.ingress_bytes > options_.pfc_xon_bytes) return;
   ingress.pause_wanted = false;
-  push(now_ + control_ps(packet.link), Kind::resume, packet.link, packet.link);
+  note(now_ + control_ps(packet.link), Kind::resume, packet.link, packet.link);
 }
 
 /// RED by error diffusion: the share of marks is exact, and nothing is drawn.
@@ -128,12 +83,12 @@ bool Network::mark(Port& port) {
 }
 
 /// In-band telemetry, as the port begins to send.
-void Network::observe(Port& port, std::uint32_t index) {
+void Network::observe(Port& port, std::uint32_t index, Time begin) {
   const Packet& packet = slab_[index];
   const unsigned hop = packet.hop & ~kMarked;
   if (packet.kind != PacketKind::data || hop == 0 || hop > kMaxHops) return;
   if (telemetry_.size() <= index) telemetry_.resize(index + 1);
-  telemetry_[index][hop - 1] = {now_, port.waiting_bytes, port.load.bytes, port.bits_per_second};
+  telemetry_[index][hop - 1] = {begin, port.waiting_bytes, port.load.bytes, port.bits_per_second};
 }
 
 void Network::explain_standstill() const {
@@ -144,13 +99,19 @@ void Network::explain_standstill() const {
   throw_pause_deadlock(forwarding_->graph(), waits);
 }
 
+void Network::send_from(std::uint32_t link) {
+  Port& port = ports_[link];
+  if (std::exchange(port.slack_ps, 0) > 0 && port.service_due)
+    note(std::max(now_, port.busy_until), Kind::service, link, link);
+}
+
 void Network::resume(std::uint32_t link) {
   Port& port = ports_[link];
   port.paused = false;
   pending_control_ -= 2;  // the pause and this resume
   if (port.service_due || port.queue.empty()) return;
   port.service_due = true;
-  push(std::max(now_, port.busy_until), Kind::service, link, link);
+  note(std::max(now_, port.busy_until), Kind::service, link, link);
 }
 
 }  // namespace manyworlds::core::network::individual
