@@ -21,10 +21,10 @@ namespace {
 constexpr std::uint32_t kNone = UINT32_MAX;
 
 // What things cost, in nanoseconds, on the machine this was written on; only their proportions matter.
-constexpr std::int64_t kLinkHop = 70;
+constexpr std::int64_t kLinkHop = 55;
 constexpr std::int64_t kHit = 500;                       // a look-up that finds something
-constexpr std::int64_t kMiss = 3'000, kWordOfMiss = 20;  // one that does not: load, save, hash, keep
-constexpr std::int64_t kJoin = 1'500, kWordOfJoin = 15;  // flows start in a cluster
+constexpr std::int64_t kMiss = 6'000, kWordOfMiss = 40;  // one that does not: load, save, hash, keep
+constexpr std::int64_t kJoin = 3'000, kWordOfJoin = 28;  // flows start in a cluster
 constexpr std::int64_t kMissShare = 20;                  // a miss may cost this part of what it simulated
 constexpr std::int64_t kPatience = 500'000;              // what a cluster may cost beyond what it saved
 constexpr std::int64_t kMostSaved = 20'000'000;          // what savings count against later costs, at most
