@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ inline constexpr std::size_t kShuffled = SIZE_MAX, kInOrder = SIZE_MAX - 1;
 /// GPUs in order, with pairs of them exchanged until `wanted` transfers of their ring collide; or in any order.
 inline std::vector<std::uint32_t> placed(core::network::Router& router, std::int64_t gpus, std::size_t wanted) {
   std::vector<std::uint32_t> order(static_cast<std::size_t>(gpus));
-  for (std::uint64_t seed = 1;; ++seed) {
+  for (std::uint64_t seed = 1; seed < 1'000; ++seed) {
     std::mt19937_64 random(seed);
     std::iota(order.begin(), order.end(), 0u);
     if (wanted == kShuffled) {
@@ -67,11 +68,14 @@ inline std::vector<std::uint32_t> placed(core::network::Router& router, std::int
       return order;
     }
     if (wanted == kInOrder) return order;
-    for (std::size_t now = colliding(router, order); now <= wanted; now = colliding(router, order)) {
+    for (std::size_t swaps = 0; swaps < order.size(); ++swaps) {
+      const std::size_t now = colliding(router, order);
       if (now == wanted) return order;
+      if (now > wanted) break;
       std::swap(order[random() % order.size()], order[random() % order.size()]);
     }
   }
+  throw std::runtime_error("no order found in which " + std::to_string(wanted) + " transfers collide");
 }
 
 struct Seen {
