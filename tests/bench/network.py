@@ -9,8 +9,11 @@ still sends a quarter of the bytes, so that the first burst, in which all sender
 
     python3 tests/bench/network.py [--build DIR] [--only perm128_4MB,incast32_2MB] [--transports static_window,...]
                                    [--plain] [--no-instructions] [--seeds 100] [--smoke]
+    python3 tests/bench/network.py --skipping [--full] [--gpus 1024]
 
 --seeds N: beside the table, the spread of perm128_4MB over N seeds of one random path per flow, against RoCE's row.
+--skipping: another table, what remembering spares of a collective by fabric, placement and routing (skipping.cpp); with
+--full also every packet of each case, and whether the answers are the same.
 --smoke: the smallest case once per transport, checked against its floor; nothing is measured."""
 
 import argparse
@@ -183,7 +186,12 @@ def seeds(bench, count):
               f"{'inside' if low <= theirs <= high else 'OUTSIDE'}")
 
 
+def skipping(bench, *words):
+    return subprocess.run([str(bench.build / "tests" / "skipping"), *words]).returncode
+
+
 def smoke(bench):
+    assert skipping(bench, "--gpus", "64", "--chunk", "4096", "--full") == 0
     name = "incast32_2MB"
     transports = bench.transports()
     assert "static_window" in transports, transports
@@ -207,12 +215,17 @@ def main():
     words.add_argument("--plain", action="store_true")
     words.add_argument("--no-instructions", action="store_true")
     words.add_argument("--seeds", type=int, default=0)
+    words.add_argument("--skipping", action="store_true")
+    words.add_argument("--full", action="store_true")
+    words.add_argument("--gpus", type=int, default=1024)
     words.add_argument("--smoke", action="store_true")
     given = words.parse_args()
     with tempfile.TemporaryDirectory(prefix="manyworlds-bench-") as directory:
         bench = Bench(given.build, directory, ["--plain"] if given.plain else [])
         if given.smoke:
             return smoke(bench)
+        if given.skipping:
+            return skipping(bench, "--gpus", str(given.gpus), *(["--full"] if given.full else []))
         transports = given.transports.split(",") if given.transports else bench.transports()
         print("a load that misses caches takes {} ns in 8 MB, {} ns in 64 MB".format(*bench.memory_ns()))
         rows = []
