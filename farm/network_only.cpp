@@ -30,10 +30,14 @@ class Setting {
   Setting(const core::step::Configuration& world, bool plain)
       : world_(world),
         router_(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed)),
-        individuals_(world.transport.fidelity == core::network::Fidelity::packet &&
-                     core::network::needs_individuals(world.transport)),
+        individuals_(core::network::needs_individuals(world.transport)),
         plain_(plain || individuals_),
         loads_(world.graph->links.size()) {
+    if (individuals_ && world.transport.fidelity == core::network::Fidelity::analytic)
+      throw core::InputError(
+          "fidelity: analytic bounds transfers on one path each (routing destination_mod_k or ecmp_hash, acks "
+          "coalesced, "
+          "fabric lossless, a transport that does not spray); take that, or fidelity: packet");
     if (!individuals_) memo_.emplace(world.transport);
     core::network::check_lossless(*world.graph, world.transport);
   }

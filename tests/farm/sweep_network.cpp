@@ -211,3 +211,20 @@ TEST_CASE("under analytic fidelity flows take their closed form, and nothing is 
     CHECK(run.simulated_link_hops == 0);
   }
 }
+
+TEST_CASE("what alpha and beta on one path cannot bound is bad input to the network alone") {
+  experiments::GraphCache graphs;
+  auto world = one_switch(graphs);
+  world.transport.fidelity = core::network::Fidelity::analytic;
+  const auto refused = [&](auto change) {
+    auto other = world;
+    change(other.transport);
+    CHECK_THROWS_WITH(run_flows(other, {{1, 0, 4096, 0}}, false), Catch::Contains("fidelity: packet"));
+    other.transport.fidelity = core::network::Fidelity::packet;
+    CHECK(run_flows(other, {{1, 0, 4096, 0}}, false).ends.size() == 1);
+  };
+  refused([](auto& transport) { transport.kind = "eqds"; });
+  refused([](auto& transport) { transport.routing = core::network::Routing::spray; });
+  refused([](auto& transport) { transport.acks = core::network::Acks::in_band; });
+  refused([](auto& transport) { transport.fabric = core::network::Fabric::lossy; });
+}
