@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/network/fabric.hpp"
+#include "core/network/flows.hpp"
 #include "core/network/transports/registry.hpp"
 
 namespace manyworlds::experiments {
@@ -63,6 +64,15 @@ std::vector<Rule> machine_rules() {
              const auto& t = w.configuration.transport;
              if (!core::network::transport_type(t).marks || t.ecn_kmin_bytes <= t.ecn_kmax_bytes) return std::nullopt;
              return fmt::format("ecn_kmin_bytes {}, ecn_kmax_bytes {}", t.ecn_kmin_bytes, t.ecn_kmax_bytes);
+           }),
+      rule("rate_skipping", "skip.rate_tolerance", "only packets on pinned paths, composed, can be passed over by rate",
+           [](const World& w) -> Broken {
+             const auto& t = w.configuration.transport;
+             if (t.rate_tolerance_ppm == 0) return std::nullopt;
+             if (t.fidelity != core::network::Fidelity::packet) return "fidelity is analytic";
+             if (core::network::needs_individuals(t)) return "this transport's packets are individuals";
+             if (w.configuration.composition == core::step::Composition::coupled) return "composition is coupled";
+             return std::nullopt;
            }),
       rule("transport_options", "transport", "the options of a transport must fit each other",
            [](const World& w) -> Broken {

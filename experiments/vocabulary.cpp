@@ -64,6 +64,7 @@ Branch make_vocabulary() {
                    transport_branch(),
                    section("collectives", "algorithms of collectives", core::collective::library_options().infos()),
                    section("strategy", "how the model is cut over ranks", core::workload::strategy_options().infos()),
+                   section("skip", "what need not be simulated packet by packet", skip_options().infos()),
                    section("limit", "counted limits of one world", limit_options().infos())};
   return root;
 }

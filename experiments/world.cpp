@@ -39,16 +39,32 @@ std::int64_t rounded(double value) {
   return static_cast<std::int64_t>(std::llround(value));
 }
 
+/// Parts per million, and no tolerance above 0 becomes none.
+std::int64_t parts_per_million(double share) {
+  return static_cast<std::int64_t>(std::ceil(share * 1e6));
+}
+
 core::network::Transport transport_of(const Settings& settings) {
   auto transport = make(core::network::transport_options(), settings, "transport.");
   transport.fidelity =
       text_of(settings, "fidelity") == "analytic" ? core::network::Fidelity::analytic : core::network::Fidelity::packet;
   transport.kind = text_of(settings, "transport");
   transport.own = values_under(settings, "transport.", core::network::transport_type(transport).own);
+  transport.rate_tolerance_ppm = parts_per_million(make(skip_options(), settings, "skip.").rate_tolerance);
   return transport;
 }
 
 }  // namespace
+
+const core::OptionTable<Skip>& skip_options() {
+  static const core::OptionTable<Skip> table{
+      option("rate_tolerance", &Skip::rate_tolerance,
+             "transfers whose rates stay within this share of themselves may go on by rate for a while, packets "
+             "uncounted; 0: never, every answer exact",
+             {0, 0.5}),
+  };
+  return table;
+}
 
 const core::OptionTable<Cluster>& cluster_options() {
   static const core::OptionTable<Cluster> table{

@@ -45,6 +45,11 @@ const core::OptionTable<core::step::Configuration>& placement_options();
 const core::OptionTable<core::step::Configuration>& step_options();
 const core::OptionTable<core::step::Limit>& limit_options();
 
+struct Skip {
+  double rate_tolerance = 0;  // as Transport::rate_tolerance_ppm, a share
+};
+const core::OptionTable<Skip>& skip_options();
+
 /// dp follows from the GPUs; it is 0 where they are no multiple of tp x pp (a validity rule says so).
 World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs = nullptr);
 

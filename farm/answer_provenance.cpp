@@ -33,7 +33,7 @@ Totals totals_of(const Plan& plan, const OutcomeOf& outcome) {
     if (plan.is_step(task)) {
       const auto step = core::step::decode_step(of.bytes);
       const std::int64_t experiments = plan.steps[task - plan.task_of_step(0)].experiments;
-      effort = {step.simulated_link_hops, step.cpu_s};
+      effort = {step.computed, step.cpu_s};
       totals.transferred += step.link_hops * experiments;
       totals.kernel_uses += uses_of(step.kernels) * experiments;
       totals.collective_uses += uses_of(step.collectives) * experiments;
@@ -78,9 +78,13 @@ void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& out
   count("tasks_from_journal", figures.from_journal);
   count("tasks_from_store", figures.from_store);
   add("link_hops_transferred", totals.transferred);
-  add("link_hops_simulated", totals.now.link_hops);
-  add("link_hops_simulated_earlier", totals.earlier.link_hops);
-  add("link_hops_skipped", totals.transferred - totals.now.link_hops);
+  const core::network::LinkHops& now = totals.now.link_hops;
+  add("link_hops_simulated", now.simulated);
+  add("link_hops_simulated_earlier", totals.earlier.link_hops.simulated);
+  add("link_hops_skipped", totals.transferred - now.simulated);
+  add("link_hops_skipped_remembered", totals.transferred - now.simulated - now.periods - now.rate);
+  add("link_hops_skipped_periods", now.periods);
+  add("link_hops_skipped_rate", now.rate);
   add("kernel_uses", totals.kernel_uses);
   add("collective_uses", totals.collective_uses);
   add("episode_uses", totals.episode_uses);

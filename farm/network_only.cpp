@@ -86,7 +86,7 @@ class Setting {
         individuals_ ? network.quiet_since() - *std::min_element(run.starts.begin(), run.starts.end()) : run.elapsed();
     run.counters = counters;
     const bool packets = world_.transport.fidelity == core::network::Fidelity::packet;
-    run.simulated_link_hops = plain_ && packets ? counters.link_hops : memo_->simulated().link_hops;
+    run.computed = plain_ && packets ? core::network::LinkHops{counters.link_hops, 0, 0} : memo_->link_hops();
   }
 
  private:

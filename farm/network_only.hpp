@@ -8,6 +8,7 @@
 
 #include "core/collective/dag.hpp"
 #include "core/network/flows.hpp"
+#include "core/network/link_hops.hpp"
 #include "core/step/configuration.hpp"
 #include "experiments/import/flows.hpp"
 
@@ -20,7 +21,7 @@ struct NetworkRun {
   std::vector<core::network::LinkLoad> loads;  // by link of the graph
   core::Time carried_ps = 0;                   // the time that loads are of: until nothing was left on any link
   core::network::Counters counters;            // of what took place
-  std::int64_t simulated_link_hops = 0;        // of these, not remembered from an equal cluster of flows
+  core::network::LinkHops computed;            // of these, not remembered from an equal cluster of flows
   double cpu_s = 0;
   core::Time end() const;      // the last of `ends`
   core::Time elapsed() const;  // from the first of `starts` to there

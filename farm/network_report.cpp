@@ -52,6 +52,10 @@ std::string in_us(double ps) {
 std::string in_us(Time ps) {
   return in_us(static_cast<double>(ps));
 }
+std::int64_t remembered(const NetworkRun& run) {
+  return run.counters.link_hops - run.computed.simulated - run.computed.periods - run.computed.rate;
+}
+
 std::string in_us(const Completion& times) {
   return fmt::format("  min {}  mean {}  p50 {}  p99 {}  max {}\n", in_us(times.min), in_us(times.mean),
                      in_us(times.p50), in_us(times.p99), in_us(times.max));
@@ -83,9 +87,12 @@ std::string NetworkReport::json() const {
                  {"trims", run.counters.trims},
                  {"retransmissions", run.counters.retransmissions},
                  {"link_hops", run.counters.link_hops},
-                 {"link_hops_simulated", run.simulated_link_hops},
+                 {"link_hops_simulated", run.computed.simulated},
+                 {"link_hops_skipped_remembered", remembered(run)},
+                 {"link_hops_skipped_periods", run.computed.periods},
+                 {"link_hops_skipped_rate", run.computed.rate},
                  {"ns_per_link_hop", ns_per_hop(run, run.counters.link_hops)},
-                 {"ns_per_link_hop_simulated", ns_per_hop(run, run.simulated_link_hops)}});
+                 {"ns_per_link_hop_simulated", ns_per_hop(run, run.computed.simulated)}});
   if (shape != nullptr) made["collective"] = shape->text(), made["bus_gb_per_s"] = bus_gb_per_s(*shape, run.end());
   const std::vector<std::string> names = link_names(graph);
   Json links = Json::array();
@@ -119,9 +126,11 @@ std::string NetworkReport::text() const {
   if (run.counters.trims + run.counters.retransmissions > 0)
     text += fmt::format(", {} trimmed, {} sent again", run.counters.trims, run.counters.retransmissions);
   text += "\n";
-  text += fmt::format("{} link-hops, {} of them simulated; ", run.counters.link_hops, run.simulated_link_hops);
+  text +=
+      fmt::format("{} link-hops: {} simulated, {} remembered, {} whole periods, {} by rate; ", run.counters.link_hops,
+                  run.computed.simulated, remembered(run), run.computed.periods, run.computed.rate);
   text += fmt::format("{:.3f} s of CPU, {:.1f} ns per link-hop ({:.1f} per simulated one)\n", run.cpu_s,
-                      ns_per_hop(run, run.counters.link_hops), ns_per_hop(run, run.simulated_link_hops));
+                      ns_per_hop(run, run.counters.link_hops), ns_per_hop(run, run.computed.simulated));
   return text;
 }
 

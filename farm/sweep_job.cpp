@@ -23,7 +23,9 @@ double cpu_s() {
 
 std::string encode(const CollectiveResult& result) {
   return core::sharing::ByteWriter()
-      .integer(result.effort.link_hops)
+      .integer(result.effort.link_hops.simulated)
+      .integer(result.effort.link_hops.periods)
+      .integer(result.effort.link_hops.rate)
       .real(result.effort.cpu_s)
       .text(core::step::encode(result.result))
       .take();
@@ -32,7 +34,9 @@ std::string encode(const CollectiveResult& result) {
 CollectiveResult decode_collective(const std::string& bytes) {
   core::sharing::ByteReader in(bytes);
   CollectiveResult result;
-  result.effort.link_hops = in.integer();
+  for (auto* hops :
+       {&result.effort.link_hops.simulated, &result.effort.link_hops.periods, &result.effort.link_hops.rate})
+    *hops = in.integer();
   result.effort.cpu_s = in.real();
   result.result = core::step::decode_isolated(in.text());
   in.end();
@@ -76,13 +80,13 @@ std::string SweepJob::run(std::uint32_t number, std::span<const std::string> inp
 
 std::string SweepJob::run_collective(const PlannedCollective& collective) {
   const double begin = cpu_s();
-  const std::int64_t hops = laboratory_.simulated_link_hops();
+  const core::network::LinkHops hops = laboratory_.link_hops();
   const World& in = world(collective.experiment);
   const Use& use = in.uses().at(collective.use);
   MANYWORLDS_CHECK(use.key == collective.key, "use {} of experiment {} is {}, not {}", collective.use,
                    collective.experiment, use.key.hex(), collective.key.hex());
   CollectiveResult made{laboratory_.isolated(in, use), {}};
-  made.effort = {laboratory_.simulated_link_hops() - hops, cpu_s() - begin};
+  made.effort = {laboratory_.link_hops() - hops, cpu_s() - begin};
   return encode(made);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/network/link_hops.hpp"
 #include "core/step/isolated.hpp"
 #include "core/step/laboratory.hpp"
 #include "core/step/result.hpp"
@@ -18,7 +19,7 @@ namespace manyworlds::farm {
 
 /// What a task took; never part of the answer.
 struct Effort {
-  std::int64_t link_hops = 0;  // simulated
+  core::network::LinkHops link_hops;
   double cpu_s = 0;
 };
 

@@ -33,11 +33,11 @@ class SharingSoFar {
       const auto step = core::step::decode_step(outcome.bytes);
       const auto experiments = plan_->steps[task - plan_->task_of_step(0)].experiments;
       transferred_ += static_cast<double>(step.link_hops) * experiments;
-      effort.link_hops = step.simulated_link_hops;
+      effort.link_hops = step.computed;
     } else {
       effort = decode_collective(outcome.bytes).effort;
     }
-    if (outcome.elapsed_us > 0) simulated_ += static_cast<double>(effort.link_hops);
+    if (outcome.elapsed_us > 0) simulated_ += static_cast<double>(effort.link_hops.simulated);
   }
   double factor() const { return simulated_ > 0 ? transferred_ / simulated_ : 0; }
 

@@ -180,7 +180,7 @@ class DividedFlows final : public Flows {
 
   /// Finds out when a cluster's next completion is, unless it has cost too much already.
   void schedule(std::uint32_t slot) {
-    if (clusters_[slot].credit < -kPatience) return undivide(slot);
+    if (clusters_[slot].credit < -kPatience && may_undivide()) return undivide(slot);
     Cluster& cluster = clusters_[slot];
     cluster.next = look_up(cluster, kNever);
     if (cluster.next->standstill.empty())  // else it stands still unless somebody joins, and then too
@@ -203,6 +203,9 @@ class DividedFlows final : public Flows {
     cluster.credit = std::min(cluster.credit + saved, kPatience);
     memo_->balance = std::min(memo_->balance + saved, kMostSaved);
   }
+  /// What is undivided is simulated whole. That is the same only if what is remembered is exact; what it costs, which
+  /// depends on all that was met before, must not decide about rate skipping.
+  bool may_undivide() const { return memo_->transport().rate_tolerance_ppm == 0; }
   /// Of a cluster without history: where memory does not pay, it may miss once.
   std::int64_t first_credit() const { return memo_->balance < 0 ? -kPatience : 0; }
 

@@ -24,6 +24,11 @@ struct Counters {
     drops += other.drops, trims += other.trims, retransmissions += other.retransmissions;
     return *this;
   }
+  Counters operator+(const Counters& other) const { return Counters(*this) += other; }
+  Counters operator*(std::int64_t times) const {
+    return {link_hops * times, ecn_marks * times, pauses * times,
+            drops * times,     trims * times,     retransmissions * times};
+  }
   Counters operator-(const Counters& other) const {
     return {link_hops - other.link_hops, ecn_marks - other.ecn_marks, pauses - other.pauses,
             drops - other.drops,         trims - other.trims,         retransmissions - other.retransmissions};
@@ -47,6 +52,26 @@ struct SavedPart {
   Words words;
   std::vector<std::uint32_t> flows;  // slot of each flow number
   std::vector<std::uint32_t> links;  // slot of each link number
+};
+
+/// An engine that can be told to pass over what would only repeat itself.
+class Repeatable {
+ public:
+  /// Packets that a live flow has not offered to its NIC yet.
+  virtual std::uint32_t left(std::uint32_t flow_slot) const = 0;
+  /// Links on its path.
+  virtual std::uint32_t links(std::uint32_t flow_slot) const = 0;
+  /// Engine::run() stops also at the instant at which this flow has all but `left` of its packets offered; once.
+  virtual void watch(std::uint32_t flow_slot, std::uint32_t left) = 0;
+  /// As the words of save(), all parts in one, but free of how much flows have left, as long as they have any: two
+  /// equal ones go on alike until the first flow offers its last packet.
+  virtual Words recurring() = 0;
+  /// Live flows are from now on as if they had offered so many packets more (by slot; less than left() each), and
+  /// everything else as it is.
+  virtual void pass_over(std::span<const std::uint32_t> packets) = 0;
+
+ protected:
+  ~Repeatable() = default;
 };
 
 class Engine {
@@ -88,6 +113,9 @@ class Engine {
   virtual void set_order(std::uint32_t flow_slot, std::uint64_t order) = 0;
 
   virtual std::unique_ptr<Engine> clone() const = 0;
+
+  /// Null if it cannot be told to.
+  virtual Repeatable* repeatable() { return nullptr; }
 };
 
 /// The engine for a transport, by its registry entry.

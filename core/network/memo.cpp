@@ -31,8 +31,11 @@ std::shared_ptr<const State> make_state(Words words) {
   return state;
 }
 
-Memo::Memo(const Transport& transport, std::size_t byte_limit)
-    : transport_(transport), engine_(make_engine(transport)), byte_limit_(byte_limit) {}
+Memo::Memo(const Transport& transport, std::size_t byte_limit, bool periods)
+    : transport_(transport),
+      skipping_{periods, transport.rate_tolerance_ppm},
+      engine_(make_engine(transport)),
+      byte_limit_(byte_limit) {}
 
 std::unique_ptr<Engine> Memo::lend() {
   if (spare_.empty()) return make_engine(transport_);
@@ -50,7 +53,6 @@ Memo::Found Memo::outcome(const State& state, Time limit) {
   }
   ++misses_;
   auto made = compute(state, limit);
-  simulated_ += made->counters;
   make_room(made->parts, made->standstill.size());
   outcomes_.emplace(key, made);
   return {std::move(made), false};
@@ -90,10 +92,12 @@ std::shared_ptr<const Outcome> Memo::compute(const State& state, Time limit) {
   std::vector<std::uint32_t> flows, links;
   engine.load(state.words, orders, flows, links);
   auto made = std::make_shared<Outcome>();
-  engine.run(limit, made->completed);
+  Stretch stretch(engine, std::move(flows), state.words.size(), skipping_);
+  stretch.run(limit, made->completed);
   std::sort(made->completed.begin(), made->completed.end());
-  made->elapsed = engine.now();
-  made->counters = engine.counters();
+  made->elapsed = stretch.now();
+  made->counters = stretch.counters();
+  link_hops_ += stretch.link_hops();
   if (made->completed.empty() && limit == kNever) made->standstill = numbered(engine.standstill(), links);
   made->parts = parts_of(engine);
   return made;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/network/engine.hpp"
+#include "core/network/stretch.hpp"
 
 namespace manyworlds::core::network {
 
@@ -36,7 +37,8 @@ struct Outcome {
 
 class Memo {
  public:
-  explicit Memo(const Transport& transport, std::size_t byte_limit = std::size_t{1} << 30);
+  /// `periods` off: whole periods are simulated too.
+  explicit Memo(const Transport& transport, std::size_t byte_limit = std::size_t{1} << 30, bool periods = true);
 
   struct Found {
     std::shared_ptr<const Outcome> outcome;
@@ -60,14 +62,15 @@ class Memo {
   std::unique_ptr<Engine> lend();
   void give_back(std::unique_ptr<Engine> engine) { spare_.push_back(std::move(engine)); }
   /// What such an engine simulated.
-  void count(const Counters& simulated) { simulated_ += simulated; }
+  void count(const Counters& simulated) { link_hops_.simulated += simulated.link_hops; }
 
   /// What remembering has saved its users less what it cost them, as far back as they let it count; theirs to keep.
   std::int64_t balance = 2'000'000;
 
   std::uint64_t hits() const { return hits_; }
   std::uint64_t misses() const { return misses_; }
-  const Counters& simulated() const { return simulated_; }
+  /// What was computed here, and not remembered.
+  const LinkHops& link_hops() const { return link_hops_; }
 
  private:
   struct Key {
@@ -92,13 +95,14 @@ class Memo {
   void make_room(const Parts& parts, std::size_t waits);
 
   Transport transport_;
+  Skipping skipping_;
   std::unique_ptr<Engine> engine_;  // used for one problem after another
   std::vector<std::unique_ptr<Engine>> spare_;
   std::size_t byte_limit_, bytes_ = 0;
   std::unordered_map<Key, std::shared_ptr<const Outcome>, Hash> outcomes_;
   std::unordered_map<Key, std::shared_ptr<const Parts>, Hash> joins_;
   std::uint64_t hits_ = 0, misses_ = 0;
-  Counters simulated_;
+  LinkHops link_hops_;
 };
 
 }  // namespace manyworlds::core::network

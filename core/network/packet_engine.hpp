@@ -52,7 +52,7 @@ enum class Kind : std::uint64_t { deliver, ack, notice, timer, resume, pause, de
 inline constexpr std::uint64_t kOverLink = 1ull << 32;  // in what arrives: over a link; otherwise offered by a flow
 
 template <Protocol P>
-class PacketEngine final : public Engine {
+class PacketEngine final : public Engine, public Repeatable {
  public:
   PacketEngine(const Transport& transport, const typename P::Parameters& parameters, bool marks);
 
@@ -70,6 +70,13 @@ class PacketEngine final : public Engine {
             std::vector<std::uint32_t>& flow_slots, std::vector<std::uint32_t>& link_slots) override;
   void set_order(std::uint32_t flow_slot, std::uint64_t order) override { flows_[flow_slot].order = order; }
   std::unique_ptr<Engine> clone() const override { return std::make_unique<PacketEngine>(*this); }
+
+  Repeatable* repeatable() override { return this; }
+  std::uint32_t left(std::uint32_t flow_slot) const override { return flows_[flow_slot].left; }
+  std::uint32_t links(std::uint32_t flow_slot) const override { return flows_[flow_slot].hops; }
+  void watch(std::uint32_t flow_slot, std::uint32_t left) override { watched_ = flow_slot, watched_left_ = left; }
+  Words recurring() override;
+  void pass_over(std::span<const std::uint32_t> packets) override;
 
  private:
   friend class Saver<P>;
@@ -110,7 +117,7 @@ class PacketEngine final : public Engine {
     std::uint32_t port;
     std::uint32_t before;  // another one there, or kAlone
   };
-  static constexpr std::uint32_t kAlone = UINT32_MAX;
+  static constexpr std::uint32_t kAlone = UINT32_MAX, kNoFlow = UINT32_MAX;
 
   struct Ack {
     Time at;
@@ -158,7 +165,7 @@ class PacketEngine final : public Engine {
   void push(Time at, Kind kind, std::uint64_t of) { events_.push({at, static_cast<std::uint64_t>(kind), of}); }
   std::uint64_t name_of(std::uint32_t slot) const { return std::uint64_t{flows_[slot].life} << 32 | slot; }
   void expect(std::uint32_t link, const Travelling& next) { push(next.at, Kind::arrive, kOverLink | link); }
-  void run_events(Time limit, std::vector<std::uint32_t>& completed);
+  void run_events(std::vector<std::uint32_t>& completed);
   void handle(const Event& event);
   void handle_flow(Kind kind, std::uint32_t slot);
   void arrive_all(const Event& first);
@@ -202,6 +209,8 @@ class PacketEngine final : public Engine {
   std::vector<Arrival> batch_;       // of one instant
   std::vector<std::pair<std::uint64_t, Packet>> ranked_;
   std::vector<std::uint32_t>* completed_ = nullptr;
+  std::uint32_t watched_ = kNoFlow, watched_left_ = 0;
+  Time limit_ = 0;          // of the run
   Time inline_before_ = 0;  // arrivals at an instant before this one may be handled without going through the events
   Counters counters_;
 };

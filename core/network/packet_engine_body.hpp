@@ -16,14 +16,14 @@ namespace manyworlds::core::network {
 template <Protocol P>
 void PacketEngine<P>::run(Time limit, std::vector<std::uint32_t>& completed) {
   completed_ = &completed;
-  inline_before_ = limit;
-  run_events(limit, completed);
+  limit_ = inline_before_ = limit;
+  run_events(completed);
   inline_before_ = 0;  // what starts between runs must be ranked with what else starts then
   if (drained()) events_.clear();
 }
 
 template <Protocol P>
-void PacketEngine<P>::run_events(Time limit, std::vector<std::uint32_t>& completed) {
+void PacketEngine<P>::run_events(std::vector<std::uint32_t>& completed) {
   const std::size_t before = completed.size();
   while (!events_.empty()) {
     const Event event = events_.top();
@@ -31,15 +31,15 @@ void PacketEngine<P>::run_events(Time limit, std::vector<std::uint32_t>& complet
     if (completed.size() > before) {
       inline_before_ = now_;  // this instant is the last; its arrivals stay
       if (event.at > now_ || arrival) return;
-    } else if (event.at > limit || (event.at == limit && arrival)) {
-      now_ = limit;
+    } else if (event.at > limit_ || (event.at == limit_ && arrival)) {
+      now_ = limit_;
       return;
     }
     events_.pop();
     now_ = event.at;
     handle(event);
   }
-  if (completed.size() == before && limit != kNever) now_ = limit;
+  if (completed.size() == before && limit_ != kNever) now_ = limit_;
 }
 
 template <Protocol P>
@@ -351,6 +351,10 @@ void PacketEngine<P>::offer(std::uint32_t slot, bool alone) {
     if (const Time gap = flow.sender.gap(size_of(flow, packet)); gap > 0) flow.next_packet_at = now_ + gap;
   flow.at_nic = true;
   --flow.left;
+  if (slot == watched_ && flow.left == watched_left_) {
+    watched_ = kNoFlow;
+    limit_ = inline_before_ = now_;
+  }
   if (flow.counts_acks) ++flow.unacked;
   if (P::kWants.telemetry && flow.managed) flow.telemetry.push({});
   // Its arrival is the next thing to happen unless something else is due at this instant.
@@ -381,6 +385,25 @@ void PacketEngine<P>::arm(Flow& flow, std::uint32_t slot) {
 template <Protocol P>
 std::vector<SavedPart> PacketEngine<P>::save() {
   return Saver<P>(*this).run();
+}
+
+template <Protocol P>
+Words PacketEngine<P>::recurring() {
+  Words all;
+  for (const SavedPart& part : Saver<P>(*this, LeftIs::apart).run())
+    all.insert(all.end(), part.words.begin(), part.words.end());
+  return all;
+}
+
+template <Protocol P>
+void PacketEngine<P>::pass_over(std::span<const std::uint32_t> packets) {
+  for (std::uint32_t slot = 0; slot < flows_.size(); ++slot)
+    if (flows_[slot].live) flows_[slot].left -= packets[slot];
+  const auto renumber = [&](Packet& packet) { packet -= make_packet(0, packets[slot_of(packet)]); };
+  for (Port& port : ports_) {
+    for (std::size_t i = 0; i < port.queue.size(); ++i) renumber(port.queue[i]);
+    for (std::size_t i = 0; i < port.wire.size(); ++i) renumber(port.wire[i].packet);
+  }
 }
 
 template <Protocol P>

@@ -32,6 +32,7 @@ void PacketEngine<P>::reset() {
   flows_.clear();
   free_.clear();
   live_ = pending_control_ = 0;
+  watched_ = kNoFlow;
   counters_ = {};
 }
 

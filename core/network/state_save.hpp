@@ -10,6 +10,9 @@
 
 namespace manyworlds::core::network {
 
+/// How much flows have left: a part of the words, or only whether it is anything.
+enum class LeftIs : bool { part, apart };
+
 /// Numbers the links and flows of an engine and writes its parts. Lives for one save().
 template <Protocol P>
 class Saver {
@@ -18,8 +21,9 @@ class Saver {
   using Port = typename Engine::Port;
 
  public:
-  explicit Saver(Engine& engine)
+  explicit Saver(Engine& engine, LeftIs left = LeftIs::part)
       : engine_(engine),
+        left_(left),
         connected_(engine.ports_.size()),
         link_number_(engine.ports_.size(), kNone),
         flow_number_(engine.flows_.size(), kNone),
@@ -138,7 +142,9 @@ class Saver {
   }
 
   std::uint64_t renamed(Packet packet) const {
-    return static_cast<std::uint64_t>(flow_number_[slot_of(packet)]) << 40 | (packet & kPacketRest);
+    const std::uint32_t apart = left_ == LeftIs::apart ? engine_.flows_[slot_of(packet)].left : 0;
+    return static_cast<std::uint64_t>(flow_number_[slot_of(packet)]) << 40 |
+           ((packet - make_packet(0, apart)) & kPacketRest);
   }
 
   void write_flow(Flow& flow) {
@@ -146,7 +152,7 @@ class Saver {
     if (flow.counts_acks) engine_.take_acks(flow);
     put(flow.hops);
     for (std::uint32_t hop = 0; hop < flow.hops; ++hop) put(link_number_[flow.path[hop]]);
-    put(flow.left);
+    put(left_ == LeftIs::apart ? flow.left > 0 : flow.left);
     put((flow.at_nic ? kAtNic : 0) | (flow.offered ? kOffered : 0));
     put(static_cast<std::uint64_t>(flow.last_bytes));
     due(flow.departs_at), due(flow.delivered_at);
@@ -186,6 +192,7 @@ class Saver {
   void put(std::uint64_t word) { out_->push_back(word); }
 
   Engine& engine_;
+  LeftIs left_;
   sharing::UnionFind connected_;  // links
   std::vector<std::uint32_t> link_number_, flow_number_, part_of_link_;
   std::vector<SavedPart> parts_;

@@ -41,6 +41,7 @@ struct Transport {
   std::int64_t ecn_pmax_ppm = 200'000;  // marking share at kmax, parts per million
   std::int64_t queue_bytes = 145'600;   // of a port that drops or trims: 35 full packets
   std::int64_t seed = 1;                // of hashed decisions
+  std::int64_t rate_tolerance_ppm = 0;  // what does not recur may be passed over by rate (stretch.hpp); 0: never
 
   bool operator==(const Transport&) const = default;
 };

@@ -54,9 +54,9 @@ Laboratory::Memory& Laboratory::memory(const network::Transport& transport) {
 
 IsolatedResult Laboratory::isolated(const World& world, const Use& use) {
   const auto simulate = [&](network::Memo& memo) {
-    const std::int64_t before = memo.simulated().link_hops;
+    const network::LinkHops before = memo.link_hops();
     IsolatedResult result = simulate_isolated(*use.dag, *use.connections, world.layout().graph(), memo);
-    simulated_link_hops_ += memo.simulated().link_hops - before;
+    link_hops_ += memo.link_hops() - before;
     return result;
   };
   if (share_) return simulate(memory(world.transport()).memo);
@@ -67,21 +67,17 @@ IsolatedResult Laboratory::isolated(const World& world, const Use& use) {
 StepResult Laboratory::run(const World& world, IsolatedResults& results) {
   if (!share_) memories_.clear();
   Memory& with = memory(world.transport());
-  const std::int64_t before = simulated_link_hops_;
-  std::int64_t counted = with.memo.simulated().link_hops;
-  const auto count = [&] {
-    simulated_link_hops_ += with.memo.simulated().link_hops - counted;
-    counted = with.memo.simulated().link_hops;
-  };
+  const network::LinkHops before = link_hops_;
+  network::LinkHops counted = with.memo.link_hops();
   Step step(world, with.episodes, results);
   while (true) {
     auto outcome = step.advance();
-    count();
+    link_hops_ += with.memo.link_hops() - counted;
     if (auto* done = std::get_if<StepResult>(&outcome)) {
       const Configuration& of = world.configuration();
       const bool packets = of.transport.fidelity == network::Fidelity::packet;
-      if (packets && of.composition == Composition::coupled) simulated_link_hops_ += done->link_hops;
-      done->simulated_link_hops = simulated_link_hops_ - before;
+      if (packets && of.composition == Composition::coupled) link_hops_.simulated += done->link_hops;
+      done->computed = link_hops_ - before;
       return std::move(*done);
     }
     for (const std::uint32_t number : std::get<Needs>(outcome).uses) {
@@ -89,7 +85,7 @@ StepResult Laboratory::run(const World& world, IsolatedResults& results) {
       auto& slot = results[use.key];
       if (!slot) slot = std::make_shared<IsolatedResult>(isolated(world, use));
     }
-    counted = with.memo.simulated().link_hops;  // isolated() has counted its own
+    counted = with.memo.link_hops();  // isolated() has counted its own
   }
 }
 

@@ -26,8 +26,8 @@ class Laboratory {
   IsolatedResult isolated(const World& world, const Use& use);
   /// Runs a step to its end; what `results` lacks is computed here and added to it.
   StepResult run(const World& world, IsolatedResults& results);
-  /// Packets times links that were simulated here so far, and not remembered.
-  std::int64_t simulated_link_hops() const { return simulated_link_hops_; }
+  /// What was computed here so far, and not remembered.
+  const network::LinkHops& link_hops() const { return link_hops_; }
 
  private:
   struct Memory {
@@ -56,7 +56,7 @@ class Laboratory {
   std::vector<Arranged> layouts_;  // a few, the last used one last
   std::map<sharing::Key, Operations> operations_;
   std::vector<std::unique_ptr<Memory>> memories_;  // one per transport
-  std::int64_t simulated_link_hops_ = 0;
+  network::LinkHops link_hops_;
 };
 
 }  // namespace manyworlds::core::step

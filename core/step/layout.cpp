@@ -267,6 +267,7 @@ void write_transport(sharing::Writer& writer, const network::Transport& transpor
   values["window_bytes"] = transport.window_bytes;  // of scale-up transfers, whatever the kind
   // Routing and its seed are resolved into paths before anything is keyed.
   values.erase("routing"), values.erase("seed");
+  if (transport.rate_tolerance_ppm > 0) values["rate_tolerance_ppm"] = transport.rate_tolerance_ppm;
   write_options(writer, values);
 }
 

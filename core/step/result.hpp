@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/network/link_hops.hpp"
 #include "core/sharing/key.hpp"
 #include "core/units.hpp"
 
@@ -38,7 +39,7 @@ struct StepResult {
   double busiest_link_share = 0;                     // serialisation on the busiest network link over the step
   std::vector<Used> kernels, collectives, episodes;  // sorted by key
   // How it was computed; never part of the answer.
-  std::int64_t simulated_link_hops = 0;
+  network::LinkHops computed;
   double cpu_s = 0;
 };
 

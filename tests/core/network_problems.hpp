@@ -84,7 +84,7 @@ inline std::vector<std::string> transport_kinds() {
 }
 
 // Layered switches so that routes never form a cycle: source NICs, a middle layer or two, sinks.
-inline Problem draw(std::uint64_t seed, const std::vector<std::string>& kinds) {
+inline Problem draw(std::uint64_t seed, const std::vector<std::string>& kinds, std::int64_t times_larger = 1) {
   std::mt19937_64 random(seed);
   const auto any = [&](std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
@@ -111,7 +111,7 @@ inline Problem draw(std::uint64_t seed, const std::vector<std::string>& kinds) {
     problem.arrivals.push_back({any(0, 40) * kPacket * any(1, 4),
                                 {static_cast<std::uint32_t>(any(0, 2)), static_cast<std::uint32_t>(i)},
                                 static_cast<std::uint32_t>(i),
-                                any(0, 80) * 1024 + any(0, 3)});
+                                any(0, 80) * times_larger * 1024 + any(0, 3)});
   }
   std::sort(problem.arrivals.begin(), problem.arrivals.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
   problem.ranks = {1, 0, 2};

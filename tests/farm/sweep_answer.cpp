@@ -54,11 +54,11 @@ TEST_CASE("what a task took is not in the answer") {
   for (std::uint32_t task = 0; task < outcomes.size(); ++task) {
     if (job.plan().is_step(task)) {
       auto step = core::step::decode_step(outcomes[task].bytes);
-      step.cpu_s += 1, step.simulated_link_hops += 1'000;
+      step.cpu_s += 1, step.computed.simulated += 1'000;
       outcomes[task].bytes = core::step::encode(step);
     } else {
       auto collective = decode_collective(outcomes[task].bytes);
-      collective.effort.cpu_s += 1, collective.effort.link_hops += 1'000;
+      collective.effort.cpu_s += 1, collective.effort.link_hops.simulated += 1'000;
       outcomes[task].bytes = encode(collective);
     }
     outcomes[task].elapsed_us += 1'000;

@@ -111,7 +111,7 @@ inline Seen carry_out(const std::shared_ptr<const Graph>& graph, core::network::
     for (std::uint32_t member = 0; member < gpus.size(); ++member) traffic.enter(number, member);
   while (seen.exits.size() < members || !traffic.drained()) traffic.advance(core::kNever, seen.exits);
   seen.counters = traffic.counters();
-  seen.simulated = plain ? seen.counters.link_hops : memo.simulated().link_hops;
+  seen.simulated = plain ? seen.counters.link_hops : memo.link_hops().simulated;
   return seen;
 }
 

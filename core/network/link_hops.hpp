@@ -1,0 +1,22 @@
+// What it took to compute something, in link-hops: packets times the links they crossed.
+#pragma once
+
+#include <cstdint>
+
+namespace manyworlds::core::network {
+
+/// By how they came about; what was remembered is in none of them.
+struct LinkHops {
+  std::int64_t simulated = 0;
+  std::int64_t periods = 0;  // passed over as whole periods
+  std::int64_t rate = 0;     // passed over by rate
+  LinkHops& operator+=(const LinkHops& other) {
+    simulated += other.simulated, periods += other.periods, rate += other.rate;
+    return *this;
+  }
+  LinkHops operator-(const LinkHops& other) const {
+    return {simulated - other.simulated, periods - other.periods, rate - other.rate};
+  }
+};
+
+}  // namespace manyworlds::core::network
