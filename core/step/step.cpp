@@ -55,7 +55,7 @@ std::variant<StepResult, Needs> Step::advance() {
       network_->take(at, exits);
       for (const Member& member : exits) {
         const auto [rank, op] = world_.operation_of(member.instance, member.member);
-        timeline_.complete(rank, op, at, began_[member.instance]);
+        timeline_.complete(rank, op, began_[member.instance]);
       }
     }
     timeline_.advance(at, entries_);
@@ -109,12 +109,13 @@ StepResult Step::finish() {
 
   std::array<Wide, workload::kBookings> busy{};
   std::array<Wide, stream::kWaits> waited{};
-  for (const stream::Account& account : timeline_.accounts()) {
+  const std::vector<stream::Account> accounts = timeline_.accounts();
+  for (const stream::Account& account : accounts) {
     for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += account.busy[i];
     for (std::size_t i = 0; i < waited.size(); ++i) waited[i] += account.waited[i];
   }
   const auto mean = [&](Wide sum) {
-    return static_cast<double>(sum) / static_cast<double>(timeline_.accounts().size()) * 1e-12;
+    return static_cast<double>(sum) / static_cast<double>(accounts.size()) * 1e-12;
   };
   using stream::Wait;
   using workload::Booking;

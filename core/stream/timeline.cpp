@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -35,21 +36,24 @@ Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32
     : programs_(programs),
       class_of_(std::move(program_of_rank)),
       streams_(programs.size()),
-      ranks_(class_of_.size()),
-      causes_(class_of_.size()),
-      accounts_(class_of_.size()) {
-  for (std::size_t i = 0; i < programs.size(); ++i) {
+      squads_(programs.size()),
+      squad_of_(class_of_) {
+  for (std::uint32_t i = 0; i < programs.size(); ++i) {
+    squads_[i].program = i;
     for (std::uint32_t op = 0; op < programs[i].ops.size(); ++op) {
       auto& stream = streams_[i].ops[stream_of(programs[i].ops[op])];
       streams_[i].place.push_back(static_cast<std::uint32_t>(stream.size()));
       stream.push_back(op);
     }
   }
-  for (const std::uint32_t program : class_of_) unfinished_ += programs[program].ops.size();
+  for (std::uint32_t rank = 0; rank < class_of_.size(); ++rank) {
+    squads_[class_of_[rank]].ranks.push_back(rank);
+    unfinished_ += programs[class_of_[rank]].ops.size();
+  }
 }
 
 void Timeline::begin(std::vector<Entry>& entries) {
-  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) touched_.push_back(rank), ranks_[rank].touched = true;
+  for (const std::uint32_t squad : squad_of_) touch(squad);  // a program may have no ranks
   advance(0, entries);
 }
 
@@ -57,87 +61,162 @@ Time Timeline::next_kernel() const {
   return running_.empty() ? kNever : running_.front().at;
 }
 
-void Timeline::complete(std::uint32_t rank, std::uint32_t op, Time at, Time began) {
-  const Op& what = this->op(rank, op);
-  end_op(rank, op, at, {ranks_[rank].entered[stream_of(what)], began, what.role, true});
+std::vector<Account> Timeline::accounts() const {
+  std::vector<Account> all(class_of_.size());
+  for (std::uint32_t rank = 0; rank < all.size(); ++rank) all[rank] = squads_[squad_of_[rank]].state.account;
+  return all;
 }
 
-void Timeline::end_op(std::uint32_t rank, std::uint32_t op, Time at, const Cause& cause) {
-  const Program& program = programs_[class_of_[rank]];
-  const std::size_t stream = stream_of(program.ops[op]);
-  std::uint32_t& done = ranks_[rank].done[stream];
-  MANYWORLDS_CHECK(done + 1 == ranks_[rank].issued[stream] && streams_[class_of_[rank]].ops[stream][done] == op,
-                   "rank {} ends op {} out of order", rank, op);
+void Timeline::touch(std::uint32_t squad) {
+  if (!std::exchange(squads_[squad].touched, true)) touched_.push_back(squad);
+}
+
+void Timeline::complete(std::uint32_t rank, std::uint32_t op, Time began) {
+  squads_[squad_of_[rank]].completions.push_back({rank, op, began});
+  touch(squad_of_[rank]);
+}
+
+void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Cause& cause) {
+  Squad& squad = squads_[index];
+  const std::size_t stream = stream_of(programs_[squad.program].ops[op]);
+  std::uint32_t& done = squad.state.done[stream];
+  MANYWORLDS_CHECK(done + 1 == squad.state.issued[stream] && streams_[squad.program].ops[stream][done] == op,
+                   "rank {} ends op {} out of order", squad.ranks.front(), op);
   ++done;
-  --unfinished_;
+  unfinished_ -= squad.ranks.size();
   end_ = std::max(end_, at);
-  causes_[rank] = cause;
-  if (!ranks_[rank].touched) touched_.push_back(rank), ranks_[rank].touched = true;
+  squad.state.cause = cause;
+}
+
+void Timeline::end_collective(std::uint32_t index, const Completion& completion, Time at) {
+  const Squad& squad = squads_[index];
+  const Op& op = programs_[squad.program].ops[completion.op];
+  end_op(index, completion.op, at, {squad.state.entered[stream_of(op)], completion.began, op.role, true});
+}
+
+/// Ends what ended for the ranks of a squad, which stay together if it was the same for all.
+void Timeline::take_completions(std::uint32_t index, Time at) {
+  const std::vector<Completion>& all = squads_[index].completions;
+  if (all.empty()) return;
+  const bool one_each = all.size() == squads_[index].ranks.size() &&
+                        std::all_of(all.begin(), all.end(), [&](const Completion& c) { return c.is_like(all[0]); });
+  if (!one_each) return split(index, at);
+  end_collective(index, all[0], at);
+  squads_[index].completions.clear();
+}
+
+void Timeline::split(std::uint32_t index, Time at) {
+  std::vector<Completion> all = std::move(squads_[index].completions);
+  squads_[index].completions.clear();
+  std::stable_sort(all.begin(), all.end(), [](const Completion& a, const Completion& b) { return a.rank < b.rank; });
+  // By what ended for them: where it begins in `all`, and how long it is.
+  struct Part {
+    std::size_t begin, size;
+    std::vector<std::uint32_t> ranks;
+  };
+  std::vector<Part> parts;
+  std::size_t begin = 0;
+  for (const std::uint32_t rank : squads_[index].ranks) {
+    std::size_t end = begin;
+    while (end < all.size() && all[end].rank == rank) ++end;
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& one) {
+      return one.size == end - begin &&
+             std::equal(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                        all.begin() + static_cast<std::ptrdiff_t>(end),
+                        all.begin() + static_cast<std::ptrdiff_t>(one.begin),
+                        [](const Completion& a, const Completion& b) { return a.is_like(b); });
+    });
+    if (part == parts.end()) part = parts.insert(part, {begin, end - begin, {}});
+    part->ranks.push_back(rank);
+    begin = end;
+  }
+  std::vector<std::uint32_t> members{index};
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    members.push_back(static_cast<std::uint32_t>(squads_.size()));
+    squads_.push_back({squads_[index].program, {}, squads_[index].state, {}, false});
+    touch(members.back());
+  }
+  for (std::size_t i = 0, kernels = running_.size(); i < kernels; ++i)
+    if (running_[i].squad == index)
+      for (std::size_t part = 1; part < parts.size(); ++part) {
+        running_.push_back({running_[i].at, members[part], running_[i].op});
+      }
+  std::make_heap(running_.begin(), running_.end(), std::greater<>());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (const std::uint32_t rank : parts[i].ranks) squad_of_[rank] = members[i];
+    squads_[members[i]].ranks = std::move(parts[i].ranks);
+    for (std::size_t c = 0; c < parts[i].size; ++c) end_collective(members[i], all[parts[i].begin + c], at);
+  }
 }
 
 void Timeline::advance(Time at, std::vector<Entry>& entries) {
+  for (std::size_t i = 0, squads = touched_.size(); i < squads; ++i) take_completions(touched_[i], at);
   // Kernels of no duration end at the instant they start, so this goes on until nothing moves.
   while (true) {
     while (!running_.empty() && running_.front().at == at) {
       const Running ended = running_.front();
       std::pop_heap(running_.begin(), running_.end(), std::greater<>());
       running_.pop_back();
-      end_op(ended.rank, ended.op, at, Cause{});
+      end_op(ended.squad, ended.op, at, Cause{});
+      touch(ended.squad);
     }
     if (touched_.empty()) return;
     std::sort(touched_.begin(), touched_.end());
-    for (const std::uint32_t rank : touched_) {
-      ranks_[rank].touched = false;
-      issue(rank, at, entries);
+    for (const std::uint32_t squad : touched_) {
+      squads_[squad].touched = false;
+      issue(squad, at, entries);
     }
     touched_.clear();
   }
 }
 
-bool Timeline::ready(std::uint32_t rank, const Op& op) const {
-  const Program& program = programs_[class_of_[rank]];
-  const Streams& streams = streams_[class_of_[rank]];
+bool Timeline::ready(const Squad& squad, const Op& op) const {
+  const Program& program = programs_[squad.program];
+  const Streams& streams = streams_[squad.program];
   for (std::uint32_t i = op.waits_begin; i < op.waits_end; ++i) {
     const std::uint32_t before = program.waits[i];
-    if (ranks_[rank].done[stream_of(program.ops[before])] <= streams.place[before]) return false;
+    if (squad.state.done[stream_of(program.ops[before])] <= streams.place[before]) return false;
   }
   return true;
 }
 
-void Timeline::issue(std::uint32_t rank, Time at, std::vector<Entry>& entries) {
-  const Program& program = programs_[class_of_[rank]];
-  const Streams& streams = streams_[class_of_[rank]];
-  Rank& state = ranks_[rank];
+void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) {
+  Squad& squad = squads_[index];
+  const Program& program = programs_[squad.program];
+  const Streams& streams = streams_[squad.program];
+  State& state = squad.state;
+  issued_.clear();
   for (std::size_t stream = 0; stream < workload::kStreams; ++stream) {
     if (state.issued[stream] != state.done[stream] || state.issued[stream] == streams.ops[stream].size()) continue;
-    const std::uint32_t index = streams.ops[stream][state.issued[stream]];
-    const Op& op = program.ops[index];
-    if (!ready(rank, op)) continue;
+    const std::uint32_t number = streams.ops[stream][state.issued[stream]];
+    const Op& op = program.ops[number];
+    if (!ready(squad, op)) continue;
     ++state.issued[stream];
     if (op.is_collective) {
       state.entered[stream] = at;
-      entries.push_back({rank, index});
+      issued_.push_back(number);
       continue;
     }
     if (op.stream == workload::Stream::compute) {
-      book_wait(rank, at);
-      accounts_[rank].busy[static_cast<std::size_t>(op.booking)] += op.duration_ps;
+      book_wait(state, at);
+      state.account.busy[static_cast<std::size_t>(op.booking)] += op.duration_ps;
       state.busy_until = at + op.duration_ps;
     }
-    running_.push_back({at + op.duration_ps, rank, index});
+    running_.push_back({at + op.duration_ps, index, number});
     std::push_heap(running_.begin(), running_.end(), std::greater<>());
   }
+  for (const std::uint32_t rank : squad.ranks)
+    for (const std::uint32_t op : issued_) entries.push_back({rank, op});
 }
 
-/// The compute stream of `rank` starts again at `until`. What ended last on the rank is what it waited for. Between
+/// The compute stream starts again at `until`. What ended last on the rank is what it waited for. Between
 /// this rank's entry and the last member's it waited for others (a stall, or the bubble of a pipeline); before that
 /// its stream was busy with earlier communication, and after that the network was at work: both are exposed.
-void Timeline::book_wait(std::uint32_t rank, Time until) {
-  const Time from = ranks_[rank].busy_until;
+void Timeline::book_wait(State& state, Time until) const {
+  const Time from = state.busy_until;
   if (until == from) return;
-  const Cause& cause = causes_[rank];
-  auto& waited = accounts_[rank].waited;
-  const auto slot = [&](Wait wait) -> Time& { return waited[static_cast<std::size_t>(wait)]; };
+  const Cause& cause = state.cause;
+  const auto slot = [&](Wait wait) -> Time& { return state.account.waited[static_cast<std::size_t>(wait)]; };
   if (!cause.collective) {
     slot(Wait::bubble) += until - from;
     return;
@@ -150,17 +229,16 @@ void Timeline::book_wait(std::uint32_t rank, Time until) {
 }
 
 void Timeline::settle() {
-  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+  for (Squad& squad : squads_) {
     // Trailing collectives (parameters gathered after the optimizer) are exposed; the rest is bubble.
-    const Cause& cause = causes_[rank];
-    const Time from = ranks_[rank].busy_until;
-    if (from == end_) continue;
-    if (cause.collective && !is_pipeline(cause.role)) {
-      book_wait(rank, end_);
+    State& state = squad.state;
+    if (state.busy_until == end_) continue;
+    if (state.cause.collective && !is_pipeline(state.cause.role)) {
+      book_wait(state, end_);
     } else {
-      accounts_[rank].waited[static_cast<std::size_t>(Wait::bubble)] += end_ - from;
+      state.account.waited[static_cast<std::size_t>(Wait::bubble)] += end_ - state.busy_until;
     }
-    ranks_[rank].busy_until = end_;
+    state.busy_until = end_;
   }
 }
 
@@ -171,11 +249,11 @@ std::string Timeline::deadlock() const {
     const std::string label = op.label < program.labels.size() ? program.labels[op.label] : "operation";
     return fmt::format("'{}' (operation {} of rank {}, stream {})", label, index, rank, kStreamNames[stream_of(op)]);
   };
-  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+  for (std::uint32_t rank = 0; rank < class_of_.size(); ++rank) {
     const Program& program = programs_[class_of_[rank]];
     const Streams& streams = streams_[class_of_[rank]];
     for (std::size_t stream = 0; stream < workload::kStreams; ++stream) {
-      const Rank& state = ranks_[rank];
+      const State& state = squads_[squad_of_[rank]].state;
       if (state.issued[stream] != state.done[stream] || state.issued[stream] == streams.ops[stream].size()) continue;
       const std::uint32_t index = streams.ops[stream][state.issued[stream]];
       const Op& op = program.ops[index];

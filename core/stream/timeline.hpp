@@ -1,6 +1,9 @@
 // Streams of kernels and collectives on every rank, with CUDA's semantics: operations of a stream run in order, and
 // an operation waits for the operations it names. Kernels take their duration; collectives are reported as entries
 // and end when the network says so.
+//
+// Ranks of one program to which the same has happened are in the same state: they stand together as one squad, until
+// something ends for some of them only.
 #pragma once
 
 #include <array>
@@ -33,19 +36,21 @@ class Timeline {
   /// `programs` outlive the timeline; `program_of_rank` names one for each rank.
   Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank);
 
-  /// Issues what can start at time 0; appends collectives entered, in order of rank and stream.
+  /// Issues what can start at time 0; appends collectives entered, squad by squad.
   void begin(std::vector<Entry>& entries);
   /// When the next kernel ends; kNever if none runs.
   Time next_kernel() const;
-  /// A collective that a rank had entered ends at `at` for it. `began` is when its last member entered.
-  void complete(std::uint32_t rank, std::uint32_t op, Time at, Time began);
+  /// A collective that a rank had entered ends for it at the instant of the next advance(). `began` is when its last
+  /// member entered.
+  void complete(std::uint32_t rank, std::uint32_t op, Time began);
   /// Ends the kernels that end at `at` and issues all that can start then, also after complete().
   void advance(Time at, std::vector<Entry>& entries);
 
   bool finished() const { return unfinished_ == 0; }
   Time end() const { return end_; }
   const workload::Op& op(std::uint32_t rank, std::uint32_t op) const { return programs_[class_of_[rank]].ops[op]; }
-  const std::vector<Account>& accounts() const { return accounts_; }
+  /// By rank.
+  std::vector<Account> accounts() const;
   /// Closes the accounts at end(): what is left of a rank's step is bubble.
   void settle();
   /// For a step that cannot go on: one line naming an operation that waits and the one it waits for.
@@ -56,36 +61,55 @@ class Timeline {
     std::array<std::vector<std::uint32_t>, workload::kStreams> ops;
     std::vector<std::uint32_t> place;  // of each op in its stream
   };
-  struct Rank {
-    std::array<std::uint32_t, workload::kStreams> issued{}, done{};  // ops of each stream
-    std::array<Time, workload::kStreams> entered{};  // when the collective at the head of each stream was entered
-    Time busy_until = 0;                             // of the compute stream, for the account
-    bool touched = false;
-  };
   struct Running {
     Time at;
-    std::uint32_t rank, op;
-    bool operator>(const Running& other) const { return at != other.at ? at > other.at : rank > other.rank; }
+    std::uint32_t squad, op;
+    bool operator>(const Running& other) const { return at != other.at ? at > other.at : squad > other.squad; }
   };
+  /// What ended last, which a stream that starts again had waited for.
   struct Cause {
     Time entered = 0, began = 0;
     workload::Role role = workload::Role::tensor;
     bool collective = false;
   };
+  /// A collective that ended for a rank.
+  struct Completion {
+    std::uint32_t rank, op;
+    Time began;
+    bool is_like(const Completion& other) const { return op == other.op && began == other.began; }
+  };
+  struct State {
+    std::array<std::uint32_t, workload::kStreams> issued{}, done{};  // ops of each stream
+    std::array<Time, workload::kStreams> entered{};  // when the collective at the head of each stream was entered
+    Time busy_until = 0;                             // of the compute stream, for the account
+    Cause cause;
+    Account account;
+  };
+  struct Squad {
+    std::uint32_t program = 0;
+    std::vector<std::uint32_t> ranks;  // ascending
+    State state;
+    std::vector<Completion> completions;  // of this instant
+    bool touched = false;
+  };
 
-  bool ready(std::uint32_t rank, const workload::Op& op) const;
-  void end_op(std::uint32_t rank, std::uint32_t op, Time at, const Cause& cause);
-  void issue(std::uint32_t rank, Time at, std::vector<Entry>& entries);
-  void book_wait(std::uint32_t rank, Time until);
+  void touch(std::uint32_t squad);
+  void take_completions(std::uint32_t squad, Time at);
+  void split(std::uint32_t squad, Time at);
+  bool ready(const Squad& squad, const workload::Op& op) const;
+  void end_op(std::uint32_t squad, std::uint32_t op, Time at, const Cause& cause);
+  void end_collective(std::uint32_t squad, const Completion& completion, Time at);
+  void issue(std::uint32_t squad, Time at, std::vector<Entry>& entries);
+  void book_wait(State& state, Time until) const;
 
   const std::vector<workload::Program>& programs_;
   std::vector<std::uint32_t> class_of_;
   std::vector<Streams> streams_;  // by program
-  std::vector<Rank> ranks_;
-  std::vector<Cause> causes_;  // by rank: what ended last
-  std::vector<Account> accounts_;
-  std::vector<Running> running_;        // a heap, earliest first
-  std::vector<std::uint32_t> touched_;  // ranks on which something ended at this instant
+  std::vector<Squad> squads_;
+  std::vector<std::uint32_t> squad_of_;  // by rank
+  std::vector<Running> running_;         // a heap, earliest first
+  std::vector<std::uint32_t> touched_;   // squads to which something happens at this instant
+  std::vector<std::uint32_t> issued_;    // collectives, while they are issued
   std::size_t unfinished_ = 0;
   Time end_ = 0;
 };

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <map>
+#include <random>
 
 #include "core/stream/timeline.hpp"
 #include "core/workload/schedule.hpp"
@@ -90,7 +91,7 @@ Timeline play(const std::vector<Program>& programs, Time transfer = 0) {
       while (!ends.empty() && ends.begin()->first == now) {
         const auto [entry, began] = ends.begin()->second;
         ends.erase(ends.begin());
-        timeline.complete(entry.rank, entry.op, now, began);
+        timeline.complete(entry.rank, entry.op, began);
         any = true;
       }
       if (any) timeline.advance(now, entries);
@@ -102,7 +103,7 @@ Timeline play(const std::vector<Program>& programs, Time transfer = 0) {
     while (!ends.empty() && ends.begin()->first == now) {
       const auto [entry, began] = ends.begin()->second;
       ends.erase(ends.begin());
-      timeline.complete(entry.rank, entry.op, now, began);
+      timeline.complete(entry.rank, entry.op, began);
     }
     timeline.advance(now, entries);
   }
@@ -122,6 +123,52 @@ workload::Strategy pipeline(workload::ScheduleKind kind, std::int64_t p, std::in
   strategy.virtual_stages = v;
   strategy.schedule = kind;
   return strategy;
+}
+
+/// Operations on all streams, each waiting for some before it.
+Program drawn_program(std::mt19937_64& random) {
+  Program program;
+  program.labels = {"drawn"};
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    Op op = kernel(static_cast<Time>(random() % 4) * 10, static_cast<workload::Booking>(random() % 4));
+    if (random() % 2 == 0) {
+      op = send(Stream::tensor, random() % 3 == 0 ? Role::recv_forward : Role::tensor);
+      if (random() % 2 == 0) op.stream = Stream::data;
+    } else if (random() % 4 == 0) {
+      op.stream = Stream::copy;
+    }
+    std::vector<std::uint32_t> waits;
+    for (std::uint32_t before = 0; before < i; ++before)
+      if (random() % 12 == 0) waits.push_back(before);
+    add(program, op, waits);
+  }
+  return program;
+}
+
+/// Collectives of each rank end some time after they are entered, mostly alike on all ranks.
+Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint32_t> of_rank, std::uint64_t seed) {
+  Timeline timeline(programs, std::move(of_rank));
+  std::multimap<Time, std::tuple<Entry, Time>> ends;
+  std::vector<Entry> entries;
+  timeline.begin(entries);
+  for (Time now = 0;; timeline.advance(now, entries)) {
+    for (const Entry& entry : entries) {
+      const std::uint64_t draw = (seed + entry.op) * 0x9E3779B97F4A7C15ull,
+                          own = (draw ^ entry.rank) * 0xD1342543DE82EF95ull;
+      const bool alike = own >> 60 != 0;
+      const Time lasts = static_cast<Time>((alike ? draw : own) >> 33 & 3) * 7 + 1;
+      ends.emplace(now + lasts, std::tuple{entry, now + (alike ? 0 : lasts / 2)});
+    }
+    entries.clear();
+    now = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
+    if (now == kNever) break;
+    for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin())) {
+      const auto& [entry, began] = ends.begin()->second;
+      timeline.complete(entry.rank, entry.op, began);
+    }
+  }
+  timeline.settle();
+  return timeline;
 }
 
 }  // namespace
@@ -213,4 +260,30 @@ TEST_CASE("a deadlock is reported with the operation that waits and the one it w
   CHECK(timeline.deadlock() ==
         "deadlock: 'backward of micro-batch 0' (operation 1 of rank 0, stream compute) waits for "
         "'receive gradients' (operation 0 of rank 0, stream recv_backward)");
+}
+
+TEST_CASE("ranks that stand together until something ends for some of them fare as each alone") {
+  constexpr std::uint32_t kRanks = 7;
+  std::size_t unlike = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    std::mt19937_64 random(seed);
+    const Program program = drawn_program(random);
+    std::vector<std::uint32_t> own(kRanks);
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) own[rank] = rank;
+    const Program other = drawn_program(random);
+    const std::vector<Program> copies(kRanks, program), one{program, other};
+    const Timeline apart = play_alone(copies, own, seed);
+    const Timeline together = play_alone(one, std::vector<std::uint32_t>(kRanks, 0), seed);
+    INFO("seed " << seed);
+    REQUIRE(apart.finished());
+    REQUIRE(together.finished());
+    REQUIRE(together.end() == apart.end());
+    const auto a = apart.accounts(), b = together.accounts();
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      REQUIRE(b[rank].busy == a[rank].busy);
+      REQUIRE(b[rank].waited == a[rank].waited);
+      unlike += a[rank].waited != a[0].waited;
+    }
+  }
+  CHECK(unlike > 300);  // they do part
 }
