@@ -30,7 +30,12 @@ struct Component {
 class ComposedSide final : public Composed {
  public:
   ComposedSide(const World& world, Episodes& episodes, const IsolatedResults& results)
-      : world_(world), episodes_(episodes), results_(results), gathering_(world), number_(world.instances()) {}
+      : world_(world),
+        episodes_(episodes),
+        results_(results),
+        gathering_(world),
+        number_(world.instances()),
+        name_(world.layout().graph().links.size()) {}
 
   void enter(Time at, const std::vector<Member>& members) override;
   Time next(Time limit) override;
@@ -63,8 +68,8 @@ class ComposedSide final : public Composed {
   std::uint32_t as_episode(std::uint32_t index);
   std::uint32_t merge(const std::vector<std::uint32_t>& components);
   void join(Time at, std::uint32_t index, const Meeting& meeting);
-  LogEntry::Joining joining(Component& component, std::map<std::uint32_t, std::uint32_t>& names,
-                            std::uint32_t instance);
+  LogEntry::Joining joining(Component& component, std::uint32_t instance);
+  std::pair<std::uint32_t, bool> name_of(Component& component, std::uint32_t link);
   void extend(Component& component, LogEntry entry);
 
   const World& world_;
@@ -72,6 +77,7 @@ class ComposedSide final : public Composed {
   const IsolatedResults& results_;
   Gathering gathering_;
   std::vector<std::uint32_t> number_;  // by instance: in its component, if that is an episode
+  std::vector<std::uint32_t> name_;    // by link: its number in the component that named it last
   std::vector<Component> components_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> unresolved_;                           // isolated components without a result
@@ -191,26 +197,30 @@ std::uint32_t ComposedSide::as_episode(std::uint32_t index) {
   std::erase(unresolved_, index);
   running_.push_back(index);
   LogEntry entry;
-  std::map<std::uint32_t, std::uint32_t> names;
-  entry.joining.push_back(joining(component, names, instance));
+  entry.joining.push_back(joining(component, instance));
   for (std::uint32_t member = 0; member < world_.use_of(instance).shape.members; ++member)
     entry.entries.emplace_back(0, member);
   extend(component, std::move(entry));
   return index;
 }
 
-LogEntry::Joining ComposedSide::joining(Component& component, std::map<std::uint32_t, std::uint32_t>& names,
-                                        std::uint32_t instance) {
+/// The number of a link in its component, and whether it is new there.
+std::pair<std::uint32_t, bool> ComposedSide::name_of(Component& component, std::uint32_t link) {
+  const std::uint32_t known = name_[link];
+  if (known < component.links.size() && component.links[known] == link) return {known, false};
+  name_[link] = static_cast<std::uint32_t>(component.links.size());
+  component.links.push_back(link);
+  return {name_[link], true};
+}
+
+LogEntry::Joining ComposedSide::joining(Component& component, std::uint32_t instance) {
   const Use& use = world_.use_of(instance);
   LogEntry::Joining made{use.shape, use.dag, use.connections->routes, {}, 0};
   for (network::Route& route : made.routes)
     for (std::uint32_t& link : route) {
-      const auto [name, is_new] = names.try_emplace(link, static_cast<std::uint32_t>(component.links.size()));
-      if (is_new) {
-        component.links.push_back(link);
-        made.links.push_back(network::spec_of(world_.layout().graph(), link));
-      }
-      link = name->second;
+      const auto [name, is_new] = name_of(component, link);
+      if (is_new) made.links.push_back(network::spec_of(world_.layout().graph(), link));
+      link = name;
     }
   for (const std::uint32_t other : component.instances) made.rank += other < instance;
   gathering_.place(instance, static_cast<std::uint32_t>(&component - components_.data()));
@@ -229,11 +239,9 @@ void ComposedSide::join(Time at, std::uint32_t index, const Meeting& meeting) {
   Component& component = components_[index];
   LogEntry entry;
   entry.at = at - component.origin;
-  std::map<std::uint32_t, std::uint32_t> names;
-  if (!meeting.instances.empty())
-    for (std::uint32_t i = 0; i < component.links.size(); ++i) names[component.links[i]] = i;
-  for (const std::uint32_t instance : meeting.instances) entry.joining.push_back(joining(component, names, instance));
-  gathering_.occupy(component.links, index);
+  const std::size_t links = component.links.size();
+  for (const std::uint32_t instance : meeting.instances) entry.joining.push_back(joining(component, instance));
+  gathering_.occupy({component.links.data() + links, component.links.size() - links}, index);
   for (const Member& member : meeting.entries) entry.entries.emplace_back(number_[member.instance], member.member);
   extend(component, std::move(entry));
   MANYWORLDS_CHECK(component.episode->exit(component.taken, at - component.origin) == nullptr,
@@ -263,7 +271,6 @@ std::uint32_t ComposedSide::merge(const std::vector<std::uint32_t>& components) 
   std::sort(events.begin(), events.end());
   const std::uint32_t index = open(origin);
   running_.push_back(index);
-  std::map<std::uint32_t, std::uint32_t> names;
   std::vector<std::uint32_t> joined(old.size(), 0);  // collectives of each old component so far
   for (std::size_t begin = 0, end = 0; begin < events.size(); begin = end) {
     LogEntry entry;
@@ -272,7 +279,7 @@ std::uint32_t ComposedSide::merge(const std::vector<std::uint32_t>& components) 
       const Component& from = old[events[end].component];
       const LogEntry& part = *from.log[events[end].entry];
       for (std::size_t i = 0; i < part.joining.size(); ++i)
-        entry.joining.push_back(joining(components_[index], names, from.instances[joined[events[end].component]++]));
+        entry.joining.push_back(joining(components_[index], from.instances[joined[events[end].component]++]));
       for (const auto& [collective, member] : part.entries)
         entry.entries.emplace_back(number_[from.instances[collective]], member);
     }

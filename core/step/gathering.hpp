@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "core/step/network_side.hpp"
@@ -32,7 +33,7 @@ class Gathering {
   std::uint32_t component_of(std::uint32_t instance) const { return instances_[instance].component; }
   void place(std::uint32_t instance, std::uint32_t component) { instances_[instance].component = component; }
   /// Each link belongs to the component that uses it; kNoComponent: to none.
-  void occupy(const std::vector<std::uint32_t>& links, std::uint32_t component) {
+  void occupy(std::span<const std::uint32_t> links, std::uint32_t component) {
     for (const std::uint32_t link : links) owner_[link] = component;
   }
 
