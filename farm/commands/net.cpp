@@ -140,6 +140,7 @@ int run_net(const Invocation& invocation) {
   const bool plain = parsed->count("plain") > 0, csv = parsed->count("csv") > 0;
 
   const experiments::Sweep sweep = one_experiment(*parsed);
+  if (plain) require_every_packet(sweep, "--plain");
   experiments::GraphCache graphs;
   const core::step::Configuration world = configure(sweep.experiments.front(), graphs);
   const auto print = [&](const NetworkReport& report) {

@@ -50,4 +50,10 @@ experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed) {
   return sweep;
 }
 
+void require_every_packet(const experiments::Sweep& sweep, const std::string& word) {
+  if (std::get<double>(sweep.experiments.front().settings.at("skip.rate_tolerance")) > 0)
+    throw core::InputError(
+        fmt::format("{} simulates every packet, and skip.rate_tolerance lets some be passed over: set it to 0", word));
+}
+
 }  // namespace manyworlds::farm::commands

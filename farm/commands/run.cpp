@@ -119,7 +119,10 @@ int run_run(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   experiments::Sweep sweep = one_experiment(*parsed);
-  if (parsed->count("coupled") > 0) sweep.experiments.front().settings["composition"] = std::string("coupled");
+  if (parsed->count("coupled") > 0) {
+    require_every_packet(sweep, "--coupled");
+    sweep.experiments.front().settings["composition"] = std::string("coupled");
+  }
   const io::Results results = simulate(sweep);
   const Row row{results.experiments};
   std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n" : as_text(row, sweep));

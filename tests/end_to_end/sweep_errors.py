@@ -145,6 +145,10 @@ class BadInput(unittest.TestCase):
         self.assertIn("-j", self.refused("sweep", good, "-o", "run", "-j", 0))
         self.assertIn("--experiment", self.refused("run", good))
         self.assertIn("0 to 1", self.refused("run", good, "--experiment", 2))
+        by_rate = ["--experiment", 0, "--set", "skip.rate_tolerance=0.01"]
+        self.assertIn("skip.rate_tolerance", self.refused("run", good, *by_rate, "--coupled"))
+        self.assertIn("skip.rate_tolerance",
+                      self.refused("net", good, *by_rate, "--collective", "all_reduce", "--bytes", "1MiB", "--plain"))
 
     def test_net(self):
         good = self.write(GOOD, "good.yaml")
