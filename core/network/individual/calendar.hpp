@@ -248,8 +248,8 @@ class Calendar {
         index = next;
       }
     }
-    current_ = (slot << kSlotShift) - 1;
-    while (!far_.empty() && far_.front().at >> (kBucketShift + kSlotShift) < slot + kSlots) {
+    current_ = (slot << kSlotShift) - 1;  // still in the slot before, from where place() counts
+    while (!far_.empty() && far_.front().at >> (kBucketShift + kSlotShift) < slot - 1 + kSlots) {
       const Far first = far_.front();
       std::pop_heap(far_.begin(), far_.end(), later);
       far_.pop_back();
