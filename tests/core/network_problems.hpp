@@ -53,7 +53,9 @@ struct Problem {
   std::vector<std::uint32_t> ranks;
 };
 
-inline std::vector<Completion> play(const Problem& problem, Flows& flows, Counters& counters) {
+/// `seen(flows)` is called whenever the flows have come to an instant.
+template <class Seen>
+std::vector<Completion> play(const Problem& problem, Flows& flows, Counters& counters, Seen seen) {
   for (const LinkSpec& link : problem.links) flows.add_link(link);
   for (const Route& route : problem.routes) flows.add_route(route);
   flows.set_ranks(problem.ranks);
@@ -63,6 +65,7 @@ inline std::vector<Completion> play(const Problem& problem, Flows& flows, Counte
     do {
       finished.clear();
       flows.advance(limit, finished);
+      seen(flows);
       for (const FlowId id : finished) done.push_back({flows.now(), id});
     } while (!finished.empty());
   };
@@ -73,6 +76,9 @@ inline std::vector<Completion> play(const Problem& problem, Flows& flows, Counte
   go(kNever);
   counters = flows.counters();
   return done;
+}
+inline std::vector<Completion> play(const Problem& problem, Flows& flows, Counters& counters) {
+  return play(problem, flows, counters, [](const Flows&) {});
 }
 
 /// Every transport that runs on pinned paths.

@@ -71,9 +71,9 @@ constexpr std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// In the order in which they happen at one instant. An endpoint's own events carry a packet (feedback), a flow, or
-/// what it likes (pace).
-enum class Kind : std::uint64_t { deliver, feedback, notice, timer, pace, pause, resume, departed, service, arrive };
+/// In the order in which they happen at one instant. A resume comes before a pause, since a switch that sends both at
+/// one instant sends the pause last. An endpoint's own events carry a packet (feedback), a flow, or what it likes (pace).
+enum class Kind : std::uint64_t { deliver, feedback, notice, timer, pace, resume, pause, departed, service, arrive };
 inline constexpr int kKindShift = Calendar::kOrderBits - 4;
 inline constexpr std::uint64_t kArrivals = static_cast<std::uint64_t>(Kind::arrive) << kKindShift;
 inline constexpr std::uint64_t kOrderMask = (1ull << kKindShift) - 1;  // of an event's order: what is below its kind
