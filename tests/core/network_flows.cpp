@@ -1,4 +1,4 @@
-// Closed forms of the packet engine, and divided, remembered flows against the plain event loop.
+// Closed forms of the packet engine, plain and divided.
 #include <catch2/catch.hpp>
 
 #include "core/network/memo.hpp"
@@ -131,33 +131,4 @@ TEST_CASE("two flows on one NIC take the sum of their bytes over its rate, and s
   flows->advance(kNever, finished);
   CHECK(flows->now() == 400 * kPacket + kMicrosecond + kPacket + kMicrosecond);
   CHECK(finished == std::vector<FlowId>{{0, 0}, {0, 1}});
-}
-
-TEST_CASE("divided and remembered flows give the plain loop's picoseconds on 3,000 drawn problems of all transports") {
-  Counters seen;
-  std::uint64_t misses[2] = {};
-  const std::vector<std::string> kinds = transport_kinds();
-  for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
-    const Problem problem = draw(seed, kinds);
-    auto plain = make_plain_flows(problem.transport);
-    Counters plain_counters, divided_counters;
-    const auto expected = play(problem, *plain, plain_counters);
-    Memo memo(problem.transport);
-    for (int round = 0; round < 2; ++round) {
-      auto divided = make_divided_flows(problem.transport, memo);
-      const auto missed = memo.misses();
-      INFO("seed " << seed << " round " << round);
-      REQUIRE(play(problem, *divided, divided_counters) == expected);
-      REQUIRE(divided_counters.link_hops == plain_counters.link_hops);
-      REQUIRE(divided_counters.ecn_marks == plain_counters.ecn_marks);
-      REQUIRE(divided_counters.pauses == plain_counters.pauses);
-      REQUIRE(divided->drained());
-      misses[round] += memo.misses() - missed;
-    }
-    REQUIRE(expected.size() == problem.arrivals.size());
-    seen += plain_counters;
-  }
-  CHECK(misses[1] * 20 < misses[0]);  // the second round finds nearly all: it may remember what the first gave up on
-  CHECK(seen.ecn_marks > 1'000);      // the draws do reach marking and pausing
-  CHECK(seen.pauses > 1'000);
 }
