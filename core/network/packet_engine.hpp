@@ -104,6 +104,7 @@ class PacketEngine final : public Engine, public Repeatable {
     std::uint32_t claim = 0;      // the last of them, in batch_
     std::uint32_t senders = 0;    // flows of which packets are still to come here first
     bool paused = false, pause_wanted = false;
+    bool forwards = false;  // what comes over other links; not only what flows offer
     LinkSpec spec;
   };
   struct Port : PortState {

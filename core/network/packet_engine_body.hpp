@@ -314,7 +314,8 @@ void PacketEngine<P>::departed(std::uint32_t slot) {
     flow.sender.sent(parameters_, packet_bytes_, now_);
     arm(flow, slot);
   }
-  offer(slot, ports_[flow.path[0]].senders == 1);
+  const Port& nic = ports_[flow.path[0]];
+  offer(slot, nic.senders == 1 && !nic.forwards);
 }
 
 template <Protocol P>

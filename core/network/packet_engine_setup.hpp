@@ -104,7 +104,8 @@ void PacketEngine<P>::set_up(Flow& flow, const Route& route, std::uint64_t order
   flow.life = (flow.life + 1) & 0x0FFF'FFFF;
   flow.hops = static_cast<std::uint32_t>(route.size());
   for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
-    const Port& port = ports_[flow.path[hop] = route[hop]];
+    Port& port = ports_[flow.path[hop] = route[hop]];
+    port.forwards |= hop > 0;
     flow.ack_ps += port.control_ps;
     flow.managed |= !port.spec.scale_up;
   }

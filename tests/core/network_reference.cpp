@@ -54,6 +54,20 @@ void compare(const Problem& problem, Counters& seen) {
 
 }  // namespace
 
+TEST_CASE("what a port forwards and what begins there take turns by rank where they meet at one instant") {
+  for (const std::uint32_t first : {0u, 1u}) {
+    Problem problem;
+    problem.links = {spec(kRate, 10 * kPacket, true, true), spec(kRate, kMicrosecond, true, true)};
+    problem.routes = {{0, 1},
+                      {1}};  // the first comes to the second link at the instants at which the other's packets leave
+    problem.arrivals = {{0, {first, 0}, 0, 40 * 4096}, {0, {1 - first, 1}, 1, 40 * 4096}};
+    problem.ranks = {0, 1};
+    Counters seen;
+    compare(problem, seen);
+    CHECK(seen.link_hops == 120);
+  }
+}
+
 TEST_CASE("the packet engine gives the reference engine's picoseconds on 3,000 drawn problems of all transports") {
   Counters seen;
   const std::vector<std::string> kinds = transport_kinds();
