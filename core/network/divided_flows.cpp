@@ -242,7 +242,9 @@ class DividedFlows final : public Flows {
     ++live_;
     close_cluster(std::exchange(undivided_slot_, kNone));
     doublings_ = std::min(doublings_ + 1, kMostDoublings);
-    for (Undivided::Part& part : undivided_.divide()) {
+    Undivided::Divided divided = undivided_.divide();
+    counters_ += divided.counters;
+    for (Undivided::Part& part : divided.parts) {
       const std::uint32_t made = open_cluster();
       Cluster& cluster = clusters_[made];
       cluster.state = std::move(part.state);

@@ -6,6 +6,8 @@
 
 #include <xxhash.h>
 
+#include "core/network/sliced.hpp"
+
 namespace manyworlds::core::network {
 
 namespace {
@@ -38,7 +40,7 @@ Memo::Memo(const Transport& transport, std::size_t byte_limit, bool periods)
       byte_limit_(byte_limit) {}
 
 std::unique_ptr<Engine> Memo::lend() {
-  if (spare_.empty()) return make_engine(transport_);
+  if (spare_.empty()) return make_running_engine(transport_);
   std::unique_ptr<Engine> engine = std::move(spare_.back());
   spare_.pop_back();
   engine->reset();

@@ -27,6 +27,8 @@ template <Protocol P>
 class Saver;
 template <Protocol P>
 class Loader;
+template <Protocol P>
+class SlicedExchange;
 
 // Packets are plain 64-bit words: slot of the flow, number (counting down to 1, the last), hop, mark.
 using Packet = std::uint64_t;
@@ -81,6 +83,7 @@ class PacketEngine final : public Engine, public Repeatable {
  private:
   friend class Saver<P>;
   friend class Loader<P>;
+  friend class SlicedExchange<P>;
 
   static Kind kind_of(const Event& event) { return static_cast<Kind>(event.kind()); }
 

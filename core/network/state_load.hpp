@@ -30,7 +30,40 @@ class Loader {
     for (std::uint64_t i = 0; i < links; ++i) read_link();
     for (std::uint64_t i = 0; i < flows; ++i) read_flow(flows_[i], orders_[i]);
     for (std::uint64_t left = next(); left > 0; --left) read_event();
-    for (const std::uint32_t link : links_) go_on(link);
+    for (const std::uint32_t link : links_) go_on(engine_, link);
+  }
+
+  // The events of a flow follow from what it says of itself.
+  static void wake(Engine& engine, std::uint32_t slot) {
+    Flow& flow = engine.flows_[slot];
+    if (flow.offered) engine.push(engine.now_, Kind::arrive, slot);
+    if (flow.departs_at != kNever) engine.push(flow.departs_at, Kind::departed, engine.name_of(slot));
+    if (flow.delivered_at != kNever) engine.push(flow.delivered_at, Kind::deliver, engine.name_of(slot));
+    if (flow.left == 0) return;
+    if (flow.managed) engine.arm(flow, slot);
+    if (flow.at_nic) return;
+    // A flow that has packets left and offers none waits for its window or for its pace.
+    flow.blocked = flow.counts_acks && !engine.fits(flow);
+    if (!flow.blocked)
+      engine.push(flow.next_packet_at, Kind::timer, engine.name_of(slot));
+    else if (!flow.acks.empty())
+      engine.push(flow.acks.front().at, Kind::ack, engine.name_of(slot));
+  }
+
+  // What a link's queue and a switch's ingress hold follows from the packets in the queues, and its events from them.
+  static void go_on(Engine& engine, std::uint32_t link) {
+    Port& port = engine.ports_[link];
+    for (std::size_t i = 0; i < port.queue.size(); ++i) {
+      const Packet packet = port.queue[i];
+      const Flow& flow = engine.flows_[slot_of(packet)];
+      const std::int64_t size = engine.size_of(flow, packet);
+      port.waiting_bytes += size;
+      if (const std::uint32_t hop = hop_of(packet); hop > 0) engine.ports_[flow.path[hop - 1]].ingress_bytes += size;
+    }
+    if (!port.wire.empty()) engine.expect(link, port.wire.front());
+    if (port.queue.empty() || port.paused) return;
+    port.service_at = port.busy_until;
+    engine.push(port.service_at, Kind::service, link);
   }
 
   // The visitor of sender_words().
@@ -106,7 +139,7 @@ class Loader {
       }
       if constexpr (P::kWants.telemetry) read_telemetry(flow);
     }
-    wake(flow, slot);
+    wake(engine_, slot);
   }
 
   void read_acks(Flow& flow) {
@@ -133,22 +166,6 @@ class Loader {
     }
   }
 
-  // The events of a flow follow from what it says of itself.
-  void wake(Flow& flow, std::uint32_t slot) {
-    if (flow.offered) engine_.push(engine_.now_, Kind::arrive, slot);
-    if (flow.departs_at != kNever) engine_.push(flow.departs_at, Kind::departed, engine_.name_of(slot));
-    if (flow.delivered_at != kNever) engine_.push(flow.delivered_at, Kind::deliver, engine_.name_of(slot));
-    if (flow.left == 0) return;
-    if (flow.managed) engine_.arm(flow, slot);
-    if (flow.at_nic) return;
-    // A flow that has packets left and offers none waits for its window or for its pace.
-    flow.blocked = flow.counts_acks && !engine_.fits(flow);
-    if (!flow.blocked)
-      engine_.push(flow.next_packet_at, Kind::timer, engine_.name_of(slot));
-    else if (!flow.acks.empty())
-      engine_.push(flow.acks.front().at, Kind::ack, engine_.name_of(slot));
-  }
-
   void read_event() {
     const Time at = engine_.now_ + next_signed();
     const auto kind = static_cast<Kind>(next());
@@ -159,22 +176,6 @@ class Loader {
       engine_.push(at, kind, links_[index]);
       engine_.pending_control_ += kind == Kind::resume ? 2 : 0;
     }
-  }
-
-  // What a link's queue and a switch's ingress hold follows from the packets in the queues, and its events from them.
-  void go_on(std::uint32_t link) {
-    Port& port = engine_.ports_[link];
-    for (std::size_t i = 0; i < port.queue.size(); ++i) {
-      const Packet packet = port.queue[i];
-      const Flow& flow = engine_.flows_[slot_of(packet)];
-      const std::int64_t size = engine_.size_of(flow, packet);
-      port.waiting_bytes += size;
-      if (const std::uint32_t hop = hop_of(packet); hop > 0) engine_.ports_[flow.path[hop - 1]].ingress_bytes += size;
-    }
-    if (!port.wire.empty()) engine_.expect(link, port.wire.front());
-    if (port.queue.empty() || port.paused) return;
-    port.service_at = port.busy_until;
-    engine_.push(port.service_at, Kind::service, link);
   }
 
   Engine& engine_;

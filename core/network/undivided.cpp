@@ -87,24 +87,30 @@ Undivided::Ran Undivided::run(Time limit, std::vector<FlowId>& finished) {
     finished.push_back(ids_[slot]);
     live_[slot] = false;
   }
-  const Counters counters = engine_->counters() - std::exchange(seen_, engine_->counters());
-  simulated_ += counters.link_hops;
-  memo_->count(counters);
+  const Counters counters = news();
   return {origin_ + engine_->now(), counters};
 }
 
-std::vector<Undivided::Part> Undivided::divide() {
-  std::vector<Part> parts;
+Counters Undivided::news() {
+  const Counters counters = engine_->counters() - std::exchange(seen_, engine_->counters());
+  simulated_ += counters.link_hops;
+  memo_->count(counters);
+  return counters;
+}
+
+Undivided::Divided Undivided::divide() {
+  Divided divided;
   for (SavedPart& saved : engine_->save()) {
-    Part& part = parts.emplace_back();
+    Part& part = divided.parts.emplace_back();
     part.state = make_state(std::move(saved.words));
     for (const std::uint32_t slot : saved.flows) part.flows.push_back(ids_[slot]);
     for (const std::uint32_t slot : saved.links) part.links.push_back(link_of_slot_[slot]);
   }
+  divided.counters = news();
   memo_->give_back(std::move(engine_));
   for (const std::uint32_t link : links_) slot_of_link_[link] = kNone;
   links_.clear();
-  return parts;
+  return divided;
 }
 
 }  // namespace manyworlds::core::network

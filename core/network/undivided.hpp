@@ -56,11 +56,16 @@ class Undivided {
     std::vector<FlowId> flows;
     std::vector<std::uint32_t> links;
   };
+  struct Divided {
+    std::vector<Part> parts;
+    Counters counters;  // what run() has not told yet
+  };
   /// What is left, cut where no link is shared. It runs no longer.
-  std::vector<Part> divide();
+  Divided divide();
 
  private:
   void begin(Time now);
+  Counters news();
   std::uint32_t slot_of(std::uint32_t link, const LinkSpec& spec);
 
   Memo* memo_;
