@@ -23,7 +23,7 @@ struct LinkSpec {
 
 LinkSpec spec_of(const Graph& graph, std::uint32_t link);
 
-inline constexpr std::size_t kMaxHops = 12;
+inline constexpr std::size_t kMaxHops = 32;
 using Route = std::vector<std::uint32_t>;  // links in order; their numbering belongs to whoever holds the route
 
 /// Shortest paths on a graph; a scale-up path wins over a network path. GPUs carry no transit traffic, except that on

@@ -20,6 +20,7 @@
 #include "core/network/event_wheel.hpp"
 #include "core/network/fifo.hpp"
 #include "core/network/protocol.hpp"
+#include "core/network/telemetry_rows.hpp"
 
 namespace manyworlds::core::network {
 
@@ -128,7 +129,6 @@ class PacketEngine final : public Engine, public Repeatable {
     Time rtt;
     bool marked;
   };
-  using TelemetryRow = std::array<Telemetry, kMaxHops>;
 
   struct FlowState {
     std::uint64_t order = 0;
@@ -151,14 +151,15 @@ class PacketEngine final : public Engine, public Repeatable {
     P sender;
   };
   struct Flow : FlowState {
-    std::uint32_t life = 0;        // counts uses of this slot, so that old events are recognised
-    Fifo<Ack> acks;                // on their way, in order; taken when the window is looked at
-    Fifo<Time> departures;         // of packets in the network, if the protocol wants acks
-    Fifo<TelemetryRow> telemetry;  // of packets not acknowledged, if it wants that
+    std::uint32_t life = 0;   // counts uses of this slot, so that old events are recognised
+    Fifo<Ack> acks;           // on their way, in order; taken when the window is looked at
+    Fifo<Time> departures;    // of packets in the network, if the protocol wants acks
+    TelemetryRows telemetry;  // of packets not acknowledged and links behind the NIC's, if it wants that
   };
 
   std::uint32_t take_slot();
   void set_up(Flow& flow, const Route& route, std::uint64_t order);
+  void start_sender(Flow& flow);
   PathFacts facts_of(const Flow& flow) const;
   std::int64_t window_of(const Flow& flow) const {
     return flow.managed ? flow.sender.window_bytes() : transport_.window_bytes;
@@ -216,6 +217,7 @@ class PacketEngine final : public Engine, public Repeatable {
   std::uint32_t watched_ = kNoFlow, watched_left_ = 0;
   Time limit_ = 0;          // of the run
   Time inline_before_ = 0;  // arrivals at an instant before this one may be handled without going through the events
+  std::array<Telemetry, P::kWants.telemetry ? kMaxHops : 0> told_;  // by one acknowledgement
   Counters counters_;
 };
 

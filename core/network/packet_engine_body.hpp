@@ -265,8 +265,8 @@ void PacketEngine<P>::transmit(Port& port, std::uint32_t index, Flow& flow, Pack
   if constexpr (P::kWants.telemetry) {
     port.sent_bytes += size;
     if (flow.managed && hop > 0 && flow.left > 0)
-      flow.telemetry[flow.left + flow.unacked - number_of(packet)][hop - 1] = {
-          now_, port.waiting_bytes, port.sent_bytes, port.spec.bits_per_second};
+      flow.telemetry.row(flow.left + flow.unacked - number_of(packet))[hop - 1] = {now_, port.waiting_bytes,
+                                                                                       port.sent_bytes};
   }
   if (hop == 0) {
     flow.departs_at = port.busy_until;
@@ -325,9 +325,17 @@ void PacketEngine<P>::take_acks(Flow& flow) {
     if (!P::kWants.acks || !flow.managed) continue;
     const Ack& ack = flow.acks.front();
     Feedback feedback{ack.at, ack.rtt, packet_bytes_, flow.unacked, ack.marked, nullptr};
-    if constexpr (P::kWants.telemetry) feedback.telemetry = flow.telemetry.front().data();
-    flow.sender.acknowledged(parameters_, feedback);
-    if constexpr (P::kWants.telemetry) flow.telemetry.pop();
+    if constexpr (P::kWants.telemetry) {
+      for (std::uint32_t hop = 1; hop < flow.hops; ++hop) {
+        const TelemetryRecord& link = flow.telemetry.row(0)[hop - 1];
+        told_[hop - 1] = {link.at, link.waiting, link.sent_bytes, ports_[flow.path[hop]].spec.bits_per_second};
+      }
+      feedback.telemetry = told_.data();
+      flow.sender.acknowledged(parameters_, feedback);
+      flow.telemetry.pop();
+    } else {
+      flow.sender.acknowledged(parameters_, feedback);
+    }
   }
 }
 
@@ -357,7 +365,7 @@ void PacketEngine<P>::offer(std::uint32_t slot, bool alone) {
     limit_ = inline_before_ = now_;
   }
   if (flow.counts_acks) ++flow.unacked;
-  if (P::kWants.telemetry && flow.managed) flow.telemetry.push({});
+  if (P::kWants.telemetry && flow.managed) flow.telemetry.push();
   // Its arrival is the next thing to happen unless something else is due at this instant.
   if (now_ < inline_before_ && (alone || events_.nothing_at(now_))) return arrive(packet);
   flow.offered = true;

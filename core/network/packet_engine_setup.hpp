@@ -68,8 +68,7 @@ std::uint32_t PacketEngine<P>::start(const Route& route, std::int64_t bytes, std
   flow.left = static_cast<std::uint32_t>(packets);
   flow.last_bytes = bytes - (packets - 1) * transport_.payload_bytes + transport_.header_bytes;
   ++ports_[flow.path[0]].senders;
-  if (flow.managed) flow.sender.start(parameters_, facts_of(flow), now_);
-  flow.counts_acks = window_of(flow) != kNoWindow || (P::kWants.acks && flow.managed);
+  start_sender(flow);
   flow.next_packet_at = now_;
   flow.last_notice = now_ - kCnpInterval;
   if (flow.managed) arm(flow, slot);
@@ -98,7 +97,6 @@ void PacketEngine<P>::set_up(Flow& flow, const Route& route, std::uint64_t order
   static_cast<FlowState&>(flow) = FlowState{};
   flow.acks.clear();
   flow.departures.clear();
-  flow.telemetry.clear();
   flow.order = order;
   flow.live = true;
   flow.life = (flow.life + 1) & 0x0FFF'FFFF;
@@ -110,6 +108,16 @@ void PacketEngine<P>::set_up(Flow& flow, const Route& route, std::uint64_t order
     flow.managed |= !port.spec.scale_up;
   }
   ++live_;
+}
+
+template <Protocol P>
+void PacketEngine<P>::start_sender(Flow& flow) {
+  if (flow.managed) flow.sender.start(parameters_, facts_of(flow), now_);
+  flow.counts_acks = window_of(flow) != kNoWindow || (P::kWants.acks && flow.managed);
+  if constexpr (P::kWants.telemetry) {
+    const std::int64_t in_flight = std::min<std::int64_t>(flow.left, window_of(flow) / packet_bytes_ + 1);
+    flow.telemetry.clear(flow.hops - 1, static_cast<std::uint32_t>(in_flight));
+  }
 }
 
 template <Protocol P>

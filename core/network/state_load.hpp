@@ -125,8 +125,7 @@ class Loader {
     if (flow.left > 0 || flow.offered) ++engine_.ports_[route_[0]].senders;
     flow.last_bytes = next_signed();
     due(flow.departs_at), due(flow.delivered_at);
-    if (flow.managed) flow.sender.start(engine_.parameters_, engine_.facts_of(flow), engine_.now_);
-    flow.counts_acks = engine_.window_of(flow) != kNoWindow || (P::kWants.acks && flow.managed);
+    engine_.start_sender(flow);
     const bool protocol_counts = flow.managed && flow.left > 0;
     if (protocol_counts) sender_words<P>(flow, *this);
     flow.unacked = static_cast<std::uint32_t>(next());
@@ -153,16 +152,14 @@ class Loader {
 
   void read_telemetry(Flow& flow) {
     for (std::uint64_t left = next(); left > 0; --left) {
-      typename Engine::TelemetryRow row{};
+      TelemetryRecord* row = flow.telemetry.push();
       for (std::uint32_t hop = 1; hop < flow.hops; ++hop) {
         if (next() == 0) continue;
-        Telemetry& link = row[hop - 1];
+        TelemetryRecord& link = row[hop - 1];
         due(link.at);
         link.waiting = next_signed();
         sent_by(link.sent_bytes, hop);
-        link.bits_per_second = engine_.ports_[flow.path[hop]].spec.bits_per_second;
       }
-      flow.telemetry.push(row);
     }
   }
 

@@ -180,11 +180,11 @@ class Saver {
 
   void write_telemetry(const Flow& flow) {
     put(flow.telemetry.size());
-    for (std::size_t i = 0; i < flow.telemetry.size(); ++i)
+    for (std::uint32_t i = 0; i < flow.telemetry.size(); ++i)
       for (std::uint32_t hop = 1; hop < flow.hops; ++hop) {
-        const Telemetry& link = flow.telemetry[i][hop - 1];
-        put(link.bits_per_second != 0);
-        if (link.bits_per_second == 0) continue;  // not there yet
+        const TelemetryRecord& link = flow.telemetry.row(i)[hop - 1];
+        put(link.at != kNever);
+        if (link.at == kNever) continue;  // not there yet
         due(link.at), put(static_cast<std::uint64_t>(link.waiting)), sent_by(link.sent_bytes, hop);
       }
   }

@@ -42,9 +42,10 @@ class Managed {
 
   Managed(const NetworkOptions& network, const ManagedOptions& options, const typename P::Parameters& parameters,
           std::shared_ptr<Forwarding> forwarding)
-      : options_(options), parameters_(parameters), forwarding_(std::move(forwarding)), network_(network, forwarding_) {
-    if constexpr (P::kWants.telemetry) network_.watch();
-  }
+      : options_(options),
+        parameters_(parameters),
+        forwarding_(std::move(forwarding)),
+        network_(network, forwarding_) {}
 
   /// From one GPU to another; throws InputError if there is no way. Returns its number.
   std::uint32_t add_route(std::uint32_t source, std::uint32_t destination);
@@ -118,7 +119,7 @@ class Managed {
   Time timeout_of(const Flow& flow) const {
     return std::max(options_.least_timeout, 4 * routes_[flow.route].facts.base_rtt_ps);
   }
-  void describe(Route& route, std::uint32_t link) const;
+  void describe(Route& route, std::uint32_t link);
   void offer(std::uint32_t slot);
   void aim(Flow& flow, Packet& packet);
   void acknowledge(std::uint32_t packet);

@@ -42,11 +42,12 @@ std::uint32_t Managed<P>::add_route(const network::Route& there, const network::
 
 /// What the sender knows of its path, link by link. An acknowledgement that is delay comes back over the same links.
 template <Protocol P>
-void Managed<P>::describe(Route& route, std::uint32_t link) const {
+void Managed<P>::describe(Route& route, std::uint32_t link) {
   const Link& at = network_.link(link);
   if (route.facts.hops == 0) route.facts.line_bits_per_second = at.bits_per_second;
   route.facts.packet_bytes = packet_bytes();
   ++route.facts.hops;
+  if constexpr (P::kWants.telemetry) network_.watch(route.facts.hops - 1);
   route.managed |= at.kind == LinkKind::network;
   route.ack_ps += network_.control_ps(link);
   route.facts.base_rtt_ps += network_.control_ps(link) + network_.full_packet_ps(link) + at.latency_ps;

@@ -82,13 +82,24 @@ bool Network::mark(Port& port) {
   return marked;
 }
 
+void Network::watch(std::size_t links) {
+  if (links <= watched_links_) return;
+  const std::size_t packets = watched_links_ > 0 ? telemetry_.size() / watched_links_ : 0;
+  std::vector<Telemetry> wider(packets * links);
+  for (std::size_t i = 0; i < telemetry_.size(); ++i)
+    wider[i / watched_links_ * links + i % watched_links_] = telemetry_[i];
+  telemetry_ = std::move(wider);
+  watched_links_ = links;
+}
+
 /// In-band telemetry, as the port begins to send.
 void Network::observe(Port& port, std::uint32_t index, Time begin) {
   const Packet& packet = slab_[index];
   const unsigned hop = packet.hop & ~kMarked;
-  if (packet.kind != PacketKind::data || hop == 0 || hop > kMaxHops) return;
-  if (telemetry_.size() <= index) telemetry_.resize(index + 1);
-  telemetry_[index][hop - 1] = {begin, port.waiting_bytes, port.load.bytes, port.bits_per_second};
+  if (packet.kind != PacketKind::data || hop == 0 || hop > watched_links_) return;
+  const std::size_t first = std::size_t{index} * watched_links_;
+  if (telemetry_.size() <= first) telemetry_.resize(first + watched_links_);
+  telemetry_[first + hop - 1] = {begin, port.waiting_bytes, port.load.bytes, port.bits_per_second};
 }
 
 void Network::explain_standstill() const {

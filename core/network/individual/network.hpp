@@ -132,9 +132,12 @@ class Network {
     pinned_.insert(pinned_.end(), links.begin(), links.end());
     return static_cast<std::uint32_t>(pinned_.size() - links.size());
   }
-  /// From now on data packets tell how they found each port of a switch.
-  void watch() { watched_ = true; }
-  const Telemetry* telemetry(std::uint32_t packet) const { return telemetry_[packet].data(); }
+  /// From now on data packets tell how they found each port of a switch, the first `links` of them.
+  void watch(std::size_t links);
+  const Telemetry* telemetry(std::uint32_t packet) const {
+    const std::size_t first = std::size_t{packet} * watched_links_;
+    return first < telemetry_.size() ? &telemetry_[first] : nullptr;
+  }
 
   /// Something other than a packet happens at `at`: `subject` says to what. References to packets end here.
   void note(Time at, Kind kind, std::uint64_t order, std::uint32_t subject) {
@@ -257,8 +260,8 @@ class Network {
   std::size_t parked_ = 0;  // records that wait to be feedback
   std::size_t notes_ = 0;   // records that are events but no packets
   std::vector<std::uint32_t> pinned_;
-  bool watched_ = false;
-  std::vector<std::array<Telemetry, kMaxHops>> telemetry_;  // by packet, of each hop past its NIC
+  std::size_t watched_links_ = 0;
+  std::vector<Telemetry> telemetry_;  // by packet and link behind its NIC's
   Counters counters_;
 };
 

@@ -53,7 +53,7 @@ template <class Ports>
   port.load.bytes += bytes;
   port.load.busy_ps += duration;
   ++counters_.link_hops;
-  if (Ports::watched(watched_)) observe(port, index, begin);
+  if (Ports::watched(watched_links_ > 0)) observe(port, index, begin);
   if (packet.kind == PacketKind::data || Ports::kind(options_) != PortKind::trimming) {
     port.data_until = done;
     port.data_bytes = bytes;
