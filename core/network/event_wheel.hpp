@@ -7,11 +7,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "core/network/occupancy.hpp"
 #include "core/units.hpp"
 
 namespace manyworlds::core::network {
@@ -29,45 +30,9 @@ struct Event {
   bool before(const Event& other) const { return at != other.at ? at < other.at : kind() < other.kind(); }
 };
 
-/// Which of N places are taken, with a quick way to the next one.
-template <std::uint32_t N>
-class Occupancy {
- public:
-  void set(std::uint32_t place) {
-    words_[place / 64] |= 1ull << place % 64;
-    summary_[place / 4096] |= 1ull << place / 64 % 64;
-  }
-  void clear(std::uint32_t place) {
-    if ((words_[place / 64] &= ~(1ull << place % 64)) == 0) summary_[place / 4096] &= ~(1ull << place / 64 % 64);
-  }
-  /// The first taken place at or after `from`, going round; N if none is taken.
-  std::uint32_t next(std::uint32_t from) const {
-    const std::uint32_t found = first(from);
-    return found < N || from == 0 ? found : first(0);
-  }
-
- private:
-  std::uint32_t first(std::uint32_t from) const {
-    if (from >= N) return N;
-    if (const std::uint64_t here = words_[from / 64] >> from % 64; here != 0)
-      return from + static_cast<std::uint32_t>(std::countr_zero(here));
-    std::uint32_t word = from / 64 + 1;
-    while (word < N / 64) {
-      if (const std::uint64_t some = summary_[word / 64] >> word % 64; some != 0) {
-        word += static_cast<std::uint32_t>(std::countr_zero(some));
-        return word * 64 + static_cast<std::uint32_t>(std::countr_zero(words_[word]));
-      }
-      word = (word / 64 + 1) * 64;
-    }
-    return N;
-  }
-  std::array<std::uint64_t, N / 64> words_{};
-  std::array<std::uint64_t, (N / 64 + 63) / 64> summary_{};
-};
-
 class EventWheel {
  public:
-  EventWheel() : buckets_(kBuckets, kNone), slots_(kSlots, kNone) {}
+  EventWheel() : open_(kFew, Event{0, 0, 0}), buckets_(kBuckets, kNone), slots_(kSlots, kNone) {}
 
   bool empty() const { return size_ == 0; }
   void clear() {
@@ -79,31 +44,32 @@ class EventWheel {
     }
     nodes_.clear();
     free_ = kNone;
-    open_.clear();
+    left_ = 0;
     late_.clear();
     far_.clear();
-    set_current(-1);
+    current_ = -1;
     size_ = 0;
   }
 
   /// True if no event at `now` is left; `now` is that of the last event taken.
   bool nothing_at(Time now) const {
-    return (open_.empty() || open_.back().at > now) && (late_.empty() || late_.front().at > now);
+    return (left_ == 0 || open_[left_ - 1].at > now) && (late_.empty() || late_.front().at > now);
   }
 
   /// The first event; there must be one.
   const Event& top() {
     if (late_.empty()) {
-      if (open_.empty()) advance();
-      return open_.back();
+      if (left_ == 0) advance();
+      return open_[left_ - 1];
     }
-    return late_first() ? late_.front() : open_.back();
+    return late_first() ? late_.front() : open_[left_ - 1];
   }
-  void pop() {
+  [[gnu::always_inline]] void pop() {
     --size_;
-    if (late_.empty() || !late_first()) return open_.pop_back();
-    std::pop_heap(late_.begin(), late_.end(), after);
-    late_.pop_back();
+    if (late_.empty() || !late_first())
+      --left_;
+    else
+      pop_late();
   }
 
   /// top() and pop() in one.
@@ -113,17 +79,19 @@ class EventWheel {
     return event;
   }
 
-  [[gnu::always_inline]] void push(const Event& event) {
+  void push(const Event& event) {
     ++size_;
-    if (const std::int64_t bucket = event.at >> kBucketShift; bucket > current_ && bucket < near_end_)
-      chain(buckets_, taken_buckets_, static_cast<std::uint32_t>(bucket & (kBuckets - 1)), event);
+    const std::int64_t bucket = event.at >> kBucketShift;
+    // Nearly all is near: ahead of the open bucket, and behind the first slot.
+    if (static_cast<std::uint64_t>(bucket - current_ - 1) < kBuckets - (1u << kSlotShift) && free_ != kNone) [[likely]]
+      chain(buckets_, taken_buckets_, static_cast<std::uint32_t>(bucket) & (kBuckets - 1), event);
     else
-      place_elsewhere(event);
+      place(event);
   }
 
   template <class Visit>
   void for_each(Visit visit) const {
-    for (const Event& event : open_) visit(event);
+    for (std::uint32_t i = 0; i < left_; ++i) visit(open_[i]);
     for (const Event& event : late_) visit(event);
     for (const Event& event : far_) visit(event);
     const_cast<EventWheel*>(this)->for_each_place([&](auto& lists, auto&, std::uint32_t place) {
@@ -146,10 +114,13 @@ class EventWheel {
 
   static bool after(const Event& a, const Event& b) { return b.before(a); }
 
-  void place_elsewhere(const Event& event) {
+  [[gnu::noinline]] void place(const Event event) {
+    if (free_ == kNone) add_nodes();
     const std::int64_t bucket = event.at >> kBucketShift, slot = bucket >> kSlotShift;
     if (bucket <= current_)
       late_.push_back(event), std::push_heap(late_.begin(), late_.end(), after);
+    else if (slot < (current_ >> kSlotShift) + kSlotsAhead)
+      chain(buckets_, taken_buckets_, static_cast<std::uint32_t>(bucket) & (kBuckets - 1), event);
     else if (slot < (current_ >> kSlotShift) + kSlots)
       chain(slots_, taken_slots_, static_cast<std::uint32_t>(slot & (kSlots - 1)), event);
     else
@@ -159,16 +130,19 @@ class EventWheel {
   template <class Taken>
   [[gnu::always_inline]] void chain(std::vector<std::uint32_t>& lists, Taken& taken, std::uint32_t place,
                                     const Event& event) {
-    std::uint32_t node = free_;
-    if (node == kNone) {
-      node = static_cast<std::uint32_t>(nodes_.size());
-      nodes_.push_back({event, lists[place]});
-    } else {
-      free_ = nodes_[node].next;
-      nodes_[node] = {event, lists[place]};
-    }
-    if (lists[place] == kNone) taken.set(place);
+    const std::uint32_t node = free_, before = lists[place];
+    Node& made = nodes_[node];
+    free_ = made.next;
+    made.event = event;
+    made.next = before;
     lists[place] = node;
+    if (before == kNone) taken.set(place);
+  }
+  void add_nodes() {
+    const auto first = static_cast<std::uint32_t>(nodes_.size()), last = first == 0 ? 64 : 2 * first;
+    for (std::uint32_t node = first; node < last; ++node) nodes_.push_back({{0, 0, 0}, node + 1});
+    nodes_.back().next = kNone;
+    free_ = first;
   }
 
   /// Moves the events of a place to the end of `to`.
@@ -183,22 +157,20 @@ class EventWheel {
     free_ = first;
   }
 
-  bool late_first() const { return open_.empty() || late_.front().before(open_.back()); }
-
-  void set_current(std::int64_t bucket) {
-    current_ = bucket;
-    near_end_ = ((bucket >> kSlotShift) + kSlotsAhead) << kSlotShift;
+  [[gnu::noinline]] void pop_late() {
+    std::pop_heap(late_.begin(), late_.end(), after);
+    late_.pop_back();
   }
+  bool late_first() const { return left_ == 0 || late_.front().before(open_[left_ - 1]); }
 
   /// Opens the next bucket that has events.
-  void advance() {
+  [[gnu::noinline]] void advance() {
     while (true) {
       const auto from = static_cast<std::uint32_t>((current_ + 1) & (kBuckets - 1));
       const std::uint32_t found = taken_buckets_.next(from);
       if (found < kBuckets) {
         move_to(current_ + 1 + ((found - from) & (kBuckets - 1)));
-        unchain(buckets_, taken_buckets_, found, open_);
-        if (open_.size() > 1) sort_open();
+        open_bucket(found);
         return;
       }
       // Nothing near: on to the slot or the far event that comes first.
@@ -216,33 +188,48 @@ class EventWheel {
     return static_cast<std::uint64_t>(event.at) << (64 - kBucketShift) | event.kind();
   }
 
-  /// Few events, or nearly in order, as they are when they were placed in order: insertion is the quickest. Many: by
-  /// kind, then by the last bits of the time.
-  void sort_open() {
-    if (open_.size() > kFew) {
-      distribute<16>(open_, moved_, [](const Event& event) { return event.kind(); });
-      distribute<1u << kBucketShift>(moved_, open_, [](const Event& event) {
-        return static_cast<std::uint64_t>(event.at) & ((1u << kBucketShift) - 1);
-      });
-      return;
-    }
-    for (std::size_t i = 1; i < open_.size(); ++i) {
-      const Event event = open_[i];
+  /// A bucket's events, the last first. Few are put in order as they come; chains hand back last what came first, so
+  /// that many are in order at once. Many: by kind, then by the last bits of the time.
+  void open_bucket(std::uint32_t place) {
+    const std::uint32_t first = buckets_[place];
+    buckets_[place] = kNone;
+    taken_buckets_.clear(place);
+    std::uint32_t last = first, node = first;
+    Event* into = open_.data();
+    for (Event* const end = into + kFew; node != kNone && into != end; ++into) {
+      const Event event = nodes_[node].event;
       const std::uint64_t rank = rank_of(event);
-      std::size_t hole = i;
-      for (; hole > 0 && rank_of(open_[hole - 1]) < rank; --hole) open_[hole] = open_[hole - 1];
-      open_[hole] = event;
+      Event* hole = into;
+      for (; hole != open_.data() && rank_of(hole[-1]) < rank; --hole) *hole = hole[-1];
+      *hole = event;
+      node = nodes_[last = node].next;
     }
+    left_ = static_cast<std::uint32_t>(into - open_.data());
+    if (node != kNone) [[unlikely]] {
+      for (; node != kNone; node = nodes_[last = node].next) {
+        if (left_ == open_.size()) open_.resize(2 * left_, Event{0, 0, 0});
+        open_[left_++] = nodes_[node].event;
+      }
+      sort_open();
+    }
+    nodes_[last].next = free_;
+    free_ = first;
+  }
+  [[gnu::noinline]] void sort_open() {
+    distribute<16>({open_.data(), left_}, moved_, [](const Event& event) { return event.kind(); });
+    distribute<1u << kBucketShift>({moved_.data(), left_}, open_, [](const Event& event) {
+      return static_cast<std::uint64_t>(event.at) & ((1u << kBucketShift) - 1);
+    });
   }
 
   /// Stable, the largest digit first.
   template <std::uint32_t Digits, class Digit>
-  static void distribute(const std::vector<Event>& from, std::vector<Event>& to, Digit digit) {
+  static void distribute(std::span<const Event> from, std::vector<Event>& to, Digit digit) {
     std::array<std::uint32_t, Digits> begin{};
     for (const Event& event : from) ++begin[digit(event)];
     std::uint32_t sum = 0;
     for (std::uint32_t i = Digits; i-- > 0;) sum += std::exchange(begin[i], sum);
-    to.resize(from.size(), Event{0, 0, 0});
+    if (to.size() < from.size()) to.resize(from.size(), Event{0, 0, 0});
     for (const Event& event : from) to[begin[digit(event)]++] = event;
   }
 
@@ -251,7 +238,7 @@ class EventWheel {
   /// Makes `bucket` the current one; what lies in slots that come near with `slot` goes into buckets.
   void move_to(std::int64_t bucket, std::int64_t slot) {
     const std::int64_t old = current_ >> kSlotShift;
-    set_current(bucket);
+    current_ = bucket;
     if (slot == old) return;
     for (std::int64_t near = std::max(old + kSlotsAhead, slot); near < slot + kSlotsAhead; ++near) {
       const auto place = static_cast<std::uint32_t>(near & (kSlots - 1));
@@ -265,8 +252,7 @@ class EventWheel {
       std::pop_heap(far_.begin(), far_.end(), after);
       const Event event = far_.back();
       far_.pop_back();
-      --size_;
-      push(event);
+      place(event);
     }
   }
 
@@ -282,9 +268,9 @@ class EventWheel {
     }
   }
 
-  std::int64_t current_ = -1;                                // bucket whose events are open
-  std::int64_t near_end_ = (kSlotsAhead - 1) << kSlotShift;  // events before this bucket lie in buckets
+  std::int64_t current_ = -1;  // bucket whose events are open
   std::size_t size_ = 0;
+  std::uint32_t left_ = 0;   // of the open ones
   std::vector<Event> open_;  // of the current bucket, descending
   std::vector<Event> late_;  // placed when their bucket was open already or had been passed over: a heap
   std::vector<Node> nodes_;

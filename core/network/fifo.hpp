@@ -17,7 +17,7 @@ class Fifo {
  public:
   Fifo() = default;
   Fifo(const Fifo& other) : size_(other.size_) {
-    if (size_ > 0) reserve(other.mask_ + 1);
+    if (size_ > 0) reserve(other.capacity_);
     for (std::uint32_t i = 0; i < size_; ++i) ring_[i] = other[i];
   }
   Fifo(Fifo&& other) noexcept { swap(other); }
@@ -29,16 +29,17 @@ class Fifo {
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
   const T& front() const { return ring_[head_]; }
-  T& back() { return ring_[(head_ + size_ - 1) & mask_]; }
-  const T& operator[](std::size_t i) const { return ring_[(head_ + i) & mask_]; }
-  T& operator[](std::size_t i) { return ring_[(head_ + i) & mask_]; }
+  T& back() { return ring_[(head_ + size_ - 1) & (capacity_ - 1)]; }
+  const T& operator[](std::size_t i) const { return ring_[(head_ + i) & (capacity_ - 1)]; }
+  T& operator[](std::size_t i) { return ring_[(head_ + i) & (capacity_ - 1)]; }
 
   void push(const T& value) {
-    if (!ring_ || size_ > mask_) grow();
-    ring_[(head_ + size_++) & mask_] = value;
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    ring_[(head_ + size_++) & (capacity_ - 1)] = value;
   }
   void pop() {
-    head_ = (head_ + 1) & mask_;
+    head_ = (head_ + 1) & (capacity_ - 1);
     --size_;
   }
   void clear() { head_ = size_ = 0; }
@@ -46,22 +47,22 @@ class Fifo {
  private:
   void reserve(std::uint32_t capacity) {  // a power of two
     ring_.reset(new T[capacity]);
-    mask_ = capacity - 1;
+    capacity_ = capacity;
   }
-  void grow() {
+  [[gnu::noinline]] void grow() {
     Fifo larger;
-    larger.reserve(ring_ ? 2 * (mask_ + 1) : 8);
+    larger.reserve(ring_ ? 2 * capacity_ : 8);
     for (std::uint32_t i = 0; i < size_; ++i) larger.ring_[i] = (*this)[i];
     larger.size_ = size_;
     swap(larger);
   }
   void swap(Fifo& other) {
-    std::swap(ring_, other.ring_), std::swap(mask_, other.mask_);
+    std::swap(ring_, other.ring_), std::swap(capacity_, other.capacity_);
     std::swap(head_, other.head_), std::swap(size_, other.size_);
   }
 
   std::unique_ptr<T[]> ring_;
-  std::uint32_t mask_ = 0, head_ = 0, size_ = 0;
+  std::uint32_t capacity_ = 0, head_ = 0, size_ = 0;
 };
 
 }  // namespace manyworlds::core::network

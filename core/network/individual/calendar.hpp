@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/network/individual/occupancy.hpp"
 #include "core/network/individual/packet.hpp"
+#include "core/network/occupancy.hpp"
 #include "core/units.hpp"
 
 namespace manyworlds::core::network::individual {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace manyworlds::core::network::individual {
+namespace manyworlds::core::network {
 
 template <std::uint32_t N>
 class Occupancy {
@@ -42,4 +42,4 @@ class Occupancy {
   std::array<std::uint64_t, (N / 64 + 63) / 64> summary_{};
 };
 
-}  // namespace manyworlds::core::network::individual
+}  // namespace manyworlds::core::network
