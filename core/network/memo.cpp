@@ -98,10 +98,10 @@ std::shared_ptr<const Outcome> Memo::compute(const State& state, Time limit) {
   stretch.run(limit, made->completed);
   std::sort(made->completed.begin(), made->completed.end());
   made->elapsed = stretch.now();
-  made->counters = stretch.counters();
-  link_hops_ += stretch.link_hops();
   if (made->completed.empty() && limit == kNever) made->standstill = numbered(engine.standstill(), links);
   made->parts = parts_of(engine);
+  made->counters = stretch.counters();
+  link_hops_ += stretch.link_hops();
   return made;
 }
 

@@ -8,8 +8,13 @@
 //
 // A sender offers its next packet to its first link when the one before has left it (as a NIC schedules its queue
 // pairs), so flows share a NIC packet by packet. Acks are coalesced: they arrive after a fixed delay and occupy no
-// link. A link that is free when a packet comes sends it at once, which takes no event of its own: only a link at which
-// something waits has one. A buffer holds what waits, not what is being sent.
+// link. A buffer holds what waits, not what is being sent.
+//
+// A link that is free when a packet comes sends it at once, which takes no event of its own. Where something waits, a
+// link catches up with what it sent whenever it is looked at: when a packet comes, a pause, or when a buffer that it
+// may have relieved is full. Nobody else can tell before what it sent has crossed it, so a service event comes only so
+// much later (the slack) and many packets share one; but not while such a buffer is to fall to where its link may
+// resume.
 #pragma once
 
 #include <array>
@@ -96,7 +101,8 @@ class PacketEngine final : public Engine, public Repeatable {
 
   struct PortState {
     Time busy_until = 0;             // what is being sent is gone then
-    Time service_at = kNever;        // when something that waits begins to be sent, unless a pause comes first
+    Time service_at = kNever;        // when the port is looked at because something waits
+    Time slack_ps = 0;               // by which that may come after what waits can begin to be sent
     std::int64_t waiting_bytes = 0;  // in the queue
     std::int64_t ingress_bytes = 0;  // came over this link and wait in the switch behind it
     Time full_packet_ps = 0;
@@ -106,6 +112,7 @@ class PacketEngine final : public Engine, public Repeatable {
     std::int64_t sent_bytes = 0;  // for telemetry
     Time claimed_at = -1;         // when packets last arrived here
     std::uint32_t claim = 0;      // the last of them, in batch_
+    std::uint32_t pressed = 0;    // links that are to be paused and of which packets may wait here
     std::uint32_t senders = 0;    // flows of which packets are still to come here first
     bool paused = false, pause_wanted = false;
     bool forwards = false;  // what comes over other links; not only what flows offer
@@ -114,6 +121,7 @@ class PacketEngine final : public Engine, public Repeatable {
   struct Port : PortState {
     Fifo<Travelling> wire;  // in order; the first stands among the events as well
     Fifo<Packet> queue;
+    std::vector<std::uint32_t> onward;  // links by which what comes over this one goes on
   };
 
   /// A packet at the port it comes to at this instant.
@@ -160,6 +168,7 @@ class PacketEngine final : public Engine, public Repeatable {
   std::uint32_t take_slot();
   void set_up(Flow& flow, const Route& route, std::uint64_t order);
   void start_sender(Flow& flow);
+  void goes_on(std::uint32_t link, std::uint32_t onward);
   PathFacts facts_of(const Flow& flow) const;
   std::int64_t window_of(const Flow& flow) const {
     return flow.managed ? flow.sender.window_bytes() : transport_.window_bytes;
@@ -178,9 +187,17 @@ class PacketEngine final : public Engine, public Repeatable {
   void arrive_ranked(std::uint32_t last);
   void arrive(Packet packet);
   void wait(Port& port, std::uint32_t index, const Flow& flow, Packet packet);
-  void transmit(Port& port, std::uint32_t index, Flow& flow, Packet packet);
+  void press(std::uint32_t from, std::uint32_t to);
+  void transmit(Port& port, std::uint32_t index, Flow& flow, Packet packet, Time begin);
+  void serve(Port& port, std::uint32_t index, Time until);
+  void catch_up();
+  void expect_service(Port& port, std::uint32_t index) {
+    port.service_at = port.busy_until + (port.pressed > 0 ? 0 : port.slack_ps);
+    push(port.service_at, Kind::service, index);
+  }
   void leave_network(Flow& flow, Packet packet, Time delivered);
   void service(std::uint32_t index);
+  void paused(std::uint32_t index);
   void resume(std::uint32_t index);
   void departed(std::uint32_t slot);
   void offer(std::uint32_t slot, bool alone = false);

@@ -68,9 +68,7 @@ void PacketEngine<P>::handle(const Event& event) {
       if (ports_[index].service_at == now_) service(index);
       break;
     case Kind::pause:
-      quiet_since_ = now_;
-      ports_[index].paused = true;
-      ports_[index].service_at = kNever;
+      paused(index);
       break;
     case Kind::resume:
       resume(index);
@@ -117,7 +115,7 @@ void PacketEngine<P>::complete(std::uint32_t slot) {
 
 /// The packet of an arrival: the first on a link, or one that a flow offers to its NIC.
 template <Protocol P>
-Packet PacketEngine<P>::take_arrival(const Event& event) {
+[[gnu::always_inline]] inline Packet PacketEngine<P>::take_arrival(const Event& event) {
   const auto index = static_cast<std::uint32_t>(event.of());
   if ((event.of() & kOverLink) == 0) {
     flows_[index].offered = false;
@@ -171,10 +169,12 @@ void PacketEngine<P>::arrive(Packet packet) {
   const std::uint32_t index = flow.path[hop_of(packet)];
   Port& port = ports_[index];
   if (number_of(packet) == 1 && hop_of(packet) == 0) --port.senders;
-  if (port.busy_until <= now_ && !port.paused && port.queue.empty())
-    transmit(port, index, flow, packet);
-  else
-    wait(port, index, flow, packet);
+  if (port.busy_until > now_ || port.paused) return wait(port, index, flow, packet);
+  if (!port.queue.empty()) {
+    serve(port, index, now_);
+    if (port.busy_until > now_) return wait(port, index, flow, packet);
+  }
+  transmit(port, index, flow, packet, now_);
 }
 
 template <Protocol P>
@@ -185,21 +185,33 @@ void PacketEngine<P>::wait(Port& port, std::uint32_t index, const Flow& flow, Pa
     const std::uint32_t from = flow.path[hop - 1];
     Port& ingress = ports_[from];
     ingress.ingress_bytes += size;
-    MANYWORLDS_CHECK(ingress.ingress_bytes <= transport_.buffer_bytes, "a lossless buffer holds {} of {} bytes",
-                     ingress.ingress_bytes, transport_.buffer_bytes);
-    if (ingress.ingress_bytes > transport_.pfc_xoff_bytes && !ingress.pause_wanted) {
-      ingress.pause_wanted = true;
-      ++counters_.pauses;
-      pending_control_ += 2;
-      push(now_ + ingress.control_ps, Kind::pause, from);
-    }
+    if (ingress.ingress_bytes > transport_.pfc_xoff_bytes) [[unlikely]]
+      press(from, index);
     if (marks_ && flow.managed && !port.spec.leaves_gpu && mark(port)) packet |= kMark;
   }
   port.queue.push(packet);
   port.waiting_bytes += size;
-  if (port.service_at != kNever || port.paused) return;
-  port.service_at = port.busy_until;
-  push(port.service_at, Kind::service, index);
+  if (port.service_at == kNever && !port.paused) expect_service(port, index);
+}
+
+/// What came over a link and waits behind it may have become too much; the last of it is on its way into `to`. If so,
+/// it is watched packet by packet until it is little enough.
+template <Protocol P>
+[[gnu::noinline]] void PacketEngine<P>::press(std::uint32_t from, std::uint32_t to) {
+  Port& ingress = ports_[from];
+  for (const std::uint32_t onward : ingress.onward)
+    if (onward != to && !ports_[onward].paused) serve(ports_[onward], onward, now_);
+  MANYWORLDS_CHECK(ingress.ingress_bytes <= transport_.buffer_bytes, "a lossless buffer holds {} of {} bytes",
+                   ingress.ingress_bytes, transport_.buffer_bytes);
+  if (ingress.ingress_bytes <= transport_.pfc_xoff_bytes || ingress.pause_wanted) return;
+  ingress.pause_wanted = true;
+  ++counters_.pauses;
+  pending_control_ += 2;
+  push(now_ + ingress.control_ps, Kind::pause, from);
+  for (const std::uint32_t onward : ingress.onward) {
+    ++ports_[onward].pressed;
+    if (ports_[onward].service_at != kNever) expect_service(ports_[onward], onward);
+  }
 }
 
 template <Protocol P>
@@ -215,33 +227,46 @@ bool PacketEngine<P>::mark(Port& port) {
   return marked;
 }
 
-/// A link is free: what waits longest goes.
+/// Sends what waits at a link that is not paused and could begin at `until` or before.
+template <Protocol P>
+[[gnu::noinline]] void PacketEngine<P>::serve(Port& port, std::uint32_t index, Time until) {
+  while (port.busy_until <= until && !port.queue.empty()) {
+    const Packet packet = port.queue.front();
+    port.queue.pop();
+    Flow& flow = flows_[slot_of(packet)];
+    const std::int64_t size = size_of(flow, packet);
+    const Time begin = port.busy_until;
+    port.waiting_bytes -= size;
+    if (const std::uint32_t hop = hop_of(packet); hop > 0) {
+      const std::uint32_t from = flow.path[hop - 1];
+      Port& ingress = ports_[from];
+      ingress.ingress_bytes -= size;
+      if (ingress.pause_wanted && ingress.ingress_bytes <= transport_.pfc_xon_bytes) {
+        ingress.pause_wanted = false;
+        for (const std::uint32_t onward : ingress.onward) --ports_[onward].pressed;
+        push(begin + ingress.control_ps, Kind::resume, from);
+      }
+    }
+    transmit(port, index, flow, packet, begin);
+    if (port.queue.empty()) port.mark_error = 0;  // an idle port remembers nothing
+  }
+}
+
 template <Protocol P>
 void PacketEngine<P>::service(std::uint32_t index) {
+  Port& port = ports_[index];
+  port.service_at = kNever;
+  serve(port, index, now_);
+  if (!port.queue.empty()) expect_service(port, index);
+}
+
+template <Protocol P>
+void PacketEngine<P>::paused(std::uint32_t index) {
   quiet_since_ = now_;
   Port& port = ports_[index];
-  const Packet packet = port.queue.front();
-  port.queue.pop();
-  Flow& flow = flows_[slot_of(packet)];
-  const std::int64_t size = size_of(flow, packet);
-  port.waiting_bytes -= size;
+  serve(port, index, now_ - 1);  // at one instant pauses come before services
+  port.paused = true;
   port.service_at = kNever;
-  if (const std::uint32_t hop = hop_of(packet); hop > 0) {
-    const std::uint32_t from = flow.path[hop - 1];
-    Port& ingress = ports_[from];
-    ingress.ingress_bytes -= size;
-    if (ingress.pause_wanted && ingress.ingress_bytes <= transport_.pfc_xon_bytes) {
-      ingress.pause_wanted = false;
-      push(now_ + ingress.control_ps, Kind::resume, from);
-    }
-  }
-  transmit(port, index, flow, packet);
-  if (port.queue.empty()) {
-    port.mark_error = 0;  // an idle port remembers nothing
-  } else {
-    port.service_at = port.busy_until;
-    push(port.service_at, Kind::service, index);
-  }
 }
 
 template <Protocol P>
@@ -251,27 +276,28 @@ void PacketEngine<P>::resume(std::uint32_t index) {
   port.paused = false;
   pending_control_ -= 2;  // the pause and this resume
   if (port.queue.empty()) return;
-  port.service_at = std::max(now_, port.busy_until);
-  push(port.service_at, Kind::service, index);
+  port.busy_until = std::max(now_, port.busy_until);
+  expect_service(port, index);
 }
 
 template <Protocol P>
-void PacketEngine<P>::transmit(Port& port, std::uint32_t index, Flow& flow, Packet packet) {
+[[gnu::always_inline]] inline void PacketEngine<P>::transmit(Port& port, std::uint32_t index, Flow& flow, Packet packet,
+                                                             Time begin) {
   const std::int64_t size = size_of(flow, packet);
   const std::uint32_t hop = hop_of(packet);
   port.busy_until =
-      now_ + (size == packet_bytes_ ? port.full_packet_ps : serialization_ps(size, port.spec.bits_per_second));
+      begin + (size == packet_bytes_ ? port.full_packet_ps : serialization_ps(size, port.spec.bits_per_second));
   ++counters_.link_hops;
   if constexpr (P::kWants.telemetry) {
     port.sent_bytes += size;
     if (flow.managed && hop > 0 && flow.left > 0)
-      flow.telemetry.row(flow.left + flow.unacked - number_of(packet))[hop - 1] = {now_, port.waiting_bytes,
-                                                                                       port.sent_bytes};
+      flow.telemetry.row(flow.left + flow.unacked - number_of(packet))[hop - 1] = {begin, port.waiting_bytes,
+                                                                                   port.sent_bytes};
   }
   if (hop == 0) {
     flow.departs_at = port.busy_until;
     push(port.busy_until, Kind::departed, name_of(slot_of(packet)));
-    if (P::kWants.acks && flow.managed) flow.departures.push(now_);
+    if (P::kWants.acks && flow.managed) flow.departures.push(begin);
   }
   const Time arrives = port.busy_until + port.spec.latency_ps;
   if (hop + 1 == flow.hops) return leave_network(flow, packet, arrives);
@@ -283,7 +309,7 @@ void PacketEngine<P>::transmit(Port& port, std::uint32_t index, Flow& flow, Pack
 /// A packet is on its last link. Its delivery is an event only if it ends the flow; a mark it carries and its ack are
 /// on their way at once.
 template <Protocol P>
-void PacketEngine<P>::leave_network(Flow& flow, Packet packet, Time delivered) {
+[[gnu::noinline]] void PacketEngine<P>::leave_network(Flow& flow, Packet packet, Time delivered) {
   const std::uint32_t slot = slot_of(packet);
   const bool marked = (packet & kMark) != 0;
   if (number_of(packet) == 1) {
@@ -392,12 +418,20 @@ void PacketEngine<P>::arm(Flow& flow, std::uint32_t slot) {
 }
 
 template <Protocol P>
+void PacketEngine<P>::catch_up() {
+  for (std::uint32_t link = 0; link < ports_.size(); ++link)
+    if (!ports_[link].paused) serve(ports_[link], link, now_);
+}
+
+template <Protocol P>
 std::vector<SavedPart> PacketEngine<P>::save() {
+  catch_up();
   return Saver<P>(*this).run();
 }
 
 template <Protocol P>
 Words PacketEngine<P>::recurring() {
+  catch_up();
   Words all;
   for (const SavedPart& part : Saver<P>(*this, LeftIs::apart).run())
     all.insert(all.end(), part.words.begin(), part.words.end());

@@ -47,10 +47,12 @@ std::uint32_t PacketEngine<P>::add_link(const LinkSpec& spec) {
   Port& port = ports_.back();
   port.queue.clear();
   port.wire.clear();
+  port.onward.clear();
   static_cast<PortState&>(port) = PortState{};
   port.spec = spec;
   port.full_packet_ps = serialization_ps(packet_bytes_, spec.bits_per_second);
   port.control_ps = spec.latency_ps + serialization_ps(transport_.ack_bytes, spec.bits_per_second);
+  port.slack_ps = spec.latency_ps;
   port.kmin = at_rate(transport_.ecn_kmin_bytes, spec.bits_per_second);
   port.kmax = at_rate(transport_.ecn_kmax_bytes, spec.bits_per_second);
   return static_cast<std::uint32_t>(ports_.size() - 1);
@@ -106,8 +108,21 @@ void PacketEngine<P>::set_up(Flow& flow, const Route& route, std::uint64_t order
     port.forwards |= hop > 0;
     flow.ack_ps += port.control_ps;
     flow.managed |= !port.spec.scale_up;
+    if (hop > 0) goes_on(route[hop - 1], route[hop]);
   }
+  Port& nic = ports_[route[0]];
+  nic.slack_ps = 0;  // departures from it are events
+  if (nic.service_at != kNever) service(route[0]);
   ++live_;
+}
+
+/// Packets that come over `link` go on over `onward`.
+template <Protocol P>
+void PacketEngine<P>::goes_on(std::uint32_t link, std::uint32_t onward) {
+  Port& port = ports_[link];
+  if (std::find(port.onward.begin(), port.onward.end(), onward) != port.onward.end()) return;
+  port.onward.push_back(onward);
+  if (port.pause_wanted) ++ports_[onward].pressed;
 }
 
 template <Protocol P>

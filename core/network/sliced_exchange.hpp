@@ -44,6 +44,7 @@ class SlicedExchange {
     std::vector<std::uint32_t> completed;
     to.run(from.now_, completed);
     MANYWORLDS_CHECK(completed.empty(), "{} flows were over at {}", completed.size(), from.now_);
+    to.catch_up();
   }
 
   /// Links and flows of `from`, which is at the same instant, under other slots.
@@ -137,6 +138,8 @@ class SlicedExchange {
     made.paused = port.paused;
     made.pause_wanted = port.pause_wanted;
     to.pending_control_ += port.pause_wanted ? 2 : 0;
+    if (port.pause_wanted)
+      for (const std::uint32_t onward : made.onward) ++to.ports_[onward].pressed;
     made.busy_until = port.free_at;
     made.mark_error = port.queue.empty() ? 0 : port.mark_error;
     for (std::size_t i = 0; i < port.queue.size(); ++i)

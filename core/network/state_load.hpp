@@ -62,8 +62,7 @@ class Loader {
     }
     if (!port.wire.empty()) engine.expect(link, port.wire.front());
     if (port.queue.empty() || port.paused) return;
-    port.service_at = port.busy_until;
-    engine.push(port.service_at, Kind::service, link);
+    engine.expect_service(port, link);
   }
 
   // The visitor of sender_words().

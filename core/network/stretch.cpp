@@ -51,19 +51,17 @@ bool Stretch::reach_look(Time limit, std::vector<std::uint32_t>& completed) {
     if (at > 0) engine_.repeatable()->watch(watched_, at);
     simulate(limit, completed);
     if (at == 0 || !completed.empty() || engine_.repeatable()->left(watched_) != at) return false;
-    if (hops_.simulated - hops_at_look_ >= hops_of_look_) return true;
+    if (engine_.counters().link_hops - hops_at_look_ >= hops_of_look_) return true;
     forget_reference();
   }
 }
 
 void Stretch::simulate(Time limit, std::vector<std::uint32_t>& completed) {
-  const std::int64_t before = engine_.counters().link_hops;
   engine_.run(limit == kNever ? kNever : limit - passed_, completed);
-  hops_.simulated += engine_.counters().link_hops - before;
 }
 
 void Stretch::look(Time limit) {
-  hops_at_look_ = hops_.simulated;
+  hops_at_look_ = engine_.counters().link_hops;
   if (periods_) look_for_period(limit);
   if (rate_ && ++window_looks_ >= looks_of_window_) end_window(limit);
 }

@@ -33,7 +33,11 @@ class Stretch {
   /// Where it came to, whether it was simulated or passed over; and all that took place.
   Time now() const { return engine_.now() + passed_; }
   Counters counters() const { return engine_.counters() + passed_counters_; }
-  const LinkHops& link_hops() const { return hops_; }
+  LinkHops link_hops() const {
+    LinkHops hops = hops_;
+    hops.simulated = engine_.counters().link_hops;
+    return hops;
+  }
 
  private:
   /// How far the engine was at a look, nothing passed over.
@@ -73,7 +77,7 @@ class Stretch {
   Time passed_ = 0;
   std::vector<std::uint32_t> passed_packets_;  // by flow
   Counters passed_counters_;
-  LinkHops hops_;
+  LinkHops hops_;  // passed over
 
   std::uint32_t watched_ = 0;    // the flow with least left, which paces the looks
   std::uint32_t interval_ = 60;  // packets that it offers from one look to the next: a multiple of most short periods
