@@ -23,6 +23,7 @@ senders back, pauses above 15 payloads and resumption at 12. Ends with 1 if it d
       p99: median 136.99 us, central 90 % 125.79 to 160.19; htsim 145.40: inside
 --skipping: another table, what remembering spares of a collective by fabric, placement and routing (skipping.cpp); with
 --full also every packet of each case, and whether the answers are the same.
+--reference: the packet engine and the plain one that is its oracle in one process, on 1,024 hosts (yardstick.cpp).
 --smoke: the smallest case once per transport, checked against its floor; nothing is measured."""
 
 import argparse
@@ -215,7 +216,15 @@ def skipping(bench, *words):
     return subprocess.run([str(bench.build / "tests" / "skipping"), *words]).returncode
 
 
+def yardstick(bench, name, part=1.0, least=0.0):
+    flows = scaled_flows(name, part, bench.directory)
+    return subprocess.run([str(bench.build / "tests" / "yardstick"), "--flows", str(flows), "--hosts",
+                           str(SCENARIOS[name].hosts), "--least", str(least)]).returncode
+
+
 def smoke(bench):
+    # The packet engine is more than five times as fast as the plain one; half of that tells noise from a loss.
+    assert yardstick(bench, "perm128_4MB", 1 / 8, least=2.5) == 0
     assert skipping(bench, "--gpus", "64", "--chunk", "4096", "--full") == 0
     name = "incast32_2MB"
     transports = bench.transports()
@@ -244,12 +253,15 @@ def main():
     words.add_argument("--skipping", action="store_true")
     words.add_argument("--full", action="store_true")
     words.add_argument("--gpus", type=int, default=1024)
+    words.add_argument("--reference", action="store_true")
     words.add_argument("--smoke", action="store_true")
     given = words.parse_args()
     with tempfile.TemporaryDirectory(prefix="manyworlds-bench-") as directory:
         bench = Bench(given.build, directory, ["--plain"] if given.plain else [])
         if given.smoke:
             return smoke(bench)
+        if given.reference:
+            return yardstick(bench, "perm1024_1MB")
         if given.skipping:
             return skipping(bench, "--gpus", str(given.gpus), *(["--full"] if given.full else []))
         if given.seeds > 0:
