@@ -3,6 +3,9 @@
 //
 // What travels on one link, and the acks of one flow, come in order, so only the first of each stands here: a few
 // events per busy link, not one per packet.
+//
+// A radix heap in its place took 1.9 times as long for a permutation of 1,024 hosts under DCQCN (1,540 instructions per
+// link-hop in all, against 534) and 1.1 times for one of 128: what comes soon is moved down from bucket to bucket.
 #pragma once
 
 #include <algorithm>
