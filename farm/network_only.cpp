@@ -1,7 +1,6 @@
 #include "farm/network_only.hpp"
 
 #include <algorithm>
-#include <ctime>
 #include <numeric>
 #include <optional>
 
@@ -10,6 +9,7 @@
 #include "core/network/memo.hpp"
 #include "core/network/traffic.hpp"
 #include "core/step/layout.hpp"
+#include "io/cpu_time.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -17,12 +17,7 @@ namespace {
 using core::Time;
 using core::network::FlowId;
 using core::network::Flows;
-
-double cpu_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
+using io::cpu_s;
 
 /// What both simulations need: routes over the graph's links, and flows that know them.
 class Setting {

@@ -53,7 +53,7 @@ std::string in_us(Time ps) {
   return in_us(static_cast<double>(ps));
 }
 std::int64_t remembered(const NetworkRun& run) {
-  return run.counters.link_hops - run.computed.simulated - run.computed.periods - run.computed.rate;
+  return run.counters.link_hops - run.computed.all();
 }
 
 std::string in_us(const Completion& times) {

@@ -1,25 +1,17 @@
 #include "farm/sweep_job.hpp"
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/sharing/bytes.hpp"
+#include "io/cpu_time.hpp"
 
 namespace manyworlds::farm {
-namespace {
 
 using core::step::IsolatedResults;
 using core::step::Use;
 using core::step::World;
-
-double cpu_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-}  // namespace
+using io::cpu_s;
 
 std::string encode(const CollectiveResult& result) {
   return core::sharing::ByteWriter()

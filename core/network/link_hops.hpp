@@ -10,6 +10,7 @@ struct LinkHops {
   std::int64_t simulated = 0;
   std::int64_t periods = 0;  // passed over as whole periods
   std::int64_t rate = 0;     // passed over by rate
+  std::int64_t all() const { return simulated + periods + rate; }
   LinkHops& operator+=(const LinkHops& other) {
     simulated += other.simulated, periods += other.periods, rate += other.rate;
     return *this;

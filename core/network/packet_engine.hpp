@@ -24,7 +24,9 @@
 #include "core/network/engine.hpp"
 #include "core/network/event_wheel.hpp"
 #include "core/network/fifo.hpp"
+#include "core/network/pinned_engine.hpp"
 #include "core/network/protocol.hpp"
+#include "core/network/spares.hpp"
 #include "core/network/telemetry_rows.hpp"
 
 namespace manyworlds::core::network {
@@ -60,7 +62,7 @@ enum class Kind : std::uint64_t { deliver, ack, notice, timer, resume, pause, de
 inline constexpr std::uint64_t kOverLink = 1ull << 32;  // in what arrives: over a link; otherwise offered by a flow
 
 template <Protocol P>
-class PacketEngine final : public Engine, public Repeatable {
+class PacketEngine final : public PinnedEngine<P>, public Repeatable {
  public:
   PacketEngine(const Transport& transport, const typename P::Parameters& parameters, bool marks);
 
@@ -87,6 +89,10 @@ class PacketEngine final : public Engine, public Repeatable {
   void pass_over(std::span<const std::uint32_t> packets) override;
 
  private:
+  using Pinned = PinnedEngine<P>;
+  using Pinned::acks_matter, Pinned::fits, Pinned::window_of;
+  using Pinned::transport_, Pinned::parameters_, Pinned::packet_bytes_, Pinned::marks_;
+
   friend class Saver<P>;
   friend class Loader<P>;
   friend class SlicedExchange<P>;
@@ -165,17 +171,10 @@ class PacketEngine final : public Engine, public Repeatable {
     TelemetryRows telemetry;  // of packets not acknowledged and links behind the NIC's, if it wants that
   };
 
-  std::uint32_t take_slot();
+  std::uint32_t take_slot() { return network::take_slot(free_, flows_, spare_flows_); }
   void set_up(Flow& flow, const Route& route, std::uint64_t order);
   void start_sender(Flow& flow);
   void goes_on(std::uint32_t link, std::uint32_t onward);
-  PathFacts facts_of(const Flow& flow) const;
-  std::int64_t window_of(const Flow& flow) const {
-    return flow.managed ? flow.sender.window_bytes() : transport_.window_bytes;
-  }
-  bool fits(const Flow& flow) const {
-    return flow.unacked == 0 || (flow.unacked + std::int64_t{1}) * packet_bytes_ <= window_of(flow);
-  }
   void push(Time at, Kind kind, std::uint64_t of) { events_.push({at, static_cast<std::uint64_t>(kind), of}); }
   std::uint64_t name_of(std::uint32_t slot) const { return std::uint64_t{flows_[slot].life} << 32 | slot; }
   void expect(std::uint32_t link, const Travelling& next) { push(next.at, Kind::arrive, kOverLink | link); }
@@ -207,20 +206,10 @@ class PacketEngine final : public Engine, public Repeatable {
   void timer(std::uint32_t slot);
   void arm(Flow& flow, std::uint32_t slot);
   bool mark(Port& port);
-  /// Whether acks on their way can change anything.
-  bool acks_matter(const Flow& flow) const {
-    if (!flow.counts_acks || flow.left == 0) return false;
-    if (P::kWants.acks && flow.managed) return true;
-    return (flow.unacked + static_cast<std::int64_t>(flow.left)) * packet_bytes_ > window_of(flow);
-  }
   std::int64_t size_of(const Flow& flow, Packet packet) const {
     return number_of(packet) == 1 ? flow.last_bytes : packet_bytes_;
   }
 
-  Transport transport_;
-  typename P::Parameters parameters_;
-  std::int64_t packet_bytes_;
-  bool marks_;
   Time now_ = 0, quiet_since_ = 0;
   EventWheel events_;
   std::vector<Port> ports_, spare_ports_;

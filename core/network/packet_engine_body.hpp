@@ -216,13 +216,7 @@ template <Protocol P>
 
 template <Protocol P>
 bool PacketEngine<P>::mark(Port& port) {
-  if (port.waiting_bytes <= port.kmin) return false;
-  bool marked = port.waiting_bytes >= port.kmax;
-  if (!marked) {
-    port.mark_error += transport_.ecn_pmax_ppm * (port.waiting_bytes - port.kmin) / (port.kmax - port.kmin);
-    marked = port.mark_error >= 1'000'000;
-    if (marked) port.mark_error -= 1'000'000;
-  }
+  const bool marked = marks_next(port, port.waiting_bytes, transport_.ecn_pmax_ppm);
   counters_.ecn_marks += marked;
   return marked;
 }

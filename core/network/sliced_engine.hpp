@@ -28,7 +28,7 @@ template <Protocol P>
 class SlicedExchange;
 
 template <SlicedProtocol P>
-class SlicedEngine final : public Engine {
+class SlicedEngine final : public PinnedEngine<P> {
  public:
   SlicedEngine(const Transport& transport, const typename P::Parameters& parameters, bool marks);
 
@@ -52,11 +52,11 @@ class SlicedEngine final : public Engine {
   void set_order(std::uint32_t flow_slot, std::uint64_t order) override;
   std::unique_ptr<Engine> clone() const override { return std::make_unique<SlicedEngine>(*this); }
 
-  /// What it took: ports visited, and runs sent from port to port.
-  std::int64_t visits() const { return visits_; }
-  std::int64_t runs() const { return runs_; }
-
  private:
+  using Pinned = PinnedEngine<P>;
+  using Pinned::acks_matter, Pinned::fits;
+  using Pinned::transport_, Pinned::parameters_, Pinned::packet_bytes_, Pinned::marks_;
+
   friend class SlicedExchange<P>;
 
   /// Packets of one flow at one port: when they come, or came; there `at` means nothing any more. The last packet of a
@@ -87,7 +87,7 @@ class SlicedEngine final : public Engine {
 
   struct Port {
     LinkSpec spec;
-    Time full_ps = 0, control_ps = 0;  // a full packet; until a pause frame sent against this link takes effect
+    Time full_packet_ps = 0, control_ps = 0;  // a full packet; until a pause frame sent against this link takes effect
     std::int64_t kmin = 0, kmax = 0;
     Time free_at = 0;                // what is being sent is gone then
     std::int64_t waiting_bytes = 0;  // in the queue
@@ -154,22 +154,11 @@ class SlicedEngine final : public Engine {
   void visit_until(Time end);
   bool idle() const { return in_ring_ == 0 && later_.empty(); }
 
-  std::uint32_t take_slot();
+  std::uint32_t take_slot() { return network::take_slot(free_, flows_, spare_flows_); }
   void set_up(Flow& flow, const Route& route, std::uint64_t order);
-  PathFacts facts_of(const Flow& flow) const;
-  std::int64_t window_of(const Flow& flow) const {
-    return flow.managed ? flow.sender.window_bytes() : transport_.window_bytes;
-  }
-  bool fits(const Flow& flow) const {
-    return flow.unacked == 0 || (flow.unacked + std::int64_t{1}) * packet_bytes_ <= window_of(flow);
-  }
-  bool acks_matter(const Flow& flow) const {
-    return flow.counts_acks && flow.left > 0 &&
-           (flow.unacked + static_cast<std::int64_t>(flow.left)) * packet_bytes_ > window_of(flow);
-  }
   std::int64_t bytes_of(const Run& run) const { return run.first == 1 ? flows_[run.slot].last_bytes : packet_bytes_; }
   Time sending_ps(const Port& port, const Run& run) const {
-    if (run.first != 1 || flows_[run.slot].last_bytes == packet_bytes_) return port.full_ps;
+    if (run.first != 1 || flows_[run.slot].last_bytes == packet_bytes_) return port.full_packet_ps;
     return serialization_ps(flows_[run.slot].last_bytes, port.spec.bits_per_second);
   }
   /// Arrivals at one port: time, then order.
@@ -229,10 +218,6 @@ class SlicedEngine final : public Engine {
   void settle(PacketEngine<P>& through);
   void take_back(const PacketEngine<P>& from);
 
-  Transport transport_;
-  typename P::Parameters parameters_;
-  std::int64_t packet_bytes_;
-  bool marks_;
   Time now_ = 0, quiet_since_ = 0;
   Time control_until_ = 0;    // when the last pause or resume takes effect
   std::int64_t pausing_ = 0;  // ingresses that want a pause
@@ -265,7 +250,6 @@ class SlicedEngine final : public Engine {
   std::vector<Begun> flat_;
 
   Counters counters_;
-  std::int64_t visits_ = 0, runs_ = 0;
   PacketEngine<P> packets_;  // for states going out and coming in
   bool by_packets_ = false;  // it does all the work
 };

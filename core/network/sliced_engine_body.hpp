@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <iterator>
 #include <utility>
 
 #include "core/error.hpp"
@@ -16,11 +15,7 @@ namespace manyworlds::core::network {
 
 template <SlicedProtocol P>
 SlicedEngine<P>::SlicedEngine(const Transport& transport, const typename P::Parameters& parameters, bool marks)
-    : transport_(transport),
-      parameters_(parameters),
-      packet_bytes_(transport.payload_bytes + transport.header_bytes),
-      marks_(marks),
-      packets_(transport, parameters, marks) {}
+    : Pinned(transport, parameters, marks), packets_(transport, parameters, marks) {}
 
 template <SlicedProtocol P>
 void SlicedEngine<P>::reset() {
@@ -30,10 +25,8 @@ void SlicedEngine<P>::reset() {
   clear_calendar();
   width_ = horizon_ = kNever;
   slice_ = 0, visited_ = 0;
-  std::move(ports_.begin(), ports_.end(), std::back_inserter(spare_ports_));
-  std::move(flows_.begin(), flows_.end(), std::back_inserter(spare_flows_));
-  ports_.clear();
-  flows_.clear();
+  put_aside(ports_, spare_ports_);
+  put_aside(flows_, spare_flows_);
   free_.clear();
   ends_.clear();
   live_ = 0;
@@ -45,39 +38,25 @@ std::uint32_t SlicedEngine<P>::add_link(const LinkSpec& spec) {
   if (!by_packets_ && too_short(spec)) use_packets();
   if (by_packets_) return packets_.add_link(spec);
   if (spec.latency_ps < width_) use_width(spec.latency_ps);
-  if (spare_ports_.empty()) {
-    ports_.emplace_back();
-  } else {
-    ports_.push_back(std::move(spare_ports_.back()));
-    spare_ports_.pop_back();
-  }
-  Port& port = ports_.back();
+  const std::uint32_t slot = add_slot(ports_, spare_ports_);
+  Port& port = ports_[slot];
   port.queue.clear(), port.inbox.clear(), port.toggles.clear(), port.changes.clear(), port.senders.clear();
-  port.spec = spec;
-  port.full_ps = serialization_ps(packet_bytes_, spec.bits_per_second);
-  port.control_ps = spec.latency_ps + serialization_ps(transport_.ack_bytes, spec.bits_per_second);
-  port.kmin = at_rate(transport_.ecn_kmin_bytes, spec.bits_per_second);
-  port.kmax = at_rate(transport_.ecn_kmax_bytes, spec.bits_per_second);
-  port.slice_bytes = (spec.latency_ps / port.full_ps + 2) * packet_bytes_;  // no slice is longer than that
+  this->take_figures(port, spec);
+  port.slice_bytes = (spec.latency_ps / port.full_packet_ps + 2) * packet_bytes_;  // no slice is longer than that
   port.free_at = port.waiting_bytes = port.ingress_bytes = port.mark_error = port.added = 0;
   port.listed = port.touched_in = 0;
   port.paused = port.pause_wanted = port.may_pause = false;
-  return static_cast<std::uint32_t>(ports_.size() - 1);
+  return slot;
 }
 
 template <SlicedProtocol P>
 std::uint32_t SlicedEngine<P>::start(const Route& route, std::int64_t bytes, std::uint64_t order) {
   if (by_packets_) return packets_.start(route, bytes, order);
-  const std::int64_t packets = packets_of(transport_, bytes);
-  MANYWORLDS_CHECK(packets < (1ll << 32) && route.size() <= kMaxHops, "{} packets over {} links", packets,
-                   route.size());
   const std::uint32_t slot = take_slot();
   Flow& flow = flows_[slot];
   set_up(flow, route, order);
-  flow.left = static_cast<std::uint32_t>(packets);
-  flow.last_bytes = bytes - (packets - 1) * transport_.payload_bytes + transport_.header_bytes;
-  if (flow.managed) flow.sender.start(parameters_, facts_of(flow), now_);
-  flow.counts_acks = window_of(flow) != kNoWindow;
+  this->take_size(flow, bytes);
+  this->begin_sender(flow, ports_, now_);
   flow.next_packet_at = now_;
   flow.last_notice = now_ - kCnpInterval;
   offer(flow, now_);
@@ -87,47 +66,14 @@ std::uint32_t SlicedEngine<P>::start(const Route& route, std::int64_t bytes, std
 }
 
 template <SlicedProtocol P>
-std::uint32_t SlicedEngine<P>::take_slot() {
-  if (!free_.empty()) {
-    const std::uint32_t slot = free_.back();
-    free_.pop_back();
-    return slot;
-  }
-  if (spare_flows_.empty()) {
-    flows_.emplace_back();
-  } else {
-    flows_.push_back(std::move(spare_flows_.back()));
-    spare_flows_.pop_back();
-  }
-  return static_cast<std::uint32_t>(flows_.size() - 1);
-}
-
-template <SlicedProtocol P>
 void SlicedEngine<P>::set_up(Flow& flow, const Route& route, std::uint64_t order) {
   static_cast<FlowState&>(flow) = FlowState{};
   flow.acks.clear();
   flow.notices.clear();
   flow.order = order;
   flow.live = true;
-  flow.hops = static_cast<std::uint32_t>(route.size());
-  for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
-    const Port& port = ports_[flow.path[hop] = route[hop]];
-    flow.ack_ps += port.control_ps;
-    flow.managed |= !port.spec.scale_up;
-  }
+  this->take_path(flow, route, ports_);
   ++live_;
-}
-
-template <SlicedProtocol P>
-PathFacts SlicedEngine<P>::facts_of(const Flow& flow) const {
-  PathFacts facts;
-  facts.line_bits_per_second = ports_[flow.path[0]].spec.bits_per_second;
-  facts.packet_bytes = packet_bytes_;
-  facts.hops = flow.hops;
-  facts.base_rtt_ps = flow.ack_ps;
-  for (std::uint32_t hop = 0; hop < flow.hops; ++hop)
-    facts.base_rtt_ps += ports_[flow.path[hop]].full_ps + ports_[flow.path[hop]].spec.latency_ps;
-  return facts;
 }
 
 template <SlicedProtocol P>
@@ -254,7 +200,6 @@ void SlicedEngine<P>::visit_until(Time end) {
     in_ring_ -= static_cast<std::int64_t>(visiting_.size());
     for (const std::uint32_t port : visiting_) ports_[port].listed &= ~(std::uint64_t{1} << place);
   }
-  visits_ += static_cast<std::int64_t>(visiting_.size());
   for (const std::uint32_t port : visiting_) visit(port);
   settle_pauses();
   visited_ = end;

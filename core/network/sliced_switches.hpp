@@ -190,13 +190,7 @@ void SlicedEngine<P>::note_waiting(Port& port, Run& packet) {
 
 template <SlicedProtocol P>
 bool SlicedEngine<P>::mark(Port& port, std::int64_t waiting) {
-  if (waiting <= port.kmin) return false;
-  bool marked = waiting >= port.kmax;
-  if (!marked) {
-    port.mark_error += transport_.ecn_pmax_ppm * (waiting - port.kmin) / (port.kmax - port.kmin);
-    marked = port.mark_error >= 1'000'000;
-    if (marked) port.mark_error -= 1'000'000;
-  }
+  const bool marked = marks_next(port, waiting, transport_.ecn_pmax_ppm);
   counters_.ecn_marks += marked;
   return marked;
 }
@@ -209,7 +203,6 @@ template <SlicedProtocol P>
 void SlicedEngine<P>::send(const Port& port, Run run) {
   const Flow& flow = flows_[run.slot];
   counters_.link_hops += run.count;
-  ++runs_;
   run.at += sending_ps(port, run) + port.spec.latency_ps;
   if (++run.hop == flow.hops) return leave_network(run);
   const std::uint32_t next = flow.path[run.hop];

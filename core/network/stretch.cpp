@@ -7,9 +7,9 @@ namespace manyworlds::core::network {
 namespace {
 
 constexpr std::int64_t kHopsOfLook = 2'000, kHopsPerWord = 16;
-constexpr std::uint32_t kLeastLeft = 240; // of every flow, for a stretch that may be worth looks
-constexpr std::int64_t kMostTimes = 4;    // a quarter of the past is passed over at once at most so often
-constexpr std::size_t kMostWindows = 64;  // in the past; then two become one
+constexpr std::uint32_t kLeastLeft = 240;  // of every flow, for a stretch that may be worth looks
+constexpr std::int64_t kMostTimes = 4;     // a quarter of the past is passed over at once at most so often
+constexpr std::size_t kMostWindows = 64;   // in the past; then two become one
 constexpr std::int64_t kMillion = 1'000'000;
 
 }  // namespace

@@ -8,20 +8,15 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <ctime>
 
 #include "../topologies/collectives_on_fabrics.hpp"
+#include "io/cpu_time.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::tests;
+using io::cpu_s;
 
 namespace {
-
-double cpu_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 struct Options {
   std::int64_t gpus = 1024, chunk = 64 << 10;

@@ -8,30 +8,24 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <fstream>
 
 #include "../core/reference_engine.hpp"
 #include "../topologies/collectives_on_fabrics.hpp"
 #include "core/network/flows.hpp"
 #include "core/network/transports/dcqcn.hpp"
 #include "core/network/transports/static_window.hpp"
+#include "experiments/import/flows.hpp"
+#include "io/cpu_time.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::core;
 using namespace manyworlds::core::network;
+using io::cpu_s;
 using manyworlds::test::ReferenceEngine;
 using manyworlds::test::ReferenceFlow;
 
 namespace {
-
-double cpu_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
 
 struct Problem {
   std::vector<LinkSpec> links;
@@ -46,14 +40,9 @@ Problem read(const std::string& path, std::int64_t hosts) {
   Router router(graph, Routing::ecmp_hash, 1);
   Problem made;
   for (std::uint32_t link = 0; link < graph->links.size(); ++link) made.links.push_back(spec_of(*graph, link));
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  for (std::uint64_t number = 0; std::getline(file, line); ++number) {
-    unsigned src = 0, dst = 0;
-    long long bytes = 0;
-    if (std::sscanf(line.c_str(), "%u,%u,%lld", &src, &dst, &bytes) != 3) throw std::runtime_error(path + ": " + line);
-    made.flows.push_back({router.route(src, dst, number), bytes, 0, number});
+  for (const auto& flow : experiments::import::read_flows(path, graph->gpus)) {
+    const std::uint64_t number = made.flows.size();
+    made.flows.push_back({router.route(flow.source, flow.destination, number), flow.bytes, 0, number});
   }
   if (made.flows.empty()) throw std::runtime_error(path + ": no flows");
   return made;
@@ -67,16 +56,16 @@ struct Run {
 template <class P>
 Run run_reference(const Problem& problem, const Transport& transport, const typename P::Parameters& parameters,
                   bool marks) {
-  const double begin = cpu_ns();
+  const double begin = cpu_s();
   ReferenceEngine<P> engine(transport, parameters, marks, problem.links, problem.flows);
   Run made;
   made.ends = engine.run();
-  made.ns_per_hop = (cpu_ns() - begin) / static_cast<double>(engine.link_hops);
+  made.ns_per_hop = 1e9 * (cpu_s() - begin) / static_cast<double>(engine.link_hops);
   return made;
 }
 
 Run run_engine(const Problem& problem, const Transport& transport) {
-  const double begin = cpu_ns();
+  const double begin = cpu_s();
   const auto flows = make_plain_flows(transport);
   for (const LinkSpec& spec : problem.links) flows->add_link(spec);
   flows->set_ranks({0});
@@ -88,7 +77,7 @@ Run run_engine(const Problem& problem, const Transport& transport) {
     flows->advance(kNever, finished);
     for (const FlowId id : finished) made.ends[id.transfer] = flows->now();
   }
-  made.ns_per_hop = (cpu_ns() - begin) / static_cast<double>(flows->counters().link_hops);
+  made.ns_per_hop = 1e9 * (cpu_s() - begin) / static_cast<double>(flows->counters().link_hops);
   return made;
 }
 

@@ -3,18 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "core/network/marking.hpp"
 #include "core/network/pause_cycle.hpp"
 
 namespace manyworlds::core::network::individual {
-namespace {
-
-constexpr std::int64_t kThresholdRate = 100'000'000'000;  // ECN thresholds are given at 100 Gb/s
-
-std::int64_t at_rate(std::int64_t bytes, std::int64_t bits_per_second) {
-  return static_cast<std::int64_t>(static_cast<Wide>(bytes) * bits_per_second / kThresholdRate);
-}
-
-}  // namespace
 
 Network::Network(const NetworkOptions& options, std::shared_ptr<const Forwarding> forwarding)
     : options_(options), forwarding_(std::move(forwarding)) {
@@ -69,15 +61,8 @@ void Network::release_ingress(const Packet& packet) {
   note(now_ + control_ps(packet.link), Kind::resume, packet.link, packet.link);
 }
 
-/// RED by error diffusion: the share of marks is exact, and nothing is drawn.
 bool Network::mark(Port& port) {
-  if (port.waiting_bytes <= port.kmin) return false;
-  bool marked = port.waiting_bytes >= port.kmax;
-  if (!marked) {
-    port.mark_error += options_.ecn_pmax_ppm * (port.waiting_bytes - port.kmin) / (port.kmax - port.kmin);
-    marked = port.mark_error >= 1'000'000;
-    if (marked) port.mark_error -= 1'000'000;
-  }
+  const bool marked = marks_next(port, port.waiting_bytes, options_.ecn_pmax_ppm);
   counters_.ecn_marks += marked;
   return marked;
 }
