@@ -16,7 +16,7 @@ using core::OptionInfo;
 using import::Entry;
 using import::Node;
 
-const std::vector<std::string> kKinds{"clusters", "gpus", "models"};
+const std::vector<std::string> kKinds{"clusters", "gpus", "models", "stacks"};
 
 OptionInfo text_info(std::vector<std::string> choices = {}) {
   OptionInfo info;
@@ -138,7 +138,7 @@ void Catalog::add_folder(const std::string& folder) {
       add(kind, file.stem().string(), import::read_text(file.string()), file.string());
     }
   }
-  if (!any) throw InputError("has none of the folders gpus, models and clusters", folder);
+  if (!any) throw InputError("has none of the folders gpus, models, clusters and stacks", folder);
 }
 
 void Catalog::check_gpus() const {

@@ -12,7 +12,7 @@ namespace manyworlds::experiments {
 
 /// The data files that CMake compiled in, sorted by kind and name.
 struct CatalogFile {
-  const char* kind;  // "gpus", "models", "clusters"
+  const char* kind;  // "gpus", "models", "clusters", "stacks"
   const char* name;
   const char* text;
 };
@@ -33,7 +33,7 @@ class Catalog {
  public:
   using Entries = std::map<std::string, CatalogEntry>;
 
-  /// The compiled catalog and, where `folder` is not empty, its {gpus,models,clusters}/*.yaml beside it.
+  /// The compiled catalog and, where `folder` is not empty, its {gpus,models,clusters,stacks}/*.yaml beside it.
   explicit Catalog(const std::string& folder = {});
 
   const Entries& of(const std::string& kind) const;

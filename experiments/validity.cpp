@@ -85,8 +85,9 @@ std::vector<Rule> machine_rules() {
 
 std::vector<Rule> model_rules() {
   return {
-      rule("hidden_by_heads", "model.hidden", "hidden must be a multiple of heads",
-           [](const World& w) {
+      rule("hidden_by_heads", "model.hidden", "without head_dim, hidden must be a multiple of heads",
+           [](const World& w) -> Broken {
+             if (w.configuration.model.head_dim > 0) return std::nullopt;
              return divides("hidden", w.configuration.model.hidden, "heads", w.configuration.model.heads);
            }),
       rule("heads_by_kv_heads", "model.kv_heads", "heads must be a multiple of kv_heads",

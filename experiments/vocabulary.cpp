@@ -56,6 +56,9 @@ Branch make_vocabulary() {
                                      {"packet", "analytic"}, "packet"));  // in the order of core::network::Fidelity
   Branch cluster = cataloged("cluster", "machines, GPUs and NICs", cluster_options().infos(), "clusters");
   cluster.branches.push_back(cataloged("gpu", "the accelerator", core::compute::gpu_options().infos(), "gpus"));
+  Branch strategy = section("strategy", "how the model is cut over ranks", core::workload::strategy_options().infos());
+  strategy.branches.push_back(
+      cataloged("stack", "what the training software does", core::workload::stack_options().infos(), "stacks"));
   root.branches = {cataloged("model", "the transformer", core::workload::model_options().infos(), "models"),
                    std::move(cluster),
                    topology_branch(),
@@ -63,7 +66,7 @@ Branch make_vocabulary() {
                    section("placement", "which rank sits on which GPU", placement_options().infos()),
                    transport_branch(),
                    section("collectives", "algorithms of collectives", core::collective::library_options().infos()),
-                   section("strategy", "how the model is cut over ranks", core::workload::strategy_options().infos()),
+                   std::move(strategy),
                    section("skip", "what need not be simulated packet by packet", skip_options().infos()),
                    section("limit", "counted limits of one world", limit_options().infos())};
   return root;

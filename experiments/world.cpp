@@ -127,6 +127,7 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   made.model = make(core::workload::model_options(), settings, "model.");
   made.gpu = make(core::compute::gpu_options(), settings, "cluster.gpu.");
   made.strategy = make(core::workload::strategy_options(), settings, "strategy.");
+  made.strategy.stack = make(core::workload::stack_options(), settings, "strategy.stack.");
   made.transport = transport_of(settings);
   world.faults = make(fault_options(), settings, "faults.");
   made.gpus_per_node = world.cluster.gpus_per_node;

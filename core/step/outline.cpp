@@ -37,6 +37,7 @@ sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind,
   sharing::Writer writer("step");
   write_options(writer, workload::model_options().read(configuration.model));
   write_options(writer, workload::strategy_options().read(configuration.strategy));
+  write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));
   writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
@@ -76,6 +77,7 @@ sharing::Key operations_key(const Configuration& configuration) {
   sharing::Writer writer("operations");
   write_options(writer, workload::model_options().read(configuration.model));
   write_options(writer, workload::strategy_options().read(configuration.strategy));
+  write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));
   return writer.integer(configuration.strategy.dp).finish();
 }

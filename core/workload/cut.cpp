@@ -34,7 +34,7 @@ Cut cut(const Model& model, const Strategy& strategy) {
   const std::int64_t piece = share(model.sequence, rank.sequence_parallel ? strategy.tp : 1, "sequence");
   rank.region_tokens = strategy.micro_batch * piece;
   rank.hidden = model.hidden;
-  rank.head_dim = share(model.hidden, model.heads, "hidden");
+  rank.head_dim = model.head_dim > 0 ? model.head_dim : share(model.hidden, model.heads, "hidden");
   rank.heads = share(model.heads, strategy.tp, "heads");
   rank.kv_heads = share(model.kv(), strategy.tp, "kv_heads");
   MANYWORLDS_CHECK(model.heads % model.kv() == 0, "{} heads over {} kv_heads", model.heads, model.kv());

@@ -10,6 +10,7 @@ const OptionTable<Model>& model_options() {
       option("heads", &Model::heads, "attention heads", {1, 10'000}),
       option("kv_heads", &Model::kv_heads, "key and value heads (grouped-query attention); 0: as many as heads",
              {0, 10'000}),
+      option("head_dim", &Model::head_dim, "width of an attention head; 0: hidden / heads", {0, 65'536}),
       option("ffn_hidden", &Model::ffn_hidden, "width of the feed-forward layer; 0: 4 x hidden", {0, 10'000'000}),
       option("vocabulary", &Model::vocabulary,
              "tokens of the vocabulary; the table is padded to a multiple of 128 x tp", {1, 10'000'000}),

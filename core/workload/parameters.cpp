@@ -17,8 +17,8 @@ std::int64_t replicated_layer_parameters(const Model& model) {
 }
 
 std::int64_t layer_parameters(const Model& model, std::int64_t tp) {
-  const std::int64_t query = model.heads * model.head_dim();
-  const std::int64_t qkv = query + 2 * model.kv() * model.head_dim();
+  const std::int64_t query = model.heads * model.head_width();
+  const std::int64_t qkv = query + 2 * model.kv() * model.head_width();
   const std::int64_t up = model.activation == Activation::swiglu ? 2 * model.ffn() : model.ffn();
   const std::int64_t weights = model.hidden * (qkv + query + up + model.ffn());
   const std::int64_t column_biases = model.biases ? qkv + up : 0;

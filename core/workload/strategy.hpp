@@ -4,25 +4,34 @@
 #include <cstdint>
 
 #include "core/options.hpp"
+#include "core/workload/stack.hpp"
 
 namespace manyworlds::core::workload {
 
 enum class Recompute : std::uint8_t { none, selective, full };
+/// Layers of the model's chunks: even: as many in each; light_ends: one fewer in the first and the last, where
+/// embedding and head are (Megatron-LM's account-for-embedding- and -loss-in-pipeline-split); light_last: the last
+/// takes what is left when the others are full.
+enum class Split : std::uint8_t { even, light_ends, light_last };
 enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved };
 
 struct Strategy {
   std::int64_t tp = 1;
   std::int64_t pp = 1;
   std::int64_t dp = 1;  // follows from the GPUs; never given by the user
+  std::int64_t cp = 1;  // context parallel: ranks that share the tokens of a sample
+  std::int64_t ep = 1;  // expert parallel: ranks that share a layer's experts, out of those of dp x cp
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
   std::int64_t virtual_stages = 1;  // model chunks per pipeline rank; > 1 needs the interleaved schedule
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  Split split = Split::even;
   Recompute recompute = Recompute::none;
   bool sequence_parallel = false;
-  std::int64_t zero = 0;                     // ZeRO stage: 0 or 1
+  std::int64_t zero = 0;                        // ZeRO stage
   std::int64_t bucket_parameters = 40'000'000;  // gradient bucket, parameters (Megatron's ddp-bucket-size)
-  bool overlap_grad_reduce = true;           // buckets leave while the backward pass goes on
+  bool overlap_grad_reduce = true;              // buckets leave while the backward pass goes on
+  Stack stack;
 
   /// Micro-batches that one pipeline runs in a step.
   std::int64_t micro_batches() const { return global_batch / (dp * micro_batch); }

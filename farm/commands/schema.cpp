@@ -10,7 +10,7 @@ namespace manyworlds::farm::commands {
 
 int run_schema(const Invocation& invocation) {
   cxxopts::Options options("manyworlds schema", "The JSON Schema of a sweep, for editors.");
-  options.add_options()("catalog", "a folder with more gpus, models and clusters",
+  options.add_options()("catalog", "a folder with more gpus, models, clusters and stacks",
                         cxxopts::value<std::string>()->default_value(""), "DIR");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;

@@ -9,7 +9,7 @@ namespace manyworlds::farm::commands {
 void add_spec_words(cxxopts::Options& options) {
   options.add_options()("spec", "the sweep or experiment, a YAML file", cxxopts::value<std::string>(), "SPEC.yaml")(
       "set", "override a key of `base`; may be given many times", cxxopts::value<std::vector<std::string>>(),
-      "KEY=VALUE")("catalog", "a folder with more gpus, models and clusters",
+      "KEY=VALUE")("catalog", "a folder with more gpus, models, clusters and stacks",
                    cxxopts::value<std::string>()->default_value(""), "DIR");
 }
 

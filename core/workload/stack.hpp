@@ -1,0 +1,29 @@
+// What the training software does with a layout: named choices, no numbers. The catalog has those of published
+// measurements as stack profiles, with their sources.
+#pragma once
+
+#include <cstdint>
+
+#include "core/options.hpp"
+
+namespace manyworlds::core::workload {
+
+/// unfused: batched GEMMs, softmax and dropout as kernels of their own; flash: the first fused kernels (FlashAttention
+/// 1, Triton; Dao et al. 2022); cudnn: those of FlashAttention 2 and 3 and of cuDNN as Transformer Engine calls them.
+enum class AttentionKernel : std::uint8_t { unfused, flash, cudnn };
+
+/// Of the layers' GEMMs. Below 16 bits inputs are quantised by kernels of their own; attention core and head stay.
+enum class Precision : std::uint8_t { bf16, fp16, fp8, mxfp8, nvfp4 };
+
+struct Stack {
+  AttentionKernel attention = AttentionKernel::unfused;
+  Precision precision = Precision::bf16;
+  bool overlap_tensor = false;      // tensor-parallel collectives run in pieces beside the GEMM next to them
+  bool overlap_parameters = false;  // ZeRO 1: parameters are gathered beside the next forward pass
+  bool reduce_in_16bit = false;     // gradients are added up over replicas in 16 bits
+  bool cuda_graphs = false;         // kernels are launched by a graph: the host is no limit
+};
+
+const OptionTable<Stack>& stack_options();
+
+}  // namespace manyworlds::core::workload
