@@ -65,7 +65,7 @@ std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, std:
 }
 
 Footprint footprint(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  const std::int64_t parameters = workload::stage_parameters(model, strategy, stage);
+  const std::int64_t parameters = workload::stage_parameters(model, strategy, stage).total();
   const std::int64_t shards = strategy.zero > 0 ? strategy.dp : 1;
   Footprint state;
   state.weights = 2 * parameters;

@@ -178,7 +178,8 @@ class Builder {
 
   void run_optimizer() {
     Time duration_ps = 0;
-    for (const compute::Kernel& kernel : optimizer_kernels(strategy_, stage_parameters(model_, strategy_, stage_)))
+    for (const compute::Kernel& kernel :
+         optimizer_kernels(strategy_, stage_parameters(model_, strategy_, stage_).total()))
       duration_ps += compute::cost(kernel, gpu_);
     compute(Booking::optimizer, duration_ps, label("optimizer"));
     if (strategy_.zero == 0 || strategy_.dp == 1) return;

@@ -1,6 +1,7 @@
-// What tensor and sequence parallelism leave of a model on one rank.
+// What tensor, sequence and context parallelism leave of a model on one rank.
 #include "core/workload/cut.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -24,21 +25,53 @@ std::int64_t layers_per_chunk(const Model& model, const Strategy& strategy) {
   return share(model.layers, strategy.pp * strategy.virtual_stages, "layers");
 }
 
-Cut cut(const Model& model, const Strategy& strategy) {
+std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy, std::int64_t stage,
+                                    std::int64_t chunk) {
+  const std::int64_t count = layers_per_chunk(model, strategy);
+  const std::int64_t first = (chunk * strategy.pp + stage) * count;
+  std::vector<LayerKind> kinds;
+  for (std::int64_t layer = first; layer < first + count; ++layer) kinds.push_back(model.layer_kind(layer));
+  return kinds;
+}
+
+namespace {
+
+/// A query sees the keys before it, at most `window` of them; about half of s x s without a window. Context-parallel
+/// ranks hold pieces from both ends of a sample, so that each has its share of the pairs.
+std::int64_t attended_pairs(const Model& model, std::int64_t cp, LayerKind kind) {
+  const std::int64_t reach = kind.windowed ? std::min(model.window, model.sequence) : model.sequence;
+  return reach * (2 * model.sequence - reach) / (2 * cp);
+}
+
+void cut_experts(Cut& rank, const Model& model, const Strategy& strategy) {
+  rank.experts = share(model.experts, strategy.ep, "experts");
+  rank.expert_ffn = share(model.expert_ffn(), strategy.etp, "expert_ffn_hidden");
+  rank.routed_tokens = rank.region_tokens * model.experts_per_token * strategy.etp;
+  if (model.shared_ffn_hidden > 0) rank.shared_ffn = share(model.shared_ffn_hidden, strategy.tp, "shared_ffn_hidden");
+}
+
+}  // namespace
+
+Cut cut(const Model& model, const Strategy& strategy, LayerKind kind) {
   Cut rank;
   rank.tensor = strategy.tp;
   rank.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
   rank.samples = strategy.micro_batch;
-  rank.sequence = model.sequence;
-  rank.tokens = strategy.micro_batch * model.sequence;
-  const std::int64_t piece = share(model.sequence, rank.sequence_parallel ? strategy.tp : 1, "sequence");
+  rank.sequence = share(model.sequence, strategy.cp, "sequence");
+  rank.keys = model.sequence;
+  rank.pairs = attended_pairs(model, strategy.cp, kind);
+  rank.tokens = strategy.micro_batch * rank.sequence;
+  const std::int64_t piece = share(rank.sequence, rank.sequence_parallel ? strategy.tp : 1, "sequence");
   rank.region_tokens = strategy.micro_batch * piece;
   rank.hidden = model.hidden;
-  rank.head_dim = model.head_dim > 0 ? model.head_dim : share(model.hidden, model.heads, "hidden");
+  if (model.head_dim == 0) share(model.hidden, model.heads, "hidden");
+  rank.head_dim = model.key_width();
+  rank.value_dim = model.value_width();
   rank.heads = share(model.heads, strategy.tp, "heads");
   rank.kv_heads = share(model.kv(), strategy.tp, "kv_heads");
   MANYWORLDS_CHECK(model.heads % model.kv() == 0, "{} heads over {} kv_heads", model.heads, model.kv());
   rank.ffn = share(model.ffn(), strategy.tp, "ffn_hidden");
+  if (kind.experts) cut_experts(rank, model, strategy);
   rank.vocabulary = padded_vocabulary(model, strategy.tp) / strategy.tp;
   return rank;
 }

@@ -1,7 +1,8 @@
-// The dimensions that one rank sees of a model: what tensor and sequence parallelism leave of it.
+// The dimensions that one rank sees of a model: what tensor, sequence and context parallelism leave of it.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/workload/model.hpp"
 #include "core/workload/strategy.hpp"
@@ -12,18 +13,26 @@ struct Cut {
   std::int64_t tensor = 1;         // ranks a layer is cut over
   bool sequence_parallel = false;  // and they split the tokens between tensor-parallel regions
   std::int64_t samples = 0;        // of a micro-batch
-  std::int64_t sequence = 0;       // tokens of a sample
+  std::int64_t sequence = 0;       // tokens of a sample, of which a context-parallel rank has its share
+  std::int64_t keys = 0;           // tokens of a sample that attention looks at: all of them
+  std::int64_t pairs = 0;          // of a query and a key of one head and sample that causal mask and window leave
   std::int64_t tokens = 0;         // of a micro-batch
   std::int64_t region_tokens = 0;  // tokens on this rank outside tensor-parallel regions: norms, residuals, dropout
   std::int64_t hidden = 0;
-  std::int64_t head_dim = 0;
-  std::int64_t heads = 0;  // on this rank, as are the next three
+  std::int64_t head_dim = 0;   // of queries and keys
+  std::int64_t value_dim = 0;  // of values
+  std::int64_t heads = 0;      // on this rank, as are the next three
   std::int64_t kv_heads = 0;
   std::int64_t ffn = 0;
-  std::int64_t vocabulary = 0;  // padded
+  std::int64_t shared_ffn = 0;     // of the shared expert
+  std::int64_t experts = 0;        // on this rank
+  std::int64_t expert_ffn = 0;     // of one of them
+  std::int64_t routed_tokens = 0;  // tokens that this rank's experts see, balanced: a token counts once per expert
+  std::int64_t vocabulary = 0;     // padded
 
   std::int64_t query_width() const { return heads * head_dim; }
-  std::int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
+  std::int64_t value_width() const { return heads * value_dim; }
+  std::int64_t qkv_width() const { return (heads + kv_heads) * head_dim + kv_heads * value_dim; }
   std::int64_t logits() const { return tokens * vocabulary; }
   /// bf16 bytes of one micro-batch's hidden states, whole and as they lie between layers.
   std::int64_t hidden_bytes() const { return 2 * tokens * hidden; }
@@ -31,12 +40,16 @@ struct Cut {
 };
 
 /// Sizes must divide as the validity rules of experiments demand; a breach is our error here.
-Cut cut(const Model& model, const Strategy& strategy);
+Cut cut(const Model& model, const Strategy& strategy, LayerKind kind = {});
 
 /// The vocabulary rounded up to a multiple of 128 x tp, as Megatron-LM pads it.
 std::int64_t padded_vocabulary(const Model& model, std::int64_t tp);
 
 /// Layers of one model chunk: layers spread evenly over pp x virtual stages.
 std::int64_t layers_per_chunk(const Model& model, const Strategy& strategy);
+
+/// The layers of chunk `chunk` of pipeline rank `stage`, in forward order.
+std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy, std::int64_t stage,
+                                    std::int64_t chunk);
 
 }  // namespace manyworlds::core::workload

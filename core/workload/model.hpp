@@ -1,6 +1,7 @@
 // A decoder-only transformer by its dimensions: GPT style (Brown et al. 2020) or Llama style (Touvron et al. 2023).
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 
@@ -12,6 +13,13 @@ enum class Norm : std::uint8_t { layer_norm, rms_norm };
 enum class Activation : std::uint8_t { gelu, swiglu };
 enum class Position : std::uint8_t { learned, rotary };
 enum class Attention : std::uint8_t { multi_head, latent };
+
+/// What differs between the layers of a model.
+struct LayerKind {
+  bool experts = false;   // its feed-forward part is a mixture of experts
+  bool windowed = false;  // its attention looks back `window` tokens
+  auto operator<=>(const LayerKind&) const = default;
+};
 
 struct Model {
   std::int64_t layers = 0;
@@ -28,6 +36,7 @@ struct Model {
   bool tied_embeddings = true;  // the output layer shares the embedding's weights
   bool biases = true;           // linear layers carry a bias
   bool dropout = true;          // dropout masks are kept for the backward pass
+  bool query_key_norm = false;  // heads of queries and keys are normalised (Qwen3)
 
   // Mixture of experts (Lepikhin et al. 2021, GShard): `experts` feed-forward networks, each token goes to a few.
   std::int64_t experts = 0;            // 0: dense
@@ -51,6 +60,14 @@ struct Model {
   std::int64_t head_width() const { return head_dim > 0 ? head_dim : hidden / heads; }
   std::int64_t expert_ffn() const { return expert_ffn_hidden > 0 ? expert_ffn_hidden : ffn(); }
   bool has_experts() const { return experts > 0; }
+  bool is_latent() const { return attention == Attention::latent; }
+  /// Widths of a head in the products with keys and with values.
+  std::int64_t key_width() const { return head_width() + (is_latent() ? rotary_dim : 0); }
+  std::int64_t value_width() const { return is_latent() && value_dim > 0 ? value_dim : head_width(); }
+  /// Of the layer `index`, counted from the embedding.
+  LayerKind layer_kind(std::int64_t index) const {
+    return {has_experts() && index >= dense_layers, window > 0 && index % window_every == 0};
+  }
 };
 
 const OptionTable<Model>& model_options();

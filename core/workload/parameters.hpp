@@ -8,16 +8,26 @@
 
 namespace manyworlds::core::workload {
 
+/// Parameters by the ranks that hold the same: Strategy::replicas() those of the dense part, expert_replicas() those
+/// of the experts.
+struct Parameters {
+  std::int64_t dense = 0, experts = 0;
+  std::int64_t total() const { return dense + experts; }
+};
+
 /// Of the whole model, vocabulary unpadded: the number that papers print.
 std::int64_t model_parameters(const Model& model);
 
-/// One layer on one of `tp` ranks. Weights and their column-parallel biases are cut; norms and row-parallel biases
-/// are on every rank.
-std::int64_t layer_parameters(const Model& model, std::int64_t tp);
+/// Of these the ones that a token visits: of the experts only experts_per_token.
+std::int64_t active_parameters(const Model& model);
+
+/// One layer on one rank. Weights and their column-parallel biases are cut over tp; norms, row-parallel biases, routers
+/// and the down-projections of latent attention are on every rank.
+Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind);
 
 /// Of a layer, those whose gradients tensor ranks must add up when tokens are split between them (sequence
-/// parallelism): norms and row-parallel biases.
-std::int64_t replicated_layer_parameters(const Model& model);
+/// parallelism): all that are on every rank.
+std::int64_t replicated_layer_parameters(const Model& model, LayerKind kind);
 
 /// Token table (vocabulary padded for tp) and, if learned, position table.
 std::int64_t embedding_parameters(const Model& model, std::int64_t tp);
@@ -33,6 +43,6 @@ std::int64_t final_norm_parameters(const Model& model);
 std::int64_t head_parameters(const Model& model, std::int64_t tp, bool owns_table);
 
 /// All that pipeline rank `stage` holds.
-std::int64_t stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage);
+Parameters stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage);
 
 }  // namespace manyworlds::core::workload

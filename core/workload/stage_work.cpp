@@ -19,7 +19,10 @@ Tape forward_of(const std::vector<Operator>& operators, bool core_only) {
 
 /// Gradients of norms, row-parallel biases and positions: whole on every tensor rank.
 std::int64_t replicated(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  std::int64_t sum = strategy.virtual_stages * layers_per_chunk(model, strategy) * replicated_layer_parameters(model);
+  std::int64_t sum = 0;
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+    for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
+      sum += replicated_layer_parameters(model, kind);
   if (stage == 0) sum += embedding_parameters(model, strategy.tp) - token_table_parameters(model, strategy.tp);
   if (stage == strategy.pp - 1) sum += final_norm_parameters(model);
   return sum;
@@ -55,7 +58,8 @@ StageWork stage_work(const Model& model, const Strategy& strategy, std::int64_t 
   // Only layers are recomputed: what embedding and head keep is small, or the logits themselves.
   work.embedding =
       part(embedding_operators(model, strategy), Recompute::none, embedding_parameters(model, strategy.tp));
-  work.layer = part(layer_operators(model, strategy), strategy.recompute, layer_parameters(model, strategy.tp));
+  work.layer =
+      part(layer_operators(model, strategy), strategy.recompute, layer_parameters(model, strategy, {}).total());
   work.head =
       part(head_operators(model, strategy), Recompute::none, head_parameters(model, strategy.tp, strategy.pp == 1));
   const auto layers = static_cast<std::size_t>(layers_per_chunk(model, strategy));

@@ -18,9 +18,10 @@ enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved };
 struct Strategy {
   std::int64_t tp = 1;
   std::int64_t pp = 1;
-  std::int64_t dp = 1;  // follows from the GPUs; never given by the user
-  std::int64_t cp = 1;  // context parallel: ranks that share the tokens of a sample
-  std::int64_t ep = 1;  // expert parallel: ranks that share a layer's experts, out of those of dp x cp
+  std::int64_t dp = 1;   // follows from the GPUs; never given by the user
+  std::int64_t cp = 1;   // context parallel: ranks that share the tokens of a sample
+  std::int64_t ep = 1;   // expert parallel: ranks that share a layer's experts, out of those of a stage
+  std::int64_t etp = 1;  // expert tensor parallel: ranks that one expert is cut over, 1 or tp
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
   std::int64_t virtual_stages = 1;  // model chunks per pipeline rank; > 1 needs the interleaved schedule
@@ -33,6 +34,9 @@ struct Strategy {
   bool overlap_grad_reduce = true;              // buckets leave while the backward pass goes on
   Stack stack;
 
+  /// Ranks of a stage that hold the same dense parameters, or the same experts: gradients are added up over them.
+  std::int64_t replicas() const { return dp * cp; }
+  std::int64_t expert_replicas() const { return tp * cp * dp / (ep * etp); }
   /// Micro-batches that one pipeline runs in a step.
   std::int64_t micro_batches() const { return global_batch / (dp * micro_batch); }
 };

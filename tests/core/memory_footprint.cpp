@@ -70,7 +70,7 @@ TEST_CASE("figure 1 of Korthikanti et al.: activations and model state of four m
     CHECK(activations_gib(row.model, with(row.strategy, Recompute::selective, true)) ==
           Approx(row.selective).epsilon(1e-3));
     // The figure's model state is that of the layers: 2 + 4 + 12 bytes a parameter.
-    const std::int64_t layers = layer_parameters(row.model, 8) * row.model.layers / row.strategy.pp;
+    const std::int64_t layers = layer_parameters(row.model, row.strategy, {}).total() * row.model.layers / row.strategy.pp;
     CHECK(static_cast<double>(18 * layers) / kGiB == Approx(row.state).epsilon(1e-3));
   }
 }
@@ -85,7 +85,7 @@ TEST_CASE(
   CHECK(first.activations == 124 * 34 * sbh / 8 + 16 * sbh / 8);
   CHECK(first.recomputed == 5LL * 96 * 2'048 * 2'048 / 8);
   CHECK(first.logits == 0);
-  const std::int64_t parameters = 12 * layer_parameters(model, 8) + (51'200 / 8 + 2'048) * 12'288LL;
+  const std::int64_t parameters = 12 * layer_parameters(model, strategy, {}).total() + (51'200 / 8 + 2'048) * 12'288LL;
   CHECK(first.weights == 2 * parameters);
   CHECK(first.gradients == 4 * parameters);
   CHECK(first.optimizer == 12 * parameters);

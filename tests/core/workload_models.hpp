@@ -46,6 +46,50 @@ inline Model llama3_70b() {
   return llama(80, 8'192, 64, 8, 28'672, 128'256);
 }
 
+/// Qwen Team 2025 (arXiv 2505.09388), table 2 and the released configurations.
+inline Model qwen3_moe(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t expert_ffn_hidden) {
+  Model model = llama(layers, hidden, heads, 4, 0, 151'936);
+  model.head_dim = 128;
+  model.query_key_norm = true;
+  model.experts = 128;
+  model.experts_per_token = 8;
+  model.expert_ffn_hidden = expert_ffn_hidden;
+  return model;
+}
+inline Model qwen3_30b_a3b() {
+  return qwen3_moe(48, 2'048, 32, 768);
+}
+inline Model qwen3_235b_a22b() {
+  return qwen3_moe(94, 4'096, 64, 1'536);
+}
+
+/// DeepSeek-AI 2024 (arXiv 2412.19437), section 4.2, without its multi-token prediction module.
+inline Model deepseek_v3() {
+  Model model = llama(61, 7'168, 128, 0, 18'432, 129'280);
+  model.head_dim = 128;
+  model.attention = Attention::latent;
+  model.query_rank = 1'536;
+  model.kv_rank = 512;
+  model.rotary_dim = 64;
+  model.experts = 256;
+  model.experts_per_token = 8;
+  model.expert_ffn_hidden = model.shared_ffn_hidden = 2'048;
+  model.dense_layers = 3;
+  return model;
+}
+
+/// OpenAI 2025 (arXiv 2508.10925), section 2 and the released configuration.
+inline Model gpt_oss_120b() {
+  Model model = llama(36, 2'880, 64, 8, 2'880, 201'088);
+  model.head_dim = 64;
+  model.biases = true;
+  model.experts = 128;
+  model.experts_per_token = 4;
+  model.window = 128;
+  model.window_every = 2;
+  return model;
+}
+
 inline Strategy layout(std::int64_t tp, std::int64_t pp, std::int64_t micro_batch, std::int64_t global_batch,
                        std::int64_t virtual_stages = 1) {
   Strategy strategy;

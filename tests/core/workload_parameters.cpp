@@ -24,16 +24,51 @@ TEST_CASE("Llama models have the parameters of the released checkpoints") {
   CHECK(model_parameters(llama(40, 5'120, 40, 40, 13'824, 32'000)) == 13'015'864'320);  // Llama 2 13B
 }
 
+TEST_CASE("models with experts have the parameters of the released checkpoints") {
+  CHECK(model_parameters(qwen3_30b_a3b()) == 30'532'122'624);
+  CHECK(model_parameters(qwen3_235b_a22b()) == 235'093'634'560);
+  // Besides, the checkpoint has a correction bias per expert, which no gradient touches.
+  CHECK(model_parameters(deepseek_v3()) == 671'026'419'200 - 58 * 256);
+  // Besides, each head of each layer has a sink logit.
+  CHECK(model_parameters(gpt_oss_120b()) == 116'829'156'672 - 36 * 64);
+}
+
+TEST_CASE("of models with experts a token visits the parameters that their authors count as active") {
+  const auto billions = [](std::int64_t parameters) { return static_cast<double>(parameters) / 1e9; };
+  CHECK(billions(active_parameters(qwen3_30b_a3b())) == Approx(3.3).margin(0.06));
+  CHECK(billions(active_parameters(qwen3_235b_a22b())) == Approx(22).margin(0.2));
+  CHECK(billions(active_parameters(deepseek_v3())) == Approx(37).margin(0.6));
+  const std::int64_t table = 201'088 * 2'880;  // the paper's table 1 leaves the embedding out
+  CHECK(billions(active_parameters(gpt_oss_120b()) - table) == Approx(5.13).margin(0.005));
+}
+
+TEST_CASE("experts are cut over ep x etp ranks, everything else over tp alone") {
+  const Model model = deepseek_v3();
+  for (const auto& [tp, ep, etp] : {std::tuple{1, 1, 1}, {1, 64, 1}, {2, 32, 1}, {4, 8, 4}, {8, 256, 1}}) {
+    Strategy strategy = layout(tp, 1, 1, 64);
+    strategy.ep = ep, strategy.etp = etp, strategy.dp = 256 / tp * etp;
+    CAPTURE(tp, ep, etp);
+    const Parameters rank = stage_parameters(model, strategy, 0);
+    CHECK(rank.experts * ep * etp == 58LL * 256 * 3 * 7'168 * 2'048);
+    std::int64_t replicated = final_norm_parameters(model);
+    for (std::int64_t layer = 0; layer < model.layers; ++layer)
+      replicated += replicated_layer_parameters(model, model.layer_kind(layer));
+    const std::int64_t padding = 2 * (padded_vocabulary(model, tp) - model.vocabulary) * model.hidden;
+    CHECK(rank.dense * tp - (tp - 1) * replicated + rank.experts * ep * etp == model_parameters(model) + padding);
+    CHECK(strategy.expert_replicas() * ep * etp == tp * strategy.dp);
+  }
+}
+
 TEST_CASE("ranks together hold every parameter once, replicated ones once per tensor rank, a tied table twice") {
   for (const Model& model : {gpt3_175b(), llama3_70b()})
     for (const std::int64_t tp : {1, 2, 8})
       for (const std::int64_t pp : {1, 2, 8}) {
         std::int64_t held = 0;
         for (std::int64_t stage = 0; stage < pp; ++stage)
-          held += tp * stage_parameters(model, layout(tp, pp, 1, 8), stage);
+          held += tp * stage_parameters(model, layout(tp, pp, 1, 8), stage).total();
         const std::int64_t positions = model.position == Position::learned ? model.sequence * model.hidden : 0;
         const std::int64_t replicated =
-            model.layers * replicated_layer_parameters(model) + positions + final_norm_parameters(model);
+            model.layers * replicated_layer_parameters(model, {}) + positions + final_norm_parameters(model);
         const std::int64_t table = padded_vocabulary(model, tp) * model.hidden;
         const std::int64_t tables = model.tied_embeddings && pp == 1 ? table : 2 * table;
         const std::int64_t plain_tables = (model.tied_embeddings ? 1 : 2) * model.vocabulary * model.hidden;

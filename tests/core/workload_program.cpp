@@ -102,7 +102,7 @@ TEST_CASE("gradients leave once, in fp32, in buckets; ZeRO 1 gathers the paramet
   for (const auto& [model, strategy] : grid())
     for (std::int64_t stage = 0; stage < strategy.pp; ++stage) {
       const Program program = build_program(model, strategy, round_gpu(), stage);
-      const std::int64_t parameters = stage_parameters(model, strategy, stage);
+      const std::int64_t parameters = stage_parameters(model, strategy, stage).total();
       using Bytes = std::map<Kind, std::int64_t>;
       const Bytes expected = strategy.zero
                                  ? Bytes{{Kind::reduce_scatter, 4 * parameters}, {Kind::all_gather, 2 * parameters}}
@@ -119,7 +119,7 @@ TEST_CASE("overlapped buckets leave while the last backward pass goes on, in the
   const Model model = small(false, 8);
   Strategy strategy = layout(1, 2, 1, 8);
   strategy.dp = 2;
-  strategy.bucket_parameters = layer_parameters(model, 1);  // a bucket per layer, and the embedding's
+  strategy.bucket_parameters = layer_parameters(model, strategy, {}).total();  // a bucket per layer, and the embedding's
   const auto bucket_waits = [&](bool overlap) {
     strategy.overlap_grad_reduce = overlap;
     const Program program = build_program(model, strategy, round_gpu(), 0);
@@ -176,7 +176,7 @@ TEST_CASE("the optimizer waits for the last gradients and moves 38 bytes a param
   for (const std::int64_t zero : {0, 1}) {
     strategy.zero = zero;
     const Program program = build_program(model, strategy, round_gpu(), 0);
-    const std::int64_t parameters = stage_parameters(model, strategy, 0);
+    const std::int64_t parameters = stage_parameters(model, strategy, 0).total();
     const std::int64_t share = zero ? (parameters + 3) / 4 : parameters;
     // One byte takes one picosecond on this GPU; three launches.
     CHECK(booked(program, Booking::optimizer) == 34 * share + 4 * parameters + 3 * 2'000'000);
