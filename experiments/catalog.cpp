@@ -18,6 +18,13 @@ using import::Node;
 
 const std::vector<std::string> kKinds{"clusters", "gpus", "models", "stacks"};
 
+OptionInfo boolean_info() {
+  OptionInfo info;
+  info.kind = OptionInfo::Kind::boolean;
+  info.fallback = false;
+  return info;
+}
+
 OptionInfo text_info(std::vector<std::string> choices = {}) {
   OptionInfo info;
   info.kind = OptionInfo::Kind::text;
@@ -87,8 +94,12 @@ CatalogEntry read_entry(const std::string& kind, const Node& root) {
       origin.certainty = read_certainty(entry.value);
     else if (entry.key == "figures")
       figures = &entry.value;
+    else if (entry.key == "constants_of" && kind == "gpus")
+      made.constants_of = read_line(entry.value, "constants_of");
+    else if (entry.key == "same_chip" && kind == "gpus")
+      made.same_chip = std::get<bool>(import::read_value(entry.value, boolean_info(), "same_chip"));
     else
-      unknown(entry, {"help", "source", "certainty", "figures"});
+      unknown(entry, {"help", "source", "certainty", "figures", "constants_of", "same_chip"});
   }
   if (!figures || figures->kind != Node::Kind::mapping) root.fail("needs 'figures', a mapping of what is known");
   const auto options = figure_options(kind);
@@ -109,6 +120,7 @@ Catalog::Catalog(const std::string& folder) {
   for (const CatalogFile& file : compiled_catalog())
     add(file.kind, file.name, file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name));
   if (!folder.empty()) add_folder(folder);
+  lend_constants();
   check_gpus();
 }
 
@@ -139,6 +151,20 @@ void Catalog::add_folder(const std::string& folder) {
     }
   }
   if (!any) throw InputError("has none of the folders gpus, models, clusters and stacks", folder);
+}
+
+/// Fitted figures go to the GPUs that name their owner. Unless they were fitted to the chip itself they are guesses.
+void Catalog::lend_constants() {
+  for (auto& [name, gpu] : kinds_.at("gpus")) {
+    if (gpu.constants_of.empty()) continue;
+    Node place;
+    place.file = std::make_shared<const std::string>(fmt::format("catalog/gpus/{}.yaml", name));
+    const CatalogEntry& owner = find("gpus", gpu.constants_of, place);
+    for (const auto& [key, figure] : owner.figures)
+      if (figure.certainty == "fitted")
+        gpu.figures.try_emplace(key,
+                                Figure{figure.value, "as " + gpu.constants_of, gpu.same_chip ? "fitted" : "guess"});
+  }
 }
 
 void Catalog::check_gpus() const {

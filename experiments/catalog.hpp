@@ -26,6 +26,9 @@ struct Figure {
 
 struct CatalogEntry {
   std::string help;
+  /// A GPU may take fitted figures that it lacks from another: the same chip, or the nearest in kind that was measured.
+  std::string constants_of;
+  bool same_chip = false;
   std::map<std::string, Figure> figures;  // by option; a cluster also has "gpu", the name of one
 };
 
@@ -44,6 +47,7 @@ class Catalog {
   void add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file);
   void add_folder(const std::string& folder);
   void check_gpus() const;
+  void lend_constants();
 
   std::map<std::string, Entries> kinds_;
 };

@@ -172,6 +172,12 @@ std::vector<Rule> layout_rules() {
              if (s.zero == 0 || s.dp > 1) return std::nullopt;
              return fmt::format("dp {}", s.dp);
            }),
+      rule("overlap_tensor_needs_sequence_parallel", "strategy.stack", "overlap_tensor needs sequence_parallel",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!s.stack.overlap_tensor || s.tp == 1 || s.sequence_parallel) return std::nullopt;
+             return fmt::format("tp {}, sequence_parallel false", s.tp);
+           }),
       rule("two_level_needs_levels", "collectives.all_reduce",
            "all_reduce two_level needs data-parallel groups with several members in each of several nodes",
            [](const World& w) -> Broken {

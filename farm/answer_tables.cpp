@@ -156,6 +156,8 @@ void add_breakdown(std::vector<Column>& to, const Rows& rows) {
            Part{"recompute_s", "forward kernels run again for the backward pass, mean over ranks",
                 &Breakdown::recompute_s},
            Part{"optimizer_s", "optimizer kernels, mean over ranks", &Breakdown::optimizer_s},
+           Part{"host_s", "waiting for the host to launch the next kernel, mean over ranks", &Breakdown::host_s},
+           Part{"slowed_s", "what kernels took longer beside collectives, mean over ranks", &Breakdown::slowed_s},
            Part{"exposed_tp_s", "compute waited for tensor-parallel communication, mean over ranks",
                 &Breakdown::exposed_tp_s},
            Part{"exposed_dp_s", "compute waited for data-parallel communication, mean over ranks",

@@ -1,4 +1,5 @@
 // An accelerator as the cost model and the memory check see it. Figures that nobody publishes are absent (0).
+// Those called fitted are one set per type of GPU, never per model, paper or layout; the catalog has their sources.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,28 @@ namespace manyworlds::core::compute {
 enum class ScaleUp : std::uint8_t { nvswitch, full_mesh };
 
 struct Gpu {
-  double matrix_tflops = 0;           // dense 16-bit matrix peak, TFLOP/s
-  double memory_gib = 0;              // usable device memory, GiB
-  double memory_gb_per_s = 0;         // peak memory bandwidth, GB/s
-  double gemm_efficiency = 0.75;      // share of the peak a large GEMM reaches
-  double attention_efficiency = 0.5;  // share of the peak the attention core reaches
-  double memory_efficiency = 0.8;     // share of memory bandwidth that element-wise operators reach
-  double launch_us = 3;               // GPU time lost per kernel launch, microseconds
-  double scale_up_gb_per_s = 0;       // one direction, per GPU, GB/s
-  double scale_up_latency_us = 0.5;   // one link, microseconds
+  double matrix_tflops = 0;        // dense 16-bit matrix peak, TFLOP/s
+  double memory_gib = 0;           // usable device memory, GiB
+  double memory_gb_per_s = 0;      // peak memory bandwidth, GB/s
+  std::int64_t compute_units = 0;  // that work on tiles side by side: streaming multiprocessors, compute units
+
+  double gemm_efficiency = 0.8;  // share of the peak in the main loop of a large GEMM, power limits included
+  double gemm_prologue_k = 380;  // what a tile costs beside its main loop, in units of K
+  double fp8_gain = 1.87;        // rate of the main loop in FP8 over that in BF16
+  double fp4_gain = 1.95;        // in FP4 over FP8
+  double memory_efficiency =
+      0.8;  // bytes of the operators' lists over peak bandwidth; hits in caches may bring it over 1
+  double flash_forward_efficiency = 0.5;  // share of the peak of the first fused attention kernels
+  double flash_backward_efficiency = 0.2;
+  double cudnn_forward_efficiency = 0.5;  // and of those of FlashAttention 2 and 3 and cuDNN
+  double cudnn_backward_efficiency = 0.3;
+  double launch_us = 3;                 // GPU time per kernel
+  double host_kernel_us = 15;           // host time to launch a kernel
+  double host_collective_us = 15;       // and a collective
+  double communication_slowdown = 0.2;  // how much longer kernels take beside collectives, a share of their time
+
+  double scale_up_gb_per_s = 0;      // one direction, per GPU, GB/s
+  double scale_up_latency_us = 0.5;  // one link, microseconds
   ScaleUp scale_up = ScaleUp::nvswitch;
   std::int64_t scale_up_domain = 8;  // GPUs that the scale-up fabric joins
   std::int64_t scale_up_planes = 1;  // switches of the domain, each with an equal share of every GPU's rate

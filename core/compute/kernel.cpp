@@ -1,8 +1,9 @@
-// Kernels by shape and the roofline that prices them. Only + - x / on doubles: the same bits on every machine.
+// Kernels by shape and what they cost. Only + - x / on doubles: the same bits on every machine.
 #include "core/compute/kernel.hpp"
 
 #include <algorithm>
 
+#include "core/compute/gemm.hpp"
 #include "core/error.hpp"
 
 namespace manyworlds::core::compute {
@@ -10,16 +11,28 @@ namespace {
 
 constexpr std::int64_t kBf16Bytes = 2;
 
-Kernel shaped(std::string_view name, KernelClass kernel_class, std::int64_t m, std::int64_t n, std::int64_t k,
-              std::int64_t batch) {
+std::int64_t halves_of_a_byte(Dtype dtype) {
+  return dtype == Dtype::fp4 ? 1 : dtype == Dtype::fp8 ? 2 : dtype == Dtype::bf16 ? 4 : 8;
+}
+
+Kernel shaped(std::string_view name, KernelClass kernel_class, Dtype dtype, std::int64_t m, std::int64_t n,
+              std::int64_t k, std::int64_t batch) {
   Kernel kernel;
   kernel.name = name;
   kernel.kernel_class = kernel_class;
+  kernel.dtype = dtype;
   kernel.m = m;
   kernel.n = n;
   kernel.k = k;
   kernel.batch = batch;
-  kernel.bytes = kBf16Bytes * batch * (m * k + k * n + m * n);
+  return kernel;
+}
+
+/// `result_bytes` per element of the result.
+Kernel matrix_product(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
+                      Dtype dtype, std::int64_t result_bytes) {
+  Kernel kernel = shaped(name, KernelClass::gemm, dtype, m, n, k, batch);
+  kernel.bytes = batch * ((m * k + k * n) * halves_of_a_byte(dtype) / 2 + result_bytes * m * n);
   kernel.flops = 2 * batch * m * n * k;
   return kernel;
 }
@@ -34,20 +47,42 @@ Time round_half_up(double ps) {
   return static_cast<Time>(ps + 0.5);
 }
 
+double attention_efficiency(KernelClass kernel_class, const Gpu& gpu) {
+  switch (kernel_class) {
+    case KernelClass::flash_forward:
+      return known(gpu.flash_forward_efficiency, "flash_forward_efficiency");
+    case KernelClass::flash_backward:
+      return known(gpu.flash_backward_efficiency, "flash_backward_efficiency");
+    case KernelClass::cudnn_forward:
+      return known(gpu.cudnn_forward_efficiency, "cudnn_forward_efficiency");
+    default:
+      return known(gpu.cudnn_backward_efficiency, "cudnn_backward_efficiency");
+  }
+}
+
 }  // namespace
 
-Kernel gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k) {
-  return shaped(name, KernelClass::gemm, m, n, k, 1);
+Kernel gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype) {
+  return matrix_product(name, m, n, k, 1, dtype, kBf16Bytes);
 }
 
-Kernel weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k) {
-  Kernel kernel = shaped(name, KernelClass::gemm, m, n, k, 1);
-  kernel.bytes = kBf16Bytes * (m * k + k * n) + 8 * m * n;
+Kernel weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype) {
+  return matrix_product(name, m, n, k, 1, dtype, 8);
+}
+
+Kernel batched_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+  return matrix_product(name, m, n, k, batch, Dtype::bf16, kBf16Bytes);
+}
+
+Kernel fused_attention(std::string_view name, KernelClass kernel_class, std::int64_t queries, std::int64_t keys,
+                       std::int64_t pairs, std::int64_t width, std::int64_t value_width, std::int64_t batch) {
+  const bool forward = kernel_class == KernelClass::flash_forward || kernel_class == KernelClass::cudnn_forward;
+  Kernel kernel = shaped(name, kernel_class, Dtype::bf16, queries, keys, width, batch);
+  const std::int64_t tensors = queries * (width + value_width) + keys * (width + value_width);
+  kernel.bytes = kBf16Bytes * batch * (forward ? tensors : 2 * tensors);
+  // Scores and values forward; backward scores, two gradients as wide as they are and two as wide as values.
+  kernel.flops = 2 * batch * pairs * (forward ? width + value_width : 3 * width + 2 * value_width);
   return kernel;
-}
-
-Kernel attention_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
-  return shaped(name, KernelClass::attention, m, n, k, batch);
 }
 
 Kernel memory_bound(std::string_view name, std::int64_t bytes, Dtype dtype) {
@@ -59,16 +94,20 @@ Kernel memory_bound(std::string_view name, std::int64_t bytes, Dtype dtype) {
 }
 
 Time cost(const Kernel& kernel, const Gpu& gpu) {
-  // 1 GB/s moves a byte in 1000 ps; 1 TFLOP/s does a FLOP in 1 ps.
-  const double bandwidth =
-      known(gpu.memory_gb_per_s, "memory_gb_per_s") * known(gpu.memory_efficiency, "memory_efficiency");
-  double ps = static_cast<double>(kernel.bytes) * 1000.0 / bandwidth;
+  // 1 GB/s moves a byte in 1000 ps.
+  const double ps_per_byte =
+      1000.0 / (known(gpu.memory_gb_per_s, "memory_gb_per_s") * known(gpu.memory_efficiency, "memory_efficiency"));
+  double ps = static_cast<double>(kernel.bytes) * ps_per_byte;
   if (kernel.kernel_class != KernelClass::memory_bound) {
-    const double efficiency = kernel.kernel_class == KernelClass::gemm
-                                  ? known(gpu.gemm_efficiency, "gemm_efficiency")
-                                  : known(gpu.attention_efficiency, "attention_efficiency");
-    const double tflops = known(gpu.matrix_tflops, "matrix_tflops") * efficiency;
-    ps = std::max(ps, static_cast<double>(kernel.flops) / tflops);
+    known(gpu.matrix_tflops, "matrix_tflops");
+    if (kernel.kernel_class == KernelClass::gemm) {
+      known(static_cast<double>(gpu.compute_units), "compute_units");
+      known(gpu.gemm_efficiency, "gemm_efficiency");
+      ps = gemm_ps(kernel, gpu, ps_per_byte);
+    } else {
+      const double rate = gpu.matrix_tflops * attention_efficiency(kernel.kernel_class, gpu);
+      ps = std::max(ps, static_cast<double>(kernel.flops) / rate);
+    }
   }
   return round_half_up(ps) + round_half_up(gpu.launch_us * static_cast<double>(kMicrosecond));
 }

@@ -1,5 +1,5 @@
-// One GPU kernel and what it costs: a roofline over peak FLOP rate and memory bandwidth (Williams et al. 2009), with
-// the share of each that the GPU reaches, and the launch overhead. cost() is the seam a better model replaces.
+// One GPU kernel and what it costs: a GEMM by its tiles and waves, fused attention by its FLOPs, everything else by
+// the bytes it moves, and the launch.
 #pragma once
 
 #include <compare>
@@ -11,11 +11,20 @@
 
 namespace manyworlds::core::compute {
 
-enum class KernelClass : std::uint8_t { gemm, attention, memory_bound };
-enum class Dtype : std::uint8_t { bf16, fp32 };
+/// Fused attention has two generations (flash, cudnn: see workload::AttentionKernel).
+enum class KernelClass : std::uint8_t {
+  gemm,
+  flash_forward,
+  flash_backward,
+  cudnn_forward,
+  cudnn_backward,
+  memory_bound
+};
+enum class Dtype : std::uint8_t { bf16, fp32, fp8, fp4 };
 
 /// Everything a cost model may look at, and so the content of a kernel's key. A GEMM is C[m,n] = A[m,k] B[k,n],
-/// `batch` times; memory-bound kernels have no shape, only the bytes they read and write.
+/// `batch` times; fused attention has m queries, n keys and heads of width k, `batch` times; memory-bound kernels have
+/// no shape, only the bytes they read and write.
 struct Kernel {
   std::string_view name;  // of the operator; a string literal
   KernelClass kernel_class = KernelClass::memory_bound;
@@ -26,12 +35,18 @@ struct Kernel {
   auto operator<=>(const Kernel&) const = default;
 };
 
-/// A GEMM in bf16 whose result is written in bf16.
-Kernel gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k);
+/// A GEMM whose result is written in bf16; `dtype` is that of its inputs.
+Kernel gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype = Dtype::bf16);
 /// A weight gradient: a GEMM that adds to an fp32 gradient [m,n] (read and written).
-Kernel weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k);
+Kernel weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
+                       Dtype dtype = Dtype::bf16);
 /// A batched GEMM of the attention core.
-Kernel attention_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch);
+Kernel batched_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch);
+/// Fused attention. `pairs` is how many of the queries x keys are looked at (half of them if causal); `value_width`
+/// is that of values and outputs. Forward it reads Q, K, V and writes the output, 2 GEMMs; backward it reads those and
+/// the output's gradient and writes three gradients, 5 GEMMs (Dao et al. 2022, algorithms 1 and 4).
+Kernel fused_attention(std::string_view name, KernelClass kernel_class, std::int64_t queries, std::int64_t keys,
+                       std::int64_t pairs, std::int64_t width, std::int64_t value_width, std::int64_t batch);
 Kernel memory_bound(std::string_view name, std::int64_t bytes, Dtype dtype = Dtype::bf16);
 
 /// Time on `gpu`, rounded half up to a picosecond. InputError names a figure of the GPU that is absent.

@@ -14,11 +14,17 @@ std::vector<std::uint32_t> stages(const Layout& layout) {
   return of;
 }
 
+/// None under `fidelity: analytic`, which is to stay a lower bound: a collective that comes earlier may slow down more.
+std::int64_t slowdown_ppm(const Configuration& of) {
+  if (of.transport.fidelity == network::Fidelity::analytic) return 0;
+  return static_cast<std::int64_t>(of.gpu.communication_slowdown * 1e6 + 0.5);
+}
+
 }  // namespace
 
 Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results)
     : world_(world),
-      timeline_(world.programs(), stages(world.layout())),
+      timeline_(world.programs(), stages(world.layout()), slowdown_ppm(world.configuration())),
       entered_(world.instances(), 0),
       began_(world.instances(), 0),
       link_busy_(world.layout().graph().links.size(), 0) {
@@ -114,16 +120,15 @@ StepResult Step::finish() {
     for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += account.busy[i];
     for (std::size_t i = 0; i < waited.size(); ++i) waited[i] += account.waited[i];
   }
-  const auto mean = [&](Wide sum) {
-    return static_cast<double>(sum) / static_cast<double>(accounts.size()) * 1e-12;
-  };
+  const auto mean = [&](Wide sum) { return static_cast<double>(sum) / static_cast<double>(accounts.size()) * 1e-12; };
   using stream::Wait;
   using workload::Booking;
   const auto of = [&](Booking booking) { return mean(busy[static_cast<std::size_t>(booking)]); };
   const auto of_wait = [&](Wait wait) { return mean(waited[static_cast<std::size_t>(wait)]); };
   result.breakdown = {of(Booking::forward),      of(Booking::backward),     of(Booking::recompute),
-                      of(Booking::optimizer),    of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp),
-                      of_wait(Wait::exposed_pp), of_wait(Wait::bubble),     of_wait(Wait::stall)};
+                      of(Booking::optimizer),    of(Booking::host),         of_wait(Wait::slowed),
+                      of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp), of_wait(Wait::exposed_pp),
+                      of_wait(Wait::bubble),     of_wait(Wait::stall)};
   result.kernels = kernels();
   if (composed_ != nullptr) {
     for (const auto& [key, used] : composed_->isolated_used())

@@ -16,8 +16,15 @@ using workload::Role;
 constexpr std::array kStreamNames{"compute",      "tensor",        "data",          "send_forward",
                                   "recv_forward", "send_backward", "recv_backward", "copy"};
 
+constexpr std::int64_t kWhole = 1'000'000;  // millionths
+
 std::size_t stream_of(const Op& op) {
   return static_cast<std::size_t>(op.stream);
+}
+
+/// What runs on the GPU; waiting for the host does not.
+bool slows(const Op& op) {
+  return op.booking != workload::Booking::host;
 }
 
 bool is_pipeline(Role role) {
@@ -32,8 +39,10 @@ Wait exposed(Role role) {
 
 }  // namespace
 
-Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32_t> program_of_rank)
+Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32_t> program_of_rank,
+                   std::int64_t slowdown_ppm)
     : programs_(programs),
+      slowdown_ppm_(slowdown_ppm),
       class_of_(std::move(program_of_rank)),
       streams_(programs.size()),
       squads_(programs.size()),
@@ -76,6 +85,41 @@ void Timeline::complete(std::uint32_t rank, std::uint32_t op, Time began) {
   touch(squad_of_[rank]);
 }
 
+void Timeline::run_kernel(std::uint32_t squad, std::uint32_t op, Time until) {
+  squads_[squad].state.ends[stream_of(programs_[squads_[squad].program].ops[op])] = until;
+  running_.push_back({until, squad, op});
+  std::push_heap(running_.begin(), running_.end(), std::greater<>());
+}
+
+bool Timeline::current(const Running& running) const {
+  const Squad& squad = squads_[running.squad];
+  const std::size_t stream = stream_of(programs_[squad.program].ops[running.op]);
+  const std::uint32_t head = squad.state.done[stream];
+  return head < squad.state.issued[stream] && streams_[squad.program].ops[stream][head] == running.op &&
+         squad.state.ends[stream] == running.at;
+}
+
+/// How long `work` takes beside a collective.
+Time Timeline::paced(Time work) const {
+  return static_cast<Time>((Wide{work} * (kWhole + slowdown_ppm_) + kWhole - 1) / kWhole);
+}
+
+/// A collective begins or ends on the ranks of a squad: its kernel goes on at another pace if it is the first or last.
+void Timeline::communicate(std::uint32_t index, bool begins, Time at) {
+  State& state = squads_[index].state;
+  const bool was_slow = state.communicating > 0;
+  state.communicating += begins ? 1 : -1;
+  if (slowdown_ppm_ == 0 || was_slow == (state.communicating > 0)) return;
+  constexpr auto kCompute = static_cast<std::size_t>(workload::Stream::compute);
+  if (state.issued[kCompute] == state.done[kCompute] || state.ends[kCompute] == at) return;
+  const std::uint32_t op = streams_[squads_[index].program].ops[kCompute][state.done[kCompute]];
+  if (!slows(programs_[squads_[index].program].ops[op])) return;
+  const Time passed = at - state.paced_at;
+  state.work_left -= was_slow ? static_cast<Time>(Wide{passed} * kWhole / (kWhole + slowdown_ppm_)) : passed;
+  state.paced_at = at;
+  run_kernel(index, op, at + (was_slow ? state.work_left : paced(state.work_left)));
+}
+
 void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Cause& cause) {
   Squad& squad = squads_[index];
   const std::size_t stream = stream_of(programs_[squad.program].ops[op]);
@@ -92,6 +136,7 @@ void Timeline::end_collective(std::uint32_t index, const Completion& completion,
   const Squad& squad = squads_[index];
   const Op& op = programs_[squad.program].ops[completion.op];
   end_op(index, completion.op, at, {squad.state.entered[stream_of(op)], completion.began, op.role, true});
+  if (!is_pipeline(op.role)) communicate(index, false, at);
 }
 
 /// Ends what ended for the ranks of a squad, which stay together if it was the same for all.
@@ -157,10 +202,9 @@ void Timeline::advance(Time at, std::vector<Entry>& entries) {
       const Running ended = running_.front();
       std::pop_heap(running_.begin(), running_.end(), std::greater<>());
       running_.pop_back();
-      end_op(ended.squad, ended.op, at, Cause{});
-      touch(ended.squad);
+      if (current(ended)) end_kernel(ended, at);
     }
-    if (touched_.empty()) return;
+    if (touched_.empty()) break;
     std::sort(touched_.begin(), touched_.end());
     for (const std::uint32_t squad : touched_) {
       squads_[squad].touched = false;
@@ -168,6 +212,21 @@ void Timeline::advance(Time at, std::vector<Entry>& entries) {
     }
     touched_.clear();
   }
+  while (!running_.empty() && !current(running_.front())) {
+    std::pop_heap(running_.begin(), running_.end(), std::greater<>());
+    running_.pop_back();
+  }
+}
+
+void Timeline::end_kernel(const Running& ended, Time at) {
+  State& state = squads_[ended.squad].state;
+  const Op& op = programs_[squads_[ended.squad].program].ops[ended.op];
+  if (op.stream == workload::Stream::compute) {
+    state.account.waited[static_cast<std::size_t>(Wait::slowed)] += at - state.busy_until;
+    state.busy_until = at;
+  }
+  end_op(ended.squad, ended.op, at, Cause{});
+  touch(ended.squad);
 }
 
 bool Timeline::ready(const Squad& squad, const Op& op) const {
@@ -195,15 +254,19 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     if (op.is_collective) {
       state.entered[stream] = at;
       issued_.push_back(number);
+      if (!is_pipeline(op.role)) communicate(index, true, at);
       continue;
     }
-    if (op.stream == workload::Stream::compute) {
-      book_wait(state, at);
-      state.account.busy[static_cast<std::size_t>(op.booking)] += op.duration_ps;
-      state.busy_until = at + op.duration_ps;
+    if (op.stream != workload::Stream::compute) {
+      run_kernel(index, number, at + op.duration_ps);
+      continue;
     }
-    running_.push_back({at + op.duration_ps, index, number});
-    std::push_heap(running_.begin(), running_.end(), std::greater<>());
+    book_wait(state, at);
+    state.account.busy[static_cast<std::size_t>(op.booking)] += op.duration_ps;
+    state.busy_until = at + op.duration_ps;  // until it is known to last longer
+    state.work_left = op.duration_ps;
+    state.paced_at = at;
+    run_kernel(index, number, at + (state.communicating > 0 && slows(op) ? paced(op.duration_ps) : op.duration_ps));
   }
   for (const std::uint32_t rank : squad.ranks)
     for (const std::uint32_t op : issued_) entries.push_back({rank, op});

@@ -2,6 +2,9 @@
 // an operation waits for the operations it names. Kernels take their duration; collectives are reported as entries
 // and end when the network says so.
 //
+// Collectives take compute units and memory bandwidth from kernels: while at least one that is no pipeline transfer is
+// under way on a rank, from its entry to its end, the rank's compute stream is slower by a fixed share.
+//
 // Ranks of one program to which the same has happened are in the same state: they stand together as one squad, until
 // something ends for some of them only.
 #pragma once
@@ -21,9 +24,9 @@ struct Entry {
   std::uint32_t op = 0;
 };
 
-/// Why a compute stream waited.
-enum class Wait : std::uint8_t { exposed_tp, exposed_dp, exposed_pp, bubble, stall };
-inline constexpr std::size_t kWaits = 5;
+/// Why a compute stream waited; `slowed`: it did not, but its kernels took so much longer beside collectives.
+enum class Wait : std::uint8_t { exposed_tp, exposed_dp, exposed_pp, bubble, stall, slowed };
+inline constexpr std::size_t kWaits = 6;
 
 /// Times of one rank's compute stream; they add up to the end of the step.
 struct Account {
@@ -33,8 +36,10 @@ struct Account {
 
 class Timeline {
  public:
-  /// `programs` outlive the timeline; `program_of_rank` names one for each rank.
-  Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank);
+  /// `programs` outlive the timeline; `program_of_rank` names one for each rank. Beside collectives kernels take
+  /// `slowdown_ppm` millionths longer.
+  Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank,
+           std::int64_t slowdown_ppm = 0);
 
   /// Issues what can start at time 0; appends collectives entered, squad by squad.
   void begin(std::vector<Entry>& entries);
@@ -81,6 +86,9 @@ class Timeline {
   struct State {
     std::array<std::uint32_t, workload::kStreams> issued{}, done{};  // ops of each stream
     std::array<Time, workload::kStreams> entered{};  // when the collective at the head of each stream was entered
+    std::array<Time, workload::kStreams> ends{};     // when the kernel at the head of each stream ends, as it looks
+    Time work_left = 0, paced_at = 0;                // of the compute stream's kernel, when its pace last changed
+    std::uint32_t communicating = 0;                 // collectives under way that slow kernels down
     Time busy_until = 0;                             // of the compute stream, for the account
     Cause cause;
     Account account;
@@ -96,18 +104,25 @@ class Timeline {
   void touch(std::uint32_t squad);
   void take_completions(std::uint32_t squad, Time at);
   void split(std::uint32_t squad, Time at);
+  void end_kernel(const Running& ended, Time at);
   bool ready(const Squad& squad, const workload::Op& op) const;
   void end_op(std::uint32_t squad, std::uint32_t op, Time at, const Cause& cause);
   void end_collective(std::uint32_t squad, const Completion& completion, Time at);
   void issue(std::uint32_t squad, Time at, std::vector<Entry>& entries);
   void book_wait(State& state, Time until) const;
+  void run_kernel(std::uint32_t squad, std::uint32_t op, Time until);
+  /// Whether that kernel still runs and ends when `running` says.
+  bool current(const Running& running) const;
+  void communicate(std::uint32_t squad, bool begins, Time at);
+  Time paced(Time work) const;
 
   const std::vector<workload::Program>& programs_;
+  const std::int64_t slowdown_ppm_;
   std::vector<std::uint32_t> class_of_;
   std::vector<Streams> streams_;  // by program
   std::vector<Squad> squads_;
   std::vector<std::uint32_t> squad_of_;  // by rank
-  std::vector<Running> running_;         // a heap, earliest first
+  std::vector<Running> running_;         // a heap, earliest first; some are not current
   std::vector<std::uint32_t> touched_;   // squads to which something happens at this instant
   std::vector<std::uint32_t> issued_;    // collectives, while they are issued
   std::size_t unfinished_ = 0;

@@ -134,7 +134,9 @@ class Builder {
     if (piece.joined && last_tensor_) pending_ = {*last_tensor_};
     if (piece.kind == Piece::Kind::start) {
       const Op op = collective_op(Stream::tensor, Role::tensor, piece.collective, piece.bytes);
-      last_tensor_ = issue(op, label(piece.name), all_so_far());
+      Waits waits = all_so_far();  // its own stream keeps the order
+      if (last_tensor_) std::erase(waits, *last_tensor_);
+      last_tensor_ = issue(op, label(piece.name), waits);
     } else {
       compute(piece.booking, piece.duration_ps, name);
     }

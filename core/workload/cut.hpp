@@ -10,13 +10,15 @@
 namespace manyworlds::core::workload {
 
 struct Cut {
-  std::int64_t tensor = 1;         // ranks a layer is cut over
-  bool sequence_parallel = false;  // and they split the tokens between tensor-parallel regions
-  std::int64_t samples = 0;        // of a micro-batch
-  std::int64_t sequence = 0;       // tokens of a sample, of which a context-parallel rank has its share
-  std::int64_t keys = 0;           // tokens of a sample that attention looks at: all of them
-  std::int64_t pairs = 0;          // of a query and a key of one head and sample that causal mask and window leave
-  std::int64_t tokens = 0;         // of a micro-batch
+  std::int64_t tensor = 1;              // ranks a layer is cut over
+  bool sequence_parallel = false;       // and they split the tokens between tensor-parallel regions
+  bool overlap_tensor = false;          // see Stack
+  bool overlap_input_gradient = false;  // see Stack
+  std::int64_t samples = 0;             // of a micro-batch
+  std::int64_t sequence = 0;            // tokens of a sample, of which a context-parallel rank has its share
+  std::int64_t keys = 0;                // tokens of a sample that attention looks at: all of them
+  std::int64_t pairs = 0;               // of a query and a key of one head and sample that causal mask and window leave
+  std::int64_t tokens = 0;              // of a micro-batch
   std::int64_t region_tokens = 0;  // tokens on this rank outside tensor-parallel regions: norms, residuals, dropout
   std::int64_t hidden = 0;
   std::int64_t head_dim = 0;   // of queries and keys

@@ -1,6 +1,7 @@
 // Pricing and merging of the kernels between two communications.
 #include "core/workload/pieces.hpp"
 
+#include "core/compute/host.hpp"
 #include "core/compute/kernel.hpp"
 #include "core/error.hpp"
 
@@ -9,11 +10,20 @@ namespace {
 
 class Merger {
  public:
-  explicit Merger(const compute::Gpu& gpu) : gpu_(gpu) {}
+  Merger(const compute::Gpu& gpu, bool cuda_graphs) : gpu_(gpu), cuda_graphs_(cuda_graphs) {}
 
+  /// A pass, and what it is longer because of its host.
   void add(const Pass& pass) {
+    compute::HostWork host;
+    Time busy_ps = 0;
     for (const Phase& phase : pass)
-      for (const Work& work : phase.tape) add(work, phase.booking);
+      for (const Work& work : phase.tape) {
+        host.kernels += work.kind == Work::Kind::kernel ? 1 : 0;
+        host.collectives += work.kind == Work::Kind::start ? 1 : 0;
+        busy_ps += add(work, phase.booking);
+      }
+    if (const Time wait_ps = cuda_graphs_ ? 0 : compute::host_wait(host, busy_ps, gpu_); wait_ps > 0)
+      compute(Booking::host, wait_ps);
   }
 
   /// The part ends here: what follows is a new piece.
@@ -29,7 +39,8 @@ class Merger {
   }
 
  private:
-  void add(const Work& work, Booking booking) {
+  /// The time of a kernel; 0 for communication.
+  Time add(const Work& work, Booking booking) {
     if (work.kind == Work::Kind::join) {
       join_ = true;
       open_ = false;
@@ -43,19 +54,27 @@ class Merger {
       pieces_.push_back(piece);
       open_ = join_ = false;
     } else {
-      if (!open_ || pieces_.back().booking != booking) {
-        Piece piece;
-        piece.joined = join_;
-        piece.booking = booking;
-        pieces_.push_back(piece);
-        open_ = true;
-        join_ = false;
-      }
-      pieces_.back().duration_ps += compute::cost(work.kernel, gpu_);
+      const Time cost_ps = compute::cost(work.kernel, gpu_);
+      compute(booking, cost_ps);
+      return cost_ps;
     }
+    return 0;
+  }
+
+  void compute(Booking booking, Time duration_ps) {
+    if (!open_ || pieces_.back().booking != booking) {
+      Piece piece;
+      piece.joined = join_;
+      piece.booking = booking;
+      pieces_.push_back(piece);
+      open_ = true;
+      join_ = false;
+    }
+    pieces_.back().duration_ps += duration_ps;
   }
 
   const compute::Gpu& gpu_;
+  const bool cuda_graphs_;
   std::vector<Piece> pieces_;
   bool open_ = false;  // the last piece takes more kernels
   bool join_ = false;  // the next piece needs the collectives so far
@@ -64,14 +83,14 @@ class Merger {
 }  // namespace
 
 std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu) {
-  Merger merger(gpu);
+  Merger merger(gpu, work.cuda_graphs);
   for (const Part part : chunk) merger.add(work.of(part).forward);
   return merger.take();
 }
 
 std::vector<Piece> backward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
                                    bool split) {
-  Merger merger(gpu);
+  Merger merger(gpu, work.cuda_graphs);
   for (auto part = chunk.rbegin(); part != chunk.rend(); ++part) {
     merger.add(work.of(*part).backward);
     if (split) merger.finish_part();

@@ -13,30 +13,36 @@
 namespace manyworlds::core::workload {
 
 enum class Stream : std::uint8_t {
-  compute, tensor, data, send_forward, recv_forward, send_backward, recv_backward, copy
+  compute,
+  tensor,
+  data,
+  send_forward,
+  recv_forward,
+  send_backward,
+  recv_backward,
+  copy
 };
 inline constexpr std::size_t kStreams = 8;
 
 /// Which communicator of the rank a collective runs on. Sends are two-member communicators: (sender, receiver).
-enum class Role : std::uint8_t {
-  tensor, data, embedding, send_forward, recv_forward, send_backward, recv_backward
-};
+enum class Role : std::uint8_t { tensor, data, embedding, send_forward, recv_forward, send_backward, recv_backward };
 inline constexpr std::size_t kRoles = 7;
 
-/// What a kernel's time is booked under in the breakdown.
-enum class Booking : std::uint8_t { forward, backward, recompute, optimizer };
-inline constexpr std::size_t kBookings = 4;
+/// What time of the compute stream is booked under in the breakdown. `host`: no kernel runs, the next is not launched
+/// yet.
+enum class Booking : std::uint8_t { forward, backward, recompute, optimizer, host };
+inline constexpr std::size_t kBookings = 5;
 
 struct Op {
   bool is_collective = false;
   Stream stream = Stream::compute;
-  Booking booking = Booking::forward;                         // kernels
-  Role role = Role::tensor;                                   // collectives
-  collective::Kind kind = collective::Kind::all_reduce;       // collectives
-  std::uint32_t label = 0;                                    // index into Program::labels, for people
-  std::uint32_t waits_begin = 0, waits_end = 0;               // into Program::waits
-  Time duration_ps = 0;                                       // kernels: the sum of what runs back to back
-  std::int64_t bytes = 0;                                     // collectives, per rank (see collective::Kind)
+  Booking booking = Booking::forward;                    // kernels
+  Role role = Role::tensor;                              // collectives
+  collective::Kind kind = collective::Kind::all_reduce;  // collectives
+  std::uint32_t label = 0;                               // index into Program::labels, for people
+  std::uint32_t waits_begin = 0, waits_end = 0;          // into Program::waits
+  Time duration_ps = 0;                                  // kernels: the sum of what runs back to back
+  std::int64_t bytes = 0;                                // collectives, per rank (see collective::Kind)
 };
 
 struct Program {

@@ -4,7 +4,18 @@
 namespace manyworlds::core::workload {
 
 const OptionTable<Stack>& stack_options() {
-  static const OptionTable<Stack> table{};
+  static const OptionTable<Stack> table{
+      choice("attention", &Stack::attention, {"unfused", "flash", "cudnn"},
+             "attention kernels: unfused GEMMs, softmax and dropout; flash: the first fused ones (FlashAttention 1, "
+             "Triton); cudnn: FlashAttention 2 and 3, cuDNN"),
+      choice("precision", &Stack::precision, {"bf16", "fp16", "fp8", "mxfp8", "nvfp4"},
+             "of the layers' GEMMs; below 16 bits their inputs are quantised by kernels of their own"),
+      option("overlap_input_gradient", &Stack::overlap_input_gradient,
+             "the collective of a layer's input gradient runs beside the GEMM of its weight gradient"),
+      option("overlap_tensor", &Stack::overlap_tensor,
+             "collectives of sequence parallelism run piece by piece beside the GEMM that makes or takes their data"),
+      option("cuda_graphs", &Stack::cuda_graphs, "kernels are launched by a graph: the host is no limit"),
+  };
   return table;
 }
 

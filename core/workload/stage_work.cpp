@@ -69,6 +69,7 @@ StageWork stage_work(const Model& model, const Strategy& strategy, std::int64_t 
     if (chunk == strategy.virtual_stages - 1 && stage == strategy.pp - 1) parts.push_back(Part::head);
     work.chunks.push_back(parts);
   }
+  work.cuda_graphs = strategy.stack.cuda_graphs;
   work.replicated_parameters = replicated(model, strategy, stage);
   return work;
 }

@@ -35,6 +35,7 @@ struct PartWork {
 struct StageWork {
   PartWork embedding, layer, head;
   std::vector<std::vector<Part>> chunks;  // of this rank, each in forward order
+  bool cuda_graphs = false;               // see Stack
   /// fp32 gradients that tensor ranks add up under sequence parallelism, since each saw a share of the tokens.
   std::int64_t replicated_parameters = 0;
 

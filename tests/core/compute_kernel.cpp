@@ -1,8 +1,9 @@
-// The roofline against times worked out by hand.
+// Kernels and the host against times worked out by hand.
 #include "core/compute/kernel.hpp"
 
 #include <catch2/catch.hpp>
 
+#include "core/compute/host.hpp"
 #include "core/error.hpp"
 #include "workload_models.hpp"
 
@@ -17,13 +18,48 @@ Gpu no_launch() {
 }
 }  // namespace
 
-TEST_CASE("a large GEMM takes its FLOPs over the achieved peak, plus the launch") {
+TEST_CASE("a GEMM whose tiles fill every wave takes its FLOPs over the achieved peak, plus the launch") {
   const Kernel kernel = gemm("square", 4'096, 4'096, 4'096);
   CHECK(kernel.flops == 137'438'953'472);
   CHECK(kernel.bytes == 3 * 2 * 4'096 * 4'096);
+  Gpu gpu = no_launch();
+  gpu.compute_units = 128;  // 512 tiles of 256 x 128 in four waves
   // 137438953472 / 200e12 s = 687.19476736 us
-  CHECK(cost(kernel, no_launch()) == 687'194'767);
-  CHECK(cost(kernel, workload::round_gpu()) == 687'194'767 + 2'000'000);
+  CHECK(cost(kernel, gpu) == 687'194'767);
+  gpu.launch_us = 2;
+  CHECK(cost(kernel, gpu) == 687'194'767 + 2'000'000);
+}
+
+TEST_CASE("a GEMM takes whole waves: one tile more than fills them costs another wave") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 32;
+  gpu.memory_gb_per_s = 1e7;  // memory is no limit, and adding up parts of K costs next to nothing
+  // A wave of 256 x 128 tiles: 2 x 256 x 128 x 65536 FLOPs at 200e12 / 32 per second.
+  const double wave_ps = 2.0 * 256 * 128 * 65'536 / (200.0 / 32);
+  CHECK(cost(gemm("full", 2'048, 512, 65'536), gpu) == Approx(wave_ps));
+  // Two more columns are 8 more tiles of that size; with K in four parts 160 blocks are five waves of a quarter.
+  CHECK(cost(gemm("over", 2'048, 514, 65'536), gpu) == Approx(5 * wave_ps / 4).epsilon(1e-3));
+}
+
+TEST_CASE("a tile costs its prologue as so much more of K") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 128;
+  const auto kernel = gemm("square", 4'096, 4'096, 4'096);
+  const Time without = cost(kernel, gpu);
+  gpu.gemm_prologue_k = 512;  // an eighth of K
+  CHECK(cost(kernel, gpu) == Approx(1.125 * static_cast<double>(without)));
+}
+
+TEST_CASE("narrow inputs make a GEMM's main loop faster by their gains") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 128;
+  gpu.fp8_gain = 2;
+  gpu.fp4_gain = 1.5;
+  const auto with = [&](Dtype dtype) { return static_cast<double>(cost(gemm("g", 4'096, 4'096, 4'096, dtype), gpu)); };
+  CHECK(with(Dtype::bf16) / with(Dtype::fp8) == Approx(2));
+  CHECK(with(Dtype::bf16) / with(Dtype::fp4) == Approx(3));
+  CHECK(gemm("g", 8, 8, 8, Dtype::fp8).bytes == 2 * 64 + 2 * 64);
+  CHECK(gemm("g", 8, 8, 8, Dtype::fp4).bytes == 64 + 2 * 64);
 }
 
 TEST_CASE("a thin GEMM is bound by its bytes") {
@@ -33,10 +69,30 @@ TEST_CASE("a thin GEMM is bound by its bytes") {
   CHECK(cost(kernel, no_launch()) == 134'250'496);
 }
 
-TEST_CASE("attention GEMMs use the attention core's share of the peak") {
-  const Kernel kernel = attention_gemm("scores", 2'048, 2'048, 1'024, 16);
-  CHECK(kernel.flops == 2LL * 16 * 2'048 * 2'048 * 1'024);
-  CHECK(cost(kernel, no_launch()) == 1'374'389'535);  // 137438953472 / 100e12 s, rounded up from .72
+TEST_CASE("fused attention takes its FLOPs over its share of the peak, by generation and direction") {
+  Gpu gpu = no_launch();
+  gpu.flash_forward_efficiency = 0.5;
+  gpu.cudnn_backward_efficiency = 0.25;
+  const std::int64_t s = 4'096, d = 128, batch = 16;
+  const auto forward = fused_attention("a", KernelClass::flash_forward, s, s, s * s / 2, d, d, batch);
+  CHECK(forward.flops == 2 * s * s * d * batch);  // half of the scores, two GEMMs
+  CHECK(cost(forward, gpu) == Approx(2.0 * s * s * d * batch / 200));
+  const auto backward = fused_attention("a", KernelClass::cudnn_backward, s, s, s * s / 2, d, d, batch);
+  CHECK(backward.flops == 5 * s * s * d * batch);
+  CHECK(cost(backward, gpu) == Approx(5.0 * s * s * d * batch / 100));
+  CHECK(forward.bytes == 2 * 4 * s * d * batch);
+}
+
+TEST_CASE("the host sets the pace of a pass where launching takes longer than running") {
+  Gpu gpu = workload::round_gpu();
+  gpu.host_kernel_us = 10;
+  gpu.host_collective_us = 20;
+  const HostWork work{8, 1};  // 100 us
+  CHECK(host_wait(work, 0, gpu) == 100 * kMicrosecond);
+  CHECK(host_wait(work, 10'000 * kMicrosecond, gpu) == 0);
+  const auto equal = static_cast<double>(host_wait(work, 100 * kMicrosecond, gpu));
+  CHECK(equal == Approx(9.0507732665e6));  // 100 us x (2^(1/8) - 1)
+  CHECK(host_wait({}, 100 * kMicrosecond, gpu) == 0);
 }
 
 TEST_CASE("a weight gradient reads and writes its result in fp32") {

@@ -52,7 +52,8 @@ std::string divided_fault(const Problem& problem, Misses& misses, Counters& seen
   seen += plain_counters;
   if (expected.size() != problem.arrivals.size()) return "not all flows complete";
   Memo memo(problem.transport);
-  if (problem.arrivals.size() % 2 == 0) memo.give_back(make_engine(problem.transport));  // lent instead of one in slices
+  if (problem.arrivals.size() % 2 == 0)
+    memo.give_back(make_engine(problem.transport));  // lent instead of one in slices
   for (std::uint64_t& missed : misses.in_round) {
     auto divided = make_divided_flows(problem.transport, memo);
     const std::uint64_t before = memo.misses();

@@ -47,6 +47,8 @@ inline compute::Gpu gpu() {
   made.matrix_tflops = 300;
   made.memory_gib = 80;
   made.memory_gb_per_s = 2000;
+  made.compute_units = 100;
+  made.host_kernel_us = 0.5;  // launching limits some passes of the tiny models, not all
   made.scale_up_gb_per_s = 200;
   return made;
 }
@@ -118,6 +120,11 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   s.zero = s.dp > 1 ? any({0, 1}) : 0;
   s.bucket_parameters = any({300'000, 1'000'000, 40'000'000});
   s.overlap_grad_reduce = any({0, 1, 1}) != 0;
+  s.stack.attention = static_cast<workload::AttentionKernel>(any({0, 1, 2}));
+  s.stack.precision = static_cast<workload::Precision>(any({0, 1, 2, 3, 4}));
+  s.stack.overlap_input_gradient = any({0, 1}) != 0;
+  s.stack.overlap_tensor = s.sequence_parallel && any({0, 1}) != 0;
+  s.stack.cuda_graphs = any({0, 1}) != 0;
   made.placement = any({0, 1}) != 0 ? step::Placement::tp_dp_pp : step::Placement::tp_pp_dp;
   using collective::Protocol;
   made.collectives.all_reduce = any_all_reduce(random());

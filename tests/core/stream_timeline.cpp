@@ -147,7 +147,7 @@ Program drawn_program(std::mt19937_64& random) {
 
 /// Collectives of each rank end some time after they are entered, mostly alike on all ranks.
 Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint32_t> of_rank, std::uint64_t seed) {
-  Timeline timeline(programs, std::move(of_rank));
+  Timeline timeline(programs, std::move(of_rank), 200'000);
   std::multimap<Time, std::tuple<Entry, Time>> ends;
   std::vector<Entry> entries;
   timeline.begin(entries);
@@ -286,4 +286,33 @@ TEST_CASE("ranks that stand together until something ends for some of them fare 
     }
   }
   CHECK(unlike > 300);  // they do part
+}
+
+TEST_CASE("a kernel beside a collective takes longer by the slow-down for as long as the collective lasts") {
+  std::vector<Program> programs(1);
+  Op reduce = send(Stream::data, Role::data);
+  reduce.kind = collective::Kind::all_reduce;
+  const auto collective = add(programs[0], reduce);
+  add(programs[0], kernel(1'000));
+  const auto waiting = add(programs[0], kernel(200, workload::Booking::host));
+  add(programs[0], kernel(100), {waiting - 1});
+  const auto run = [&](Time until) {  // the collective ends at `until`
+    Timeline timeline(programs, {0}, 250'000);
+    std::vector<Entry> entries;
+    timeline.begin(entries);
+    bool ended = false;
+    while (!timeline.finished()) {
+      const Time kernel_end = timeline.next_kernel();
+      const Time at = ended ? kernel_end : std::min(kernel_end, until);
+      if (!ended && at == until) timeline.complete(0, collective, 0), ended = true;
+      timeline.advance(at, entries);
+    }
+    timeline.settle();
+    return std::pair{timeline.end(), timeline.accounts()[0].waited[static_cast<std::size_t>(Wait::slowed)]};
+  };
+  // 500 ps beside it do 400 ps of work, so that 600 are left.
+  CHECK(run(500) == std::pair<Time, Time>{1'100 + 200 + 100, 100});
+  CHECK(run(0) == std::pair<Time, Time>{1'300, 0});
+  // Both kernels take a quarter longer, waiting for the host does not.
+  CHECK(run(1'575) == std::pair<Time, Time>{1'250 + 200 + 125, 275});
 }

@@ -86,8 +86,8 @@ TEST_CASE("an incast of 8 or 32 ends within a stated factor of its floor with ev
         flows->start({0, i}, flows->add_route({i, 2 * senders + 1}), kPackets * 4'096);
       const Time floor = kPacket + 2 * kMicrosecond + senders * kPackets * kPacket;
       const Time took = completions(*flows, senders).back();
-      INFO(kind << " from " << senders << ": " << took << " of " << floor << ", pauses "
-                     << flows->counters().pauses << ", marks " << flows->counters().ecn_marks);
+      INFO(kind << " from " << senders << ": " << took << " of " << floor << ", pauses " << flows->counters().pauses
+                << ", marks " << flows->counters().ecn_marks);
       CHECK(took >= floor);
       CHECK(static_cast<double>(took) <= allowance(kind).incast * static_cast<double>(floor));
       CHECK(flows->counters().link_hops >= 2 * senders * kPackets);

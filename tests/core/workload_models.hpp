@@ -107,7 +107,10 @@ inline compute::Gpu round_gpu() {
   compute::Gpu gpu;
   gpu.matrix_tflops = 400;
   gpu.gemm_efficiency = 0.5;
-  gpu.attention_efficiency = 0.25;
+  gpu.compute_units = 100;
+  gpu.gemm_prologue_k = 0;
+  gpu.host_kernel_us = gpu.host_collective_us = 0;
+  gpu.communication_slowdown = 0;
   gpu.memory_gb_per_s = 2'000;
   gpu.memory_efficiency = 0.5;
   gpu.launch_us = 2;

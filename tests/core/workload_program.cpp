@@ -80,9 +80,9 @@ TEST_CASE("full recompute repeats a middle stage's forward, kernels and collecti
 
       const std::int64_t s = model.sequence, batch = 2 * 8 / 4, scores = batch * s * s;
       using compute::cost;
-      Time core = cost(compute::attention_gemm("scores", s, s, 64, batch), round_gpu()) +
+      Time core = cost(compute::batched_gemm("scores", s, s, 64, batch), round_gpu()) +
                   cost(compute::memory_bound("softmax", 4 * scores), round_gpu()) +
-                  cost(compute::attention_gemm("values", s, 64, s, batch), round_gpu());
+                  cost(compute::batched_gemm("values", s, 64, s, batch), round_gpu());
       if (model.dropout) core += cost(compute::memory_bound("dropout", 5 * scores), round_gpu());
       CHECK(booked(selective, Booking::recompute) == 4 * 8 * core);  // layers of the stage x micro-batches
 
