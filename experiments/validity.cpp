@@ -166,7 +166,7 @@ std::vector<Rule> layout_rules() {
              if (!s.sequence_parallel) return std::nullopt;
              return divides("sequence", w.configuration.model.sequence, "tp", s.tp);
            }),
-      rule("zero_needs_dp", "strategy.zero", "zero 1 needs dp > 1",
+      rule("zero_needs_dp", "strategy.zero", "zero above 0 needs dp > 1",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
              if (s.zero == 0 || s.dp > 1) return std::nullopt;
@@ -177,6 +177,13 @@ std::vector<Rule> layout_rules() {
              const auto& s = w.configuration.strategy;
              if (!s.stack.overlap_tensor || s.tp == 1 || s.sequence_parallel) return std::nullopt;
              return fmt::format("tp {}, sequence_parallel false", s.tp);
+           }),
+      rule("overlap_parameters_needs_shards", "strategy.stack.overlap_parameters",
+           "overlap_parameters needs zero 1 or 2, which gather what the optimizer wrote",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!s.stack.overlap_parameters || s.zero == 1 || s.zero == 2) return std::nullopt;
+             return fmt::format("zero {}", s.zero);
            }),
       rule("two_level_needs_levels", "collectives.all_reduce",
            "all_reduce two_level needs data-parallel groups with several members in each of several nodes",

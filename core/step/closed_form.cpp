@@ -40,7 +40,7 @@ class Form {
       const double gradients = gradients_s(stage, b);
       double optimizer = 0;
       for (const auto& kernel :
-           workload::optimizer_kernels(s_, workload::stage_parameters(of_.model, s_, stage).total()))
+           workload::optimizer_kernels(s_, workload::stage_parameters(of_.model, s_, stage)))
         optimizer += seconds(compute::cost(kernel, of_.gpu));
       made.gradients_s = std::max(made.gradients_s, gradients);
       made.optimizer_s = std::max(made.optimizer_s, optimizer);

@@ -3,194 +3,154 @@
 #include "core/workload/build_program.hpp"
 
 #include <map>
+#include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
-#include "core/workload/buckets.hpp"
 #include "core/workload/cut.hpp"
+#include "core/workload/issuer.hpp"
 #include "core/workload/parameters.hpp"
 #include "core/workload/pieces.hpp"
+#include "core/workload/replica_traffic.hpp"
 #include "core/workload/schedule.hpp"
 #include "core/workload/stage_work.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-constexpr std::int64_t kGradientBytes = 4;   // fp32 main gradients
-constexpr std::int64_t kParameterBytes = 2;  // bf16
-
-using Waits = std::vector<std::uint32_t>;
-
-Op collective_op(Stream stream, Role role, collective::Kind kind, std::int64_t bytes) {
-  Op op;
-  op.is_collective = true;
-  op.stream = stream;
-  op.role = role;
-  op.kind = kind;
-  op.bytes = bytes;
-  return op;
-}
-
 /// What a chunk runs, compiled once and played for each micro-batch.
-struct Chunk {
-  std::vector<Piece> forward, backward, last_backward;  // the last is split by part when gradients leave from it
-  std::vector<Bucket> gradient_buckets;
-  std::int64_t backward_left = 0;  // micro-batches whose backward has not been issued
+class Chunk {
+ public:
+  Chunk(const StageWork& work, const std::vector<Part>& parts, const compute::Gpu& gpu, std::int64_t micro_batches)
+      : work_(work), parts_(parts), gpu_(gpu), left_(micro_batches) {}
+
+  std::size_t parts() const { return parts_.size(); }
+  PassOfStep begin(const Slot& slot) {
+    const bool first = slot.forward && !std::exchange(begun_, true);
+    return {slot, first, !slot.forward && --left_ == 0};
+  }
+  const std::vector<Piece>& pieces(bool forward, bool split) {
+    auto& made = made_[{forward, split}];
+    if (made.empty())
+      made = forward ? forward_pieces(work_, parts_, gpu_, split) : backward_pieces(work_, parts_, gpu_, split);
+    return made;
+  }
+
+ private:
+  const StageWork& work_;
+  const std::vector<Part>& parts_;
+  const compute::Gpu& gpu_;
+  std::int64_t left_;  // micro-batches whose backward has not begun
+  bool begun_ = false;
+  std::map<std::pair<bool, bool>, std::vector<Piece>> made_;
 };
 
 class Builder {
  public:
   Builder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage)
-      : model_(model), strategy_(strategy), gpu_(gpu), stage_(stage), rank_(cut(model, strategy)) {
-    const StageWork work = stage_work(model, strategy, stage);
-    replicated_parameters_ = work.replicated_parameters;
-    for (const auto& parts : work.chunks) {
-      std::vector<std::int64_t> parameters;
-      for (auto part = parts.rbegin(); part != parts.rend(); ++part) parameters.push_back(work.of(*part).parameters);
-      Chunk chunk;
-      chunk.forward = forward_pieces(work, parts, gpu);
-      chunk.backward = backward_pieces(work, parts, gpu, false);
-      chunk.last_backward = early_gradients() ? backward_pieces(work, parts, gpu, true) : chunk.backward;
-      chunk.gradient_buckets = buckets(parameters, strategy.bucket_parameters);
-      chunk.backward_left = strategy.micro_batches();
-      chunks_.push_back(std::move(chunk));
-    }
+      : model_(model),
+        strategy_(strategy),
+        gpu_(gpu),
+        stage_(stage),
+        rank_(cut(model, strategy)),
+        work_(stage_work(model, strategy, stage)),
+        replicas_(make_replica_traffic(model, strategy, work_, issuer_)) {
+    for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, gpu, strategy.micro_batches());
   }
 
   Program build() {
+    replicas_->begin_step();
     for (const Slot& slot : schedule(strategy_, stage_)) play(slot);
     finish_gradients();
     run_optimizer();
-    return std::move(program_);
+    replicas_->finish_step();
+    return issuer_.take();
   }
 
  private:
-  bool early_gradients() const { return strategy_.dp > 1 && strategy_.overlap_grad_reduce; }
   bool first_part(const Slot& slot) const { return stage_ == 0 && slot.chunk == 0; }
   bool last_part(const Slot& slot) const {
     return stage_ == strategy_.pp - 1 && slot.chunk == strategy_.virtual_stages - 1;
   }
 
-  std::uint32_t issue(Op op, std::uint32_t label, std::span<const std::uint32_t> waits) {
-    op.label = label;
-    op.waits_begin = static_cast<std::uint32_t>(program_.waits.size());
-    program_.waits.insert(program_.waits.end(), waits.begin(), waits.end());
-    op.waits_end = static_cast<std::uint32_t>(program_.waits.size());
-    program_.ops.push_back(op);
-    return static_cast<std::uint32_t>(program_.ops.size() - 1);
-  }
-
-  std::uint32_t new_label(std::string text) {
-    program_.labels.push_back(std::move(text));
-    return static_cast<std::uint32_t>(program_.labels.size() - 1);
-  }
-  std::uint32_t label(std::string_view text) {
-    const auto [at, added] = labels_.try_emplace(text, 0U);
-    if (added) at->second = new_label(std::string(text));
-    return at->second;
-  }
-
-  /// What communication that needs all work so far waits for: the last kernel, and what kernels still wait for.
-  Waits all_so_far() const {
-    Waits waits = pending_;
-    if (last_compute_) waits.push_back(*last_compute_);
-    return waits;
-  }
-
   void play(const Slot& slot) {
     Chunk& chunk = chunks_.at(static_cast<std::size_t>(slot.chunk));
-    pending_.clear();
+    issuer_.wait_for_nothing();
     const bool neighbours = strategy_.pp > 1;
     if (neighbours && !(slot.forward ? first_part(slot) : last_part(slot)))
-      pending_.push_back(slot.forward ? transfer(Stream::recv_forward, Role::recv_forward, "receive activations", {})
-                                      : transfer(Stream::recv_backward, Role::recv_backward, "receive gradients", {}));
-
-    const bool last = !slot.forward && --chunk.backward_left == 0;
-    const std::uint32_t name = new_label(fmt::format(
-        "{} of micro-batch {}, chunk {}", slot.forward ? "forward" : "backward", slot.micro_batch, slot.chunk));
-    std::size_t finished = 0, bucket = 0;
-    for (const Piece& piece : slot.forward ? chunk.forward : last ? chunk.last_backward : chunk.backward) {
-      play(piece, name);
-      finished += static_cast<std::size_t>(piece.finished_parts);
-      while (last && early_gradients() && bucket < chunk.gradient_buckets.size() &&
-             chunk.gradient_buckets[bucket].ready_after < finished)
-        reduce(chunk.gradient_buckets[bucket++]);
-    }
+      issuer_.wait_for(slot.forward ? transfer(Stream::recv_forward, Role::recv_forward, "receive activations", {})
+                                    : transfer(Stream::recv_backward, Role::recv_backward, "receive gradients", {}));
+    play(chunk.begin(slot), chunk);
     if (neighbours && !(slot.forward ? last_part(slot) : first_part(slot))) {
       if (slot.forward)
-        transfer(Stream::send_forward, Role::send_forward, "send activations", all_so_far());
+        transfer(Stream::send_forward, Role::send_forward, "send activations", issuer_.all_so_far());
       else
-        transfer(Stream::send_backward, Role::send_backward, "send gradients", all_so_far());
+        transfer(Stream::send_backward, Role::send_backward, "send gradients", issuer_.all_so_far());
     }
   }
 
-  std::uint32_t transfer(Stream stream, Role role, std::string_view name, const Waits& waits) {
-    return issue(collective_op(stream, role, collective::Kind::send, rank_.boundary_bytes()), label(name), waits);
+  void play(const PassOfStep& pass, Chunk& chunk) {
+    const Slot& slot = pass.slot;
+    const std::uint32_t name = issuer_.new_label(fmt::format(
+        "{} of micro-batch {}, chunk {}", slot.forward ? "forward" : "backward", slot.micro_batch, slot.chunk));
+    const bool split = replicas_->splits(pass);
+    std::size_t place = 0;
+    const auto before = [&] { replicas_->before_part(pass, place); };
+    const auto after = [&] { replicas_->after_part(pass, place++); };
+    if (split) before();
+    for (place = 0; !split && place < chunk.parts(); ++place) before();
+    place = 0;
+    for (const Piece& piece : chunk.pieces(slot.forward, split)) {
+      play(piece, name);
+      for (std::int32_t part = 0; part < piece.finished_parts; ++part) {
+        after();
+        if (place < chunk.parts()) before();
+      }
+    }
+    while (place < chunk.parts()) after();
+  }
+
+  std::uint32_t transfer(Stream stream, Role role, std::string_view name, const Issuer::Waits& waits) {
+    return issuer_.collective(stream, role, collective::Kind::send, rank_.boundary_bytes(), name, waits);
   }
 
   void play(const Piece& piece, std::uint32_t name) {
-    if (piece.joined && last_tensor_) pending_ = {*last_tensor_};
-    if (piece.kind == Piece::Kind::start) {
-      const Op op = collective_op(Stream::tensor, Role::tensor, piece.collective, piece.bytes);
-      Waits waits = all_so_far();  // its own stream keeps the order
-      if (last_tensor_) std::erase(waits, *last_tensor_);
-      last_tensor_ = issue(op, label(piece.name), waits);
-    } else {
-      compute(piece.booking, piece.duration_ps, name);
-    }
-  }
-
-  void compute(Booking booking, Time duration_ps, std::uint32_t name) {
-    Op op;
-    op.booking = booking;
-    op.duration_ps = duration_ps;
-    last_compute_ = issue(op, name, pending_);
-    pending_.clear();
-  }
-
-  void reduce(const Bucket& bucket) {
-    const auto kind = strategy_.zero > 0 ? collective::Kind::reduce_scatter : collective::Kind::all_reduce;
-    const Op op = collective_op(Stream::data, Role::data, kind, kGradientBytes * bucket.parameters);
-    last_data_ = issue(op, label("gradient bucket"), all_so_far());
+    if (piece.joined && started_) issuer_.wait_for_instead(*std::exchange(started_, std::nullopt));
+    if (piece.kind == Piece::Kind::start)
+      started_ = issuer_.start(Stream::tensor, Role::tensor, piece.collective, piece.bytes, piece.name);
+    else
+      issuer_.compute(piece.booking, piece.duration_ps, name);
   }
 
   /// Whatever of the gradients is still to be added up once the last backward pass is done.
   void finish_gradients() {
-    if (strategy_.dp > 1 && !strategy_.overlap_grad_reduce)
-      for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk)
-        for (const Bucket& bucket : chunk->gradient_buckets) reduce(bucket);
+    Issuer::Waits gradients = replicas_->finish_gradients();
     if (rank_.sequence_parallel) {
-      const Op op = collective_op(Stream::tensor, Role::tensor, collective::Kind::all_reduce,
-                                  kGradientBytes * replicated_parameters_);
-      Waits waits = all_so_far();
-      if (last_data_) waits.push_back(*last_data_);  // Megatron-LM adds these up after the buckets
-      last_tensor_ = issue(op, label("norm gradients"), waits);
-      pending_.push_back(*last_tensor_);
+      Issuer::Waits waits = issuer_.all_so_far();  // Megatron-LM adds these up after the buckets
+      waits.insert(waits.end(), gradients.begin(), gradients.end());
+      issuer_.wait_for(issuer_.collective(Stream::tensor, Role::tensor, collective::Kind::all_reduce,
+                                          gradient_bytes(strategy_) * work_.replicated_parameters, "norm gradients",
+                                          waits));
     }
     const bool holds_table = stage_ == 0 || stage_ == strategy_.pp - 1;
     if (model_.tied_embeddings && strategy_.pp > 1 && holds_table) {
-      const std::int64_t bytes = kGradientBytes * token_table_parameters(model_, strategy_.tp);
-      const Op op = collective_op(Stream::data, Role::embedding, collective::Kind::all_reduce, bytes);
-      last_data_ = issue(op, label("embedding gradients"), all_so_far());
+      const std::int64_t bytes = gradient_bytes(strategy_) * token_table_parameters(model_, strategy_.tp);
+      // From ZeRO 2 on a rank has its share of the gradients.
+      const std::int64_t shares = strategy_.zero >= 2 ? strategy_.replicas() : 1;
+      gradients.push_back(issuer_.collective(Stream::data, Role::embedding, collective::Kind::all_reduce,
+                                             (bytes + shares - 1) / shares, "embedding gradients",
+                                             issuer_.all_so_far()));
     }
-    if (last_data_) pending_.push_back(*last_data_);
+    for (const std::uint32_t op : gradients) issuer_.wait_for(op);
   }
 
   void run_optimizer() {
     Time duration_ps = 0;
-    for (const compute::Kernel& kernel :
-         optimizer_kernels(strategy_, stage_parameters(model_, strategy_, stage_).total()))
+    for (const compute::Kernel& kernel : optimizer_kernels(strategy_, stage_parameters(model_, strategy_, stage_)))
       duration_ps += compute::cost(kernel, gpu_);
-    compute(Booking::optimizer, duration_ps, label("optimizer"));
-    if (strategy_.zero == 0 || strategy_.dp == 1) return;
-    for (const Chunk& chunk : chunks_)
-      for (const Bucket& bucket : chunk.gradient_buckets) {
-        const std::int64_t bytes = kParameterBytes * bucket.parameters;
-        issue(collective_op(Stream::data, Role::data, collective::Kind::all_gather, bytes), label("parameter bucket"),
-              all_so_far());
-      }
+    issuer_.compute(Booking::optimizer, duration_ps, issuer_.label("optimizer"));
   }
 
   const Model& model_;
@@ -198,12 +158,11 @@ class Builder {
   const compute::Gpu& gpu_;
   const std::int64_t stage_;
   const Cut rank_;
-  std::int64_t replicated_parameters_ = 0;
+  const StageWork work_;
+  Issuer issuer_;
+  std::unique_ptr<ReplicaTraffic> replicas_;
   std::vector<Chunk> chunks_;
-  Program program_;
-  std::map<std::string_view, std::uint32_t> labels_;  // of string literals
-  Waits pending_;                                     // what the next kernel waits for
-  std::optional<std::uint32_t> last_compute_, last_tensor_, last_data_;
+  std::optional<Issuer::Started> started_;  // the last tensor-parallel collective, until kernels wait for it
 };
 
 }  // namespace

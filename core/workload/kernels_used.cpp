@@ -15,9 +15,11 @@ std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy
     for (const Part part : chunk) parts[part] += strategy.micro_batches();
 
   std::map<compute::Kernel, std::int64_t> times;
-  std::int64_t parameters = 0;
+  Parameters parameters;
   for (const auto& [part, runs] : parts) {
-    parameters += work.of(part).parameters * (runs / strategy.micro_batches());
+    const std::int64_t copies = runs / strategy.micro_batches();
+    parameters.dense += work.of(part).parameters.dense * copies;
+    parameters.experts += work.of(part).parameters.experts * copies;
     for (const Pass* pass : {&work.of(part).forward, &work.of(part).backward})
       for (const Phase& phase : *pass)
         for (const Work& item : phase.tape)

@@ -28,7 +28,7 @@ class Merger {
 
   /// The part ends here: what follows is a new piece.
   void finish_part() {
-    MANYWORLDS_CHECK(!pieces_.empty() && !join_, "a part ends in a collective or has no work");
+    MANYWORLDS_CHECK(!pieces_.empty(), "a part has no work");
     pieces_.back().finished_parts += 1;
     open_ = false;
   }
@@ -82,9 +82,13 @@ class Merger {
 
 }  // namespace
 
-std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu) {
+std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
+                                  bool split) {
   Merger merger(gpu, work.cuda_graphs);
-  for (const Part part : chunk) merger.add(work.of(part).forward);
+  for (const Part part : chunk) {
+    merger.add(work.of(part).forward);
+    if (split) merger.finish_part();
+  }
   return merger.take();
 }
 

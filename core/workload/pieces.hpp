@@ -19,12 +19,13 @@ struct Piece {
   collective::Kind collective = collective::Kind::all_reduce;  // start
   std::int64_t bytes = 0;                                      // start
   std::string_view name;                                       // start
-  std::int32_t finished_parts = 0;  // parts of the chunk that end with this piece (backward, split)
+  std::int32_t finished_parts = 0;                             // parts of the chunk that end with this piece (split)
 };
 
-/// A chunk's pass. Backward passes take the parts in reverse; `split` breaks them where a part ends, so that gradients
-/// can leave part by part.
-std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu);
+/// A chunk's pass. Backward passes take the parts in reverse; `split` breaks them where a part ends, so that parameters
+/// can come and gradients leave part by part.
+std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
+                                  bool split);
 std::vector<Piece> backward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
                                    bool split);
 

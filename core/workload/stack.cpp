@@ -15,6 +15,9 @@ const OptionTable<Stack>& stack_options() {
       option("overlap_tensor", &Stack::overlap_tensor,
              "collectives of sequence parallelism run piece by piece beside the GEMM that makes or takes their data"),
       option("cuda_graphs", &Stack::cuda_graphs, "kernels are launched by a graph: the host is no limit"),
+      option("overlap_parameters", &Stack::overlap_parameters,
+             "zero 1 and 2: parameters are gathered beside the next forward pass"),
+      option("reduce_in_16bit", &Stack::reduce_in_16bit, "gradients are added up over replicas in 16 bits"),
   };
   return table;
 }

@@ -21,7 +21,7 @@ struct Stack {
   bool overlap_input_gradient =
       false;                        // a linear layer's input gradient is exchanged beside its weight gradient's GEMM
   bool overlap_tensor = false;      // collectives of sequence parallelism run in pieces beside the GEMM next to them
-  bool overlap_parameters = false;  // ZeRO 1: parameters are gathered beside the next forward pass
+  bool overlap_parameters = false;  // ZeRO 1 and 2: parameters are gathered beside the next forward pass
   bool reduce_in_16bit = false;     // gradients are added up over replicas in 16 bits
   bool cuda_graphs = false;         // kernels are launched by a graph: the host is no limit
 };

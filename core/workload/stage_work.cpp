@@ -1,6 +1,8 @@
 // Parts and passes of one pipeline rank.
 #include "core/workload/stage_work.hpp"
 
+#include <map>
+
 #include "core/workload/parameters.hpp"
 
 namespace manyworlds::core::workload {
@@ -50,37 +52,70 @@ Pass backward_pass(const std::vector<Operator>& operators, Recompute recompute) 
   return pass;
 }
 
-StageWork stage_work(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  const auto part = [](const std::vector<Operator>& operators, Recompute recompute, std::int64_t parameters) {
-    return PartWork{forward_pass(operators), backward_pass(operators, recompute), parameters};
-  };
-  StageWork work;
+namespace {
+
+class StageBuilder {
+ public:
+  StageBuilder(const Model& model, const Strategy& strategy) : model_(model), strategy_(strategy) {}
+
   // Only layers are recomputed: what embedding and head keep is small, or the logits themselves.
-  work.embedding =
-      part(embedding_operators(model, strategy), Recompute::none, embedding_parameters(model, strategy.tp));
-  work.layer =
-      part(layer_operators(model, strategy), strategy.recompute, layer_parameters(model, strategy, {}).total());
-  work.head =
-      part(head_operators(model, strategy), Recompute::none, head_parameters(model, strategy.tp, strategy.pp == 1));
-  const auto layers = static_cast<std::size_t>(layers_per_chunk(model, strategy));
-  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
-    std::vector<Part> parts(layers, Part::layer);
-    if (chunk == 0 && stage == 0) parts.insert(parts.begin(), Part::embedding);
-    if (chunk == strategy.virtual_stages - 1 && stage == strategy.pp - 1) parts.push_back(Part::head);
-    work.chunks.push_back(parts);
+  Part embedding() {
+    return add(embedding_operators(model_, strategy_), Recompute::none,
+               {embedding_parameters(model_, strategy_.tp), 0});
   }
+  Part head() {
+    return add(head_operators(model_, strategy_), Recompute::none,
+               {head_parameters(model_, strategy_.tp, strategy_.pp == 1), 0});
+  }
+  Part layer(LayerKind kind) {
+    const auto [known, is_new] = layers_.try_emplace(kind, Part{0});
+    if (is_new)
+      known->second =
+          add(layer_operators(model_, strategy_), strategy_.recompute, layer_parameters(model_, strategy_, kind));
+    return known->second;
+  }
+  std::vector<PartWork> take() { return std::move(parts_); }
+
+ private:
+  Part add(const std::vector<Operator>& operators, Recompute recompute, const Parameters& parameters) {
+    parts_.push_back({forward_pass(operators), backward_pass(operators, recompute), parameters});
+    return parts_.size() - 1;
+  }
+
+  const Model& model_;
+  const Strategy& strategy_;
+  std::vector<PartWork> parts_;
+  std::map<LayerKind, Part> layers_;
+};
+
+}  // namespace
+
+StageWork stage_work(const Model& model, const Strategy& strategy, std::int64_t stage) {
+  StageBuilder builder(model, strategy);
+  StageWork work;
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
+    std::vector<Part>& parts = work.chunks.emplace_back();
+    if (chunk == 0 && stage == 0) parts.push_back(builder.embedding());
+    for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk)) parts.push_back(builder.layer(kind));
+    if (chunk == strategy.virtual_stages - 1 && stage == strategy.pp - 1) parts.push_back(builder.head());
+  }
+  work.parts = builder.take();
   work.cuda_graphs = strategy.stack.cuda_graphs;
   work.replicated_parameters = replicated(model, strategy, stage);
   return work;
 }
 
-std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, std::int64_t parameters) {
+std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const Parameters& parameters) {
   using compute::Dtype;
   using compute::memory_bound;
-  const std::int64_t share = strategy.zero > 0 ? (parameters + strategy.dp - 1) / strategy.dp : parameters;
+  const auto divided = [](std::int64_t count, std::int64_t parts) { return (count + parts - 1) / parts; };
+  const std::int64_t share = strategy.zero > 0 ? divided(parameters.dense, strategy.replicas()) +
+                                                     divided(parameters.experts, strategy.expert_replicas())
+                                               : parameters.total();
+  const std::int64_t gradients = strategy.zero > 1 ? share : parameters.total();
   // Adam reads gradient, master weight and two moments (16 bytes), writes the last three and the bf16 weight (14).
   return {memory_bound("gradient_norm", 4 * share, Dtype::fp32), memory_bound("adam", 30 * share, Dtype::fp32),
-          memory_bound("zero_gradients", 4 * parameters, Dtype::fp32)};
+          memory_bound("zero_gradients", 4 * gradients, Dtype::fp32)};
 }
 
 }  // namespace manyworlds::core::workload

@@ -7,6 +7,7 @@
 
 #include "core/workload/model.hpp"
 #include "core/workload/operators.hpp"
+#include "core/workload/parameters.hpp"
 #include "core/workload/program.hpp"
 #include "core/workload/strategy.hpp"
 
@@ -25,29 +26,28 @@ Pass forward_pass(const std::vector<Operator>& operators);
 /// recompute runs the whole forward, collectives included, before the first operator's backward.
 Pass backward_pass(const std::vector<Operator>& operators, Recompute recompute);
 
-enum class Part : std::uint8_t { embedding, layer, head };
-
 struct PartWork {
   Pass forward, backward;
-  std::int64_t parameters = 0;
+  Parameters parameters;
 };
 
+/// An embedding, a layer or a head: its number in StageWork::parts.
+using Part = std::size_t;
+
 struct StageWork {
-  PartWork embedding, layer, head;
+  std::vector<PartWork> parts;            // distinct ones
   std::vector<std::vector<Part>> chunks;  // of this rank, each in forward order
   bool cuda_graphs = false;               // see Stack
-  /// fp32 gradients that tensor ranks add up under sequence parallelism, since each saw a share of the tokens.
+  /// Gradients that tensor ranks add up under sequence parallelism, since each saw a share of the tokens.
   std::int64_t replicated_parameters = 0;
 
-  const PartWork& of(Part part) const {
-    return part == Part::embedding ? embedding : part == Part::layer ? layer : head;
-  }
+  const PartWork& of(Part part) const { return parts[part]; }
 };
 
 StageWork stage_work(const Model& model, const Strategy& strategy, std::int64_t stage);
 
-/// The step's end on a rank of `parameters`: gradient norm and mixed-precision Adam over its share (all of it, or one
-/// dp-th under ZeRO 1), and zeroing the gradients.
-std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, std::int64_t parameters);
+/// The step's end on a rank: gradient norm and mixed-precision Adam over its share of `parameters` (from ZeRO 1 on one
+/// of each replica), and zeroing the gradients (from ZeRO 2 on of that share).
+std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const Parameters& parameters);
 
 }  // namespace manyworlds::core::workload

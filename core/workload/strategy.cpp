@@ -16,11 +16,13 @@ const OptionTable<Strategy>& strategy_options() {
              "activations computed again in the backward pass; selective: the attention core"),
       option("sequence_parallel", &Strategy::sequence_parallel,
              "norms and dropouts are cut along the sequence over the tensor-parallel group"),
-      option("zero", &Strategy::zero, "ZeRO stage; 1 cuts the optimizer states over the replicas", {0, 1}),
-      option("bucket_parameters", &Strategy::bucket_parameters, "parameters of one gradient bucket",
-             {1, 1'000'000'000'000}, "parameters"),
-      option("overlap_grad_reduce", &Strategy::overlap_grad_reduce,
-             "gradient buckets leave while the backward pass goes on"),
+      option("zero", &Strategy::zero,
+             "ZeRO stage: 1 cuts the optimizer states over the replicas, 2 the gradients too, 3 (FSDP) the parameters "
+             "too, which are gathered layer by layer",
+             {0, 3}),
+      option("bucket_parameters", &Strategy::bucket_parameters,
+             "parameters of one gradient bucket; zero 3 takes layers instead", {1, 1'000'000'000'000}, "parameters"),
+      option("overlap_grad_reduce", &Strategy::overlap_grad_reduce, "gradients leave while the backward pass goes on"),
   };
   return table;
 }

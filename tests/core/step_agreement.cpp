@@ -37,3 +37,19 @@ TEST_CASE("composed and coupled agree to the picosecond on 100 drawn worlds") {
   CHECK(marks > 0);
   CHECK(pauses > 0);
 }
+
+TEST_CASE("composed and coupled agree to the picosecond where gradients and parameters are sharded") {
+  std::size_t worlds = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration world = draw_world(seed);
+    workload::Strategy& s = world.strategy;
+    if (s.dp == 1) continue;
+    s.zero = 1 + static_cast<std::int64_t>(seed % 3);
+    s.stack.overlap_parameters = s.zero < 3 && seed % 2 == 0;
+    s.stack.reduce_in_16bit = seed % 5 == 0;
+    require_same(run_world(world, step::Composition::composed), run_world(world, step::Composition::coupled));
+    ++worlds;
+  }
+  CHECK(worlds > 30);
+}

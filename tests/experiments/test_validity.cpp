@@ -45,6 +45,8 @@ const std::vector<Breach> kBreaches{
     {"sequence_by_tp", {"model.sequence=33", "strategy.sequence_parallel=true"}},
     {"zero_needs_dp", {"strategy.zero=1", "strategy.pp=4"}},
     {"overlap_tensor_needs_sequence_parallel", {"strategy.stack={overlap_tensor: true}"}},
+    {"overlap_parameters_needs_shards", {"strategy.stack={overlap_parameters: true}"}},
+    {"overlap_parameters_needs_shards", {"strategy.stack={overlap_parameters: true}", "strategy.zero=3"}},
     {"two_level_needs_levels", {"collectives.all_reduce=two_level"}},
     {"topology_fits", {"topology={fat_tree: {pod_leaves: 2}}"}},
     {"faults_fit", {"faults.down=gpu0-rail0"}},
