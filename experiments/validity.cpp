@@ -13,6 +13,7 @@ namespace {
 
 using core::step::Placement;
 using core::workload::ScheduleKind;
+using core::workload::Split;
 using Broken = std::optional<std::string>;
 
 constexpr std::int64_t kMostGpus = 131'072;
@@ -110,10 +111,19 @@ std::vector<Rule> model_rules() {
            [](const World& w) {
              return divides("ffn_hidden", w.configuration.model.ffn(), "tp", w.configuration.strategy.tp);
            }),
-      rule("layers_by_stages", "strategy.pp", "layers must be a multiple of pp x virtual_stages",
-           [](const World& w) {
+      rule("layers_by_stages", "strategy.pp",
+           "chunks, of which there are pp x virtual_stages, must get whole layers: split even divides them all, "
+           "light_ends "
+           "divides layers + 2 over two chunks or more, light_last leaves some to the last",
+           [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
-             return divides("layers", w.configuration.model.layers, "pp x virtual_stages", s.pp * s.virtual_stages);
+             const std::int64_t layers = w.configuration.model.layers, chunks = s.pp * s.virtual_stages;
+             if (s.split == Split::even) return divides("layers", layers, "pp x virtual_stages", chunks);
+             if (s.split == Split::light_ends && chunks > 1)
+               return divides("layers + 2", layers + 2, "pp x virtual_stages", chunks);
+             if (s.split == Split::light_last && (chunks - 1) * ((layers + chunks - 1) / chunks) < layers)
+               return std::nullopt;
+             return fmt::format("layers {}, pp x virtual_stages {}", layers, chunks);
            }),
   };
 }

@@ -58,10 +58,11 @@ std::int64_t activation_bytes_per_layer(const Model& model, const Strategy& stra
 std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, std::int64_t stage) {
   std::int64_t alive = 0, most = 0;
   for (const workload::Slot& slot : workload::schedule(strategy, stage)) {
-    alive += slot.forward ? 1 : -1;
+    const auto layers = static_cast<std::int64_t>(workload::chunk_layers(model, strategy, stage, slot.chunk).size());
+    alive += slot.forward ? layers : -layers;
     most = std::max(most, alive);
   }
-  return most * workload::layers_per_chunk(model, strategy);
+  return most;
 }
 
 Footprint footprint(const Model& model, const Strategy& strategy, std::int64_t stage) {
@@ -73,7 +74,6 @@ Footprint footprint(const Model& model, const Strategy& strategy, std::int64_t s
   state.optimizer = 12 * ((parameters + shards - 1) / shards);
 
   const PartBytes bytes = part_bytes(model, strategy);
-  const std::int64_t layers = workload::layers_per_chunk(model, strategy);
   Footprint peak = state, now = state;
   const auto look = [&peak](const Footprint& moment) {
     if (moment.total() > peak.total()) peak = moment;
@@ -81,6 +81,7 @@ Footprint footprint(const Model& model, const Strategy& strategy, std::int64_t s
   for (const workload::Slot& slot : workload::schedule(strategy, stage)) {
     const bool embedding = stage == 0 && slot.chunk == 0;
     const bool head = stage == strategy.pp - 1 && slot.chunk == strategy.virtual_stages - 1;
+    const auto layers = static_cast<std::int64_t>(workload::chunk_layers(model, strategy, stage, slot.chunk).size());
     const std::int64_t activations = layers * bytes.layer + (embedding ? bytes.embedding : 0) + (head ? bytes.head : 0);
     if (slot.forward) now.activations += activations;
     if (slot.forward && head) now.logits += bytes.logits;

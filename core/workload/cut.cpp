@@ -21,16 +21,21 @@ std::int64_t padded_vocabulary(const Model& model, std::int64_t tp) {
   return (model.vocabulary + multiple - 1) / multiple * multiple;
 }
 
-std::int64_t layers_per_chunk(const Model& model, const Strategy& strategy) {
-  return share(model.layers, strategy.pp * strategy.virtual_stages, "layers");
+std::int64_t layers_before_chunk(const Model& model, const Strategy& strategy, std::int64_t number) {
+  const std::int64_t chunks = strategy.pp * strategy.virtual_stages;
+  if (number == chunks) return model.layers;
+  if (strategy.split == Split::light_ends)
+    return number == 0 ? 0 : number * share(model.layers + 2, chunks, "layers + 2") - 1;
+  if (strategy.split == Split::light_last) return number * ((model.layers + chunks - 1) / chunks);
+  return number * share(model.layers, chunks, "layers");
 }
 
 std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy, std::int64_t stage,
                                     std::int64_t chunk) {
-  const std::int64_t count = layers_per_chunk(model, strategy);
-  const std::int64_t first = (chunk * strategy.pp + stage) * count;
+  const std::int64_t number = chunk * strategy.pp + stage, end = layers_before_chunk(model, strategy, number + 1);
   std::vector<LayerKind> kinds;
-  for (std::int64_t layer = first; layer < first + count; ++layer) kinds.push_back(model.layer_kind(layer));
+  for (std::int64_t layer = layers_before_chunk(model, strategy, number); layer < end; ++layer)
+    kinds.push_back(model.layer_kind(layer));
   return kinds;
 }
 

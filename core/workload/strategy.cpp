@@ -12,6 +12,10 @@ const OptionTable<Strategy>& strategy_options() {
       option("virtual_stages", &Strategy::virtual_stages, "model chunks per pipeline rank; > 1 needs interleaved",
              {1, 1'024}),
       choice("schedule", &Strategy::schedule, {"gpipe", "1f1b", "interleaved"}, "pipeline schedule"),
+      choice(
+          "split", &Strategy::split, {"even", "light_ends", "light_last"},
+          "layers of the pp x virtual_stages chunks: as many in each; one fewer in the first and the last, which have "
+          "embedding and head; or as many as fit evenly, the last taking what is left"),
       choice("recompute", &Strategy::recompute, {"none", "selective", "full"},
              "activations computed again in the backward pass; selective: the attention core"),
       option("sequence_parallel", &Strategy::sequence_parallel,

@@ -82,3 +82,23 @@ TEST_CASE("the vocabulary is padded to a multiple of 128 x tp") {
   CHECK(padded_vocabulary(gpt(1, 128, 1, 50'257), 8) == 51'200);
   CHECK(padded_vocabulary(gpt(1, 128, 1, 51'200), 8) == 51'200);
 }
+
+TEST_CASE("uneven splits give every layer to one chunk, in order, lighter where they say") {
+  const auto layers_of = [](std::int64_t layers, std::int64_t pp, std::int64_t virtual_stages, Split split) {
+    Model model = gpt(layers, 512, 8);
+    Strategy strategy;
+    strategy.pp = pp;
+    strategy.virtual_stages = virtual_stages;
+    strategy.split = split;
+    std::vector<std::size_t> counts;
+    for (std::int64_t chunk = 0; chunk < virtual_stages; ++chunk)
+      for (std::int64_t stage = 0; stage < pp; ++stage)
+        counts.push_back(chunk_layers(model, strategy, stage, chunk).size());
+    return counts;
+  };
+  using Counts = std::vector<std::size_t>;
+  CHECK(layers_of(8, 2, 2, Split::even) == Counts{2, 2, 2, 2});
+  CHECK(layers_of(22, 8, 1, Split::light_ends) == Counts{2, 3, 3, 3, 3, 3, 3, 2});  // Qi et al. 2024, 1.5B
+  CHECK(layers_of(14, 2, 2, Split::light_ends) == Counts{3, 4, 4, 3});
+  CHECK(layers_of(61, 4, 4, Split::light_last) == Counts{4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1});
+}
