@@ -34,7 +34,7 @@ class Merger {
   }
 
   std::vector<Piece> take() {
-    MANYWORLDS_CHECK(!join_, "a pass ends in a collective that nothing waits for");
+    if (join_) compute(Booking::forward, 0);  // a chunk without layers may end in a collective, which has to end
     return std::move(pieces_);
   }
 
