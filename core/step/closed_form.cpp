@@ -6,6 +6,7 @@
 #include "core/compute/host.hpp"
 #include "core/workload/cut.hpp"
 #include "core/workload/parameters.hpp"
+#include "core/workload/replica_traffic.hpp"
 #include "core/workload/stage_work.hpp"
 
 namespace manyworlds::core::step {
@@ -17,7 +18,7 @@ using workload::Part;
 using workload::Pass;
 using workload::StageWork;
 
-constexpr std::int64_t kGradientBytes = 4, kParameterBytes = 2;
+using workload::kParameterBytes;
 
 class Form {
  public:
@@ -25,33 +26,20 @@ class Form {
 
   ClosedForm step() {
     ClosedForm made;
-    std::vector<double> forward, backward;  // of a micro-batch through all chunks of a stage
-    double last_backward = 0;
+    double all = 0, slowest = 0;  // of a micro-batch through all stages, and through the slowest
     for (std::int64_t stage = 0; stage < s_.pp; ++stage) {
       const StageWork work = workload::stage_work(of_.model, s_, stage);
-      double f = 0, b = 0;
-      for (const auto& chunk : work.chunks)
-        for (const Part part : chunk) {
-          f += pass_s(work.of(part).forward, work.cuda_graphs);
-          b += pass_s(work.of(part).backward, work.cuda_graphs);
-        }
-      forward.push_back(f);
-      backward.push_back(b);
-      const double gradients = gradients_s(stage, b);
+      const Passes passes = passes_of(work);
+      all += passes.forward + passes.backward;
+      slowest = std::max(slowest, passes.forward + passes.backward);
+      const workload::Parameters parameters = workload::stage_parameters(of_.model, s_, stage);
+      made.gradients_s = std::max(made.gradients_s, s_.zero == 3 ? 0 : gradients_s(parameters, passes));
       double optimizer = 0;
-      for (const auto& kernel :
-           workload::optimizer_kernels(s_, workload::stage_parameters(of_.model, s_, stage)))
+      for (const auto& kernel : workload::optimizer_kernels(s_, parameters))
         optimizer += seconds(compute::cost(kernel, of_.gpu));
-      made.gradients_s = std::max(made.gradients_s, gradients);
       made.optimizer_s = std::max(made.optimizer_s, optimizer);
-      last_backward = std::max(last_backward, b);
     }
     // A micro-batch must pass all stages; then the slowest works off the others.
-    double all = 0, slowest = 0;
-    for (std::size_t i = 0; i < forward.size(); ++i) {
-      all += forward[i] + backward[i];
-      slowest = std::max(slowest, forward[i] + backward[i]);
-    }
     const double transfers = s_.pp > 1 ? 2 * static_cast<double>(s_.pp - 1) * transfer_s() : 0;
     made.pipeline_s = static_cast<double>(s_.micro_batches()) * slowest;
     made.bubble_s = (all - slowest) / static_cast<double>(s_.virtual_stages) + transfers;
@@ -60,6 +48,57 @@ class Form {
   }
 
  private:
+  struct Passes {
+    double forward = 0, backward = 0;
+  };
+
+  /// Of one micro-batch through all chunks of a stage.
+  Passes passes_of(const StageWork& work) const {
+    std::vector<Passes> of_part;
+    for (const workload::PartWork& part : work.parts)
+      of_part.push_back({pass_s(part.forward, work.cuda_graphs), pass_s(part.backward, work.cuda_graphs)});
+    Passes sum;
+    for (const auto& chunk : work.chunks)
+      if (s_.zero == 3) {
+        const Passes sharded = sharded_s(work, chunk, of_part);
+        sum.forward += sharded.forward, sum.backward += sharded.backward;
+      } else {
+        for (const Part part : chunk) sum.forward += of_part[part].forward, sum.backward += of_part[part].backward;
+      }
+    return sum;
+  }
+
+  /// ZeRO 3: beside each unit the next one is gathered, and in the backward pass the gradients of the one before are
+  /// scattered. The first gather and the last scatter stand alone.
+  Passes sharded_s(const StageWork& work, const std::vector<Part>& chunk, const std::vector<Passes>& of_part) const {
+    const auto gather = [&](Part part) {
+      return replicas_s(Kind::all_gather, kParameterBytes, work.of(part).parameters);
+    };
+    const auto scatter = [&](Part part) {
+      return replicas_s(Kind::reduce_scatter, workload::gradient_bytes(s_), work.of(part).parameters);
+    };
+    const auto beside = [&](double compute, double network) {
+      return std::max(after_kernel(0, compute, network), network);
+    };
+    Passes sum;
+    sum.forward = gather(chunk.front());
+    for (std::size_t i = 0; i < chunk.size(); ++i)
+      sum.forward += beside(of_part[chunk[i]].forward, i + 1 < chunk.size() ? gather(chunk[i + 1]) : 0);
+    for (std::size_t i = chunk.size(); i-- > 0;)
+      sum.backward += beside(of_part[chunk[i]].backward,
+                             (i > 0 ? gather(chunk[i - 1]) : 0) + (i + 1 < chunk.size() ? scatter(chunk[i + 1]) : 0));
+    sum.backward += scatter(chunk.front());
+    return sum;
+  }
+
+  /// One collective of the replicas over parameters of which each takes so many bytes.
+  double replicas_s(Kind kind, std::int64_t bytes_each, const workload::Parameters& parameters) const {
+    double sum = collective_s(s_.replicas(), s_.tp, kind, bytes_each * parameters.dense);
+    if (parameters.experts > 0)
+      sum += collective_s(s_.expert_replicas(), s_.ep * s_.etp, kind, bytes_each * parameters.experts);
+    return sum;
+  }
+
   /// GPUs of a group that are `stride` apart, node by node.
   Communicator communicator(std::int64_t members, std::int64_t stride) const {
     Communicator made;
@@ -75,7 +114,9 @@ class Form {
   double collective_s(std::int64_t members, std::int64_t stride, Kind kind, std::int64_t bytes) const {
     if (members < 2 || bytes == 0) return 0;
     const Communicator who = communicator(members, stride);
-    return seconds(collective::predicted_ps(collective::choose(of_.collectives, who, kind, bytes), who));
+    collective::Shape shape = collective::choose(of_.collectives, who, kind, bytes);
+    shape.per_node = who.per_node;  // left out where the DAG does not depend on it
+    return seconds(collective::predicted_ps(shape, who));
   }
 
   double transfer_s() const {
@@ -116,23 +157,20 @@ class Form {
   }
 
   /// What is exposed of adding gradients up and gathering parameters. Gradients that leave early hide behind the last
-  /// micro-batch's backward pass, which they slow down.
-  double gradients_s(std::int64_t stage, double backward) const {
-    const std::int64_t members = s_.dp, stride = s_.tp * s_.cp;
-    if (members < 2) return 0;
-    const std::int64_t parameters = workload::stage_parameters(of_.model, s_, stage).total();
+  /// micro-batch's backward pass and parameters that are gathered late behind the first forward pass, which they slow.
+  double gradients_s(const workload::Parameters& parameters, const Passes& passes) const {
+    const std::int64_t buckets = std::max<std::int64_t>(1, parameters.total() / s_.bucket_parameters);
+    const workload::Parameters bucket{parameters.dense / buckets, parameters.experts / buckets};
+    const auto exposed = [&](Kind kind, std::int64_t bytes_each, bool hides, double behind) {
+      const double each = replicas_s(kind, bytes_each, bucket), whole = static_cast<double>(buckets) * each;
+      if (!hides) return whole;
+      const double hidden = std::min(whole - each, behind), pace = 1 + of_.gpu.communication_slowdown;
+      return whole - hidden + hidden * (1 - 1 / pace);
+    };
     const Kind kind = s_.zero > 0 ? Kind::reduce_scatter : Kind::all_reduce;
-    const std::int64_t buckets = std::max<std::int64_t>(1, parameters / s_.bucket_parameters);
-    const double each = collective_s(members, stride, kind, kGradientBytes * parameters / buckets);
-    double reduced = static_cast<double>(buckets) * each;
-    if (s_.overlap_grad_reduce) {
-      const double hidden = std::min(reduced - each, backward);
-      const double pace = 1 + of_.gpu.communication_slowdown;
-      reduced = reduced - hidden + hidden * (1 - 1 / pace);
-    }
-    if (s_.zero == 0) return reduced;
-    return reduced + static_cast<double>(buckets) *
-                         collective_s(members, stride, Kind::all_gather, kParameterBytes * parameters / buckets);
+    double sum = exposed(kind, workload::gradient_bytes(s_), s_.overlap_grad_reduce, passes.backward);
+    if (s_.zero > 0) sum += exposed(Kind::all_gather, kParameterBytes, s_.stack.overlap_parameters, passes.forward);
+    return sum;
   }
 
   const Configuration& of_;

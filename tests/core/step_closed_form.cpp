@@ -62,3 +62,16 @@ TEST_CASE("the closed form adds what tensor and data parallelism expose") {
   CHECK(form.gradients_s > 0);
   CHECK(step::closed_form(slow, links_of(cluster)).gradients_s >= form.gradients_s);
 }
+
+TEST_CASE("the closed form of ZeRO 3 gathers beside the units before, as the simulation does") {
+  Cluster cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = 4;
+  step::Configuration world = world_of(cluster, 1, 1, 2);
+  world.model.layers = 8;
+  world.strategy.zero = 3;
+  for (const std::int64_t sequence : {64, 2'048}) {  // bound by the network, by kernels
+    world.model.sequence = sequence;
+    CHECK(step::closed_form(world, links_of(cluster)).step_s == Approx(simulated_s(world)).epsilon(0.15));
+  }
+}
