@@ -71,8 +71,7 @@ RunHooks hooks_for(const RunOptions& options, bool share, SharingSoFar& sharing)
   return hooks;
 }
 
-void report(const RunOptions& options, const std::string& objective, bool json) {
-  const io::Results results = io::read_results(io::results_of(options.directory));
+void report(const RunOptions& options, const std::string& objective, bool json, const io::Results& results) {
   const io::Ranking ranking = io::rank_experiments(results, {io::TopOptions().k, objective, ""});
   if (!json) {
     fmt::print(stderr, "{}", summary_text(results));
@@ -119,6 +118,12 @@ void check_before_work(const RunOptions& options) {
 
 int run_sweep_job(const RunOptions& options, const std::string& frozen, const std::string& objective, bool json,
                   Zygote& zygote) {
+  return run_sweep_job(
+      options, frozen, [&](const io::Results& results) { report(options, objective, json, results); }, zygote);
+}
+
+int run_sweep_job(const RunOptions& options, const std::string& frozen,
+                  const std::function<void(const io::Results&)>& report, Zygote& zygote) {
   const bool rank = !options.in_process && launched_rank().has_value();
   const bool supervised = rank && std::getenv(kSupervised) != nullptr;
   if (!rank) ::setenv(kSupervised, "1", 1);
@@ -128,7 +133,8 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen, const st
   if (supervised || (rank && is_follower())) return outcome.exit_code;
   if (outcome.exit_code == kExitDrained)
     fmt::print(stderr, "stopped on request; `manyworlds resume {}` goes on\n", options.directory.string());
-  if (outcome.exit_code == kExitDone || outcome.exit_code == kExitFailed) report(options, objective, json);
+  if (outcome.exit_code == kExitDone || outcome.exit_code == kExitFailed)
+    report(io::read_results(io::results_of(options.directory)));
   return outcome.exit_code;
 }
 

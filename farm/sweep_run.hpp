@@ -1,15 +1,21 @@
 // The one way in which `sweep` and `resume` run a sweep in a run directory and say what came out.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "farm/run_job.hpp"
+#include "io/results.hpp"
 
 namespace manyworlds::farm {
 
 /// `frozen` as frozen_job() made it; of ranks only rank 0 needs it. `objective` ranks the table. Returns the exit code.
 int run_sweep_job(const RunOptions& options, const std::string& frozen, const std::string& objective, bool json,
                   Zygote& zygote);
+
+/// The same, and `report` says what came out: once, in the process that talks to people, when the run has ended.
+int run_sweep_job(const RunOptions& options, const std::string& frozen,
+                  const std::function<void(const io::Results&)>& report, Zygote& zygote);
 
 /// Whether ranks, run directory and store can be had at all; makes nothing but the store's folder, and that last.
 /// Throws InputError, naming the option.

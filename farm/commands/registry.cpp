@@ -14,6 +14,7 @@ const std::vector<Command>& registry() {
       {"status", "where a run stands", run_status},
       {"top", "the best experiments of a run", run_top},
       {"diff", "do two runs have the same answer?", run_diff},
+      {"validate", "predicted against published measurements", run_validate, make_sweep_job},
       {"list", "gpus, models, clusters, topologies and whatever else a sweep may name", run_list},
       {"schema", "JSON Schema of a sweep, for editors", run_schema},
   };

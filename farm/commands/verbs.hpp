@@ -14,5 +14,6 @@ int run_schema(const Invocation& invocation);
 int run_sweep(const Invocation& invocation);
 int run_status(const Invocation& invocation);
 int run_top(const Invocation& invocation);
+int run_validate(const Invocation& invocation);
 
 }  // namespace manyworlds::farm::commands

@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
 SCRIPTS = sorted(path for folder in ("script", ".ci", "slurm") for path in (ROOT / folder).glob("*")
-                 if path.is_file() and path.read_text().startswith("#!"))
+                 if path.suffix != ".py" and path.is_file() and path.read_text().startswith("#!"))
 
 
 def build_with(apt_get, installed):

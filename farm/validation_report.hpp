@@ -1,0 +1,22 @@
+// What `validate` tells: figures by family, what was left out and why, what was assumed, the constants, every row.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "farm/validated_steps.hpp"
+
+namespace manyworlds::farm {
+
+struct Validation {
+  std::vector<experiments::measured::TrainingStep> steps;
+  std::vector<std::pair<std::string, Comparison>> kinds;  // what sort of measurements, and how they compare
+  std::vector<Constant> constants;
+};
+
+/// `every_row`: one line for each row besides.
+std::string validation_text(const Validation& validation, bool every_row);
+nlohmann::ordered_json validation_json(const Validation& validation, bool every_row);
+
+}  // namespace manyworlds::farm

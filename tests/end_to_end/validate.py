@@ -1,0 +1,98 @@
+"""`manyworlds validate`: a measured row is simulated as the same experiment is by `run`, whatever the words it is told in."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
+PROGRAM = str(pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"]) / "manyworlds")
+
+HEADER = ("id,source,year,model,layers,hidden,heads,kv_heads,ffn_hidden,vocab,seq_len,gpu,num_gpus,gpus_per_node,"
+          "intra_bw_GBps,inter_bw_GBps_per_gpu,tp,pp,dp,cp,ep,vpp_interleave,sequence_parallel,micro_batch,global_batch,"
+          "recompute,schedule,zero_stage,dtype,measured_step_s,notes\n")
+ROW = ("{id},\"A paper, table 1\",2022,{model},4,1024,16,16,4096,51200,1024,{gpu},16,8,300,25,{tp},1,{dp},1,1,1,0,1,32,full,"
+       "1F1B,0,{dtype},{measured},\n")
+ROWS = [ROW.format(id="a", model="GPT small", gpu="A100-80GB", tp=2, dp=8, dtype="fp16", measured=0.1),
+        ROW.format(id="b", model="GPT small", gpu="a100_80", tp=8, dp=2, dtype="fp16", measured=0.2),
+        ROW.format(id="c", model="GPT small", gpu="A100-80GB", tp=16, dp=1, dtype="fp16", measured=0.3)]
+# The first of them as a user would write it.
+SPEC = """\
+base:
+  model: {layers: 4, hidden: 1024, heads: 16, vocabulary: 51200, sequence: 1024}
+  cluster: {gpu: {like: a100_80, scale_up_gb_per_s: 300}, nodes: 2, gpus_per_node: 8, nic_gbps: 200}
+  topology: rail_optimized
+  transport: static_window
+  strategy: {tp: 2, micro_batch: 1, global_batch: 32, recompute: full, overlap_grad_reduce: false, stack: {like: megatron-2021, precision: fp16}}
+"""
+
+
+def program(*words, directory):
+    return subprocess.run([PROGRAM, *words], cwd=directory, capture_output=True, text=True, timeout=300,
+                          stdin=subprocess.DEVNULL, env={**os.environ, "XDG_CACHE_HOME": f"{directory}/cache"})
+
+
+class Validate(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = pathlib.Path(temporary.name)
+
+    def write(self, name, text):
+        (self.directory / name).write_text(text)
+        return name
+
+    def validate(self, *words):
+        done = program("validate", *words, directory=self.directory)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_row_is_predicted_as_run_predicts_it_and_counted(self):
+        table = self.write("t.csv", HEADER + "".join(ROWS))
+        told = json.loads(self.validate(table, "--json", "--rows", "--in-process", "-j", "1"))
+        spec = self.write("s.yaml", SPEC)
+        run = program("run", spec, "--json", directory=self.directory)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        steps, = told["kinds"]
+        rows = {row["id"]: row for row in steps["rows"]}
+        self.assertEqual(rows["a"]["predicted"], json.loads(run.stdout)["step_time_s"])
+        self.assertEqual(rows["c"]["left_out"], "tp must divide gpus_per_node: a tensor-parallel group stays inside a node")
+        family, = steps["families"]
+        self.assertEqual((family["family"], family["rows"], family["run"], family["pairs"]), ("A paper, table 1", 3, 2, 1))
+        errors = [abs(rows[id]["predicted"] / rows[id]["measured"] - 1) * 100 for id in "ab"]
+        self.assertAlmostEqual(family["errors"]["mean_percent"], sum(errors) / 2, places=9)
+        self.assertEqual(sum(reason["rows"] for reason in steps["left_out"]), 1)
+        self.assertTrue(any(one["gpu"] == "a100_80" and one["name"] == "gemm_efficiency" for one in told["constants"]))
+
+    def test_processes_and_order_change_nothing_and_the_run_directory_goes_away(self):
+        table = self.write("t.csv", HEADER + "".join(ROWS))
+        before = set(pathlib.Path(tempfile.gettempdir()).glob("manyworlds-validate-*"))
+        one = self.validate(table, "--rows", "--in-process", "-j", "1")
+        two = self.validate(table, "--rows", "-j", "2", "--svg", "two.svg")
+        self.assertEqual(one, two)
+        self.assertIn("left out: tp must divide", one)
+        self.assertEqual(set(pathlib.Path(tempfile.gettempdir()).glob("manyworlds-validate-*")) - before, set())
+        self.assertEqual((self.directory / "two.svg").read_text().count('r="3"'), 2)
+        self.validate(table, "-o", "kept", "--in-process", "-j", "1")
+        self.assertTrue((self.directory / "kept" / "results.h5").exists())
+
+    def test_another_table_is_refused_with_its_name(self):
+        for name, text in [("x.csv", "a,b\n1,2\n"), ("y.csv", ""), ("z.csv", HEADER)]:
+            done = program("validate", self.write(name, text), directory=self.directory)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, name if name != "z.csv" else "hold no row")
+        self.assertEqual(program("validate", "absent.csv", directory=self.directory).returncode, 2)
+
+    def test_the_script_makes_the_table_from_itself_again(self):
+        table = ROOT / "experiments/measured/training_steps.csv"
+        done = subprocess.run(["/usr/bin/python3", str(ROOT / "script/normalise_measured.py"), str(table), "-o", "again.csv"],
+                              cwd=self.directory, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.directory / "again.csv").read_bytes(), table.read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

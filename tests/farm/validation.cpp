@@ -1,0 +1,90 @@
+// Errors, pairs and regret of predictions against closed forms on a few rows, and the picture of them.
+#include "farm/validation.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "farm/validation_picture.hpp"
+
+using namespace manyworlds::farm;
+
+namespace {
+
+Compared row(const std::string& layout, double measured, double predicted, double weight = 1) {
+  return {layout, "f", "c", layout, measured, predicted, "s", weight, false};
+}
+
+}  // namespace
+
+TEST_CASE("errors are shares of the measured time, in means by weight") {
+  // +10 %, -20 %, +40 %: magnitudes 0.1, 0.2, 0.4.
+  const Errors even = errors_of({row("a", 10, 11), row("b", 10, 8), row("c", 10, 14)});
+  CHECK(even.rows == 3);
+  CHECK(even.mean == Approx(0.7 / 3));
+  CHECK(even.median == Approx(0.2));
+  CHECK(even.most == Approx(0.4));
+  CHECK(even.bias == Approx(0.1));
+  const Errors weighted = errors_of({row("a", 10, 11, 6), row("b", 10, 8, 1), row("c", 10, 14, 1)});
+  CHECK(weighted.mean == Approx((6 * 0.1 + 0.2 + 0.4) / 8));
+  CHECK(weighted.median == Approx(0.1));
+  CHECK(weighted.bias == Approx((6 * 0.1 - 0.2 + 0.4) / 8));
+  CHECK(errors_of({row("a", 10, 11), row("b", 10, 8)}).median == Approx(0.15));
+  CHECK(errors_of({}).mean == 0);
+}
+
+TEST_CASE("pairs more than 5 % apart are counted, and right when the faster is predicted faster") {
+  // Measured 100, 104, 120, 150: all pairs but (100, 104) are more than 5 % apart. Predicted 90, 80, 85, 70.
+  const Order order = order_of({row("a", 100, 90), row("b", 104, 80), row("c", 120, 85), row("d", 150, 70)});
+  CHECK(order.pairs == 5);
+  CHECK(order.right == 1);  // b before c
+  CHECK(order.choices == 1);
+  CHECK(order.regret_mean == Approx(0.5));  // d is picked
+  CHECK(order.regret_most == Approx(0.5));
+}
+
+TEST_CASE("only rows among which somebody would choose make pairs, and rows of one layout count once") {
+  Compared other_model = row("b", 200, 100), other_family = row("b", 200, 100);
+  other_model.choice = "d";
+  other_family.family = "g";
+  CHECK(order_of({row("a", 100, 150), other_model, other_family}).pairs == 0);
+  CHECK(order_of({row("a", 100, 150), other_model, other_family}).choices == 0);
+  // The layout a in two releases, 90 and 110, is one of 100.
+  const Order releases = order_of({row("a", 90, 100), row("a", 110, 100), row("b", 103, 90)});
+  CHECK(releases.pairs == 0);
+  CHECK(releases.regret_most == Approx(0.03));
+  // Two choices, of which one is made well.
+  Compared x = row("x", 1, 1), y = row("y", 2, 2);
+  x.choice = y.choice = "other";
+  const Order both = order_of({row("a", 100, 2), row("b", 120, 1), x, y});
+  CHECK(both.choices == 2);
+  CHECK(both.regret_mean == Approx(0.1));
+  CHECK(both.share() == Approx(0.5));
+}
+
+TEST_CASE("rows kept apart are out of their family's figures and have their own") {
+  Compared odd = row("odd", 10, 30);
+  odd.apart = true;
+  Compared other = row("z", 10, 10);
+  other.family = "g";
+  const auto figures = figures_by_family({row("a", 10, 11), odd, other});
+  REQUIRE(figures.size() == 2);
+  CHECK(figures[0].family == "f");
+  CHECK(figures[0].errors.rows == 1);
+  CHECK(figures[0].errors.mean == Approx(0.1));
+  CHECK(figures[0].order.pairs == 0);
+  CHECK(figures[0].apart.rows == 1);
+  CHECK(figures[0].apart.mean == Approx(2));
+  CHECK(figures[1].family == "g");
+}
+
+TEST_CASE("the picture puts a right prediction on the diagonal") {
+  // One decade, 640 wide from (70, 30): ten seconds are its upper right corner, one its lower left.
+  const std::string picture = validation_picture({row("a", 1, 1), row("b", 10, 10), row("c", 10, 1)});
+  CHECK(picture.rfind("<svg ", 0) == 0);
+  CHECK(picture.find("cx=\"70.0\" cy=\"670.0\"") != std::string::npos);
+  CHECK(picture.find("cx=\"710.0\" cy=\"30.0\"") != std::string::npos);
+  CHECK(picture.find("cx=\"710.0\" cy=\"670.0\"") != std::string::npos);
+  CHECK(validation_picture({}).find("</svg>") != std::string::npos);
+  Compared odd = row("a", 1, 1);
+  odd.family = "<b> & c";
+  CHECK(validation_picture({odd}).find("&lt;b&gt; &amp; c") != std::string::npos);
+}
