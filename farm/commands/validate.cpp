@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iostream>
 
 #include "core/error.hpp"
@@ -10,9 +11,11 @@
 #include "farm/commands/shared_words.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/processors.hpp"
 #include "farm/sweep_job.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/sweep_run.hpp"
+#include "farm/validation_fit.hpp"
 #include "farm/validation_picture.hpp"
 #include "farm/validation_report.hpp"
 
@@ -26,16 +29,13 @@ using experiments::import::CsvTable;
 /// A run directory of the caller's, or one that lives as long as this.
 class RunFolder {
  public:
-  explicit RunFolder(const cxxopts::ParseResult& parsed) {
-    if (parsed.count("output") > 0) {
-      path_ = required(parsed, "output");
-      return;
-    }
+  RunFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "manyworlds-validate-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw core::IoError("make", name);
     path_ = name;
     temporary_ = true;
   }
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
   ~RunFolder() {
     std::error_code ignored;
     if (temporary_) std::filesystem::remove_all(path_, ignored);
@@ -76,10 +76,34 @@ std::vector<measured::TrainingStep> steps_in(const cxxopts::ParseResult& parsed,
   return steps;
 }
 
-void write_picture(const std::string& path, const std::vector<Compared>& rows) {
+void write_text(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
-  file << validation_picture(rows);
+  file << text;
   if (!file.flush()) throw core::IoError("write", path);
+}
+
+/// The words of a second run: those of the first, but for where it is kept.
+std::vector<std::string> without_output(const std::vector<std::string>& words) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "-o" || words[i] == "--output")
+      ++i;
+    else if (!words[i].starts_with("--output=") && !(words[i].starts_with("-o") && !words[i].starts_with("--")))
+      kept.push_back(words[i]);
+  }
+  return kept;
+}
+
+using Report = std::function<void(const io::Results&)>;
+
+/// Simulates the rows of `steps` in `folder`; ranks make the same rows from the words of `invocation`.
+int simulate(const cxxopts::ParseResult& parsed, const Invocation& invocation,
+             const std::vector<measured::TrainingStep>& steps, const RunFolder& folder, const Report& report) {
+  RunOptions run = run_words(parsed, folder.path().string(), "validate", invocation);
+  if (parsed.count("store") == 0) run.store = "none";  // a cold run, so that what it takes is what it takes
+  if (folder.temporary()) run.arguments.insert(run.arguments.end(), {"-o", folder.path().string()});
+  check_before_work(run);
+  return run_sweep_job(run, frozen_job(sweep_of(steps), !no_sharing(parsed)), report, *invocation.zygote);
 }
 
 }  // namespace
@@ -93,7 +117,10 @@ int run_validate(const Invocation& invocation) {
       "catalog", "a folder with more gpus, models, clusters and stacks",
       cxxopts::value<std::string>()->default_value(""),
       "DIR")("rows", "tell of every row")("json", "what is said, as JSON")(
-      "svg", "a picture of measured against predicted", cxxopts::value<std::string>(), "FILE.svg");
+      "svg", "a picture of measured against predicted", cxxopts::value<std::string>(), "FILE.svg")(
+      "leave-one-family-out", "besides, predict each family with constants fitted to the others")(
+      "fit", "write the constants of GPUs, fitted to these rows", cxxopts::value<std::string>(), "FILE.csv")(
+      "constants", "predict with these in the place of the catalog's", cxxopts::value<std::string>(), "FILE.csv");
   options.parse_positional({"file"});
   options.positional_help("[FILE.csv]…");
   const auto parsed = parse(options, invocation.arguments);
@@ -105,21 +132,44 @@ int run_validate(const Invocation& invocation) {
   Validation validation;
   validation.steps = steps_in(*parsed, catalog);
   validation.constants = constants_of(validation.steps, catalog);
-  const experiments::Sweep sweep = sweep_of(validation.steps);
-  const RunFolder folder(*parsed);
-  RunOptions run = run_words(*parsed, folder.path().string(), "validate", invocation);
-  if (parsed->count("store") == 0) run.store = "none";  // a cold run, so that what it takes is what it takes
-  if (folder.temporary()) run.arguments.insert(run.arguments.end(), {"-o", folder.path().string()});
-  check_before_work(run);
-  const auto report = [&](const io::Results& results) {
-    validation.kinds = {{"training steps", compare(validation.steps, results)}};
-    fmt::print(stderr, "{}", summary_text(results));
-    const bool rows = parsed->count("rows") > 0;
-    std::cout << (parsed->count("json") > 0 ? validation_json(validation, rows).dump(1) + "\n"
-                                            : validation_text(validation, rows));
-    if (parsed->count("svg") > 0) write_picture(required(*parsed, "svg"), validation.kinds.front().second.rows);
+  if (const auto given = parsed->count("constants") > 0; given) {
+    if (parsed->count("leave-one-family-out") > 0 && !is_follower() && !launched_rank())
+      throw core::InputError("it fits constants of its own; give one or the other",
+                             "--leave-one-family-out --constants");
+    const std::string file = required(*parsed, "constants");
+    validation.steps =
+        with_constants(validation.steps, read_constants(experiments::import::read_text(file), file, catalog), catalog);
+  }
+  bool done = false;
+  const auto take = [&](const char* title) {
+    return [&, title](const io::Results& results) {
+      validation.kinds.emplace_back(title, compare(validation.steps, results));
+      fmt::print(stderr, "{}", summary_text(results));
+      done = true;
+    };
   };
-  return run_sweep_job(run, frozen_job(sweep, !no_sharing(*parsed)), report, *invocation.zygote);
+  const RunFolder folder = parsed->count("output") > 0 ? RunFolder(required(*parsed, "output")) : RunFolder();
+  int code = simulate(*parsed, invocation, validation.steps, folder, take("training steps"));
+  if (!done) return code;  // a rank, or a run that was stopped
+  const std::vector<Compared> compared = validation.kinds.front().second.rows;
+  if (parsed->count("fit") > 0)
+    write_text(required(*parsed, "fit"), constants_table({fit_constants(validation.steps, compared, catalog)}));
+  if (parsed->count("leave-one-family-out") > 0) {
+    const RunFolder second, notes;
+    const std::string file = (notes.path() / "constants.csv").string();
+    const auto constants = fit_without_each(validation.steps, compared, catalog);
+    write_text(file, constants_table(constants));
+    validation.steps = with_constants(validation.steps, constants, catalog);
+    Invocation again{without_output(invocation.arguments), invocation.zygote};
+    again.arguments.insert(again.arguments.end(), {"--constants", file});
+    code = std::max(code, simulate(*parsed, again, validation.steps, second,
+                                   take("training steps, each family with constants fitted to the others")));
+  }
+  const bool rows = parsed->count("rows") > 0;
+  std::cout << (parsed->count("json") > 0 ? validation_json(validation, rows).dump(1) + "\n"
+                                          : validation_text(validation, rows));
+  if (parsed->count("svg") > 0) write_text(required(*parsed, "svg"), validation_picture(compared));
+  return code;
 }
 
 }  // namespace manyworlds::farm::commands

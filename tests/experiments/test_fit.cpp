@@ -2,10 +2,10 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "experiments/calibration/fit.hpp"
+#include "experiments/fitting/fit.hpp"
 
 using namespace manyworlds;
-using namespace manyworlds::experiments::calibration;
+using namespace manyworlds::experiments::fitting;
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "core/step/closed_form.hpp"
 
-namespace manyworlds::experiments::calibration {
+namespace manyworlds::experiments::fitting {
 
 /// A measured step as closed forms take it.
 struct FitRow {
@@ -31,4 +31,4 @@ std::vector<Constant> fit(const std::vector<FitRow>& rows, std::vector<Constant>
 /// The time that closed forms give with these constants.
 double predict_s(const FitRow& row, const std::vector<Constant>& constants);
 
-}  // namespace manyworlds::experiments::calibration
+}  // namespace manyworlds::experiments::fitting

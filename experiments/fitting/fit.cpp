@@ -1,11 +1,11 @@
-#include "experiments/calibration/fit.hpp"
+#include "experiments/fitting/fit.hpp"
 
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-namespace manyworlds::experiments::calibration {
+namespace manyworlds::experiments::fitting {
 namespace {
 
 using core::compute::Gpu;
@@ -118,4 +118,4 @@ std::vector<Constant> fit(const std::vector<FitRow>& rows, std::vector<Constant>
   return start;
 }
 
-}  // namespace manyworlds::experiments::calibration
+}  // namespace manyworlds::experiments::fitting

@@ -1,0 +1,94 @@
+// Constants fitted to measured rows, kept as a table and used in the place of the catalog's.
+#include "farm/validation_fit.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "experiments/import/csv.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+using experiments::Catalog;
+using experiments::measured::TrainingStep;
+
+namespace {
+
+/// Two families of rows on one GPU to four, of made-up times.
+std::vector<TrainingStep> steps(const Catalog& catalog) {
+  std::string text =
+      "id,source,family,model,layers,hidden,heads,vocab,seq_len,gpu,num_gpus,gpus_per_node,tp,pp,dp,cp,ep,micro_batch,"
+      "global_batch,recompute,schedule,dtype,measured_step_s\n";
+  int row = 0;
+  for (const char* family : {"one", "two"})
+    for (const int hidden : {1'024, 4'096})
+      for (const int tp : {1, 4})
+        text += fmt::format("r{},{},{},GPT,4,{},16,50257,1024,A100,{},8,{},1,1,1,1,4,16,full,1F1B,fp16,1.0\n", row++,
+                            family, family, hidden, tp, tp);
+  return experiments::measured::read_training_steps(experiments::import::parse_csv(text, "rows.csv"), catalog);
+}
+
+double value_of(const FamilyConstants& constants, const std::string& key) {
+  for (const auto& one : constants.constants)
+    if (one.key == key) return one.value;
+  FAIL("no " << key);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("rows that took longer than predicted lower what a GPU reaches, and a family left out has no say") {
+  const Catalog catalog;
+  const auto rows = steps(catalog);
+  REQUIRE(rows.size() == 8);
+  std::vector<Compared> compared;
+  for (const TrainingStep& step : rows) {
+    REQUIRE(step.left_out + step.detail == "");
+    Compared one;
+    one.id = step.id;
+    one.family = step.family;
+    one.measured = 1;
+    one.predicted = step.family == "one" ? 1 : 0.8;  // family two took a quarter longer than predicted
+    compared.push_back(one);
+  }
+  const double both = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
+  const double one = value_of(fit_constants(rows, compared, catalog, "two"), "gemm_efficiency");
+  const double two = value_of(fit_constants(rows, compared, catalog, "one"), "gemm_efficiency");
+  CHECK(two < both);
+  CHECK(both < one);
+  const auto each = fit_without_each(rows, compared, catalog);
+  REQUIRE(each.size() == 2);
+  CHECK(each[0].family == "one");
+  CHECK(value_of(each[0], "gemm_efficiency") == two);
+}
+
+TEST_CASE("constants survive being a table, and the rows of their family take them") {
+  const Catalog catalog;
+  const std::vector<FamilyConstants> constants{{"two", {{"a100_80", "gemm_efficiency", 0.5}}}};
+  const auto read = read_constants(constants_table(constants), "c.csv", catalog);
+  REQUIRE(read.size() == 1);
+  CHECK(read[0].family == "two");
+  const auto changed = with_constants(steps(catalog), read, catalog);
+  REQUIRE(changed.size() == 4);  // those of the other family have none
+  for (const TrainingStep& step : changed) {
+    CHECK(step.family == "two");
+    CHECK(std::get<double>(step.experiments.front().at("cluster.gpu.gemm_efficiency")) == 0.5);
+  }
+  CHECK(with_constants(steps(catalog), {{"", read[0].constants}}, catalog).size() == 8);
+}
+
+TEST_CASE("a table of constants that names none is bad input") {
+  const Catalog catalog;
+  const auto error_of = [&](const std::string& text) {
+    try {
+      read_constants(text, "c.csv", catalog);
+    } catch (const core::InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string header = "family,gpu,constant,value\n";
+  CHECK_THAT(error_of("gpu,constant,value\n"), Catch::Contains("c.csv:1: has no column 'family'"));
+  CHECK_THAT(error_of(header + ",a1000,gemm_efficiency,0.5\n"), Catch::Contains("c.csv:2: unknown gpu 'a1000'"));
+  CHECK_THAT(error_of(header + ",a100_80,gemm,0.5\n"), Catch::Contains("c.csv:2: unknown constant 'gemm'"));
+  CHECK_THAT(error_of(header + ",a100_80,gemm_efficiency,5\n"), Catch::Contains("must be from 0.001 to 1"));
+}
