@@ -179,7 +179,7 @@ std::vector<Rule> layout_rules() {
       rule("zero_needs_dp", "strategy.zero", "zero above 0 needs dp > 1",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
-             if (s.zero == 0 || s.dp > 1) return std::nullopt;
+             if (s.zero == 0 || s.replicas() > 1) return std::nullopt;
              return fmt::format("dp {}", s.dp);
            }),
       rule("overlap_tensor_needs_sequence_parallel", "strategy.stack", "overlap_tensor needs sequence_parallel",

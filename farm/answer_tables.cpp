@@ -1,11 +1,14 @@
 #include "farm/answer_tables.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/memory/footprint.hpp"
 #include "core/step/result.hpp"
 #include "core/workload/operators.hpp"
 
@@ -122,25 +125,11 @@ void add_figures(std::vector<Column>& to, const Rows& rows) {
 }
 
 void add_memory(std::vector<Column>& to, const Rows& rows) {
-  using core::memory::Footprint;
   to.push_back(integers("memory_peak_bytes", "bytes", "peak memory of the rank that needs most, also where too much",
                         rows, [](const Row& row) { return row.planned.memory.total(); }));
-  struct Part {
-    const char *name, *description;
-    std::int64_t Footprint::*member;
-  };
-  for (const Part& part : {
-           Part{"memory_weights_bytes", "of the peak: weights", &Footprint::weights},
-           Part{"memory_gradients_bytes", "of the peak: gradients", &Footprint::gradients},
-           Part{"memory_optimizer_bytes", "of the peak: optimizer states", &Footprint::optimizer},
-           Part{"memory_activations_bytes", "of the peak: activations kept by micro-batches in flight",
-                &Footprint::activations},
-           Part{"memory_recomputed_bytes", "of the peak: activations of the layer that is being recomputed",
-                &Footprint::recomputed},
-           Part{"memory_logits_bytes", "of the peak: output of the vocabulary layer and its gradient",
-                &Footprint::logits},
-       })
-    to.push_back(integers(part.name, "bytes", part.description, rows,
+  for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
+    to.push_back(integers(fmt::format("memory_{}_bytes", part.name), "bytes",
+                          fmt::format("of the peak: {}", part.description), rows,
                           [&](const Row& row) { return row.planned.memory.*part.member; }));
 }
 

@@ -7,6 +7,13 @@ const OptionTable<Gpu>& gpu_options() {
   static const OptionTable<Gpu> table{
       option("matrix_tflops", &Gpu::matrix_tflops, "dense 16-bit matrix peak", {0.001, 1e6}, "TFLOP/s"),
       option("memory_gib", &Gpu::memory_gib, "usable device memory", {0.001, 1e6}, "GiB"),
+      option("gemm_workspace_mib", &Gpu::gemm_workspace_mib,
+             "workspace of the matrix library for each thread that launches GEMMs", {0, 1e6}, "MiB"),
+      option("engine_workspace_mib", &Gpu::engine_workspace_mib, "workspace of Transformer Engine's GEMMs", {0, 1e6},
+             "MiB"),
+      option("communicator_mib", &Gpu::communicator_mib, "buffers of the communication library for each group of ranks",
+             {0, 1e6}, "MiB"),
+      option("context_mib", &Gpu::context_mib, "context of the driver: code and stacks", {0, 1e6}, "MiB"),
       option("memory_gb_per_s", &Gpu::memory_gb_per_s, "peak memory bandwidth", {0.001, 1e7}, "GB/s"),
       option("compute_units", &Gpu::compute_units, "streaming multiprocessors or compute units", {1, 100'000}),
       option("gemm_efficiency", &Gpu::gemm_efficiency,

@@ -12,10 +12,14 @@ namespace manyworlds::core::compute {
 enum class ScaleUp : std::uint8_t { nvswitch, full_mesh };
 
 struct Gpu {
-  double matrix_tflops = 0;        // dense 16-bit matrix peak, TFLOP/s
-  double memory_gib = 0;           // usable device memory, GiB
-  double memory_gb_per_s = 0;      // peak memory bandwidth, GB/s
-  std::int64_t compute_units = 0;  // that work on tiles side by side: streaming multiprocessors, compute units
+  double matrix_tflops = 0;           // dense 16-bit matrix peak, TFLOP/s
+  double memory_gib = 0;              // usable device memory, GiB
+  double gemm_workspace_mib = 8.125;  // of the matrix library, for each thread that launches GEMMs, MiB
+  double engine_workspace_mib = 4;    // of Transformer Engine's GEMMs, MiB
+  double communicator_mib = 256;      // of the communication library, for each group of ranks, MiB
+  double context_mib = 500;           // of the driver: code, stacks, MiB
+  double memory_gb_per_s = 0;         // peak memory bandwidth, GB/s
+  std::int64_t compute_units = 0;     // that work on tiles side by side: streaming multiprocessors, compute units
 
   double gemm_efficiency = 0.8;  // share of the peak in the main loop of a large GEMM, power limits included
   double gemm_prologue_k = 380;  // what a tile costs beside its main loop, in units of K

@@ -1,58 +1,89 @@
-// Memory of a rank: model state from its parameters, activations by walking its schedule. Transient gradients of
-// activations, workspaces and the allocator's share are not counted.
+// Memory of a rank: activations by walking its schedule, everything else beside them.
 #include "core/memory/footprint.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <vector>
 
+#include "core/memory/activations.hpp"
+#include "core/memory/allocator.hpp"
+#include "core/memory/libraries.hpp"
+#include "core/memory/model_state.hpp"
 #include "core/workload/cut.hpp"
-#include "core/workload/operators.hpp"
-#include "core/workload/parameters.hpp"
 #include "core/workload/schedule.hpp"
 
 namespace manyworlds::core::memory {
 namespace {
 
+using workload::LayerKind;
 using workload::Model;
-using workload::Operator;
-using workload::Recompute;
 using workload::Strategy;
 
-std::int64_t kept(const std::vector<Operator>& operators, bool core) {
-  std::int64_t sum = 0;
-  for (const Operator& each : operators) sum += each.kept_bytes + (core ? each.core_bytes : 0);
-  return sum;
-}
-
-/// What one micro-batch keeps in each part of a rank, and what its backward pass adds for a moment.
-struct PartBytes {
-  std::int64_t layer = 0, embedding = 0, head = 0;
-  std::int64_t logits = 0;        // fp32, kept from loss to backward
-  std::int64_t logits_16bit = 0;  // beside them while the loss is computed: the GEMM's output, then its gradient
-  std::int64_t recomputed = 0;    // one layer's, or one attention core's
+constexpr std::array kParts{
+    FootprintPart{"weights", "weights", &Footprint::weights},
+    FootprintPart{"gradients", "gradients of the weights", &Footprint::gradients},
+    FootprintPart{"optimizer", "optimizer states", &Footprint::optimizer},
+    FootprintPart{"gathered", "weights and gradients that ZeRO 2 and 3 have whole for a moment", &Footprint::gathered},
+    FootprintPart{"activations", "activations kept by micro-batches in flight", &Footprint::activations},
+    FootprintPart{"recomputed", "activations of the layer that is being recomputed", &Footprint::recomputed},
+    FootprintPart{"working", "gradients of activations in the layer at work", &Footprint::working},
+    FootprintPart{"logits", "output of the vocabulary layer and its gradient", &Footprint::logits},
+    FootprintPart{"workspaces", "buffers of matrix and attention libraries", &Footprint::workspaces},
+    FootprintPart{"rounding", "what the allocator's segments hold beyond tensors", &Footprint::rounding},
+    FootprintPart{"communicators", "buffers of the communication library", &Footprint::communicators},
+    FootprintPart{"context", "context of the driver: code and stacks", &Footprint::context},
 };
 
-PartBytes part_bytes(const Model& model, const Strategy& strategy) {
-  const std::vector<Operator> layer = workload::layer_operators(model, strategy);
-  PartBytes bytes;
-  bytes.layer = activation_bytes_per_layer(model, strategy);
-  bytes.embedding = kept(workload::embedding_operators(model, strategy), true);
-  bytes.logits = 4 * workload::cut(model, strategy).logits();
-  bytes.logits_16bit = bytes.logits / 2;
-  bytes.head = kept(workload::head_operators(model, strategy), true) - bytes.logits;
-  // A layer made again has its input, which the first norm keeps, from the checkpoint.
-  if (strategy.recompute == Recompute::full)
-    bytes.recomputed = kept(layer, true) - workload::cut(model, strategy).boundary_bytes();
-  if (strategy.recompute == Recompute::selective) bytes.recomputed = kept(layer, true) - kept(layer, false);
+/// What does not change while a step runs.
+Footprint standing(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage) {
+  const ModelState state = model_state(model, strategy, stage);
+  const LibraryBytes libraries = library_bytes(model, strategy, gpu);
+  Footprint bytes;
+  bytes.weights = state.weights;
+  bytes.gradients = state.gradients;
+  bytes.optimizer = state.optimizer;
+  bytes.gathered = state.gathered;
+  bytes.workspaces = libraries.workspaces;
+  bytes.communicators = libraries.communicators;
+  bytes.context = libraries.context;
+  for (const std::int64_t part : {state.weights, state.gradients, state.optimizer, state.gathered})
+    bytes.rounding += reserved_bytes(part) - part;
   return bytes;
+}
+
+/// What a chunk's layers keep with what stands before or behind them, and what the neediest of them adds. `layers`
+/// has those seen so far.
+LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const EndBytes& ends, std::int64_t stage,
+                       std::int64_t chunk, std::map<LayerKind, LayerBytes>& layers) {
+  LayerBytes all;
+  for (const LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
+    const auto [known, is_new] = layers.try_emplace(kind);
+    if (is_new) known->second = layer_bytes(model, strategy, kind);
+    const LayerBytes& layer = known->second;
+    all.kept += layer.kept;
+    if (layer.recomputed + layer.working > all.recomputed + all.working)
+      all.recomputed = layer.recomputed, all.working = layer.working;
+  }
+  if (stage == 0 && chunk == 0) all.kept += ends.embedding;
+  if (stage == strategy.pp - 1 && chunk == strategy.virtual_stages - 1) all.kept += ends.head;
+  return all;
 }
 
 }  // namespace
 
-std::int64_t activation_bytes_per_layer(const Model& model, const Strategy& strategy) {
-  // Full recompute keeps the layer's whole input on every rank, 2sbh (Korthikanti et al., table 2).
-  if (strategy.recompute == Recompute::full) return workload::cut(model, strategy).hidden_bytes();
-  return kept(workload::layer_operators(model, strategy), strategy.recompute == Recompute::none);
+std::int64_t Footprint::total() const {
+  std::int64_t sum = 0;
+  for (const FootprintPart& part : kParts) sum += this->*part.member;
+  return sum;
+}
+
+std::span<const FootprintPart> footprint_parts() {
+  return kParts;
+}
+
+std::int64_t activation_bytes_per_layer(const Model& model, const Strategy& strategy, LayerKind kind) {
+  return layer_bytes(model, strategy, kind).kept.bytes;
 }
 
 std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, std::int64_t stage) {
@@ -65,43 +96,45 @@ std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, std:
   return most;
 }
 
-Footprint footprint(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  const std::int64_t parameters = workload::stage_parameters(model, strategy, stage).total();
-  const std::int64_t shards = strategy.zero > 0 ? strategy.dp : 1;
-  Footprint state;
-  state.weights = 2 * parameters;
-  state.gradients = 4 * parameters;
-  state.optimizer = 12 * ((parameters + shards - 1) / shards);
+Footprint footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage) {
+  const EndBytes ends = end_bytes(model, strategy);
+  std::map<LayerKind, LayerBytes> layers;
+  std::vector<LayerBytes> chunks;
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+    chunks.push_back(chunk_bytes(model, strategy, ends, stage, chunk, layers));
 
-  const PartBytes bytes = part_bytes(model, strategy);
-  Footprint peak = state, now = state;
+  Footprint now = standing(model, strategy, gpu, stage);
+  Footprint peak = now;
   const auto look = [&peak](const Footprint& moment) {
     if (moment.total() > peak.total()) peak = moment;
   };
   for (const workload::Slot& slot : workload::schedule(strategy, stage)) {
-    const bool embedding = stage == 0 && slot.chunk == 0;
+    const LayerBytes& chunk = chunks[static_cast<std::size_t>(slot.chunk)];
     const bool head = stage == strategy.pp - 1 && slot.chunk == strategy.virtual_stages - 1;
-    const auto layers = static_cast<std::int64_t>(workload::chunk_layers(model, strategy, stage, slot.chunk).size());
-    const std::int64_t activations = layers * bytes.layer + (embedding ? bytes.embedding : 0) + (head ? bytes.head : 0);
-    if (slot.forward) now.activations += activations;
-    if (slot.forward && head) now.logits += bytes.logits;
-    Footprint loss = now;  // the loss's forward or backward: both forms of the logits
-    if (head) loss.logits += bytes.logits_16bit;
+    if (slot.forward) {
+      now.activations += chunk.kept.bytes;
+      now.rounding += chunk.kept.rounding;
+      if (head) now.logits += ends.logits_kept;
+    }
+    Footprint loss = now;  // the loss's forward or backward pass
+    if (head) loss.logits += ends.logits_transient;
     look(loss);
     if (slot.forward) continue;
-    if (head) now.logits -= bytes.logits;  // gone before the last layer's backward begins
-    Footprint layer = now;
-    layer.recomputed = bytes.recomputed;
-    look(layer);
-    now.activations -= activations;
+    if (head) now.logits -= ends.logits_kept;  // gone before the last layer's backward begins
+    Footprint backward = now;
+    backward.recomputed = chunk.recomputed;
+    backward.working = chunk.working;
+    look(backward);
+    now.activations -= chunk.kept.bytes;
+    now.rounding -= chunk.kept.rounding;
   }
   return peak;
 }
 
-Footprint peak(const Model& model, const Strategy& strategy) {
-  Footprint most = footprint(model, strategy, 0);
+Footprint peak(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
+  Footprint most = footprint(model, strategy, gpu, 0);
   for (std::int64_t stage = 1; stage < strategy.pp; ++stage) {
-    const Footprint other = footprint(model, strategy, stage);
+    const Footprint other = footprint(model, strategy, gpu, stage);
     if (other.total() > most.total()) most = other;
   }
   return most;

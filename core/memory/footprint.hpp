@@ -1,35 +1,56 @@
-// Peak device memory of a rank and what it is made of. Activation formulas: Korthikanti et al. 2022 (arXiv
-// 2205.05198), section 4; optimizer states: Rajbhandari et al. 2020 (ZeRO), section 3.
+// Peak device memory of a rank and what it is made of: model state, what micro-batches in flight keep, and what the
+// libraries take for themselves.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "core/compute/gpu.hpp"
 #include "core/workload/model.hpp"
 #include "core/workload/strategy.hpp"
 
 namespace manyworlds::core::memory {
 
-/// Bytes on one rank at the moment its activations peak.
+/// Bytes on one rank at the moment it needs most.
 struct Footprint {
   std::int64_t weights = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
-  std::int64_t activations = 0;  // kept by all micro-batches in flight
-  std::int64_t recomputed = 0;   // of the one layer whose activations are made again for its backward pass
-  std::int64_t logits = 0;       // last stage: the vocabulary layer's output and its gradient
-  std::int64_t total() const { return weights + gradients + optimizer + activations + recomputed + logits; }
+  std::int64_t gathered = 0;
+  std::int64_t activations = 0;
+  std::int64_t recomputed = 0;
+  std::int64_t working = 0;
+  std::int64_t logits = 0;
+  std::int64_t workspaces = 0;
+  std::int64_t rounding = 0;
+  std::int64_t communicators = 0;
+  std::int64_t context = 0;
+
+  /// All that the device must hold.
+  std::int64_t total() const;
+  /// What the framework counts as allocated (torch.cuda.max_memory_allocated): without the last three.
+  std::int64_t allocated() const { return total() - rounding - communicators - context; }
 };
 
+/// A part of a footprint, for tables that show them.
+struct FootprintPart {
+  const char *name, *description;
+  std::int64_t Footprint::*member;
+};
+std::span<const FootprintPart> footprint_parts();
+
 /// Bytes one layer keeps of one micro-batch for the backward pass.
-std::int64_t activation_bytes_per_layer(const workload::Model& model, const workload::Strategy& strategy);
+std::int64_t activation_bytes_per_layer(const workload::Model& model, const workload::Strategy& strategy,
+                                        workload::LayerKind kind = {});
 
 /// Layers times micro-batches that a rank of `stage` keeps activations of when it keeps most.
 std::int64_t layers_in_flight(const workload::Model& model, const workload::Strategy& strategy, std::int64_t stage);
 
-/// Peak of pipeline rank `stage` (0-based; all tp and dp ranks of a stage are alike).
-Footprint footprint(const workload::Model& model, const workload::Strategy& strategy, std::int64_t stage);
+/// Peak of pipeline rank `stage` (0-based; all tp, cp and dp ranks of a stage are alike).
+Footprint footprint(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
+                    std::int64_t stage);
 
 /// The largest footprint over all stages.
-Footprint peak(const workload::Model& model, const workload::Strategy& strategy);
+Footprint peak(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu);
 
 }  // namespace manyworlds::core::memory

@@ -18,6 +18,14 @@ const OptionTable<Stack>& stack_options() {
       option("overlap_parameters", &Stack::overlap_parameters,
              "zero 1 and 2: parameters are gathered beside the next forward pass"),
       option("reduce_in_16bit", &Stack::reduce_in_16bit, "gradients are added up over replicas in 16 bits"),
+      choice("layers", &Stack::layers, {"framework", "transformer_engine"},
+             "whose layers run: transformer_engine has a workspace of its own, framework one buffer of scores if "
+             "attention is unfused"),
+      option("deterministic", &Stack::deterministic,
+             "kernels give the same bits every time: matrix multiplications take 32 MiB of workspace per thread"),
+      option(
+          "fused_loss", &Stack::fused_loss,
+          "the loss's kernels are fused by the compiler (Megatron-LM's native fusion): one more fp32 copy of logits"),
   };
   return table;
 }

@@ -15,6 +15,9 @@ enum class AttentionKernel : std::uint8_t { unfused, flash, cudnn };
 /// Of the layers' GEMMs. Below 16 bits inputs are quantised by kernels of their own; attention core and head stay.
 enum class Precision : std::uint8_t { bf16, fp16, fp8, mxfp8, nvfp4 };
 
+/// Whose layers run: the framework's own, or Transformer Engine's, which brings a workspace of its own.
+enum class LayerLibrary : std::uint8_t { framework, transformer_engine };
+
 struct Stack {
   AttentionKernel attention = AttentionKernel::unfused;
   Precision precision = Precision::bf16;
@@ -23,7 +26,10 @@ struct Stack {
   bool overlap_tensor = false;      // collectives of sequence parallelism run in pieces beside the GEMM next to them
   bool overlap_parameters = false;  // ZeRO 1 and 2: parameters are gathered beside the next forward pass
   bool reduce_in_16bit = false;     // gradients are added up over replicas in 16 bits
-  bool cuda_graphs = false;         // kernels are launched by a graph: the host is no limit
+  LayerLibrary layers = LayerLibrary::framework;
+  bool deterministic = false;  // kernels that give the same bits every time; of their cost only the memory is known
+  bool fused_loss = false;     // the loss's kernels are fused by the compiler, which holds one more copy of logits
+  bool cuda_graphs = false;    // kernels are launched by a graph: the host is no limit
 };
 
 const OptionTable<Stack>& stack_options();

@@ -339,7 +339,7 @@ void RowReader::pick_recompute() {
     set("strategy.recompute", choice);
     const auto made = world_of(settings_).configuration;
     if (made.strategy.dp < 1 || find_violation(world_of(settings_), graphs_)) return;  // finish() says what it is
-    if (static_cast<double>(core::memory::peak(made.model, made.strategy).total()) <=
+    if (static_cast<double>(core::memory::peak(made.model, made.strategy, made.gpu).total()) <=
         made.gpu.memory_gib * static_cast<double>(1 << 30))
       return;
   }
@@ -364,7 +364,7 @@ void RowReader::finish() {
   }
   const auto& made = world.configuration;
   const double usable = made.gpu.memory_gib * static_cast<double>(1 << 30);
-  made_.fits = static_cast<double>(core::memory::peak(made.model, made.strategy).total()) <= usable;
+  made_.fits = static_cast<double>(core::memory::peak(made.model, made.strategy, made.gpu).total()) <= usable;
   made_.choice = fmt::format("{}|{}|{}|{}|{}", settings_text("model.", {"model.name"}), made_.gpu, gpus_,
                              made.strategy.global_batch, meaning("dtype").value_or(""));
   made_.layout = settings_text("strategy.", {"strategy.global_batch"});

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/memory/footprint.hpp"
 #include "farm/answer_tables.hpp"
 #include "farm/commands/one_experiment.hpp"
 #include "farm/commands/verbs.hpp"
@@ -66,9 +67,53 @@ std::string memory_text(const Row& row, const experiments::Sweep& sweep) {
   const auto configuration = experiments::world_of(sweep.experiments.front().settings).configuration;
   std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib(row.number("memory_peak_bytes")),
                                  configuration.gpu.memory_gib);
-  for (const char* part : {"weights", "gradients", "optimizer", "activations", "recomputed", "logits"})
-    text += fmt::format("  {:<16}{:>14}\n", part, gib(row.number(fmt::format("memory_{}_bytes", part))));
+  for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
+    if (const double bytes = row.number(fmt::format("memory_{}_bytes", part.name)); bytes > 0)
+      text += fmt::format("  {:<16}{:>14}\n", part.name, gib(bytes));
   return text;
+}
+
+/// What each pipeline rank needs at its peak, part by part.
+std::vector<core::memory::Footprint> footprints(const core::step::Configuration& of) {
+  std::vector<core::memory::Footprint> stages;
+  for (std::int64_t stage = 0; stage < of.strategy.pp; ++stage)
+    stages.push_back(core::memory::footprint(of.model, of.strategy, of.gpu, stage));
+  return stages;
+}
+
+std::string stages_text(const std::vector<core::memory::Footprint>& stages, double memory_gib) {
+  std::string text = fmt::format("peak memory of each pipeline rank, GiB of {:.2f}\n{:<16}", memory_gib, "rank");
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) text += fmt::format("{:>9}", stage);
+  const auto row = [&](const char* name, auto bytes) {
+    text += fmt::format("\n{:<16}", name);
+    for (const core::memory::Footprint& stage : stages)
+      text += fmt::format("{:>9.3f}", static_cast<double>(bytes(stage)) / (1 << 30));
+  };
+  for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
+    row(part.name, [&](const auto& stage) { return stage.*part.member; });
+  row("allocated", [](const auto& stage) { return stage.allocated(); });
+  row("total", [](const auto& stage) { return stage.total(); });
+  return text + "\nallocated is what the framework counts: without rounding, communicators and context\n";
+}
+
+Json stages_json(const std::vector<core::memory::Footprint>& stages, double memory_gib) {
+  Json made{{"memory_gib", memory_gib}, {"stages", Json::array()}};
+  for (const core::memory::Footprint& stage : stages) {
+    Json row;
+    for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
+      row[fmt::format("{}_bytes", part.name)] = stage.*part.member;
+    row["allocated_bytes"] = stage.allocated();
+    row["total_bytes"] = stage.total();
+    made["stages"].push_back(row);
+  }
+  return made;
+}
+
+int show_memory(const experiments::Sweep& sweep, bool json) {
+  const auto of = experiments::world_of(sweep.experiments.front().settings, sweep.inputs).configuration;
+  const auto stages = footprints(of);
+  std::cout << (json ? stages_json(stages, of.gpu.memory_gib).dump(1) + "\n" : stages_text(stages, of.gpu.memory_gib));
+  return kExitDone;
 }
 
 double error_percent(const Row& row, const experiments::Measured& measured) {
@@ -113,12 +158,14 @@ int run_run(const Invocation& invocation) {
   cxxopts::Options options("manyworlds run", "One experiment, in this process: its step time and what it is made of.");
   add_experiment_words(options);
   options.add_options()("coupled", "all packets of the step in one event loop: slow, simple, the oracle")(
+      "memory", "only what each pipeline rank needs of memory, part by part; nothing is simulated")(
       "json", "every column of the answer, as JSON");
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   experiments::Sweep sweep = one_experiment(*parsed);
+  if (parsed->count("memory") > 0) return show_memory(sweep, parsed->count("json") > 0);
   if (parsed->count("coupled") > 0) {
     require_every_packet(sweep, "--coupled");
     sweep.experiments.front().settings["composition"] = std::string("coupled");

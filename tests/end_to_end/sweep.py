@@ -206,6 +206,25 @@ class Sweeps(unittest.TestCase):
         self.assertAlmostEqual(parts, figures["step_time_s"], places=6)
         self.assertEqual(os.listdir(self.directory), [])
 
+    def test_run_tells_what_every_pipeline_rank_needs_of_memory(self):
+        spec = SWEEPS / "korthikanti-175b.yaml"
+        told = json.loads(run("run", spec, "--memory", "--json", directory=self.directory).stdout)
+        self.assertEqual(len(told["stages"]), 8)
+        outside = ("rounding_bytes", "communicators_bytes", "context_bytes")
+        for stage in told["stages"]:
+            total, allocated = stage.pop("total_bytes"), stage.pop("allocated_bytes")
+            self.assertEqual(sum(stage.values()), total)
+            self.assertEqual(total - sum(stage[part] for part in outside), allocated)
+        # Earlier ranks keep more micro-batches; those in the middle hold equal layers.
+        kept = [stage["activations_bytes"] for stage in told["stages"]]
+        self.assertEqual(kept, sorted(kept, reverse=True))
+        self.assertEqual(len({stage["weights_bytes"] for stage in told["stages"][1:-1]}), 1)
+        figures = json.loads(run("run", spec, "--json", directory=self.directory).stdout)
+        most = max(told["stages"], key=lambda stage: sum(stage.values()))
+        self.assertEqual(figures["memory_peak_bytes"], sum(most.values()))
+        text = run("run", spec, "--memory", directory=self.directory).stdout
+        self.assertRegex(text, r"(?m)^activations +([\d.]+ +){7}[\d.]+$")
+
     def test_run_takes_one_experiment_of_a_sweep_and_coupled_agrees(self):
         self.sweep(SWEEPS / "tiny.yaml", "-o", "run", "-j", 1, "--store", "none")
         with h5py.File(self.directory / "run" / "results.h5") as file:

@@ -94,7 +94,7 @@ TEST_CASE("a step's inputs are the collectives of its world, each planned once, 
 TEST_CASE("an experiment fits when its peak is at most the GPU's memory, to the byte") {
   const auto base = small_sweep("");
   const auto configuration = experiments::world_of(base.experiments[0].settings).configuration;
-  const std::int64_t peak = core::memory::peak(configuration.model, configuration.strategy).total();
+  const std::int64_t peak = core::memory::peak(configuration.model, configuration.strategy, configuration.gpu).total();
   const auto with_memory = [](std::int64_t bytes) {
     return plan_of(
         small_sweep("", {fmt::format("cluster.gpu.memory_gib={:.17g}", static_cast<double>(bytes) / (1 << 30))}));

@@ -1,0 +1,103 @@
+// Activations of layers, embedding and head.
+#include "core/memory/activations.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/memory/allocator.hpp"
+#include "core/memory/expert_tensors.hpp"
+#include "core/workload/operators.hpp"
+
+namespace manyworlds::core::memory {
+namespace {
+
+using workload::Cut;
+using workload::Model;
+using workload::Operator;
+using workload::Recompute;
+using workload::Strategy;
+
+/// Each operator's share as one tensor.
+Kept kept(const std::vector<Operator>& operators, bool core) {
+  Kept sum;
+  const auto add = [&sum](std::int64_t bytes) { sum += {bytes, reserved_bytes(bytes) - bytes}; };
+  for (const Operator& each : operators) {
+    add(each.kept_bytes);
+    if (core) add(each.core_bytes);
+  }
+  return sum;
+}
+
+/// A layer's operators; where it has experts, what they keep stands for what its feed-forward part would.
+std::vector<Operator> operators_of(const Model& model, const Strategy& strategy, workload::LayerKind kind) {
+  std::vector<Operator> operators = workload::layer_operators(model, strategy);
+  if (!kind.experts) return operators;
+  std::erase_if(operators, [](const Operator& each) {
+    return each.name == "mlp_up" || each.name == "gelu" || each.name == "swiglu" || each.name == "mlp_down";
+  });
+  for (const std::int64_t bytes : expert_tensors(model, strategy)) {
+    operators.emplace_back();
+    operators.back().kept_bytes = bytes;
+  }
+  return operators;
+}
+
+Kept tensor(std::int64_t bytes) {
+  return {bytes, reserved_bytes(bytes) - bytes};
+}
+
+/// Gradients before and after the feed-forward layer's activation function, or before and after the softmax of
+/// attention scores, whichever are larger; with them that of the residual stream.
+std::int64_t working_bytes(const Model& model, const Strategy& strategy, workload::LayerKind kind) {
+  const Cut rank = workload::cut(model, strategy, kind);
+  const std::int64_t widths = model.activation == workload::Activation::swiglu ? 3 : 2;
+  const std::int64_t inner = kind.experts ? rank.routed_tokens * rank.expert_ffn : rank.tokens * rank.ffn;
+  const std::int64_t feed_forward = 2 * widths * inner;
+  return std::max(feed_forward, 2 * score_bytes(model, strategy)) + rank.hidden_bytes();
+}
+
+}  // namespace
+
+LayerBytes layer_bytes(const Model& model, const Strategy& strategy, workload::LayerKind kind) {
+  const std::vector<Operator> operators = operators_of(model, strategy, kind);
+  const Kept all = kept(operators, true);
+  LayerBytes layer;
+  layer.working = working_bytes(model, strategy, kind);
+  switch (strategy.recompute) {
+    case Recompute::none:
+      layer.kept = all;
+      break;
+    case Recompute::selective:
+      layer.kept = kept(operators, false);
+      layer.recomputed = all.bytes - layer.kept.bytes;
+      break;
+    case Recompute::full:
+      // The layer's whole input stays on every rank, 2sbh (Korthikanti et al., table 2). A layer that is made again has
+      // its input, which the first norm keeps, from there.
+      layer.kept = tensor(workload::cut(model, strategy).hidden_bytes());
+      layer.recomputed = all.bytes - workload::cut(model, strategy).boundary_bytes();
+      break;
+  }
+  return layer;
+}
+
+EndBytes end_bytes(const Model& model, const Strategy& strategy) {
+  const std::int64_t logits = workload::cut(model, strategy).logits();
+  EndBytes ends;
+  ends.embedding = kept(workload::embedding_operators(model, strategy), true);
+  std::vector<Operator> head = workload::head_operators(model, strategy);
+  head.back().kept_bytes -= 4 * logits;
+  ends.head = kept(head, true);
+  ends.logits_kept = 4 * logits;
+  // In 16 bits the GEMM's output, then its gradient; Megatron-LM's fused loss holds one more copy in fp32.
+  ends.logits_transient = (strategy.stack.fused_loss ? 6 : 2) * logits;
+  return ends;
+}
+
+std::int64_t score_bytes(const Model& model, const Strategy& strategy) {
+  if (strategy.stack.attention != workload::AttentionKernel::unfused) return 0;
+  const Cut rank = workload::cut(model, strategy);
+  return 2 * rank.samples * rank.heads * rank.sequence * rank.keys;
+}
+
+}  // namespace manyworlds::core::memory

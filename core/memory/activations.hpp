@@ -1,0 +1,45 @@
+// What a micro-batch keeps of a part of a rank between its forward and its backward pass, from what its operators keep,
+// and what there is beside it for a moment. Formulas: Korthikanti et al. 2022 (arXiv 2205.05198), section 4.
+#pragma once
+
+#include <cstdint>
+
+#include "core/workload/cut.hpp"
+#include "core/workload/model.hpp"
+#include "core/workload/strategy.hpp"
+
+namespace manyworlds::core::memory {
+
+/// Bytes of tensors, and the device memory beyond them that the segments they lie in take.
+struct Kept {
+  std::int64_t bytes = 0;
+  std::int64_t rounding = 0;
+  Kept& operator+=(const Kept& other) {
+    bytes += other.bytes;
+    rounding += other.rounding;
+    return *this;
+  }
+};
+
+/// A layer: what it keeps, and what its backward pass adds while it runs.
+struct LayerBytes {
+  Kept kept;
+  std::int64_t recomputed = 0;  // made again: the whole layer, or its attention core
+  std::int64_t working = 0;     // gradients of activations, at the widest point of the layer
+};
+
+LayerBytes layer_bytes(const workload::Model& model, const workload::Strategy& strategy, workload::LayerKind kind);
+
+/// Embedding and head; the head's logits apart, which live from the loss's forward to its backward pass.
+struct EndBytes {
+  Kept embedding, head;
+  std::int64_t logits_kept = 0;       // fp32
+  std::int64_t logits_transient = 0;  // beside them while the loss or its gradient is computed
+};
+
+EndBytes end_bytes(const workload::Model& model, const workload::Strategy& strategy);
+
+/// Scores of one attention layer in 16 bits, where attention is not fused; else 0.
+std::int64_t score_bytes(const workload::Model& model, const workload::Strategy& strategy);
+
+}  // namespace manyworlds::core::memory
