@@ -1,0 +1,284 @@
+// Arguments of Megatron-LM as models and layouts. Defaults are those of its arguments.py.
+#include "experiments/measured/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "core/memory/footprint.hpp"
+#include "experiments/validity.hpp"
+
+namespace manyworlds::experiments::measured {
+namespace {
+
+using core::workload::Model;
+using core::workload::Recompute;
+using core::workload::ScheduleKind;
+using core::workload::Stack;
+using core::workload::Strategy;
+using import::CsvRow;
+
+constexpr std::int64_t kMost = 1 << 20;
+/// Of a micro-batch, squared tokens: attention scores of one head. Beyond it sums of bytes might not fit 64 bits.
+constexpr std::int64_t kMostScores = std::int64_t(1) << 40;
+
+/// Tokens of the tokenizers that tests use without saying their size.
+struct Tokenizer {
+  std::string_view name;
+  std::int64_t vocabulary;
+};
+constexpr Tokenizer kTokenizers[] = {
+    {"", 50'257}, {"GPT2BPETokenizer", 50'257}, {"GPTSentencePieceTokenizer", 256'000}};
+
+/// The names that tests give GPUs, and how many of those their node has.
+struct TestDevice {
+  std::string_view name, gpu;
+  std::int64_t gpus_per_node;
+};
+constexpr TestDevice kDevices[] = {{"a100", "a100_80", 8}, {"h100", "h100_sxm", 8}, {"gb200", "gb200_nvl72", 4}};
+
+std::int64_t count(const CsvRow& row, std::string_view column, std::int64_t fallback) {
+  const std::int64_t value = row.integer(column).value_or(fallback);
+  if (value < 0 || value > kMost) row.fail(fmt::format("{} must be 0 to {}, not {}", column, kMost, value));
+  return value;
+}
+
+std::int64_t positive(const CsvRow& row, std::string_view column, std::int64_t fallback) {
+  const std::int64_t value = count(row, column, fallback);
+  if (value == 0) row.fail(fmt::format("{} must be 1 to {}", column, kMost));
+  return value;
+}
+
+bool flag(const CsvRow& row, std::string_view column) {
+  const std::string_view text = row.text(column);
+  if (text.empty() || text == "False" || text == "false") return false;
+  if (text == "True" || text == "true") return true;
+  row.fail(fmt::format("{} must be true, false or empty, not '{}'", column, text));
+}
+
+void left_out(MemoryRow& made, const std::string& why) {
+  if (made.left_out.empty()) made.left_out = why;
+}
+
+void read_experts(MemoryRow& made, const CsvRow& row) {
+  Model& model = made.model;
+  model.experts = count(row, "num-experts", 0);
+  if (model.experts == 0) return;
+  model.experts_per_token = positive(row, "moe-router-topk", 2);
+  model.expert_ffn_hidden = count(row, "moe-ffn-hidden-size", 0);
+  model.shared_ffn_hidden = count(row, "moe-shared-expert-intermediate-size", 0);
+  static const std::regex layers(R"(\(\[0\]\*(\d{1,4})\+\[1\]\*(\d{1,4})\))");
+  const std::string frequency(row.text("moe-layer-freq"));
+  std::smatch found;
+  if (frequency.empty() || frequency == "1") return;
+  if (!std::regex_match(frequency, found, layers))
+    left_out(made, "experts in some layers only: " + frequency);
+  else if (std::stol(found[1]) + std::stol(found[2]) != model.layers)
+    row.fail(fmt::format("moe-layer-freq {} is not of {} layers", frequency, model.layers));
+  else
+    model.dense_layers = std::stol(found[1]);
+}
+
+void read_latent_attention(Model& model, const CsvRow& row) {
+  if (!flag(row, "multi-latent-attention")) return;
+  model.attention = core::workload::Attention::latent;
+  model.kv_heads = 0;
+  model.query_rank = count(row, "q-lora-rank", 0);
+  model.kv_rank = positive(row, "kv-lora-rank", 32);
+  model.head_dim = positive(row, "qk-head-dim", 128);
+  model.rotary_dim = positive(row, "qk-pos-emb-head-dim", 64);
+  model.value_dim = positive(row, "v-head-dim", 128);
+}
+
+/// What the tokenizer has, padded as the test asks; our own padding then adds what tensor parallelism needs.
+std::int64_t vocabulary(MemoryRow& made, const CsvRow& row) {
+  std::int64_t tokens = count(row, "vocab-size", 0);
+  if (tokens == 0) {
+    const auto known = std::find_if(std::begin(kTokenizers), std::end(kTokenizers),
+                                    [&](const Tokenizer& one) { return one.name == row.text("tokenizer-type"); });
+    if (known == std::end(kTokenizers)) {
+      left_out(made, "no vocabulary is given, and its tokenizer is not known");
+      return 1;
+    }
+    tokens = known->vocabulary;
+    made.assumed.emplace_back("vocab-size");
+  }
+  const std::int64_t multiple = positive(row, "make-vocab-size-divisible-by", 128) * made.strategy.tp;
+  return (tokens + multiple - 1) / multiple * multiple;
+}
+
+void read_model(MemoryRow& made, const CsvRow& row) {
+  Model& model = made.model;
+  model.layers = positive(row, "num-layers", 0);
+  model.hidden = positive(row, "hidden-size", 0);
+  model.heads = positive(row, "num-attention-heads", 0);
+  model.kv_heads = count(row, "num-query-groups", 0);
+  model.head_dim = count(row, "kv-channels", 0);
+  model.ffn_hidden = count(row, "ffn-hidden-size", 0);
+  model.sequence = positive(row, "seq-length", 0);
+  model.vocabulary = vocabulary(made, row);
+  if (row.text("normalization") == "RMSNorm") model.norm = core::workload::Norm::rms_norm;
+  if (flag(row, "swiglu")) model.activation = core::workload::Activation::swiglu;
+  if (row.text("position-embedding-type") == "rope") model.position = core::workload::Position::rotary;
+  model.tied_embeddings = !flag(row, "untie-embeddings-and-output-weights");
+  model.biases = !flag(row, "disable-bias-linear");
+  const bool attention = row.text("attention-dropout") != "0.0", hidden = row.text("hidden-dropout") != "0.0";
+  if (attention != hidden) left_out(made, "dropout in attention or in hidden states alone");
+  model.dropout = hidden;
+  read_latent_attention(model, row);
+  read_experts(made, row);
+}
+
+void read_stack(Stack& stack, const CsvRow& row) {
+  using core::workload::AttentionKernel;
+  using core::workload::LayerLibrary;
+  using core::workload::Precision;
+  const bool engine = row.text("transformer-impl") != "local";
+  stack.layers = engine ? LayerLibrary::transformer_engine : LayerLibrary::framework;
+  const bool unfused = !engine || row.text("attention-backend") == "unfused";
+  stack.attention = unfused ? AttentionKernel::unfused : AttentionKernel::cudnn;
+  stack.precision = flag(row, "fp16") ? Precision::fp16 : row.given("fp8-format") ? Precision::fp8 : Precision::bf16;
+  stack.deterministic = flag(row, "deterministic-mode");
+  stack.fused_loss = flag(row, "cross-entropy-loss-fusion");
+  stack.reduce_in_16bit = flag(row, "grad-reduce-in-bf16");
+}
+
+/// Virtual stages, given by their number or by their layers.
+std::int64_t virtual_stages(const MemoryRow& made, const CsvRow& row) {
+  const std::int64_t layers = count(row, "num-layers-per-virtual-pipeline-stage", 0);
+  if (layers == 0) return positive(row, "num-virtual-stages-per-pipeline-rank", 1);
+  return std::max<std::int64_t>(made.model.layers / (made.strategy.pp * layers), 1);
+}
+
+void read_parallelism(Strategy& strategy, const CsvRow& row) {
+  strategy.tp = positive(row, "tensor-model-parallel-size", 1);
+  strategy.pp = positive(row, "pipeline-model-parallel-size", 1);
+  strategy.cp = positive(row, "context-parallel-size", 1);
+  strategy.micro_batch = positive(row, "micro-batch-size", 1);
+  // Megatron-LM turns sequence parallelism off where there is no tensor parallelism.
+  strategy.sequence_parallel = flag(row, "sequence-parallel") && strategy.tp > 1;
+  if (!row.given("num-experts")) return;
+  strategy.ep = positive(row, "expert-model-parallel-size", 1);
+  strategy.etp = positive(row, "expert-tensor-parallel-size", strategy.tp);
+}
+
+void read_strategy(MemoryRow& made, const CsvRow& row) {
+  Strategy& strategy = made.strategy;
+  strategy.virtual_stages = virtual_stages(made, row);
+  if (strategy.virtual_stages > 1) strategy.schedule = ScheduleKind::interleaved;
+  const std::int64_t replica = strategy.tp * strategy.pp * strategy.cp;
+  if (made.gpus % replica != 0) left_out(made, fmt::format("{} GPUs are no multiple of tp x pp x cp", made.gpus));
+  strategy.dp = std::max<std::int64_t>(made.gpus / replica, 1);
+  strategy.global_batch = count(row, "global-batch-size", 0);
+  if (strategy.global_batch == 0) {
+    strategy.global_batch = strategy.dp * strategy.micro_batch * strategy.pp;
+    made.assumed.emplace_back("global-batch-size");
+  }
+  if (flag(row, "use-distributed-optimizer") && strategy.replicas() > 1) strategy.zero = 1;
+  if (flag(row, "use-megatron-fsdp")) {
+    if (row.text("data-parallel-sharding-strategy") == "optim_grads_params")
+      strategy.zero = 3;
+    else
+      left_out(made, fmt::format("FSDP shards {}", row.text("data-parallel-sharding-strategy")));
+  }
+  if (flag(row, "account-for-embedding-in-pipeline-split") && flag(row, "account-for-loss-in-pipeline-split"))
+    strategy.split = core::workload::Split::light_ends;
+  if (row.text("recompute-granularity") == "full") strategy.recompute = Recompute::full;
+  if (row.text("recompute-granularity") == "selective") strategy.recompute = Recompute::selective;
+  read_stack(strategy.stack, row);
+}
+
+/// What our model of memory does not have.
+void refuse_the_unknown(MemoryRow& made, const CsvRow& row) {
+  if (count(row, "mtp-num-layers", 0) > 0) left_out(made, "multi-token prediction");
+  if (flag(row, "fine-grained-activation-offloading")) left_out(made, "activations are offloaded");
+  if (row.given("pipeline-model-parallel-layout")) left_out(made, "stages laid out by hand");
+  if (made.strategy.recompute == Recompute::selective && row.given("recompute-modules"))
+    left_out(made, fmt::format("recomputes {}", row.text("recompute-modules")));
+  if (row.given("optimizer") && row.text("optimizer") != "adam")
+    left_out(made, fmt::format("optimizer {}", row.text("optimizer")));
+  const bool embedding = flag(row, "account-for-embedding-in-pipeline-split");
+  if (embedding != flag(row, "account-for-loss-in-pipeline-split"))
+    left_out(made, "embedding or loss alone counts as a layer");
+}
+
+void read_device(MemoryRow& made, const CsvRow& row, const Catalog& catalog) {
+  std::string name(row.text("device"));
+  if (name.ends_with("_2nd")) name.resize(name.size() - 4);  // a second run of the same test
+  const auto known = std::find_if(std::begin(kDevices), std::end(kDevices),
+                                  [&](const TestDevice& one) { return one.name == name || one.gpu == name; });
+  made.gpu = known == std::end(kDevices) ? name : std::string(known->gpu);
+  const auto& gpus = catalog.of("gpus");
+  const auto entry = gpus.find(made.gpu);
+  if (entry == gpus.end()) row.fail(fmt::format("device '{}' is not in the catalog of GPUs", name));
+  core::OptionSet figures;
+  for (const auto& [figure, value] : entry->second.figures) figures[figure] = value.value;
+  made.device = core::compute::gpu_options().make(figures);
+
+  // Tests run on eight GPUs, a node or two of them; those called 1node on what a node has.
+  const bool one_node = made.test_case.ends_with("_1node") && known != std::end(kDevices);
+  if (!row.given("gpus")) made.assumed.emplace_back("gpus");
+  made.gpus = positive(row, "gpus", one_node ? known->gpus_per_node : 8);
+}
+
+/// A rule of validity that the layout breaks.
+void refuse_the_invalid(MemoryRow& made) {
+  World world;
+  world.configuration.model = made.model;
+  world.configuration.strategy = made.strategy;
+  world.configuration.gpu = made.device;
+  world.cluster.gpus_per_node = std::min<std::int64_t>(made.gpus, 8);
+  world.cluster.nodes = made.gpus / world.cluster.gpus_per_node;
+  world.configuration.gpus_per_node = world.cluster.gpus_per_node;
+  GraphCache graphs;
+  for (const Rule& rule : rules()) {
+    if (rule.key == "topology" || rule.key == "faults" || rule.key == "transport") continue;  // no network here
+    if (const auto broken = rule.check(world, graphs))
+      return left_out(made, fmt::format("{}: {}", rule.reason, *broken));
+  }
+}
+
+MemoryRow read_row(const CsvRow& row, const Catalog& catalog) {
+  MemoryRow made;
+  made.line = row.line();
+  made.test_case = row.text("test_case");
+  made.id = row.given("id") ? std::string(row.text("id"))
+                            : fmt::format("{} {} {}", made.test_case, row.text("track"), row.text("device"));
+  const auto measured = row.integer("mem_max_allocated_bytes");
+  if (!measured || *measured <= 0) row.fail("mem_max_allocated_bytes must be a number of bytes");
+  made.measured_bytes = *measured;
+  made.apart_because = row.text("note");
+  made.contradicted = flag(row, "contradicted");
+  if (made.contradicted && made.apart_because.empty())
+    made.apart_because = "another run of the same test on the same GPU peaked more than 15 % apart";
+  read_device(made, row, catalog);
+  read_parallelism(made.strategy, row);
+  read_model(made, row);
+  read_strategy(made, row);
+  made.kind = made.strategy.zero == 3 ? "fsdp" : made.model.has_experts() ? "moe" : "dense";
+  refuse_the_unknown(made, row);
+  const std::int64_t sequence = made.model.sequence;
+  if (sequence > kMostScores / sequence / made.strategy.micro_batch)
+    row.fail(fmt::format("micro-batch-size x seq-length^2 must be at most {}", kMostScores));
+  refuse_the_invalid(made);
+  return made;
+}
+
+}  // namespace
+
+bool is_memory(const import::CsvHeader& header) {
+  return header.has("test_case") && header.has("mem_max_allocated_bytes");
+}
+
+std::vector<MemoryRow> read_memory(const import::CsvTable& table, const Catalog& catalog) {
+  std::vector<MemoryRow> rows;
+  for (const CsvRow& row : table.rows) rows.push_back(read_row(row, catalog));
+  return rows;
+}
+
+std::int64_t predicted_bytes(const MemoryRow& row) {
+  return core::memory::footprint(row.model, row.strategy, row.device, row.strategy.pp - 1).allocated();
+}
+
+}  // namespace manyworlds::experiments::measured

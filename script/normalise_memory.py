@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""Makes experiments/measured/memory.csv from a table of the peaks that Megatron-LM's functional tests keep.
+
+    script/normalise_memory.py ORIGINAL.csv [-o experiments/measured/memory.csv]
+
+Columns stay that program's arguments, in their order; those that no row gives are left out. Rows get an id, the
+number of GPUs where the recipes of the tests say it, and a mark where another run of the same test contradicts them. Given its own output it makes it again.
+"""
+
+import argparse
+import collections
+import csv
+import pathlib
+
+MEASURED = pathlib.Path(__file__).resolve().parent.parent / "experiments" / "measured"
+
+# Tests of releases, whose recipes are not published: what the optimizer's share in the memory that stays allocated
+# (mem_allocated_bytes_last) leaves as number of replicas, times the ranks of one.
+RELEASE_GPUS = {
+    "gpt/gpt3_15b_8t_release": 128,
+    "gpt/gpt3_15b_8t_release_sm": 128,
+    "gpt/gpt3_15b_8t_release_sm_gb200": 64,
+}
+
+
+ADDED = ("id", "gpus", "contradicted")
+REPEATS = 1.15
+
+
+def gpus_of(row):
+    """tests/test_utils/recipes of Megatron-LM: eight GPUs, or on GB200 four of one node where the name says so."""
+    if row["test_case"] in RELEASE_GPUS:
+        return RELEASE_GPUS[row["test_case"]]
+    return 4 if row["test_case"].endswith("_1node") else 8
+
+
+def mark_contradictions(rows):
+    """Runs of one test on one GPU that differ by more than REPEATS ran different software, which no argument tells."""
+    runs = collections.defaultdict(list)
+    for row in rows:
+        runs[row["test_case"], row["device"].removesuffix("_2nd")].append(row)
+    for same in runs.values():
+        peaks = [int(row["mem_max_allocated_bytes"]) for row in same]
+        for row in same:
+            row["contradicted"] = "true" if max(peaks) > REPEATS * min(peaks) else ""
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        return list(csv.DictReader(file))
+
+
+def normalised(rows):
+    made = []
+    for number, row in enumerate(rows, 1):
+        row = {name: value for name, value in row.items() if name not in ADDED}
+        made.append({"id": f"memory_{number:03}", "gpus": str(gpus_of(row))} | row)
+    mark_contradictions(made)
+    given = [name for name in made[0] if any(row[name] for row in made)]
+    return given, [{name: row[name] for name in given} for row in made]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("original")
+    parser.add_argument("-o", "--output", default=str(MEASURED / "memory.csv"))
+    given = parser.parse_args()
+    columns, rows = normalised(rows_of(given.original))
+    with open(given.output, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
