@@ -325,9 +325,10 @@ void RowReader::set_stack() {
     set("strategy.stack.precision", said);
   else if (said != "bf16" && said != "fp16")
     throw LeftOut{"its precision is not modelled", said};
-  for (const core::OptionInfo& info : catalog_branch("stacks").options)
-    if (info.name != "name" && info.name != "precision" && row_.given(info.name))
-      set("strategy.stack." + info.name, text(info.name.c_str()));
+  for (const core::OptionInfo& info : catalog_branch("stacks").options) {
+    const std::string column = "stack." + info.name;  // alone some would be those of the model
+    if (row_.given(column)) set("strategy." + column, text(column.c_str()));
+  }
 }
 
 /// As the row says; otherwise what a user would take who tries none, selective and full until one fits.

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <iterator>
 
 #include "core/error.hpp"
 #include "experiments/measured/tables.hpp"
@@ -15,6 +16,7 @@
 #include "farm/sweep_job.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/sweep_run.hpp"
+#include "farm/validated_tables.hpp"
 #include "farm/validation_fit.hpp"
 #include "farm/validation_picture.hpp"
 #include "farm/validation_report.hpp"
@@ -58,22 +60,39 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
     for (const std::string& path : parsed["file"].as<std::vector<std::string>>())
       tables.emplace_back(path, experiments::import::read_text(path));
   else
-    tables.emplace_back("training_steps.csv", measured::compiled_table("training_steps"));
+    for (const char* name : {"training_steps", "memory"})
+      tables.emplace_back(fmt::format("{}.csv", name), measured::compiled_table(name));
   return tables;
 }
 
-std::vector<measured::TrainingStep> steps_in(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog) {
+/// What the tables hold, by kind.
+struct Measurements {
   std::vector<measured::TrainingStep> steps;
+  std::vector<measured::MemoryRow> memory;
+};
+
+template <class Row>
+void append(std::vector<Row>& to, std::vector<Row> rows) {
+  to.insert(to.end(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
+}
+
+Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog) {
+  Measurements made;
   for (const auto& [name, text] : tables_of(parsed)) {
     const CsvTable table = experiments::import::parse_csv(text, name);
-    if (!measured::is_training_steps(*table.header))
+    if (measured::is_training_steps(*table.header))
+      append(made.steps, measured::read_training_steps(table, catalog));
+    else if (measured::is_memory(*table.header))
+      append(made.memory, measured::read_memory(table, catalog));
+    else
       throw core::InputError(
-          "its columns are not those of training steps (id, source, model, gpu, num_gpus, global_batch, "
-          "measured_step_s, …)",
+          "its columns are those of no table of training steps (id, source, model, gpu, num_gpus, global_batch, "
+          "measured_step_s, …) or memory (test_case, device, "
+          "mem_max_allocated_bytes, …)",
           name, 1);
-    for (auto& step : measured::read_training_steps(table, catalog)) steps.push_back(std::move(step));
   }
-  return steps;
+  if (made.steps.empty() && made.memory.empty()) throw core::InputError("the tables hold no row");
+  return made;
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -130,7 +149,8 @@ int run_validate(const Invocation& invocation) {
 
   const experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
   Validation validation;
-  validation.steps = steps_in(*parsed, catalog);
+  Measurements tables = read_tables(*parsed, catalog);
+  validation.steps = std::move(tables.steps);
   validation.constants = constants_of(validation.steps, catalog);
   if (const auto given = parsed->count("constants") > 0; given) {
     if (parsed->count("leave-one-family-out") > 0 && !is_follower() && !launched_rank())
@@ -149,9 +169,13 @@ int run_validate(const Invocation& invocation) {
     };
   };
   const RunFolder folder = parsed->count("output") > 0 ? RunFolder(required(*parsed, "output")) : RunFolder();
-  int code = simulate(*parsed, invocation, validation.steps, folder, take("training steps"));
-  if (!done) return code;  // a rank, or a run that was stopped
-  const std::vector<Compared> compared = validation.kinds.front().second.rows;
+  int code = kExitDone;
+  if (!validation.steps.empty()) {
+    code = simulate(*parsed, invocation, validation.steps, folder, take("training steps"));
+    if (!done) return code;  // a rank, or a run that was stopped
+  }
+  const std::vector<Compared> compared =
+      validation.kinds.empty() ? std::vector<Compared>() : validation.kinds.front().second.rows;
   if (parsed->count("fit") > 0)
     write_text(required(*parsed, "fit"), constants_table({fit_constants(validation.steps, compared, catalog)}));
   if (parsed->count("leave-one-family-out") > 0) {
@@ -165,6 +189,7 @@ int run_validate(const Invocation& invocation) {
     code = std::max(code, simulate(*parsed, again, validation.steps, second,
                                    take("training steps, each family with constants fitted to the others")));
   }
+  if (!tables.memory.empty()) validation.kinds.emplace_back("peaks of memory", compare(tables.memory));
   const bool rows = parsed->count("rows") > 0;
   std::cout << (parsed->count("json") > 0 ? validation_json(validation, rows).dump(1) + "\n"
                                           : validation_text(validation, rows));

@@ -79,6 +79,17 @@ class Validate(unittest.TestCase):
         self.validate(table, "-o", "kept", "--in-process", "-j", "1")
         self.assertTrue((self.directory / "kept" / "results.h5").exists())
 
+    def test_peaks_of_memory_are_compared_beside_steps(self):
+        lines = (ROOT / "experiments/measured/memory.csv").read_text().splitlines(keepends=True)
+        steps, memory = self.write("t.csv", HEADER + ROWS[0]), self.write("m.csv", "".join(lines[:40]))
+        told = json.loads(self.validate(steps, memory, "--json", "--rows", "--in-process", "-j", "1"))
+        self.assertEqual([kind["kind"] for kind in told["kinds"]], ["training steps", "peaks of memory"])
+        peaks = told["kinds"][1]
+        self.assertEqual(len(peaks["rows"]), 39)
+        self.assertEqual({row["unit"] for row in peaks["rows"] if "unit" in row}, {"bytes"})
+        alone = json.loads(self.validate(memory, "--json", "--rows"))
+        self.assertEqual(alone["kinds"], [peaks])
+
     def test_another_table_is_refused_with_its_name(self):
         for name, text in [("x.csv", "a,b\n1,2\n"), ("y.csv", ""), ("z.csv", HEADER)]:
             done = program("validate", self.write(name, text), directory=self.directory)

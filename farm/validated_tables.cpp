@@ -1,0 +1,32 @@
+#include "farm/validated_tables.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using experiments::measured::MemoryRow;
+
+constexpr std::int64_t kLargePeak = 20'000'000'000;
+
+std::string family_of(const MemoryRow& row) {
+  if (row.kind != "dense") return "memory, " + row.kind;
+  return row.measured_bytes >= kLargePeak ? "memory, dense, 20 GB and more" : "memory, dense, below 20 GB";
+}
+
+}  // namespace
+
+Comparison compare(const std::vector<MemoryRow>& rows) {
+  Comparison made;
+  for (const MemoryRow& row : rows) {
+    if (!row.left_out.empty()) {
+      made.left.push_back({row.id, family_of(row), row.left_out, row.test_case});
+      continue;
+    }
+    const auto predicted = static_cast<double>(experiments::measured::predicted_bytes(row));
+    // Nobody chooses among tests: each is a choice of its own.
+    made.rows.push_back({row.id, family_of(row), row.id, "", static_cast<double>(row.measured_bytes), predicted,
+                         "bytes", 1, !row.apart_because.empty()});
+  }
+  return made;
+}
+
+}  // namespace manyworlds::farm

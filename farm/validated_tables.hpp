@@ -1,0 +1,14 @@
+// Measured peaks of memory against what is predicted for them, which takes no farm.
+#pragma once
+
+#include <vector>
+
+#include "experiments/measured/memory.hpp"
+#include "farm/validation.hpp"
+
+namespace manyworlds::farm {
+
+/// Families: dense models whose peak is 20 GB or more, dense ones below, experts, FSDP.
+Comparison compare(const std::vector<experiments::measured::MemoryRow>& rows);
+
+}  // namespace manyworlds::farm
