@@ -31,12 +31,14 @@ Rule rule(std::string name, std::string key, std::string reason, Check check) {
           [check = std::move(check)](const World& world, GraphCache&) { return check(world); }};
 }
 
-/// How many members of a data-parallel group sit in one node.
+/// How many members of a data-parallel group sit in one node: context-parallel ranks first, then replicas.
 std::int64_t replicas_in_node(const World& world) {
   const auto& made = world.configuration;
-  const std::int64_t stride =
-      made.placement == Placement::tp_dp_pp ? made.strategy.tp : made.strategy.tp * made.strategy.pp;
-  return std::clamp<std::int64_t>(made.gpus_per_node / stride, 1, std::max<std::int64_t>(made.strategy.dp, 1));
+  const auto& s = made.strategy;
+  const std::int64_t apart = made.placement == Placement::tp_dp_pp ? 1 : s.pp;  // replicas, in ranks of tp x cp
+  const std::int64_t tensor_groups = std::max<std::int64_t>(made.gpus_per_node / s.tp, 1);
+  if (tensor_groups <= s.cp) return tensor_groups;
+  return s.cp * std::clamp<std::int64_t>(tensor_groups / (s.cp * apart), 1, std::max<std::int64_t>(s.dp, 1));
 }
 
 std::vector<Rule> machine_rules() {
@@ -130,10 +132,10 @@ std::vector<Rule> model_rules() {
 
 std::vector<Rule> layout_rules() {
   return {
-      rule("gpus_by_tp_pp", "strategy.pp", "the GPUs must be a multiple of tp x pp",
+      rule("gpus_by_tp_pp", "strategy.pp", "the GPUs must be a multiple of tp x cp x pp",
            [](const World& w) {
-             return divides("GPUs", w.cluster.gpus(), "tp x pp",
-                            w.configuration.strategy.tp * w.configuration.strategy.pp);
+             const auto& s = w.configuration.strategy;
+             return divides("GPUs", w.cluster.gpus(), "tp x cp x pp", s.tp * s.cp * s.pp);
            }),
       rule("tp_in_node", "strategy.tp", "tp must divide gpus_per_node: a tensor-parallel group stays inside a node",
            [](const World& w) {
@@ -170,17 +172,24 @@ std::vector<Rule> layout_rules() {
              if (!s.sequence_parallel || s.tp > 1) return std::nullopt;
              return fmt::format("tp {}", s.tp);
            }),
-      rule("sequence_by_tp", "model.sequence", "under sequence_parallel the sequence must be a multiple of tp",
+      rule("sequence_by_cp", "model.sequence",
+           "with cp > 1 the sequence must be a multiple of 2 x cp: a rank has pieces from both ends",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.cp == 1) return std::nullopt;
+             return divides("sequence", w.configuration.model.sequence, "2 x cp", 2 * s.cp);
+           }),
+      rule("sequence_by_tp", "model.sequence", "under sequence_parallel the sequence must be a multiple of tp x cp",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
              if (!s.sequence_parallel) return std::nullopt;
-             return divides("sequence", w.configuration.model.sequence, "tp", s.tp);
+             return divides("sequence", w.configuration.model.sequence, "tp x cp", s.tp * s.cp);
            }),
-      rule("zero_needs_dp", "strategy.zero", "zero above 0 needs dp > 1",
+      rule("zero_needs_dp", "strategy.zero", "zero above 0 needs dp x cp > 1",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
              if (s.zero == 0 || s.replicas() > 1) return std::nullopt;
-             return fmt::format("dp {}", s.dp);
+             return fmt::format("dp {}, cp {}", s.dp, s.cp);
            }),
       rule("overlap_tensor_needs_sequence_parallel", "strategy.stack", "overlap_tensor needs sequence_parallel",
            [](const World& w) -> Broken {
@@ -199,9 +208,94 @@ std::vector<Rule> layout_rules() {
            "all_reduce two_level needs data-parallel groups with several members in each of several nodes",
            [](const World& w) -> Broken {
              if (w.configuration.collectives.all_reduce != core::collective::Algorithm::two_level) return std::nullopt;
-             const std::int64_t local = replicas_in_node(w), dp = w.configuration.strategy.dp;
+             const std::int64_t local = replicas_in_node(w), dp = w.configuration.strategy.replicas();
              if (local > 1 && dp % local == 0 && dp / local > 1) return std::nullopt;
              return fmt::format("dp {}, members in a node {}", dp, local);
+           }),
+  };
+}
+
+std::vector<Rule> expert_rules() {
+  return {
+      rule("experts_wanted", "model.experts",
+           "experts_per_token, expert_ffn_hidden, shared_ffn_hidden, dense_layers, ep and etp need experts",
+           [](const World& w) -> Broken {
+             const auto& m = w.configuration.model;
+             const auto& s = w.configuration.strategy;
+             if (m.has_experts() || (m.experts_per_token == 1 && m.expert_ffn_hidden == 0 && m.shared_ffn_hidden == 0 &&
+                                     m.dense_layers == 0 && s.ep == 1 && s.etp == 1))
+               return std::nullopt;
+             return "experts 0";
+           }),
+      rule("experts_per_token_at_most", "model.experts_per_token", "experts_per_token must be at most experts",
+           [](const World& w) -> Broken {
+             const auto& m = w.configuration.model;
+             if (!m.has_experts() || m.experts_per_token <= m.experts) return std::nullopt;
+             return fmt::format("experts_per_token {}, experts {}", m.experts_per_token, m.experts);
+           }),
+      rule("dense_layers_at_most", "model.dense_layers", "dense_layers must be fewer than layers",
+           [](const World& w) -> Broken {
+             const auto& m = w.configuration.model;
+             if (m.dense_layers < m.layers) return std::nullopt;
+             return fmt::format("dense_layers {}, layers {}", m.dense_layers, m.layers);
+           }),
+      rule("experts_by_ep", "strategy.ep", "experts must be a multiple of ep",
+           [](const World& w) {
+             return divides("experts", w.configuration.model.experts, "ep", w.configuration.strategy.ep);
+           }),
+      rule("etp_is_1_or_tp", "strategy.etp", "etp must be 1 or tp",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.etp == 1 || s.etp == s.tp) return std::nullopt;
+             return fmt::format("etp {}, tp {}", s.etp, s.tp);
+           }),
+      rule("stage_by_ep", "strategy.ep", "the ranks of a stage, tp x cp x dp, must be a multiple of ep x etp",
+           [](const World& w) {
+             const auto& s = w.configuration.strategy;
+             return divides("tp x cp x dp", s.tp * s.cp * s.dp, "ep x etp", s.ep * s.etp);
+           }),
+      rule("expert_widths_by_tp", "strategy.tp",
+           "expert_ffn_hidden must be a multiple of etp, and shared_ffn_hidden of tp",
+           [](const World& w) -> Broken {
+             const auto& m = w.configuration.model;
+             const auto& s = w.configuration.strategy;
+             if (!m.has_experts()) return std::nullopt;
+             if (const Broken own = divides("expert_ffn_hidden", m.expert_ffn(), "etp", s.etp)) return own;
+             return divides("shared_ffn_hidden", m.shared_ffn_hidden, "tp", s.tp);
+           }),
+      rule("experts_need_sequence_parallel", "strategy.sequence_parallel",
+           "with tp > 1 experts need sequence_parallel: each rank routes its own tokens",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!w.configuration.model.has_experts() || s.tp == 1 || s.sequence_parallel) return std::nullopt;
+             return fmt::format("tp {}", s.tp);
+           }),
+  };
+}
+
+std::vector<Rule> attention_rules() {
+  return {
+      rule("latent_wanted", "model.attention", "query_rank, kv_rank, rotary_dim and value_dim need attention latent",
+           [](const World& w) -> Broken {
+             const auto& m = w.configuration.model;
+             if (m.is_latent() || (m.query_rank == 0 && m.kv_rank == 0 && m.rotary_dim == 0 && m.value_dim == 0))
+               return std::nullopt;
+             return "attention multi_head";
+           }),
+      rule("latent_attention", "model.attention",
+           "attention latent needs kv_rank, position rotary and as many kv_heads as heads, and has no query_key_norm",
+           [](const World& w) -> Broken {
+             const auto& m = w.configuration.model;
+             if (!m.is_latent() || (m.kv_rank > 0 && m.position == core::workload::Position::rotary &&
+                                    m.kv() == m.heads && !m.query_key_norm))
+               return std::nullopt;
+             return fmt::format("kv_rank {}, kv_heads {}", m.kv_rank, m.kv());
+           }),
+      rule("window_wanted", "model.window_every", "window_every needs a window",
+           [](const World& w) -> Broken {
+             const auto& m = w.configuration.model;
+             if (m.window > 0 || m.window_every == 1) return std::nullopt;
+             return fmt::format("window_every {}", m.window_every);
            }),
   };
 }
@@ -240,7 +334,7 @@ Rule lossless_rule() {
 
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
-  for (auto part : {machine_rules(), model_rules(), layout_rules()})
+  for (auto part : {machine_rules(), model_rules(), attention_rules(), layout_rules(), expert_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
   all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false));
   all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true));

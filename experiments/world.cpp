@@ -131,7 +131,7 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   made.transport = transport_of(settings);
   world.faults = make(fault_options(), settings, "faults.");
   made.gpus_per_node = world.cluster.gpus_per_node;
-  const std::int64_t replica = made.strategy.tp * made.strategy.pp;
+  const std::int64_t replica = made.strategy.tp * made.strategy.cp * made.strategy.pp;
   made.strategy.dp = world.cluster.gpus() % replica == 0 ? world.cluster.gpus() / replica : 0;
 
   world.topology = text_of(settings, "topology");

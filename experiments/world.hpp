@@ -50,7 +50,7 @@ struct Skip {
 };
 const core::OptionTable<Skip>& skip_options();
 
-/// dp follows from the GPUs; it is 0 where they are no multiple of tp x pp (a validity rule says so).
+/// dp follows from the GPUs; it is 0 where they are no multiple of tp x cp x pp (a validity rule says so).
 World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs = nullptr);
 
 }  // namespace manyworlds::experiments

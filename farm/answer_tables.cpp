@@ -34,7 +34,7 @@ struct Row {
   bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
   double gpus() const {
     const auto& s = configuration.strategy;
-    return static_cast<double>(s.tp * s.pp * s.dp);
+    return static_cast<double>(s.tp * s.cp * s.pp * s.dp);
   }
   double per_gpu_second(double total) const { return total / (core::seconds(step->step_ps) * gpus()); }
 };
@@ -152,6 +152,10 @@ void add_breakdown(std::vector<Column>& to, const Rows& rows) {
            Part{"exposed_dp_s", "compute waited for data-parallel communication, mean over ranks",
                 &Breakdown::exposed_dp_s},
            Part{"exposed_pp_s", "compute waited for pipeline communication, mean over ranks", &Breakdown::exposed_pp_s},
+           Part{"exposed_cp_s", "compute waited for context-parallel communication, mean over ranks",
+                &Breakdown::exposed_cp_s},
+           Part{"exposed_ep_s", "compute waited for expert-parallel communication, mean over ranks",
+                &Breakdown::exposed_ep_s},
            Part{"bubble_s", "compute waited for a pipeline neighbour or the end of the step, mean over ranks",
                 &Breakdown::bubble_s},
            Part{"stall_s", "compute waited for the slowest member of a collective, mean over ranks",

@@ -37,7 +37,7 @@ Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
       for (std::int64_t stage = 0; stage < strategy.pp; ++stage)
         for (const auto& use : core::workload::kernels_used(configuration.model, strategy, configuration.gpu, stage)) {
           distinct.insert({gpu_key, use.kernel});
-          known->second += static_cast<std::uint64_t>(use.times * strategy.tp * strategy.dp);
+          known->second += static_cast<std::uint64_t>(use.times * strategy.tp * strategy.cp * strategy.dp);
         }
     count.naive += known->second;
   }

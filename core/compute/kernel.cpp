@@ -70,6 +70,16 @@ Kernel weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, st
   return matrix_product(name, m, n, k, 1, dtype, 8);
 }
 
+Kernel grouped_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
+                    Dtype dtype) {
+  return matrix_product(name, m, n, k, batch, dtype, kBf16Bytes);
+}
+
+Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
+                               std::int64_t batch, Dtype dtype) {
+  return matrix_product(name, m, n, k, batch, dtype, 8);
+}
+
 Kernel batched_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
   return matrix_product(name, m, n, k, batch, Dtype::bf16, kBf16Bytes);
 }

@@ -40,6 +40,11 @@ Kernel gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t 
 /// A weight gradient: a GEMM that adds to an fp32 gradient [m,n] (read and written).
 Kernel weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                        Dtype dtype = Dtype::bf16);
+/// The same for `batch` experts in one launch, each with weights of its own.
+Kernel grouped_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
+                    Dtype dtype);
+Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
+                               std::int64_t batch, Dtype dtype);
 /// A batched GEMM of the attention core.
 Kernel batched_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch);
 /// Fused attention. `pairs` is how many of the queries x keys are looked at (half of them if causal); `value_width`

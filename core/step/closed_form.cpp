@@ -119,6 +119,13 @@ class Form {
     return seconds(collective::predicted_ps(shape, who));
   }
 
+  /// A collective among ranks that share a micro-batch.
+  double shared_s(const workload::Work& work) const {
+    if (work.role == workload::Role::expert) return collective_s(s_.ep, s_.etp, work.collective, work.bytes);
+    const bool in_ring = work.role == workload::Role::send_context;
+    return collective_s(in_ring ? 2 : s_.tp, in_ring ? s_.tp : 1, work.collective, work.bytes);
+  }
+
   double transfer_s() const {
     const std::int64_t bytes = workload::cut(of_.model, s_).boundary_bytes();
     const std::int64_t stride = s_.tp * s_.cp * s_.dp;
@@ -136,7 +143,7 @@ class Form {
           now = std::max(now, network_free);
         } else if (work.kind == workload::Work::Kind::start) {
           ++host.collectives;
-          network_free = std::max(now, network_free) + collective_s(s_.tp, 1, work.collective, work.bytes);
+          network_free = std::max(now, network_free) + shared_s(work);
         } else {
           ++host.kernels;
           const Time cost = compute::cost(work.kernel, of_.gpu);

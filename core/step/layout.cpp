@@ -46,10 +46,14 @@ sharing::Key form_of(RouteWriter& names, const std::vector<network::Route>& rout
 Arrangement arrangement_of(const Configuration& configuration) {
   const workload::Strategy& s = configuration.strategy;
   return {s.tp,
+          s.cp,
           s.dp,
           s.pp,
+          s.ep,
+          s.etp,
           configuration.gpus_per_node,
           configuration.model.tied_embeddings,
+          configuration.model.has_experts(),
           s.virtual_stages > 1,
           configuration.collectives.looks_at_network(),
           configuration.placement};
@@ -62,7 +66,7 @@ collective::Shape shape_of(const Configuration& configuration, const GroupKind& 
 
 Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> router)
     : gpus_per_node_(arrangement.gpus_per_node),
-      per_stage_(static_cast<std::uint32_t>(arrangement.tp * arrangement.dp)),
+      per_stage_(static_cast<std::uint32_t>(arrangement.tp * arrangement.cp * arrangement.dp)),
       router_(std::move(router)),
       writer_(router_->graph()) {
   const std::uint32_t all = per_stage_ * static_cast<std::uint32_t>(arrangement.pp);
@@ -77,39 +81,65 @@ Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> 
 }
 
 void Layout::add_groups(const Arrangement& arrangement) {
-  const auto tp = static_cast<std::uint32_t>(arrangement.tp), dp = static_cast<std::uint32_t>(arrangement.dp),
+  const auto tp = static_cast<std::uint32_t>(arrangement.tp), cp = static_cast<std::uint32_t>(arrangement.cp),
              pp = static_cast<std::uint32_t>(arrangement.pp);
-  const auto rank = [&](std::uint32_t t, std::uint32_t d, std::uint32_t p) { return t + tp * (d + dp * p); };
+  const std::uint32_t replicas = per_stage_ / tp;  // by data-parallel, then by context-parallel rank
+  const auto rank = [&](std::uint32_t t, std::uint32_t r, std::uint32_t p) { return t + tp * r + per_stage_ * p; };
   for (std::uint32_t p = 0; p < pp; ++p)
-    for (std::uint32_t d = 0; d < dp; ++d)
+    for (std::uint32_t r = 0; r < replicas; ++r)
       for (std::uint32_t t = 0; t < tp; ++t)
-        gpu_of_[rank(t, d, p)] = arrangement.placement == Placement::tp_dp_pp ? rank(t, d, p) : t + tp * (p + pp * d);
+        gpu_of_[rank(t, r, p)] =
+            arrangement.placement == Placement::tp_dp_pp ? rank(t, r, p) : t + tp * (r % cp + cp * (p + pp * (r / cp)));
 
   // The order of groups is the order of ties between their transfers; it is the same on every node.
   for (std::uint32_t p = 0; p < pp && tp > 1; ++p)
-    for (std::uint32_t d = 0; d < dp; ++d) {
+    for (std::uint32_t r = 0; r < replicas; ++r) {
       std::vector<std::uint32_t> members;
-      for (std::uint32_t t = 0; t < tp; ++t) members.push_back(rank(t, d, p));
+      for (std::uint32_t t = 0; t < tp; ++t) members.push_back(rank(t, r, p));
       add_group(Role::tensor, std::move(members), Role::tensor);
     }
-  for (std::uint32_t p = 0; p < pp && dp > 1; ++p)
+  for (std::uint32_t p = 0; p < pp && replicas > 1; ++p)
     for (std::uint32_t t = 0; t < tp; ++t) {
       std::vector<std::uint32_t> members;
-      for (std::uint32_t d = 0; d < dp; ++d) members.push_back(rank(t, d, p));
+      for (std::uint32_t r = 0; r < replicas; ++r) members.push_back(rank(t, r, p));
       add_group(Role::data, std::move(members), Role::data);
     }
-  for (std::uint32_t d = 0; d < dp && pp > 1 && arrangement.tied_embeddings; ++d)
+  for (std::uint32_t r = 0; r < replicas && pp > 1 && arrangement.tied_embeddings; ++r)
     for (std::uint32_t t = 0; t < tp; ++t)
-      add_group(Role::embedding, {rank(t, d, 0), rank(t, d, pp - 1)}, Role::embedding);
+      add_group(Role::embedding, {rank(t, r, 0), rank(t, r, pp - 1)}, Role::embedding);
   // With virtual stages the pipeline closes to a ring: the last rank hands chunk c to the first as chunk c + 1.
   const std::uint32_t edges = pp > 1 ? (arrangement.closed_pipeline ? pp : pp - 1) : 0;
   for (std::uint32_t p = 0; p < edges; ++p)
-    for (std::uint32_t d = 0; d < dp; ++d)
+    for (std::uint32_t r = 0; r < replicas; ++r)
       for (std::uint32_t t = 0; t < tp; ++t) {
-        const std::uint32_t here = rank(t, d, p), next = rank(t, d, (p + 1) % pp);
+        const std::uint32_t here = rank(t, r, p), next = rank(t, r, (p + 1) % pp);
         add_group(Role::send_forward, {here, next}, Role::recv_forward);
         add_group(Role::send_backward, {next, here}, Role::recv_backward);
       }
+  for (std::uint32_t p = 0; p < pp && cp > 1; ++p)
+    for (std::uint32_t r = 0; r < replicas; ++r)
+      for (std::uint32_t t = 0; t < tp; ++t)
+        add_group(Role::send_context, {rank(t, r, p), rank(t, r / cp * cp + (r + 1) % cp, p)}, Role::recv_context);
+  for (std::uint32_t p = 0; p < pp && arrangement.has_experts; ++p) add_expert_groups(arrangement, p * per_stage_);
+}
+
+/// Of the ranks of a stage, in their order: `etp` neighbours share an expert, `ep` of these all experts of a layer.
+void Layout::add_expert_groups(const Arrangement& arrangement, std::uint32_t first) {
+  const auto etp = static_cast<std::uint32_t>(arrangement.etp), ep = static_cast<std::uint32_t>(arrangement.ep);
+  const std::uint32_t copies = per_stage_ / (etp * ep);
+  const auto rank = [&](std::uint32_t t, std::uint32_t e, std::uint32_t c) { return first + t + etp * (e + ep * c); };
+  for (std::uint32_t c = 0; c < copies && ep > 1; ++c)
+    for (std::uint32_t t = 0; t < etp; ++t) {
+      std::vector<std::uint32_t> members;
+      for (std::uint32_t e = 0; e < ep; ++e) members.push_back(rank(t, e, c));
+      add_group(Role::expert, std::move(members), Role::expert);
+    }
+  for (std::uint32_t e = 0; e < ep && copies > 1; ++e)
+    for (std::uint32_t t = 0; t < etp; ++t) {
+      std::vector<std::uint32_t> members;
+      for (std::uint32_t c = 0; c < copies; ++c) members.push_back(rank(t, e, c));
+      add_group(Role::expert_data, std::move(members), Role::expert_data);
+    }
 }
 
 void Layout::add_group(Role role, std::vector<std::uint32_t> ranks, Role role_of_others) {

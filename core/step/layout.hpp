@@ -46,9 +46,11 @@ sharing::Key form_of(RouteWriter& names, const std::vector<network::Route>& rout
 
 /// All that decides where ranks sit and which communicators they form.
 struct Arrangement {
-  std::int64_t tp = 1, dp = 1, pp = 1;
+  std::int64_t tp = 1, cp = 1, dp = 1, pp = 1;
+  std::int64_t ep = 1, etp = 1;  // of the ranks of a stage: etp neighbours share an expert, ep of these all experts
   std::int64_t gpus_per_node = 8;
   bool tied_embeddings = false;
+  bool has_experts = false;
   bool closed_pipeline = false;   // virtual stages: the last rank hands on to the first
   bool looks_at_network = false;  // as the library does: groups with other paths or switches are of other kinds
   Placement placement = Placement::tp_dp_pp;
@@ -133,6 +135,7 @@ class Layout {
     std::vector<std::shared_ptr<const Connections>> by_group;
   };
   void add_groups(const Arrangement& arrangement);
+  void add_expert_groups(const Arrangement& arrangement, std::uint32_t first);
   void add_group(workload::Role role, std::vector<std::uint32_t> ranks, workload::Role role_of_others);
   void number_kinds(bool by_network);
   std::vector<std::uint32_t> gpus_of(const Group& group) const;

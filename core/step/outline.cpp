@@ -87,7 +87,8 @@ Outline outline_of(const Configuration& configuration, const Operations& operati
   Outline made;
   made.step = step_key(configuration, by_kind, layout);
   const workload::Strategy& strategy = configuration.strategy;
-  made.cost = static_cast<double>(operations.in_programs()) * static_cast<double>(strategy.tp * strategy.dp);
+  made.cost =
+      static_cast<double>(operations.in_programs()) * static_cast<double>(strategy.tp * strategy.cp * strategy.dp);
   std::vector<std::vector<bool>> seen;  // by numbers of shape and form
   std::uint32_t use = 0;
   for (std::uint32_t group = 0; group < layout.groups().size(); ++group)

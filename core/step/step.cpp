@@ -128,7 +128,8 @@ StepResult Step::finish() {
   result.breakdown = {of(Booking::forward),      of(Booking::backward),     of(Booking::recompute),
                       of(Booking::optimizer),    of(Booking::host),         of_wait(Wait::slowed),
                       of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp), of_wait(Wait::exposed_pp),
-                      of_wait(Wait::bubble),     of_wait(Wait::stall)};
+                      of_wait(Wait::exposed_cp), of_wait(Wait::exposed_ep), of_wait(Wait::bubble),
+                      of_wait(Wait::stall)};
   result.kernels = kernels();
   if (composed_ != nullptr) {
     for (const auto& [key, used] : composed_->isolated_used())
@@ -141,7 +142,7 @@ StepResult Step::finish() {
 
 std::vector<Used> Step::kernels() const {
   const Configuration& of = world_.configuration();
-  const std::int64_t ranks_per_stage = of.strategy.tp * of.strategy.dp;
+  const std::int64_t ranks_per_stage = of.strategy.tp * of.strategy.cp * of.strategy.dp;
   std::map<sharing::Key, Used> used;
   for (std::int64_t stage = 0; stage < of.strategy.pp; ++stage)
     for (const workload::KernelUse& use : workload::kernels_used(of.model, of.strategy, of.gpu, stage)) {

@@ -92,6 +92,7 @@ Role World::role_of(std::uint32_t group, std::uint32_t member) const {
   const Role role = layout_->groups()[group].role;
   if (member == 0) return role;
   if (role == Role::send_forward) return Role::recv_forward;
+  if (role == Role::send_context) return Role::recv_context;
   return role == Role::send_backward ? Role::recv_backward : role;
 }
 

@@ -14,7 +14,9 @@ using workload::Program;
 using workload::Role;
 
 constexpr std::array kStreamNames{"compute",      "tensor",        "data",          "send_forward",
-                                  "recv_forward", "send_backward", "recv_backward", "copy"};
+                                  "recv_forward", "send_backward", "recv_backward", "copy",
+                                  "send_context", "recv_context",  "expert",        "expert_data"};
+static_assert(kStreamNames.size() == workload::kStreams);
 
 constexpr std::int64_t kWhole = 1'000'000;  // millionths
 
@@ -34,6 +36,8 @@ bool is_pipeline(Role role) {
 
 Wait exposed(Role role) {
   if (role == Role::tensor) return Wait::exposed_tp;
+  if (role == Role::send_context || role == Role::recv_context) return Wait::exposed_cp;
+  if (role == Role::expert) return Wait::exposed_ep;
   return is_pipeline(role) ? Wait::exposed_pp : Wait::exposed_dp;
 }
 

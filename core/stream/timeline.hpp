@@ -25,8 +25,8 @@ struct Entry {
 };
 
 /// Why a compute stream waited; `slowed`: it did not, but its kernels took so much longer beside collectives.
-enum class Wait : std::uint8_t { exposed_tp, exposed_dp, exposed_pp, bubble, stall, slowed };
-inline constexpr std::size_t kWaits = 6;
+enum class Wait : std::uint8_t { exposed_tp, exposed_dp, exposed_pp, exposed_cp, exposed_ep, bubble, stall, slowed };
+inline constexpr std::size_t kWaits = 8;
 
 /// Times of one rank's compute stream; they add up to the end of the step.
 struct Account {

@@ -11,9 +11,9 @@ namespace {
 
 class BucketedTraffic : public ReplicaTraffic {
  public:
-  BucketedTraffic(const Strategy& strategy, const StageWork& work, Issuer& issuer)
+  BucketedTraffic(const Model& model, const Strategy& strategy, const StageWork& work, Issuer& issuer)
       : strategy_(strategy), issuer_(issuer) {
-    for (const ParameterFamily& each : replicated_families(strategy)) {
+    for (const ParameterFamily& each : replicated_families(model, strategy)) {
       Family family{each, {}, {}};
       for (const auto& parts : work.chunks) {
         std::vector<std::int64_t> backward_order;
@@ -125,19 +125,22 @@ class BucketedTraffic : public ReplicaTraffic {
 
 }  // namespace
 
-std::unique_ptr<ReplicaTraffic> make_bucketed_traffic(const Strategy& strategy, const StageWork& work, Issuer& issuer) {
-  return std::make_unique<BucketedTraffic>(strategy, work, issuer);
+std::unique_ptr<ReplicaTraffic> make_bucketed_traffic(const Model& model, const Strategy& strategy,
+                                                      const StageWork& work, Issuer& issuer) {
+  return std::make_unique<BucketedTraffic>(model, strategy, work, issuer);
 }
 
 std::unique_ptr<ReplicaTraffic> make_replica_traffic(const Model& model, const Strategy& strategy,
                                                      const StageWork& work, Issuer& issuer) {
   return strategy.zero == 3 ? make_sharded_traffic(model, strategy, work, issuer)
-                            : make_bucketed_traffic(strategy, work, issuer);
+                            : make_bucketed_traffic(model, strategy, work, issuer);
 }
 
-std::vector<ParameterFamily> replicated_families(const Strategy& strategy) {
+std::vector<ParameterFamily> replicated_families(const Model& model, const Strategy& strategy) {
   std::vector<ParameterFamily> families;
   if (strategy.replicas() > 1) families.push_back({});
+  if (model.has_experts() && strategy.expert_replicas() > 1)
+    families.push_back({Stream::expert_data, Role::expert_data, &Parameters::experts});
   return families;
 }
 

@@ -4,9 +4,9 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/workload/cut.hpp"
@@ -117,11 +117,18 @@ class Builder {
   }
 
   void play(const Piece& piece, std::uint32_t name) {
-    if (piece.joined && started_) issuer_.wait_for_instead(*std::exchange(started_, std::nullopt));
-    if (piece.kind == Piece::Kind::start)
-      started_ = issuer_.start(Stream::tensor, Role::tensor, piece.collective, piece.bytes, piece.name);
-    else
-      issuer_.compute(piece.booking, piece.duration_ps, name);
+    if (piece.joined)
+      for (const Issuer::Started& one : std::exchange(started_, {})) issuer_.wait_for_instead(one);
+    if (piece.kind != Piece::Kind::start) return issuer_.compute(piece.booking, piece.duration_ps, name);
+    if (piece.role == Role::send_context) start(Stream::recv_context, Role::recv_context, piece);
+    start(stream_of(piece.role), piece.role, piece);
+  }
+
+  static Stream stream_of(Role role) {
+    return role == Role::expert ? Stream::expert : role == Role::send_context ? Stream::send_context : Stream::tensor;
+  }
+  void start(Stream stream, Role role, const Piece& piece) {
+    started_.push_back(issuer_.start(stream, role, piece.collective, piece.bytes, piece.name));
   }
 
   /// Whatever of the gradients is still to be added up once the last backward pass is done.
@@ -162,7 +169,7 @@ class Builder {
   Issuer issuer_;
   std::unique_ptr<ReplicaTraffic> replicas_;
   std::vector<Chunk> chunks_;
-  std::optional<Issuer::Started> started_;  // the last tensor-parallel collective, until kernels wait for it
+  std::vector<Issuer::Started> started_;  // collectives of this pass, until kernels wait for them
 };
 
 }  // namespace

@@ -11,18 +11,21 @@
 #include "core/compute/kernel.hpp"
 #include "core/workload/cut.hpp"
 #include "core/workload/model.hpp"
+#include "core/workload/program.hpp"
 #include "core/workload/strategy.hpp"
 
 namespace manyworlds::core::workload {
 
-/// One item of a rank's work on a micro-batch: a kernel; a tensor-parallel collective that starts after the kernels
-/// before it; or the point from which kernels need the collectives started so far.
+/// One item of a rank's work on a micro-batch: a kernel; a collective among the ranks that share the micro-batch, which
+/// starts after the kernels before it; or the point from which kernels need the collectives started so far. With
+/// Role::send_context it is an exchange: a rank sends to the next of its context ring and receives from the one before.
 struct Work {
   enum class Kind : std::uint8_t { kernel, start, join };
   Kind kind = Kind::kernel;
   compute::Kernel kernel;                                      // kernel
   collective::Kind collective = collective::Kind::all_reduce;  // start
   std::int64_t bytes = 0;                                      // start: see collective::Kind
+  Role role = Role::tensor;                                    // start
   std::string_view name;                                       // start
 };
 using Tape = std::vector<Work>;
@@ -37,7 +40,7 @@ struct Operator {
 
 /// In forward order; the backward pass runs them in reverse.
 std::vector<Operator> embedding_operators(const Model& model, const Strategy& strategy);
-std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy);
+std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy, LayerKind kind = {});
 /// Final norm, vocabulary layer and loss.
 std::vector<Operator> head_operators(const Model& model, const Strategy& strategy);
 

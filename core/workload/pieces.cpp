@@ -50,6 +50,7 @@ class Merger {
       piece.joined = join_;
       piece.collective = work.collective;
       piece.bytes = work.bytes;
+      piece.role = work.role;
       piece.name = work.name;
       pieces_.push_back(piece);
       open_ = join_ = false;

@@ -13,11 +13,12 @@ namespace manyworlds::core::workload {
 struct Piece {
   enum class Kind : std::uint8_t { compute, start };
   Kind kind = Kind::compute;
-  bool joined = false;                 // needs every tensor-parallel collective started before it
-  Booking booking = Booking::forward;  // compute
-  Time duration_ps = 0;                // compute
+  bool joined = false;                                         // needs every collective started before it
+  Booking booking = Booking::forward;                          // compute
+  Time duration_ps = 0;                                        // compute
   collective::Kind collective = collective::Kind::all_reduce;  // start
   std::int64_t bytes = 0;                                      // start
+  Role role = Role::tensor;                                    // start
   std::string_view name;                                       // start
   std::int32_t finished_parts = 0;                             // parts of the chunk that end with this piece (split)
 };

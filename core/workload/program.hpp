@@ -20,13 +20,29 @@ enum class Stream : std::uint8_t {
   recv_forward,
   send_backward,
   recv_backward,
-  copy
+  copy,
+  send_context,
+  recv_context,
+  expert,
+  expert_data
 };
-inline constexpr std::size_t kStreams = 8;
+inline constexpr std::size_t kStreams = 12;
 
 /// Which communicator of the rank a collective runs on. Sends are two-member communicators: (sender, receiver).
-enum class Role : std::uint8_t { tensor, data, embedding, send_forward, recv_forward, send_backward, recv_backward };
-inline constexpr std::size_t kRoles = 7;
+enum class Role : std::uint8_t {
+  tensor,
+  data,  // replicas of the dense parameters
+  embedding,
+  send_forward,
+  recv_forward,
+  send_backward,
+  recv_backward,
+  send_context,  // to the next rank of a context ring
+  recv_context,
+  expert,      // ranks that share a layer's experts
+  expert_data  // replicas of the same experts
+};
+inline constexpr std::size_t kRoles = 11;
 
 /// What time of the compute stream is booked under in the breakdown. `host`: no kernel runs, the next is not launched
 /// yet.

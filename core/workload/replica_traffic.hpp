@@ -46,13 +46,14 @@ struct ParameterFamily {
   std::int64_t Parameters::*count = &Parameters::dense;
 };
 /// Those that have replicas: dense ones, then experts.
-std::vector<ParameterFamily> replicated_families(const Strategy& strategy);
+std::vector<ParameterFamily> replicated_families(const Model& model, const Strategy& strategy);
 
 /// Bytes of a gradient as it is added up over replicas, and of a parameter as it is gathered.
 std::int64_t gradient_bytes(const Strategy& strategy);
 inline constexpr std::int64_t kParameterBytes = 2;
 
-std::unique_ptr<ReplicaTraffic> make_bucketed_traffic(const Strategy& strategy, const StageWork& work, Issuer& issuer);
+std::unique_ptr<ReplicaTraffic> make_bucketed_traffic(const Model& model, const Strategy& strategy,
+                                                      const StageWork& work, Issuer& issuer);
 std::unique_ptr<ReplicaTraffic> make_sharded_traffic(const Model& model, const Strategy& strategy,
                                                      const StageWork& work, Issuer& issuer);
 

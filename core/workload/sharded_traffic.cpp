@@ -12,7 +12,7 @@ namespace {
 class ShardedTraffic : public ReplicaTraffic {
  public:
   ShardedTraffic(const Model& model, const Strategy& strategy, const StageWork& work, Issuer& issuer)
-      : strategy_(strategy), issuer_(issuer), families_(replicated_families(strategy)), last_(families_.size()) {
+      : strategy_(strategy), issuer_(issuer), families_(replicated_families(model, strategy)), last_(families_.size()) {
     for (const auto& parts : work.chunks) {
       std::vector<Parameters>& units = units_.emplace_back();
       for (const Part part : parts) units.push_back(work.of(part).parameters);

@@ -71,7 +71,7 @@ class StageBuilder {
     const auto [known, is_new] = layers_.try_emplace(kind, Part{0});
     if (is_new)
       known->second =
-          add(layer_operators(model_, strategy_), strategy_.recompute, layer_parameters(model_, strategy_, kind));
+          add(layer_operators(model_, strategy_, kind), strategy_.recompute, layer_parameters(model_, strategy_, kind));
     return known->second;
   }
   std::vector<PartWork> take() { return std::move(parts_); }

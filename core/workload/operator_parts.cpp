@@ -1,0 +1,166 @@
+// Kernels and collectives of the parts that operators are made of.
+#include "core/workload/operator_parts.hpp"
+
+#include <utility>
+
+namespace manyworlds::core::workload {
+
+using compute::Dtype;
+using compute::gemm;
+using compute::memory_bound;
+using compute::weight_gradient;
+
+Work kernel(compute::Kernel kernel) {
+  Work work;
+  work.kernel = std::move(kernel);
+  return work;
+}
+
+void start(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role) {
+  Work work;
+  work.kind = Work::Kind::start;
+  work.role = role;
+  work.collective = kind;
+  work.bytes = bytes;
+  work.name = name;
+  tape.push_back(work);
+}
+
+void join(Tape& tape) {
+  Work work;
+  work.kind = Work::Kind::join;
+  tape.push_back(work);
+}
+
+void block_on(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role) {
+  start(tape, name, kind, bytes, role);
+  join(tape);
+}
+
+Operator elementwise(std::string_view name, std::int64_t elements, std::int64_t forward, std::int64_t backward,
+                     std::int64_t kept_bytes) {
+  Operator made;
+  made.name = name;
+  made.kept_bytes = kept_bytes;
+  if (forward > 0) made.forward.push_back(kernel(memory_bound(name, forward * elements)));
+  if (backward > 0) made.backward.push_back(kernel(memory_bound(name, backward * elements)));
+  return made;
+}
+
+Operator norm(std::string_view name, std::int64_t elements) {
+  return elementwise(name, elements, 4, 6, 2 * elements);
+}
+
+Operator branch_norm(std::string_view name, const Cut& rank) {
+  Operator made = norm(name, rank.region_tokens * rank.hidden);
+  made.backward.push_back(kernel(memory_bound("residual_gradient", 6 * rank.region_tokens * rank.hidden)));
+  return made;
+}
+
+Operator residual(std::string_view name, const Cut& rank, bool dropout) {
+  const std::int64_t elements = rank.region_tokens * rank.hidden;
+  return elementwise(name, elements, dropout ? 7 : 6, dropout ? 5 : 0, dropout ? elements : 0);
+}
+
+Dtype dtype_of(Precision precision) {
+  if (precision == Precision::fp8 || precision == Precision::mxfp8) return Dtype::fp8;
+  return precision == Precision::nvfp4 ? Dtype::fp4 : Dtype::bf16;
+}
+
+void quantise(Tape& tape, Dtype dtype, std::int64_t elements) {
+  if (dtype == Dtype::fp8) tape.push_back(kernel(memory_bound("quantise", 4 * elements)));
+  if (dtype == Dtype::fp4) tape.push_back(kernel(memory_bound("quantise", 5 * elements)));
+}
+
+namespace {
+
+/// A GEMM over all tokens and the collective that brings its input (`before`) or takes its result. With overlap both
+/// go ring step by ring step, so that only one step's share of the GEMM has nothing beside it (Transformer Engine's
+/// userbuffers).
+void gemm_beside(Tape& tape, const Cut& rank, std::string_view name, std::int64_t out, std::int64_t in, Dtype dtype,
+                 collective::Kind kind, std::int64_t bytes, bool before) {
+  const auto part = [&](std::int64_t tokens) { tape.push_back(kernel(gemm(name, tokens, out, in, dtype))); };
+  const std::int64_t step = rank.tokens / rank.tensor;
+  if (!rank.overlap_tensor) {
+    if (before) block_on(tape, name, kind, bytes);
+    part(rank.tokens);
+    if (!before) block_on(tape, name, kind, bytes);
+    return;
+  }
+  if (!before) part(step);
+  start(tape, name, kind, bytes);
+  part(rank.tokens - step);
+  join(tape);
+  if (before) part(step);
+}
+
+}  // namespace
+
+Operator column_parallel(const Cut& rank, const Linear& of) {
+  using collective::Kind;
+  Operator made;
+  made.name = of.name;
+  made.kept_bytes = 2 * rank.region_tokens * of.in;
+  const std::int64_t whole = 2 * rank.tokens * of.in;
+  quantise(made.forward, of.dtype, rank.region_tokens * of.in);
+  if (rank.sequence_parallel)
+    gemm_beside(made.forward, rank, of.name, of.out, of.in, of.dtype, Kind::all_gather, whole, true);
+  else
+    made.forward.push_back(kernel(gemm(of.name, rank.tokens, of.out, of.in, of.dtype)));
+
+  quantise(made.backward, of.dtype, rank.tokens * of.out);
+  if (rank.sequence_parallel) start(made.backward, of.name, Kind::all_gather, whole);
+  made.backward.push_back(kernel(gemm(of.name, rank.tokens, of.in, of.out, of.dtype)));
+  if (rank.tensor > 1) {
+    if (rank.sequence_parallel) join(made.backward);
+    start(made.backward, of.name, rank.sequence_parallel ? Kind::reduce_scatter : Kind::all_reduce, whole);
+    if (!rank.overlap_input_gradient) join(made.backward);
+  }
+  made.backward.push_back(kernel(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
+  if (of.bias) made.backward.push_back(kernel(memory_bound("bias_gradient", 2 * rank.tokens * of.out)));
+  if (rank.tensor > 1 && rank.overlap_input_gradient) join(made.backward);
+  return made;
+}
+
+Operator row_parallel(const Cut& rank, const Linear& of) {
+  using collective::Kind;
+  Operator made;
+  made.name = of.name;
+  made.kept_bytes = 2 * rank.tokens * of.in;
+  const std::int64_t whole = 2 * rank.tokens * of.out;
+  quantise(made.forward, of.dtype, rank.tokens * of.in);
+  if (rank.sequence_parallel) {
+    gemm_beside(made.forward, rank, of.name, of.out, of.in, of.dtype, Kind::reduce_scatter, whole, false);
+  } else {
+    made.forward.push_back(kernel(gemm(of.name, rank.tokens, of.out, of.in, of.dtype)));
+    if (rank.tensor > 1) block_on(made.forward, of.name, Kind::all_reduce, whole);
+  }
+
+  if (of.bias) made.backward.push_back(kernel(memory_bound("bias_gradient", 2 * rank.region_tokens * of.out)));
+  quantise(made.backward, of.dtype, rank.region_tokens * of.out);
+  if (rank.sequence_parallel)
+    gemm_beside(made.backward, rank, of.name, of.in, of.out, of.dtype, Kind::all_gather, whole, true);
+  else
+    made.backward.push_back(kernel(gemm(of.name, rank.tokens, of.in, of.out, of.dtype)));
+  made.backward.push_back(kernel(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
+  return made;
+}
+
+Operator whole_linear(const Cut& rank, const Linear& of) {
+  Operator made;
+  made.name = of.name;
+  made.kept_bytes = 2 * rank.region_tokens * of.in;
+  quantise(made.forward, of.dtype, rank.region_tokens * of.in);
+  made.forward.push_back(kernel(gemm(of.name, rank.region_tokens, of.out, of.in, of.dtype)));
+  quantise(made.backward, of.dtype, rank.region_tokens * of.out);
+  made.backward.push_back(kernel(gemm(of.name, rank.region_tokens, of.in, of.out, of.dtype)));
+  made.backward.push_back(kernel(weight_gradient(of.name, of.out, of.in, rank.region_tokens, of.dtype)));
+  return made;
+}
+
+Operator activation(const Model& model, std::int64_t elements) {
+  return model.activation == Activation::swiglu ? elementwise("swiglu", elements, 6, 10, 4 * elements)
+                                                : elementwise("gelu", elements, 4, 6, 2 * elements);
+}
+
+}  // namespace manyworlds::core::workload

@@ -1,0 +1,170 @@
+// Experts, latent attention, context parallelism and windows: bytes and FLOPs against closed forms.
+#include <catch2/catch.hpp>
+#include <map>
+#include <vector>
+
+#include "core/workload/operators.hpp"
+#include "core/workload/parameters.hpp"
+#include "workload_grid.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::workload;
+
+namespace {
+
+using Bytes = std::map<collective::Kind, std::int64_t>;
+
+Bytes bytes_of(const Program& program, Role role) {
+  Bytes bytes;
+  for (const Op& op : program.ops)
+    if (op.is_collective && op.role == role) bytes[op.kind] += op.bytes;
+  return bytes;
+}
+
+std::int64_t flops_of(const std::vector<Operator>& operators, bool forward) {
+  std::int64_t sum = 0;
+  for (const Operator& each : operators)
+    for (const Work& work : forward ? each.forward : each.backward) sum += work.kernel.flops;
+  return sum;
+}
+
+/// A small model with experts: 4 layers, the first of them dense.
+Model small_experts() {
+  Model model = llama(4, 512, 8, 4, 1'024, 3'000);
+  model.experts = 16;
+  model.experts_per_token = 2;
+  model.expert_ffn_hidden = 256;
+  model.dense_layers = 1;
+  return model;
+}
+
+Strategy expert_layout(std::int64_t tp, std::int64_t cp, std::int64_t dp, std::int64_t ep, std::int64_t etp) {
+  Strategy strategy = layout(tp, 1, 2, 2 * dp * 3);
+  strategy.sequence_parallel = tp > 1;
+  strategy.dp = dp, strategy.cp = cp, strategy.ep = ep, strategy.etp = etp;
+  return strategy;
+}
+
+}  // namespace
+
+TEST_CASE("tokens go to their experts and come back, in both passes of every layer with experts") {
+  const Model model = small_experts();
+  for (const auto& [tp, cp, dp, ep, etp] :
+       {std::tuple{1, 1, 4, 4, 1}, {2, 1, 4, 8, 1}, {2, 1, 4, 2, 2}, {1, 2, 2, 4, 1}, {1, 1, 4, 1, 1}}) {
+    const Strategy strategy = expert_layout(tp, cp, dp, ep, etp);
+    const Program program = build_program(model, strategy, round_gpu(), 0);
+    const std::int64_t passes = 3 * 3, tokens = 2 * model.sequence / cp / tp;  // layers x micro-batches; a rank's own
+    const std::int64_t copies = 2 * tokens * model.experts_per_token * model.hidden;
+    CAPTURE(tp, cp, dp, ep, etp);
+    const Bytes expected{{collective::Kind::all_to_all, 4 * passes * copies}};
+    CHECK(bytes_of(program, Role::expert) == (ep > 1 ? expected : Bytes{}));
+    // An expert cut over tensor ranks sees the tokens of all of them: gathered and scattered, in both passes.
+    Strategy whole = strategy;
+    whole.ep = ep * etp, whole.etp = 1;
+    const Bytes uncut = bytes_of(build_program(model, whole, round_gpu(), 0), Role::tensor);
+    Bytes cut = bytes_of(program, Role::tensor);
+    for (const auto kind : {collective::Kind::all_gather, collective::Kind::reduce_scatter})
+      if (etp > 1) cut[kind] -= 2 * passes * copies * etp;
+    CHECK(cut == uncut);
+  }
+}
+
+TEST_CASE("gradients of experts are added up over those who hold the same, all others over every replica") {
+  const Model model = small_experts();
+  for (const std::int64_t zero : {0, 1, 2, 3}) {
+    Strategy strategy = expert_layout(2, 1, 8, 4, 1);
+    strategy.zero = zero;
+    const Program program = build_program(model, strategy, round_gpu(), 0);
+    const Parameters held = stage_parameters(model, strategy, 0);
+    CHECK(held.experts == 3 * 16 / 4 * (3 * 512 * 256));
+    const auto reduced = zero > 0 ? collective::Kind::reduce_scatter : collective::Kind::all_reduce;
+    const std::int64_t times = zero >= 2 ? 3 : 1;
+    CHECK(bytes_of(program, Role::data)[reduced] == times * 4 * held.dense);
+    CHECK(bytes_of(program, Role::expert_data)[reduced] == times * 4 * held.experts);
+    // Under ZeRO 3 before both passes of each micro-batch; no expert is in the head, which stays.
+    CHECK(bytes_of(program, Role::expert_data)[collective::Kind::all_gather] == (zero == 0   ? 0
+                                                                                 : zero == 3 ? 3 * 2 * 2
+                                                                                             : 2) *
+                                                                                    held.experts);
+  }
+  // With all experts of a layer on each replica's ranks alone, nobody else has them.
+  const Program alone = build_program(model, expert_layout(1, 1, 4, 4, 1), round_gpu(), 0);
+  CHECK(bytes_of(alone, Role::expert_data).empty());
+}
+
+TEST_CASE("a layer with experts multiplies for each token what a dense layer of its active width does, and routes") {
+  Model model = small_experts();
+  Model dense = model;
+  dense.experts = dense.dense_layers = dense.expert_ffn_hidden = 0;
+  dense.experts_per_token = 1;
+  dense.ffn_hidden = 2 * 256;
+  const LayerKind experts{true, false};
+  for (const std::int64_t shared : {0, 128}) {
+    model.shared_ffn_hidden = shared;
+    dense.ffn_hidden = 2 * 256 + shared;
+    const Strategy strategy = expert_layout(1, 1, 4, 4, 1);
+    const std::int64_t tokens = 2 * model.sequence, router = 2 * tokens * model.hidden * model.experts;
+    CHECK(flops_of(layer_operators(model, strategy, experts), true) ==
+          flops_of(layer_operators(dense, strategy), true) + router);
+    CHECK(flops_of(layer_operators(model, strategy, experts), false) ==
+          flops_of(layer_operators(dense, strategy), false) + 2 * router);
+  }
+}
+
+TEST_CASE("latent attention multiplies 2 FLOPs per token and parameter, and 2 per pair and width of a head") {
+  Model model = small(true, 1);
+  model.kv_heads = 0;
+  model.attention = Attention::latent;
+  model.query_rank = 192, model.kv_rank = 64, model.rotary_dim = 32, model.value_dim = 48;
+  for (const std::int64_t query_rank : {0, 192}) {
+    model.query_rank = query_rank;
+    const Strategy strategy = layout(1, 1, 1, 1);
+    const std::int64_t s = model.sequence, norms = 2 * model.hidden + query_rank + model.kv_rank;
+    const std::int64_t weights = layer_parameters(model, strategy, {}).total() - norms;
+    const std::int64_t core = 2 * s * s * 8 * (64 + 32 + 48);  // heads of 64 + 32 for keys, 48 for values
+    CHECK(flops_of(layer_operators(model, strategy), true) == 2 * s * weights + core);
+    CHECK(flops_of(layer_operators(model, strategy), false) == 2 * (2 * s * weights + core));
+  }
+}
+
+TEST_CASE("context-parallel ranks share the FLOPs, and pass keys and values round the ring") {
+  const Model model = small(true, 2);
+  for (const AttentionKernel attention : {AttentionKernel::unfused, AttentionKernel::cudnn})
+    for (const std::int64_t cp : {2, 4}) {
+      Strategy one = layout(1, 1, 2, 6), many = one;
+      one.stack.attention = many.stack.attention = attention;
+      many.cp = cp;
+      for (const bool forward : {true, false})
+        CHECK(cp * flops_of(layer_operators(model, many), forward) == flops_of(layer_operators(model, one), forward));
+      const Program program = build_program(model, many, round_gpu(), 0);
+      // Forward cp - 1 blocks of keys and values; backward as many, their gradients with all but the first, and those
+      // home: 3 (cp - 1) blocks in all. Four heads of 64 for keys and as many for values.
+      const std::int64_t block = 2 * (2 * model.sequence / cp) * 2 * 4 * 64;
+      const Bytes expected{{collective::Kind::send, 2 * 3 * 3 * (cp - 1) * block}};
+      CHECK(bytes_of(program, Role::send_context) == expected);
+      CHECK(bytes_of(program, Role::recv_context) == expected);
+      // And its gradients are added up over all ranks that saw other tokens.
+      CHECK(bytes_of(program, Role::data)[collective::Kind::all_reduce] ==
+            4 * stage_parameters(model, many, 0).total());
+    }
+}
+
+TEST_CASE("a window of w tokens leaves w (2 s - w) / 2 of the pairs of a sample") {
+  Model model = small(true, 4);
+  model.sequence = 1'024;
+  Strategy strategy = layout(1, 1, 1, 1);
+  strategy.stack.attention = AttentionKernel::cudnn;
+  const auto core_flops = [&](LayerKind kind) {
+    for (const Operator& each : layer_operators(model, strategy, kind))
+      if (each.attention_core) return each.forward.front().kernel.flops;
+    return std::int64_t{0};
+  };
+  const std::int64_t whole = core_flops({});
+  model.window = 128, model.window_every = 2;
+  CHECK(model.layer_kind(0).windowed);
+  CHECK_FALSE(model.layer_kind(1).windowed);
+  CHECK(core_flops({false, false}) == whole);
+  CHECK(core_flops({false, true}) * 1'024 * 1'024 == whole * 128 * (2 * 1'024 - 128));
+  model.window = 4'096;  // beyond the sample
+  CHECK(core_flops({false, true}) == whole);
+}
