@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/workload/parameters.hpp"
 #include "experiments/schema.hpp"
 #include "sweeps.hpp"
 
@@ -36,7 +37,8 @@ TEST_CASE("the catalog holds the GPUs and models that the project promises") {
                            "ascend_910b", "metax_c500", "metax_c550"})
     CHECK(catalog.of("gpus").count(name) == 1);
   for (const char* name : {"gpt3-125m", "gpt3-13b", "gpt3-175b", "megatron-22b", "megatron-530b", "megatron-1t",
-                           "llama2-7b", "llama2-70b", "llama3-8b", "llama3-70b", "llama3-405b"})
+                           "llama2-7b", "llama2-70b", "llama3-8b", "llama3-70b", "llama3-405b", "qwen3-30b-a3b",
+                           "qwen3-235b-a22b", "deepseek-v3", "gpt-oss-20b", "gpt-oss-120b", "kimi-k2"})
     CHECK(catalog.of("models").count(name) == 1);
   CHECK(catalog.of("clusters").size() >= 2);
 }
@@ -59,6 +61,19 @@ TEST_CASE("every catalog model runs somewhere, with widths that fit its heads") 
     CHECK(error_of("base: {model: " + name +
                    ", cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}") == "(no error)");
   }
+}
+
+TEST_CASE("catalog models with experts have the parameters of the released checkpoints") {
+  const auto parameters = [](const std::string& name) {
+    const Sweep sweep =
+        read("base: {model: " + name + ", cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}");
+    return core::workload::model_parameters(world_of(sweep.experiments.at(0).settings).configuration.model);
+  };
+  CHECK(parameters("qwen3-30b-a3b") == 30'532'122'624);
+  CHECK(parameters("qwen3-235b-a22b") == 235'093'634'560);
+  CHECK(parameters("deepseek-v3") == 671'026'419'200 - 58 * 256);  // besides: a correction bias per expert
+  CHECK(parameters("gpt-oss-120b") == 116'829'156'672 - 36 * 64);  // besides: a sink logit per head
+  CHECK(parameters("gpt-oss-20b") == 20'914'757'184 - 24 * 64);
 }
 
 TEST_CASE("a folder of the user's adds to the catalog, and its faults are named") {
