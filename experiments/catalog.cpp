@@ -154,6 +154,7 @@ void Catalog::add_folder(const std::string& folder) {
 }
 
 /// Fitted figures go to the GPUs that name their owner. Unless they were fitted to the chip itself they are guesses.
+/// Those of the communication library follow the links instead: lend_calibration().
 void Catalog::lend_constants() {
   for (auto& [name, gpu] : kinds_.at("gpus")) {
     if (gpu.constants_of.empty()) continue;
@@ -161,7 +162,7 @@ void Catalog::lend_constants() {
     place.file = std::make_shared<const std::string>(fmt::format("catalog/gpus/{}.yaml", name));
     const CatalogEntry& owner = find("gpus", gpu.constants_of, place);
     for (const auto& [key, figure] : owner.figures)
-      if (figure.certainty == "fitted")
+      if (figure.certainty == "fitted" && !key.starts_with("library_"))
         gpu.figures.try_emplace(key,
                                 Figure{figure.value, "as " + gpu.constants_of, gpu.same_chip ? "fitted" : "guess"});
   }

@@ -22,12 +22,27 @@ std::vector<std::pair<std::string, std::string>> inputs_of(const World& world, c
   return made;
 }
 
+/// Of the rate of the links between nodes, what a calibrated library reaches.
+double nic_share(const World& world) {
+  const core::collective::Library& library = world.configuration.collectives;
+  return library.protocol == core::collective::Protocol::calibrated ? library.calibration.nic_share : 1;
+}
+
+void slow_down(core::network::Graph& graph, double share) {
+  if (share == 1) return;
+  for (core::network::Link& link : graph.links)
+    if (link.kind == core::network::LinkKind::network)
+      link.bits_per_second =
+          std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(link.bits_per_second) * share + 0.5));
+}
+
 std::string key_of(const World& world, const topologies::Site& site,
                    const std::vector<std::pair<std::string, std::string>>& inputs) {
   std::string key =
       fmt::format("{} {} {} {} {} {} {} {} {}", world.topology, site.nodes, site.gpus_per_node,
                   static_cast<int>(site.scale_up), site.scale_up_bits_per_second, site.scale_up_latency_ps,
                   site.scale_up_planes, site.nic_bits_per_second, site.nic_latency_ps);
+  key += fmt::format(" nic_share={}", nic_share(world));
   for (const auto& [name, value] : world.topology_options)
     key += fmt::format(" {}={}", name, std::visit([](const auto& held) { return fmt::format("{}", held); }, value));
   key += fmt::format(" down={} slow={}", world.faults.down, world.faults.slow);
@@ -52,6 +67,7 @@ std::shared_ptr<const core::network::Graph> GraphCache::get(const World& world) 
         topologies::GivenGraph{std::move(file.graph), file.gpus_per_server});
   }
   core::network::Graph made = topology->build(world.topology_options, site);
+  slow_down(made, nic_share(world));
   apply(world.faults, made);
   graph = std::make_shared<const core::network::Graph>(std::move(made));
   return graph;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 
+#include "experiments/calibration.hpp"
 #include "experiments/columns.hpp"
 #include "experiments/constraint.hpp"
 #include "experiments/experiment.hpp"
@@ -207,6 +208,11 @@ Settings Reader::settle(const std::vector<std::size_t>& chosen, Places* places) 
   Assigner assigner(catalog_, settings, places);
   for (const Assignment& one : assignments(chosen)) assigner.assign(one.target, *one.value);
   derive(settings);
+  if (const std::string lacking = lend_calibration(settings, catalog_); !lacking.empty())
+    top_.fail(
+        fmt::format("'{}' is missing; protocol: calibrated needs every library_ figure of its GPU but those of "
+                    "reduction in switches",
+                    lacking));
   return settings;
 }
 

@@ -55,7 +55,9 @@ Branch make_vocabulary() {
                                      "contention, for screening",
                                      {"packet", "analytic"}, "packet"));  // in the order of core::network::Fidelity
   Branch cluster = cataloged("cluster", "machines, GPUs and NICs", cluster_options().infos(), "clusters");
-  cluster.branches.push_back(cataloged("gpu", "the accelerator", core::compute::gpu_options().infos(), "gpus"));
+  std::vector<OptionInfo> gpu = core::compute::gpu_options().infos();
+  for (const OptionInfo& info : core::collective::calibration_options().infos()) gpu.push_back(info);
+  cluster.branches.push_back(cataloged("gpu", "the accelerator", std::move(gpu), "gpus"));
   Branch strategy = section("strategy", "how the model is cut over ranks", core::workload::strategy_options().infos());
   strategy.branches.push_back(
       cataloged("stack", "what the training software does", core::workload::stack_options().infos(), "stacks"));

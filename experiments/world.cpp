@@ -123,6 +123,7 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   made.composition = make(step_options(), settings, "").composition;
   made.placement = make(placement_options(), settings, "placement.").placement;
   made.collectives = make(core::collective::library_options(), settings, "collectives.");
+  made.collectives.calibration = make(core::collective::calibration_options(), settings, "cluster.gpu.");
   made.limit = make(limit_options(), settings, "limit.");
   made.model = make(core::workload::model_options(), settings, "model.");
   made.gpu = make(core::compute::gpu_options(), settings, "cluster.gpu.");

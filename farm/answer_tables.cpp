@@ -11,6 +11,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/step/result.hpp"
 #include "core/workload/operators.hpp"
+#include "experiments/calibration.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -103,6 +104,11 @@ void add_what_became(std::vector<Column>& to, const Rows& rows) {
                        const bool coupled = row.configuration.composition == core::step::Composition::coupled;
                        return std::string(coupled ? "coupled" : "composed");
                      }));
+  to.push_back(
+      texts("collectives_calibrated",
+            "yes: collectives cost what was measured on this GPU; as GPU: what was on that one, scaled by link "
+            "speed; no: another protocol",
+            rows, [](const Row& row) { return experiments::describe_calibration(row.configuration.collectives); }));
 }
 
 void add_figures(std::vector<Column>& to, const Rows& rows) {

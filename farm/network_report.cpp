@@ -94,6 +94,7 @@ std::string NetworkReport::json() const {
                  {"ns_per_link_hop", ns_per_hop(run, run.counters.link_hops)},
                  {"ns_per_link_hop_simulated", ns_per_hop(run, run.computed.simulated)}});
   if (shape != nullptr) made["collective"] = shape->text(), made["bus_gb_per_s"] = bus_gb_per_s(*shape, run.end());
+  if (shape != nullptr) made["collectives_calibrated"] = calibrated;
   const std::vector<std::string> names = link_names(graph);
   Json links = Json::array();
   for (const std::uint32_t link : by_load(run)) {
@@ -116,6 +117,7 @@ std::string NetworkReport::text() const {
   if (!run.acknowledged.empty())
     text += "until the sender has the last acknowledgement\n" + in_us(acknowledgement_of(run));
   if (shape != nullptr) text += fmt::format("bus bandwidth {:.3f} GB/s\n", bus_gb_per_s(*shape, run.end()));
+  if (shape != nullptr && calibrated != "no") text += fmt::format("library calibrated: {}\n", calibrated);
   const std::vector<std::string> names = link_names(graph);
   const std::vector<std::uint32_t> links = by_load(run);
   text += fmt::format("{} links used; the busiest, by the share of the time in which they send:\n", links.size());

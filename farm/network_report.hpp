@@ -15,6 +15,7 @@ struct NetworkReport {
   const core::network::Graph& graph;
   const core::collective::Shape* shape = nullptr;
   core::network::Fidelity fidelity = core::network::Fidelity::packet;
+  std::string calibrated = "no";  // whose figures a collective's library has: describe_calibration()
 
   std::string json() const;
   std::string text() const;

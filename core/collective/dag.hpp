@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/collective/kind.hpp"
+#include "core/collective/protocol.hpp"
 #include "core/units.hpp"
 
 namespace manyworlds::core::collective {
@@ -44,10 +44,14 @@ struct Shape {
   std::uint32_t channels = 1;    // the buffer is cut into so many shares, each with connections of its own
   std::int64_t chunk_bytes = 0;  // of pipelined algorithms: most that a transfer carries; 0: no limit
   Protocol protocol = Protocol::none;
-  bool rail_switches = false;  // in_switch: the members of equal local index hang on one switch
+  bool rail_switches = false;     // in_switch: the members of equal local index hang on one switch
+  ProtocolCosts calibrated = {};  // of a calibrated protocol; others have their own figures
   auto operator<=>(const Shape&) const = default;
   std::string text() const;  // "all_reduce ring n=8 20971520 B", and what differs from the plain form
 };
+
+/// What its protocol costs.
+ProtocolCosts costs_of(const Shape& shape);
 
 struct Trace;
 /// Builds the DAG, and says in `trace` what each transfer carries. The algorithm must know the kind; a send is a single

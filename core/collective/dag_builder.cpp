@@ -14,8 +14,7 @@ constexpr std::uint64_t kFree = UINT64_MAX;
 
 }  // namespace
 
-DagBuilder::DagBuilder(const Shape& shape, Trace* trace)
-    : shape_(shape), trace_(trace), costs_(costs_of(shape.protocol, shape.algorithm)) {
+DagBuilder::DagBuilder(const Shape& shape, Trace* trace) : shape_(shape), trace_(trace), costs_(costs_of(shape)) {
   MANYWORLDS_CHECK(shape.members < 1u << 24 && shape.per_node > 0, "{} members, {} per node", shape.members,
                    shape.per_node);
   dag_.launch_ps = costs_.launch_ps;

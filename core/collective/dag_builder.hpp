@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/collective/dag.hpp"
-#include "core/collective/protocol.hpp"
 
 namespace manyworlds::core::collective {
 

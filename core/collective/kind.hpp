@@ -27,13 +27,16 @@ enum class Algorithm : std::uint8_t {
   as_all_reduce  // for Library alone: that of all-reduces where it can do this kind, otherwise ring
 };
 
-/// How a library moves a message; `none` has no cost of its own.
+/// How a library moves a message; `none` has no cost of its own. What calibrated ones cost was measured (Calibration).
 enum class Protocol : std::uint8_t {
   none,
   ll,
   ll128,
   simple,
-  automatic  // for Library alone
+  automatic,      // for Library alone
+  calibrated,     // for Library alone: one of the two below
+  calibrated_ll,  // for Shape alone
+  calibrated_simple
 };
 
 }  // namespace manyworlds::core::collective

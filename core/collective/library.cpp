@@ -16,7 +16,7 @@ struct Work {
 };
 
 struct Sizes {
-  std::int64_t n, p, nodes, bytes;
+  std::int64_t n, p, nodes, bytes, channels;
 };
 
 std::int64_t log2_up(std::int64_t n) {
@@ -26,9 +26,13 @@ std::int64_t log2_up(std::int64_t n) {
 }
 
 /// Bytes that cross the slowest connection of a ring through everybody: it is between nodes if there are several.
+/// Channels cross between nodes at NICs of their own, as far as a node has members.
 Work ring(const Sizes& s, std::int64_t passes) {
-  const std::int64_t bytes = passes * (s.bytes - s.bytes / s.n), between = passes * (s.nodes - 1);
-  Work work{passes * (s.n - 1) - between, between, 0, 0};
+  std::int64_t bytes = passes * (s.bytes - s.bytes / s.n);
+  if (s.nodes > 1) bytes /= std::min(s.channels, s.p);
+  const std::int64_t steps = passes * (s.n - 1);
+  const std::int64_t between = s.nodes > 1 ? (steps + s.p - 1) / s.p : 0;  // every p-th step, at most
+  Work work{steps - between, between, 0, 0};
   (s.nodes > 1 ? work.between_bytes : work.inside_bytes) = bytes;
   return work;
 }
@@ -68,11 +72,13 @@ std::int64_t staged(std::int64_t bytes, std::int64_t stages, std::int64_t chunk_
 
 Work double_tree(const Sizes& s, std::int64_t chunk_bytes) {
   const std::int64_t inside = 2 * (s.p - 1), between = 2 * log2_up(s.nodes);
-  Work work{inside, between, 0, 0};
   // Half of the vector goes up each tree and down to two children: all of it on a connection and direction.
-  const std::int64_t bytes = staged(s.bytes, inside + between, 2 * chunk_bytes);
-  (s.nodes > 1 ? work.between_bytes : work.inside_bytes) = bytes;
-  return work;
+  if (s.nodes == 1) return {inside, between, staged(s.bytes, inside + between, 2 * chunk_bytes), 0};
+  // A head in the midst of its tree is sent to by two children and its parent, and sends as much.
+  // Two nodes alone would do with less, but libraries do not reckon with that (NCCL's src/graph/tuning.cc).
+  const std::int64_t share = s.bytes / std::min(2 * s.channels, s.p);
+  const std::int64_t chunk = chunk_bytes > 0 ? std::min(share, chunk_bytes) : share;
+  return {inside, between, inside * chunk, 3 * share + (between - 1) * chunk};
 }
 
 Work direct(const Sizes& s, std::int64_t passes) {
@@ -91,7 +97,7 @@ Work in_switch(const Sizes& s, std::int64_t passes, bool rail_switches) {
 }
 
 Work work_of(const Shape& shape) {
-  const Sizes s{shape.members, shape.per_node, shape.members / shape.per_node, shape.bytes};
+  const Sizes s{shape.members, shape.per_node, shape.members / shape.per_node, shape.bytes, shape.channels};
   const std::int64_t passes = shape.kind == Kind::all_reduce ? 2 : 1;
   if (shape.kind == Kind::send) return s.p > 1 ? Work{1, 0, s.bytes, 0} : Work{0, 1, 0, s.bytes};
   switch (shape.algorithm) {
@@ -137,9 +143,17 @@ bool has_switches(const Communicator& communicator) {
 }
 
 /// What a library picks by itself: forms of two levels need two; everybody sending to everybody at once is for scale-up
-/// fabrics, and so is reduction in switches, which elsewhere takes a fabric that is told to (NCCL's CollNet).
-bool considered(Algorithm algorithm, const Communicator& communicator) {
+/// fabrics, and so is reduction in switches, which elsewhere takes a fabric that is told to (NCCL's CollNet). A
+/// calibrated library has what NCCL has, as far as there are measurements of it.
+bool considered(Algorithm algorithm, Kind kind, const Library& library, const Communicator& communicator) {
   const bool one_node = communicator.per_node == communicator.members;
+  if (library.protocol == Protocol::calibrated) {
+    if (algorithm == Algorithm::double_tree) return !one_node;
+    if (algorithm == Algorithm::in_switch)
+      return kind == Kind::all_reduce && one_node && communicator.node_switches &&
+             library.calibration.reduces_in_switches();
+    return info_of(algorithm).as_nccl;
+  }
   if (algorithm == Algorithm::two_level || algorithm == Algorithm::node_aware)
     return communicator.per_node > 1 && !one_node;
   if (algorithm == Algorithm::in_switch) return communicator.per_node > 1 && communicator.node_switches;
@@ -180,8 +194,8 @@ std::vector<Algorithm> able(Kind kind) {
 
 bool Library::looks_at_network() const {
   const auto looks = [](Algorithm told) { return told == Algorithm::automatic || told == Algorithm::in_switch; };
-  return protocol == Protocol::automatic || looks(all_reduce) || looks(all_gather) || looks(reduce_scatter) ||
-         looks(all_to_all) || looks(broadcast);
+  return protocol == Protocol::automatic || protocol == Protocol::calibrated || looks(all_reduce) ||
+         looks(all_gather) || looks(reduce_scatter) || looks(all_to_all) || looks(broadcast);
 }
 
 std::vector<Algorithm> Library::candidates(Kind kind) const {
@@ -197,12 +211,53 @@ std::vector<Algorithm> Library::candidates(Kind kind) const {
 }
 
 Time predicted_ps(const Shape& shape, const Communicator& communicator) {
-  const ProtocolCosts costs = costs_of(shape.protocol, shape.algorithm);
+  const ProtocolCosts costs = costs_of(shape);
   const Work work = work_of(shape);
+  if (shape.algorithm == Algorithm::ring && shape.chunk_bytes > 0 && work.between_steps > 0) {
+    // Connections that always have another transfer on its way hide some of the latencies behind the bytes, or some of
+    // the bytes behind latencies: half of what is less, by simulated rings of 16 and 64 members.
+    const Time latencies = on_path(communicator.inside, costs.inside_ps, work.inside_steps, 0) +
+                           on_path(communicator.between, costs.between_ps, work.between_steps, 0);
+    const Time sent = on_path(communicator.between, 0, 0, costs.wire_bytes(work.between_bytes));
+    return costs.launch_ps + std::max(latencies, sent) + std::min(latencies, sent) / 2;
+  }
   return costs.launch_ps +
          on_path(communicator.inside, costs.inside_ps, work.inside_steps, costs.wire_bytes(work.inside_bytes)) +
          on_path(communicator.between, costs.between_ps, work.between_steps, costs.wire_bytes(work.between_bytes));
 }
+
+namespace {
+
+constexpr std::int64_t kLeastChunk = 64 << 10;  // of a tree, in bytes
+constexpr std::int64_t kMostChunks = 64;
+constexpr std::int64_t kLeastChunkInSwitch = 16 << 10;
+constexpr std::int64_t kChunksInSwitch = 8;  // of a shard
+
+std::vector<Protocol> protocols_of(const Library& library) {
+  if (library.protocol == Protocol::automatic) return {Protocol::ll, Protocol::ll128, Protocol::simple};
+  if (library.protocol == Protocol::calibrated) return {Protocol::calibrated_ll, Protocol::calibrated_simple};
+  return {library.protocol};
+}
+
+/// What a calibrated library does beside that: as many channels as leave by every NIC of a node, trees in chunks.
+void calibrate(Shape& shape, const Calibration& calibration) {
+  const bool between = shape.per_node < shape.members;
+  if (between && shape.algorithm == Algorithm::ring) {
+    shape.channels = std::max(shape.channels, shape.per_node);
+    // Whole blocks, but two of them under way on a connection: NICs do not wait for one to arrive.
+    if (shape.chunk_bytes == 0) shape.chunk_bytes = std::max<std::int64_t>(1, shape.bytes);
+  }
+  if (shape.algorithm == Algorithm::double_tree) {
+    shape.channels = std::max({shape.channels, shape.per_node / 2, 1u});
+    if (shape.chunk_bytes == 0)
+      shape.chunk_bytes = std::max(kLeastChunk, shape.bytes / (2 * shape.channels * kMostChunks));
+  }
+  if (shape.algorithm == Algorithm::in_switch && shape.chunk_bytes == 0)
+    shape.chunk_bytes = std::max(kLeastChunkInSwitch, shape.bytes / (shape.members * kChunksInSwitch));
+  shape.calibrated = calibrated_costs(calibration, shape);
+}
+
+}  // namespace
 
 Shape choose(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes) {
   Shape shape;
@@ -212,25 +267,28 @@ Shape choose(const Library& library, const Communicator& communicator, Kind kind
   shape.bytes = bytes;
   shape.channels = static_cast<std::uint32_t>(library.channels);
   shape.chunk_bytes = library.chunk_bytes;
-  std::vector<Protocol> protocols{library.protocol};
-  if (library.protocol == Protocol::automatic) protocols = {Protocol::ll, Protocol::ll128, Protocol::simple};
+  const Shape plain = shape;
+  const std::vector<Protocol> protocols = protocols_of(library);
   const std::vector<Algorithm> algorithms =
       kind == Kind::send ? std::vector{Algorithm::ring} : library.candidates(kind);
   Time best_ps = kNever;
   Shape best = shape;
   for (const Algorithm algorithm : algorithms)
     for (const Protocol protocol : protocols) {
-      shape.algorithm = algorithm;
+      shape = plain;
+      shape.algorithm = algorithm == Algorithm::in_switch && !has_switches(communicator) ? Algorithm::ring : algorithm;
       shape.protocol = protocol;
       const bool told = algorithms.size() == 1;
-      shape.rail_switches = algorithm == Algorithm::in_switch && told && communicator.rail_switches;
-      if (!told && !considered(algorithm, communicator)) continue;
+      shape.rail_switches = shape.algorithm == Algorithm::in_switch && told && communicator.rail_switches;
+      if (!told && !considered(algorithm, kind, library, communicator)) continue;
+      if (library.protocol == Protocol::calibrated) {
+        if (shape.algorithm == Algorithm::in_switch && protocol == Protocol::calibrated_ll) continue;
+        calibrate(shape, library.calibration);
+      }
       const bool alone = told && protocols.size() == 1;
       const Time lasts = alone || communicator.members < 2 ? 0 : predicted_ps(shape, communicator);
       if (lasts < best_ps) best_ps = lasts, best = shape;
     }
-  if (best.algorithm == Algorithm::in_switch && !has_switches(communicator))
-    best.algorithm = Algorithm::ring, best.rail_switches = false;
   return reduced(best);
 }
 

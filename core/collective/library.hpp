@@ -1,8 +1,8 @@
 // What a communication library does with an operation: the algorithm, protocol and chunks it was told to use, or those
-// its cost model takes to be fastest, as NCCL's tuner does.
+// its cost model takes to be fastest, as NCCL's tuner does. A calibrated library does what NCCL does by default.
 #pragma once
 
-#include "core/collective/dag.hpp"
+#include "core/collective/calibration.hpp"
 #include "core/options.hpp"
 
 namespace manyworlds::core::collective {
@@ -16,6 +16,7 @@ struct Library {
   Protocol protocol = Protocol::none;
   std::int64_t channels = 1;
   std::int64_t chunk_bytes = 0;  // see Shape
+  Calibration calibration = {};  // of protocol `calibrated`
   bool operator==(const Library&) const = default;
 
   /// Whether what it does depends on the network: on its speeds, or on who hangs on one switch.

@@ -47,18 +47,22 @@ const OptionTable<Library>& library_options() {
       algorithm(Kind::reduce_scatter, &Library::reduce_scatter),
       algorithm(Kind::all_to_all, &Library::all_to_all),
       algorithm(Kind::broadcast, &Library::broadcast),
-      named<Protocol>("protocol", "costs of launching and handing on, and flags among the data; none: no such costs",
+      named<Protocol>("protocol",
+                      "costs of launching and handing on, and flags among the data; none: no such costs; calibrated: "
+                      "what the GPU's library_ figures say, with their share of the NICs' rate",
                       &Library::protocol,
                       {{"none", Protocol::none},
                        {"ll", Protocol::ll},
                        {"ll128", Protocol::ll128},
                        {"simple", Protocol::simple},
-                       {"auto", Protocol::automatic}}),
+                       {"auto", Protocol::automatic},
+                       {"calibrated", Protocol::calibrated}}),
       option("channels", &Library::channels,
              "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a node",
              {1, 64}),
       option("chunk_bytes", &Library::chunk_bytes,
-             "most that a transfer of ring, two_level, double_tree, chain or binomial_tree carries; 0: no limit",
+             "most that a transfer of ring, two_level, double_tree, in_switch, chain or binomial_tree carries; 0: no "
+             "limit",
              {0, static_cast<double>(std::int64_t{1} << 40)}, "bytes"),
   };
   return table;

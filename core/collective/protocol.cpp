@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "core/error.hpp"
+
 namespace manyworlds::core::collective {
 namespace {
 
@@ -24,24 +26,31 @@ bool like_a_tree(Algorithm algorithm) {
 
 }  // namespace
 
-ProtocolCosts costs_of(Protocol protocol, Algorithm algorithm) {
+// LL stores a flag beside every 4 bytes; LL128 one of 8 bytes in a line of 128.
+ProtocolCosts lines_with_flags(Protocol protocol) {
   ProtocolCosts costs;
-  if (protocol == Protocol::none) return costs;
-  const auto& table = like_a_tree(algorithm) ? kTree : kRing;
-  const bool in_switch = algorithm == Algorithm::in_switch;
-  const Latencies& row = in_switch ? kInSwitch : table.at(static_cast<std::size_t>(protocol) - 1);
-  costs.launch_ps = row.launch * kTenNanoseconds;
-  costs.inside_ps = static_cast<std::uint32_t>(row.inside * kTenNanoseconds);
-  costs.between_ps = static_cast<std::uint32_t>(row.between * kTenNanoseconds);
-  // LL stores a flag beside every 4 bytes; LL128 one of 8 bytes in a line of 128.
-  if (in_switch) return costs;  // it moves plain data
-  if (protocol == Protocol::ll) costs.line_bytes = 16, costs.payload_bytes = 8;
+  if (protocol == Protocol::ll || protocol == Protocol::calibrated_ll) costs.line_bytes = 16, costs.payload_bytes = 8;
   if (protocol == Protocol::ll128) costs.line_bytes = 128, costs.payload_bytes = 120;
   return costs;
 }
 
+ProtocolCosts costs_of(Protocol protocol, Algorithm algorithm) {
+  if (protocol == Protocol::none) return {};
+  MANYWORLDS_CHECK(protocol <= Protocol::simple, "protocol {} has no figures here", static_cast<int>(protocol));
+  const auto& table = like_a_tree(algorithm) ? kTree : kRing;
+  const bool in_switch = algorithm == Algorithm::in_switch;
+  const Latencies& row = in_switch ? kInSwitch : table.at(static_cast<std::size_t>(protocol) - 1);
+  // In a switch plain data moves.
+  ProtocolCosts costs = in_switch ? ProtocolCosts{} : lines_with_flags(protocol);
+  costs.launch_ps = row.launch * kTenNanoseconds;
+  costs.inside_ps = static_cast<std::uint32_t>(row.inside * kTenNanoseconds);
+  costs.between_ps = static_cast<std::uint32_t>(row.between * kTenNanoseconds);
+  return costs;
+}
+
 const char* name_of(Protocol protocol) {
-  static constexpr std::array kNames{"none", "ll", "ll128", "simple"};
+  static constexpr std::array kNames{"none", "ll",         "ll128",         "simple",
+                                     "auto", "calibrated", "calibrated ll", "calibrated simple"};
   return kNames.at(static_cast<std::size_t>(protocol));
 }
 

@@ -17,7 +17,8 @@ const std::vector<AlgorithmInfo>& algorithms() {
        .kinds = reductions,
        .add = add_ring,
        .pipelined = true,
-       .multi_channel = true},
+       .multi_channel = true,
+       .as_nccl = true},
       {.algorithm = Algorithm::two_level,
        .name = "two_level",
        .help = "rings inside each node, and between nodes one ring per rail",
@@ -41,7 +42,8 @@ const std::vector<AlgorithmInfo>& algorithms() {
        .kinds = {Kind::all_reduce},
        .add = add_double_tree,
        .pipelined = true,
-       .multi_channel = true},
+       .multi_channel = true,
+       .as_nccl = true},
       {.algorithm = Algorithm::direct,
        .name = "direct",
        .help = "every member sends to every other at once; auto takes it inside a node alone",
@@ -52,12 +54,15 @@ const std::vector<AlgorithmInfo>& algorithms() {
        .name = "in_switch",
        .help = "switches reduce and replicate (NVLS in the node; SHARP where a rail is one switch, else rings)",
        .kinds = reductions,
-       .add = add_in_switch},
+       .add = add_in_switch,
+       .pipelined = true,
+       .as_nccl = true},
       {.algorithm = Algorithm::pairwise,
        .name = "pairwise",
        .help = "one partner after the other",
        .kinds = {Kind::all_to_all},
-       .add = add_pairwise},
+       .add = add_pairwise,
+       .as_nccl = true},
       {.algorithm = Algorithm::node_aware,
        .name = "node_aware",
        .help = "inside the node to the member of the destination's rail, then along the rail",
@@ -69,7 +74,8 @@ const std::vector<AlgorithmInfo>& algorithms() {
        .kinds = {Kind::broadcast},
        .add = add_chain,
        .pipelined = true,
-       .multi_channel = true},
+       .multi_channel = true,
+       .as_nccl = true},
       {.algorithm = Algorithm::binomial_tree,
        .name = "binomial_tree",
        .help = "those who have it send to those who have not: log n steps",
@@ -101,6 +107,11 @@ std::string Shape::text() const {
   if (channels > 1) text += fmt::format(" channels={}", channels);
   if (chunk_bytes > 0) text += fmt::format(" chunks={} B", chunk_bytes);
   return text;
+}
+
+ProtocolCosts costs_of(const Shape& shape) {
+  const bool calibrated = shape.protocol == Protocol::calibrated_ll || shape.protocol == Protocol::calibrated_simple;
+  return calibrated ? shape.calibrated : costs_of(shape.protocol, shape.algorithm);
 }
 
 Dag build(const Shape& shape, Trace* trace) {

@@ -16,6 +16,7 @@ struct AlgorithmInfo {
   bool pipelined = false;      // it cuts transfers into chunks where Shape::chunk_bytes asks for it
   bool multi_channel = false;  // it spreads over Shape::channels connections
   bool inside_only = false;    // an automatic library uses it inside a node alone
+  bool as_nccl = false;        // a calibrated library picks it by itself
 };
 
 const std::vector<AlgorithmInfo>& algorithms();

@@ -43,6 +43,9 @@ void add_rounds(DagBuilder& dag, const Ring& ring, Rounds rounds, std::uint32_t 
         after.clear();
         if (round > first) {
           after.push_back(previous[at + (i + n - 1) % n]);  // what it passes on has come
+          // Of two transfers under way the second must not come before what the destination waited for.
+          if (round == first + 1)
+            after.insert(after.end(), frontiers[slice][destination].begin(), frontiers[slice][destination].end());
         } else {
           const Frontier& frontier = frontiers[slice];
           after = frontier[source];

@@ -316,6 +316,10 @@ void write_shape(sharing::Writer& writer, const collective::Shape& shape) {
   writer.integer(shape.members).integer(shape.bytes).integer(shape.per_node);
   writer.integer(shape.channels).integer(shape.chunk_bytes).integer(static_cast<std::int64_t>(shape.protocol));
   writer.integer(shape.rail_switches);
+  const collective::ProtocolCosts& costs = shape.calibrated;
+  for (const std::int64_t figure :
+       {costs.launch_ps, Time{costs.inside_ps}, Time{costs.between_ps}, costs.line_bytes, costs.payload_bytes})
+    writer.integer(figure);
 }
 
 sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& form,

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "experiments/calibration.hpp"
 #include "experiments/import/scalar.hpp"
 #include "experiments/nearest.hpp"
 #include "farm/commands/one_experiment.hpp"
@@ -167,7 +168,7 @@ int run_net(const Invocation& invocation) {
   if (csv)
     std::cout << members_csv(run);
   else
-    print({run, *world.graph, &shape, world.transport.fidelity});
+    print({run, *world.graph, &shape, world.transport.fidelity, experiments::describe_calibration(world.collectives)});
   return kExitDone;
 }
 

@@ -61,8 +61,9 @@ TEST_CASE("transfers are as large as what they carry, and never larger than a ch
     for (const Trace::Range& range : trace.ranges) carried[range.transfer] += range.end - range.begin;
     for (std::size_t i = 0; i < carried.size(); ++i) {
       REQUIRE(carried[i] == dag.transfers[i].bytes);
-      // What is cut inside a node for a two-level collective is the blocks of all nodes, a byte of each at least.
-      const std::int64_t least = shape.algorithm == Algorithm::two_level ? shape.members / shape.per_node : 1;
+      // What is cut inside a node for a collective of two levels is the blocks of all nodes, a byte of each at least.
+      const bool levels = shape.algorithm == Algorithm::two_level || shape.algorithm == Algorithm::in_switch;
+      const std::int64_t least = levels ? shape.members / shape.per_node : 1;
       REQUIRE((shape.chunk_bytes == 0 || carried[i] <= std::max(shape.chunk_bytes, least)));
     }
   });
