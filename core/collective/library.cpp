@@ -230,6 +230,7 @@ namespace {
 
 constexpr std::int64_t kLeastChunk = 64 << 10;  // of a tree, in bytes
 constexpr std::int64_t kMostChunks = 64;
+constexpr std::uint32_t kMostInRings = 64;
 constexpr std::int64_t kLeastChunkInSwitch = 16 << 10;
 constexpr std::int64_t kChunksInSwitch = 8;  // of a shard
 
@@ -242,6 +243,10 @@ std::vector<Protocol> protocols_of(const Library& library) {
 /// What a calibrated library does beside that: as many channels as leave by every NIC of a node, trees in chunks.
 void calibrate(Shape& shape, const Calibration& calibration) {
   const bool between = shape.per_node < shape.members;
+  // Rings through everybody on as many channels as there are NICs have members^2 x NICs transfers. Where those are very
+  // many, the ring inside and between nodes stands for them: it sends as much over every NIC, with NICs^2 fewer.
+  if (between && shape.algorithm == Algorithm::ring && shape.per_node > 1 && shape.members > kMostInRings)
+    shape.algorithm = Algorithm::two_level;
   if (between && shape.algorithm == Algorithm::ring) {
     shape.channels = std::max(shape.channels, shape.per_node);
     // Whole blocks, but two of them under way on a connection: NICs do not wait for one to arrive.

@@ -213,7 +213,9 @@ void read_device(MemoryRow& made, const CsvRow& row, const Catalog& catalog) {
   const auto entry = gpus.find(made.gpu);
   if (entry == gpus.end()) row.fail(fmt::format("device '{}' is not in the catalog of GPUs", name));
   core::OptionSet figures;
-  for (const auto& [figure, value] : entry->second.figures) figures[figure] = value.value;
+  for (const core::OptionInfo& info : core::compute::gpu_options().infos())
+    if (const auto figure = entry->second.figures.find(info.name); figure != entry->second.figures.end())
+      figures[info.name] = figure->second.value;
   made.device = core::compute::gpu_options().make(figures);
 
   // Tests run on eight GPUs, a node or two of them; those called 1node on what a node has.

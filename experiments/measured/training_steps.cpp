@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/memory/footprint.hpp"
+#include "experiments/calibration.hpp"
 #include "experiments/measured/words.hpp"
 #include "experiments/settings.hpp"
 #include "experiments/validity.hpp"
@@ -202,6 +203,7 @@ void RowReader::read_machines() {
   set_nic(gpus_ / of_node);
   set("topology", "rail_optimized");
   set("transport", "static_window");
+  set("collectives.protocol", "calibrated");
   // Four packets of 4 KiB as one: step times differ by some per mille, and cost a third.
   set("transport.payload_bytes", "16384");
   // A measured step ended, however many packets it takes.
@@ -357,6 +359,8 @@ std::string RowReader::settings_text(const std::string& prefix, const std::set<s
 
 void RowReader::finish() {
   derive(settings_);
+  if (const std::string lacking = lend_calibration(settings_, catalog_); !lacking.empty())
+    throw LeftOut{"its GPU has no calibrated library", lacking};
   if (const auto [key, what] = absent_figure(settings_); !key.empty())
     throw LeftOut{"a figure of its GPU is published nowhere", what};
   const World world = world_of(settings_);
