@@ -25,7 +25,8 @@ base:
   model: {layers: 4, hidden: 1024, heads: 16, vocabulary: 51200, sequence: 1024}
   cluster: {gpu: {like: a100_80, scale_up_gb_per_s: 300}, nodes: 2, gpus_per_node: 8, nic_gbps: 200}
   topology: rail_optimized
-  transport: static_window
+  transport: {static_window: {payload_bytes: 16384}}
+  collectives: {protocol: calibrated}
   strategy: {tp: 2, micro_batch: 1, global_batch: 32, recompute: full, overlap_grad_reduce: false, stack: {like: megatron-2021, precision: fp16}}
 """
 

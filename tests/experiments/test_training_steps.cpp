@@ -219,5 +219,5 @@ TEST_CASE("mutated tables of training steps are read or refused with the file's 
     }
   }
   CHECK(refused > 20);
-  CHECK(left_out > 40);
+  CHECK(left_out > 20);
 }
