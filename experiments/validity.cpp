@@ -243,11 +243,9 @@ std::vector<Rule> expert_rules() {
            [](const World& w) {
              return divides("experts", w.configuration.model.experts, "ep", w.configuration.strategy.ep);
            }),
-      rule("etp_is_1_or_tp", "strategy.etp", "etp must be 1 or tp",
-           [](const World& w) -> Broken {
-             const auto& s = w.configuration.strategy;
-             if (s.etp == 1 || s.etp == s.tp) return std::nullopt;
-             return fmt::format("etp {}, tp {}", s.etp, s.tp);
+      rule("tp_by_etp", "strategy.etp", "tp must be a multiple of etp",
+           [](const World& w) {
+             return divides("tp", w.configuration.strategy.tp, "etp", w.configuration.strategy.etp);
            }),
       rule("stage_by_ep", "strategy.ep", "the ranks of a stage, tp x cp x dp, must be a multiple of ep x etp",
            [](const World& w) {
@@ -283,12 +281,10 @@ std::vector<Rule> attention_rules() {
              return "attention multi_head";
            }),
       rule("latent_attention", "model.attention",
-           "attention latent needs kv_rank, position rotary and as many kv_heads as heads, and has no query_key_norm",
+           "attention latent needs kv_rank and as many kv_heads as heads, and has no query_key_norm",
            [](const World& w) -> Broken {
              const auto& m = w.configuration.model;
-             if (!m.is_latent() || (m.kv_rank > 0 && m.position == core::workload::Position::rotary &&
-                                    m.kv() == m.heads && !m.query_key_norm))
-               return std::nullopt;
+             if (!m.is_latent() || (m.kv_rank > 0 && m.kv() == m.heads && !m.query_key_norm)) return std::nullopt;
              return fmt::format("kv_rank {}, kv_heads {}", m.kv_rank, m.kv());
            }),
       rule("window_wanted", "model.window_every", "window_every needs a window",

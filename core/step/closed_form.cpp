@@ -122,6 +122,7 @@ class Form {
   /// A collective among ranks that share a micro-batch.
   double shared_s(const workload::Work& work) const {
     if (work.role == workload::Role::expert) return collective_s(s_.ep, s_.etp, work.collective, work.bytes);
+    if (work.role == workload::Role::expert_tensor) return collective_s(s_.etp, 1, work.collective, work.bytes);
     const bool in_ring = work.role == workload::Role::send_context;
     return collective_s(in_ring ? 2 : s_.tp, in_ring ? s_.tp : 1, work.collective, work.bytes);
   }

@@ -128,6 +128,12 @@ void Layout::add_expert_groups(const Arrangement& arrangement, std::uint32_t fir
   const auto etp = static_cast<std::uint32_t>(arrangement.etp), ep = static_cast<std::uint32_t>(arrangement.ep);
   const std::uint32_t copies = per_stage_ / (etp * ep);
   const auto rank = [&](std::uint32_t t, std::uint32_t e, std::uint32_t c) { return first + t + etp * (e + ep * c); };
+  for (std::uint32_t c = 0; c < copies && etp > 1; ++c)
+    for (std::uint32_t e = 0; e < ep; ++e) {
+      std::vector<std::uint32_t> members;
+      for (std::uint32_t t = 0; t < etp; ++t) members.push_back(rank(t, e, c));
+      add_group(Role::expert_tensor, std::move(members), Role::expert_tensor);
+    }
   for (std::uint32_t c = 0; c < copies && ep > 1; ++c)
     for (std::uint32_t t = 0; t < etp; ++t) {
       std::vector<std::uint32_t> members;

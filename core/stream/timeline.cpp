@@ -37,7 +37,7 @@ bool is_pipeline(Role role) {
 Wait exposed(Role role) {
   if (role == Role::tensor) return Wait::exposed_tp;
   if (role == Role::send_context || role == Role::recv_context) return Wait::exposed_cp;
-  if (role == Role::expert) return Wait::exposed_ep;
+  if (role == Role::expert || role == Role::expert_tensor) return Wait::exposed_ep;
   return is_pipeline(role) ? Wait::exposed_pp : Wait::exposed_dp;
 }
 

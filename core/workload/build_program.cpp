@@ -125,7 +125,8 @@ class Builder {
   }
 
   static Stream stream_of(Role role) {
-    return role == Role::expert ? Stream::expert : role == Role::send_context ? Stream::send_context : Stream::tensor;
+    if (role == Role::expert || role == Role::expert_tensor) return Stream::expert;
+    return role == Role::send_context ? Stream::send_context : Stream::tensor;
   }
   void start(Stream stream, Role role, const Piece& piece) {
     started_.push_back(issuer_.start(stream, role, piece.collective, piece.bytes, piece.name));

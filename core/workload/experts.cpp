@@ -50,10 +50,10 @@ Operator travel(std::string_view name, const Copies& of, const Strategy& strateg
   };
   const auto gather = [&](Tape& tape) {
     between(tape);
-    if (strategy.etp > 1) block_on(tape, name, Kind::all_gather, whole);
+    if (strategy.etp > 1) block_on(tape, name, Kind::all_gather, whole, Role::expert_tensor);
   };
   const auto scatter = [&](Tape& tape) {
-    if (strategy.etp > 1) block_on(tape, name, Kind::reduce_scatter, whole);
+    if (strategy.etp > 1) block_on(tape, name, Kind::reduce_scatter, whole, Role::expert_tensor);
     between(tape);
   };
   if (out)

@@ -39,10 +39,11 @@ enum class Role : std::uint8_t {
   recv_backward,
   send_context,  // to the next rank of a context ring
   recv_context,
-  expert,      // ranks that share a layer's experts
-  expert_data  // replicas of the same experts
+  expert,         // ranks that share a layer's experts
+  expert_tensor,  // ranks that one expert is cut over
+  expert_data     // replicas of the same experts
 };
-inline constexpr std::size_t kRoles = 11;
+inline constexpr std::size_t kRoles = 12;
 
 /// What time of the compute stream is booked under in the breakdown. `host`: no kernel runs, the next is not launched
 /// yet.

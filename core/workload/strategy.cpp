@@ -9,7 +9,7 @@ const OptionTable<Strategy>& strategy_options() {
       option("pp", &Strategy::pp, "pipeline-parallel size", {1, 1'024}),
       option("cp", &Strategy::cp, "context-parallel size: ranks that share the tokens of a sample", {1, 1'024}),
       option("ep", &Strategy::ep, "expert-parallel size: ranks of a stage that share a layer's experts", {1, 131'072}),
-      option("etp", &Strategy::etp, "expert tensor-parallel size: ranks that an expert is cut over, 1 or tp",
+      option("etp", &Strategy::etp, "expert tensor-parallel size: ranks that an expert is cut over; divides tp",
              {1, 1'024}),
       option("micro_batch", &Strategy::micro_batch, "samples of one micro-batch", {1, 65'536}),
       option("global_batch", &Strategy::global_batch, "samples of one step over all replicas", {1, 16'777'216}),

@@ -21,7 +21,7 @@ struct Strategy {
   std::int64_t dp = 1;   // follows from the GPUs; never given by the user
   std::int64_t cp = 1;   // context parallel: ranks that share the tokens of a sample
   std::int64_t ep = 1;   // expert parallel: ranks that share a layer's experts, out of those of a stage
-  std::int64_t etp = 1;  // expert tensor parallel: ranks that one expert is cut over, 1 or tp
+  std::int64_t etp = 1;  // expert tensor parallel: ranks that one expert is cut over; divides tp
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
   std::int64_t virtual_stages = 1;  // model chunks per pipeline rank; > 1 needs the interleaved schedule
