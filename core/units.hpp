@@ -22,6 +22,11 @@ constexpr Time serialization_ps(std::int64_t bytes, std::int64_t bits_per_second
   return static_cast<Time>((bits_ps + bits_per_second - 1) / bits_per_second);
 }
 
+/// A figure of at least 0 to the nearest whole one, half up: the rounding of kernels and of what libraries cost.
+constexpr std::int64_t round_half_up(double figure) {
+  return static_cast<std::int64_t>(figure + 0.5);
+}
+
 /// Seconds as a floating figure, for reports only: nothing is computed from it.
 constexpr double seconds(Time ps) {
   return static_cast<double>(ps) * 1e-12;

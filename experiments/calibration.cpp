@@ -64,6 +64,10 @@ std::string lend_calibration(Settings& settings, const Catalog& catalog) {
   return {};
 }
 
+bool is_library_figure(const std::string& option) {
+  return option.starts_with("library_");
+}
+
 std::string describe_calibration(const core::collective::Library& library) {
   if (library.protocol != core::collective::Protocol::calibrated) return "no";
   return library.calibration.from.empty() ? "yes" : "as " + library.calibration.from + ", scaled by link speed";

@@ -11,6 +11,9 @@ namespace manyworlds::experiments {
 /// calibrated GPU lacks, or of library_launch_us where nobody lends; empty if all is there.
 std::string lend_calibration(Settings& settings, const Catalog& catalog);
 
+/// Whether an option of a GPU is one of its communication library's.
+bool is_library_figure(const std::string& option);
+
 /// For tables and people: "no", "yes", or whose figures they are.
 std::string describe_calibration(const core::collective::Library& library);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "experiments/calibration.hpp"
 #include "experiments/import/scalar.hpp"
 #include "experiments/nearest.hpp"
 #include "experiments/vocabulary.hpp"
@@ -85,6 +86,9 @@ CatalogEntry read_entry(const std::string& kind, const Node& root) {
   CatalogEntry made;
   Origin origin;
   const Node* figures = nullptr;
+  const bool is_gpu = kind == "gpus";
+  std::vector<std::string> known{"help", "source", "certainty", "figures"};
+  if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
   for (const Entry& entry : root.entries) {
     if (entry.key == "help")
       made.help = read_line(entry.value, "help");
@@ -94,12 +98,12 @@ CatalogEntry read_entry(const std::string& kind, const Node& root) {
       origin.certainty = read_certainty(entry.value);
     else if (entry.key == "figures")
       figures = &entry.value;
-    else if (entry.key == "constants_of" && kind == "gpus")
+    else if (entry.key == "constants_of" && is_gpu)
       made.constants_of = read_line(entry.value, "constants_of");
-    else if (entry.key == "same_chip" && kind == "gpus")
+    else if (entry.key == "same_chip" && is_gpu)
       made.same_chip = std::get<bool>(import::read_value(entry.value, boolean_info(), "same_chip"));
     else
-      unknown(entry, {"help", "source", "certainty", "figures", "constants_of", "same_chip"});
+      unknown(entry, known);
   }
   if (!figures || figures->kind != Node::Kind::mapping) root.fail("needs 'figures', a mapping of what is known");
   const auto options = figure_options(kind);
@@ -162,7 +166,7 @@ void Catalog::lend_constants() {
     place.file = std::make_shared<const std::string>(fmt::format("catalog/gpus/{}.yaml", name));
     const CatalogEntry& owner = find("gpus", gpu.constants_of, place);
     for (const auto& [key, figure] : owner.figures)
-      if (figure.certainty == "fitted" && !key.starts_with("library_"))
+      if (figure.certainty == "fitted" && !is_library_figure(key))
         gpu.figures.try_emplace(key,
                                 Figure{figure.value, "as " + gpu.constants_of, gpu.same_chip ? "fitted" : "guess"});
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "experiments/calibration.hpp"
 #include "experiments/import/csv.hpp"
 #include "experiments/nearest.hpp"
 #include "experiments/vocabulary.hpp"
@@ -34,7 +35,8 @@ core::step::Links links_of(const experiments::World& world) {
 
 /// Of the communication library there are measurements of their own; what steps tell of it is left alone.
 bool is_fitted_here(const std::string& name, const experiments::Figure& figure) {
-  return figure.certainty == "fitted" && std::holds_alternative<double>(figure.value) && !name.starts_with("library_");
+  return figure.certainty == "fitted" && std::holds_alternative<double>(figure.value) &&
+         !experiments::is_library_figure(name);
 }
 
 std::vector<Constant> catalog_constants(const std::vector<TrainingStep>& steps, const Catalog& catalog) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace manyworlds::farm {
 namespace {
@@ -75,10 +76,10 @@ std::string figures_text(const Comparison& comparison) {
       fmt::format("{:<40}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", "family (errors in %)",
                   "rows", "run", "mean", "median", "max", "bias", "pairs", "right", "regret", "max", "apart", "mean");
   const auto rows = rows_by_family(comparison);
-  std::map<std::string, bool> shown;
+  std::set<std::string> shown;
   for (const FamilyFigures& one : figures_by_family(comparison.rows)) {
     text += figures_line(one, rows.at(one.family));
-    shown[one.family] = true;
+    shown.insert(one.family);
   }
   for (const auto& [family, count] : rows)
     if (!shown.count(family)) text += figures_line({family, {}, {}, {}}, count);

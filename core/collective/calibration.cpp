@@ -11,12 +11,8 @@ namespace {
 
 constexpr double kPsPerUs = 1e6;
 
-Time rounded(double ps) {
-  return static_cast<Time>(ps + 0.5);
-}
-
 std::uint32_t hop_ps(double us) {
-  const Time ps = rounded(us * kPsPerUs);
+  const Time ps = round_half_up(us * kPsPerUs);
   MANYWORLDS_CHECK(ps >= 0 && ps <= std::numeric_limits<std::uint32_t>::max(), "a hop of {} us", us);
   return static_cast<std::uint32_t>(ps);
 }
@@ -76,7 +72,8 @@ ProtocolCosts calibrated_costs(const Calibration& calibration, const Shape& shap
     throw InputError("protocol: calibrated needs the library_ figures of the GPU, of which some are 0");
   ProtocolCosts costs = lines_with_flags(shape.protocol);
   if (shape.protocol == Protocol::calibrated_ll) {
-    costs.launch_ps = rounded(calibration.ll_launch_us * kPsPerUs + at_rate(part_of(shape), calibration.ll_gb_per_s));
+    costs.launch_ps =
+        round_half_up(calibration.ll_launch_us * kPsPerUs + at_rate(part_of(shape), calibration.ll_gb_per_s));
     costs.inside_ps = hop_ps(calibration.ll_hop_us);
     costs.between_ps = hop_ps(calibration.ll_hop_between_us);
     return costs;
@@ -94,8 +91,8 @@ ProtocolCosts calibrated_costs(const Calibration& calibration, const Shape& shap
   const double passes = shape.kind == Kind::all_reduce ? 1 : 0.5;
   const auto bytes = static_cast<double>(shape.bytes);
   const double ends_ps = at_rate(bytes, copy_rate) + calibration.chunking_ns_per_sqrt_b * 1e3 * std::sqrt(bytes);
-  costs.launch_ps =
-      rounded((in_switch ? calibration.in_switch_launch_us : calibration.launch_us) * kPsPerUs + passes * ends_ps);
+  costs.launch_ps = round_half_up((in_switch ? calibration.in_switch_launch_us : calibration.launch_us) * kPsPerUs +
+                                  passes * ends_ps);
   if (in_switch) return costs;
   costs.inside_ps = hop_ps(calibration.hop_us);
   costs.between_ps = hop_ps(calibration.hop_between_us);

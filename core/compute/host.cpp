@@ -14,7 +14,7 @@ Time host_wait(const HostWork& work, Time gpu_ps, const Gpu& gpu) {
   const double most = host_is_slower ? host : busy, ratio = host_is_slower ? busy / host : host / busy;
   const double square = ratio * ratio, fourth = square * square, eighth = fourth * fourth;
   const double paced = most * std::sqrt(std::sqrt(std::sqrt(1 + eighth)));
-  return static_cast<Time>(paced - busy + 0.5);
+  return round_half_up(paced - busy);
 }
 
 }  // namespace manyworlds::core::compute

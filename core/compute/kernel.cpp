@@ -43,10 +43,6 @@ double known(double figure, std::string_view key) {
       fmt::format("gpu: {} is not known for this GPU and its kernels need it: give a figure above 0", key));
 }
 
-Time round_half_up(double ps) {
-  return static_cast<Time>(ps + 0.5);
-}
-
 double attention_efficiency(KernelClass kernel_class, const Gpu& gpu) {
   switch (kernel_class) {
     case KernelClass::flash_forward:

@@ -17,13 +17,16 @@ using workload::Operator;
 using workload::Recompute;
 using workload::Strategy;
 
+Kept tensor(std::int64_t bytes) {
+  return {bytes, reserved_bytes(bytes) - bytes};
+}
+
 /// Each operator's share as one tensor.
 Kept kept(const std::vector<Operator>& operators, bool core) {
   Kept sum;
-  const auto add = [&sum](std::int64_t bytes) { sum += {bytes, reserved_bytes(bytes) - bytes}; };
   for (const Operator& each : operators) {
-    add(each.kept_bytes);
-    if (core) add(each.core_bytes);
+    sum += tensor(each.kept_bytes);
+    if (core) sum += tensor(each.core_bytes);
   }
   return sum;
 }
@@ -40,10 +43,6 @@ std::vector<Operator> operators_of(const Model& model, const Strategy& strategy,
     operators.back().kept_bytes = bytes;
   }
   return operators;
-}
-
-Kept tensor(std::int64_t bytes) {
-  return {bytes, reserved_bytes(bytes) - bytes};
 }
 
 /// Gradients before and after the feed-forward layer's activation function, or before and after the softmax of

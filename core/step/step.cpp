@@ -17,7 +17,7 @@ std::vector<std::uint32_t> stages(const Layout& layout) {
 /// None under `fidelity: analytic`, which is to stay a lower bound: a collective that comes earlier may slow down more.
 std::int64_t slowdown_ppm(const Configuration& of) {
   if (of.transport.fidelity == network::Fidelity::analytic) return 0;
-  return static_cast<std::int64_t>(of.gpu.communication_slowdown * 1e6 + 0.5);
+  return round_half_up(of.gpu.communication_slowdown * 1e6);
 }
 
 }  // namespace

@@ -10,10 +10,6 @@ void exchange(Tape& tape, std::int64_t bytes) {
   start(tape, kName, collective::Kind::send, bytes, Role::send_context);
 }
 
-void append(Tape& to, const Tape& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
 }  // namespace
 
 Cut block_of_ring(const Cut& rank, std::int64_t cp) {

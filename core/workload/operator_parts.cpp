@@ -32,6 +32,10 @@ void join(Tape& tape) {
   tape.push_back(work);
 }
 
+void append(Tape& to, const Tape& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
 void block_on(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role) {
   start(tape, name, kind, bytes, role);
   join(tape);

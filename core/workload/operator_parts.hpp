@@ -11,6 +11,7 @@ namespace manyworlds::core::workload {
 Work kernel(compute::Kernel kernel);
 void start(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
 void join(Tape& tape);
+void append(Tape& to, const Tape& from);
 /// A collective that the next kernel needs at once.
 void block_on(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
 

@@ -3,14 +3,11 @@
 
 #include <map>
 
+#include "core/workload/operator_parts.hpp"
 #include "core/workload/parameters.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
-
-void append(Tape& to, const Tape& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
 
 Tape forward_of(const std::vector<Operator>& operators, bool core_only) {
   Tape tape;

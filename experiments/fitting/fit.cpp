@@ -3,7 +3,7 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
 namespace manyworlds::experiments::fitting {
 namespace {
@@ -112,9 +112,9 @@ double predict_s(const FitRow& row, const std::vector<Constant>& constants) {
 }
 
 std::vector<Constant> fit(const std::vector<FitRow>& rows, std::vector<Constant> start) {
-  std::map<std::string, bool> gpus;
-  for (const Constant& one : start) gpus[one.gpu] = true;
-  for (const auto& [gpu, any] : gpus) Problem(rows, start, gpu).solve();
+  std::set<std::string> gpus;
+  for (const Constant& one : start) gpus.insert(one.gpu);
+  for (const std::string& gpu : gpus) Problem(rows, start, gpu).solve();
   return start;
 }
 

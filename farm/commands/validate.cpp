@@ -152,7 +152,7 @@ int run_validate(const Invocation& invocation) {
   Measurements tables = read_tables(*parsed, catalog);
   validation.steps = std::move(tables.steps);
   validation.constants = constants_of(validation.steps, catalog);
-  if (const auto given = parsed->count("constants") > 0; given) {
+  if (parsed->count("constants") > 0) {
     if (parsed->count("leave-one-family-out") > 0 && !is_follower() && !launched_rank())
       throw core::InputError("it fits constants of its own; give one or the other",
                              "--leave-one-family-out --constants");
