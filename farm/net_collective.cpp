@@ -40,7 +40,9 @@ Library library_with(const Library& library, const std::string& kind, const std:
     throw core::InputError(experiments::suggestion(algorithm, info->choices).substr(2), "--algorithm " + algorithm);
   core::OptionSet values = table.read(library);
   values[kind] = algorithm;
-  return table.make(values);
+  Library made = table.make(values);
+  made.calibration = library.calibration;  // the GPU's, which no option of the library is
+  return made;
 }
 
 }  // namespace

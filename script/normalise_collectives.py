@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+"""Makes experiments/measured/collectives.csv from a table of measured collectives as their sources print them.
+
+    script/normalise_collectives.py ORIGINAL.csv [-o experiments/measured/collectives.csv]
+
+GPUs become catalog ids by experiments/measured/words.csv, sizes whole bytes; what a cell said before is kept in the
+column `original`. Rows that contradict their neighbours are marked. Given its own output it makes it again.
+"""
+
+import argparse
+import csv
+
+from normalise_measured import MEASURED, normal, rows_of
+
+ADDED = ["fit", "apart_because", "original"]
+
+# Rows to keep and not to count, by id: what is odd about them.
+APART = {
+    "echo_64_1024": "slower than sizes 256 times as large",
+    "echo_64_131072": "twice as slow as sizes twice as large",
+}
+
+
+def restored(row):
+    row = dict(row)
+    for cell in filter(None, row.get("original", "").split(" | ")):
+        column, _, text = cell.partition("=")
+        row[column] = text
+    return {column: text for column, text in row.items() if column not in ADDED}
+
+
+def normalised(row, words):
+    before = restored(row)
+    made = dict(before)
+    made["gpu"] = normal(words, "gpu", made["gpu"])
+    for column in ("ranks", "nodes", "gpus_per_node", "bytes"):
+        if made[column]:
+            made[column] = str(int(float(made[column])))
+    made["apart_because"] = APART.get(made["id"], "")
+    made["fit"] = "0" if made["apart_because"] else "1"
+    made["original"] = " | ".join(f"{column}={text}" for column, text in before.items() if made[column] != text)
+    return made
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("original")
+    parser.add_argument("-o", "--output", default=str(MEASURED / "collectives.csv"))
+    given = parser.parse_args()
+    words = rows_of(MEASURED / "words.csv")
+    rows = [normalised(row, words) for row in rows_of(given.original)]
+    with open(given.output, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [column for column in rows[0] if column not in ADDED] + ADDED, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

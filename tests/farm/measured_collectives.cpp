@@ -1,0 +1,111 @@
+// Measured collectives against the packet simulation: the bars that the project promises, and what it cannot run.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "../experiments/mutations.hpp"
+#include "experiments/measured/collectives.hpp"
+#include "experiments/measured/tables.hpp"
+#include "farm/measured_collectives.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+using experiments::measured::Collective;
+
+namespace {
+
+std::vector<Collective> rows_of(const std::string& text, const std::string& name = "c.csv") {
+  return experiments::measured::read_collectives(experiments::import::parse_csv(text, name), experiments::Catalog());
+}
+
+const std::string kHeader =
+    "id,system,gpu,op,ranks,nodes,gpus_per_node,bytes,algorithm,time_us,busbw_GBps,intra_bw_GBps,"
+    "inter_bw_GBps_per_gpu,source\n";
+
+Collective row(const std::string& fields) {
+  return rows_of(kHeader + fields + "\n").front();
+}
+
+struct Mean {
+  std::size_t rows = 0;
+  double sum = 0;
+  double error() const { return sum / static_cast<double>(rows); }
+};
+
+}  // namespace
+
+TEST_CASE("collectives of 1 MiB and more on A100 are within 5 % of what was measured in a node, 10 % across nodes") {
+  std::map<std::string, Mean> means;
+  experiments::GraphCache graphs;
+  for (const Collective& one : rows_of(experiments::measured::compiled_table("collectives"))) {
+    // Beyond 1 GiB nothing changes but the time that it takes.
+    if (!one.gpu.starts_with("a100") || one.bytes < experiments::measured::kLargeBytes || one.bytes > 1 << 30) continue;
+    const PredictedCollective predicted = predict(one, graphs);
+    REQUIRE(predicted.predicted_us);
+    CHECK(predicted.calibrated == "yes");
+    Mean& mean = means[one.nodes > 1 ? "across" : "inside"];
+    ++mean.rows;
+    mean.sum += std::abs(*predicted.predicted_us / one.measured_us - 1);
+  }
+  CHECK(means["inside"].rows > 250);
+  CHECK(means["inside"].error() <= 0.05);
+  CHECK(means["across"].rows > 20);
+  CHECK(means["across"].error() <= 0.10);
+}
+
+TEST_CASE("a row becomes the machines and the operation that were measured") {
+  const Collective one = row("x,Azure,NVIDIA A100-SXM4-40GB,all_reduce,16,2,8,1048576,,100,,300,25,Echo");
+  CHECK(one.left_out.empty());
+  CHECK((one.gpu == "a100_40" && one.ranks == 16 && one.nodes == 2 && one.bytes == 1'048'576));
+  CHECK(one.algorithm == "auto");
+  CHECK(one.family == "a100 across nodes, from 1 MiB");
+  CHECK(std::get<double>(one.settings.at("cluster.nic_gbps")) == 200);
+  CHECK(std::get<std::int64_t>(one.settings.at("cluster.gpus_per_node")) == 8);
+  CHECK(one.assumed.empty());
+  CHECK(row("x,s,A100,all_reduce,16,2,8,1024,,100,,300,,Echo").assumed ==
+        std::vector<std::string>{"inter_bw_GBps_per_gpu"});
+  CHECK(row("x,s,H200,all_reduce,8,1,8,1024,Ring (NVLS off),9,,450,,z").algorithm == "ring");
+  CHECK(row("x,s,H200,all_reduce,8,1,8,1024,NVLS,9,,450,,z").algorithm == "in_switch");
+  CHECK(row("x,s,H200,all_reduce,8,1,8,1024,\"RING LL <=1MiB, NVLS >=2MiB\",9,,450,,z").algorithm == "auto");
+}
+
+TEST_CASE("rows that cannot be run say why, and a GPU that nobody measured says whose figures it has") {
+  CHECK(row("x,s,A100,moe_dispatch,8,1,8,1024,,9,,,,z").left_out == "its operation is none that we simulate");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,,,9,,,,z").left_out == "bytes is not printed");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,1024,,,,,,z").left_out == "no time is printed");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,1024,,-1,,,,z").left_out == "time_us is not above 0");
+  CHECK(row("x,s,abacus,all_reduce,8,1,8,1024,,9,,,,z").left_out == "its GPU is not in the catalog");
+  CHECK(row("x,s,A100,all_reduce,9,2,8,1024,,9,,,,z").left_out == "ranks is no multiple of nodes");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,1024,NVLS,9,,,,z").left_out == "its switches are not known to reduce");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,many,,9,,,,z").left_out == "a field cannot be read");
+  experiments::GraphCache graphs;
+  const auto predicted = predict(row("x,s,B200,all_gather,8,1,8,1048576,,9,,,,z"), graphs);
+  CHECK(predicted.predicted_us);
+  CHECK(predicted.calibrated == "as h200_sxm, scaled by link speed");
+  CHECK_THROWS_AS(rows_of("id,gpu,op\nx,A100,all_reduce\n"), core::InputError);
+}
+
+TEST_CASE("mutated tables of collectives are read, row by row, or refused with the file's name") {
+  const std::string text = kHeader +
+                           "a,s,A100,all_reduce,16,2,8,1048576,,100,,300,25,Echo\n"
+                           "b,s,H200,all_gather,8,1,8,1024,Ring,9,361.4,450,,\"one, two\"\n";
+  std::mt19937_64 random(7);
+  std::size_t refused = 0, left = 0;
+  for (int i = 0; i < 600; ++i) {
+    const std::string bent = experiments::testing::mutated(text, random);
+    CAPTURE(bent);
+    try {
+      for (const Collective& one : rows_of(bent)) {
+        left += !one.left_out.empty();
+        CHECK(one.settings.empty() == !one.left_out.empty());
+      }
+    } catch (const core::InputError& error) {
+      ++refused;
+      REQUIRE(std::string(error.what()).rfind("c.csv", 0) == 0);
+    }
+  }
+  CHECK(refused > 50);
+  CHECK(left > 50);
+}
