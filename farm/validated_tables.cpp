@@ -1,8 +1,13 @@
 #include "farm/validated_tables.hpp"
 
+#include "core/error.hpp"
+#include "experiments/graphs.hpp"
+#include "farm/measured_collectives.hpp"
+
 namespace manyworlds::farm {
 namespace {
 
+using experiments::measured::Collective;
 using experiments::measured::MemoryRow;
 
 constexpr std::int64_t kLargePeak = 20'000'000'000;
@@ -25,6 +30,26 @@ Comparison compare(const std::vector<MemoryRow>& rows) {
     // Nobody chooses among tests: each is a choice of its own.
     made.rows.push_back({row.id, family_of(row), row.id, "", static_cast<double>(row.measured_bytes), predicted,
                          "bytes", 1, !row.apart_because.empty()});
+  }
+  return made;
+}
+
+Comparison compare(const std::vector<Collective>& rows) {
+  Comparison made;
+  experiments::GraphCache graphs;
+  for (const Collective& row : rows) {
+    if (!row.left_out.empty()) {
+      made.left.push_back({row.id, row.family, row.left_out, row.detail});
+      continue;
+    }
+    const PredictedCollective told = predict(row, graphs);
+    if (!told.predicted_us) {
+      made.left.push_back({row.id, row.family, told.reason, told.detail});
+      continue;
+    }
+    made.rows.push_back({row.id, row.family, row.id, "", row.measured_us, *told.predicted_us, "us", 1, row.apart});
+    made.assumed.insert(made.assumed.end(), row.assumed.begin(), row.assumed.end());
+    if (told.calibrated != "yes") made.assumed.push_back("costs of the library: " + told.calibrated);
   }
   return made;
 }

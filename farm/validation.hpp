@@ -28,8 +28,9 @@ struct NotCompared {
 };
 
 struct Comparison {
-  std::vector<Compared> rows;     // in the order of the tables
-  std::vector<NotCompared> left;  // those that could not be predicted, and those whose simulation failed
+  std::vector<Compared> rows;        // in the order of the tables
+  std::vector<NotCompared> left;     // those that could not be predicted, and those whose simulation failed
+  std::vector<std::string> assumed;  // what rows that were compared do not say, by names of columns, once for each row
 };
 
 /// Errors of rows by their weights; all 0 where there are none.

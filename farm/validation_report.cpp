@@ -36,6 +36,8 @@ Counts assumptions_of(const Validation& validation) {
   for (const TrainingStep& step : validation.steps)
     if (!step.experiments.empty())
       for (const std::string& column : step.assumed) ++counted[column];
+  for (const auto& [title, comparison] : validation.kinds)
+    for (const std::string& what : comparison.assumed) ++counted[what];
   return sorted(counted);
 }
 
@@ -63,7 +65,7 @@ std::string figures_line(const FamilyFigures& one, std::size_t rows) {
     return count == 0 ? std::string("-") : fmt::format("{:.1f}", percent(share));
   };
   const Errors& e = one.errors;
-  return fmt::format("{:<40}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", one.family, rows, e.rows,
+  return fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", one.family, rows, e.rows,
                      number(e.rows, e.mean), number(e.rows, e.median), number(e.rows, e.most),
                      e.rows == 0 ? "-" : fmt::format("{:+.1f}", percent(e.bias)), one.order.pairs,
                      number(one.order.pairs, one.order.share()), number(one.order.choices, one.order.regret_mean),
@@ -73,7 +75,7 @@ std::string figures_line(const FamilyFigures& one, std::size_t rows) {
 
 std::string figures_text(const Comparison& comparison) {
   std::string text =
-      fmt::format("{:<40}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", "family (errors in %)",
+      fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", "family (errors in %)",
                   "rows", "run", "mean", "median", "max", "bias", "pairs", "right", "regret", "max", "apart", "mean");
   const auto rows = rows_by_family(comparison);
   std::set<std::string> shown;
@@ -102,9 +104,9 @@ std::string constants_text(const std::vector<Constant>& constants) {
 
 std::string rows_text(const Comparison& comparison) {
   std::string text =
-      fmt::format("\n{:<32}{:<40}{:>12}{:>12}{:>7}{:>9}\n", "row", "family", "measured", "predicted", "unit", "%");
+      fmt::format("\n{:<32}{:<48}{:>12}{:>12}{:>7}{:>9}\n", "row", "family", "measured", "predicted", "unit", "%");
   for (const Compared& row : comparison.rows)
-    text += fmt::format("{:<32}{:<40}{:>12.5g}{:>12.5g}{:>7}{:>+9.1f}{}\n", row.id, row.family, row.measured,
+    text += fmt::format("{:<32}{:<48}{:>12.5g}{:>12.5g}{:>7}{:>+9.1f}{}\n", row.id, row.family, row.measured,
                         row.predicted, row.unit, percent(row.error()), row.apart ? "  apart" : "");
   for (const NotCompared& left : comparison.left)
     text += fmt::format("{:<32}left out: {}{}\n", left.id, left.reason,

@@ -47,10 +47,12 @@ class RowReader {
     made_.system = row_.text("system");
     made_.source = row_.text("source");
     made_.op = row_.text("op");
+    made_.family = made_.system;  // of a row that is left out before its family is known
     made_.line = row_.line();
     try {
       read_operation();
       read_machines();
+      made_.family = family();
       made_.settings = std::move(settings_);
     } catch (const LeftOut& why) {
       made_.left_out = why.reason;
@@ -96,6 +98,7 @@ class RowReader {
     if (!measured) throw LeftOut{"no time is printed", ""};
     if (!(*measured > 0) || !std::isfinite(*measured)) throw LeftOut{"time_us is not above 0", text("time_us")};
     made_.measured_us = *measured;
+    made_.family = family();
     made_.apart = row_.integer("fit") == 0;
     made_.apart_because = text("apart_because");
   }
@@ -114,10 +117,15 @@ class RowReader {
       throw LeftOut{"ranks is no multiple of nodes", fmt::format("{} on {}", made_.ranks, made_.nodes)};
     assigner_.defaults();
     set("cluster.gpu", made_.gpu);
+    made_.nodes = made_.ranks / members_of_a_node();
     set("cluster.nodes", std::to_string(made_.nodes));
     set("cluster.gpus_per_node", std::to_string(made_.ranks / made_.nodes));
     if (row_.given("intra_bw_GBps")) set("cluster.gpu.scale_up_gb_per_s", text("intra_bw_GBps"));
     set_nic();
+    // The machines as those of measured steps are, so that what is found out here holds there.
+    set("topology", "rail_optimized");
+    set("transport", "static_window");
+    set("transport.payload_bytes", "16384");
     set("collectives.protocol", "calibrated");
     set(fmt::format("collectives.{}", made_.op), made_.algorithm);
     if (const std::string lacking = lend_calibration(settings_, catalog_); !lacking.empty())
@@ -125,9 +133,21 @@ class RowReader {
     if (made_.algorithm == "in_switch" &&
         world_of(settings_).configuration.collectives.calibration.reduces_in_switches() == false)
       throw LeftOut{"its switches are not known to reduce", made_.gpu};
-    const std::string name = made_.gpu.substr(0, made_.gpu.find('_'));
-    made_.family = fmt::format("{} {}, {} 1 MiB", name, made_.nodes > 1 ? "across nodes" : "in a node",
-                               made_.bytes < kLargeBytes ? "below" : "from");
+  }
+
+  /// What joins the GPUs of a node may join more: a rack of NVL72 is one node with as many as divide the whole.
+  std::int64_t members_of_a_node() const {
+    const std::int64_t domain = std::get<std::int64_t>(settings_.at("cluster.gpu.scale_up_domain"));
+    std::int64_t members = made_.ranks / made_.nodes;
+    if (domain > 16)
+      for (members = std::min(made_.ranks, domain); made_.ranks % members != 0;) --members;
+    return members;
+  }
+
+  std::string family() const {
+    std::string name = made_.system.empty() ? made_.gpu : made_.system;
+    name += made_.nodes > 1 ? ", across nodes" : ", in a node";
+    return name + (made_.bytes < kLargeBytes ? ", below 1 MiB" : ", from 1 MiB");
   }
 
   void set_nic() {

@@ -60,7 +60,7 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
     for (const std::string& path : parsed["file"].as<std::vector<std::string>>())
       tables.emplace_back(path, experiments::import::read_text(path));
   else
-    for (const char* name : {"training_steps", "memory"})
+    for (const char* name : {"training_steps", "collectives", "memory"})
       tables.emplace_back(fmt::format("{}.csv", name), measured::compiled_table(name));
   return tables;
 }
@@ -68,6 +68,7 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
 /// What the tables hold, by kind.
 struct Measurements {
   std::vector<measured::TrainingStep> steps;
+  std::vector<measured::Collective> collectives;
   std::vector<measured::MemoryRow> memory;
 };
 
@@ -82,16 +83,20 @@ Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::
     const CsvTable table = experiments::import::parse_csv(text, name);
     if (measured::is_training_steps(*table.header))
       append(made.steps, measured::read_training_steps(table, catalog));
+    else if (measured::is_collectives(*table.header))
+      append(made.collectives, measured::read_collectives(table, catalog));
     else if (measured::is_memory(*table.header))
       append(made.memory, measured::read_memory(table, catalog));
     else
       throw core::InputError(
           "its columns are those of no table of training steps (id, source, model, gpu, num_gpus, global_batch, "
-          "measured_step_s, …) or memory (test_case, device, "
+          "measured_step_s, …), collectives (id, gpu, op, ranks, nodes, bytes, time_us, …) or memory (test_case, "
+          "device, "
           "mem_max_allocated_bytes, …)",
           name, 1);
   }
-  if (made.steps.empty() && made.memory.empty()) throw core::InputError("the tables hold no row");
+  if (made.steps.empty() && made.collectives.empty() && made.memory.empty())
+    throw core::InputError("the tables hold no row");
   return made;
 }
 
@@ -189,6 +194,7 @@ int run_validate(const Invocation& invocation) {
     code = std::max(code, simulate(*parsed, again, validation.steps, second,
                                    take("training steps, each family with constants fitted to the others")));
   }
+  if (!tables.collectives.empty()) validation.kinds.emplace_back("collectives", compare(tables.collectives));
   if (!tables.memory.empty()) validation.kinds.emplace_back("peaks of memory", compare(tables.memory));
   const bool rows = parsed->count("rows") > 0;
   std::cout << (parsed->count("json") > 0 ? validation_json(validation, rows).dump(1) + "\n"

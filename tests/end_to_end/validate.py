@@ -91,6 +91,25 @@ class Validate(unittest.TestCase):
         alone = json.loads(self.validate(memory, "--json", "--rows"))
         self.assertEqual(alone["kinds"], [peaks])
 
+    def test_a_collective_is_predicted_as_net_predicts_it(self):
+        table = self.write("c.csv", "id,system,gpu,op,ranks,nodes,bytes,algorithm,time_us,inter_bw_GBps_per_gpu\n"
+                                    "a,lab,A100,all_reduce,16,2,4194304,Ring,250,25\nb,lab,A100,shuffle,8,1,4096,,9,\n"
+                                    "c,lab,B200,all_gather,16,2,4096,,9,\n")
+        told = json.loads(self.validate(table, "--json", "--rows"))
+        collectives, = told["kinds"]
+        self.assertEqual(collectives["kind"], "collectives")
+        self.assertEqual([reason["rows"] for reason in collectives["left_out"]], [1])
+        self.assertEqual(told["assumed"], [{"column": "costs of the library: as h200_sxm, scaled by link speed", "rows": 1},
+                                           {"column": "inter_bw_GBps_per_gpu", "rows": 1}])
+        spec = self.write("s.yaml", "base:\n  model: gpt3-1.3b\n  cluster: {gpu: a100_80, nodes: 2, gpus_per_node: 8, nic_gbps: 200}\n"
+                                    "  topology: rail_optimized\n  transport: {static_window: {payload_bytes: 16384}}\n"
+                                    "  collectives: {protocol: calibrated}\n  strategy: {global_batch: 16}\n")
+        net = program("net", spec, "--collective", "all_reduce", "--bytes", "4MiB", "--algorithm", "ring", "--json",
+                      directory=self.directory)
+        self.assertEqual(net.returncode, 0, net.stderr)
+        self.assertAlmostEqual(collectives["rows"][0]["predicted"], json.loads(net.stdout)["completion_ps"]["max"] / 1e6,
+                               places=6)
+
     def test_another_table_is_refused_with_its_name(self):
         for name, text in [("x.csv", "a,b\n1,2\n"), ("y.csv", ""), ("z.csv", HEADER)]:
             done = program("validate", self.write(name, text), directory=self.directory)
@@ -98,12 +117,13 @@ class Validate(unittest.TestCase):
             self.assertRegex(done.stderr, name if name != "z.csv" else "hold no row")
         self.assertEqual(program("validate", "absent.csv", directory=self.directory).returncode, 2)
 
-    def test_the_script_makes_the_table_from_itself_again(self):
-        table = ROOT / "experiments/measured/training_steps.csv"
-        done = subprocess.run(["/usr/bin/python3", str(ROOT / "script/normalise_measured.py"), str(table), "-o", "again.csv"],
-                              cwd=self.directory, capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual((self.directory / "again.csv").read_bytes(), table.read_bytes())
+    def test_the_scripts_make_their_tables_from_themselves_again(self):
+        for name, script in [("training_steps", "measured"), ("collectives", "collectives")]:
+            table = ROOT / f"experiments/measured/{name}.csv"
+            done = subprocess.run(["/usr/bin/python3", str(ROOT / f"script/normalise_{script}.py"), str(table), "-o",
+                                   "again.csv"], cwd=self.directory, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual((self.directory / "again.csv").read_bytes(), table.read_bytes())
 
 
 if __name__ == "__main__":
