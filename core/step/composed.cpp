@@ -16,6 +16,7 @@ struct Component {
   std::uint32_t life = 0;
   Time origin = 0;
   std::vector<std::uint32_t> instances;  // by number in the component
+  std::vector<std::uint32_t> in_order;   // the same, ascending
   std::vector<std::uint32_t> links;      // of the graph, by number in the component
   std::size_t taken = 0;                 // exits given so far
   // Isolated:
@@ -222,7 +223,9 @@ LogEntry::Joining ComposedSide::joining(Component& component, std::uint32_t inst
       if (is_new) made.links.push_back(network::spec_of(world_.layout().graph(), link));
       link = name;
     }
-  for (const std::uint32_t other : component.instances) made.rank += other < instance;
+  const auto place = std::lower_bound(component.in_order.begin(), component.in_order.end(), instance);
+  made.rank = static_cast<std::uint32_t>(place - component.in_order.begin());
+  component.in_order.insert(place, instance);
   gathering_.place(instance, static_cast<std::uint32_t>(&component - components_.data()));
   number_[instance] = static_cast<std::uint32_t>(component.instances.size());
   component.instances.push_back(instance);
