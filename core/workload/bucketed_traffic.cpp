@@ -107,14 +107,15 @@ class BucketedTraffic : public ReplicaTraffic {
   bool reduces_after(const PassOfStep& pass) const { return pass.last || strategy_.zero == 2; }
 
   void reduce(Family& family, const Bucket& bucket) {
-    const auto kind = strategy_.zero > 0 ? collective::Kind::reduce_scatter : collective::Kind::all_reduce;
-    family.last =
-        issuer_.collective(family.is.stream, family.is.role, kind, gradient_bytes(strategy_) * bucket.parameters,
-                           "gradient bucket", issuer_.all_so_far());
+    const bool shared = strategy_.zero > 0;
+    const std::int64_t parameters = shared ? family.is.padded(bucket.parameters) : bucket.parameters;
+    family.last = issuer_.collective(family.is.stream, family.is.role,
+                                     shared ? collective::Kind::reduce_scatter : collective::Kind::all_reduce,
+                                     gradient_bytes(strategy_) * parameters, "gradient bucket", issuer_.all_so_far());
   }
   std::uint32_t gather(const Family& family, const Bucket& bucket, const Issuer::Waits& waits) {
     return issuer_.collective(family.is.stream, family.is.role, collective::Kind::all_gather,
-                              kParameterBytes * bucket.parameters, "parameter bucket", waits);
+                              kParameterBytes * family.is.padded(bucket.parameters), "parameter bucket", waits);
   }
 
   const Strategy& strategy_;
@@ -138,10 +139,15 @@ std::unique_ptr<ReplicaTraffic> make_replica_traffic(const Model& model, const S
 
 std::vector<ParameterFamily> replicated_families(const Model& model, const Strategy& strategy) {
   std::vector<ParameterFamily> families;
-  if (strategy.replicas() > 1) families.push_back({});
+  if (strategy.replicas() > 1) families.push_back({Stream::data, Role::data, &Parameters::dense, strategy.replicas()});
   if (model.has_experts() && strategy.expert_replicas() > 1)
-    families.push_back({Stream::expert_data, Role::expert_data, &Parameters::experts});
+    families.push_back({Stream::expert_data, Role::expert_data, &Parameters::experts, strategy.expert_replicas()});
   return families;
+}
+
+std::int64_t ParameterFamily::padded(std::int64_t parameters) const {
+  const std::int64_t unit = replicas * kShareUnit;
+  return (parameters + unit - 1) / unit * unit;
 }
 
 std::int64_t gradient_bytes(const Strategy& strategy) {

@@ -44,7 +44,13 @@ struct ParameterFamily {
   Stream stream = Stream::data;
   Role role = Role::data;
   std::int64_t Parameters::*count = &Parameters::dense;
+  std::int64_t replicas = 1;
+
+  /// What goes over the network for `parameters` that replicas share out: padding makes all shares equal, in units of
+  /// kShareUnit (FSDP pads flat parameters, Megatron-Core's distributed optimizer its buckets).
+  std::int64_t padded(std::int64_t parameters) const;
 };
+inline constexpr std::int64_t kShareUnit = 128;  // parameters
 /// Those that have replicas: dense ones, then experts.
 std::vector<ParameterFamily> replicated_families(const Model& model, const Strategy& strategy);
 

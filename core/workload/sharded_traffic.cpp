@@ -39,8 +39,9 @@ class ShardedTraffic : public ReplicaTraffic {
     for (std::size_t family = 0; family < families_.size(); ++family) {
       const std::int64_t count = unit.*families_[family].count;
       if (count == 0) continue;
-      last_[family] = issue(family, collective::Kind::reduce_scatter, gradient_bytes(strategy_) * count,
-                            "gradients of a unit", issuer_.all_so_far());
+      last_[family] =
+          issue(family, collective::Kind::reduce_scatter, gradient_bytes(strategy_) * families_[family].padded(count),
+                "gradients of a unit", issuer_.all_so_far());
       if (!strategy_.overlap_grad_reduce) issuer_.wait_for(last_[family]);
     }
   }
@@ -84,7 +85,8 @@ class ShardedTraffic : public ReplicaTraffic {
       if (is_whole(pass, next)) continue;
       for (std::size_t family = 0; family < families_.size(); ++family)
         if (const std::int64_t count = unit_of(pass, next).*families_[family].count; count > 0)
-          gathers.push_back(issue(family, collective::Kind::all_gather, kParameterBytes * count, "parameters of a unit",
+          gathers.push_back(issue(family, collective::Kind::all_gather,
+                                  kParameterBytes * families_[family].padded(count), "parameters of a unit",
                                   issuer_.last_kernel()));
     }
   }

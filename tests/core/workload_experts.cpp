@@ -79,7 +79,9 @@ TEST_CASE("gradients of experts are added up over those who hold the same, all o
     CHECK(held.experts == 3 * 16 / 4 * (3 * 512 * 256));
     const auto reduced = zero > 0 ? collective::Kind::reduce_scatter : collective::Kind::all_reduce;
     const std::int64_t times = zero >= 2 ? 3 : 1;
-    CHECK(bytes_of(program, Role::data)[reduced] == times * 4 * held.dense);
+    const std::int64_t dense = bytes_of(program, Role::data)[reduced], padding = dense - times * 4 * held.dense;
+    CHECK(padding >= 0);
+    CHECK(padding <= (zero == 0 ? 0 : times * 4 * 6 * 8 * 128));  // below 128 a replica for each of at most six units
     CHECK(bytes_of(program, Role::expert_data)[reduced] == times * 4 * held.experts);
     // Under ZeRO 3 before both passes of each micro-batch; no expert is in the head, which stays.
     CHECK(bytes_of(program, Role::expert_data)[collective::Kind::all_gather] == (zero == 0   ? 0

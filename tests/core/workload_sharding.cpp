@@ -1,6 +1,7 @@
 // ZeRO stages 2 and 3, and parameters gathered beside the forward pass: what moves, when, and who waits.
 #include <catch2/catch.hpp>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/stream/timeline.hpp"
@@ -61,6 +62,12 @@ Time play(const Program& program, Time ps_per_byte) {
     timeline.advance(now, entries);
   }
   return timeline.end();
+}
+
+/// Parameters with what makes the shares of all replicas equal, in units of 128.
+std::int64_t in_equal_shares(std::int64_t parameters, const Strategy& strategy) {
+  const std::int64_t unit = 128 * strategy.replicas();
+  return (parameters + unit - 1) / unit * unit;
 }
 
 /// What a micro-batch takes under FSDP, unit by unit: a unit is computed when it is gathered, and gathered when the one
@@ -163,7 +170,15 @@ TEST_CASE("ZeRO 2 scatters gradients after every pass and gathers parameters onc
   for (const bool overlap : {false, true})
     for (const auto& [model, strategy] : grid_with(2, overlap))
       for (std::int64_t stage = 0; stage < strategy.pp; ++stage) {
-        const std::int64_t parameters = stage_parameters(model, strategy, stage).total();
+        const StageWork work = stage_work(model, strategy, stage);
+        std::int64_t parameters = 0;
+        for (const std::vector<Part>& chunk : work.chunks) {
+          std::vector<std::int64_t> parts;
+          for (auto part = chunk.rbegin(); part != chunk.rend(); ++part)
+            parts.push_back(work.of(*part).parameters.total());
+          for (const Bucket& bucket : buckets(parts, strategy.bucket_parameters))
+            parameters += in_equal_shares(bucket.parameters, strategy);
+        }
         const Bytes expected{{collective::Kind::reduce_scatter, strategy.micro_batches() * 4 * parameters},
                              {collective::Kind::all_gather, 2 * parameters}};
         REQUIRE(data_bytes(build_program(model, strategy, round_gpu(), stage)) == expected);
@@ -175,11 +190,15 @@ TEST_CASE("ZeRO 3 gathers a unit before every pass but where its backward follow
     if (strategy.pp > 1 && strategy.schedule != ScheduleKind::one_f_one_b) continue;
     if (strategy.pp == 1 && strategy.schedule == ScheduleKind::gpipe && strategy.micro_batches() > 1) continue;
     const std::int64_t stage = strategy.pp - 1, m = strategy.micro_batches();
-    const std::int64_t parameters = stage_parameters(model, strategy, stage).total();
-    const std::int64_t table = embedding_parameters(model, strategy.tp);
-    const std::int64_t head = head_parameters(model, strategy.tp, strategy.pp == 1);
+    const StageWork work = stage_work(model, strategy, stage);
+    std::vector<std::int64_t> units;
+    for (const auto& chunk : work.chunks)
+      for (const Part part : chunk) units.push_back(work.of(part).parameters.total());
+    if (strategy.pp == 1 && model.tied_embeddings) units.back() += std::exchange(units.front(), 0);
+    std::int64_t parameters = 0;
+    for (const std::int64_t unit : units) parameters += in_equal_shares(unit, strategy);
     // The head stays, and with it a table that it shares.
-    const std::int64_t stays = head + (strategy.pp == 1 && model.tied_embeddings ? table : 0);
+    const std::int64_t stays = in_equal_shares(units.back(), strategy);
     const Bytes expected{{collective::Kind::reduce_scatter, m * 4 * parameters},
                          {collective::Kind::all_gather, m * 2 * (2 * parameters - stays)}};
     CAPTURE(strategy.pp, m, strategy.tp, model.tied_embeddings);
