@@ -167,8 +167,8 @@ void Catalog::lend_constants() {
     const CatalogEntry& owner = find("gpus", gpu.constants_of, place);
     for (const auto& [key, figure] : owner.figures)
       if (figure.certainty == "fitted" && !is_library_figure(key))
-        gpu.figures.try_emplace(key,
-                                Figure{figure.value, "as " + gpu.constants_of, gpu.same_chip ? "fitted" : "guess"});
+        gpu.figures.try_emplace(key, Figure{figure.value, fmt::format("as {}: {}", gpu.constants_of, figure.source),
+                                            gpu.same_chip ? "fitted" : "guess"});
   }
 }
 

@@ -60,7 +60,7 @@ const OptionTable<Calibration>& calibration_options() {
       option("library_in_switch_copy_gb_per_s", &Calibration::in_switch_copy_gb_per_s,
              "collectives reduced in switches: rate at which the vector passes their ends", kRate, "GB/s"),
       option("library_nic_share", &Calibration::nic_share, "share of a NIC's line rate that the library reaches",
-             {0, 1}),
+             {0, 1}, "share"),
       option("library_from", &Calibration::from,
              "the GPU whose library_ figures these are, scaled by link speed, where this one has none of its own"),
   };

@@ -77,6 +77,40 @@ TEST_CASE("figure 1 of Korthikanti et al.: activations and model state of four m
   }
 }
 
+TEST_CASE("figure 7 of Korthikanti et al.: what sequence parallelism and recompute leave of a layer's activations") {
+  struct Row {
+    Model model;
+    std::int64_t micro_batch;
+    double sequence, selective, both, full;  // % of tensor parallelism alone, as Calculon read them off the figure
+  };
+  const Row rows[] = {{megatron_22b(), 4, 66.84, 49.42, 16.18, 7.64},
+                      {gpt3_175b(), 1, 62.04, 56.53, 18.49, 8.71},
+                      {megatron_530b(), 1, 58.31, 62.04, 20.27, 9.42},
+                      {megatron_1t(), 1, 58.31, 62.04, 20.27, 9.42}};
+  for (const Row& row : rows) {
+    CAPTURE(row.model.hidden);
+    const auto percent = [&](Recompute recompute, bool sequence_parallel) {
+      const auto bytes = [&](Recompute of, bool in_sequence) {
+        const Strategy strategy = layout(8, 1, row.micro_batch, row.micro_batch);
+        return static_cast<double>(activation_bytes_per_layer(row.model, with(strategy, of, in_sequence)));
+      };
+      return 100 * bytes(recompute, sequence_parallel) / bytes(Recompute::none, false);
+    };
+    // The figure shows the formulas 10 + 24/t + scores, (34 + scores t)/t, 10 + 24/t, 34/t and 2, times sbh.
+    const double scores =
+        5.0 * static_cast<double>(row.model.heads * 2'048) / static_cast<double>(row.model.hidden * 8);
+    const double all = 13 + scores;
+    const double formulas[] = {100 * (4.25 + scores) / all, 1300 / all, 425 / all, 200 / all};
+    const double ours[] = {percent(Recompute::none, true), percent(Recompute::selective, false),
+                           percent(Recompute::selective, true), percent(Recompute::full, true)};
+    const double read_off[] = {row.sequence, row.selective, row.both, row.full};
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK(ours[i] == Approx(formulas[i]).epsilon(1e-3));
+      CHECK(ours[i] == Approx(read_off[i]).margin(0.15));  // points: a bar's end is read to some tenth of one
+    }
+  }
+}
+
 TEST_CASE(
     "the 175B layout of table 3 holds 124 layers and 16 embedding masks on its first stage, 68 layers on its last") {
   const Model model = gpt3_175b();

@@ -54,6 +54,35 @@ TEST_CASE("every figure has a source, and what nobody publishes is absent") {
   CHECK(std::get<std::string>(figure(catalog, "mi300x", "scale_up").value) == "full_mesh");
 }
 
+TEST_CASE("every constant that was fitted or guessed has a meaning, a unit and a source, and belongs to a GPU") {
+  const Catalog catalog;
+  const auto open_to_doubt = [](const Figure& figure) {
+    return figure.certainty == "fitted" || figure.certainty == "guess";
+  };
+  std::size_t constants = 0;
+  for (const auto& [gpu, entry] : catalog.of("gpus"))
+    for (const auto& [key, one] : entry.figures) {
+      if (!open_to_doubt(one)) continue;
+      CAPTURE(gpu, key);
+      const core::OptionInfo* info = find_option(catalog_branch("gpus").options, key);
+      REQUIRE(info != nullptr);
+      CHECK(info->help.size() > 20);
+      CHECK((!info->unit.empty() || !info->choices.empty()));
+      CHECK(one.source.size() > 10);
+      ++constants;
+    }
+  CHECK(constants > 50);
+  // What was fitted or guessed is nowhere else: not in a model, and a stack holds names and switches but no number.
+  for (const char* kind : {"models", "stacks"})
+    for (const auto& [name, entry] : catalog.of(kind))
+      for (const auto& [key, one] : entry.figures) {
+        CAPTURE(name, key);
+        CHECK_FALSE(open_to_doubt(one));
+        if (kind == std::string("stacks")) CHECK_FALSE(std::holds_alternative<double>(one.value));
+        if (kind == std::string("stacks")) CHECK_FALSE(std::holds_alternative<std::int64_t>(one.value));
+      }
+}
+
 TEST_CASE("every catalog model runs somewhere, with widths that fit its heads") {
   const Catalog catalog;
   for (const auto& [name, entry] : catalog.of("models")) {
