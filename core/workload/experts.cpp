@@ -68,7 +68,7 @@ Operator grouped_linear(const Cut& rank, const Linear& of) {
   Operator made;
   made.name = of.name;
   const std::int64_t each = (rank.routed_tokens + rank.experts - 1) / rank.experts;
-  made.kept_bytes = 2 * rank.routed_tokens * of.in;
+  made.kept_bytes = stored_bytes(of.dtype, rank.routed_tokens * of.in);
   quantise(made.forward, of.dtype, rank.routed_tokens * of.in);
   made.forward.push_back(kernel(grouped_gemm(of.name, each, of.out, of.in, rank.experts, of.dtype)));
   quantise(made.backward, of.dtype, rank.routed_tokens * of.out);

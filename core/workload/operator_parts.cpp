@@ -71,6 +71,12 @@ Dtype dtype_of(Precision precision) {
   return precision == Precision::nvfp4 ? Dtype::fp4 : Dtype::bf16;
 }
 
+std::int64_t stored_bytes(Dtype dtype, std::int64_t elements) {
+  if (dtype == Dtype::fp8) return elements;
+  if (dtype == Dtype::fp4) return (9 * elements + 15) / 16;
+  return 2 * elements;
+}
+
 void quantise(Tape& tape, Dtype dtype, std::int64_t elements) {
   if (dtype == Dtype::fp8) tape.push_back(kernel(memory_bound("quantise", 4 * elements)));
   if (dtype == Dtype::fp4) tape.push_back(kernel(memory_bound("quantise", 5 * elements)));
@@ -104,20 +110,20 @@ Operator column_parallel(const Cut& rank, const Linear& of) {
   using collective::Kind;
   Operator made;
   made.name = of.name;
-  made.kept_bytes = 2 * rank.region_tokens * of.in;
-  const std::int64_t whole = 2 * rank.tokens * of.in;
+  made.kept_bytes = stored_bytes(of.dtype, rank.region_tokens * of.in);
+  const std::int64_t gathered = stored_bytes(of.dtype, rank.tokens * of.in), summed = 2 * rank.tokens * of.in;
   quantise(made.forward, of.dtype, rank.region_tokens * of.in);
   if (rank.sequence_parallel)
-    gemm_beside(made.forward, rank, of.name, of.out, of.in, of.dtype, Kind::all_gather, whole, true);
+    gemm_beside(made.forward, rank, of.name, of.out, of.in, of.dtype, Kind::all_gather, gathered, true);
   else
     made.forward.push_back(kernel(gemm(of.name, rank.tokens, of.out, of.in, of.dtype)));
 
   quantise(made.backward, of.dtype, rank.tokens * of.out);
-  if (rank.sequence_parallel) start(made.backward, of.name, Kind::all_gather, whole);
+  if (rank.sequence_parallel) start(made.backward, of.name, Kind::all_gather, gathered);
   made.backward.push_back(kernel(gemm(of.name, rank.tokens, of.in, of.out, of.dtype)));
   if (rank.tensor > 1) {
     if (rank.sequence_parallel) join(made.backward);
-    start(made.backward, of.name, rank.sequence_parallel ? Kind::reduce_scatter : Kind::all_reduce, whole);
+    start(made.backward, of.name, rank.sequence_parallel ? Kind::reduce_scatter : Kind::all_reduce, summed);
     if (!rank.overlap_input_gradient) join(made.backward);
   }
   made.backward.push_back(kernel(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
@@ -130,20 +136,21 @@ Operator row_parallel(const Cut& rank, const Linear& of) {
   using collective::Kind;
   Operator made;
   made.name = of.name;
-  made.kept_bytes = 2 * rank.tokens * of.in;
-  const std::int64_t whole = 2 * rank.tokens * of.out;
+  made.kept_bytes = stored_bytes(of.dtype, rank.tokens * of.in);
+  const std::int64_t summed = 2 * rank.tokens * of.out;
   quantise(made.forward, of.dtype, rank.tokens * of.in);
   if (rank.sequence_parallel) {
-    gemm_beside(made.forward, rank, of.name, of.out, of.in, of.dtype, Kind::reduce_scatter, whole, false);
+    gemm_beside(made.forward, rank, of.name, of.out, of.in, of.dtype, Kind::reduce_scatter, summed, false);
   } else {
     made.forward.push_back(kernel(gemm(of.name, rank.tokens, of.out, of.in, of.dtype)));
-    if (rank.tensor > 1) block_on(made.forward, of.name, Kind::all_reduce, whole);
+    if (rank.tensor > 1) block_on(made.forward, of.name, Kind::all_reduce, summed);
   }
 
   if (of.bias) made.backward.push_back(kernel(memory_bound("bias_gradient", 2 * rank.region_tokens * of.out)));
   quantise(made.backward, of.dtype, rank.region_tokens * of.out);
   if (rank.sequence_parallel)
-    gemm_beside(made.backward, rank, of.name, of.in, of.out, of.dtype, Kind::all_gather, whole, true);
+    gemm_beside(made.backward, rank, of.name, of.in, of.out, of.dtype, Kind::all_gather,
+                stored_bytes(of.dtype, rank.tokens * of.out), true);
   else
     made.backward.push_back(kernel(gemm(of.name, rank.tokens, of.in, of.out, of.dtype)));
   made.backward.push_back(kernel(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
@@ -153,7 +160,7 @@ Operator row_parallel(const Cut& rank, const Linear& of) {
 Operator whole_linear(const Cut& rank, const Linear& of) {
   Operator made;
   made.name = of.name;
-  made.kept_bytes = 2 * rank.region_tokens * of.in;
+  made.kept_bytes = stored_bytes(of.dtype, rank.region_tokens * of.in);
   quantise(made.forward, of.dtype, rank.region_tokens * of.in);
   made.forward.push_back(kernel(gemm(of.name, rank.region_tokens, of.out, of.in, of.dtype)));
   quantise(made.backward, of.dtype, rank.region_tokens * of.out);

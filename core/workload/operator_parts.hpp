@@ -28,6 +28,10 @@ Operator residual(std::string_view name, const Cut& rank, bool dropout);
 Operator activation(const Model& model, std::int64_t elements);
 
 compute::Dtype dtype_of(Precision precision);
+/// Bytes of a GEMM's input as it is kept for the backward pass and as sequence parallelism gathers it: quantised, with
+/// FP4's scales of 16 elements each; scales of FP8 are too few to count (Transformer Engine, _all_gather_fp8 and its
+/// like in pytorch/distributed.py).
+std::int64_t stored_bytes(compute::Dtype dtype, std::int64_t elements);
 /// What makes a GEMM's input of `elements`: it is read in bf16 and written twice, as both operand layouts need it.
 /// FP4 reads it once more, for the scale of the whole tensor.
 void quantise(Tape& tape, compute::Dtype dtype, std::int64_t elements);
