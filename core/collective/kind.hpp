@@ -14,6 +14,7 @@ enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_
 enum class Algorithm : std::uint8_t {
   ring,
   two_level,
+  node_leaders,
   halving_doubling,
   recursive_doubling,
   double_tree,

@@ -42,6 +42,14 @@ Work two_level(const Sizes& s, std::int64_t passes) {
   return {passes * (s.p - 1), passes * (s.nodes - 1), passes * (s.bytes - shard), passes * (shard - shard / s.nodes)};
 }
 
+/// What a chain takes inside a node goes on while the ring between nodes brings the next.
+Work node_leaders(const Sizes& s, std::int64_t passes) {
+  const std::int64_t of_node = s.bytes / s.nodes;
+  Work work{0, passes * (s.nodes - 1), 0, passes * (s.bytes - of_node)};
+  if (s.p > 1) work.inside_steps = passes * s.p, work.inside_bytes = passes * s.p * of_node;
+  return work;
+}
+
 Work halving_doubling(const Sizes& s, std::int64_t passes, bool neighbours_first) {
   const bool even = (s.n & (s.n - 1)) == 0;
   const std::int64_t shard = s.bytes / s.p, part = s.bytes / s.nodes;
@@ -105,6 +113,8 @@ Work work_of(const Shape& shape) {
       return ring(s, passes);
     case Algorithm::two_level:
       return two_level(s, passes);
+    case Algorithm::node_leaders:
+      return node_leaders(s, passes);
     case Algorithm::halving_doubling:
       return halving_doubling(s, passes, shape.kind == Kind::all_reduce);
     case Algorithm::recursive_doubling:
@@ -154,7 +164,7 @@ bool considered(Algorithm algorithm, Kind kind, const Library& library, const Co
              library.calibration.reduces_in_switches();
     return info_of(algorithm).as_nccl;
   }
-  if (algorithm == Algorithm::two_level || algorithm == Algorithm::node_aware)
+  if (algorithm == Algorithm::two_level || algorithm == Algorithm::node_leaders || algorithm == Algorithm::node_aware)
     return communicator.per_node > 1 && !one_node;
   if (algorithm == Algorithm::in_switch) return communicator.per_node > 1 && communicator.node_switches;
   return one_node || !info_of(algorithm).inside_only;
@@ -169,10 +179,10 @@ Shape reduced(Shape shape) {
     return shape;
   }
   const AlgorithmInfo& info = info_of(shape.algorithm);
-  if (shape.algorithm == Algorithm::two_level && (shape.per_node == 1 || shape.per_node == shape.members))
+  const bool one_level = shape.per_node == 1 || shape.per_node == shape.members;
+  if (one_level && (shape.algorithm == Algorithm::two_level || shape.algorithm == Algorithm::node_leaders))
     shape.algorithm = Algorithm::ring;
-  if (shape.algorithm == Algorithm::node_aware && (shape.per_node == 1 || shape.per_node == shape.members))
-    shape.algorithm = Algorithm::pairwise;
+  if (one_level && shape.algorithm == Algorithm::node_aware) shape.algorithm = Algorithm::pairwise;
   if (!info.pipelined) shape.chunk_bytes = 0;
   if (!info.multi_channel) shape.channels = 1;
   const bool by_number = shape.algorithm == Algorithm::halving_doubling ||

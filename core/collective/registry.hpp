@@ -27,6 +27,7 @@ const char* name_of(Kind kind);
 
 void add_ring(DagBuilder& dag, const Shape& shape);
 void add_two_level(DagBuilder& dag, const Shape& shape);
+void add_node_leaders(DagBuilder& dag, const Shape& shape);
 void add_halving_doubling(DagBuilder& dag, const Shape& shape);
 void add_recursive_doubling(DagBuilder& dag, const Shape& shape);
 void add_double_tree(DagBuilder& dag, const Shape& shape);

@@ -34,6 +34,7 @@ Words::Words() {
     origin.zero = row.integer("zero").value_or(0);
     origin.sequence_parallel = row.integer("sequence_parallel") == 1;
     origin.overlap_grad_reduce = row.integer("overlap_grad_reduce") == 1;
+    origin.sharded_by = row.text("sharded_by");
     origin.cluster = row.text("cluster");
     origins_.push_back(std::move(origin));
   }

@@ -21,6 +21,7 @@ struct Origin {
   std::int64_t zero = 0;              // ZeRO stage where dp > 1
   bool sequence_parallel = false;     // where tp > 1
   bool overlap_grad_reduce = true;    // gradients are reduced beside the backward pass
+  std::string sharded_by;             // how ZeRO 3 gathers and scatters: an algorithm; empty: as the library does
   std::string cluster;                // in the catalog, whose NICs these were; empty: one by the GPU
   bool named() const { return !family.empty(); }
 };

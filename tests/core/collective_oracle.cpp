@@ -52,6 +52,21 @@ TEST_CASE("every collective brings every contribution to where it belongs, once,
   CHECK(shapes > 1'000);
 }
 
+TEST_CASE("node leaders send the blocks of several nodes along a chain together where nodes are many") {
+  for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter})
+    for (const std::uint32_t nodes : {33, 42}) {
+      const Shape shape{kind, Algorithm::node_leaders, nodes * 3, 11 * nodes, 3};
+      INFO(shape.text());
+      Trace trace;
+      const Dag dag = build(shape, &trace);
+      const Carried expected = play_contributions(shape, dag, trace, 0);
+      REQUIRE(play_contributions(shape, dag, trace, 1) == expected);
+      // Along the ring of leaders each node's blocks alone; along 2 connections of each node's chain at most 33 runs.
+      const std::size_t passes = kind == Kind::all_reduce ? 2 : 1;
+      REQUIRE(dag.transfers.size() <= passes * nodes * (nodes - 1 + 2 * 33) + 2 * nodes);
+    }
+}
+
 TEST_CASE("transfers are as large as what they carry, and never larger than a chunk") {
   every_shape({2, 5, 8, 12, 16}, 101, [&](const Shape& shape) {
     INFO(shape.text() << " per node " << shape.per_node);

@@ -19,7 +19,7 @@ namespace manyworlds::tests {
 using namespace manyworlds::core::collective;
 
 /// Members whose contribution is in a segment of the buffer.
-using Contributions = std::bitset<64>;
+using Contributions = std::bitset<128>;
 
 /// The buffer cut where any range of the trace begins or ends, and what every member holds of each segment.
 class Buffers {
