@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "experiments/calibration.hpp"
 #include "experiments/import/csv.hpp"
@@ -39,14 +38,16 @@ bool is_fitted_here(const std::string& name, const experiments::Figure& figure) 
          !experiments::is_library_figure(name);
 }
 
-std::vector<Constant> catalog_constants(const std::vector<TrainingStep>& steps, const Catalog& catalog) {
-  std::set<std::string> gpus;
+/// What is to be fitted, with the values that `steps` were simulated with.
+std::vector<Constant> constants_used(const std::vector<TrainingStep>& steps, const Catalog& catalog) {
+  std::map<std::string, const experiments::Settings*> of_gpu;
   for (const TrainingStep& step : steps)
-    if (!step.experiments.empty()) gpus.insert(owner(catalog, step.gpu));
+    if (!step.experiments.empty()) of_gpu.try_emplace(owner(catalog, step.gpu), &step.experiments.front());
   std::vector<Constant> constants;
-  for (const std::string& gpu : gpus)
+  for (const auto& [gpu, settings] : of_gpu)
     for (const auto& [key, figure] : catalog.of("gpus").at(gpu).figures)
-      if (is_fitted_here(key, figure)) constants.push_back({gpu, key, std::get<double>(figure.value)});
+      if (is_fitted_here(key, figure))
+        constants.push_back({gpu, key, std::get<double>(settings->at("cluster.gpu." + key))});
   return constants;
 }
 
@@ -57,7 +58,7 @@ FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std:
   std::map<std::string, double> predicted, family_weight;
   for (const Compared& row : compared)
     if (!row.apart) predicted[row.id] = row.predicted, family_weight[row.family] += row.weight;
-  const std::vector<Constant> start = catalog_constants(steps, catalog);
+  const std::vector<Constant> start = constants_used(steps, catalog);
   std::vector<FitRow> rows;
   for (const TrainingStep& step : steps) {
     const auto found = predicted.find(step.id);

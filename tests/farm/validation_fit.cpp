@@ -61,6 +61,24 @@ TEST_CASE("rows that took longer than predicted lower what a GPU reaches, and a 
   CHECK(value_of(each[0], "gemm_efficiency") == two);
 }
 
+TEST_CASE("rows that were predicted right with given constants are a reason to keep those, not the catalog's") {
+  const Catalog catalog;
+  auto rows = steps(catalog);
+  const double catalogs = std::get<double>(catalog.of("gpus").at("a100_40").figures.at("gemm_efficiency").value);
+  const double given = catalogs / 2;
+  rows = with_constants(rows, {{"", {{"a100_80", "gemm_efficiency", given}}}}, catalog);
+  std::vector<Compared> compared;
+  for (const TrainingStep& step : rows) {
+    Compared one;
+    one.id = step.id;
+    one.family = step.family;
+    one.measured = one.predicted = 1;
+    compared.push_back(one);
+  }
+  const double kept = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
+  CHECK(std::abs(kept - given) < std::abs(kept - catalogs));
+}
+
 TEST_CASE("constants survive being a table, and the rows of their family take them") {
   const Catalog catalog;
   const std::vector<FamilyConstants> constants{{"two", {{"a100_80", "gemm_efficiency", 0.5}}}};
