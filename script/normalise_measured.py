@@ -16,6 +16,7 @@ import pathlib
 import re
 
 MEASURED = pathlib.Path(__file__).resolve().parent.parent / "experiments" / "measured"
+MODELS = MEASURED.parent / "catalog" / "models"
 WORDED = ["gpu", "dtype", "schedule", "recompute", "zero_stage"]  # columns whose texts words.csv explains
 ADDED = ["family", "stack", "cluster", "catalog_model", "nic_assumed", "weight", "fit", "apart_because", "original"]
 
@@ -53,14 +54,19 @@ def normal(words, column, text):
 
 
 def origin_of(sources, row):
-    said = squeezed(row["source"] + row["notes"] + row["gpu"])
+    said = squeezed(row["source"] + row["notes"] + row["gpu"] + row["dtype"])
     return next(origin for origin in sources
                 if all(word in said for word in origin["contains"].split("+"))
                 and int(row["year"] or 0) >= int(origin["from_year"] or 0))
 
 
+def has_experts(catalog_model):
+    file = MODELS / f"{catalog_model}.yaml"
+    return file.is_file() and re.search(r"^  experts:", file.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
 def family_of(origin, row):
-    kind = "MoE" if int(row["ep"] or 1) > 1 else "dense"
+    kind = "MoE" if int(row["ep"] or 1) > 1 or has_experts(row["catalog_model"]) else "dense"
     cut = "ZeRO-3" if row["zero_stage"].startswith("3") else "3D"
     name = origin["family"] or re.split(r"[(\[;]", row["source"])[0].strip()
     return name.replace("{gpu}", row["gpu"].split("_")[0].upper()).replace("{kind}", kind).replace("{cut}", cut)
@@ -93,10 +99,10 @@ def normalised(row, words, sources):
     for column in WORDED:
         made[column] = normal(words, column, made[column]) if made[column] else ""
     origin = origin_of(sources, made)
+    made["catalog_model"] = meaning(words, "model", made["model"]) or ""
     made["family"] = family_of(origin, made)
     made["stack"] = origin["stack"]
     made["cluster"] = origin["cluster"]
-    made["catalog_model"] = meaning(words, "model", made["model"]) or ""
     across = made["num_gpus"] and int(made["num_gpus"]) > int(made["gpus_per_node"] or 8)
     made["nic_assumed"] = "1" if across and not made["inter_bw_GBps_per_gpu"] else "0"
     made["apart_because"] = apart_because(made)

@@ -13,6 +13,7 @@ namespace manyworlds::experiments::measured {
 namespace {
 
 using import::CsvRow;
+using import::Node;
 
 /// Ends the reading of one row.
 struct LeftOut {
@@ -85,74 +86,73 @@ class RowReader {
     return *value;
   }
 
-  import::Node node(std::string value) const {import::Node made;
-  made.kind = import::Node::Kind::scalar;
-  made.text = std::move(value);
-  made.file = std::make_shared<const std::string>(row_.header().file);
-  made.line = row_.line();
-  return made;
-}
+  Node node(std::string value) const {
+    Node made;
+    made.kind = Node::Kind::scalar;
+    made.text = std::move(value);
+    made.file = std::make_shared<const std::string>(row_.header().file);
+    made.line = row_.line();
+    return made;
+  }
 
   /// As a user would have set it. What no sweep can say yet is no fault of the row's, but it cannot be simulated.
   void set(const std::string& key, const std::string& value) {
-  try {
-    const import::Node given = node(value);
-    assigner_.assign(find_key(key, given), given);
-  } catch (const core::InputError& error) {
-    throw LeftOut{fmt::format("{} is not modelled as the row has it", key), error.what()};
+    try {
+      const Node given = node(value);
+      assigner_.assign(find_key(key, given), given);
+    } catch (const core::InputError& error) {
+      throw LeftOut{fmt::format("{} is not modelled as the row has it", key), error.what()};
+    }
   }
-}
-void set(const std::string& key, std::int64_t value) {
-  set(key, std::to_string(value));
-}
+  void set(const std::string& key, std::int64_t value) { set(key, std::to_string(value)); }
 
-/// As set(), where `usual` is what holds when there is no such option.
-void set_unless(const std::string& key, const std::string& value, const std::string& usual) {
-  if (value != usual || knows(key)) set(key, value);
-}
-
-bool knows(const std::string& key) const {
-  try {
-    find_key(key, node(""));
-    return true;
-  } catch (const core::InputError&) {
-    return false;
+  /// As set(), where `usual` is what holds when there is no such option.
+  void set_unless(const std::string& key, const std::string& value, const std::string& usual) {
+    if (value != usual || knows(key)) set(key, value);
   }
-}
 
-std::optional<std::string> meaning(const char* column) const {
-  const std::string said = text(column);
-  return said.empty() ? std::nullopt : words_.meaning(column, said);
-}
+  bool knows(const std::string& key) const {
+    try {
+      find_key(key, node(""));
+      return true;
+    } catch (const core::InputError&) {
+      return false;
+    }
+  }
 
-void read_said();
-void read_machines();
-void set_nic(std::int64_t nodes);
-void read_model();
-void set_style();
-void read_strategy();
-void set_split(std::int64_t stages);
-void set_schedule(std::int64_t pp);
-void set_stack();
-void pick_recompute();
-void finish();
-std::string family() const;
-std::string settings_text(const std::string& prefix, const std::set<std::string>& without) const;
+  std::optional<std::string> meaning(const char* column) const {
+    const std::string said = text(column);
+    return said.empty() ? std::nullopt : words_.meaning(column, said);
+  }
 
-const CsvRow& row_;
-const Words& words_;
-const Catalog& catalog_;
-GraphCache& graphs_;
-Settings settings_;
-Assigner assigner_;
-const Origin* origin_ = nullptr;
-std::int64_t gpus_ = 0, dp_ = 0;
-bool one_layer_ = false, experts_ = false;
-TrainingStep made_;
-};  // namespace
+  void read_said();
+  void read_machines();
+  void set_nic(std::int64_t nodes);
+  void read_model();
+  void set_style();
+  void read_strategy();
+  void set_split(std::int64_t stages);
+  void set_schedule(std::int64_t pp);
+  void set_stack();
+  void pick_recompute();
+  void finish();
+  std::string family() const;
+  std::string settings_text(const std::string& prefix, const std::set<std::string>& without) const;
+
+  const CsvRow& row_;
+  const Words& words_;
+  const Catalog& catalog_;
+  GraphCache& graphs_;
+  Settings settings_;
+  Assigner assigner_;
+  const Origin* origin_ = nullptr;
+  std::int64_t gpus_ = 0, dp_ = 0;
+  bool one_layer_ = false, experts_ = false;
+  TrainingStep made_;
+};
 
 void RowReader::read_said() {
-  origin_ = &words_.origin(made_.source + text("notes") + text("gpu"), whole("year", 0));
+  origin_ = &words_.origin(made_.source + text("notes") + text("gpu") + text("dtype"), whole("year", 0));
   made_.gpu = meaning("gpu").value_or("");
   if (catalog_.of("gpus").count(text("gpu"))) made_.gpu = text("gpu");
   made_.family = row_.given("family") ? text("family") : family();
@@ -181,7 +181,10 @@ std::string RowReader::family() const {
   std::transform(gpu.begin(), gpu.end(), gpu.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
   const bool sharded = text("zero_stage").starts_with('3');
   fill("{gpu}", gpu);
-  fill("{kind}", row_.integer("ep").value_or(1) > 1 ? "MoE" : "dense");
+  const auto& models = catalog_.of("models");
+  const auto model = models.find(meaning("model").value_or(""));
+  const bool experts = model != models.end() && model->second.figures.count("experts") > 0;
+  fill("{kind}", experts || row_.integer("ep").value_or(1) > 1 ? "MoE" : "dense");
   fill("{cut}", sharded ? "ZeRO-3" : "3D");
   return name;
 }
@@ -290,6 +293,8 @@ void RowReader::read_strategy() {
   const auto said = numbered ? std::optional(zero.substr(0, 1)) : meaning("zero_stage");
   if (!said && dp_ > 1) assume("zero_stage");
   set("strategy.zero", dp_ * cp > 1 ? said.value_or(std::to_string(origin_->zero)) : "0");
+  if (std::get<std::int64_t>(settings_.at("strategy.zero")) == 3 && !origin_->sharded_by.empty())
+    for (const char* kind : {"collectives.all_gather", "collectives.reduce_scatter"}) set(kind, origin_->sharded_by);
   set("strategy.overlap_grad_reduce", origin_->overlap_grad_reduce ? "true" : "false");
   set_stack();
   pick_recompute();
@@ -383,7 +388,7 @@ void RowReader::finish() {
   made_.experiments.front()["model.layers"] = std::int64_t{2};
 }
 
-}  // namespace manyworlds::experiments::measured
+}  // namespace
 
 bool is_training_steps(const import::CsvHeader& header) {
   return std::all_of(std::begin(kNeeded), std::end(kNeeded), [&](const char* name) { return header.has(name); });
