@@ -22,12 +22,6 @@ std::vector<std::pair<std::string, std::string>> inputs_of(const World& world, c
   return made;
 }
 
-/// Of the rate of the links between nodes, what a calibrated library reaches.
-double nic_share(const World& world) {
-  const core::collective::Library& library = world.configuration.collectives;
-  return library.protocol == core::collective::Protocol::calibrated ? library.calibration.nic_share : 1;
-}
-
 void slow_down(core::network::Graph& graph, double share) {
   if (share == 1) return;
   for (core::network::Link& link : graph.links)
@@ -51,6 +45,11 @@ std::string key_of(const World& world, const topologies::Site& site,
 }
 
 }  // namespace
+
+double nic_share(const World& world) {
+  const core::collective::Library& library = world.configuration.collectives;
+  return library.protocol == core::collective::Protocol::calibrated ? library.calibration.nic_share : 1;
+}
 
 std::shared_ptr<const core::network::Graph> GraphCache::get(const World& world) {
   topologies::Site site = world.site();

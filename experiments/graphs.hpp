@@ -11,6 +11,9 @@
 
 namespace manyworlds::experiments {
 
+/// Of the rate of the links between nodes, what the communication library reaches; 1 where it is not calibrated.
+double nic_share(const World& world);
+
 class GraphCache {
  public:
   /// Throws InputError where topology and site do not fit together.

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "experiments/fitting/fit.hpp"
 #include "experiments/settings.hpp"
 #include "experiments/vocabulary.hpp"
 
@@ -73,6 +74,9 @@ Comparison compare(const std::vector<TrainingStep>& steps, const io::Results& re
     if (step.one_layer()) predicted -= seconds_at(results, begin + 1, true);
     made.rows.push_back(
         {step.id, step.family, step.choice, step.layout, step.measured_s, predicted, "s", step.weight, step.apart});
+    if (!step.one_layer())
+      made.rows.back().closed_form =
+          experiments::fitting::closed_form_s(experiments::world_of(step.experiments.front()));
   }
   return made;
 }

@@ -16,7 +16,8 @@ struct Compared {
   double measured = 0, predicted = 0;
   std::string unit = "s";
   double weight = 1;
-  bool apart = false;  // out of the family's figures, which have their own for these
+  bool apart = false;      // out of the family's figures, which have their own for these
+  double closed_form = 0;  // what closed forms say in the place of a simulation; 0: nothing
 
   /// Of what was measured; above 0 where the prediction is too much.
   double error() const { return predicted / measured - 1; }

@@ -25,13 +25,6 @@ const std::string& owner(const Catalog& catalog, const std::string& gpu) {
   return entry.constants_of.empty() ? gpu : entry.constants_of;
 }
 
-core::step::Links links_of(const experiments::World& world) {
-  const topologies::Site site = world.site();
-  // Inside a node: to its switch and on. Between nodes: NIC, leaf, spine, leaf, NIC.
-  return {{site.scale_up_bits_per_second, 2 * site.scale_up_latency_ps},
-          {site.nic_bits_per_second, 4 * site.nic_latency_ps}};
-}
-
 /// Of the communication library there are measurements of their own; what steps tell of it is left alone.
 bool is_fitted_here(const std::string& name, const experiments::Figure& figure) {
   return figure.certainty == "fitted" && std::holds_alternative<double>(figure.value) &&
@@ -64,7 +57,7 @@ FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std:
     const auto found = predicted.find(step.id);
     if (found == predicted.end() || step.one_layer() || step.family == without) continue;
     const experiments::World world = experiments::world_of(step.experiments.front());
-    FitRow row{world.configuration, links_of(world), owner(catalog, step.gpu), step.measured_s,
+    FitRow row{world.configuration, experiments::fitting::links_of(world), owner(catalog, step.gpu), step.measured_s,
                step.weight / std::sqrt(family_weight[step.family])};
     // What the closed form does not see is taken to stay in proportion.
     row.measured_s *= experiments::fitting::predict_s(row, start) / found->second;

@@ -19,8 +19,8 @@ struct FamilyConstants {
 };
 
 /// The constants of GPUs that `steps` rest on, fitted to all rows of `compared` but those of the family `without`
-/// (empty: to all), which were predicted with the catalog's. Families count by the square root of their weight; rows
-/// kept apart do not.
+/// (empty: to all), which were predicted with those that `steps` hold. Families count by the square root of their
+/// weight; rows kept apart do not.
 FamilyConstants fit_constants(const std::vector<experiments::measured::TrainingStep>& steps,
                               const std::vector<Compared>& compared, const experiments::Catalog& catalog,
                               const std::string& without = {});

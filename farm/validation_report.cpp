@@ -103,11 +103,12 @@ std::string constants_text(const std::vector<Constant>& constants) {
 }
 
 std::string rows_text(const Comparison& comparison) {
-  std::string text =
-      fmt::format("\n{:<32}{:<48}{:>12}{:>12}{:>7}{:>9}\n", "row", "family", "measured", "predicted", "unit", "%");
+  std::string text = fmt::format("\n{:<32}{:<48}{:>12}{:>12}{:>7}{:>9}{:>13}\n", "row", "family", "measured",
+                                 "predicted", "unit", "%", "closed form");
   for (const Compared& row : comparison.rows)
-    text += fmt::format("{:<32}{:<48}{:>12.5g}{:>12.5g}{:>7}{:>+9.1f}{}\n", row.id, row.family, row.measured,
-                        row.predicted, row.unit, percent(row.error()), row.apart ? "  apart" : "");
+    text += fmt::format("{:<32}{:<48}{:>12.5g}{:>12.5g}{:>7}{:>+9.1f}{:>13}{}\n", row.id, row.family, row.measured,
+                        row.predicted, row.unit, percent(row.error()),
+                        row.closed_form > 0 ? fmt::format("{:.5g}", row.closed_form) : "-", row.apart ? "  apart" : "");
   for (const NotCompared& left : comparison.left)
     text += fmt::format("{:<32}left out: {}{}\n", left.id, left.reason,
                         left.detail.empty() ? "" : fmt::format(" ({})", left.detail));
@@ -149,6 +150,7 @@ Json rows_json(const Comparison& comparison) {
                     {"predicted", row.predicted},
                     {"unit", row.unit},
                     {"error_percent", percent(row.error())},
+                    {"closed_form", row.closed_form > 0 ? Json(row.closed_form) : Json()},
                     {"weight", row.weight},
                     {"apart", row.apart}});
   for (const NotCompared& left : comparison.left)

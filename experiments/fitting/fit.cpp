@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "experiments/graphs.hpp"
+
 namespace manyworlds::experiments::fitting {
 namespace {
 
@@ -104,6 +106,17 @@ class Problem {
 };
 
 }  // namespace
+
+core::step::Links links_of(const World& world) {
+  const topologies::Site site = world.site();
+  const double nic = static_cast<double>(site.nic_bits_per_second) * nic_share(world);
+  return {{site.scale_up_bits_per_second, 2 * site.scale_up_latency_ps},
+          {core::round_half_up(nic), 4 * site.nic_latency_ps}};
+}
+
+double closed_form_s(const World& world) {
+  return core::step::closed_form(world.configuration, links_of(world)).step_s;
+}
 
 double predict_s(const FitRow& row, const std::vector<Constant>& constants) {
   core::step::Configuration configuration = row.configuration;

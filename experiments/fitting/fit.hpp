@@ -7,8 +7,15 @@
 #include <vector>
 
 #include "core/step/closed_form.hpp"
+#include "experiments/world.hpp"
 
 namespace manyworlds::experiments::fitting {
+
+/// Inside a node to its switch and on; between nodes NIC, leaf, spine, leaf, NIC.
+core::step::Links links_of(const World& world);
+
+/// How long a step of `world` takes by closed forms.
+double closed_form_s(const World& world);
 
 /// A measured step as closed forms take it.
 struct FitRow {
