@@ -328,6 +328,9 @@ void RowReader::set_stack() {
   // Pieces of collectives beside GEMMs need sequence parallelism; without it that software does not take them.
   const std::string pieces = "strategy.stack.overlap_tensor";
   if (knows(pieces) && !std::get<bool>(settings_.at("strategy.sequence_parallel"))) set(pieces, "false");
+  // What it gathers late is what an optimizer shard wrote; replicas that share nothing, or all, have none.
+  const std::int64_t zero = std::get<std::int64_t>(settings_.at("strategy.zero"));
+  if (zero == 0 || zero == 3) set("strategy.stack.overlap_parameters", "false");
   const std::string said = meaning("dtype").value_or("bf16");
   if (!row_.given("dtype")) assume("dtype");
   if (knows("strategy.stack.precision"))
@@ -340,11 +343,13 @@ void RowReader::set_stack() {
   }
 }
 
-/// As the row says; otherwise what a user would take who tries none, selective and full until one fits.
+/// As the row or the source's recipes say; otherwise what a user would take who tries none, selective and full until
+/// one fits.
 void RowReader::pick_recompute() {
   if (const auto said = meaning("recompute")) return set("strategy.recompute", *said);
   if (row_.given("recompute")) throw LeftOut{"its recompute is not modelled", text("recompute")};
   assume("recompute");
+  if (!experts_ && !origin_->dense_recompute.empty()) return set("strategy.recompute", origin_->dense_recompute);
   for (const char* choice : {"none", "selective", "full"}) {
     set("strategy.recompute", choice);
     const auto made = world_of(settings_).configuration;
