@@ -6,10 +6,16 @@
 namespace manyworlds::core::step {
 namespace {
 
-sharing::Key key_of(const sharing::Key& before, const LogEntry& entry, const network::Transport& transport) {
+/// Of a log without entries.
+sharing::Key key_of(const network::Transport& transport) {
+  sharing::Writer writer("empty episode");
+  write_transport(writer, transport);
+  return writer.finish();
+}
+
+sharing::Key key_of(const sharing::Key& before, const LogEntry& entry) {
   sharing::Writer writer("episode");
   writer.key(before).integer(entry.at);
-  if (before == sharing::Key{}) write_transport(writer, transport);
   writer.integer(static_cast<std::int64_t>(entry.joining.size()));
   for (const LogEntry::Joining& joining : entry.joining) {
     write_shape(writer, joining.shape);
@@ -62,8 +68,10 @@ void Episode::append(const std::shared_ptr<const LogEntry>& entry, const sharing
   key_ = key;
 }
 
+Episodes::Episodes(network::Memo& memo, bool share) : memo_(memo), share_(share), empty_(key_of(memo.transport())) {}
+
 std::shared_ptr<Episode> Episodes::extend(std::shared_ptr<Episode> before, std::shared_ptr<const LogEntry> entry) {
-  const sharing::Key key = key_of(before ? before->key() : sharing::Key{}, *entry, memo_.transport());
+  const sharing::Key key = key_of(before ? before->key() : empty_, *entry);
   if (share_) {
     if (known_.size() > sweep_at_) {
       std::erase_if(known_, [](const auto& item) { return item.second.expired(); });
@@ -84,8 +92,8 @@ std::shared_ptr<Episode> Episodes::extend(std::shared_ptr<Episode> before, std::
   } else {
     // A twin of this component has gone further already: play the log again, from memory for the most part.
     made = std::make_shared<Episode>(memo_);
-    sharing::Key replayed;
-    for (const auto& old : before->log_) made->append(old, replayed = key_of(replayed, *old, memo_.transport()));
+    sharing::Key replayed = empty_;
+    for (const auto& old : before->log_) made->append(old, replayed = key_of(replayed, *old));
   }
   made->append(entry, key);
   if (share_) known_[key] = made;

@@ -64,7 +64,7 @@ class Episode {
 class Episodes {
  public:
   /// `share` off gives every component episodes of its own.
-  Episodes(network::Memo& memo, bool share) : memo_(memo), share_(share) {}
+  Episodes(network::Memo& memo, bool share);
 
   /// The episode whose log is that of `before` (null: empty) and `entry`.
   std::shared_ptr<Episode> extend(std::shared_ptr<Episode> before, std::shared_ptr<const LogEntry> entry);
@@ -72,6 +72,7 @@ class Episodes {
  private:
   network::Memo& memo_;
   bool share_;
+  sharing::Key empty_;  // of an episode that nothing has joined
   std::map<sharing::Key, std::weak_ptr<Episode>> known_;
   std::size_t sweep_at_ = 1'024;  // forget ended episodes when there are so many
 };
