@@ -22,41 +22,34 @@ double median_of(std::vector<std::pair<double, double>> values_and_weights) {
   return 0;
 }
 
-/// The rows of one layout, as one.
-struct Layout {
-  double measured_s = 0, predicted_s = 0;
-  double rows = 0;
-};
-
 using Layouts = std::vector<Layout>;
 
-/// Layouts by family and choice.
-std::vector<Layouts> choices_of(const std::vector<Compared>& rows) {
-  std::map<std::pair<std::string, std::string>, std::map<std::string, Layout>> found;
-  for (const Compared& row : rows) {
-    Layout& layout = found[{row.family, row.choice}][row.layout];
-    layout.measured_s += row.measured;
-    layout.predicted_s += row.predicted;
-    layout.rows += 1;
-  }
-  std::vector<Layouts> choices;
-  for (const auto& [choice, layouts] : found) {
-    choices.emplace_back();
-    for (const auto& [name, sum] : layouts)
-      choices.back().push_back({sum.measured_s / sum.rows, sum.predicted_s / sum.rows, sum.rows});
-  }
-  return choices;
-}
-
 double regret(const Layouts& layouts) {
-  const auto measured = [](const Layout& a, const Layout& b) { return a.measured_s < b.measured_s; };
-  const auto predicted = [](const Layout& a, const Layout& b) { return a.predicted_s < b.predicted_s; };
-  return std::min_element(layouts.begin(), layouts.end(), predicted)->measured_s /
-             std::min_element(layouts.begin(), layouts.end(), measured)->measured_s -
+  const auto measured = [](const Layout& a, const Layout& b) { return a.measured < b.measured; };
+  const auto predicted = [](const Layout& a, const Layout& b) { return a.predicted < b.predicted; };
+  return std::min_element(layouts.begin(), layouts.end(), predicted)->measured /
+             std::min_element(layouts.begin(), layouts.end(), measured)->measured -
          1;
 }
 
 }  // namespace
+
+std::vector<Layouts> choices_of(const std::vector<Compared>& rows) {
+  std::map<std::pair<std::string, std::string>, std::map<std::string, std::pair<Layout, double>>> found;
+  for (const Compared& row : rows) {
+    auto& [sum, count] = found[{row.family, row.choice}][row.layout];
+    sum.measured += row.measured;
+    sum.predicted += row.predicted;
+    count += 1;
+  }
+  std::vector<Layouts> choices;
+  for (const auto& [choice, layouts] : found) {
+    choices.emplace_back();
+    for (const auto& [name, summed] : layouts)
+      choices.back().push_back({summed.first.measured / summed.second, summed.first.predicted / summed.second});
+  }
+  return choices;
+}
 
 Errors errors_of(const std::vector<Compared>& rows) {
   Errors made;
@@ -90,10 +83,10 @@ Order order_of(const std::vector<Compared>& rows, double apart) {
     for (std::size_t a = 0; a < layouts.size(); ++a)
       for (std::size_t b = a + 1; b < layouts.size(); ++b) {
         const auto& [fast, slow] = std::minmax(
-            layouts[a], layouts[b], [](const Layout& x, const Layout& y) { return x.measured_s < y.measured_s; });
-        if (slow.measured_s <= (1 + apart) * fast.measured_s) continue;
+            layouts[a], layouts[b], [](const Layout& x, const Layout& y) { return x.measured < y.measured; });
+        if (slow.measured <= (1 + apart) * fast.measured) continue;
         ++made.pairs;
-        if (fast.predicted_s < slow.predicted_s) ++made.right;
+        if (fast.predicted < slow.predicted) ++made.right;
       }
   }
   if (made.choices > 0) made.regret_mean = regrets / static_cast<double>(made.choices);

@@ -42,6 +42,13 @@ struct Errors {
 };
 Errors errors_of(const std::vector<Compared>& rows);
 
+/// The rows of one layout, as one with their means.
+struct Layout {
+  double measured = 0, predicted = 0;
+};
+/// The layouts of each choice of each family.
+std::vector<std::vector<Layout>> choices_of(const std::vector<Compared>& rows);
+
 /// Layouts against each other. Two rows make a pair when they are of one family and choice (the same model, GPUs,
 /// number of GPUs, global batch and precision), their layouts differ, and one measured more than `apart` longer than
 /// the other. Rows of one layout, such as two releases of a software, count as one with their mean.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -23,6 +24,12 @@ using experiments::measured::TrainingStep;
 const std::string& owner(const Catalog& catalog, const std::string& gpu) {
   const auto& entry = catalog.of("gpus").at(gpu);
   return entry.constants_of.empty() ? gpu : entry.constants_of;
+}
+
+FitRow fit_row(const TrainingStep& step, const Catalog& catalog) {
+  const experiments::World world = experiments::world_of(step.experiments.front());
+  return {world.configuration, experiments::fitting::links_of(world), owner(catalog, step.gpu), step.measured_s,
+          step.weight};
 }
 
 /// Of the communication library there are measurements of their own; what steps tell of it is left alone.
@@ -56,9 +63,8 @@ FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std:
   for (const TrainingStep& step : steps) {
     const auto found = predicted.find(step.id);
     if (found == predicted.end() || step.one_layer() || step.family == without) continue;
-    const experiments::World world = experiments::world_of(step.experiments.front());
-    FitRow row{world.configuration, experiments::fitting::links_of(world), owner(catalog, step.gpu), step.measured_s,
-               step.weight / std::sqrt(family_weight[step.family])};
+    FitRow row = fit_row(step, catalog);
+    row.weight = step.weight / std::sqrt(family_weight[step.family]);
     // What the closed form does not see is taken to stay in proportion.
     row.measured_s *= experiments::fitting::predict_s(row, start) / found->second;
     rows.push_back(std::move(row));
@@ -87,6 +93,24 @@ std::vector<TrainingStep> with_constants(const std::vector<TrainingStep>& steps,
       made.push_back(std::move(changed));
       break;
     }
+  return made;
+}
+
+Comparison by_proportion(const std::vector<TrainingStep>& steps, const Comparison& compared,
+                         const std::vector<FamilyConstants>& constants, const Catalog& catalog) {
+  std::map<std::string, const TrainingStep*> by_id;
+  for (const TrainingStep& step : steps)
+    if (!step.experiments.empty()) by_id[step.id] = &step;
+  const std::vector<Constant> start = constants_used(steps, catalog);
+  Comparison made = compared;
+  for (Compared& row : made.rows) {
+    const FitRow closed = fit_row(*by_id.at(row.id), catalog);
+    const auto family = std::find_if(constants.begin(), constants.end(),
+                                     [&](const FamilyConstants& one) { return one.family == row.family; });
+    if (family != constants.end())
+      row.predicted *=
+          experiments::fitting::predict_s(closed, family->constants) / experiments::fitting::predict_s(closed, start);
+  }
   return made;
 }
 

@@ -34,6 +34,11 @@ std::vector<experiments::measured::TrainingStep> with_constants(
     const std::vector<experiments::measured::TrainingStep>& steps, const std::vector<FamilyConstants>& constants,
     const experiments::Catalog& catalog);
 
+/// What `compared`, predicted as `steps` have it, is with `constants`, each family with its own: by the ratio
+/// of closed forms, without simulating again.
+Comparison by_proportion(const std::vector<experiments::measured::TrainingStep>& steps, const Comparison& compared,
+                         const std::vector<FamilyConstants>& constants, const experiments::Catalog& catalog);
+
 /// As a table with the columns family, gpu, constant and value.
 std::string constants_table(const std::vector<FamilyConstants>& constants);
 /// Throws InputError, with file and line, for what is no constant of a GPU in the catalog.

@@ -9,6 +9,12 @@
 
 namespace manyworlds::farm {
 
+// What sorts of measurements there are.
+inline constexpr const char* kStepsTitle = "training steps";
+inline constexpr const char* kLeftOutTitle = "training steps, each family with constants fitted to the others";
+inline constexpr const char* kCollectivesTitle = "collectives";
+inline constexpr const char* kMemoryTitle = "peaks of memory";
+
 struct Validation {
   std::vector<experiments::measured::TrainingStep> steps;
   std::vector<std::pair<std::string, Comparison>> kinds;  // what sort of measurements, and how they compare

@@ -145,8 +145,10 @@ class RowReader {
   }
 
   std::string family() const {
-    std::string name = made_.system.empty() ? made_.gpu : made_.system;
-    name += made_.nodes > 1 ? ", across nodes" : ", in a node";
+    std::string name = made_.gpu.substr(0, made_.gpu.find('_'));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+    name += made_.nodes > 1 ? " across nodes" : " in a node";
     return name + (made_.bytes < kLargeBytes ? ", below 1 MiB" : ", from 1 MiB");
   }
 

@@ -14,7 +14,7 @@ namespace manyworlds::experiments::measured {
 
 struct Collective {
   std::string id, system, source;
-  std::string family;  // system (its GPU if none is named), in a node or across nodes, from 1 MiB on or below
+  std::string family;  // GPU, in a node or across nodes, from 1 MiB on or below
   int line = 0;        // of the file
   double measured_us = 0;
   std::string op;  // as printed: a kind's name, where it is one that we simulate

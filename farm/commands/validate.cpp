@@ -18,8 +18,10 @@
 #include "farm/sweep_run.hpp"
 #include "farm/validated_tables.hpp"
 #include "farm/validation_fit.hpp"
+#include "farm/validation_markdown.hpp"
 #include "farm/validation_picture.hpp"
 #include "farm/validation_report.hpp"
+#include "farm/validation_residuals.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -139,12 +141,15 @@ int run_validate(const Invocation& invocation) {
                         cxxopts::value<std::vector<std::string>>(), "FILE.csv")(
       "o,output", "the run directory; default: a temporary one", cxxopts::value<std::string>(), "RUN_DIR")(
       "catalog", "a folder with more gpus, models, clusters and stacks",
-      cxxopts::value<std::string>()->default_value(""),
-      "DIR")("rows", "tell of every row")("json", "what is said, as JSON")(
+      cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "tell of every row")(
+      "json", "what is said, as JSON")("markdown", "no more than the accuracy table of the README")(
       "svg", "a picture of measured against predicted", cxxopts::value<std::string>(), "FILE.svg")(
       "leave-one-family-out", "besides, predict each family with constants fitted to the others")(
+      "by-proportion", "do that by the ratio of closed forms, without simulating again")(
       "fit", "write the constants of GPUs, fitted to these rows", cxxopts::value<std::string>(), "FILE.csv")(
-      "constants", "predict with these in the place of the catalog's", cxxopts::value<std::string>(), "FILE.csv");
+      "residuals", "with --leave-one-family-out: write how far off it is, for intervals of predictions",
+      cxxopts::value<std::string>(), "FILE.csv")("constants", "predict with these in the place of the catalog's",
+                                                 cxxopts::value<std::string>(), "FILE.csv");
   options.parse_positional({"file"});
   options.positional_help("[FILE.csv]…");
   const auto parsed = parse(options, invocation.arguments);
@@ -165,6 +170,11 @@ int run_validate(const Invocation& invocation) {
     validation.steps =
         with_constants(validation.steps, read_constants(experiments::import::read_text(file), file, catalog), catalog);
   }
+  if (parsed->count("leave-one-family-out") > 0 && validation.steps.empty())
+    throw core::InputError("needs training steps, which constants are fitted to", "--leave-one-family-out");
+  if (parsed->count("residuals") > 0 && parsed->count("leave-one-family-out") == 0)
+    throw core::InputError("needs --leave-one-family-out: residuals are of families that constants were not fitted to",
+                           "--residuals");
   bool done = false;
   const auto take = [&](const char* title) {
     return [&, title](const io::Results& results) {
@@ -176,7 +186,7 @@ int run_validate(const Invocation& invocation) {
   const RunFolder folder = parsed->count("output") > 0 ? RunFolder(required(*parsed, "output")) : RunFolder();
   int code = kExitDone;
   if (!validation.steps.empty()) {
-    code = simulate(*parsed, invocation, validation.steps, folder, take("training steps"));
+    code = simulate(*parsed, invocation, validation.steps, folder, take(kStepsTitle));
     if (!done) return code;  // a rank, or a run that was stopped
   }
   const std::vector<Compared> compared =
@@ -184,21 +194,29 @@ int run_validate(const Invocation& invocation) {
   if (parsed->count("fit") > 0)
     write_text(required(*parsed, "fit"), constants_table({fit_constants(validation.steps, compared, catalog)}));
   if (parsed->count("leave-one-family-out") > 0) {
-    const RunFolder second, notes;
-    const std::string file = (notes.path() / "constants.csv").string();
     const auto constants = fit_without_each(validation.steps, compared, catalog);
-    write_text(file, constants_table(constants));
-    validation.steps = with_constants(validation.steps, constants, catalog);
-    Invocation again{without_output(invocation.arguments), invocation.zygote};
-    again.arguments.insert(again.arguments.end(), {"--constants", file});
-    code = std::max(code, simulate(*parsed, again, validation.steps, second,
-                                   take("training steps, each family with constants fitted to the others")));
+    if (parsed->count("by-proportion") > 0) {
+      validation.kinds.emplace_back(
+          kLeftOutTitle, by_proportion(validation.steps, validation.kinds.front().second, constants, catalog));
+    } else {
+      const RunFolder second, notes;
+      const std::string file = (notes.path() / "constants.csv").string();
+      write_text(file, constants_table(constants));
+      validation.steps = with_constants(validation.steps, constants, catalog);
+      Invocation again{without_output(invocation.arguments), invocation.zygote};
+      again.arguments.insert(again.arguments.end(), {"--constants", file});
+      code = std::max(code, simulate(*parsed, again, validation.steps, second, take(kLeftOutTitle)));
+    }
   }
-  if (!tables.collectives.empty()) validation.kinds.emplace_back("collectives", compare(tables.collectives));
-  if (!tables.memory.empty()) validation.kinds.emplace_back("peaks of memory", compare(tables.memory));
+  if (parsed->count("residuals") > 0)
+    write_text(required(*parsed, "residuals"),
+               measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
+  if (!tables.collectives.empty()) validation.kinds.emplace_back(kCollectivesTitle, compare(tables.collectives));
+  if (!tables.memory.empty()) validation.kinds.emplace_back(kMemoryTitle, compare(tables.memory));
   const bool rows = parsed->count("rows") > 0;
-  std::cout << (parsed->count("json") > 0 ? validation_json(validation, rows).dump(1) + "\n"
-                                          : validation_text(validation, rows));
+  std::cout << (parsed->count("markdown") > 0 ? validation_markdown(validation, catalog)
+                : parsed->count("json") > 0   ? validation_json(validation, rows).dump(1) + "\n"
+                                              : validation_text(validation, rows));
   if (parsed->count("svg") > 0) write_text(required(*parsed, "svg"), validation_picture(compared));
   return code;
 }

@@ -1,5 +1,6 @@
 """`manyworlds validate`: a measured row is simulated as the same experiment is by `run`, whatever the words it is told in."""
 
+import csv
 import json
 import os
 import pathlib
@@ -109,6 +110,18 @@ class Validate(unittest.TestCase):
         self.assertEqual(net.returncode, 0, net.stderr)
         self.assertAlmostEqual(collectives["rows"][0]["predicted"], json.loads(net.stdout)["completion_ps"]["max"] / 1e6,
                                places=6)
+
+    def test_residuals_are_of_families_left_out(self):
+        table = self.write("t.csv", HEADER + "".join(ROWS[:2]) + ROW.replace("A paper, table 1", "Another")
+                           .format(id="d", model="GPT small", gpu="A100-80GB", tp=4, dp=4, dtype="fp16", measured=0.15))
+        self.validate(table, "--leave-one-family-out", "--by-proportion", "--residuals", "r.csv", "--in-process", "-j", "1")
+        with open(self.directory / "r.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(row["gpu"], row["kind"], row["rows"], row["pairs"]) for row in rows],
+                         [("a100_80", "dense", "2", "1"), ("a100_80", "dense", "1", "0")])
+        done = program("validate", table, "--residuals", "r.csv", directory=self.directory)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--residuals: needs --leave-one-family-out", done.stderr)
 
     def test_another_table_is_refused_with_its_name(self):
         for name, text in [("x.csv", "a,b\n1,2\n"), ("y.csv", ""), ("z.csv", HEADER)]:

@@ -59,8 +59,8 @@ TEST_CASE("a row becomes the machines and the operation that were measured") {
   CHECK(one.left_out.empty());
   CHECK((one.gpu == "a100_40" && one.ranks == 16 && one.nodes == 2 && one.bytes == 1'048'576));
   CHECK(one.algorithm == "auto");
-  CHECK(one.family == "Azure, across nodes, from 1 MiB");
-  CHECK(row("x,,A100,all_reduce,8,1,8,1024,,9,,300,,Echo").family == "a100_80, in a node, below 1 MiB");
+  CHECK(one.family == "A100 across nodes, from 1 MiB");
+  CHECK(row("x,,A100,all_reduce,8,1,8,1024,,9,,300,,Echo").family == "A100 in a node, below 1 MiB");
   CHECK(std::get<double>(one.settings.at("cluster.nic_gbps")) == 200);
   CHECK(std::get<std::int64_t>(one.settings.at("cluster.gpus_per_node")) == 8);
   CHECK(one.assumed.empty());
@@ -75,7 +75,7 @@ TEST_CASE("GPUs that one rack joins are a node, whatever a table calls its nodes
   const Collective racks = row("x,s,GB200,all_reduce,144,36,4,1048576,,9,,,,z");
   CHECK(racks.nodes == 2);
   CHECK(std::get<std::int64_t>(racks.settings.at("cluster.gpus_per_node")) == 72);
-  CHECK(row("x,s,GB200,all_reduce,8,2,4,1048576,,9,,,,z").family == "s, in a node, from 1 MiB");
+  CHECK(row("x,s,GB200,all_reduce,8,2,4,1048576,,9,,,,z").family == "GB200 in a node, from 1 MiB");
 }
 
 TEST_CASE("rows that cannot be run say why, and a GPU that nobody measured says whose figures it has") {

@@ -3,8 +3,11 @@
 
 #include <catch2/catch.hpp>
 
+#include "experiments/measured/tables.hpp"
 #include "farm/validation_picture.hpp"
+#include "farm/validation_residuals.hpp"
 
+using namespace manyworlds;
 using namespace manyworlds::farm;
 
 namespace {
@@ -74,6 +77,36 @@ TEST_CASE("rows kept apart are out of their family's figures and have their own"
   CHECK(figures[0].apart.rows == 1);
   CHECK(figures[0].apart.mean == Approx(2));
   CHECK(figures[1].family == "g");
+}
+
+TEST_CASE("residuals are of families, chips and kinds, and of pairs of layouts among which somebody would choose") {
+  const experiments::Catalog catalog;
+  const auto steps = experiments::measured::read_training_steps(
+      experiments::import::parse_csv(experiments::measured::compiled_table("training_steps"), "t.csv"), catalog);
+  // Three layouts of one choice, measured 10, 12, 15 s, predicted 8, 12, 20 s.
+  std::vector<experiments::measured::TrainingStep> three;
+  for (const auto& step : steps)
+    if (step.left_out.empty() && step.gpu == "a100_40" && three.size() < 3) three.push_back(step);
+  REQUIRE(three.size() == 3);
+  Comparison compared;
+  const double measured[] = {10, 12, 15}, predicted[] = {8, 12, 20};
+  for (std::size_t i = 0; i < 3; ++i)
+    compared.rows.push_back({three[i].id, "f", "c", std::to_string(i), measured[i], predicted[i], "s", 1, false});
+  const auto made = residuals_of(three, compared, catalog);
+  REQUIRE(made.size() == 1);
+  CHECK((made[0].gpu == "a100_80" && made[0].kind == "dense" && made[0].family == "f"));
+  CHECK((made[0].rows == 3 && made[0].pairs == 3));
+  REQUIRE(made[0].steps.size() == 3);
+  CHECK(made[0].steps[0] == Approx(-0.25));
+  CHECK(made[0].steps[1] == Approx(0).margin(1e-12));
+  CHECK(made[0].steps[2] == Approx(0.25));
+  // Ratios 10/12, 10/15, 12/15 against 8/12, 8/20, 12/20: off by 1.25, 5/3 and 4/3.
+  REQUIRE(made[0].pairs_off.size() == 3);
+  CHECK(made[0].pairs_off[0] == Approx(0.25));
+  CHECK(made[0].pairs_off[1] == Approx(1.0 / 3));
+  CHECK(made[0].pairs_off[2] == Approx(2.0 / 3));
+  for (Compared& row : compared.rows) row.apart = true;
+  CHECK(residuals_of(three, compared, catalog).empty());
 }
 
 TEST_CASE("the picture puts a right prediction on the diagonal") {
