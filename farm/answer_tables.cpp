@@ -12,6 +12,7 @@
 #include "core/step/result.hpp"
 #include "core/workload/operators.hpp"
 #include "experiments/calibration.hpp"
+#include "experiments/uncertainty.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -31,8 +32,10 @@ struct Row {
   core::step::Configuration configuration;  // without its graph
   std::string status, reason;
   const StepResult* step = nullptr;  // of one that ran
+  experiments::Interval interval;    // of a step that ran packet by packet
 
   bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
+  bool has_interval() const { return step != nullptr && !analytic(); }
   double gpus() const {
     const auto& s = configuration.strategy;
     return static_cast<double>(s.tp * s.cp * s.pp * s.dp);
@@ -130,6 +133,28 @@ void add_figures(std::vector<Column>& to, const Rows& rows) {
                      }));
 }
 
+/// How sure step times are. A lower bound has no interval.
+void add_uncertainty(std::vector<Column>& to, const Rows& rows) {
+  struct Part {
+    const char *name, *unit, *description;
+    std::function<double(const Row&)> value;
+  };
+  const auto step_s = [](const Row& row) { return core::seconds(row.step->step_ps); };
+  for (const Part& part :
+       {Part{"step_time_low_s", "s", "lower end of the 80 % interval of a measured step, given the prediction",
+             [&](const Row& row) { return step_s(row) * row.interval.low; }},
+        Part{"step_time_high_s", "s", "its upper end", [&](const Row& row) { return step_s(row) * row.interval.high; }},
+        Part{"told_apart_ratio", "",
+             "layouts of one model, batch and machine whose step times are in a smaller ratio are not told apart",
+             [](const Row& row) { return row.interval.told_apart; }}}) {
+    std::vector<double> values;
+    for (const Row& row : rows) values.push_back(row.has_interval() ? part.value(row) : kNone);
+    to.push_back({part.name, part.unit, part.description, std::move(values)});
+  }
+  to.push_back(texts("step_time_basis", "whose residuals the three before come from; empty where there are none", rows,
+                     [](const Row& row) { return row.has_interval() ? row.interval.basis : std::string(); }));
+}
+
 void add_memory(std::vector<Column>& to, const Rows& rows) {
   to.push_back(integers("memory_peak_bytes", "bytes", "peak memory of the rank that needs most, also where too much",
                         rows, [](const Row& row) { return row.planned.memory.total(); }));
@@ -201,7 +226,8 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
       return rows[i].experiment.axes.at(a);
     }));
   std::vector<Column> computed;
-  for (const auto add : {add_what_became, add_figures, add_memory, add_breakdown, add_network}) add(computed, rows);
+  for (const auto add : {add_what_became, add_figures, add_uncertainty, add_memory, add_breakdown, add_network})
+    add(computed, rows);
   for (Column& column : computed)  // `composition` may be an axis, and is a column already
     if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));
   return table;
@@ -267,13 +293,10 @@ std::vector<std::optional<StepResult>> step_results(const Plan& plan, const Outc
 }
 
 Row row_of(const experiments::Experiment& experiment, const Plan& plan,
-           const std::vector<std::optional<StepResult>>& steps, const OutcomeOf& outcome) {
-  Row row{experiment,
-          plan.experiments.at(experiment.id),
-          experiments::world_of(experiment.settings).configuration,
-          "ran",
-          "",
-          nullptr};
+           const std::vector<std::optional<StepResult>>& steps, const OutcomeOf& outcome,
+           const experiments::Uncertainty& uncertainty) {
+  const experiments::World world = experiments::world_of(experiment.settings);
+  Row row{experiment, plan.experiments.at(experiment.id), world.configuration, "ran", "", nullptr, {}};
   if (!row.planned.fits()) {
     row.status = "out_of_memory";
     row.reason = fmt::format("needs {} bytes of {}", row.planned.memory.total(), row.planned.memory_bytes);
@@ -286,6 +309,7 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan,
     row.reason = fmt::format("beyond limit: link_hops {}, events {}", limit.link_hops, limit.events);
   } else {
     row.step = &*step;
+    row.interval = uncertainty.of(experiment.settings, world);
   }
   return row;
 }
@@ -294,8 +318,10 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan,
 
 io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome) {
   const auto steps = step_results(plan, outcome);
+  const auto uncertainty = experiments::Uncertainty::compiled();
   Rows rows;
-  for (const auto& experiment : sweep.experiments) rows.push_back(row_of(experiment, plan, steps, outcome));
+  for (const auto& experiment : sweep.experiments)
+    rows.push_back(row_of(experiment, plan, steps, outcome, uncertainty));
   io::Results results;
   results.spec = sweep.text;
   if (!sweep.overrides.empty() && !results.spec.ends_with('\n')) results.spec += '\n';

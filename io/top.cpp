@@ -61,6 +61,58 @@ void find_bound(const Table& experiments, Ranking::Row& row) {
   if (step && largest > 0) row.bound_share = largest / step->number_at(row.row);
 }
 
+/// Step times of two rows may differ by what they differ in: only layouts of one choice share their errors.
+bool one_choice(const Results& results, std::size_t a, std::size_t b) {
+  return std::all_of(results.axis_names.begin(), results.axis_names.end(), [&](const std::string& axis) {
+    const bool of_layout =
+        axis.starts_with("strategy") && axis != "strategy.global_batch" && axis.find("precision") == std::string::npos;
+    const Column* column = results.experiments.find(axis);
+    return of_layout || column == nullptr || text_at(*column, a) == text_at(*column, b);
+  });
+}
+
+/// How sure the step times of rows are, and so everything in proportion to them.
+class StepTimes {
+ public:
+  StepTimes(const Results& results, const Column& by) : results_(results), by_(by), is_time_(by.unit == "s") {
+    const bool speed = by.name == "step_time_s" || by.name == "tokens_per_s_per_gpu" || by.name == "mfu";
+    for (std::size_t i = 0; i < kColumns.size() && speed; ++i) columns_[i] = results.experiments.find(kColumns[i]);
+  }
+
+  Apart compare(std::size_t best, std::size_t row) const {
+    if (!known(best) || !known(row)) return Apart::unknown;
+    if (best == row) return Apart::best;
+    const auto [low, high] = interval(row);
+    const auto [best_low, best_high] = interval(best);
+    const bool overlap = low <= best_high && best_low <= high;
+    if (!one_choice(results_, best, row)) return overlap ? Apart::not_told : Apart::told;
+    const double ratio = by_.number_at(row) / by_.number_at(best);
+    if (std::max(ratio, 1 / ratio) < std::max(at(3, best), at(3, row))) return Apart::not_told;
+    return overlap ? Apart::overlapping : Apart::told;
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 4> kColumns{"step_time_s", "step_time_low_s", "step_time_high_s",
+                                                            "told_apart_ratio"};
+
+  double at(std::size_t column, std::size_t row) const { return columns_[column]->number_at(row); }
+  bool known(std::size_t row) const {
+    return std::all_of(columns_.begin(), columns_.end(), [row](const Column* column) {
+      return column != nullptr && !std::isnan(column->number_at(row));
+    });
+  }
+  /// Of what is ranked by.
+  std::pair<double, double> interval(std::size_t row) const {
+    const double value = by_.number_at(row), low = at(1, row) / at(0, row), high = at(2, row) / at(0, row);
+    return is_time_ ? std::pair(value * low, value * high) : std::pair(value / high, value / low);
+  }
+
+  const Results& results_;
+  const Column& by_;
+  bool is_time_;
+  std::array<const Column*, 4> columns_{};
+};
+
 struct Order {
   const Column* column;
   bool descending;
@@ -110,8 +162,9 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
   });
   rows.resize(std::min<std::size_t>(rows.size(), static_cast<std::size_t>(options.k)));
   const std::vector<std::string> names = short_names(results.axis_names);
+  const StepTimes times(results, *order.column);
   for (const std::size_t row : rows) {
-    ranking.rows.push_back({row, layout_of(results, names, row), "", 0});
+    ranking.rows.push_back({row, layout_of(results, names, row), "", 0, times.compare(rows.front(), row)});
     find_bound(experiments, ranking.rows.back());
   }
   return ranking;

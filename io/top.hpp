@@ -15,12 +15,22 @@ struct TopOptions {
   std::string where;                        // see Condition
 };
 
+/// What can be said of a row and the best one, as far as step times are known.
+enum class Apart {
+  unknown,   // no interval, or ranked by something that is no speed
+  best,      // it is that one
+  not_told,  // layouts of one choice in a ratio within what pairs of measured ones were off; others: intervals overlap
+  overlapping,  // layouts of one choice that are told apart, though their intervals overlap
+  told          // their intervals do not overlap
+};
+
 struct Ranking {
   struct Row {
     std::size_t row = 0;     // of /experiments
     std::string layout;      // "tp=8 pp=2 …"
     std::string bound_by;    // the largest part of the step: "exposed_dp"; "" where there is no breakdown
     double bound_share = 0;  // of the step time
+    Apart apart = Apart::unknown;
   };
   std::string by;
   bool descending = true;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "io/top.hpp"
@@ -45,6 +46,48 @@ std::string shown(const Column* column, std::size_t row) {
   return with_prefix(value, "");
 }
 
+/// The 80 % interval of the step time in the unit of its upper end: "2.1-2.9 s".
+std::string shown_interval(const Column* low, const Column* high, std::size_t row) {
+  const std::string top = shown(high, row);
+  if (top == kMissing || !low) return kMissing;
+  const double scale = high->number_at(row) / std::stod(top);
+  const auto point = top.find('.'), unit = top.find(' ');
+  const std::size_t decimals = point == std::string::npos ? 0 : unit - point - 1;
+  return fmt::format("{:.{}f}-{}", low->number_at(row) / scale, decimals, top);
+}
+
+const char* name_of(Apart apart) {
+  switch (apart) {
+    case Apart::unknown:
+      return "unknown";
+    case Apart::best:
+      return "best";
+    case Apart::not_told:
+      return "not_told_apart";
+    case Apart::overlapping:
+      return "told_apart_intervals_overlap";
+    case Apart::told:
+      return "told_apart";
+  }
+  return "unknown";
+}
+
+const char* words_of(Apart apart) {
+  switch (apart) {
+    case Apart::unknown:
+      return kMissing;
+    case Apart::best:
+      return "";
+    case Apart::not_told:
+      return "not told apart";
+    case Apart::overlapping:
+      return "behind, intervals overlap";
+    case Apart::told:
+      return "behind";
+  }
+  return kMissing;
+}
+
 /// Places on a terminal: bytes that begin a UTF-8 character.
 std::size_t places(const std::string& text) {
   return static_cast<std::size_t>(
@@ -77,6 +120,24 @@ std::ptrdiff_t analytic_rows(const Results& results, const Ranking& ranking) {
   });
 }
 
+/// What intervals and marks of the rows shown rest on.
+std::string basis_of(const Results& results, const Ranking& ranking) {
+  const Column *basis = results.experiments.find("step_time_basis"),
+               *ratio = results.experiments.find("told_apart_ratio");
+  const auto* texts = basis ? std::get_if<std::vector<std::string>>(&basis->values) : nullptr;
+  std::map<std::string, double> found;  // and the ratio of each
+  if (texts != nullptr && ratio != nullptr)
+    for (const Ranking::Row& row : ranking.rows)
+      if (!(*texts)[row.row].empty()) found[(*texts)[row.row]] = ratio->number_at(row.row);
+  std::string text;
+  for (const auto& [words, apart] : found)
+    text += fmt::format(
+        "80 % intervals as published steps fell ({}); layouts of one model, batch and machine are told apart if their "
+        "step times differ by {:.1f} %\n",
+        words, 100 * (apart - 1));
+  return text;
+}
+
 std::string footer(const Results& results, const Ranking& ranking) {
   std::string text = fmt::format("{} of {} experiments, by {} ({} first)", ranking.rows.size(), ranking.candidates,
                                  ranking.by, ranking.descending ? "largest" : "smallest");
@@ -85,7 +146,7 @@ std::string footer(const Results& results, const Ranking& ranking) {
   if (ranking.without_value > 0) text += fmt::format("; {} without a value", ranking.without_value);
   if (const auto bounds = analytic_rows(results, ranking); bounds > 0)
     text += fmt::format("; {} shown of analytic fidelity: lower bounds of the step time", bounds);
-  return text + "\n";
+  return text + "\n" + basis_of(results, ranking);
 }
 
 nlohmann::ordered_json value_at(const Column& column, std::size_t row) {
@@ -105,6 +166,12 @@ std::string render_text(const Results& results, const Ranking& ranking) {
     left.push_back(false);
   };
   figure("step_time_s", "step time");
+  const Column *low = experiments.find("step_time_low_s"), *high = experiments.find("step_time_high_s");
+  const bool sure = low != nullptr && high != nullptr;
+  if (sure) {
+    lines[0].push_back("80 % interval");
+    left.push_back(false);
+  }
   figure("tokens_per_s_per_gpu", "tokens/s/GPU");
   figure("mfu", "MFU");
   figure("memory_peak_bytes", "peak memory");
@@ -112,13 +179,21 @@ std::string render_text(const Results& results, const Ranking& ranking) {
   if (std::find(figures.begin(), figures.end(), by) == figures.end()) figure(by->name.c_str(), by->name.c_str());
   lines[0].push_back("bound by");
   left.push_back(true);
+  if (sure) {
+    lines[0].push_back("from #1");
+    left.push_back(true);
+  }
   for (const Ranking::Row& row : ranking.rows) {
     std::vector<std::string> line{
         std::to_string(lines.size()),
         std::visit([&](const auto& ids) { return fmt::format("{}", ids[row.row]); }, experiments.find("id")->values),
         row.layout};
-    for (const Column* column : figures) line.push_back(shown(column, row.row));
+    for (const Column* column : figures) {
+      line.push_back(shown(column, row.row));
+      if (sure && column == figures.front()) line.push_back(shown_interval(low, high, row.row));
+    }
     line.push_back(row.bound_by.empty() ? kMissing : fmt::format("{} {:.0f} %", row.bound_by, row.bound_share * 100));
+    if (sure) line.push_back(words_of(row.apart));
     lines.push_back(std::move(line));
   }
   return aligned(lines, left) + footer(results, ranking);
@@ -131,7 +206,8 @@ std::string render_json(const Results& results, const Ranking& ranking) {
     Json object = {{"rank", rows.size() + 1},
                    {"layout", row.layout},
                    {"bound_by", row.bound_by},
-                   {"bound_share", row.bound_share}};
+                   {"bound_share", row.bound_share},
+                   {"from_best", name_of(row.apart)}};
     for (const Column& column : results.experiments.columns) object["columns"][column.name] = value_at(column, row.row);
     rows.push_back(std::move(object));
   }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "experiments/uncertainty.hpp"
 #include "io/answer.hpp"
 #include "io/top.hpp"
 #include "sweep_samples.hpp"
@@ -80,11 +81,26 @@ TEST_CASE("throughput and utilisation follow from the step time by their definit
   double sum = 0, memory = 0;
   for (const io::Column& column : results.experiments.columns) {
     const std::string& name = column.name;
-    if (name.ends_with("_s") && name != "step_time_s") sum += column.number_at(0);
+    if (name.ends_with("_s") && !name.starts_with("step_time_")) sum += column.number_at(0);
     if (name.starts_with("memory_") && name != "memory_peak_bytes") memory += column.number_at(0);
   }
   CHECK(sum == Approx(step).epsilon(1e-9));
   CHECK(memory == number(results, "memory_peak_bytes"));
+}
+
+TEST_CASE("a step time has the interval of its configuration, and a lower bound has none") {
+  const auto sweep = small_sweep("axes: {fidelity: [packet, analytic]}\n");
+  const auto results = answer(sweep);
+  const auto& settings = sweep.experiments.front().settings;
+  const auto sure = experiments::Uncertainty::compiled().of(settings, experiments::world_of(settings));
+  const double step = number(results, "step_time_s");
+  CHECK(number(results, "step_time_low_s") == step * sure.low);
+  CHECK(number(results, "step_time_high_s") == step * sure.high);
+  CHECK(number(results, "told_apart_ratio") == sure.told_apart);
+  CHECK(text(results.experiments, "step_time_basis", 0) == sure.basis);
+  CHECK_FALSE(sure.basis.empty());
+  CHECK(std::isnan(number(results, "step_time_low_s", 1)));
+  CHECK(text(results.experiments, "step_time_basis", 1).empty());
 }
 
 TEST_CASE("a world that did not run says why, and has NaN and -1 where others have figures") {
@@ -103,7 +119,8 @@ TEST_CASE("a world that did not run says why, and has NaN and -1 where others ha
     const bool ran = row == 6;
     CHECK(text(results.experiments, "status", row) == statuses[row]);
     CHECK(text(results.experiments, "reason", row).empty() == ran);
-    for (const char* name : {"step_time_s", "mfu", "forward_s", "busiest_link_share"})
+    for (const char* name :
+         {"step_time_s", "step_time_low_s", "told_apart_ratio", "mfu", "forward_s", "busiest_link_share"})
       CHECK(std::isnan(number(results, name, row)) == !ran);
     for (const char* name : {"step_time_ps", "link_hops", "ecn_marks", "pauses"})
       CHECK((number(results, name, row) == -1) == !ran);

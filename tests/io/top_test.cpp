@@ -1,6 +1,7 @@
 // The ranking: order, conditions, what is left out and how it is printed.
 #include "io/top.hpp"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -150,6 +151,45 @@ TEST_CASE("a column that one ranks by is shown, and a table without figures has 
         "#  id  layout  step time  tokens/s/GPU  MFU  peak memory  ecn_marks  bound by\n"
         "1   0                  -             -    -            -    1.235 M  -\n"
         "1 of 1 experiments, by ecn_marks (largest first)\n");
+}
+
+TEST_CASE("rows that are not told apart from the best are marked: layouts by their ratio, others by their intervals") {
+  // Steps of 1, 1.03, 1.3, 2 s of one choice, then 1.1 and 2 s of another batch; intervals from 0.9 to 1.25 of each.
+  const std::vector<double> step{1, 1.03, 1.3, 2, 1.1, 2};
+  std::vector<double> low, high, tokens;
+  for (const double s : step) low.push_back(0.9 * s), high.push_back(1.25 * s), tokens.push_back(600 / s);
+  Results results;
+  results.axis_names = {"strategy.tp", "strategy.global_batch"};
+  results.experiments.columns = {
+      {"id", "", "", std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}},
+      {"strategy.tp", "", "", std::vector<std::int64_t>{1, 2, 4, 8, 1, 2}},
+      {"strategy.global_batch", "", "", std::vector<std::int64_t>{8, 8, 8, 8, 16, 16}},
+      {"status", "", "", std::vector<std::string>(6, "ran")},
+      {"step_time_s", "s", "", step},
+      {"step_time_low_s", "s", "", low},
+      {"step_time_high_s", "s", "", high},
+      {"told_apart_ratio", "", "", std::vector<double>(6, 1.04)},
+      {"step_time_basis", "", "", std::vector<std::string>(6, "dense on a100_80: 9 families")},
+      {"tokens_per_s_per_gpu", "tokens/s", "", tokens},
+      {"memory_peak_bytes", "bytes", "", std::vector<std::int64_t>{6, 5, 4, 3, 2, 1}}};
+  for (const char* by : {"step_time_s", "tokens_per_s_per_gpu"}) {
+    const Ranking ranking = rank_experiments(results, {6, by, ""});
+    std::map<std::size_t, Apart> found;
+    for (const Ranking::Row& row : ranking.rows) found[row.row] = row.apart;
+    CHECK(found[0] == Apart::best);
+    CHECK(found[1] == Apart::not_told);
+    CHECK(found[2] == Apart::overlapping);  // 1.17 against 1.25
+    CHECK(found[3] == Apart::told);         // 1.8 against 1.25
+    CHECK(found[4] == Apart::not_told);     // of another choice: its errors are its own
+    CHECK(found[5] == Apart::told);
+  }
+  CHECK(rank_experiments(results, {2, "memory_peak_bytes", ""}).rows[1].apart == Apart::unknown);
+  const std::string shown = render_text(results, rank_experiments(results, {3, "step_time_s", ""}));
+  CHECK_THAT(shown, Catch::Contains("80 % interval") && Catch::Contains("0.900-1.250 s") &&
+                        Catch::Contains("not told apart\n") && Catch::Contains("dense on a100_80: 9 families") &&
+                        Catch::Contains("differ by 4.0 %"));
+  const auto json = nlohmann::json::parse(render_json(results, rank_experiments(results, {3, "step_time_s", ""})));
+  CHECK(json["rows"][1]["from_best"] == "not_told_apart");
 }
 
 TEST_CASE("a ranking says when what it shows is a bound and no packet result") {
