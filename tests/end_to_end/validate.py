@@ -111,6 +111,28 @@ class Validate(unittest.TestCase):
         self.assertAlmostEqual(collectives["rows"][0]["predicted"], json.loads(net.stdout)["completion_ps"]["max"] / 1e6,
                                places=6)
 
+    def test_the_accuracy_table_of_the_README_is_of_the_form_that_is_printed_and_has_every_family(self):
+        text = (ROOT / "README.md").read_text().split("<!-- accuracy-table -->\n")[1].split("<!-- /accuracy-table -->")[0]
+        table = self.write("t.csv", HEADER + "".join(ROWS))
+        printed = self.validate(table, "--markdown", "--in-process", "-j", "1").splitlines()
+        self.assertEqual(text.splitlines()[:2], printed[:2])
+        self.assertRegex(printed[2], r"^\| A paper, table 1 \| step time \| 2 of 3 \| \d+\.\d % \| \d+\.\d % \| – \| \d+\.\d % \| – \|$")
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
+        self.assertEqual({len(row) for row in rows}, {8})
+        with open(ROOT / "experiments/measured/training_steps.csv", newline="") as file:
+            families = {row["family"] for row in csv.DictReader(file)}
+        self.assertEqual({row[0] for row in rows if row[1] == "step time" and "mean over families" not in row[0]}, families)
+        self.assertEqual({row[1] for row in rows}, {"step time", "collective", "peak memory"})
+        # A bar holds or is called missed, and the worst family stands first.
+        for family, what, _, mean, _, _, _, bar in rows:
+            if mean == "–":
+                self.assertNotIn("missed", bar)
+                self.assertEqual("≤" in bar, "(not run)" in bar)
+            elif bound := re.match(r"mean ≤ ([\d.]+) %( \*\*missed\*\*)?", bar):
+                self.assertEqual(float(mean.rstrip(" %")) > float(bound[1]) + 0.05, bool(bound[2]), f"{family}: {mean}, {bar}")
+        means = [float(row[3].rstrip(" %")) for row in rows if row[1] == "collective" and row[3] != "–"]
+        self.assertEqual(means, sorted(means, reverse=True))
+
     def test_residuals_are_of_families_left_out(self):
         table = self.write("t.csv", HEADER + "".join(ROWS[:2]) + ROW.replace("A paper, table 1", "Another")
                            .format(id="d", model="GPT small", gpu="A100-80GB", tp=4, dp=4, dtype="fp16", measured=0.15))
