@@ -24,6 +24,11 @@ bool of_switches(const std::string& name) {
   return name.starts_with("library_in_switch_");
 }
 
+/// Figures that a calibrated GPU need not have.
+bool may_lack(const std::string& name) {
+  return of_switches(name) || name.starts_with("library_dispatch_");
+}
+
 struct Lender {
   std::string name;
   const CatalogEntry* gpu = nullptr;
@@ -55,7 +60,7 @@ std::string lend_calibration(Settings& settings, const Catalog& catalog) {
   const bool switches = shape != settings.end() && std::get<std::string>(shape->second) == "nvswitch";
   for (const core::OptionInfo& info : core::collective::calibration_options().infos()) {
     if (info.kind != core::OptionInfo::Kind::real || figure_of(settings, info.name) > 0) continue;
-    if (own && !of_switches(info.name)) return kGpu + info.name;
+    if (own && !may_lack(info.name)) return kGpu + info.name;
     if (own || (of_switches(info.name) && !switches)) continue;
     const double ratio = info.unit == "GB/s" ? lender->speed_ratio : 1;
     settings[kGpu + info.name] = figure_of(*lender->gpu, info.name) * ratio;

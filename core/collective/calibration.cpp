@@ -29,6 +29,16 @@ double part_of(const Shape& shape) {
   return whole ? bytes : bytes / shape.members;
 }
 
+/// Tokens go all at once, without a step's latency. Beside NICs, which are slower, the ends do not count.
+ProtocolCosts dispatch_costs(const Calibration& calibration, const Shape& shape, ProtocolCosts costs) {
+  double launch_ps = calibration.dispatch_launch_us * kPsPerUs;
+  const auto sent = static_cast<double>(shape.bytes - shape.bytes / shape.members);
+  if (shape.per_node == shape.members && calibration.dispatch_copy_gb_per_s > 0)
+    launch_ps += at_rate(sent, calibration.dispatch_copy_gb_per_s);
+  costs.launch_ps = round_half_up(launch_ps);
+  return costs;
+}
+
 }  // namespace
 
 const OptionTable<Calibration>& calibration_options() {
@@ -59,6 +69,11 @@ const OptionTable<Calibration>& calibration_options() {
              "us"),
       option("library_in_switch_copy_gb_per_s", &Calibration::in_switch_copy_gb_per_s,
              "collectives reduced in switches: rate at which the vector passes their ends", kRate, "GB/s"),
+      option("library_dispatch_launch_us", &Calibration::dispatch_launch_us,
+             "exchange of tokens (hybrid_ep): from the entry to the first transfer", kUs, "us"),
+      option("library_dispatch_copy_gb_per_s", &Calibration::dispatch_copy_gb_per_s,
+             "exchange of tokens (hybrid_ep) in a node: rate at which what a GPU sends passes the ends; 0: at no cost",
+             kRate, "GB/s"),
       option("library_nic_share", &Calibration::nic_share, "share of a NIC's line rate that the library reaches",
              {0, 1}, "share"),
       option("library_from", &Calibration::from,
@@ -80,6 +95,7 @@ ProtocolCosts calibrated_costs(const Calibration& calibration, const Shape& shap
   }
   MANYWORLDS_CHECK(shape.protocol == Protocol::calibrated_simple, "protocol {} is not calibrated",
                    static_cast<int>(shape.protocol));
+  if (shape.algorithm == Algorithm::hybrid_ep) return dispatch_costs(calibration, shape, costs);
   const bool in_switch = shape.algorithm == Algorithm::in_switch;
   const double copy_rate = in_switch ? calibration.in_switch_copy_gb_per_s : calibration.copy_gb_per_s;
   if (copy_rate <= 0)

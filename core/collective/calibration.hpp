@@ -24,6 +24,9 @@ struct Calibration {
   double ll_gb_per_s = 0;          // LL: a member's part is stored with its flags at this rate
   double in_switch_launch_us = 0;  // of reduction in switches, with Simple
   double in_switch_copy_gb_per_s = 0;
+  double dispatch_launch_us = 0;  // hybrid_ep, per exchange
+  double dispatch_copy_gb_per_s =
+      0;                 // hybrid_ep in one node: rate at which what a member sends passes the ends; 0: free
   double nic_share = 0;  // of the NICs' line rate
   std::string from;      // the GPU whose figures these are, scaled by link speed; empty: its own
 

@@ -46,6 +46,7 @@ struct Shape {
   Protocol protocol = Protocol::none;
   bool rail_switches = false;     // in_switch: the members of equal local index hang on one switch
   ProtocolCosts calibrated = {};  // of a calibrated protocol; others have their own figures
+  std::int64_t node_bytes = 0;    // hybrid_ep: what goes to another node, once; 0: each member's part by itself
   auto operator<=>(const Shape&) const = default;
   std::string text() const;  // "all_reduce ring n=8 20971520 B", and what differs from the plain form
 };

@@ -30,6 +30,7 @@ void DagBuilder::cut(std::uint32_t blocks, std::uint32_t rows) {
 }
 
 std::int64_t DagBuilder::bytes_of(const Part& part) const {
+  if (part.bytes >= 0) return part.bytes;
   if (part.shares == 1 && part.stride == 1 && rows_ == 1)
     return chunk_begin(shape_.bytes, blocks_, part.first + part.count) - chunk_begin(shape_.bytes, blocks_, part.first);
   std::int64_t sum = 0;

@@ -11,10 +11,12 @@
 namespace manyworlds::core::collective {
 
 /// A set of blocks of the buffer as DagBuilder::cut() left it: `count` blocks from `first` on, `stride` apart, and of
-/// each of them share `share` of `shares`.
+/// each of them share `share` of `shares`. Blocks with much in common go in fewer `bytes` than they have; -1: in
+/// theirs.
 struct Part {
   std::uint32_t first = 0, count = 1, stride = 1;
   std::uint32_t share = 0, shares = 1;
+  std::int64_t bytes = -1;
 };
 
 /// What the destination does with it.

@@ -22,6 +22,7 @@ enum class Algorithm : std::uint8_t {
   in_switch,
   pairwise,
   node_aware,
+  hybrid_ep,
   chain,
   binomial_tree,
   automatic,     // for Library alone: what the cost model takes to be fastest

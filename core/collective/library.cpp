@@ -129,6 +129,10 @@ Work work_of(const Shape& shape) {
       return {s.p - 1, s.n - s.p, s.bytes / s.n * (s.p - 1), s.bytes / s.n * (s.n - s.p)};
     case Algorithm::node_aware:
       return {s.p - 1, s.nodes - 1, s.bytes - s.bytes / s.p, s.bytes - s.bytes / s.nodes};
+    case Algorithm::hybrid_ep: {  // what the last node sent is handed on when all else is done
+      const std::int64_t to_node = shape.node_bytes > 0 ? shape.node_bytes : s.bytes / s.nodes;
+      return {s.p - 1, s.nodes - 1, s.bytes / s.n * (s.p - 1), to_node * (s.nodes - 1)};
+    }
     case Algorithm::chain: {
       const std::int64_t bytes = staged(s.bytes, s.n - 1, shape.chunk_bytes);
       return {s.n - s.nodes, s.nodes - 1, s.nodes > 1 ? 0 : bytes, s.nodes > 1 ? bytes : 0};
@@ -157,6 +161,7 @@ bool has_switches(const Communicator& communicator) {
 /// calibrated library has what NCCL has, as far as there are measurements of it.
 bool considered(Algorithm algorithm, Kind kind, const Library& library, const Communicator& communicator) {
   const bool one_node = communicator.per_node == communicator.members;
+  if (algorithm == Algorithm::hybrid_ep) return false;  // not what a library for tensors does: it knows tokens
   if (library.protocol == Protocol::calibrated) {
     if (algorithm == Algorithm::double_tree) return !one_node;
     if (algorithm == Algorithm::in_switch)
@@ -297,7 +302,8 @@ Shape choose(const Library& library, const Communicator& communicator, Kind kind
       shape.rail_switches = shape.algorithm == Algorithm::in_switch && told && communicator.rail_switches;
       if (!told && !considered(algorithm, kind, library, communicator)) continue;
       if (library.protocol == Protocol::calibrated) {
-        if (shape.algorithm == Algorithm::in_switch && protocol == Protocol::calibrated_ll) continue;
+        const bool one_protocol = shape.algorithm == Algorithm::in_switch || shape.algorithm == Algorithm::hybrid_ep;
+        if (one_protocol && protocol == Protocol::calibrated_ll) continue;
         calibrate(shape, library.calibration);
       }
       const bool alone = told && protocols.size() == 1;

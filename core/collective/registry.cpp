@@ -73,6 +73,11 @@ const std::vector<AlgorithmInfo>& algorithms() {
        .help = "inside the node to the member of the destination's rail, then along the rail",
        .kinds = {Kind::all_to_all},
        .add = add_node_aware},
+      {.algorithm = Algorithm::hybrid_ep,
+       .name = "hybrid_ep",
+       .help = "along the rail to each node, and inside it on to its members while more arrives (DeepEP, HybridEP)",
+       .kinds = {Kind::all_to_all},
+       .add = add_hybrid_ep},
       {.algorithm = Algorithm::chain,
        .name = "chain",
        .help = "from member to member along the ring's order",
@@ -111,6 +116,7 @@ std::string Shape::text() const {
   if (protocol != Protocol::none) text += fmt::format(" {}", name_of(protocol));
   if (channels > 1) text += fmt::format(" channels={}", channels);
   if (chunk_bytes > 0) text += fmt::format(" chunks={} B", chunk_bytes);
+  if (node_bytes > 0) text += fmt::format(" to each node {} B", node_bytes);
   return text;
 }
 

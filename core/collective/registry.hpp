@@ -35,6 +35,7 @@ void add_direct(DagBuilder& dag, const Shape& shape);
 void add_in_switch(DagBuilder& dag, const Shape& shape);
 void add_pairwise(DagBuilder& dag, const Shape& shape);
 void add_node_aware(DagBuilder& dag, const Shape& shape);
+void add_hybrid_ep(DagBuilder& dag, const Shape& shape);
 void add_chain(DagBuilder& dag, const Shape& shape);
 void add_binomial_tree(DagBuilder& dag, const Shape& shape);
 

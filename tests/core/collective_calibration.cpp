@@ -61,6 +61,21 @@ TEST_CASE("Simple launches, copies at the ends and pays for its chunks; halves o
   CHECK((in_switch.inside_ps == 0 && in_switch.between_ps == 0));
 }
 
+TEST_CASE("tokens are launched once, and pass the ends of their links only where no NIC is slower") {
+  Calibration figures;
+  figures.copy_gb_per_s = figures.ll_gb_per_s = 1;
+  figures.hop_us = figures.hop_between_us = 5;
+  figures.dispatch_launch_us = 20, figures.dispatch_copy_gb_per_s = 1'000;
+  Shape shape{Kind::all_to_all, Algorithm::hybrid_ep, 8, 80'000'000, 8};
+  shape.protocol = Protocol::calibrated_simple;
+  const ProtocolCosts in_node = calibrated_costs(figures, shape);
+  CHECK(in_node.launch_ps == (20 + 70) * kMicrosecond);  // 70 MB leave the member
+  CHECK(in_node.inside_ps == 0);
+  shape.per_node = 4;
+  CHECK(calibrated_costs(figures, shape).launch_ps == 20 * kMicrosecond);
+  CHECK(calibrated_costs(figures, shape).between_ps == 0);
+}
+
 TEST_CASE("LL stores a member's part with its flags, in trees the whole vector, and doubles what is on the wire") {
   const std::int64_t bytes = 80'000;  // 10,000 of each of eight: 5 us at 2 GB/s
   const auto costs = [&](Algorithm algorithm) {

@@ -189,6 +189,28 @@ TEST_CASE("a node-aware all-to-all sends per_node times fewer and larger message
   for (const auto& [from, to] : aware.pairs) CHECK((from / p == to / p || from % p == to % p));
 }
 
+TEST_CASE("tokens cross to each node once, along a rail, and are handed on to the members that want them") {
+  const std::uint32_t n = 32, p = 8, nodes = n / p;
+  Shape shape{Kind::all_to_all, Algorithm::hybrid_ep, n, n * 100, p};
+  shape.node_bytes = 250;  // less than 8 x 100: what several members of a node want goes once
+  const Dag dag = build(shape);
+  std::vector<std::int64_t> by_rail(n, 0), inside(n, 0);
+  for (const Transfer& transfer : dag.transfers) {
+    const auto& [from, to] = dag.pairs[transfer.pair];
+    (from / p == to / p ? inside : by_rail)[from] += transfer.bytes;
+    CHECK((from / p == to / p || from % p == to % p));
+  }
+  CHECK(by_rail == std::vector<std::int64_t>(n, (nodes - 1) * 250));
+  // What came from its peers and its own tokens, to all its neighbours.
+  CHECK(inside == std::vector<std::int64_t>(n, nodes * (p - 1) * 100));
+  shape.node_bytes = 0;
+  std::int64_t between = 0;
+  const Dag apart = build(shape);
+  for (const Transfer& transfer : apart.transfers)
+    if (const auto& [from, to] = apart.pairs[transfer.pair]; from / p != to / p) between += transfer.bytes;
+  CHECK(between == n * (n - p) * 100);
+}
+
 TEST_CASE("broadcasts: a binomial tree takes log n steps, a chain n - 1, and each sends the vector n - 1 times") {
   for (const std::uint32_t n : {2u, 3u, 8u, 13u, 32u}) {
     std::uint32_t log = 0;
