@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/compute/host.hpp"
+#include "core/step/layout.hpp"
 #include "core/workload/cut.hpp"
 #include "core/workload/parameters.hpp"
 #include "core/workload/replica_traffic.hpp"
@@ -56,7 +57,7 @@ class Form {
   Passes passes_of(const StageWork& work) const {
     std::vector<Passes> of_part;
     for (const workload::PartWork& part : work.parts)
-      of_part.push_back({pass_s(part.forward, work.cuda_graphs), pass_s(part.backward, work.cuda_graphs)});
+      of_part.push_back({pass_s(part.forward, work), pass_s(part.backward, work)});
     Passes sum;
     for (const auto& chunk : work.chunks)
       if (s_.zero == 3) {
@@ -111,17 +112,21 @@ class Form {
     return made;
   }
 
-  double collective_s(std::int64_t members, std::int64_t stride, Kind kind, std::int64_t bytes) const {
+  double collective_s(std::int64_t members, std::int64_t stride, Kind kind, std::int64_t bytes,
+                      workload::Role role = workload::Role::tensor) const {
     if (members < 2 || bytes == 0) return 0;
     const Communicator who = communicator(members, stride);
-    collective::Shape shape = collective::choose(of_.collectives, who, kind, bytes);
+    collective::Shape shape = shape_of(of_, {0, role, who}, kind, bytes);
     shape.per_node = who.per_node;  // left out where the DAG does not depend on it
     return seconds(collective::predicted_ps(shape, who));
   }
 
   /// A collective among ranks that share a micro-batch.
   double shared_s(const workload::Work& work) const {
-    if (work.role == workload::Role::expert) return collective_s(s_.ep, s_.etp, work.collective, work.bytes);
+    if (work.role == workload::Role::expert) {
+      if (s_.stack.overlap_experts) return 0;  // beside another micro-batch
+      return collective_s(s_.ep, s_.etp, work.collective, work.bytes, work.role);
+    }
     if (work.role == workload::Role::expert_tensor) return collective_s(s_.etp, 1, work.collective, work.bytes);
     const bool in_ring = work.role == workload::Role::send_context;
     return collective_s(in_ring ? 2 : s_.tp, in_ring ? s_.tp : 1, work.collective, work.bytes);
@@ -134,7 +139,7 @@ class Form {
   }
 
   /// A pass on one rank: kernels in order, collectives in order on a stream of their own, joins between them.
-  double pass_s(const Pass& pass, bool cuda_graphs) const {
+  double pass_s(const Pass& pass, const workload::StageWork& of) const {
     double now = 0, network_free = 0;
     Time busy = 0;
     compute::HostWork host;
@@ -143,17 +148,16 @@ class Form {
         if (work.kind == workload::Work::Kind::join) {
           now = std::max(now, network_free);
         } else if (work.kind == workload::Work::Kind::start) {
-          ++host.collectives;
+          host.collectives += of.by_host(work) ? 1 : 0;
           network_free = std::max(now, network_free) + shared_s(work);
         } else {
-          ++host.kernels;
           const Time cost = compute::cost(work.kernel, of_.gpu);
-          busy += cost;
+          if (of.by_host(work)) host.kernels += work.launches, busy += cost;
           now = after_kernel(now, seconds(cost), network_free);
         }
       }
     now = std::max(now, network_free);
-    return now + (cuda_graphs ? 0 : seconds(compute::host_wait(host, busy, of_.gpu)));
+    return now + seconds(compute::host_wait(host, busy, of_.gpu));
   }
 
   /// When a kernel of `work` seconds ends that runs beside communication until `until`.

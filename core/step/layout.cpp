@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/network/transports/registry.hpp"
+#include "core/workload/experts.hpp"
 
 namespace manyworlds::core::step {
 
@@ -61,7 +62,19 @@ Arrangement arrangement_of(const Configuration& configuration) {
 
 collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
                            std::int64_t bytes) {
-  return collective::choose(configuration.collectives, group.who, kind, bytes);
+  const bool tokens = group.role == Role::expert && kind == collective::Kind::all_to_all;
+  if (!tokens || configuration.strategy.stack.dispatcher != workload::Dispatcher::hybrid_ep)
+    return collective::choose(configuration.collectives, group.who, kind, bytes);
+  collective::Library library = configuration.collectives;
+  library.all_to_all = collective::Algorithm::hybrid_ep;
+  collective::Shape shape = collective::choose(library, group.who, kind, bytes);
+  const std::int64_t members = shape.members, nodes = members / shape.per_node;
+  if (nodes > 1 && shape.per_node > 1) {
+    const double more = workload::parts_reached(configuration.model, nodes) / static_cast<double>(nodes) /
+                        (workload::parts_reached(configuration.model, members) / static_cast<double>(members));
+    shape.node_bytes = round_half_up(static_cast<double>(bytes / members) * more);
+  }
+  return shape;
 }
 
 Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> router)
@@ -321,7 +334,7 @@ void write_shape(sharing::Writer& writer, const collective::Shape& shape) {
   writer.integer(static_cast<std::int64_t>(shape.kind)).integer(static_cast<std::int64_t>(shape.algorithm));
   writer.integer(shape.members).integer(shape.bytes).integer(shape.per_node);
   writer.integer(shape.channels).integer(shape.chunk_bytes).integer(static_cast<std::int64_t>(shape.protocol));
-  writer.integer(shape.rail_switches);
+  writer.integer(shape.rail_switches).integer(shape.node_bytes);
   const collective::ProtocolCosts& costs = shape.calibrated;
   for (const std::int64_t figure :
        {costs.launch_ps, Time{costs.inside_ps}, Time{costs.between_ps}, costs.line_bytes, costs.payload_bytes})

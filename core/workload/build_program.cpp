@@ -62,7 +62,20 @@ class Builder {
 
   Program build() {
     replicas_->begin_step();
-    for (const Slot& slot : schedule(strategy_, stage_)) play(slot);
+    const std::vector<Slot> slots = schedule(strategy_, stage_);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      Strand one = strand(slots[i]);
+      const bool next_forward = !slots[i].forward && i + 1 < slots.size() && slots[i + 1].forward;
+      if (!strategy_.stack.overlap_experts || !next_forward || one.split) {
+        play(one);
+        continue;
+      }
+      Strand other = strand(slots[++i]);
+      if (other.split)
+        play(one), play(other);
+      else
+        play_beside(one, other);
+    }
     finish_gradients();
     run_optimizer();
     replicas_->finish_step();
@@ -75,61 +88,112 @@ class Builder {
     return stage_ == strategy_.pp - 1 && slot.chunk == strategy_.virtual_stages - 1;
   }
 
-  void play(const Slot& slot) {
-    Chunk& chunk = chunks_.at(static_cast<std::size_t>(slot.chunk));
+  /// A slot of the schedule while it is played.
+  struct Strand {
+    PassOfStep pass;
+    Chunk* chunk = nullptr;
+    bool split = false;
+    std::size_t at = 0;                    // the next piece
+    std::uint32_t name = 0;                // of its kernels
+    std::size_t place = 0;                 // of the part at work
+    Issuer::Waits waits;                   // while another strand is at work
+    std::vector<Issuer::Started> started;  // collectives that kernels do not wait for yet
+    bool travels = false;                  // tokens of the last piece are on their way
+  };
+
+  Strand strand(const Slot& slot) {
+    Strand made;
+    made.chunk = &chunks_.at(static_cast<std::size_t>(slot.chunk));
+    made.pass = made.chunk->begin(slot);
+    made.split = replicas_->splits(made.pass);
+    return made;
+  }
+  const std::vector<Piece>& pieces_of(const Strand& of) { return of.chunk->pieces(of.pass.slot.forward, of.split); }
+
+  void play(Strand& one) {
     issuer_.wait_for_nothing();
-    const bool neighbours = strategy_.pp > 1;
-    if (neighbours && !(slot.forward ? first_part(slot) : last_part(slot)))
+    begin(one);
+    while (one.at < pieces_of(one).size()) play_next(one);
+    end(one);
+  }
+
+  /// A backward pass and the forward pass after it, another micro-batch's: whenever one waits for tokens to travel, the
+  /// other goes on (Megatron-Core's schedule for overlap_moe_expert_parallel_comm).
+  void play_beside(Strand& backward, Strand& forward) {
+    Strand* now = &backward;
+    Strand* other = &forward;
+    issuer_.wait_for_nothing();
+    begin(*now);
+    now->waits = issuer_.exchange_waits({});
+    begin(*other);
+    other->waits = issuer_.exchange_waits(std::move(now->waits));
+    for (bool both = true; both || now->at < pieces_of(*now).size();) {
+      if (now->at == pieces_of(*now).size()) {
+        both = false;
+        end(*now);
+        issuer_.exchange_waits(std::move(other->waits));
+        std::swap(now, other);
+        continue;
+      }
+      if (both && std::exchange(now->travels, false) && pieces_of(*now)[now->at].joined) {
+        now->waits = issuer_.exchange_waits(std::move(other->waits));
+        std::swap(now, other);
+        if (now->at == pieces_of(*now).size()) continue;
+      }
+      play_next(*now);
+    }
+    end(*now);
+  }
+
+  void begin(Strand& of) {
+    const Slot& slot = of.pass.slot;
+    if (strategy_.pp > 1 && !(slot.forward ? first_part(slot) : last_part(slot)))
       issuer_.wait_for(slot.forward ? transfer(Stream::recv_forward, Role::recv_forward, "receive activations", {})
                                     : transfer(Stream::recv_backward, Role::recv_backward, "receive gradients", {}));
-    play(chunk.begin(slot), chunk);
-    if (neighbours && !(slot.forward ? last_part(slot) : first_part(slot))) {
-      if (slot.forward)
-        transfer(Stream::send_forward, Role::send_forward, "send activations", issuer_.all_so_far());
-      else
-        transfer(Stream::send_backward, Role::send_backward, "send gradients", issuer_.all_so_far());
+    of.name = issuer_.new_label(fmt::format("{} of micro-batch {}, chunk {}", slot.forward ? "forward" : "backward",
+                                            slot.micro_batch, slot.chunk));
+    if (of.split) replicas_->before_part(of.pass, 0);
+    for (std::size_t place = 0; !of.split && place < of.chunk->parts(); ++place) replicas_->before_part(of.pass, place);
+  }
+
+  void play_next(Strand& of) {
+    const Piece& piece = pieces_of(of)[of.at++];
+    play(piece, of);
+    for (std::int32_t part = 0; part < piece.finished_parts; ++part) {
+      replicas_->after_part(of.pass, of.place++);
+      if (of.place < of.chunk->parts()) replicas_->before_part(of.pass, of.place);
     }
   }
 
-  void play(const PassOfStep& pass, Chunk& chunk) {
-    const Slot& slot = pass.slot;
-    const std::uint32_t name = issuer_.new_label(fmt::format(
-        "{} of micro-batch {}, chunk {}", slot.forward ? "forward" : "backward", slot.micro_batch, slot.chunk));
-    const bool split = replicas_->splits(pass);
-    std::size_t place = 0;
-    const auto before = [&] { replicas_->before_part(pass, place); };
-    const auto after = [&] { replicas_->after_part(pass, place++); };
-    if (split) before();
-    for (place = 0; !split && place < chunk.parts(); ++place) before();
-    place = 0;
-    for (const Piece& piece : chunk.pieces(slot.forward, split)) {
-      play(piece, name);
-      for (std::int32_t part = 0; part < piece.finished_parts; ++part) {
-        after();
-        if (place < chunk.parts()) before();
-      }
-    }
-    while (place < chunk.parts()) after();
+  void end(Strand& of) {
+    while (of.place < of.chunk->parts()) replicas_->after_part(of.pass, of.place++);
+    const Slot& slot = of.pass.slot;
+    if (strategy_.pp == 1 || (slot.forward ? last_part(slot) : first_part(slot))) return;
+    if (slot.forward)
+      transfer(Stream::send_forward, Role::send_forward, "send activations", issuer_.all_so_far());
+    else
+      transfer(Stream::send_backward, Role::send_backward, "send gradients", issuer_.all_so_far());
   }
 
   std::uint32_t transfer(Stream stream, Role role, std::string_view name, const Issuer::Waits& waits) {
     return issuer_.collective(stream, role, collective::Kind::send, rank_.boundary_bytes(), name, waits);
   }
 
-  void play(const Piece& piece, std::uint32_t name) {
+  void play(const Piece& piece, Strand& of) {
     if (piece.joined)
-      for (const Issuer::Started& one : std::exchange(started_, {})) issuer_.wait_for_instead(one);
-    if (piece.kind != Piece::Kind::start) return issuer_.compute(piece.booking, piece.duration_ps, name);
-    if (piece.role == Role::send_context) start(Stream::recv_context, Role::recv_context, piece);
-    start(stream_of(piece.role), piece.role, piece);
+      for (const Issuer::Started& one : std::exchange(of.started, {})) issuer_.wait_for_instead(one);
+    if (piece.kind != Piece::Kind::start) return issuer_.compute(piece.booking, piece.duration_ps, of.name);
+    if (piece.role == Role::send_context) start(Stream::recv_context, Role::recv_context, piece, of);
+    start(stream_of(piece.role), piece.role, piece, of);
+    of.travels |= piece.role == Role::expert;
   }
 
   static Stream stream_of(Role role) {
     if (role == Role::expert || role == Role::expert_tensor) return Stream::expert;
     return role == Role::send_context ? Stream::send_context : Stream::tensor;
   }
-  void start(Stream stream, Role role, const Piece& piece) {
-    started_.push_back(issuer_.start(stream, role, piece.collective, piece.bytes, piece.name));
+  void start(Stream stream, Role role, const Piece& piece, Strand& of) {
+    of.started.push_back(issuer_.start(stream, role, piece.collective, piece.bytes, piece.name));
   }
 
   /// Whatever of the gradients is still to be added up once the last backward pass is done.
@@ -170,7 +234,6 @@ class Builder {
   Issuer issuer_;
   std::unique_ptr<ReplicaTraffic> replicas_;
   std::vector<Chunk> chunks_;
-  std::vector<Issuer::Started> started_;  // collectives of this pass, until kernels wait for them
 };
 
 }  // namespace

@@ -69,6 +69,8 @@ class Issuer {
     if (op) wait_for(*op);
   }
   void wait_for_nothing() { pending_.clear(); }
+  /// What the next kernel waits for, in the place of what it was to wait for, which is returned.
+  Waits exchange_waits(Waits waits) { return std::exchange(pending_, std::move(waits)); }
 
   Waits last_kernel() const { return last_compute_ ? Waits{*last_compute_} : Waits{}; }
   /// What communication that needs all work so far waits for: the last kernel, and what kernels still wait for.

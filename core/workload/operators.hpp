@@ -23,10 +23,12 @@ struct Work {
   enum class Kind : std::uint8_t { kernel, start, join };
   Kind kind = Kind::kernel;
   compute::Kernel kernel;                                      // kernel
+  std::int64_t launches = 1;                                   // kernel: how often the host launches something for it
   collective::Kind collective = collective::Kind::all_reduce;  // start
   std::int64_t bytes = 0;                                      // start: see collective::Kind
   Role role = Role::tensor;                                    // start
   std::string_view name;                                       // start
+  bool of_experts = false;                                     // needs to know how many tokens came to each expert
 };
 using Tape = std::vector<Work>;
 

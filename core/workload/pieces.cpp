@@ -10,7 +10,7 @@ namespace {
 
 class Merger {
  public:
-  Merger(const compute::Gpu& gpu, bool cuda_graphs) : gpu_(gpu), cuda_graphs_(cuda_graphs) {}
+  Merger(const StageWork& work, const compute::Gpu& gpu) : work_(work), gpu_(gpu) {}
 
   /// A pass, and what it is longer because of its host.
   void add(const Pass& pass) {
@@ -18,12 +18,13 @@ class Merger {
     Time busy_ps = 0;
     for (const Phase& phase : pass)
       for (const Work& work : phase.tape) {
-        host.kernels += work.kind == Work::Kind::kernel ? 1 : 0;
+        const Time cost_ps = add(work, phase.booking);
+        if (!work_.by_host(work)) continue;
+        host.kernels += work.kind == Work::Kind::kernel ? work.launches : 0;
         host.collectives += work.kind == Work::Kind::start ? 1 : 0;
-        busy_ps += add(work, phase.booking);
+        busy_ps += cost_ps;
       }
-    if (const Time wait_ps = cuda_graphs_ ? 0 : compute::host_wait(host, busy_ps, gpu_); wait_ps > 0)
-      compute(Booking::host, wait_ps);
+    if (const Time wait_ps = compute::host_wait(host, busy_ps, gpu_); wait_ps > 0) compute(Booking::host, wait_ps);
   }
 
   /// The part ends here: what follows is a new piece.
@@ -74,8 +75,8 @@ class Merger {
     pieces_.back().duration_ps += duration_ps;
   }
 
+  const StageWork& work_;
   const compute::Gpu& gpu_;
-  const bool cuda_graphs_;
   std::vector<Piece> pieces_;
   bool open_ = false;  // the last piece takes more kernels
   bool join_ = false;  // the next piece needs the collectives so far
@@ -85,7 +86,7 @@ class Merger {
 
 std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
                                   bool split) {
-  Merger merger(gpu, work.cuda_graphs);
+  Merger merger(work, gpu);
   for (const Part part : chunk) {
     merger.add(work.of(part).forward);
     if (split) merger.finish_part();
@@ -95,7 +96,7 @@ std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>
 
 std::vector<Piece> backward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
                                    bool split) {
-  Merger merger(gpu, work.cuda_graphs);
+  Merger merger(work, gpu);
   for (auto part = chunk.rbegin(); part != chunk.rend(); ++part) {
     merger.add(work.of(*part).backward);
     if (split) merger.finish_part();

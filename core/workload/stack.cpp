@@ -14,7 +14,15 @@ const OptionTable<Stack>& stack_options() {
              "the collective of a layer's input gradient runs beside the GEMM of its weight gradient"),
       option("overlap_tensor", &Stack::overlap_tensor,
              "collectives of sequence parallelism run piece by piece beside the GEMM that makes or takes their data"),
-      option("cuda_graphs", &Stack::cuda_graphs, "kernels are launched by a graph: the host is no limit"),
+      choice("cuda_graphs", &Stack::cuda_graphs, {"none", "but_experts", "all"},
+             "what is launched by CUDA graphs, for which the host is no limit: nothing, all but experts and their "
+             "exchange, everything"),
+      choice("dispatcher", &Stack::dispatcher, {"all_to_all", "hybrid_ep"},
+             "how tokens go to their experts: all_to_all: a copy for each; hybrid_ep: once to each rank and node that "
+             "holds some of them (DeepEP, HybridEP)"),
+      option("overlap_experts", &Stack::overlap_experts,
+             "tokens travel to their experts and back beside the kernels of another micro-batch (Megatron-Core's "
+             "overlap_moe_expert_parallel_comm)"),
       option("overlap_parameters", &Stack::overlap_parameters,
              "zero 1 and 2: parameters are gathered beside the next forward pass"),
       option("reduce_in_16bit", &Stack::reduce_in_16bit, "gradients are added up over replicas in 16 bits"),

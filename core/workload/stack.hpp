@@ -18,6 +18,13 @@ enum class Precision : std::uint8_t { bf16, fp16, fp8, mxfp8, nvfp4 };
 /// Whose layers run: the framework's own, or Transformer Engine's, which brings a workspace of its own.
 enum class LayerLibrary : std::uint8_t { framework, transformer_engine };
 
+/// How tokens go to their experts. all_to_all: copied, one for each expert, and sent by the communication library;
+/// hybrid_ep: once to each rank, and once to each node, that holds some of a token's experts (DeepEP, HybridEP).
+enum class Dispatcher : std::uint8_t { all_to_all, hybrid_ep };
+
+/// What CUDA graphs launch: nothing; all but experts and their exchange, whose sizes the host learns first; everything.
+enum class CudaGraphs : std::uint8_t { none, but_experts, all };
+
 struct Stack {
   AttentionKernel attention = AttentionKernel::unfused;
   Precision precision = Precision::bf16;
@@ -29,7 +36,9 @@ struct Stack {
   LayerLibrary layers = LayerLibrary::framework;
   bool deterministic = false;  // kernels that give the same bits every time; of their cost only the memory is known
   bool fused_loss = false;     // the loss's kernels are fused by the compiler, which holds one more copy of logits
-  bool cuda_graphs = false;    // kernels are launched by a graph: the host is no limit
+  CudaGraphs cuda_graphs = CudaGraphs::none;  // what a graph launches waits for no host
+  Dispatcher dispatcher = Dispatcher::all_to_all;
+  bool overlap_experts = false;  // tokens travel beside the kernels of another micro-batch's pass
 };
 
 const OptionTable<Stack>& stack_options();

@@ -37,11 +37,15 @@ using Part = std::size_t;
 struct StageWork {
   std::vector<PartWork> parts;            // distinct ones
   std::vector<std::vector<Part>> chunks;  // of this rank, each in forward order
-  bool cuda_graphs = false;               // see Stack
+  CudaGraphs cuda_graphs = CudaGraphs::none;
   /// Gradients that tensor ranks add up under sequence parallelism, since each saw a share of the tokens.
   std::int64_t replicated_parameters = 0;
 
   const PartWork& of(Part part) const { return parts[part]; }
+  /// Whether the host launches it, and not a graph.
+  bool by_host(const Work& work) const {
+    return cuda_graphs == CudaGraphs::none || (cuda_graphs == CudaGraphs::but_experts && work.of_experts);
+  }
 };
 
 StageWork stage_work(const Model& model, const Strategy& strategy, std::int64_t stage);

@@ -68,6 +68,8 @@ step::Configuration with_context_and_experts(step::Configuration world, std::uin
     world.model.dense_layers = static_cast<std::int64_t>(seed % 2);
     s.etp = seed % 5 == 0 ? s.tp : 1;
     s.ep = std::min<std::int64_t>(s.tp * s.replicas() / s.etp, seed % 4 == 0 ? 2 : 8);
+    if (seed % 2 == 0) s.stack.dispatcher = workload::Dispatcher::hybrid_ep;
+    s.stack.overlap_experts = seed % 7 < 3;
   }
   if (seed % 4 == 1) {
     world.model.attention = workload::Attention::latent, world.model.position = workload::Position::rotary;

@@ -124,7 +124,7 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   s.stack.precision = static_cast<workload::Precision>(any({0, 1, 2, 3, 4}));
   s.stack.overlap_input_gradient = any({0, 1}) != 0;
   s.stack.overlap_tensor = s.sequence_parallel && any({0, 1}) != 0;
-  s.stack.cuda_graphs = any({0, 1}) != 0;
+  s.stack.cuda_graphs = any({0, 1}) != 0 ? workload::CudaGraphs::all : workload::CudaGraphs::none;
   made.placement = any({0, 1}) != 0 ? step::Placement::tp_dp_pp : step::Placement::tp_pp_dp;
   using collective::Protocol;
   made.collectives.all_reduce = any_all_reduce(random());

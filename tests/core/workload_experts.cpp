@@ -1,10 +1,13 @@
 // Experts, latent attention, context parallelism and windows: bytes and FLOPs against closed forms.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <vector>
 
+#include "core/workload/experts.hpp"
 #include "core/workload/operators.hpp"
 #include "core/workload/parameters.hpp"
+#include "core/workload/pieces.hpp"
 #include "workload_grid.hpp"
 
 using namespace manyworlds::core;
@@ -67,6 +70,81 @@ TEST_CASE("tokens go to their experts and come back, in both passes of every lay
                        {collective::Kind::reduce_scatter, 2 * passes * copies * etp}};
     CHECK(bytes_of(program, Role::expert_tensor) == (etp > 1 ? within : Bytes{}));
   }
+}
+
+TEST_CASE("a token is sent once to each part of the experts that some of its own lie in") {
+  const Model model = small_experts();
+  for (const std::int64_t parts : {1, 2, 4, 8, 16}) {
+    // Over all choices of two experts out of sixteen.
+    std::int64_t reached = 0, choices = 0;
+    for (std::int64_t a = 0; a < 16; ++a)
+      for (std::int64_t b = 0; b < a; ++b, ++choices) reached += a * parts / 16 == b * parts / 16 ? 1 : 2;
+    CHECK(parts_reached(model, parts) == Approx(static_cast<double>(reached) / static_cast<double>(choices)));
+  }
+  Strategy strategy = expert_layout(1, 1, 4, 4, 1);
+  strategy.stack.dispatcher = Dispatcher::hybrid_ep;
+  // Three of fifteen second choices are in the first one's quarter: 1.8 quarters a token, 0.45 of a token to each.
+  const std::int64_t tokens = 2 * model.sequence, sent = tokens * 9 / 20 + (tokens * 9 % 20 >= 10 ? 1 : 0);
+  const Bytes expected{{collective::Kind::all_to_all, 4 * 9 * 2 * 4 * sent * model.hidden}};
+  CHECK(bytes_of(build_program(model, strategy, round_gpu(), 0), Role::expert) == expected);
+}
+
+TEST_CASE("with overlap tokens travel beside kernels of another micro-batch, and nothing else changes") {
+  const Model model = small_experts();
+  for (const std::int64_t pp : {1, 2})
+    for (std::int64_t stage = 0; stage < pp; ++stage) {
+      Strategy strategy = layout(1, pp, 2, 8 * 4);
+      strategy.dp = 4, strategy.ep = 4;
+      strategy.overlap_grad_reduce = false;
+      const auto made = [&](bool overlap) {
+        strategy.stack.overlap_experts = overlap;
+        return build_program(model, strategy, round_gpu(), stage);
+      };
+      const Program apart = made(false), beside = made(true);
+      const auto sums = [](const Program& program) {
+        std::map<std::pair<bool, int>, std::int64_t> by;
+        for (const Op& op : program.ops)
+          by[{op.is_collective, op.is_collective ? static_cast<int>(op.role) : static_cast<int>(op.booking)}] +=
+              op.is_collective ? op.bytes : op.duration_ps;
+        return by;
+      };
+      CHECK(sums(apart) == sums(beside));
+      // Exchanges of tokens that the next kernel does not wait for.
+      const auto hidden = [](const Program& program) {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i + 1 < program.ops.size(); ++i) {
+          if (!program.ops[i].is_collective || program.ops[i].role != Role::expert) continue;
+          const auto next = std::find_if(program.ops.begin() + static_cast<std::ptrdiff_t>(i), program.ops.end(),
+                                         [](const Op& op) { return !op.is_collective; });
+          count += std::find(program.waits.begin() + next->waits_begin, program.waits.begin() + next->waits_end, i) ==
+                   program.waits.begin() + next->waits_end;
+        }
+        return count;
+      };
+      CHECK(hidden(apart) == 0);
+      CHECK(hidden(beside) > 3);
+    }
+}
+
+TEST_CASE("the host launches a kernel for each expert, unless a graph does") {
+  const Model model = small_experts();
+  Strategy strategy = expert_layout(1, 1, 4, 4, 1);
+  compute::Gpu gpu = round_gpu();
+  gpu.host_kernel_us = 1'000;  // slower than any kernel
+  const auto host_ps = [&](CudaGraphs graphs) {
+    strategy.stack.cuda_graphs = graphs;
+    const StageWork work = stage_work(model, strategy, 0);
+    Time sum = 0;
+    for (const Piece& piece : forward_pieces(work, work.chunks[0], gpu, false))
+      sum += piece.booking == Booking::host ? piece.duration_ps : 0;
+    return sum;
+  };
+  const Time all_by_host = host_ps(CudaGraphs::none), experts_by_host = host_ps(CudaGraphs::but_experts);
+  CHECK(host_ps(CudaGraphs::all) == 0);
+  // Three layers: two grouped GEMMs of four experts, and each way a permutation, a sort and the activation between;
+  // the kernels' own milliseconds are no waiting.
+  CHECK(static_cast<double>(experts_by_host) * 1e-9 == Approx(3 * (2 * 4 + 5)).epsilon(0.03));
+  CHECK(all_by_host > experts_by_host);
 }
 
 TEST_CASE("gradients of experts are added up over those who hold the same, all others over every replica") {
