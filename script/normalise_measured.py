@@ -54,7 +54,8 @@ def normal(words, column, text):
 
 
 def origin_of(sources, row):
-    said = squeezed(row["source"] + row["notes"] + row["gpu"] + row["dtype"])
+    experts = " experts " + row["model"] if int(row["ep"] or 1) > 1 else ""  # recipes differ by model
+    said = squeezed(row["source"] + row["notes"] + row["gpu"] + row["dtype"] + experts)
     return next(origin for origin in sources
                 if all(word in said for word in origin["contains"].split("+"))
                 and int(row["year"] or 0) >= int(origin["from_year"] or 0))

@@ -152,7 +152,8 @@ class RowReader {
 };
 
 void RowReader::read_said() {
-  origin_ = &words_.origin(made_.source + text("notes") + text("gpu") + text("dtype"), whole("year", 0));
+  const std::string experts = whole("ep", 1) > 1 ? " experts " + text("model") : "";  // recipes differ by model
+  origin_ = &words_.origin(made_.source + text("notes") + text("gpu") + text("dtype") + experts, whole("year", 0));
   made_.gpu = meaning("gpu").value_or("");
   if (catalog_.of("gpus").count(text("gpu"))) made_.gpu = text("gpu");
   made_.family = row_.given("family") ? text("family") : family();
@@ -207,6 +208,7 @@ void RowReader::read_machines() {
   set("topology", "rail_optimized");
   set("transport", "static_window");
   set("collectives.protocol", "calibrated");
+  set("collectives.all_to_all", "node_aware");  // as NCCL's PXN sends what crosses nodes
   // Four packets of 4 KiB as one: step times differ by some per mille, and cost a third.
   set("transport.payload_bytes", "16384");
   // A measured step ended, however many packets it takes.
@@ -343,13 +345,13 @@ void RowReader::set_stack() {
   }
 }
 
-/// As the row or the source's recipes say; otherwise what a user would take who tries none, selective and full until
-/// one fits.
+/// As the row says, or what is known of its source; otherwise what a user would take who tries none, selective and full
+/// until one fits.
 void RowReader::pick_recompute() {
   if (const auto said = meaning("recompute")) return set("strategy.recompute", *said);
   if (row_.given("recompute")) throw LeftOut{"its recompute is not modelled", text("recompute")};
   assume("recompute");
-  if (!experts_ && !origin_->dense_recompute.empty()) return set("strategy.recompute", origin_->dense_recompute);
+  if (!origin_->recompute.empty()) return set("strategy.recompute", origin_->recompute);
   for (const char* choice : {"none", "selective", "full"}) {
     set("strategy.recompute", choice);
     const auto made = world_of(settings_).configuration;

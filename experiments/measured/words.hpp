@@ -22,7 +22,7 @@ struct Origin {
   bool sequence_parallel = false;     // where tp > 1
   bool overlap_grad_reduce = true;    // gradients are reduced beside the backward pass
   std::string sharded_by;             // how ZeRO 3 gathers and scatters: an algorithm; empty: as the library does
-  std::string dense_recompute;        // what its recipes of dense models recompute; empty: nobody knows
+  std::string recompute;              // where rows do not say; empty: the first that fits
   std::string cluster;                // in the catalog, whose NICs these were; empty: one by the GPU
   bool named() const { return !family.empty(); }
 };
