@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "core/options.hpp"
 #include "core/units.hpp"
 
 namespace manyworlds::core::compute {
+
+class MeasuredTimes;
 
 enum class ScaleUp : std::uint8_t { nvswitch, full_mesh };
 
@@ -41,6 +44,9 @@ struct Gpu {
   ScaleUp scale_up = ScaleUp::nvswitch;
   std::int64_t scale_up_domain = 8;  // GPUs that the scale-up fabric joins
   std::int64_t scale_up_planes = 1;  // switches of the domain, each with an equal share of every GPU's rate
+
+  /// Times that stand in the place of the cost model's, see compute/measured.hpp; null: none.
+  std::shared_ptr<const MeasuredTimes> measured;
 };
 
 const OptionTable<Gpu>& gpu_options();

@@ -29,7 +29,7 @@ class Form {
     ClosedForm made;
     double all = 0, slowest = 0;  // of a micro-batch through all stages, and through the slowest
     for (std::int64_t stage = 0; stage < s_.pp; ++stage) {
-      const StageWork work = workload::stage_work(of_.model, s_, stage);
+      const StageWork work = workload::stage_work(of_.model, s_, of_.gpu, stage);
       const Passes passes = passes_of(work);
       all += passes.forward + passes.backward;
       slowest = std::max(slowest, passes.forward + passes.backward);
@@ -37,7 +37,7 @@ class Form {
       made.gradients_s = std::max(made.gradients_s, s_.zero == 3 ? 0 : gradients_s(parameters, passes));
       double optimizer = 0;
       for (const auto& kernel : workload::optimizer_kernels(s_, parameters))
-        optimizer += seconds(compute::cost(kernel, of_.gpu));
+        optimizer += seconds(compute::price(kernel, of_.gpu).ps);
       made.optimizer_s = std::max(made.optimizer_s, optimizer);
     }
     // A micro-batch must pass all stages; then the slowest works off the others.
@@ -151,7 +151,7 @@ class Form {
           host.collectives += of.by_host(work) ? 1 : 0;
           network_free = std::max(now, network_free) + shared_s(work);
         } else {
-          const Time cost = compute::cost(work.kernel, of_.gpu);
+          const Time cost = work.price.ps;
           if (of.by_host(work)) host.kernels += work.launches, busy += cost;
           now = after_kernel(now, seconds(cost), network_free);
         }

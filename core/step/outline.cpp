@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/workload/build_program.hpp"
+#include "core/workload/stage_work.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -33,12 +34,38 @@ ByKind shaped(const Configuration& configuration, const Operations& operations, 
   return all;
 }
 
+/// The times that measurements give to kernels, in the order of the work. Rows of a table that fit nothing here say
+/// nothing.
+void write_measured(sharing::Writer& writer, const Configuration& of) {
+  if (!of.gpu.measured) return;
+  sharing::Writer times("measured");
+  std::int64_t place = 0, measured = 0;
+  const auto write = [&](const compute::Price& price) {
+    ++place;
+    if (price.level == compute::Level::model) return;
+    ++measured;
+    times.integer(place).integer(static_cast<std::int64_t>(price.level)).integer(price.ps);
+  };
+  for (std::int64_t stage = 0; stage < of.strategy.pp; ++stage) {
+    for (const workload::PartWork& part : workload::stage_work(of.model, of.strategy, of.gpu, stage).parts)
+      for (const workload::Pass* pass : {&part.forward, &part.backward})
+        for (const workload::Phase& phase : *pass)
+          for (const workload::Work& work : phase.tape)
+            if (work.kind == workload::Work::Kind::kernel) write(work.price);
+    for (const compute::Kernel& kernel :
+         workload::optimizer_kernels(of.strategy, workload::stage_parameters(of.model, of.strategy, stage)))
+      write(compute::price(kernel, of.gpu));
+  }
+  if (measured > 0) writer.key(times.finish());
+}
+
 sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind, Layout& layout) {
   sharing::Writer writer("step");
   write_options(writer, workload::model_options().read(configuration.model));
   write_options(writer, workload::strategy_options().read(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));
+  write_measured(writer, configuration);
   writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
   write_transport(writer, configuration.transport);
@@ -79,6 +106,7 @@ sharing::Key operations_key(const Configuration& configuration) {
   write_options(writer, workload::strategy_options().read(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));
+  write_measured(writer, configuration);
   return writer.integer(configuration.strategy.dp).finish();
 }
 

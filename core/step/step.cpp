@@ -153,8 +153,12 @@ std::vector<Used> Step::kernels() const {
           .integer(static_cast<std::int64_t>(k.dtype));
       for (const std::int64_t value : {k.m, k.n, k.k, k.batch, k.bytes, k.flops}) writer.integer(value);
       write_options(writer, compute::gpu_options().read(of.gpu));
+      const bool measured = use.level != compute::Level::model;
+      if (measured) writer.integer(static_cast<std::int64_t>(use.level)).integer(use.cost_ps);
       Used& slot = used[writer.finish()];
       slot.parameters = fmt::format("{} {}x{}x{} batch {} {} B", k.name, k.m, k.n, k.k, k.batch, k.bytes);
+      if (measured)
+        slot.parameters += fmt::format(", by a measured {}", compute::kLevelNames[static_cast<std::size_t>(use.level)]);
       slot.result_ps = use.cost_ps;
       slot.times += use.times * ranks_per_stage;
     }

@@ -55,7 +55,7 @@ class Builder {
         gpu_(gpu),
         stage_(stage),
         rank_(cut(model, strategy)),
-        work_(stage_work(model, strategy, stage)),
+        work_(stage_work(model, strategy, gpu, stage)),
         replicas_(make_replica_traffic(model, strategy, work_, issuer_)) {
     for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, gpu, strategy.micro_batches());
   }
@@ -221,7 +221,7 @@ class Builder {
   void run_optimizer() {
     Time duration_ps = 0;
     for (const compute::Kernel& kernel : optimizer_kernels(strategy_, stage_parameters(model_, strategy_, stage_)))
-      duration_ps += compute::cost(kernel, gpu_);
+      duration_ps += compute::price(kernel, gpu_).ps;
     issuer_.compute(Booking::optimizer, duration_ps, issuer_.label("optimizer"));
   }
 

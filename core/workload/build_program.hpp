@@ -10,6 +10,7 @@
 
 #include "core/compute/gpu.hpp"
 #include "core/compute/kernel.hpp"
+#include "core/compute/measured.hpp"
 #include "core/workload/model.hpp"
 #include "core/workload/program.hpp"
 #include "core/workload/strategy.hpp"
@@ -22,10 +23,11 @@ Program build_program(const Model& model, const Strategy& strategy, const comput
 struct KernelUse {
   compute::Kernel kernel;
   Time cost_ps = 0;
+  compute::Level level = compute::Level::model;  // what says so
   std::int64_t times = 0;  // in one step, on one rank
 };
 
-/// The distinct kernels of that program, sorted; their times x cost_ps add up to the program's compute operations.
+/// The distinct kernels of that program and what they cost there, sorted; their times x cost_ps add up to the program's compute operations.
 std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
                                     std::int64_t stage);
 

@@ -1,5 +1,6 @@
 // The kernels of a stage's program, counted without walking it.
 #include <map>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "core/workload/build_program.hpp"
@@ -9,12 +10,12 @@ namespace manyworlds::core::workload {
 
 std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
                                     std::int64_t stage) {
-  const StageWork work = stage_work(model, strategy, stage);
+  const StageWork work = stage_work(model, strategy, gpu, stage);
   std::map<Part, std::int64_t> parts;
   for (const auto& chunk : work.chunks)
     for (const Part part : chunk) parts[part] += strategy.micro_batches();
 
-  std::map<compute::Kernel, std::int64_t> times;
+  std::map<std::tuple<compute::Kernel, Time, compute::Level>, std::int64_t> times;
   Parameters parameters;
   for (const auto& [part, runs] : parts) {
     const std::int64_t copies = runs / strategy.micro_batches();
@@ -23,12 +24,16 @@ std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy
     for (const Pass* pass : {&work.of(part).forward, &work.of(part).backward})
       for (const Phase& phase : *pass)
         for (const Work& item : phase.tape)
-          if (item.kind == Work::Kind::kernel) times[item.kernel] += runs;
+          if (item.kind == Work::Kind::kernel) times[{item.kernel, item.price.ps, item.price.level}] += runs;
   }
-  for (const compute::Kernel& kernel : optimizer_kernels(strategy, parameters)) times[kernel] += 1;
+  for (const compute::Kernel& kernel : optimizer_kernels(strategy, parameters)) {
+    const compute::Price price = compute::price(kernel, gpu);
+    times[{kernel, price.ps, price.level}] += 1;
+  }
 
   std::vector<KernelUse> uses;
-  for (const auto& [kernel, count] : times) uses.push_back({kernel, compute::cost(kernel, gpu), count});
+  for (const auto& [use, count] : times)
+    uses.push_back({std::get<compute::Kernel>(use), std::get<Time>(use), std::get<compute::Level>(use), count});
   return uses;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/collective/kind.hpp"
 #include "core/compute/kernel.hpp"
+#include "core/compute/measured.hpp"
 #include "core/workload/cut.hpp"
 #include "core/workload/model.hpp"
 #include "core/workload/program.hpp"
@@ -24,6 +25,7 @@ struct Work {
   Kind kind = Kind::kernel;
   compute::Kernel kernel;                                      // kernel
   std::int64_t launches = 1;                                   // kernel: how often the host launches something for it
+  compute::Price price;                                        // kernel, once its part is priced (workload/prices.hpp)
   collective::Kind collective = collective::Kind::all_reduce;  // start
   std::int64_t bytes = 0;                                      // start: see collective::Kind
   Role role = Role::tensor;                                    // start

@@ -1,8 +1,7 @@
-// Pricing and merging of the kernels between two communications.
+// Merging of the kernels between two communications.
 #include "core/workload/pieces.hpp"
 
 #include "core/compute/host.hpp"
-#include "core/compute/kernel.hpp"
 #include "core/error.hpp"
 
 namespace manyworlds::core::workload {
@@ -56,9 +55,8 @@ class Merger {
       pieces_.push_back(piece);
       open_ = join_ = false;
     } else {
-      const Time cost_ps = compute::cost(work.kernel, gpu_);
-      compute(booking, cost_ps);
-      return cost_ps;
+      compute(booking, work.price.ps);
+      return work.price.ps;
     }
     return 0;
   }

@@ -1,4 +1,4 @@
-// A pass through a model chunk as the operations it becomes: kernels that run back to back are priced and merged.
+// A pass through a model chunk as the operations it becomes: kernels that run back to back are merged.
 #pragma once
 
 #include <cstdint>

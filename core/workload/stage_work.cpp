@@ -53,42 +53,48 @@ namespace {
 
 class StageBuilder {
  public:
-  StageBuilder(const Model& model, const Strategy& strategy) : model_(model), strategy_(strategy) {}
+  StageBuilder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, Prices* prices)
+      : model_(model), strategy_(strategy), gpu_(gpu), prices_(prices) {}
 
   // Only layers are recomputed: what embedding and head keep is small, or the logits themselves.
   Part embedding() {
-    return add(embedding_operators(model_, strategy_), Recompute::none,
+    return add("embedding", embedding_operators(model_, strategy_), {}, Recompute::none,
                {embedding_parameters(model_, strategy_.tp), 0});
   }
   Part head() {
-    return add(head_operators(model_, strategy_), Recompute::none,
+    return add("head", head_operators(model_, strategy_), {}, Recompute::none,
                {head_parameters(model_, strategy_.tp, strategy_.pp == 1), 0});
   }
   Part layer(LayerKind kind) {
     const auto [known, is_new] = layers_.try_emplace(kind, Part{0});
     if (is_new)
-      known->second =
-          add(layer_operators(model_, strategy_, kind), strategy_.recompute, layer_parameters(model_, strategy_, kind));
+      known->second = add(name_of(kind), layer_operators(model_, strategy_, kind), kind, strategy_.recompute,
+                          layer_parameters(model_, strategy_, kind));
     return known->second;
   }
   std::vector<PartWork> take() { return std::move(parts_); }
 
  private:
-  Part add(const std::vector<Operator>& operators, Recompute recompute, const Parameters& parameters) {
+  Part add(std::string_view name, std::vector<Operator> operators, LayerKind kind, Recompute recompute,
+           const Parameters& parameters) {
+    price(name, cut(model_, strategy_, kind), gpu_, operators, prices_);
     parts_.push_back({forward_pass(operators), backward_pass(operators, recompute), parameters});
     return parts_.size() - 1;
   }
 
   const Model& model_;
   const Strategy& strategy_;
+  const compute::Gpu& gpu_;
+  Prices* prices_;
   std::vector<PartWork> parts_;
   std::map<LayerKind, Part> layers_;
 };
 
 }  // namespace
 
-StageWork stage_work(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  StageBuilder builder(model, strategy);
+StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage,
+                     Prices* prices) {
+  StageBuilder builder(model, strategy, gpu, prices);
   StageWork work;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
     std::vector<Part>& parts = work.chunks.emplace_back();

@@ -8,6 +8,7 @@
 #include "core/workload/model.hpp"
 #include "core/workload/operators.hpp"
 #include "core/workload/parameters.hpp"
+#include "core/workload/prices.hpp"
 #include "core/workload/program.hpp"
 #include "core/workload/strategy.hpp"
 
@@ -48,7 +49,9 @@ struct StageWork {
   }
 };
 
-StageWork stage_work(const Model& model, const Strategy& strategy, std::int64_t stage);
+/// Every kernel has its price; `prices`, where given, gathers what they rest on.
+StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage,
+                     Prices* prices = nullptr);
 
 /// The step's end on a rank: gradient norm and mixed-precision Adam over its share of `parameters` (from ZeRO 1 on one
 /// of each replica), and zeroing the gradients (from ZeRO 2 on of that share).

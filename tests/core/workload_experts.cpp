@@ -133,7 +133,7 @@ TEST_CASE("the host launches a kernel for each expert, unless a graph does") {
   gpu.host_kernel_us = 1'000;  // slower than any kernel
   const auto host_ps = [&](CudaGraphs graphs) {
     strategy.stack.cuda_graphs = graphs;
-    const StageWork work = stage_work(model, strategy, 0);
+    const StageWork work = stage_work(model, strategy, round_gpu(), 0);
     Time sum = 0;
     for (const Piece& piece : forward_pieces(work, work.chunks[0], gpu, false))
       sum += piece.booking == Booking::host ? piece.duration_ps : 0;

@@ -76,7 +76,7 @@ class PlainSharding {
  public:
   PlainSharding(const Model& model, const Strategy& strategy, Time ps_per_byte) {
     const compute::Gpu gpu = round_gpu();
-    const StageWork work = stage_work(model, strategy, 0);
+    const StageWork work = stage_work(model, strategy, round_gpu(), 0);
     const auto costs = [&](const std::vector<Piece>& pieces) {
       std::vector<Time> of(1);
       for (const Piece& piece : pieces) {
@@ -170,7 +170,7 @@ TEST_CASE("ZeRO 2 scatters gradients after every pass and gathers parameters onc
   for (const bool overlap : {false, true})
     for (const auto& [model, strategy] : grid_with(2, overlap))
       for (std::int64_t stage = 0; stage < strategy.pp; ++stage) {
-        const StageWork work = stage_work(model, strategy, stage);
+        const StageWork work = stage_work(model, strategy, round_gpu(), stage);
         std::int64_t parameters = 0;
         for (const std::vector<Part>& chunk : work.chunks) {
           std::vector<std::int64_t> parts;
@@ -190,7 +190,7 @@ TEST_CASE("ZeRO 3 gathers a unit before every pass but where its backward follow
     if (strategy.pp > 1 && strategy.schedule != ScheduleKind::one_f_one_b) continue;
     if (strategy.pp == 1 && strategy.schedule == ScheduleKind::gpipe && strategy.micro_batches() > 1) continue;
     const std::int64_t stage = strategy.pp - 1, m = strategy.micro_batches();
-    const StageWork work = stage_work(model, strategy, stage);
+    const StageWork work = stage_work(model, strategy, round_gpu(), stage);
     std::vector<std::int64_t> units;
     for (const auto& chunk : work.chunks)
       for (const Part part : chunk) units.push_back(work.of(part).parameters.total());
