@@ -1,12 +1,19 @@
 // What every reader of a sweep shares: configurations and objectives.
 #include "experiments/experiment.hpp"
 
+#include "experiments/inputs.hpp"
+
 namespace manyworlds::experiments {
+
+std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Experiment& experiment) {
+  return measured_times(experiment.settings, experiment.inputs ? *experiment.inputs : Inputs{});
+}
 
 core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs) {
   const World world = world_of(experiment.settings, experiment.inputs);
   core::step::Configuration made = world.configuration;
   made.graph = graphs.get(world);
+  made.gpu.measured = measured_times(experiment);
   return made;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/compute/measured.hpp"
 #include "experiments/graphs.hpp"
 #include "experiments/settings.hpp"
 
@@ -55,6 +56,9 @@ struct Sweep {
 
 /// What core simulates. Graphs are shared through `graphs`.
 core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs);
+
+/// The times that the experiment's GPU takes from a table; null where it names none.
+std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Experiment& experiment);
 
 /// Figures a sweep may rank by, and whether more is better.
 struct Objective {

@@ -5,6 +5,7 @@
 
 #include "experiments/experiment.hpp"
 #include "experiments/import/scalar.hpp"
+#include "experiments/inputs.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -100,13 +101,11 @@ void check_complete(const Settings& settings) {
   if (const auto [key, what] = absent_figure(settings); !key.empty()) throw InputError("frozen sweep: " + what);
 }
 
-/// A file that an experiment names must be there, and say what it is.
+/// A file that an experiment names must be there.
 void check_inputs(const Settings& settings, const Inputs& inputs) {
-  const Alternative* chosen =
-      find_alternative(*find_branch(vocabulary().branches, "topology"), std::get<std::string>(settings.at("topology")));
-  for (const OptionInfo& info : chosen->options)
-    if (is_file(info) && !inputs.count(std::get<std::string>(settings.at("topology." + info.name))))
-      throw InputError(fmt::format("frozen sweep: the file of 'topology.{}' is not in it", info.name));
+  for (const NamedFile& file : named_files(settings))
+    if ((file.needed || !file.path.empty()) && inputs.count(file.path) == 0)
+      throw InputError(fmt::format("frozen sweep: the file of '{}' is not in it", file.key));
 }
 
 Experiment thaw_experiment(const json& from, const Settings& shared, std::size_t columns, std::size_t id,

@@ -1,14 +1,17 @@
 // From the text of a sweep to its experiments: base, overrides, axes, constraints, rules, in that order.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "experiments/calibration.hpp"
 #include "experiments/columns.hpp"
 #include "experiments/constraint.hpp"
 #include "experiments/experiment.hpp"
 #include "experiments/import/scalar.hpp"
-#include "experiments/import/topology.hpp"
+#include "experiments/inputs.hpp"
 #include "experiments/nearest.hpp"
 #include "experiments/validity.hpp"
 
@@ -88,6 +91,8 @@ class Reader {
                             const std::string& what) const;
   void take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings);
   void visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs);
+  void note_unmeasured(const std::vector<std::size_t>& chosen, const Settings& settings);
+  [[noreturn]] void fail_unmeasured() const;
   [[noreturn]] void fail_empty() const;
 
   struct Override {
@@ -104,6 +109,8 @@ class Reader {
   std::vector<Factor> factors_;
   std::vector<Override> overrides_;
   std::vector<Constraint> constraints_;
+  std::set<std::string> unmeasured_;  // kernels that should be
+  std::vector<std::size_t> unmeasured_at_;
   std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();
 };
 
@@ -229,23 +236,39 @@ void Reader::fail_at(const std::vector<std::size_t>& chosen, const std::string& 
 /// Files that these settings name become part of the sweep. What a file holds is its own affair: its faults end the
 /// reading, whether or not other points of the sweep do without it.
 void Reader::take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings) {
-  const Branch& topology = *find_branch(vocabulary().branches, "topology");
-  const Alternative* component = find_alternative(topology, std::get<std::string>(settings.at("topology")));
-  for (const OptionInfo& info : component->options) {
-    const std::string key = topology.name + "." + info.name;
-    if (!is_file(info)) continue;
-    const std::string& path = std::get<std::string>(settings.at(key));
-    if (path.empty()) fail_at(chosen, key, fmt::format("'{}' is missing; give the path of a file", key));
-    if (inputs_->count(path) > 0) continue;
+  for (const NamedFile& file : named_files(settings)) {
+    const auto& [key, path, needed] = file;
+    if (path.empty() && needed) fail_at(chosen, key, fmt::format("'{}' is missing; give the path of a file", key));
+    if (path.empty() || inputs_->count(path) > 0) continue;
     std::string text;
     try {
       text = import::read_text((std::filesystem::path(file_).parent_path() / path).string());
     } catch (const InputError& error) {
       fail_at(chosen, key, fmt::format("'{}': {}", key, error.what()));
     }
-    import::parse_topology(text, path);
+    check_file(file, text);
     inputs_->emplace(path, std::move(text));
   }
+}
+
+void Reader::note_unmeasured(const std::vector<std::size_t>& chosen, const Settings& settings) {
+  for (const std::string& kernel : unmeasured_kernels(settings, *inputs_)) {
+    if (unmeasured_.empty()) unmeasured_at_ = chosen;
+    unmeasured_.insert(kernel);
+  }
+}
+
+/// No work begins for a sweep that wants measured times alone and has not got them.
+void Reader::fail_unmeasured() const {
+  constexpr std::size_t kMost = 40;
+  std::vector<std::string> first(unmeasured_.begin(), unmeasured_.end());
+  const std::size_t more = first.size() > kMost ? first.size() - kMost : 0;
+  first.resize(first.size() - more);
+  fail_at(
+      unmeasured_at_, "cluster.gpu.measured_only",
+      fmt::format("'cluster.gpu.measured_only': {} kernels are in no row of 'cluster.gpu.measured_kernels': {}{}; `run "
+                  "--kernels --set cluster.gpu.measured_only=false` writes rows to fill in",
+                  unmeasured_.size(), fmt::join(first, "; "), more > 0 ? fmt::format("; and {} more", more) : ""));
 }
 
 void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
@@ -260,6 +283,7 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
     }
   const auto violation = find_violation(world_of(settings, inputs_), graphs);
   if (!violation) {
+    note_unmeasured(chosen, settings);
     sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
     return;
   }
@@ -294,6 +318,7 @@ void Reader::expand() {
     for (std::size_t f = factors_.size(); f-- > 0; rest /= factors_[f].size()) chosen[f] = rest % factors_[f].size();
     visit(chosen, columns, graphs);
   }
+  if (!unmeasured_.empty()) fail_unmeasured();
   if (sweep_.experiments.empty()) fail_empty();
   sweep_.inputs = inputs_;
 }

@@ -2,6 +2,7 @@
 #include "experiments/vocabulary.hpp"
 
 #include "core/network/transports/registry.hpp"
+#include "experiments/inputs.hpp"
 #include "experiments/world.hpp"
 
 namespace manyworlds::experiments {
@@ -57,6 +58,7 @@ Branch make_vocabulary() {
   Branch cluster = cataloged("cluster", "machines, GPUs and NICs", cluster_options().infos(), "clusters");
   std::vector<OptionInfo> gpu = core::compute::gpu_options().infos();
   for (const OptionInfo& info : core::collective::calibration_options().infos()) gpu.push_back(info);
+  for (const OptionInfo& info : kernel_table_options().infos()) gpu.push_back(info);
   cluster.branches.push_back(cataloged("gpu", "the accelerator", std::move(gpu), "gpus"));
   Branch strategy = section("strategy", "how the model is cut over ranks", core::workload::strategy_options().infos());
   strategy.branches.push_back(
