@@ -11,6 +11,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/step/result.hpp"
 #include "core/workload/operators.hpp"
+#include "core/workload/prices.hpp"
 #include "experiments/calibration.hpp"
 #include "experiments/uncertainty.hpp"
 
@@ -31,8 +32,9 @@ struct Row {
   const PlannedExperiment& planned;
   core::step::Configuration configuration;  // without its graph
   std::string status, reason;
-  const StepResult* step = nullptr;  // of one that ran
-  experiments::Interval interval;    // of a step that ran packet by packet
+  const StepResult* step = nullptr;                      // of one that ran
+  experiments::Interval interval;                        // of a step that ran packet by packet
+  std::optional<core::workload::KernelAccount> kernels;  // of one that ran with a table of measured times
 
   bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
   bool has_interval() const { return step != nullptr && !analytic(); }
@@ -196,6 +198,45 @@ void add_breakdown(std::vector<Column>& to, const Rows& rows) {
                        [&](const Row& row) { return row.step->breakdown.*part.member; }));
 }
 
+/// Who says how long kernels take, where an experiment names a table of measured times.
+void add_measured_kernels(std::vector<Column>& to, const Rows& rows) {
+  using core::compute::Level;
+  using core::workload::Disagreement;
+  using core::workload::KernelAccount;
+  if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.configuration.gpu.measured; })) return;
+  const auto figures = [&](std::string name, std::string description,
+                           const std::function<double(const KernelAccount&)>& value) {
+    std::vector<double> values;
+    for (const Row& row : rows) values.push_back(row.kernels ? value(*row.kernels) : kNone);
+    to.push_back({std::move(name), "", std::move(description) + "; NaN without a table", std::move(values)});
+  };
+  struct Part {
+    const char *name, *description;
+    Level level;
+  };
+  for (const Part& part :
+       {Part{"time_by_layers", "share of kernel time that measured layers say", Level::layer},
+        Part{"time_by_submodules", "share of kernel time that measured submodules say", Level::submodule},
+        Part{"time_by_kernels", "share of kernel time that measured kernels say", Level::kernel},
+        Part{"time_by_model", "share of kernel time that the model says, for want of a measurement", Level::model}})
+    figures(part.name, part.description, [&](const KernelAccount& of) { return of.share(part.level); });
+  std::vector<std::int64_t> used;
+  for (const Row& row : rows) used.push_back(row.kernels ? core::workload::rows_used(row.kernels->prices) : kNoCount);
+  to.push_back({"measured_rows", "", "rows of the table of measured times that fit; -1 without a table", used});
+  const auto disagreement = [&](const std::string& name, const std::string& description,
+                                Disagreement (*of)(const core::workload::Prices&)) {
+    figures(name, description, [&](const KernelAccount& account) { return of(account.prices).share; });
+    to.push_back(texts(name + "_at", "where that is; empty: nowhere do two say something", rows,
+                       [&](const Row& row) { return row.kernels ? of(row.kernels->prices).at : std::string(); }));
+  };
+  disagreement("levels_disagree",
+               "of a layer or submodule that is measured as a whole and in parts, the sum of the parts over the whole, "
+               "less 1, where that is farthest from 0",
+               core::workload::levels_disagree);
+  disagreement("model_disagrees", "of what is measured, the model's time over it, less 1, where farthest from 0",
+               core::workload::model_disagrees);
+}
+
 void add_network(std::vector<Column>& to, const Rows& rows) {
   struct Part {
     const char *name, *description;
@@ -226,7 +267,8 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
       return rows[i].experiment.axes.at(a);
     }));
   std::vector<Column> computed;
-  for (const auto add : {add_what_became, add_figures, add_uncertainty, add_memory, add_breakdown, add_network})
+  for (const auto add :
+       {add_what_became, add_figures, add_uncertainty, add_memory, add_breakdown, add_measured_kernels, add_network})
     add(computed, rows);
   for (Column& column : computed)  // `composition` may be an axis, and is a column already
     if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));
@@ -296,7 +338,8 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan,
            const std::vector<std::optional<StepResult>>& steps, const OutcomeOf& outcome,
            const experiments::Uncertainty& uncertainty) {
   const experiments::World world = experiments::world_of(experiment.settings);
-  Row row{experiment, plan.experiments.at(experiment.id), world.configuration, "ran", "", nullptr, {}};
+  Row row{experiment, plan.experiments.at(experiment.id), world.configuration, "ran", "", nullptr, {}, {}};
+  row.configuration.gpu.measured = measured_times(experiment);
   if (!row.planned.fits()) {
     row.status = "out_of_memory";
     row.reason = fmt::format("needs {} bytes of {}", row.planned.memory.total(), row.planned.memory_bytes);
@@ -310,6 +353,8 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan,
   } else {
     row.step = &*step;
     row.interval = uncertainty.of(experiment.settings, world);
+    const auto& of = row.configuration;
+    if (of.gpu.measured) row.kernels = core::workload::kernel_account(of.model, of.strategy, of.gpu);
   }
   return row;
 }

@@ -1,11 +1,15 @@
 // `manyworlds run SPEC`: one experiment, in this process, with what its step is made of.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/memory/footprint.hpp"
+#include "core/workload/prices.hpp"
+#include "experiments/import/measured_kernels.hpp"
 #include "farm/answer_tables.hpp"
 #include "farm/commands/one_experiment.hpp"
 #include "farm/commands/verbs.hpp"
@@ -117,6 +121,42 @@ int show_memory(const experiments::Sweep& sweep, bool json) {
   return kExitDone;
 }
 
+/// The kernels, submodules or layers of the experiment, as a table that cluster.gpu.measured_kernels reads.
+int show_kernels(const experiments::Sweep& sweep, const std::string& level) {
+  using core::compute::kLevelNames;
+  const auto* named = std::find(kLevelNames.begin() + 1, kLevelNames.end(), level);
+  if (named == kLevelNames.end())
+    throw core::InputError(
+        fmt::format("must be one of {}, not '{}'", fmt::join(kLevelNames.begin() + 1, kLevelNames.end(), ", "), level),
+        "--kernels");
+  const auto& experiment = sweep.experiments.front();
+  auto of = experiments::world_of(experiment.settings).configuration;
+  of.gpu.measured = measured_times(experiment);
+  std::vector<experiments::import::KernelRow> rows;
+  for (const auto& [what, sources] : core::workload::kernel_account(of.model, of.strategy, of.gpu).prices)
+    if (kLevelNames.at(static_cast<std::size_t>(what.level)) == *named)
+      rows.push_back({what, sources.ps(), sources.measured ? "measured" : "modelled"});
+  std::cout << experiments::import::measured_kernels_csv(rows);
+  return kExitDone;
+}
+
+/// Who says how long kernels take; nothing where no table was given.
+std::string kernels_text(const Row& row) {
+  if (row.table.find("measured_rows") == nullptr) return "";
+  std::string text = fmt::format(
+      "measured times    {:.0f} rows of the table fit; kernel time by layers {:.1f} %, submodules {:.1f} %, kernels "
+      "{:.1f} %, the model {:.1f} %\n",
+      row.number("measured_rows"), 100 * row.number("time_by_layers"), 100 * row.number("time_by_submodules"),
+      100 * row.number("time_by_kernels"), 100 * row.number("time_by_model"));
+  const auto disagreement = [&](const char* who, const std::string& name) {
+    if (const std::string at = row.text(name + "_at"); !at.empty())
+      text += fmt::format("  {} by up to {:+.1f} %, {}\n", who, 100 * row.number(name), at);
+  };
+  disagreement("levels disagree", "levels_disagree");
+  disagreement("the model is off", "model_disagrees");
+  return text;
+}
+
 double error_percent(const Row& row, const experiments::Measured& measured) {
   return 100 * (row.number("step_time_s") / measured.step_time_s - 1);
 }
@@ -130,7 +170,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
                       analytic ? " (analytic: nothing waits for anything on a link)" : "");
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
   text += fmt::format("MFU               {:.1f} %\n", 100 * row.number("mfu"));
-  text += memory_text(row, sweep) + breakdown_text(row);
+  text += memory_text(row, sweep) + breakdown_text(row) + kernels_text(row);
   text += "network           ";
   if (!analytic)
     text += fmt::format("{:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, ", row.number("link_hops"),
@@ -160,13 +200,17 @@ int run_run(const Invocation& invocation) {
   add_experiment_words(options);
   options.add_options()("coupled", "all packets of the step in one event loop: slow, simple, the oracle")(
       "memory", "only what each pipeline rank needs of memory, part by part; nothing is simulated")(
-      "json", "every column of the answer, as JSON");
+      "kernels",
+      "only the experiment's kernels (or --kernels=submodule, =layer) with sizes and times, as a CSV table to "
+      "fill in for cluster.gpu.measured_kernels; nothing is simulated",
+      cxxopts::value<std::string>()->implicit_value("kernel"), "LEVEL")("json", "every column of the answer, as JSON");
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   experiments::Sweep sweep = one_experiment(*parsed);
   if (parsed->count("memory") > 0) return show_memory(sweep, parsed->count("json") > 0);
+  if (parsed->count("kernels") > 0) return show_kernels(sweep, (*parsed)["kernels"].as<std::string>());
   if (parsed->count("coupled") > 0) {
     require_every_packet(sweep, "--coupled");
     sweep.experiments.front().settings["composition"] = std::string("coupled");

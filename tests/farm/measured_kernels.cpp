@@ -1,0 +1,106 @@
+// A sweep with a table of measured kernels: its columns, what it shares, and the way from a table's writing to its use.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "farm/command_line.hpp"
+#include "io/answer.hpp"
+#include "sweep_samples.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+using namespace manyworlds::farm::testing;
+
+namespace {
+
+const std::string kSpec =
+    "base:\n"
+    "  model: {like: gpt3-125m, layers: 4, sequence: 256, vocabulary: 8192}\n"
+    "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
+    "  strategy: {tp: 2, global_batch: 16}\n";
+
+struct Folder {
+  Folder() : path(std::filesystem::temp_directory_path() / fmt::format("manyworlds-measured-{}", ::getpid())) {
+    std::filesystem::create_directories(path);
+    std::ofstream(path / "s.yaml") << kSpec;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file(const std::string& name) const { return (path / name).string(); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(path / name) << text; }
+  std::filesystem::path path;
+};
+
+std::string say(std::vector<std::string> words) {
+  words.insert(words.begin(), "manyworlds");
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  std::ostringstream captured;
+  auto* before = std::cout.rdbuf(captured.rdbuf());
+  const int code = command_line(static_cast<int>(arguments.size()), arguments.data());
+  std::cout.rdbuf(before);
+  return code == 0 ? captured.str() : fmt::format("exit {}", code);
+}
+
+io::Results answer(const experiments::Sweep& sweep, bool share) {
+  SweepJob job(frozen_job(sweep, share));
+  const auto outcomes = run_all(job, job.plan());
+  for (const Outcome& outcome : outcomes) REQUIRE(outcome.ok());
+  return answer_of(sweep, job.plan(), looking_into(outcomes));
+}
+
+double number(const io::Results& results, const std::string& column, std::size_t row = 0) {
+  const io::Column* found = results.experiments.find(column);
+  REQUIRE(found);
+  return found->number_at(row);
+}
+
+}  // namespace
+
+TEST_CASE("the table that `run --kernels` writes, read back, gives the same step to the picosecond") {
+  const Folder folder;
+  const std::string plain = say({"run", folder.file("s.yaml"), "--json"});
+  REQUIRE(plain.starts_with("{"));
+  const auto figure = [](const std::string& json, const std::string& name) {
+    const auto at = json.find("\"" + name + "\": ");
+    REQUIRE(at != std::string::npos);
+    return json.substr(at, json.find('\n', at) - at);
+  };
+  for (const std::string level : {"kernel", "submodule", "layer"}) {
+    const std::string table = say({"run", folder.file("s.yaml"), "--kernels=" + level});
+    REQUIRE(table.starts_with("level,"));
+    folder.write("k.csv", table);
+    const std::string set = "cluster.gpu.measured_kernels=k.csv";
+    const std::string measured = say({"run", folder.file("s.yaml"), "--json", "--set", set});
+    for (const char* name : {"step_time_ps", "forward_s", "backward_s", "host_s", "exposed_tp_s", "mfu"})
+      CHECK(figure(measured, name) == figure(plain, name));
+    CHECK(say({"run", folder.file("s.yaml"), "--kernels=" + level, "--set", set}).size() == table.size());
+    const std::string told = say({"run", folder.file("s.yaml"), "--set", set});
+    CHECK_THAT(told, Catch::Contains("measured times") && Catch::Contains("the model is off by up to +0.0 %"));
+  }
+  CHECK_THAT(say({"run", folder.file("s.yaml")}), !Catch::Contains("measured times"));
+  CHECK(say({"run", folder.file("s.yaml"), "--kernels=operator"}) == "exit 2");
+  CHECK(say({"run", folder.file("s.yaml"), "--set", "cluster.gpu.measured_only=true"}) == "exit 2");
+}
+
+TEST_CASE("a sweep over tables has their columns, the same bytes with sharing and without, and NaN without a table") {
+  const Folder folder;
+  folder.write("k.csv",
+               "level,name,pass,kind,dtype,m,n,k,batch,time_us\n"
+               "layer,layer,forward,gemm,bf16,256,256,768,1,5000\n"
+               "layer,layer,backward,gemm,bf16,256,256,768,1,9000\n");
+  const auto sweep = small_sweep("axes: {cluster.gpu.measured_kernels: [\"\", \"" + folder.file("k.csv") + "\"]}\n");
+  const io::Results results = answer(sweep, true);
+  CHECK(io::answer_bytes(answer(sweep, false)) == io::answer_bytes(results));
+  CHECK(std::isnan(number(results, "time_by_layers", 0)));
+  CHECK(number(results, "measured_rows", 0) == -1);
+  CHECK(number(results, "measured_rows", 1) == 2);
+  CHECK(number(results, "time_by_layers", 1) > 0.9);
+  CHECK(number(results, "time_by_layers", 1) + number(results, "time_by_model", 1) == Approx(1));
+  CHECK(number(results, "forward_s", 1) > 4 * 4 * 0.005);
+  CHECK(number(results, "step_time_s", 1) > number(results, "step_time_s", 0));
+  CHECK(answer(small_sweep(""), true).experiments.find("measured_rows") == nullptr);
+}
