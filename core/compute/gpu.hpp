@@ -46,7 +46,7 @@ struct Gpu {
   std::int64_t scale_up_planes = 1;  // switches of the domain, each with an equal share of every GPU's rate
 
   /// Times that stand in the place of the cost model's, see compute/measured.hpp; null: none.
-  std::shared_ptr<const MeasuredTimes> measured;
+  std::shared_ptr<const MeasuredTimes> measured = nullptr;
 };
 
 const OptionTable<Gpu>& gpu_options();

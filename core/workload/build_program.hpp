@@ -24,10 +24,11 @@ struct KernelUse {
   compute::Kernel kernel;
   Time cost_ps = 0;
   compute::Level level = compute::Level::model;  // what says so
-  std::int64_t times = 0;  // in one step, on one rank
+  std::int64_t times = 0;                        // in one step, on one rank
 };
 
-/// The distinct kernels of that program and what they cost there, sorted; their times x cost_ps add up to the program's compute operations.
+/// The distinct kernels of that program and what they cost there, sorted; their times x cost_ps add up to the program's
+/// compute operations.
 std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
                                     std::int64_t stage);
 
