@@ -35,6 +35,7 @@ class AnalyticFlows final : public Flows {
     return static_cast<std::uint32_t>(routes_.size() - 1);
   }
   void set_ranks(const std::vector<std::uint32_t>&) override {}  // nothing is tied
+  void add_rank(std::uint32_t) override {}
 
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
     const std::vector<LinkSpec>& path = routes_[route];

@@ -85,6 +85,7 @@ class DividedFlows final : public Flows {
     ranks_ = ranks;
     undivided_.rank([&](FlowId id) { return order(id); });
   }
+  void add_rank(std::uint32_t rank) override { ranks_.push_back(rank); }
 
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
     const std::uint32_t cluster = open_cluster();

@@ -30,6 +30,8 @@ class Flows {
   /// The tie rank of each collective, by its number; may change between instants as long as the relative order of
   /// collectives with live flows stays.
   virtual void set_ranks(const std::vector<std::uint32_t>& rank_of_collective) = 0;
+  /// That of the next collective, the others staying as they are.
+  virtual void add_rank(std::uint32_t rank) = 0;
 
   /// Starts a transfer at now().
   virtual void start(FlowId id, std::uint32_t route, std::int64_t bytes) = 0;

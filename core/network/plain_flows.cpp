@@ -27,6 +27,7 @@ class PlainFlows final : public Flows {
                      "the ranks of {} collectives changed", ranks_.size());
     ranks_ = ranks;
   }
+  void add_rank(std::uint32_t rank) override { ranks_.push_back(rank); }
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
     const std::uint64_t order = static_cast<std::uint64_t>(ranks_[id.collective]) << 32 | id.transfer;
     const std::uint32_t slot = engine_->start(routes_[route], bytes, order);

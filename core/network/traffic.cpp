@@ -2,29 +2,52 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "core/error.hpp"
 
 namespace manyworlds::core::network {
+namespace {
+
+constexpr std::uint32_t kNone = UINT32_MAX;
+
+}  // namespace
 
 Traffic::Traffic(const Traffic& other)
-    : flows_(other.flows_->clone()), running_(other.running_), later_(other.later_) {}
+    : flows_(other.flows_->clone()),
+      routes_(other.routes_),
+      running_(other.running_),
+      slot_of_(other.slot_of_),
+      free_(other.free_),
+      later_(other.later_) {}
 
-std::uint32_t Traffic::add(std::shared_ptr<const collective::Dag> dag, const std::vector<Route>& routes) {
-  MANYWORLDS_CHECK(routes.size() == dag->pairs.size(), "{} routes for {} pairs", routes.size(), dag->pairs.size());
-  Running made;
-  for (const Route& route : routes) made.routes.push_back(flows_->add_route(route));
+std::uint32_t Traffic::add_routes(const std::vector<Route>& routes) {
+  std::vector<std::uint32_t>& numbers = routes_.emplace_back();
+  for (const Route& route : routes) numbers.push_back(flows_->add_route(route));
+  return static_cast<std::uint32_t>(routes_.size() - 1);
+}
+
+std::uint32_t Traffic::add(std::shared_ptr<const collective::Dag> dag, std::uint32_t routes) {
+  MANYWORLDS_CHECK(routes_[routes].size() == dag->pairs.size(), "{} routes for {} pairs", routes_[routes].size(),
+                   dag->pairs.size());
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(running_.size()));
+    running_.emplace_back();
+  }
+  slot_of_.push_back(free_.back());
+  free_.pop_back();
+  Running& made = running_[slot_of_.back()];
+  made.routes = routes;
   made.waits = dag->waits;
   made.remaining = dag->uses;
   made.entered.assign(dag->members, false);
   made.inside = dag->members;
   made.dag = std::move(dag);
-  running_.push_back(std::move(made));
-  return static_cast<std::uint32_t>(running_.size() - 1);
+  return static_cast<std::uint32_t>(slot_of_.size() - 1);
 }
 
 void Traffic::enter(std::uint32_t collective, std::uint32_t member) {
-  Running& run = running_[collective];
+  Running& run = running(collective);
   MANYWORLDS_CHECK(!run.entered[member], "member {} enters collective {} twice", member, collective);
   run.entered[member] = true;
   if (run.dag->launch_ps > 0)
@@ -34,13 +57,13 @@ void Traffic::enter(std::uint32_t collective, std::uint32_t member) {
 }
 
 void Traffic::open(FlowId member) {
-  const auto dag = running_[member.collective].dag;
+  const auto dag = running(member.collective).dag;
   for (std::uint32_t i = dag->entry_begin[member.transfer]; i < dag->entry_begin[member.transfer + 1]; ++i)
     satisfy(member.collective, dag->entry[i]);
 }
 
 void Traffic::satisfy(std::uint32_t collective, std::uint32_t node) {
-  Running& run = running_[collective];
+  Running& run = running(collective);
   if (--run.waits[node] > 0) return;
   const collective::Dag& dag = *run.dag;
   if (node >= dag.transfers.size()) {  // a joint
@@ -54,9 +77,9 @@ void Traffic::satisfy(std::uint32_t collective, std::uint32_t node) {
 }
 
 void Traffic::start(FlowId id) {
-  const Running& run = running_[id.collective];
+  const Running& run = running(id.collective);
   const collective::Transfer& what = run.dag->transfers[id.transfer];
-  flows_->start(id, run.routes[what.pair], what.bytes);
+  flows_->start(id, routes_[run.routes][what.pair], what.bytes);
 }
 
 void Traffic::postpone(const Later& what) {
@@ -74,15 +97,18 @@ void Traffic::start_due() {
 }
 
 void Traffic::finish(FlowId id, std::vector<Exit>& exits) {
-  const auto dag = running_[id.collective].dag;
+  const auto dag = running(id.collective).dag;
   for (std::uint32_t i = dag->successors_begin[id.transfer]; i < dag->successors_begin[id.transfer + 1]; ++i)
     satisfy(id.collective, dag->successors[i]);
   const auto& [source, destination] = dag->pairs[dag->transfers[id.transfer].pair];
-  Running& run = running_[id.collective];
+  Running& run = running(id.collective);
   for (const std::uint32_t member : {source, destination}) {
     if (member >= run.remaining.size() || --run.remaining[member] > 0) continue;  // a switch is no member
     exits.push_back({flows_->now(), id.collective, member});
-    if (--run.inside == 0) run = Running{};  // over: copies of this traffic need not carry it
+    if (--run.inside > 0) continue;
+    run = Running{};
+    free_.push_back(std::exchange(slot_of_[id.collective], kNone));
+    return;
   }
 }
 

@@ -26,9 +26,16 @@ class Traffic {
   Traffic& operator=(Traffic&&) = default;
 
   std::uint32_t add_link(const LinkSpec& spec) { return flows_->add_link(spec); }
-  /// Adds a collective; `routes` are those of dag->pairs, over links of add_link(). Returns its number. Its rank in
-  /// ties follows set_ranks(), which must cover it before anyone enters.
-  std::uint32_t add(std::shared_ptr<const collective::Dag> dag, const std::vector<Route>& routes);
+  /// Routes for the pairs of a DAG, over links of add_link(), which any number of collectives may use. Returns their
+  /// number.
+  std::uint32_t add_routes(const std::vector<Route>& routes);
+  /// Adds a collective over routes of add_routes(), one for each of dag->pairs. Returns its number. Its rank in ties
+  /// follows by add_rank() or set_ranks(), before anyone enters.
+  std::uint32_t add(std::shared_ptr<const collective::Dag> dag, std::uint32_t routes);
+  std::uint32_t add(std::shared_ptr<const collective::Dag> dag, const std::vector<Route>& routes) {
+    return add(std::move(dag), add_routes(routes));
+  }
+  void add_rank(std::uint32_t rank) { flows_->add_rank(rank); }
   void set_ranks(const std::vector<std::uint32_t>& rank_of_collective) { flows_->set_ranks(rank_of_collective); }
 
   /// A member enters at now(); its first transfers may begin Dag::launch_ps later.
@@ -49,7 +56,7 @@ class Traffic {
  private:
   struct Running {
     std::shared_ptr<const collective::Dag> dag;
-    std::vector<std::uint32_t> routes;     // by pair
+    std::uint32_t routes = 0;
     std::vector<std::uint16_t> waits;      // by node, as Dag::waits, what is still missing
     std::vector<std::uint32_t> remaining;  // by member: unfinished transfers it takes part in
     std::vector<bool> entered;             // by member
@@ -64,6 +71,7 @@ class Traffic {
     auto operator<=>(const Later&) const = default;
   };
 
+  Running& running(std::uint32_t collective) { return running_[slot_of_[collective]]; }
   void open(FlowId member);
   void satisfy(std::uint32_t collective, std::uint32_t node);
   void start(FlowId id);
@@ -72,8 +80,10 @@ class Traffic {
   void finish(FlowId id, std::vector<Exit>& exits);
 
   std::unique_ptr<Flows> flows_;
-  std::vector<Running> running_;
-  std::vector<Later> later_;  // a heap, the earliest first
+  std::vector<std::vector<std::uint32_t>> routes_;  // of the flows, by pair
+  std::vector<Running> running_;                    // in slots, so that what is over takes no room
+  std::vector<std::uint32_t> slot_of_, free_;       // of each collective; none once it is over
+  std::vector<Later> later_;                        // a heap, the earliest first
   std::vector<FlowId> finished_;
 };
 

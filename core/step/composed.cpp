@@ -3,6 +3,7 @@
 // with a key known beforehand; anything else is an episode. What is met later goes on as part of the component that
 // met it, from the state it had then: exits already given stand.
 #include <algorithm>
+#include <map>
 #include <queue>
 
 #include "core/error.hpp"
@@ -15,17 +16,18 @@ struct Component {
   bool live = false;
   std::uint32_t life = 0;
   Time origin = 0;
-  std::vector<std::uint32_t> instances;  // by number in the component
-  std::vector<std::uint32_t> in_order;   // the same, ascending
-  std::vector<std::uint32_t> links;      // of the graph, by number in the component
-  std::size_t taken = 0;                 // exits given so far
+  std::vector<std::uint32_t> instances;                         // by number in the component
+  std::vector<std::uint32_t> links;                             // of the graph, by number in the component
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> groups;  // of the world, ascending, and their numbers in it
+  std::map<const Connections*, std::uint32_t> connections;      // their numbers in it
+  std::size_t taken = 0;                                        // exits given so far
   // Isolated:
   bool isolated = false;
   std::shared_ptr<const IsolatedResult> result;       // null while its key is missing
   std::vector<std::pair<Time, std::uint32_t>> exits;  // (after origin, member), ascending
   // Episode:
   std::shared_ptr<Episode> episode;
-  std::vector<std::shared_ptr<const LogEntry>> log;
+  Log log;
 };
 
 class ComposedSide final : public Composed {
@@ -70,6 +72,7 @@ class ComposedSide final : public Composed {
   std::uint32_t merge(const std::vector<std::uint32_t>& components);
   void join(Time at, std::uint32_t index, const Meeting& meeting);
   LogEntry::Joining joining(Component& component, std::uint32_t instance);
+  void number_group(Component& component, std::uint32_t group, LogEntry::Joining& joining);
   std::pair<std::uint32_t, bool> name_of(Component& component, std::uint32_t link);
   void extend(Component& component, LogEntry entry);
 
@@ -194,6 +197,8 @@ std::uint32_t ComposedSide::as_episode(std::uint32_t index) {
   component.isolated = false;
   component.instances.clear();
   component.links.clear();
+  component.groups.clear();
+  component.connections.clear();
   ++component.life;  // its scheduled exits no longer count
   std::erase(unresolved_, index);
   running_.push_back(index);
@@ -216,26 +221,37 @@ std::pair<std::uint32_t, bool> ComposedSide::name_of(Component& component, std::
 
 LogEntry::Joining ComposedSide::joining(Component& component, std::uint32_t instance) {
   const Use& use = world_.use_of(instance);
-  LogEntry::Joining made{use.shape, use.dag, use.connections->routes, {}, 0};
+  LogEntry::Joining made{use.shape, use.dag, 0, 0, 0, {}, {}};
+  number_group(component, use.group, made);
+  const auto [connections, first] = component.connections.try_emplace(
+      use.connections.get(), static_cast<std::uint32_t>(component.connections.size()));
+  made.connections = connections->second;
+  if (first) made.routes = use.connections->routes;
   for (network::Route& route : made.routes)
     for (std::uint32_t& link : route) {
       const auto [name, is_new] = name_of(component, link);
       if (is_new) made.links.push_back(network::spec_of(world_.layout().graph(), link));
       link = name;
     }
-  const auto place = std::lower_bound(component.in_order.begin(), component.in_order.end(), instance);
-  made.rank = static_cast<std::uint32_t>(place - component.in_order.begin());
-  component.in_order.insert(place, instance);
   gathering_.place(instance, static_cast<std::uint32_t>(&component - components_.data()));
   number_[instance] = static_cast<std::uint32_t>(component.instances.size());
   component.instances.push_back(instance);
   return made;
 }
 
+void ComposedSide::number_group(Component& component, std::uint32_t group, LogEntry::Joining& joining) {
+  auto& groups = component.groups;
+  const auto at = std::lower_bound(groups.begin(), groups.end(), std::pair{group, std::uint32_t{0}});
+  const bool known = at != groups.end() && at->first == group;
+  joining.group = known ? at->second : static_cast<std::uint32_t>(groups.size());
+  if (known) return;
+  joining.place = static_cast<std::uint32_t>(at - groups.begin());
+  groups.insert(at, {group, joining.group});
+}
+
 void ComposedSide::extend(Component& component, LogEntry entry) {
-  auto shared = std::make_shared<const LogEntry>(std::move(entry));
-  component.log.push_back(shared);
-  component.episode = episodes_.extend(std::move(component.episode), std::move(shared));
+  component.log.push_back(std::make_shared<const LogEntry>(std::move(entry)));
+  component.episode = episodes_.extend(std::move(component.episode), component.log);
 }
 
 void ComposedSide::join(Time at, std::uint32_t index, const Meeting& meeting) {
@@ -265,10 +281,9 @@ std::uint32_t ComposedSide::merge(const std::vector<std::uint32_t>& components) 
   std::vector<Event> events;
   std::vector<std::pair<Time, Member>> given;  // exits already taken
   for (const std::uint32_t index : components) {
-    const Component& component = components_[index];
+    const Component& component = old.emplace_back(components_[index]);
     for (std::size_t i = 0; i < component.log.size(); ++i)
-      events.push_back({component.origin + component.log[i]->at, old.size(), i});
-    old.push_back(component);
+      events.push_back({component.origin + component.log[i]->at, old.size() - 1, i});
     release(index);
   }
   std::sort(events.begin(), events.end());

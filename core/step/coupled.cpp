@@ -22,7 +22,7 @@ class Coupled final : public NetworkSide {
         const Use& use = world_.use_of(member.instance);
         traffic_.add(use.dag, use.connections->routes);
         instances_.push_back(member.instance);
-        traffic_.set_ranks(instances_);
+        traffic_.add_rank(member.instance);
       }
       traffic_.enter(slot->second, member.member);
     }

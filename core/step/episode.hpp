@@ -12,6 +12,7 @@
 #include "core/network/memo.hpp"
 #include "core/network/traffic.hpp"
 #include "core/sharing/key.hpp"
+#include "core/step/tie_ranks.hpp"
 
 namespace manyworlds::core::step {
 
@@ -20,14 +21,18 @@ struct LogEntry {
   struct Joining {
     collective::Shape shape;
     std::shared_ptr<const collective::Dag> dag;
-    std::vector<network::Route> routes;    // by pair, over the component's own link numbers
-    std::vector<network::LinkSpec> links;  // figures of the links numbered here first
-    std::uint32_t rank = 0;                // its place among the component's collectives in ties; those behind move on
+    std::uint32_t group = 0;               // numbered by first joinings, as are connections and links
+    std::uint32_t place = 0;               // of a group that joins first: see TieRanks
+    std::uint32_t connections = 0;         // of the group's members
+    std::vector<network::Route> routes;    // by pair, of connections that join first
+    std::vector<network::LinkSpec> links;  // figures of those that join first
   };
   Time at = 0;                                                   // since the component began
   std::vector<Joining> joining;                                  // numbered on from those before
   std::vector<std::pair<std::uint32_t, std::uint32_t>> entries;  // (collective, member)
 };
+
+using Log = std::vector<std::shared_ptr<const LogEntry>>;
 
 class Episode {
  public:
@@ -35,29 +40,33 @@ class Episode {
   Episode(const Episode&) = default;
 
   const sharing::Key& key() const { return key_; }
-  /// The first exit at or after position `taken`, if it comes by `limit`; null otherwise. Simulates up to there.
+  /// The first exit at or after position `taken`, if it comes by `limit`; null otherwise. Simulates up to there. All
+  /// exits before the last entry must be taken.
   const network::Exit* exit(std::size_t taken, Time limit);
   /// True if by `at` every member of every collective has exited and nothing is left in the network.
   bool over(Time at) const {
-    return open_members_ == exits_.size() && traffic_.drained() && traffic_.quiet_since() <= at;
+    return open_members_ == past_exits_ + exits_.size() && traffic_.drained() && traffic_.quiet_since() <= at;
   }
   /// As Flows::standstill(), of the episode's links.
   network::PauseWaits standstill() const { return traffic_.standstill(); }
   Time now() const { return traffic_.now(); }
   const network::Counters& counters() const { return traffic_.counters(); }
-  Time last_exit() const { return exits_.empty() ? 0 : exits_.back().at; }
+  Time last_exit() const { return exits_.empty() ? last_exit_ : exits_.back().at; }
   std::string text() const;  // for people: what it consists of
 
  private:
   friend class Episodes;
-  void append(const std::shared_ptr<const LogEntry>& entry, const sharing::Key& key);
+  void append(const LogEntry& entry, const sharing::Key& key);
+  void join(const LogEntry::Joining& joining);
 
   sharing::Key key_;
-  std::vector<std::shared_ptr<const LogEntry>> log_;
   network::Traffic traffic_;
-  std::vector<std::uint32_t> ranks_;  // of collectives, by number
-  std::vector<network::Exit> exits_;
-  std::size_t open_members_ = 0, entered_ = 0;
+  TieRanks ranks_;
+  std::uint32_t connections_ = 0;
+  std::vector<network::Exit> exits_;  // since the last entry: whoever came to its log took those before it
+  std::size_t past_exits_ = 0;        // how many those were
+  Time last_exit_ = 0;
+  std::size_t open_members_ = 0, entered_ = 0, instants_ = 0;
 };
 
 /// Episodes by key, as long as a component holds them (not thread-safe).
@@ -66,8 +75,8 @@ class Episodes {
   /// `share` off gives every component episodes of its own.
   Episodes(network::Memo& memo, bool share);
 
-  /// The episode whose log is that of `before` (null: empty) and `entry`.
-  std::shared_ptr<Episode> extend(std::shared_ptr<Episode> before, std::shared_ptr<const LogEntry> entry);
+  /// The episode with this log, all but whose last entry is the log of `before` (null: empty).
+  std::shared_ptr<Episode> extend(std::shared_ptr<Episode> before, const Log& log);
 
  private:
   network::Memo& memo_;

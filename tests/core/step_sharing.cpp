@@ -42,7 +42,7 @@ step::LogEntry beginning(std::int64_t bytes) {
 step::LogEntry newcomer(std::int64_t bytes, Time at) {
   step::LogEntry entry = beginning(bytes);
   entry.joining[0].links.clear();
-  entry.joining[0].rank = 1;
+  entry.joining[0].routes.clear();
   entry.at = at;
   entry.entries = {{1, 0}, {1, 1}};
   return entry;
@@ -91,11 +91,12 @@ TEST_CASE("two episodes that differ only in when somebody entered have their own
   const network::Transport transport;
   network::Memo memo(transport);
   step::Episodes episodes(memo, true);
-  const auto first = episodes.extend(nullptr, std::make_shared<step::LogEntry>(beginning(100 * 4096)));
+  const step::Log log{std::make_shared<step::LogEntry>(beginning(100 * 4096))};
+  const auto first = episodes.extend(nullptr, log);
   std::vector<std::vector<network::Exit>> seen;
   std::vector<sharing::Key> keys;
   for (const Time at : {Time{0} + 1, 3 * kPacket, 20 * kPacket, 3 * kPacket}) {
-    const auto both = episodes.extend(first, std::make_shared<step::LogEntry>(newcomer(100 * 4096, at)));
+    const auto both = episodes.extend(first, {log[0], std::make_shared<step::LogEntry>(newcomer(100 * 4096, at))});
     keys.push_back(both->key());
     seen.push_back(exits(*both, 4));
     // The oracle: the same collectives in one plain event loop.

@@ -102,6 +102,7 @@ class WatchedFlows final : public core::network::Flows {
     return flows_->add_route(route);
   }
   void set_ranks(const std::vector<std::uint32_t>& ranks) override { flows_->set_ranks(ranks); }
+  void add_rank(std::uint32_t rank) override { flows_->add_rank(rank); }
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
     if (!seen_->transfers.try_emplace(id.transfer, Watched::Transfer{route, bytes, now()}).second)
       FAIL("transfer " << id.transfer << " starts a second time");
