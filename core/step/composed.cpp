@@ -12,6 +12,13 @@
 namespace manyworlds::core::step {
 namespace {
 
+/// An isolated collective as every instance of its use goes.
+struct Alone {
+  std::shared_ptr<const IsolatedResult> result;       // null while its key is missing
+  std::vector<std::pair<Time, std::uint32_t>> exits;  // (after its origin, member), ascending
+  std::int64_t times = 0;
+};
+
 struct Component {
   bool live = false;
   std::uint32_t life = 0;
@@ -21,13 +28,16 @@ struct Component {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> groups;  // of the world, ascending, and their numbers in it
   std::map<const Connections*, std::uint32_t> connections;      // their numbers in it
   std::size_t taken = 0;                                        // exits given so far
-  // Isolated:
-  bool isolated = false;
-  std::shared_ptr<const IsolatedResult> result;       // null while its key is missing
-  std::vector<std::pair<Time, std::uint32_t>> exits;  // (after origin, member), ascending
+  // Isolated (its links are those of its connections):
+  const Alone* alone = nullptr;
   // Episode:
   std::shared_ptr<Episode> episode;
   Log log;
+
+  void clear() {
+    instances.clear(), links.clear(), groups.clear(), connections.clear(), log.clear();
+    live = false, taken = 0, alone = nullptr, episode = nullptr;
+  }
 };
 
 class ComposedSide final : public Composed {
@@ -37,6 +47,7 @@ class ComposedSide final : public Composed {
         episodes_(episodes),
         results_(results),
         gathering_(world),
+        alone_(world.uses().size()),
         number_(world.instances()),
         name_(world.layout().graph().links.size()) {}
 
@@ -54,7 +65,7 @@ class ComposedSide final : public Composed {
   }
   network::Counters counters() const override { return counters_; }
   std::vector<std::uint32_t> missing() const override;
-  const Usages& isolated_used() const override { return isolated_used_; }
+  Usages isolated_used() const override;
   const Usages& episodes_used() const override { return episodes_used_; }
 
  private:
@@ -80,6 +91,7 @@ class ComposedSide final : public Composed {
   Episodes& episodes_;
   const IsolatedResults& results_;
   Gathering gathering_;
+  std::vector<Alone> alone_;           // by use
   std::vector<std::uint32_t> number_;  // by instance: in its component, if that is an episode
   std::vector<std::uint32_t> name_;    // by link: its number in the component that named it last
   std::vector<Component> components_;
@@ -88,7 +100,8 @@ class ComposedSide final : public Composed {
   std::vector<std::uint32_t> running_;                              // components that are episodes
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;  // next exits of isolated components
   network::Counters counters_;
-  Usages isolated_used_, episodes_used_;
+  Usages episodes_used_;
+  std::vector<std::uint32_t> taking_;  // running_, while exits are taken
 };
 
 std::uint32_t ComposedSide::open(Time origin) {
@@ -99,33 +112,31 @@ std::uint32_t ComposedSide::open(Time origin) {
     index = free_.back();
     free_.pop_back();
   }
-  const std::uint32_t life = components_[index].life;
-  components_[index] = Component{};
   components_[index].live = true;
-  components_[index].life = life + 1;
+  ++components_[index].life;
   components_[index].origin = origin;
   return index;
 }
 
 void ComposedSide::release(std::uint32_t index) {
   Component& component = components_[index];
-  gathering_.occupy(component.links, kNoComponent);
-  std::erase(running_, index);
-  const std::uint32_t life = component.life;
-  component = Component{};
-  component.life = life;
+  if (component.alone) {
+    gathering_.occupy(world_.use_of(component.instances[0]).connections->links, kNoComponent);
+  } else {
+    gathering_.occupy(component.links, kNoComponent);
+    std::erase(running_, index);
+  }
+  component.clear();
   free_.push_back(index);
 }
 
 /// True if nothing of it is left at `at`; it is then counted and gone.
 bool ComposedSide::drained(Component& component, Time at) {
   const auto index = static_cast<std::uint32_t>(&component - components_.data());
-  if (component.isolated) {
-    if (!component.result || component.origin + component.result->drained > at) return false;
-    const Use& use = world_.use_of(component.instances[0]);
-    Usage& used = isolated_used_[use.key];
-    if (used.times++ == 0) used = {use.shape.text(), component.exits.back().first, 1};
-    counters_ += component.result->counters;
+  if (component.alone) {
+    if (!component.alone->result || component.origin + component.alone->result->drained > at) return false;
+    ++alone_[world_.use_number(component.instances[0])].times;
+    counters_ += component.alone->result->counters;
   } else {
     component.episode->exit(component.taken, at - component.origin);
     if (!component.episode->over(at - component.origin)) return false;
@@ -162,27 +173,42 @@ void ComposedSide::enter(Time at, const std::vector<Member>& members) {
 void ComposedSide::begin_isolated(Time at, const Meeting& meeting) {
   const std::uint32_t index = open(at), instance = meeting.instances[0];
   Component& component = components_[index];
-  component.isolated = true;
-  component.instances = {instance};
-  component.links = world_.use_of(instance).connections->links;
-  gathering_.occupy(component.links, index);
+  component.alone = &alone_[world_.use_number(instance)];
+  component.instances.push_back(instance);
+  gathering_.occupy(world_.use_of(instance).connections->links, index);
   gathering_.place(instance, index);
   unresolved_.push_back(index);
 }
 
 void ComposedSide::schedule_isolated(std::uint32_t index) {
-  Component& component = components_[index];
-  for (std::uint32_t member = 0; member < component.result->exits.size(); ++member)
-    component.exits.emplace_back(component.result->exits[member], member);
-  std::sort(component.exits.begin(), component.exits.end());
-  due_.push({component.origin + component.exits[0].first, index, component.life});
+  const Component& component = components_[index];
+  Alone& alone = alone_[world_.use_number(component.instances[0])];
+  if (!alone.result) {
+    const auto found = results_.find(world_.use_of(component.instances[0]).key);
+    MANYWORLDS_CHECK(found != results_.end(), "next() is asked with keys missing");
+    alone.result = found->second;
+    for (std::uint32_t member = 0; member < alone.result->exits.size(); ++member)
+      alone.exits.emplace_back(alone.result->exits[member], member);
+    std::sort(alone.exits.begin(), alone.exits.end());
+  }
+  due_.push({component.origin + alone.exits[0].first, index, component.life});
+}
+
+Usages ComposedSide::isolated_used() const {
+  Usages all;
+  for (std::size_t use = 0; use < alone_.size(); ++use) {
+    if (alone_[use].times == 0) continue;
+    Usage& used = all[world_.uses()[use].key];
+    used = {world_.uses()[use].shape.text(), alone_[use].exits.back().first, used.times + alone_[use].times};
+  }
+  return all;
 }
 
 std::vector<std::uint32_t> ComposedSide::missing() const {
   std::vector<std::uint32_t> uses;
   for (const std::uint32_t index : unresolved_) {
     const std::uint32_t use = world_.use_number(components_[index].instances[0]);
-    if (results_.count(world_.uses()[use].key) == 0) uses.push_back(use);
+    if (!alone_[use].result && results_.count(world_.uses()[use].key) == 0) uses.push_back(use);
   }
   std::sort(uses.begin(), uses.end());
   uses.erase(std::unique(uses.begin(), uses.end()), uses.end());
@@ -192,13 +218,10 @@ std::vector<std::uint32_t> ComposedSide::missing() const {
 /// An isolated component that is met becomes an episode whose log begins with its common entry.
 std::uint32_t ComposedSide::as_episode(std::uint32_t index) {
   Component& component = components_[index];
-  if (!component.isolated) return index;
+  if (!component.alone) return index;
   const std::uint32_t instance = component.instances[0];
-  component.isolated = false;
+  component.alone = nullptr;
   component.instances.clear();
-  component.links.clear();
-  component.groups.clear();
-  component.connections.clear();
   ++component.life;  // its scheduled exits no longer count
   std::erase(unresolved_, index);
   running_.push_back(index);
@@ -309,13 +332,7 @@ std::uint32_t ComposedSide::merge(const std::vector<std::uint32_t>& components) 
 }
 
 Time ComposedSide::next(Time limit) {
-  for (const std::uint32_t index : unresolved_) {
-    Component& component = components_[index];
-    const auto found = results_.find(world_.use_of(component.instances[0]).key);
-    MANYWORLDS_CHECK(found != results_.end(), "next() is asked with keys missing");
-    component.result = found->second;
-    schedule_isolated(index);
-  }
+  for (const std::uint32_t index : unresolved_) schedule_isolated(index);
   unresolved_.clear();
   while (!due_.empty() && components_[due_.top().component].life != due_.top().life) due_.pop();
   Time first = due_.empty() || due_.top().at > limit ? kNever : due_.top().at;
@@ -336,16 +353,17 @@ void ComposedSide::take(Time at, std::vector<Member>& exits) {
     due_.pop();
     Component& component = components_[due.component];
     if (component.life != due.life) continue;
-    for (; component.taken < component.exits.size() && component.origin + component.exits[component.taken].first == at;
+    const auto& leaving = component.alone->exits;
+    for (; component.taken < leaving.size() && component.origin + leaving[component.taken].first == at;
          ++component.taken)
-      exits.push_back({component.instances[0], component.exits[component.taken].second});
-    if (component.taken < component.exits.size())
-      due_.push({component.origin + component.exits[component.taken].first, due.component, due.life});
+      exits.push_back({component.instances[0], leaving[component.taken].second});
+    if (component.taken < leaving.size())
+      due_.push({component.origin + leaving[component.taken].first, due.component, due.life});
     else
       drained(component, at);
   }
-  const std::vector<std::uint32_t> running = running_;
-  for (const std::uint32_t index : running) {
+  taking_ = running_;
+  for (const std::uint32_t index : taking_) {
     Component& component = components_[index];
     const network::Exit* exit = component.episode->exit(component.taken, at - component.origin);
     for (; exit != nullptr; exit = component.episode->exit(++component.taken, at - component.origin)) {
@@ -362,7 +380,7 @@ void ComposedSide::close(Time at) {
   for (std::uint32_t index = 0; index < components_.size(); ++index) {
     Component& component = components_[index];
     if (!component.live) continue;
-    const Time end = component.isolated ? component.origin + component.result->drained : kNever;
+    const Time end = component.alone ? component.origin + component.alone->result->drained : kNever;
     MANYWORLDS_CHECK(drained(component, std::max(at, end)), "a component of {} collectives outlives the step",
                      component.instances.size());
   }

@@ -31,6 +31,7 @@ Gathering::Arrivals Gathering::arrivals(const std::vector<Member>& members) {
       made.going_on.push_back(member);
       continue;
     }
+    if (instance.waiting.empty()) instance.waiting.reserve(world_.use_of(member.instance).shape.members);
     instance.waiting.push_back(member.member);
     const std::size_t needed = world_.use_of(member.instance).dag->switches.empty() ? 2 : 1;
     if (instance.waiting.size() == needed) made.fresh.push_back(member.instance);
@@ -71,6 +72,7 @@ std::vector<Meeting> Gathering::gather(const std::vector<Member>& members, const
     Meeting& into = meeting(i);
     Instance& instance = instances_[arrived.fresh[i]];
     into.instances.push_back(arrived.fresh[i]);
+    into.entries.reserve(into.entries.size() + instance.waiting.size());
     for (const std::uint32_t member : instance.waiting) into.entries.push_back({arrived.fresh[i], member});
     instance.waiting = {};
   }

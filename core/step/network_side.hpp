@@ -52,7 +52,7 @@ using IsolatedResults = std::map<sharing::Key, std::shared_ptr<const IsolatedRes
 /// `results` is looked into whenever an isolated collective comes up; what it lacks is missing().
 class Composed : public NetworkSide {
  public:
-  virtual const Usages& isolated_used() const = 0;
+  virtual Usages isolated_used() const = 0;
   virtual const Usages& episodes_used() const = 0;
   /// Ends what is still waiting to drain; call when the step is over.
   virtual void close(Time at) = 0;
