@@ -274,7 +274,7 @@ void RowReader::set_style() {
 }
 
 void RowReader::read_strategy() {
-  const std::int64_t tp = needed("tp"), pp = needed("pp"), cp = whole("cp", 1), ep = whole("ep", 1);
+  const std::int64_t tp = needed("tp"), pp = needed("pp"), cp = whole("cp", 1);
   const std::int64_t cut = tp * pp * cp;
   dp_ = row_.integer("dp").value_or(gpus_ / cut);
   if (dp_ * cut != gpus_)
@@ -282,7 +282,9 @@ void RowReader::read_strategy() {
   set("strategy.tp", tp);
   set("strategy.pp", pp);
   set_unless("strategy.cp", std::to_string(cp), "1");
-  set_unless("strategy.ep", std::to_string(ep), "1");
+  const bool spread = experts_ && origin_->experts_over_replicas && whole("ep", 1) == 1;
+  if (spread) assume("ep");
+  set_unless("strategy.ep", std::to_string(spread ? dp_ : whole("ep", 1)), "1");
   set("strategy.micro_batch", needed("micro_batch"));
   set("strategy.global_batch", needed("global_batch"));
   set_schedule(pp);

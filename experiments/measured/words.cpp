@@ -35,6 +35,7 @@ Words::Words() {
     origin.sequence_parallel = row.integer("sequence_parallel") == 1;
     origin.overlap_grad_reduce = row.integer("overlap_grad_reduce") == 1;
     origin.sharded_by = row.text("sharded_by");
+    origin.experts_over_replicas = row.text("experts_over") == "replicas";
     origin.recompute = row.text("recompute");
     origin.cluster = row.text("cluster");
     origins_.push_back(std::move(origin));

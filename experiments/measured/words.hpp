@@ -14,16 +14,17 @@ std::string squeezed(std::string_view text);
 
 /// What the software and the machines of a source were, unless a row says.
 struct Origin {
-  std::vector<std::string> contains;  // words of what is said of the source, all of them; none: any source
-  std::int64_t from_year = 0;         // only rows of that year or later
-  std::string family;                 // with {gpu}, {kind} and {cut} to be filled in; empty: the source's own name
-  std::string stack;                  // in the catalog
-  std::int64_t zero = 0;              // ZeRO stage where dp > 1
-  bool sequence_parallel = false;     // where tp > 1
-  bool overlap_grad_reduce = true;    // gradients are reduced beside the backward pass
-  std::string sharded_by;             // how ZeRO 3 gathers and scatters: an algorithm; empty: as the library does
-  std::string recompute;              // where rows do not say; empty: the first that fits
-  std::string cluster;                // in the catalog, whose NICs these were; empty: one by the GPU
+  std::vector<std::string> contains;   // words of what is said of the source, all of them; none: any source
+  std::int64_t from_year = 0;          // only rows of that year or later
+  std::string family;                  // with {gpu}, {kind} and {cut} to be filled in; empty: the source's own name
+  std::string stack;                   // in the catalog
+  std::int64_t zero = 0;               // ZeRO stage where dp > 1
+  bool sequence_parallel = false;      // where tp > 1
+  bool overlap_grad_reduce = true;     // gradients are reduced beside the backward pass
+  std::string sharded_by;              // how ZeRO 3 gathers and scatters: an algorithm; empty: as the library does
+  bool experts_over_replicas = false;  // experts are spread over all replicas where a row prints no EP
+  std::string recompute;               // where rows do not say; empty: the first that fits
+  std::string cluster;                 // in the catalog, whose NICs these were; empty: one by the GPU
   bool named() const { return !family.empty(); }
 };
 
