@@ -57,20 +57,23 @@ FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std:
                               const Catalog& catalog, const std::string& without) {
   std::map<std::string, double> predicted, family_weight;
   for (const Compared& row : compared)
-    if (!row.apart) predicted[row.id] = row.predicted, family_weight[row.family] += row.weight;
+    if (!row.apart) predicted[row.id] = row.predicted;
   const std::vector<Constant> start = constants_used(steps, catalog);
   std::vector<FitRow> rows;
+  std::vector<std::string> families;
   for (const TrainingStep& step : steps) {
     const auto found = predicted.find(step.id);
     if (found == predicted.end() || step.one_layer() || step.family == without) continue;
     FitRow row = fit_row(step, catalog);
     // Much that their recipes do is not modelled yet, and constants of kernels must not stand for it.
     if (row.configuration.model.has_experts()) continue;
-    row.weight = step.weight / std::sqrt(family_weight[step.family]);
     // What the closed form does not see is taken to stay in proportion.
     row.measured_s *= experiments::fitting::predict_s(row, start) / found->second;
     rows.push_back(std::move(row));
+    families.push_back(step.family);
+    family_weight[step.family] += step.weight;
   }
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].weight /= std::sqrt(family_weight[families[i]]);
   return {without, experiments::fitting::fit(rows, start)};
 }
 

@@ -102,6 +102,20 @@ TEST_CASE("what a row does not say is assumed by documented rules and counted") 
   }
 }
 
+TEST_CASE("experts of a recipe whose table prints no EP are spread over all replicas, and that is counted") {
+  const std::string row =
+      "am,NVIDIA-NeMo/Automodel docs/performance-summary.mdx,2025,GPT-OSS 20B,,,,,,,4096,H100,8,8,,1,1,8,,,,2,256,,,3,"
+      "bf16,10.04,kernels TE + DeepEP + FlexAttn\n";
+  const TrainingStep step = read_one(row);
+  CHECK(step.left_out + step.detail == "");
+  CHECK(shown(step, "strategy.ep") == "8");
+  CHECK(shown(step, "strategy.recompute") == "\"none\"");
+  CHECK(assumes(step, "ep"));
+  const TrainingStep printed = read_one(row, "1,1,8,,", "1,1,8,4,");
+  CHECK(shown(printed, "strategy.ep") == "4");
+  CHECK_FALSE(assumes(printed, "ep"));
+}
+
 TEST_CASE("a recompute that is not printed is the first that fits") {
   // 18 bytes a parameter on 80 GB: 22B over eight GPUs keep 49.5 GB, and whole activations of micro-batch 4 are 59 GB
   // more (Korthikanti et al. 2022, figure 1); with micro-batch 1 they are 15 GB, and all fits.

@@ -79,6 +79,30 @@ TEST_CASE("rows that were predicted right with given constants are a reason to k
   CHECK(std::abs(kept - given) < std::abs(kept - catalogs));
 }
 
+TEST_CASE("rows of models with experts have no say in the constants of kernels") {
+  const Catalog catalog;
+  auto rows = steps(catalog);
+  std::vector<Compared> compared;
+  for (const TrainingStep& step : rows) {
+    Compared one;
+    one.id = step.id;
+    one.family = step.family;
+    one.measured = one.predicted = 1;
+    compared.push_back(one);
+  }
+  const double without = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
+  rows.push_back(rows.back());
+  rows.back().id = "with experts";
+  auto& settings = rows.back().experiments.front();
+  settings["model.experts"] = std::int64_t{8};
+  settings["model.experts_per_token"] = std::int64_t{2};
+  Compared slow = compared.back();
+  slow.id = "with experts";
+  slow.predicted = 0.1;  // it took ten times longer
+  compared.push_back(slow);
+  CHECK(value_of(fit_constants(rows, compared, catalog), "gemm_efficiency") == without);
+}
+
 TEST_CASE("constants survive being a table, and the rows of their family take them") {
   const Catalog catalog;
   const std::vector<FamilyConstants> constants{{"two", {{"a100_80", "gemm_efficiency", 0.5}}}};
