@@ -89,6 +89,11 @@ const core::OptionTable<Configuration>& step_options() {
   static const core::OptionTable<Configuration> table{
       choice("composition", &Configuration::composition, {"composed", "coupled"},
              "composed: only what meets is simulated together; coupled: the whole step in one event loop, the oracle"),
+      option(
+          "tick_ns", &Configuration::tick_ns,
+          "what GPUs do begins and ends on ticks of a clock, so that more of a step's traffic is alike and simulated "
+          "once; 0: to the picosecond",
+          {0, 1e6}, "ns"),
   };
   return table;
 }
@@ -120,7 +125,9 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   world.inputs = std::move(inputs);
   world.cluster = make(cluster_options(), settings, "cluster.");
   Configuration& made = world.configuration;
-  made.composition = make(step_options(), settings, "").composition;
+  const Configuration step = make(step_options(), settings, "");
+  made.composition = step.composition;
+  made.tick_ns = step.tick_ns;
   made.placement = make(placement_options(), settings, "placement.").placement;
   made.collectives = make(core::collective::library_options(), settings, "collectives.");
   made.collectives.calibration = make(core::collective::calibration_options(), settings, "cluster.gpu.");

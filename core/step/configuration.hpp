@@ -33,7 +33,9 @@ struct Configuration {
   collective::Library collectives;
   Placement placement = Placement::tp_dp_pp;
   Composition composition = Composition::composed;
+  std::int64_t tick_ns = 0;  // of the streams' clock; 0: a picosecond
   Limit limit;
+  Time tick_ps() const { return tick_ns == 0 ? 1 : tick_ns * kNanosecond; }
 };
 
 }  // namespace manyworlds::core::step

@@ -68,6 +68,7 @@ sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind,
   write_measured(writer, configuration);
   writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
+  if (configuration.tick_ns > 0) writer.text("tick").integer(configuration.tick_ns);
   write_transport(writer, configuration.transport);
   std::vector<std::vector<std::uint32_t>> pairs_of_kind;
   for (const auto& operations : by_kind) {

@@ -24,7 +24,9 @@ std::int64_t slowdown_ppm(const Configuration& of) {
 
 Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results)
     : world_(world),
-      timeline_(world.programs(), stages(world.layout()), slowdown_ppm(world.configuration())),
+      timeline_(world.programs(), stages(world.layout()), slowdown_ppm(world.configuration()),
+                world.configuration().tick_ps()),
+      held_(stream::Clock(world.configuration().tick_ps())),
       entered_(world.instances(), 0),
       began_(world.instances(), 0),
       link_busy_(world.layout().graph().links.size(), 0) {
@@ -49,20 +51,17 @@ std::variant<StepResult, Needs> Step::advance() {
     timeline_.begin(entries_);
     enter(0);
   }
-  std::vector<Member> exits;
   while (!timeline_.finished() && within_limit()) {
     if (auto missing = network_->missing(); !missing.empty()) return Needs{std::move(missing)};
-    const Time kernel = timeline_.next_kernel();
-    const Time exit = network_->next(kernel);
-    const Time at = std::min(kernel, exit);
-    if (at == kNever) explain_standstill();
-    if (exit == at) {
-      exits.clear();
-      network_->take(at, exits);
-      for (const Member& member : exits) {
-        const auto [rank, op] = world_.operation_of(member.instance, member.member);
-        timeline_.complete(rank, op, began_[member.instance]);
-      }
+    const Time tick = std::min(timeline_.next_kernel(), held_.due());
+    const Time exit = network_->next(tick);
+    if (std::min(tick, exit) == kNever) explain_standstill();
+    if (exit <= tick) held_.take(*network_, exit);
+    const Time at = std::min(tick, held_.due());
+    if (exit < at) continue;  // the network has not come to the tick yet
+    for (const Member& member : held_.noticed(at)) {
+      const auto [rank, op] = world_.operation_of(member.instance, member.member);
+      timeline_.complete(rank, op, began_[member.instance]);
     }
     timeline_.advance(at, entries_);
     enter(at);

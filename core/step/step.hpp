@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/network/memo.hpp"
+#include "core/step/held_exits.hpp"
 #include "core/step/network_side.hpp"
 #include "core/step/result.hpp"
 #include "core/step/world.hpp"
@@ -39,6 +40,7 @@ class Step {
   stream::Timeline timeline_;
   std::unique_ptr<NetworkSide> network_;
   Composed* composed_ = nullptr;  // the same object, where it is one
+  HeldExits held_;
   std::vector<stream::Entry> entries_;
   std::vector<std::uint32_t> entered_;  // members so far, by instance
   std::vector<Time> began_;             // when the last member entered, by instance

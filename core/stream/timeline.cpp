@@ -44,9 +44,10 @@ Wait exposed(Role role) {
 }  // namespace
 
 Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32_t> program_of_rank,
-                   std::int64_t slowdown_ppm)
+                   std::int64_t slowdown_ppm, Time tick_ps)
     : programs_(programs),
       slowdown_ppm_(slowdown_ppm),
+      clock_(tick_ps),
       class_of_(std::move(program_of_rank)),
       streams_(programs.size()),
       squads_(programs.size()),
@@ -90,6 +91,7 @@ void Timeline::complete(std::uint32_t rank, std::uint32_t op, Time began) {
 }
 
 void Timeline::run_kernel(std::uint32_t squad, std::uint32_t op, Time until) {
+  until = clock_.nearest(until);
   squads_[squad].state.ends[stream_of(programs_[squads_[squad].program].ops[op])] = until;
   running_.push_back({until, squad, op});
   std::push_heap(running_.begin(), running_.end(), std::greater<>());
@@ -199,6 +201,7 @@ void Timeline::split(std::uint32_t index, Time at) {
 }
 
 void Timeline::advance(Time at, std::vector<Entry>& entries) {
+  MANYWORLDS_CHECK(clock_.ticks_at(at), "the streams are to move at {}, between two ticks", at);
   for (std::size_t i = 0, squads = touched_.size(); i < squads; ++i) take_completions(touched_[i], at);
   // Kernels of no duration end at the instant they start, so this goes on until nothing moves.
   while (true) {
@@ -266,8 +269,9 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
       continue;
     }
     book_wait(state, at);
-    state.account.busy[static_cast<std::size_t>(op.booking)] += op.duration_ps;
-    state.busy_until = at + op.duration_ps;  // until it is known to last longer
+    const Time until = clock_.nearest(at + op.duration_ps);
+    state.account.busy[static_cast<std::size_t>(op.booking)] += until - at;
+    state.busy_until = until;  // until it is known to last longer
     state.work_left = op.duration_ps;
     state.paced_at = at;
     run_kernel(index, number, at + (state.communicating > 0 && slows(op) ? paced(op.duration_ps) : op.duration_ps));

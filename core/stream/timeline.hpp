@@ -5,6 +5,9 @@
 // Collectives take compute units and memory bandwidth from kernels: while at least one that is no pipeline transfer is
 // under way on a rank, from its entry to its end, the rank's compute stream is slower by a fixed share.
 //
+// All of it happens on the ticks of a clock: a kernel ends on the tick nearest to when it would, also one whose pace
+// has changed, and collectives end on ticks as whoever calls complete() sees to.
+//
 // Ranks of one program to which the same has happened are in the same state: they stand together as one squad, until
 // something ends for some of them only.
 #pragma once
@@ -14,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/stream/clock.hpp"
 #include "core/units.hpp"
 #include "core/workload/program.hpp"
 
@@ -37,9 +41,9 @@ struct Account {
 class Timeline {
  public:
   /// `programs` outlive the timeline; `program_of_rank` names one for each rank. Beside collectives kernels take
-  /// `slowdown_ppm` millionths longer.
+  /// `slowdown_ppm` millionths longer. The clock ticks every `tick_ps`.
   Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank,
-           std::int64_t slowdown_ppm = 0);
+           std::int64_t slowdown_ppm = 0, Time tick_ps = 1);
 
   /// Issues what can start at time 0; appends collectives entered, squad by squad.
   void begin(std::vector<Entry>& entries);
@@ -48,7 +52,7 @@ class Timeline {
   /// A collective that a rank had entered ends for it at the instant of the next advance(). `began` is when its last
   /// member entered.
   void complete(std::uint32_t rank, std::uint32_t op, Time began);
-  /// Ends the kernels that end at `at` and issues all that can start then, also after complete().
+  /// Ends the kernels that end at `at`, a tick, and issues all that can start then, also after complete().
   void advance(Time at, std::vector<Entry>& entries);
 
   bool finished() const { return unfinished_ == 0; }
@@ -87,9 +91,9 @@ class Timeline {
     std::array<std::uint32_t, workload::kStreams> issued{}, done{};  // ops of each stream
     std::array<Time, workload::kStreams> entered{};  // when the collective at the head of each stream was entered
     std::array<Time, workload::kStreams> ends{};     // when the kernel at the head of each stream ends, as it looks
-    Time work_left = 0, paced_at = 0;                // of the compute stream's kernel, when its pace last changed
-    std::uint32_t communicating = 0;                 // collectives under way that slow kernels down
-    Time busy_until = 0;                             // of the compute stream, for the account
+    Time work_left = 0, paced_at = 0;  // of the compute stream's kernel, when its pace last changed; in whole ps
+    std::uint32_t communicating = 0;   // collectives under way that slow kernels down
+    Time busy_until = 0;               // of the compute stream, for the account
     Cause cause;
     Account account;
   };
@@ -110,6 +114,7 @@ class Timeline {
   void end_collective(std::uint32_t squad, const Completion& completion, Time at);
   void issue(std::uint32_t squad, Time at, std::vector<Entry>& entries);
   void book_wait(State& state, Time until) const;
+  /// Until the tick nearest to `until`.
   void run_kernel(std::uint32_t squad, std::uint32_t op, Time until);
   /// Whether that kernel still runs and ends when `running` says.
   bool current(const Running& running) const;
@@ -118,6 +123,7 @@ class Timeline {
 
   const std::vector<workload::Program>& programs_;
   const std::int64_t slowdown_ppm_;
+  const Clock clock_;
   std::vector<std::uint32_t> class_of_;
   std::vector<Streams> streams_;  // by program
   std::vector<Squad> squads_;

@@ -96,3 +96,20 @@ TEST_CASE("composed and coupled agree to the picosecond with context parallelism
   CHECK(contexts > 10);
   CHECK(experts > 10);
 }
+
+TEST_CASE("composed and coupled agree to the picosecond where the streams' clock ticks") {
+  constexpr std::array<std::int64_t, 4> kTicks{1, 7, 200, 5'000};
+  std::size_t episodes = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration world = draw_world(seed);
+    if (seed % 3 == 0) world = with_context_and_experts(world, seed);
+    if (seed % 2 == 0) world.gpu.communication_slowdown = 0.3;
+    world.tick_ns = kTicks[seed % kTicks.size()];
+    const auto composed = run_world(world, step::Composition::composed);
+    require_same(composed, run_world(world, step::Composition::coupled));
+    REQUIRE(composed.step_ps % (world.tick_ns * kNanosecond) == 0);
+    episodes += composed.episodes.size();
+  }
+  CHECK(episodes > 60);
+}

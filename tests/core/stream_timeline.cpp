@@ -288,6 +288,51 @@ TEST_CASE("ranks that stand together until something ends for some of them fare 
   CHECK(unlike > 300);  // they do part
 }
 
+TEST_CASE("kernels last whole ticks, the nearest number of them") {
+  for (const auto& [lasts, ticked] : std::vector<std::pair<Time, Time>>{
+           {0, 0}, {49, 0}, {50, 100}, {149, 100}, {150, 200}, {1'000, 1'000}, {1'049, 1'000}}) {
+    std::vector<Program> programs(1);
+    add(programs[0], kernel(300));
+    add(programs[0], kernel(lasts));
+    Timeline timeline(programs, {0}, 0, 100);
+    std::vector<Entry> entries;
+    timeline.begin(entries);
+    while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
+    CHECK(timeline.finished());
+    CHECK(timeline.end() == 300 + ticked);
+    CHECK(timeline.accounts()[0].busy[static_cast<std::size_t>(workload::Booking::forward)] == 300 + ticked);
+  }
+}
+
+TEST_CASE("a kernel whose pace changes ends on the tick nearest to when what is left of it would") {
+  std::vector<Program> programs(1);
+  Op reduce = send(Stream::data, Role::data);
+  reduce.kind = collective::Kind::all_reduce;
+  const auto collective = add(programs[0], reduce);
+  add(programs[0], kernel(1'000));
+  const auto run = [&](Time until) {
+    Timeline timeline(programs, {0}, 250'000, 100);
+    std::vector<Entry> entries;
+    timeline.begin(entries);
+    for (bool ended = false; !timeline.finished();) {
+      const Time at = ended ? timeline.next_kernel() : std::min(timeline.next_kernel(), until);
+      if (!std::exchange(ended, ended || at == until)) {
+        if (at == until) timeline.complete(0, collective, 0);
+      }
+      timeline.advance(at, entries);
+    }
+    return timeline.end();
+  };
+  CHECK(run(500) == 1'100);    // 400 done, 600 left
+  CHECK(run(300) == 1'100);    // 240 done, 760 left: 1,060
+  CHECK(run(200) == 1'000);    // 160 done, 840 left: 1,040
+  CHECK(run(1'300) == 1'300);  // beside it to its end: 1,250
+  Timeline timeline(programs, {0}, 0, 100);
+  std::vector<Entry> entries;
+  timeline.begin(entries);
+  CHECK_THROWS_AS(timeline.advance(150, entries), InternalError);
+}
+
 TEST_CASE("a kernel beside a collective takes longer by the slow-down for as long as the collective lasts") {
   std::vector<Program> programs(1);
   Op reduce = send(Stream::data, Role::data);

@@ -120,6 +120,11 @@ class Sweeps(unittest.TestCase):
         shared, alone = (provenance(self.directory / name / "results.h5") for name in ("two", "alone"))
         self.assertEqual(shared["link_hops_transferred"], alone["link_hops_transferred"])
         self.assertLess(shared["link_hops_simulated"], alone["link_hops_simulated"])
+        # Nor do ranks and sharing matter where the streams' clock ticks.
+        for name, words in {"tick": ["-j", 1], "tick3": ["-j", 3], "tick_alone": ["-j", 1, "--no-sharing"]}.items():
+            self.sweep(tiny, "-o", name, "--store", "none", "--set", "tick_ns=200", *words)
+        self.assert_same("tick", "tick3", "tick_alone")
+        run("diff", "one", "tick", directory=self.directory, expect=1)
         # The digest is no constant: another sweep has another answer.
         self.sweep(tiny, "-o", "other", "--store", "none", "-j", 1, "--set", "strategy.global_batch=32")
         run("diff", "one", "other", directory=self.directory, expect=1)

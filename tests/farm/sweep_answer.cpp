@@ -176,6 +176,15 @@ TEST_CASE("an axis over the composition is its column once, and both composition
   CHECK(number(results, "step_time_ps", 0) == number(results, "step_time_ps", 1));
 }
 
+TEST_CASE("with ticks step times are whole ticks, and the answer is the same with sharing and without") {
+  const auto sweep =
+      small_sweep("axes: {tick_ns: [200, 1000], strategy.pp: [1, 2], strategy.global_batch: [16, 32]}\n");
+  const auto results = answer(sweep);
+  for (std::size_t row = 0; row < results.experiments.rows(); ++row)
+    CHECK(std::fmod(number(results, "step_time_ps", row), 1000 * number(results, "tick_ns", row)) == 0);
+  CHECK(io::answer_bytes(answer(sweep, false, true)) == io::answer_bytes(results));
+}
+
 TEST_CASE("overrides stand below the sweep's text, since they are part of what was asked") {
   const auto results = answer(small_sweep("", {"strategy.global_batch=32"}));
   CHECK_THAT(results.spec, Catch::EndsWith("\n# --set strategy.global_batch=32\n"));

@@ -47,6 +47,15 @@ TEST_CASE("what a library is told makes another world where it makes another col
             .steps.size() == 1);
 }
 
+TEST_CASE("a tick makes another step of the same collectives, and a tick of 0 none") {
+  const Plan exact = plan_of(small_sweep(""));
+  const Plan both = plan_of(small_sweep("axes: {tick_ns: [0, 200ns, 1us]}\n"));
+  REQUIRE(both.steps.size() == 3);
+  CHECK(both.steps[0].key == exact.steps[0].key);
+  REQUIRE(both.collectives.size() == exact.collectives.size());
+  for (const PlannedStep& step : both.steps) CHECK(step.collectives == exact.steps[0].collectives);
+}
+
 TEST_CASE("an automatic library's choice follows the fabric: outlines are not shared beyond it") {
   const auto sweep = small_sweep("axes: {cluster.nic_gbps: [1, 400]}\n", {"collectives.all_reduce=auto"});
   const Plan plan = plan_of(sweep);
