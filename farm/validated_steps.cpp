@@ -42,9 +42,11 @@ experiments::Sweep sweep_of(const std::vector<TrainingStep>& steps) {
   sweep.columns = {{"row", core::OptionInfo::Kind::text, "", "id of the measured row"}};
   sweep.inputs = std::make_shared<const experiments::Inputs>();
   for (const TrainingStep& step : steps)
-    for (const experiments::Settings& settings : step.experiments)
+    for (experiments::Settings settings : step.experiments) {
+      settings["tick_ns"] = kMeasuredTickNs;
       sweep.experiments.push_back(
-          {static_cast<std::uint32_t>(sweep.experiments.size()), {step.id}, settings, sweep.inputs});
+          {static_cast<std::uint32_t>(sweep.experiments.size()), {step.id}, std::move(settings), sweep.inputs});
+    }
   if (sweep.experiments.empty())
     throw core::InputError(steps.empty() ? std::string("the tables hold no row")
                                          : fmt::format("no row can be simulated; the first: {} ({})",

@@ -12,7 +12,13 @@
 
 namespace manyworlds::farm {
 
+/// The tick of the streams' clock in measured steps. Long pipelines repeat themselves but for a few nanoseconds, and
+/// are simulated in half the time with it; what it changes in a step is a thousandth of what predictions are off by
+/// (docs/model.md).
+inline constexpr std::int64_t kMeasuredTickNs = 200;
+
 /// One experiment for each row that can be simulated, two where one layer was measured; its only axis is the row's id.
+/// Streams tick every kMeasuredTickNs.
 /// Throws InputError where there is none.
 experiments::Sweep sweep_of(const std::vector<experiments::measured::TrainingStep>& steps);
 

@@ -41,6 +41,12 @@ Counts assumptions_of(const Validation& validation) {
   return sorted(counted);
 }
 
+/// Is there a step that was simulated?
+bool any_step(const Validation& validation) {
+  return std::any_of(validation.steps.begin(), validation.steps.end(),
+                     [](const TrainingStep& step) { return !step.experiments.empty(); });
+}
+
 std::size_t refused_by_memory(const Validation& validation) {
   return static_cast<std::size_t>(std::count_if(validation.steps.begin(), validation.steps.end(),
                                                 [](const TrainingStep& step) { return !step.fits; }));
@@ -186,6 +192,8 @@ std::string validation_text(const Validation& validation, bool every_row) {
       "figures before\n",
       percent(kApart));
   text += counts_text("rows run in which a column was assumed", assumptions_of(validation));
+  if (any_step(validation))
+    text += fmt::format("\nwhat GPUs do in a step begins and ends on ticks of {} ns (tick_ns)\n", kMeasuredTickNs);
   if (const std::size_t refused = refused_by_memory(validation); refused > 0)
     text += fmt::format(
         "\n{} rows need more memory than their GPU has, by our account; they ran, so they are simulated\n", refused);
@@ -200,6 +208,7 @@ Json validation_json(const Validation& validation, bool every_row) {
   }
   made["assumed"] = as_json(assumptions_of(validation), "column");
   made["refused_by_memory"] = refused_by_memory(validation);
+  if (any_step(validation)) made["tick_ns"] = kMeasuredTickNs;
   made["constants"] = Json::array();
   for (const Constant& one : validation.constants)
     made["constants"].push_back({{"gpu", one.gpu},

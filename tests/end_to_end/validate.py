@@ -23,6 +23,7 @@ ROWS = [ROW.format(id="a", model="GPT small", gpu="A100-80GB", tp=2, dp=8, dtype
 # The first of them as a user would write it.
 SPEC = """\
 base:
+  tick_ns: 200
   model: {layers: 4, hidden: 1024, heads: 16, vocabulary: 51200, sequence: 1024}
   cluster: {gpu: {like: a100_80, scale_up_gb_per_s: 300}, nodes: 2, gpus_per_node: 8, nic_gbps: 200}
   topology: rail_optimized
@@ -67,6 +68,7 @@ class Validate(unittest.TestCase):
         errors = [abs(rows[id]["predicted"] / rows[id]["measured"] - 1) * 100 for id in "ab"]
         self.assertAlmostEqual(family["errors"]["mean_percent"], sum(errors) / 2, places=9)
         self.assertEqual(sum(reason["rows"] for reason in steps["left_out"]), 1)
+        self.assertEqual(told["tick_ns"], 200)
         self.assertTrue(any(one["gpu"] == "a100_80" and one["name"] == "gemm_efficiency" for one in told["constants"]))
 
     def test_processes_and_order_change_nothing_and_the_run_directory_goes_away(self):
@@ -76,6 +78,7 @@ class Validate(unittest.TestCase):
         two = self.validate(table, "--rows", "-j", "2", "--svg", "two.svg")
         self.assertEqual(one, two)
         self.assertIn("left out: tp must divide", one)
+        self.assertIn("on ticks of 200 ns", one)
         self.assertEqual(set(pathlib.Path(tempfile.gettempdir()).glob("manyworlds-validate-*")) - before, set())
         self.assertEqual((self.directory / "two.svg").read_text().count('r="3"'), 2)
         self.validate(table, "-o", "kept", "--in-process", "-j", "1")
@@ -90,6 +93,7 @@ class Validate(unittest.TestCase):
         self.assertEqual(len(peaks["rows"]), 39)
         self.assertEqual({row["unit"] for row in peaks["rows"] if "unit" in row}, {"bytes"})
         alone = json.loads(self.validate(memory, "--json", "--rows"))
+        self.assertNotIn("tick_ns", alone)  # no step was simulated
         self.assertEqual(alone["kinds"], [peaks])
 
     def test_a_collective_is_predicted_as_net_predicts_it(self):
