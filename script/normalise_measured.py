@@ -80,8 +80,8 @@ def apart_because(row):
         return "tensor parallel across nodes"
     if row["family"] == "vTrain multi node" and row["model"] == "GPT 30x3072" and row["tp"] == "8" and row["micro_batch"] in ("2", "64"):
         return "vTrain 3.6B with tp 8 and the smallest or largest micro-batch"
-    if row["family"].startswith("Megatron-Bridge MoE") and row["gpu"] == "h100_sxm":
-        return "a software release doubled the speed of MoE on H100"
+    if row["gpu"] == "h100_sxm" and row["model"] == "Qwen3_30B_a3B" and re.search(r"\.md (25\.11|26\.02) ", row["source"]):
+        return "release 26.02.01 halved what this layout takes"
     return ""
 
 
