@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "core/sharing/union_find.hpp"
 
 namespace manyworlds::core::step {
-namespace {
-
-constexpr std::uint32_t kNobody = UINT32_MAX;
-
-}  // namespace
-
 Gathering::Gathering(const World& world)
     : world_(world),
       instances_(world.instances()),
@@ -23,24 +18,43 @@ const std::vector<std::uint32_t>& Gathering::shared_links(std::uint32_t instance
   return touch ? world_.use_of(instance).connections->links : nowhere_;
 }
 
-Gathering::Arrivals Gathering::arrivals(const std::vector<Member>& members) {
-  Arrivals made;
+const Gathering::Arrivals& Gathering::arrivals(const std::vector<Member>& members) {
+  Arrivals& made = arrived_;
+  made.fresh.clear(), made.going_on.clear();
   for (const Member& member : members) {
     Instance& instance = instances_[member.instance];
     if (instance.component != kNoComponent) {
       made.going_on.push_back(member);
       continue;
     }
-    if (instance.waiting.empty()) instance.waiting.reserve(world_.use_of(member.instance).shape.members);
-    instance.waiting.push_back(member.member);
+    if (instance.waiting == kNobody) instance.waiting = open_list();
+    std::vector<std::uint32_t>& waiting = waiting_[instance.waiting];
+    waiting.push_back(member.member);
     const std::size_t needed = world_.use_of(member.instance).dag->switches.empty() ? 2 : 1;
-    if (instance.waiting.size() == needed) made.fresh.push_back(member.instance);
+    if (waiting.size() == needed) made.fresh.push_back(member.instance);
   }
   return made;
 }
 
-std::vector<Meeting> Gathering::gather(const std::vector<Member>& members, const Drained& drained) {
-  const Arrivals arrived = arrivals(members);
+std::uint32_t Gathering::open_list() {
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(waiting_.size()));
+    waiting_.emplace_back();
+  }
+  const std::uint32_t list = free_.back();
+  free_.pop_back();
+  return list;
+}
+
+Meeting& Gathering::open_meeting() {
+  if (met_ == meetings_.size()) meetings_.emplace_back();
+  Meeting& made = meetings_[met_++];
+  made.instances.clear(), made.components.clear(), made.entries.clear();
+  return made;
+}
+
+std::span<Meeting> Gathering::gather(const std::vector<Member>& members, const Drained& drained) {
+  const Arrivals& arrived = arrivals(members);
   sharing::UnionFind together(arrived.fresh.size());  // fresh instances, then components as they are touched
   std::vector<std::uint32_t> touched;
   std::map<std::uint32_t, std::uint32_t> node_of_component;
@@ -61,30 +75,32 @@ std::vector<Meeting> Gathering::gather(const std::vector<Member>& members, const
     for (const std::uint32_t link : shared_links(instance)) first_at_[link] = kNobody;
   for (const Member& member : arrived.going_on) node_of(component_of(member.instance));
 
-  std::vector<Meeting> meetings;
-  std::map<std::uint32_t, std::size_t> meeting_of;  // by root
+  met_ = 0;
+  meeting_of_.assign(together.size(), kNobody);
   const auto meeting = [&](std::uint32_t node) -> Meeting& {
-    const auto [slot, is_new] = meeting_of.try_emplace(together.root(node), meetings.size());
-    if (is_new) meetings.emplace_back();
-    return meetings[slot->second];
+    std::uint32_t& slot = meeting_of_[together.root(node)];
+    if (slot != kNobody) return meetings_[slot];
+    slot = static_cast<std::uint32_t>(met_);
+    return open_meeting();
   };
   for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i) {
     Meeting& into = meeting(i);
     Instance& instance = instances_[arrived.fresh[i]];
     into.instances.push_back(arrived.fresh[i]);
-    into.entries.reserve(into.entries.size() + instance.waiting.size());
-    for (const std::uint32_t member : instance.waiting) into.entries.push_back({arrived.fresh[i], member});
-    instance.waiting = {};
+    for (const std::uint32_t member : waiting_[instance.waiting]) into.entries.push_back({arrived.fresh[i], member});
+    waiting_[instance.waiting].clear();
+    free_.push_back(std::exchange(instance.waiting, kNobody));
   }
   for (const std::uint32_t component : touched) meeting(node_of_component[component]).components.push_back(component);
   for (const Member& member : arrived.going_on)
     meeting(node_of_component[component_of(member.instance)]).entries.push_back(member);
-  for (Meeting& made : meetings) {
+  const std::span<Meeting> all(meetings_.data(), met_);
+  for (Meeting& made : all) {
     std::sort(made.instances.begin(), made.instances.end());
     std::sort(made.entries.begin(), made.entries.end());
     std::sort(made.components.begin(), made.components.end());
   }
-  return meetings;
+  return all;
 }
 
 }  // namespace manyworlds::core::step

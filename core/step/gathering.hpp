@@ -27,8 +27,8 @@ class Gathering {
   using Drained = std::function<bool(std::uint32_t component)>;
   /// Sorts what enters into meetings. An instance becomes active when two of its members have entered, since before
   /// that nothing of it can move (one is enough where it can send to a switch); entries of active instances go on in
-  /// their components.
-  std::vector<Meeting> gather(const std::vector<Member>& members, const Drained& drained);
+  /// their components. What it gives stands until the next call.
+  std::span<Meeting> gather(const std::vector<Member>& members, const Drained& drained);
 
   std::uint32_t component_of(std::uint32_t instance) const { return instances_[instance].component; }
   void place(std::uint32_t instance, std::uint32_t component) { instances_[instance].component = component; }
@@ -42,12 +42,15 @@ class Gathering {
     std::vector<std::uint32_t> fresh;  // instances
     std::vector<Member> going_on;
   };
-  Arrivals arrivals(const std::vector<Member>& members);
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+  std::uint32_t open_list();
+  Meeting& open_meeting();
+  const Arrivals& arrivals(const std::vector<Member>& members);
   /// Links on which an instance can meet others: none where transfers do not touch each other (fidelity: analytic).
   const std::vector<std::uint32_t>& shared_links(std::uint32_t instance) const;
 
   struct Instance {
-    std::vector<std::uint32_t> waiting;      // members that entered before anything could move
+    std::uint32_t waiting = kNobody;         // in waiting_: members that entered before anything could move
     std::uint32_t component = kNoComponent;  // once it is active
   };
   const World& world_;
@@ -55,6 +58,12 @@ class Gathering {
   std::vector<std::uint32_t> owner_;     // by link of the graph
   std::vector<std::uint32_t> first_at_;  // by link of the graph: the first fresh instance on it, while gathering
   std::vector<std::uint32_t> nowhere_;   // stays empty
+  std::vector<std::vector<std::uint32_t>> waiting_;
+  std::vector<std::uint32_t> free_;  // of waiting_
+  std::vector<Meeting> meetings_;    // the last ones, and room for more
+  std::size_t met_ = 0;
+  Arrivals arrived_;                       // while gathering
+  std::vector<std::uint32_t> meeting_of_;  // by root, while gathering
 };
 
 }  // namespace manyworlds::core::step

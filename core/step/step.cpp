@@ -72,10 +72,10 @@ std::variant<StepResult, Needs> Step::advance() {
 /// Hands what the timeline entered at `at` to the network.
 void Step::enter(Time at) {
   if (entries_.empty()) return;
-  std::vector<Member> members;
+  entering_.clear();
   for (const stream::Entry& entry : entries_) {
     const auto [instance, member] = world_.entered_by(entry.rank, entry.op);
-    members.push_back({instance, member});
+    entering_.push_back({instance, member});
     const Use& use = world_.use_of(instance);
     if (entered_[instance]++ == 0) {
       link_hops_ += use.link_hops;
@@ -85,8 +85,8 @@ void Step::enter(Time at) {
     began_[instance] = at;
   }
   entries_.clear();
-  std::sort(members.begin(), members.end());
-  network_->enter(at, members);
+  std::sort(entering_.begin(), entering_.end());
+  network_->enter(at, entering_);
 }
 
 bool Step::within_limit() {

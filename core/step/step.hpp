@@ -42,6 +42,7 @@ class Step {
   Composed* composed_ = nullptr;  // the same object, where it is one
   HeldExits held_;
   std::vector<stream::Entry> entries_;
+  std::vector<Member> entering_;
   std::vector<std::uint32_t> entered_;  // members so far, by instance
   std::vector<Time> began_;             // when the last member entered, by instance
   std::vector<Time> link_busy_;         // network links
