@@ -302,7 +302,6 @@ std::uint32_t ComposedSide::merge(const std::vector<std::uint32_t>& components) 
     auto operator<=>(const Event&) const = default;
   };
   std::vector<Event> events;
-  std::vector<std::pair<Time, Member>> given;  // exits already taken
   for (const std::uint32_t index : components) {
     const Component& component = old.emplace_back(components_[index]);
     for (std::size_t i = 0; i < component.log.size(); ++i)
@@ -347,7 +346,6 @@ Time ComposedSide::next(Time limit) {
 }
 
 void ComposedSide::take(Time at, std::vector<Member>& exits) {
-  const std::size_t before = exits.size();
   while (!due_.empty() && due_.top().at == at) {
     const Due due = due_.top();
     due_.pop();
@@ -373,7 +371,6 @@ void ComposedSide::take(Time at, std::vector<Member>& exits) {
     }
     drained(component, at);
   }
-  std::sort(exits.begin() + static_cast<std::ptrdiff_t>(before), exits.end());
 }
 
 void ComposedSide::close(Time at) {

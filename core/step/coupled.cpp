@@ -37,10 +37,8 @@ class Coupled final : public NetworkSide {
   }
 
   void take(Time at, std::vector<Member>& exits) override {
-    const std::size_t first = exits.size();
     for (; taken_ < exits_.size() && exits_[taken_].at == at; ++taken_)
       exits.push_back({instances_[exits_[taken_].collective], exits_[taken_].member});
-    std::sort(exits.begin() + static_cast<std::ptrdiff_t>(first), exits.end());
   }
 
   network::PauseWaits standstill() const override { return traffic_.standstill(); }

@@ -36,7 +36,7 @@ class NetworkSide {
   virtual void enter(Time at, const std::vector<Member>& members) = 0;
   /// When the next exit is, if by `limit`; kNever otherwise.
   virtual Time next(Time limit) = 0;
-  /// The exits at `at`, the instant next() gave; ascending.
+  /// Appends the exits at `at`, the instant next() gave, in any order.
   virtual void take(Time at, std::vector<Member>& exits) = 0;
   /// After next(kNever) gave kNever: who waits for whom among the graph's links, if pauses hold transfers for ever.
   virtual network::PauseWaits standstill() const = 0;

@@ -1,33 +1,15 @@
 // The command line: verbs, options, and the exit codes that scripts rely on.
 #include <catch2/catch.hpp>
 
-#include <iostream>
-#include <sstream>
-
 #include "core/error.hpp"
-#include "farm/command_line.hpp"
 #include "farm/commands/shared_words.hpp"
+#include "said.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
+using namespace manyworlds::farm::testing;
 
 namespace {
-
-struct Said {
-  int exit_code;
-  std::string output;
-};
-
-Said say(std::vector<std::string> words) {
-  words.insert(words.begin(), "manyworlds");
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  std::ostringstream captured;
-  auto* before = std::cout.rdbuf(captured.rdbuf());
-  const int code = command_line(static_cast<int>(arguments.size()), arguments.data());
-  std::cout.rdbuf(before);
-  return {code, captured.str()};
-}
 
 cxxopts::ParseResult parse_sweep(const std::vector<std::string>& words) {
   cxxopts::Options options("manyworlds sweep");

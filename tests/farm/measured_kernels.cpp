@@ -7,8 +7,8 @@
 #include <iostream>
 #include <sstream>
 
-#include "farm/command_line.hpp"
 #include "io/answer.hpp"
+#include "said.hpp"
 #include "sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -34,15 +34,10 @@ struct Folder {
   std::filesystem::path path;
 };
 
-std::string say(std::vector<std::string> words) {
-  words.insert(words.begin(), "manyworlds");
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  std::ostringstream captured;
-  auto* before = std::cout.rdbuf(captured.rdbuf());
-  const int code = command_line(static_cast<int>(arguments.size()), arguments.data());
-  std::cout.rdbuf(before);
-  return code == 0 ? captured.str() : fmt::format("exit {}", code);
+/// What is printed, or how it ended.
+std::string printed(const std::vector<std::string>& words) {
+  const Said said = say(words);
+  return said.exit_code == 0 ? said.output : fmt::format("exit {}", said.exit_code);
 }
 
 io::Results answer(const experiments::Sweep& sweep, bool share) {
@@ -62,7 +57,7 @@ double number(const io::Results& results, const std::string& column, std::size_t
 
 TEST_CASE("the table that `run --kernels` writes, read back, gives the same step to the picosecond") {
   const Folder folder;
-  const std::string plain = say({"run", folder.file("s.yaml"), "--json"});
+  const std::string plain = printed({"run", folder.file("s.yaml"), "--json"});
   REQUIRE(plain.starts_with("{"));
   const auto figure = [](const std::string& json, const std::string& name) {
     const auto at = json.find("\"" + name + "\": ");
@@ -70,20 +65,20 @@ TEST_CASE("the table that `run --kernels` writes, read back, gives the same step
     return json.substr(at, json.find('\n', at) - at);
   };
   for (const std::string level : {"kernel", "submodule", "layer"}) {
-    const std::string table = say({"run", folder.file("s.yaml"), "--kernels=" + level});
+    const std::string table = printed({"run", folder.file("s.yaml"), "--kernels=" + level});
     REQUIRE(table.starts_with("level,"));
     folder.write("k.csv", table);
     const std::string set = "cluster.gpu.measured_kernels=k.csv";
-    const std::string measured = say({"run", folder.file("s.yaml"), "--json", "--set", set});
+    const std::string measured = printed({"run", folder.file("s.yaml"), "--json", "--set", set});
     for (const char* name : {"step_time_ps", "forward_s", "backward_s", "host_s", "exposed_tp_s", "mfu"})
       CHECK(figure(measured, name) == figure(plain, name));
-    CHECK(say({"run", folder.file("s.yaml"), "--kernels=" + level, "--set", set}).size() == table.size());
-    const std::string told = say({"run", folder.file("s.yaml"), "--set", set});
+    CHECK(printed({"run", folder.file("s.yaml"), "--kernels=" + level, "--set", set}).size() == table.size());
+    const std::string told = printed({"run", folder.file("s.yaml"), "--set", set});
     CHECK_THAT(told, Catch::Contains("measured times") && Catch::Contains("the model is off by up to +0.0 %"));
   }
-  CHECK_THAT(say({"run", folder.file("s.yaml")}), !Catch::Contains("measured times"));
-  CHECK(say({"run", folder.file("s.yaml"), "--kernels=operator"}) == "exit 2");
-  CHECK(say({"run", folder.file("s.yaml"), "--set", "cluster.gpu.measured_only=true"}) == "exit 2");
+  CHECK_THAT(printed({"run", folder.file("s.yaml")}), !Catch::Contains("measured times"));
+  CHECK(printed({"run", folder.file("s.yaml"), "--kernels=operator"}) == "exit 2");
+  CHECK(printed({"run", folder.file("s.yaml"), "--set", "cluster.gpu.measured_only=true"}) == "exit 2");
 }
 
 TEST_CASE("a sweep over tables has their columns, the same bytes with sharing and without, and NaN without a table") {

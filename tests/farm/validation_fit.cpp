@@ -27,6 +27,19 @@ std::vector<TrainingStep> steps(const Catalog& catalog) {
   return experiments::measured::read_training_steps(experiments::import::parse_csv(text, "rows.csv"), catalog);
 }
 
+/// Every row as if it had been predicted right.
+std::vector<Compared> as_measured(const std::vector<TrainingStep>& rows) {
+  std::vector<Compared> compared;
+  for (const TrainingStep& step : rows) {
+    Compared one;
+    one.id = step.id;
+    one.family = step.family;
+    one.measured = one.predicted = 1;
+    compared.push_back(one);
+  }
+  return compared;
+}
+
 double value_of(const FamilyConstants& constants, const std::string& key) {
   for (const auto& one : constants.constants)
     if (one.key == key) return one.value;
@@ -40,16 +53,10 @@ TEST_CASE("rows that took longer than predicted lower what a GPU reaches, and a 
   const Catalog catalog;
   const auto rows = steps(catalog);
   REQUIRE(rows.size() == 8);
-  std::vector<Compared> compared;
-  for (const TrainingStep& step : rows) {
-    REQUIRE(step.left_out + step.detail == "");
-    Compared one;
-    one.id = step.id;
-    one.family = step.family;
-    one.measured = 1;
-    one.predicted = step.family == "one" ? 1 : 0.8;  // family two took a quarter longer than predicted
-    compared.push_back(one);
-  }
+  for (const TrainingStep& step : rows) REQUIRE(step.left_out + step.detail == "");
+  std::vector<Compared> compared = as_measured(rows);
+  for (Compared& one : compared)
+    if (one.family == "two") one.predicted = 0.8;  // it took a quarter longer than predicted
   const double both = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
   const double one = value_of(fit_constants(rows, compared, catalog, "two"), "gemm_efficiency");
   const double two = value_of(fit_constants(rows, compared, catalog, "one"), "gemm_efficiency");
@@ -67,14 +74,7 @@ TEST_CASE("rows that were predicted right with given constants are a reason to k
   const double catalogs = std::get<double>(catalog.of("gpus").at("a100_40").figures.at("gemm_efficiency").value);
   const double given = catalogs / 2;
   rows = with_constants(rows, {{"", {{"a100_80", "gemm_efficiency", given}}}}, catalog);
-  std::vector<Compared> compared;
-  for (const TrainingStep& step : rows) {
-    Compared one;
-    one.id = step.id;
-    one.family = step.family;
-    one.measured = one.predicted = 1;
-    compared.push_back(one);
-  }
+  std::vector<Compared> compared = as_measured(rows);
   const double kept = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
   CHECK(std::abs(kept - given) < std::abs(kept - catalogs));
 }
@@ -82,14 +82,7 @@ TEST_CASE("rows that were predicted right with given constants are a reason to k
 TEST_CASE("rows of models with experts have no say in the constants of kernels") {
   const Catalog catalog;
   auto rows = steps(catalog);
-  std::vector<Compared> compared;
-  for (const TrainingStep& step : rows) {
-    Compared one;
-    one.id = step.id;
-    one.family = step.family;
-    one.measured = one.predicted = 1;
-    compared.push_back(one);
-  }
+  std::vector<Compared> compared = as_measured(rows);
   const double without = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
   rows.push_back(rows.back());
   rows.back().id = "with experts";
