@@ -39,7 +39,7 @@ int unknown_verb(const std::string& verb) {
 
 }  // namespace
 
-int command_line(int argc, char** argv) {
+int command_line(int argc, char** argv, JobFactory factory) {
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
   const std::string verb = words.empty() ? "" : words[0];
   if (verb.empty()) {
@@ -54,9 +54,9 @@ int command_line(int argc, char** argv) {
   if (command == nullptr) return unknown_verb(verb);
   try {
     std::optional<Zygote> zygote;
-    if (command->job) {
+    if (command->simulates) {
       hold_drain_signal();
-      zygote.emplace(command->job);
+      zygote.emplace(std::move(factory));
     }
     const int code = command->run({{words.begin() + 1, words.end()}, zygote ? &*zygote : nullptr});
     std::cout.flush();

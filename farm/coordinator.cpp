@@ -8,10 +8,6 @@
 
 namespace manyworlds::farm {
 
-namespace {
-constexpr int kTries = 2;  // a task in which this many simulators died is failed
-}
-
 Coordinator::Coordinator(Schedule& schedule, Transport& transport, std::string frozen, std::uint64_t signature,
                          CoordinatorOptions options)
     : schedule_(schedule),
@@ -92,6 +88,7 @@ void Coordinator::on_result(Worker& worker, const Message& message, std::int64_t
     MANYWORLDS_CHECK(task < schedule_.total(), "worker {} has a result of task {} of {}", worker.number, task,
                      schedule_.total());
     if (outcome.ok()) worker.knows.insert(task);
+    if (outcome.elapsed_us > 0) ++worker.done, worker.busy_us += outcome.elapsed_us;
     if (outcome.status != Status::crash && outcome.status != Status::environment) {
       accept(worker, task, outcome, now_ms);
     } else if (worker.crash_numbers.insert(message.number).second) {
@@ -119,7 +116,7 @@ void Coordinator::accept(const Worker& from, std::uint32_t task, const Outcome& 
 
 void Coordinator::died_in(Worker& worker, std::uint32_t task, const Outcome& outcome, std::int64_t now_ms) {
   if (schedule_.settled(task)) return;
-  if (++deaths_[task] < kTries) return release(worker, task);
+  if (++deaths_[task] < outcome.tries) return release(worker, task);
   accept(worker, task, outcome, now_ms);
 }
 
@@ -254,9 +251,12 @@ std::string Coordinator::unserved(std::int64_t now_ms) const {
   return workers_.begin()->second.unfit;
 }
 
-std::size_t Coordinator::workers_lost(std::int64_t now_ms) const {
-  return static_cast<std::size_t>(
-      std::count_if(workers_.begin(), workers_.end(), [&](const auto& entry) { return !alive(entry.second, now_ms); }));
+std::vector<WorkerLoad> Coordinator::loads(std::int64_t now_ms) const {
+  std::vector<WorkerLoad> all;
+  for (const auto& [number, worker] : workers_)
+    all.push_back(
+        {number, alive(worker, now_ms), worker.done, static_cast<double>(worker.busy_us) * 1e-6, worker.leases.size()});
+  return all;
 }
 
 }  // namespace manyworlds::farm

@@ -16,6 +16,15 @@
 
 namespace manyworlds::farm {
 
+/// How one worker is doing, for people.
+struct WorkerLoad {
+  int number = 0;
+  bool alive = false;
+  std::uint64_t done = 0;  // tasks it ran to their end
+  double busy_s = 0;       // in them
+  std::size_t held = 0;    // tasks it runs or keeps queued
+};
+
 struct CoordinatorOptions {
   std::int64_t lease_ms = 30'000;         // a task nobody has reported for so long is given to another
   std::int64_t silence_ms = 20'000;       // a worker silent for so long is lost, until it speaks again
@@ -46,7 +55,7 @@ class Coordinator {
   std::string unserved(std::int64_t now_ms) const;
 
   std::size_t workers() const { return workers_.size(); }
-  std::size_t workers_lost(std::int64_t now_ms) const;
+  std::vector<WorkerLoad> loads(std::int64_t now_ms) const;
 
  private:
   struct Lease {
@@ -58,6 +67,8 @@ class Coordinator {
     bool serves = false;  // it has built our job
     std::string unfit;    // why it never will
     std::int64_t heard_ms = 0;
+    std::uint64_t done = 0;
+    std::int64_t busy_us = 0;
     std::map<std::uint32_t, Lease> leases;
     std::set<std::uint32_t> knows;          // results it computed or was sent
     std::set<std::uint64_t> crash_numbers;  // of the crashes it reported: a doubled message is one crash

@@ -16,7 +16,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::uint32_t kResultRecord = 1;  // kind of the journal's records; failures are never journalled
 constexpr std::chrono::seconds kStatusPeriod{2};
 constexpr std::size_t kListedFailures = 100;
 
@@ -34,6 +33,7 @@ Ledger::Ledger(const RunOptions& options, const std::string& frozen, int ranks, 
       hooks_(hooks),
       ranks_(ranks),
       directory_(begin(options, frozen)),
+      resume_line_(resume_line(options)),
       begin_(steady_clock::now()),
       status_written_(begin_) {
   const std::string fingerprint(core::sharing::build_fingerprint());
@@ -43,24 +43,45 @@ Ledger::Ledger(const RunOptions& options, const std::string& frozen, int ranks, 
   for (const Task& task : job.tasks()) costs.push_back(task.cost);
   progress_ = std::make_unique<Progress>(kinds_, costs, ranks);
   schedule_.on_settled = [this](std::uint32_t task, const Outcome& outcome) { settled(task, outcome); };
-  replay(fingerprint);
+  const auto failures = replay(fingerprint);
   journal_ = std::make_unique<io::Journal>(directory_.journal(), fingerprint);
   store_ = io::open_store(options.store, fingerprint);
   if (store_) look_in_store();
+  source_ = Source::journal;
+  if (!options.retry_failed)
+    for (const auto& [task, failure] : failures) schedule_.settle(task, failure);
   source_ = Source::computed;
   write_status("running");
 }
 
-void Ledger::replay(const std::string& fingerprint) {
+namespace {
+
+/// What a failure's record says, or nothing where this build has no such class.
+std::optional<Outcome> failure_of(const std::string& payload) {
+  const std::size_t end = payload.find('\n');
+  const auto status = status_named(payload.substr(0, end));
+  if (end == std::string::npos || !status || *status == Status::ok) return std::nullopt;
+  return Outcome{*status, payload.substr(end + 1), 0};
+}
+
+}  // namespace
+
+/// Settles what has a result and returns what failed.
+std::vector<std::pair<std::uint32_t, Outcome>> Ledger::replay(const std::string& fingerprint) {
+  std::vector<std::pair<std::uint32_t, Outcome>> failures;
   // Two tasks may have one key when sharing is off: each result serves all of them.
   std::multimap<core::sharing::Key, std::uint32_t> by_key;
   for (std::uint32_t task = 0; task < job_.tasks().size(); ++task) by_key.emplace(job_.tasks()[task].key, task);
   const auto replay = io::replay_journal(directory_.journal(), fingerprint, [&](io::Record&& record) {
-    if (record.kind != kResultRecord) return;
     const auto [first, last] = by_key.equal_range(record.key);
-    for (auto known = first; known != last; ++known) schedule_.settle(known->second, {Status::ok, record.payload, 0});
+    for (auto known = first; known != last; ++known) {
+      if (record.kind == io::kResultRecord) schedule_.settle(known->second, {Status::ok, record.payload, 0});
+      if (record.kind != io::kFailureRecord) continue;
+      if (auto failure = failure_of(record.payload)) failures.emplace_back(known->second, std::move(*failure));
+    }
   });
   if (const std::string damage = replay.describe_damage(); !damage.empty()) fmt::print(stderr, "{}\n", damage);
+  return failures;
 }
 
 void Ledger::look_in_store() {
@@ -73,8 +94,7 @@ void Ledger::look_in_store() {
 
 /// The schedule calls this before it counts the task: on disk first.
 void Ledger::settled(std::uint32_t task, const Outcome& outcome) {
-  if (outcome.ok() && source_ != Source::journal)
-    journal_->append(kResultRecord, job_.tasks()[task].key, outcome.bytes);
+  if (source_ != Source::journal) write_in_journal(task, outcome);
   if (source_ == Source::computed) put_in_store(task, outcome);
   std::uint64_t& count = source_ == Source::journal ? figures_.from_journal
                          : source_ == Source::store ? figures_.from_store
@@ -83,6 +103,15 @@ void Ledger::settled(std::uint32_t task, const Outcome& outcome) {
   figures_.simulated_s += static_cast<double>(outcome.elapsed_us) * 1e-6;
   progress_->settled(task, outcome, source_ != Source::computed);
   if (hooks_.on_result) hooks_.on_result(task, outcome);
+}
+
+/// A task that failed with its input has no record of its own: what becomes of the input decides again.
+void Ledger::write_in_journal(std::uint32_t task, const Outcome& outcome) {
+  const core::sharing::Key& key = job_.tasks()[task].key;
+  if (outcome.ok())
+    journal_->append(io::kResultRecord, key, outcome.bytes);
+  else if (outcome.status != Status::input)
+    journal_->append(io::kFailureRecord, key, fmt::format("{}\n{}", name_of(outcome.status), outcome.bytes));
 }
 
 void Ledger::put_in_store(std::uint32_t task, const Outcome& outcome) {
@@ -110,12 +139,13 @@ RunFigures Ledger::figures() const {
 void Ledger::write_status(const std::string& state) {
   if (hooks_.sharing) progress_->sharing(hooks_.sharing());
   status_ = progress_->status(state, elapsed_s());
+  status_["resume"] = resume_line_;
   directory_.write_status(status_.dump(1) + "\n");
   status_written_ = steady_clock::now();
 }
 
-const nlohmann::json& Ledger::each_second(const std::string& state, std::size_t ranks_lost) {
-  progress_->lost_ranks(ranks_lost);
+const nlohmann::json& Ledger::each_second(const std::string& state, const std::vector<WorkerLoad>& loads) {
+  progress_->load(loads);
   journal_->sync_if_due();
   if (store_ && store_writable_) store_->sync_if_due();
   if (steady_clock::now() - status_written_ >= kStatusPeriod) write_status(state);
@@ -133,11 +163,13 @@ RunOutcome Ledger::close(bool drained) {
   for (std::uint32_t task = 0; task < schedule_.total() && failures.size() < kListedFailures; ++task) {
     if (!schedule_.settled(task) || schedule_.outcome(task).ok()) continue;
     const Outcome& failed = schedule_.outcome(task);
-    failures.push_back({{"task", task},
-                        {"kind", kinds_[task]},
-                        {"key", schedule_.task(task).key.hex()},
-                        {"class", name_of(failed.status)},
-                        {"reason", failed.bytes}});
+    nlohmann::json told = hooks_.describe ? hooks_.describe(job_, task) : nlohmann::json::object();
+    told["task"] = task;
+    told["kind"] = kinds_[task];
+    told["key"] = schedule_.task(task).key.hex();
+    told["class"] = name_of(failed.status);
+    told["reason"] = failed.bytes;
+    failures.push_back(std::move(told));
   }
   const std::string state = drained ? "drained" : "complete";
   write_status(state);

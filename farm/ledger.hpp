@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "farm/progress.hpp"
@@ -22,7 +23,7 @@ class Ledger {
          const RunHooks& hooks);
 
   /// Once a second: syncs what is due and writes status.json every other time. Returns the status.
-  const nlohmann::json& each_second(const std::string& state, std::size_t ranks_lost);
+  const nlohmann::json& each_second(const std::string& state, const std::vector<WorkerLoad>& loads);
 
   /// The run is over: the results when complete, then complete.json.
   RunOutcome close(bool drained);
@@ -32,9 +33,10 @@ class Ledger {
   RunFigures figures() const;
 
  private:
-  void replay(const std::string& fingerprint);
+  std::vector<std::pair<std::uint32_t, Outcome>> replay(const std::string& fingerprint);
   void look_in_store();
   void settled(std::uint32_t task, const Outcome& outcome);
+  void write_in_journal(std::uint32_t task, const Outcome& outcome);
   void put_in_store(std::uint32_t task, const Outcome& outcome);
   void write_status(const std::string& state);
   double elapsed_s() const;
@@ -46,6 +48,7 @@ class Ledger {
   const RunHooks& hooks_;
   int ranks_;
   io::RunDirectory directory_;
+  std::string resume_line_;
   std::unique_ptr<io::Journal> journal_;
   std::unique_ptr<io::Store> store_;
   bool store_writable_ = true;

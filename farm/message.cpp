@@ -21,13 +21,14 @@ std::vector<std::uint32_t> numbers(ByteReader& from) {
 }
 
 void put(ByteWriter& to, const Outcome& outcome) {
-  to.put(outcome.status).put(outcome.elapsed_us).text(outcome.bytes);
+  to.put(outcome.status).put(outcome.tries).put(outcome.elapsed_us).text(outcome.bytes);
 }
 
 Outcome outcome(ByteReader& from) {
   Outcome got;
   got.status = from.get<Status>();
   MANYWORLDS_CHECK(got.status <= Status::input, "status {}", static_cast<int>(got.status));
+  got.tries = from.get<std::uint8_t>();
   got.elapsed_us = from.get<std::int64_t>();
   got.bytes = from.text();
   return got;
@@ -66,7 +67,7 @@ Message decode_message(const std::string& bytes) {
     assignment.task = from.get<std::uint32_t>();
     assignment.inputs = numbers(from);
   }
-  message.results.resize(from.count(21));
+  message.results.resize(from.count(22));
   for (auto& [task, result] : message.results) {
     task = from.get<std::uint32_t>();
     result = outcome(from);

@@ -47,22 +47,28 @@ std::optional<int> quota() {
   const auto consider = [&tightest](std::optional<int> cpus) {
     if (cpus) tightest = std::min(tightest.value_or(*cpus), *cpus);
   };
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::")) continue;
-    std::string path = line.substr(3);
-    for (;;) {
-      consider(cpus_of_quota(first_line("/sys/fs/cgroup" + path + "/cpu.max")));
-      if (path.empty() || path == "/") break;
-      path.erase(path.rfind('/'));
-    }
-  }
+  for (const std::string& limit : cgroup_limits("cpu.max")) consider(cpus_of_quota(limit));
   const std::string v1 = "/sys/fs/cgroup/cpu/cpu.cfs_";
   consider(cpus_of_quota(first_line(v1 + "quota_us") + " " + first_line(v1 + "period_us")));
   return tightest;
 }
 
 }  // namespace
+
+std::vector<std::string> cgroup_limits(const std::string& file) {
+  std::vector<std::string> limits;
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::")) continue;
+    std::string path = line.substr(3);
+    for (;;) {
+      limits.push_back(first_line("/sys/fs/cgroup" + path + "/" + file));
+      if (path.empty() || path == "/") break;
+      path.erase(path.rfind('/'));
+    }
+  }
+  return limits;
+}
 
 std::optional<int> cpus_of_quota(const std::string& cpu_max) {
   std::istringstream words(cpu_max);
@@ -83,6 +89,12 @@ RankCount rank_count(std::optional<int> asked) {
   const int cpus = affinity();
   if (const auto limit = quota(); limit && *limit < cpus) return {*limit, fmt::format("a CPU quota of {}", *limit)};
   return {cpus, fmt::format("{} CPUs", cpus)};
+}
+
+int ranks_on_this_machine(int ranks) {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"})
+    if (const auto local = number_in(name); local && *local > 0) return *local;
+  return ranks;
 }
 
 std::optional<int> launched_rank() {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace manyworlds::farm {
 
@@ -15,6 +16,9 @@ struct RankCount {
 /// and the cgroup's CPU quota allow. Throws core::InputError for less than 1.
 RankCount rank_count(std::optional<int> asked);
 
+/// Of `ranks`, those on this machine, as far as who started them says; else all.
+int ranks_on_this_machine(int ranks);
+
 /// This process's rank, when mpirun or srun started it as one.
 std::optional<int> launched_rank();
 
@@ -23,6 +27,9 @@ std::optional<std::string> find_program(const std::string& program);
 
 /// The batch system's id of this job, "" outside of one.
 std::string batch_job();
+
+/// The first lines of `file` in this process's cgroup and all above it (v2); "" where there is none.
+std::vector<std::string> cgroup_limits(const std::string& file);
 
 /// CPUs a cgroup v2 `cpu.max` text allows ("max 100000", "150000 100000"), rounded up; nothing when unlimited.
 std::optional<int> cpus_of_quota(const std::string& cpu_max);

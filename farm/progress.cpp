@@ -6,11 +6,16 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "io/file.hpp"
 
 namespace manyworlds::farm {
+
+namespace {
+constexpr std::size_t kListedRanks = 16;
+}
 
 Progress::Progress(const std::vector<std::string>& kinds, const std::vector<double>& costs, int ranks)
     : costs_(costs), ranks_(ranks) {
@@ -29,6 +34,7 @@ void Progress::settled(std::uint32_t task, const Outcome& outcome, bool known) {
   Count& count = counts_[kind_of_.at(task)];
   ++count.done;
   count.failed += outcome.ok() ? 0 : 1;
+  quarantined_ += outcome.status == Status::crash ? 1 : 0;
   cost_left_ -= costs_[task];
   if (known) {
     ++known_;
@@ -38,6 +44,23 @@ void Progress::settled(std::uint32_t task, const Outcome& outcome, bool known) {
     elapsed_us_ += outcome.elapsed_us;
   }
 }
+
+namespace {
+
+/// One column per figure, one row per worker that has spoken: short also for thousands.
+nlohmann::json columns(const std::vector<WorkerLoad>& loads, double elapsed_s) {
+  nlohmann::json rank = nlohmann::json::array(), alive = rank, done = rank, busy = rank, held = rank;
+  for (const WorkerLoad& load : loads) {
+    rank.push_back(load.number);
+    alive.push_back(load.alive);
+    done.push_back(load.done);
+    busy.push_back(elapsed_s > 0 ? std::round(1e3 * load.busy_s / elapsed_s) / 1e3 : 0);
+    held.push_back(load.held);
+  }
+  return {{"rank", rank}, {"alive", alive}, {"done", done}, {"busy", busy}, {"held", held}};
+}
+
+}  // namespace
 
 nlohmann::json Progress::status(const std::string& state, double elapsed_s) const {
   Count all;
@@ -49,20 +72,23 @@ nlohmann::json Progress::status(const std::string& state, double elapsed_s) cons
     all.done += count.done;
     all.failed += count.failed;
   }
-  nlohmann::json status{{"format", 1},
-                        {"state", state},
-                        {"total", all.total},
-                        {"done", all.done},
-                        {"failed", all.failed},
-                        {"known_before", known_},
-                        {"kinds", kinds},
-                        {"elapsed_s", elapsed_s},
-                        {"simulated_s", static_cast<double>(elapsed_us_) * 1e-6},
-                        {"ranks", ranks_},
-                        {"ranks_lost", ranks_lost_},
-                        {"host", io::host_name()},
-                        {"pid", ::getpid()},
-                        {"updated", static_cast<std::int64_t>(std::time(nullptr))}};
+  nlohmann::json status{
+      {"format", 1},
+      {"state", state},
+      {"total", all.total},
+      {"done", all.done},
+      {"failed", all.failed},
+      {"quarantined", quarantined_},
+      {"known_before", known_},
+      {"kinds", kinds},
+      {"elapsed_s", elapsed_s},
+      {"simulated_s", static_cast<double>(elapsed_us_) * 1e-6},
+      {"ranks", ranks_},
+      {"ranks_lost", std::count_if(loads_.begin(), loads_.end(), [](const auto& l) { return !l.alive; })},
+      {"load", columns(loads_, elapsed_s)},
+      {"host", io::host_name()},
+      {"pid", ::getpid()},
+      {"updated", static_cast<std::int64_t>(std::time(nullptr))}};
   status["rate_per_s"] = elapsed_s > 0 ? static_cast<double>(computed_) / elapsed_s : 0.0;
   status["time_left_s"] = nullptr;
   if (all.done == all.total) {
@@ -101,13 +127,47 @@ std::string progress_line(const nlohmann::json& status) {
   return line;
 }
 
+namespace {
+
+/// Each rank where they are few; else how they differ.
+std::string describe_load(const nlohmann::json& load) {
+  const auto ranks = load.at("rank").size();
+  if (ranks == 0) return {};
+  std::string text = "load:";
+  const auto of_rank = [&](std::size_t i) {
+    return fmt::format(" rank {} {:.0f} %{}", load.at("rank")[i].get<int>(), 100 * load.at("busy")[i].get<double>(),
+                       load.at("alive")[i].get<bool>() ? "" : " (lost)");
+  };
+  if (ranks <= kListedRanks) {
+    for (std::size_t i = 0; i < ranks; ++i) text += (i == 0 ? "" : ",") + of_rank(i);
+    return text + "\n";
+  }
+  const auto busy = load.at("busy").get<std::vector<double>>();
+  const auto [least, most] = std::minmax_element(busy.begin(), busy.end());
+  const double mean = std::accumulate(busy.begin(), busy.end(), 0.0) / static_cast<double>(ranks);
+  return text + fmt::format(" {:.0f} % in the mean,{} to{}\n", 100 * mean,
+                            of_rank(static_cast<std::size_t>(least - busy.begin())),
+                            of_rank(static_cast<std::size_t>(most - busy.begin())));
+}
+
+}  // namespace
+
 std::string describe_status(const nlohmann::json& status) {
   std::string text = fmt::format("{} on {} (process {}), {} ranks\n", status.at("state").get<std::string>(),
                                  status.at("host").get<std::string>(), status.at("pid").get<std::int64_t>(),
                                  status.at("ranks").get<std::int64_t>());
-  return text + progress_line(status) +
-         fmt::format("\n{} so far, {} of it known before\n", duration_text(status.at("elapsed_s").get<double>()),
-                     status.at("known_before").get<std::uint64_t>());
+  text += progress_line(status) +
+          fmt::format("\n{} so far, {} of it known before\n", duration_text(status.at("elapsed_s").get<double>()),
+                      status.at("known_before").get<std::uint64_t>()) +
+          describe_load(status.at("load"));
+  const std::string resume = status.at("resume").get<std::string>();
+  if (const auto failed = status.at("failed").get<std::uint64_t>(); failed > 0)
+    text += fmt::format(
+        "{} failed, {} of them quarantined as they crash; complete.json has why, and `{} --retry-failed` "
+        "tries them again\n",
+        failed, status.at("quarantined").get<std::uint64_t>(), resume);
+  const std::string state = status.at("state").get<std::string>();
+  return state == "drained" || state == "interrupted" ? text + fmt::format("`{}` goes on\n", resume) : text;
 }
 
 }  // namespace manyworlds::farm

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "farm/coordinator.hpp"
 #include "farm/outcome.hpp"
 
 namespace manyworlds::farm {
@@ -18,11 +19,11 @@ class Progress {
 
   /// `known`: it came from the journal or the store and took no time now.
   void settled(std::uint32_t task, const Outcome& outcome, bool known);
-  void lost_ranks(std::size_t lost) { ranks_lost_ = lost; }
+  void load(std::vector<WorkerLoad> loads) { loads_ = std::move(loads); }
   /// Experiments' uses of sub-simulations over sub-simulations, as far as known: what sharing saved.
   void sharing(double factor) { sharing_ = factor; }
 
-  /// The contents of status.json. `state` is running, draining, drained, complete or failed.
+  /// The contents of status.json. `state` is running, draining, drained or complete.
   nlohmann::json status(const std::string& state, double elapsed_s) const;
 
  private:
@@ -36,7 +37,8 @@ class Progress {
   double cost_left_ = 0, cost_computed_ = 0;
   std::uint64_t computed_ = 0, known_ = 0;
   std::int64_t elapsed_us_ = 0;
-  std::size_t ranks_lost_ = 0;
+  std::vector<WorkerLoad> loads_;
+  std::uint64_t quarantined_ = 0;
   int ranks_;
   double sharing_ = 0;
 };

@@ -57,7 +57,7 @@ void RankLoop::add_worker(Transport& transport) {
   Seat* at = seat.get();
   at->transport = &transport;
   at->simulator = std::make_unique<ZygoteSimulator>(
-      context_, zygote_,
+      context_, zygote_, options_.limits,
       ZygoteSimulator::Answers{[this, at](std::uint64_t signature) {
                                  at->worker->serves(signature, now_ms());
                                  pump();
@@ -155,6 +155,7 @@ void RankLoop::tick() {
   for (const auto& seat : seats_) seat->worker->tick(now);
   if (coordinator_ != nullptr && now - last_second_ms_ >= 1'000) {
     last_second_ms_ = now;
+    if (options_.drain_after && now >= options_.drain_after->count()) coordinator_->drain(now);
     coordinator_->tick(now);
     each_second_();
   }

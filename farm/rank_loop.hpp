@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "farm/coordinator.hpp"
@@ -20,6 +21,8 @@ struct LoopOptions {
   WorkerOptions worker;
   bool watch_parent = false;  // leave when the process that started us is gone (mpirun of a rank)
   bool drain_on_ctrl_c = false;
+  TaskLimits limits = {};
+  std::optional<std::chrono::milliseconds> drain_after = {};  // of the coordinating process
 };
 
 class RankLoop {

@@ -28,6 +28,15 @@ int exit_code_of(const std::exception& error) {
   return kExitInternal;
 }
 
+LoopOptions loop_options(const RunOptions& options, int workers, bool launched) {
+  const TaskLimits limits{options.task_memory_bytes.value_or(memory_share_bytes(workers)), options.task_time};
+  return {.worker = {},
+          .watch_parent = launched,
+          .drain_on_ctrl_c = !launched,
+          .limits = limits,
+          .drain_after = options.drain_after};
+}
+
 /// The coordinating process: everything between the first look into the run directory and complete.json.
 RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int ranks, Zygote& zygote,
                       const RunHooks& hooks, Transport& transport, RankLoop& loop, ProgressLine* line) {
@@ -38,7 +47,7 @@ RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int 
     Coordinator coordinator(schedule, transport, frozen, job_signature(job->tasks()));
     const auto each_second = [&] {
       const auto& status =
-          ledger.each_second(coordinator.draining() ? "draining" : "running", coordinator.workers_lost(loop.now_ms()));
+          ledger.each_second(coordinator.draining() ? "draining" : "running", coordinator.loads(loop.now_ms()));
       if (line != nullptr) line->draw(progress_line(status));
     };
     if (!schedule.complete()) {
@@ -61,7 +70,7 @@ RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int 
 RunOutcome run_in_process(const RunOptions& options, const std::string& frozen, int ranks, Zygote& zygote,
                           const RunHooks& hooks) {
   InProcessNetwork network(ranks);
-  RankLoop loop(zygote, {.worker = {}, .watch_parent = false, .drain_on_ctrl_c = true});
+  RankLoop loop(zygote, loop_options(options, ranks, false));
   for (int rank = 0; rank < ranks; ++rank) loop.add_worker(network.party(rank));
   ProgressLine line;
   return coordinate(options, frozen, ranks, zygote, hooks, network.party(0), loop, &line);
@@ -76,11 +85,11 @@ void flush(MpiTransport& transport) {
   }
 }
 
-RunOutcome run_follower(Zygote& zygote) {
+RunOutcome run_follower(const RunOptions& options, Zygote& zygote) {
   MpiTransport transport;
   bool abandoned = false;
   {
-    RankLoop loop(zygote, {.worker = {}, .watch_parent = true, .drain_on_ctrl_c = false});
+    RankLoop loop(zygote, loop_options(options, ranks_on_this_machine(transport.size()), true));
     loop.add_worker(transport);
     loop.run();
     abandoned = loop.abandoned();
@@ -96,7 +105,7 @@ RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygo
   RunOutcome outcome;
   bool orderly = false;
   try {
-    RankLoop loop(zygote, {.worker = {}, .watch_parent = true, .drain_on_ctrl_c = false});
+    RankLoop loop(zygote, loop_options(options, ranks_on_this_machine(transport.size()), true));
     loop.add_worker(transport);
     outcome = coordinate(options, frozen, transport.size(), zygote, hooks, transport, loop, nullptr);
     orderly = !loop.abandoned();
@@ -114,6 +123,12 @@ RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygo
 
 }  // namespace
 
+std::string resume_line(const RunOptions& options) {
+  // -j is left out: the next life may have another machine.
+  return fmt::format("manyworlds resume {}{}", options.directory.string(),
+                     options.store.empty() ? "" : " --store " + options.store);
+}
+
 bool is_follower() {
   return launched_rank().value_or(0) > 0;
 }
@@ -121,7 +136,7 @@ bool is_follower() {
 RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks) {
   hold_drain_signal();
   if (!options.in_process && launched_rank())
-    return is_follower() ? run_follower(zygote) : run_leader(options, frozen, zygote, hooks);
+    return is_follower() ? run_follower(options, zygote) : run_leader(options, frozen, zygote, hooks);
   const RankCount count = rank_count(options.ranks);
   const bool mpirun = find_program("mpirun").has_value();
   if (!options.in_process && count.ranks > 1 && !mpirun)
@@ -136,7 +151,7 @@ RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote&
   fmt::print(stderr, "{} ranks ({})\n", count.ranks, count.why);
   RunOutcome outcome;
   outcome.state = RunOutcome::State::elsewhere;
-  outcome.exit_code = supervise({options.directory, count.ranks, options.arguments});
+  outcome.exit_code = supervise({options.directory, resume_line(options), count.ranks, options.arguments});
   return outcome;
 }
 

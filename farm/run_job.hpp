@@ -2,9 +2,11 @@
 // as one of its ranks; and writes down everything that came out of it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,12 +20,19 @@ namespace manyworlds::farm {
 
 struct RunOptions {
   std::filesystem::path directory;
-  std::optional<int> ranks;            // -j; without it farm/processors.hpp decides
-  bool in_process = false;             // no mpirun, though still a process for each simulating worker
-  std::string store = "none";          // a directory, "" for the default one, "none"
-  bool rebuild = false;                // take over a directory that another build began
+  std::optional<int> ranks;                              // -j; without it farm/processors.hpp decides
+  bool in_process = false;                               // no mpirun, though still a process for each simulating worker
+  std::string store = "none";                            // a directory, "" for the default one, "none"
+  bool rebuild = false;                                  // take over a directory that another build began
+  bool retry_failed = false;                             // compute again what failed in earlier lives
+  std::optional<std::uint64_t> task_memory_bytes;        // 0: no limit; default: memory_share_bytes()
+  std::chrono::milliseconds task_time{0};                // on the clock, of one task; 0: no limit
+  std::optional<std::chrono::milliseconds> drain_after;  // the run stops by itself, to be gone on with
   std::vector<std::string> arguments;  // the verb and its words, from which a rank comes to this same call
 };
+
+/// The command that goes on with this run.
+std::string resume_line(const RunOptions& options);
 
 /// What a finished run was like, for /provenance.
 struct RunFigures {
@@ -40,6 +49,8 @@ struct RunHooks {
   std::function<void(std::uint32_t task, const Outcome&)> on_result;
   /// What sharing has saved so far, as a factor; 0 when not known.
   std::function<double()> sharing;
+  /// What a task is to a person: the experiments that need it and their configuration.
+  std::function<nlohmann::json(const Job&, std::uint32_t task)> describe;
   /// Writes the results when every task is settled, before the run is declared complete.
   std::function<void(Job&, const Schedule&, const RunFigures&)> finish;
 };

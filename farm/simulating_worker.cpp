@@ -1,7 +1,6 @@
 #include "farm/simulating_worker.hpp"
 
 #include <chrono>
-#include <new>
 
 #include "core/sharing/bytes.hpp"
 #include "farm/frame.hpp"
@@ -44,8 +43,6 @@ Outcome run_guarded(Job& job, std::uint32_t task, const std::vector<std::string>
   Outcome outcome;
   try {
     outcome.bytes = job.run(task, inputs);
-  } catch (const std::bad_alloc&) {
-    outcome = {Status::environment, "out of memory", 0};
   } catch (const std::exception& error) {
     outcome = {Status::error, error.what(), 0};
   }

@@ -11,27 +11,32 @@
 
 #include "core/error.hpp"
 #include "farm/frame.hpp"
+#include "farm/progress.hpp"
 
 namespace manyworlds::farm {
 
 namespace asio = boost::asio;
 
 namespace {
-constexpr int kBuildTries = 2;
-}
+// The second try is in a fresh process, without what others left in its memory. What kills from outside may well
+// strike twice by chance, not three times.
+constexpr std::uint8_t kCrashTries = 2, kMemoryTries = 2, kKilledTries = 3, kTimeTries = 1;
+}  // namespace
 
 Outcome describe_death(int wait_status) {
   if (WIFEXITED(wait_status))
-    return {Status::crash, fmt::format("the simulator left with exit code {}", WEXITSTATUS(wait_status)), 0};
+    return {Status::crash, fmt::format("the simulator left with exit code {}", WEXITSTATUS(wait_status)), 0,
+            kCrashTries};
   const int number = WTERMSIG(wait_status);
   // Nothing kills itself with these: it was the kernel short of memory, or a person.
   const bool from_outside = number == SIGKILL || number == SIGTERM || number == SIGHUP;
   return {from_outside ? Status::environment : Status::crash,
-          fmt::format("the simulator died by SIG{} ({})", ::sigabbrev_np(number), ::sigdescr_np(number)), 0};
+          fmt::format("the simulator died by SIG{} ({})", ::sigabbrev_np(number), ::sigdescr_np(number)), 0,
+          from_outside ? kKilledTries : kCrashTries};
 }
 
-ZygoteSimulator::ZygoteSimulator(asio::io_context& context, Zygote& zygote, Answers answers)
-    : context_(context), zygote_(zygote), answers_(std::move(answers)) {}
+ZygoteSimulator::ZygoteSimulator(asio::io_context& context, Zygote& zygote, TaskLimits limits, Answers answers)
+    : context_(context), zygote_(zygote), limits_(limits), answers_(std::move(answers)), clock_(context) {}
 
 ZygoteSimulator::~ZygoteSimulator() {
   if (pid_ < 0) return;
@@ -52,15 +57,26 @@ void ZygoteSimulator::build(const std::string& frozen) {
 void ZygoteSimulator::run(std::uint32_t task, const std::vector<std::string>& inputs) {
   running_ = task;
   run_frame_ = run_request(task, inputs);
-  if (ready_) write(run_frame_);
+  if (ready_) begin_task();
+}
+
+void ZygoteSimulator::begin_task() {
+  write(run_frame_);
+  if (limits_.time.count() == 0) return;
+  clock_.expires_after(limits_.time);
+  clock_.async_wait([this, life = life_, task = running_](boost::system::error_code error) {
+    if (error || life != life_ || task != running_) return;
+    overdue_ = true;
+    ::kill(pid_, SIGKILL);  // until it is reaped its number is nobody else's
+  });
 }
 
 void ZygoteSimulator::spawn() {
   ++life_;
-  ready_ = false;
+  ready_ = overdue_ = false;
   received_.clear();
   to_write_.clear();
-  const Zygote::Simulating worker = zygote_.spawn();
+  const Zygote::Simulating worker = zygote_.spawn(limits_.memory_bytes);
   pid_ = worker.pid;
   socket_.emplace(context_, asio::local::stream_protocol(), worker.socket);
   read();
@@ -99,7 +115,7 @@ void ZygoteSimulator::take(const SimulatorReply& reply) {
       ready_ = true;
       deaths_while_building_ = 0;
       answers_.serves(reply.signature);
-      if (waiting) write(run_frame_);
+      if (waiting) begin_task();
       return;
     }
     case SimulatorReply::Kind::unfit:
@@ -107,16 +123,33 @@ void ZygoteSimulator::take(const SimulatorReply& reply) {
     case SimulatorReply::Kind::computed:
       MANYWORLDS_CHECK(running_ == reply.task, "the simulator answered task {}, which it was not asked", reply.task);
       running_.reset();
+      clock_.cancel();
       return answers_.computed(reply.task, reply.outcome);
   }
 }
 
+Outcome ZygoteSimulator::describe_end(int wait_status) const {
+  if (overdue_)
+    return {Status::environment,
+            fmt::format("it ran longer than {} (--task-time)",
+                        duration_text(std::chrono::duration<double>(limits_.time).count())),
+            0, kTimeTries};
+  if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kOutOfMemoryExit)
+    return {Status::environment,
+            limits_.memory_bytes == 0 ? std::string("out of memory")
+                                      : fmt::format("out of memory: it needs more than {} (--task-memory)",
+                                                    memory_text(limits_.memory_bytes)),
+            0, kMemoryTries};
+  return describe_death(wait_status);
+}
+
 void ZygoteSimulator::died() {
-  const Outcome death = describe_death(zygote_.reap(pid_));
+  const Outcome death = describe_end(zygote_.reap(pid_));
+  clock_.cancel();
   pid_ = -1;
   socket_.reset();
   const bool built = ready_;
-  if (!built && ++deaths_while_building_ >= kBuildTries)
+  if (!built && ++deaths_while_building_ >= death.tries)
     return answers_.unfit(fmt::format("cannot build the job: {}", death.bytes));
   const auto lost = built ? std::exchange(running_, std::nullopt) : std::nullopt;
   spawn();

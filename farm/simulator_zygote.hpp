@@ -5,12 +5,14 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "farm/simulating_worker.hpp"
+#include "farm/task_limits.hpp"
 #include "farm/worker.hpp"
 #include "farm/zygote.hpp"
 
@@ -23,7 +25,7 @@ class ZygoteSimulator final : public Simulator {
     std::function<void(const std::string& reason)> unfit;
     std::function<void(std::uint32_t task, Outcome)> computed;
   };
-  ZygoteSimulator(boost::asio::io_context& context, Zygote& zygote, Answers answers);
+  ZygoteSimulator(boost::asio::io_context& context, Zygote& zygote, TaskLimits limits, Answers answers);
   ~ZygoteSimulator() override;
 
   void build(const std::string& frozen) override;
@@ -35,11 +37,16 @@ class ZygoteSimulator final : public Simulator {
   void write(std::string frame);
   void write_next();
   void take(const SimulatorReply& reply);
+  void begin_task();
   void died();
+  Outcome describe_end(int wait_status) const;
 
   boost::asio::io_context& context_;
   Zygote& zygote_;
+  TaskLimits limits_;
   Answers answers_;
+  boost::asio::steady_timer clock_;
+  bool overdue_ = false;  // killed for the time its task took
   std::optional<boost::asio::local::stream_protocol::socket> socket_;
   pid_t pid_ = -1;
   std::uint64_t life_ = 0;  // answers of an earlier process are not taken for the present one's
@@ -53,7 +60,7 @@ class ZygoteSimulator final : public Simulator {
   std::deque<std::string> to_write_;
 };
 
-/// In words how a process ended, and whether that was its own doing.
+/// In words how a process ended, whether that was its own doing, and how often it may happen to a task.
 Outcome describe_death(int wait_status);
 
 }  // namespace manyworlds::farm

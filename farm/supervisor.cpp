@@ -26,7 +26,8 @@ namespace {
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-constexpr seconds kOutlives{10};  // what mpirun may take to leave when the run is complete
+constexpr int kUncoordinatedLooks = 4;  // half a second each
+constexpr seconds kOutlives{10};        // what mpirun may take to leave when the run is complete
 
 std::vector<std::string> mpirun_command(const SuperviseOptions& options) {
   std::vector<std::string> words{"mpirun"};
@@ -72,7 +73,8 @@ pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
 
 class Supervision {
  public:
-  Supervision(const SuperviseOptions& options, pid_t mpirun) : directory_(options.directory), mpirun_(mpirun) {}
+  Supervision(const SuperviseOptions& options, pid_t mpirun)
+      : directory_(options.directory), resume_(options.resume), mpirun_(mpirun) {}
 
   int watch(const sigset_t& signals) {
     while (!ended_) {
@@ -82,6 +84,7 @@ class Supervision {
       if (::waitpid(mpirun_, &status, WNOHANG) == mpirun_) ended_ = true, wait_status_ = status;
       draw();
       if (!ended_) end_when_overdue();
+      if (!ended_) end_without_coordinator();
     }
     line_.clear();
     return exit_code();
@@ -121,6 +124,18 @@ class Supervision {
     }
   }
 
+  /// MPI does not tell the other ranks that the coordinating one died, but it held the run's lock.
+  void end_without_coordinator() {
+    const bool coordinated = io::is_in_use(directory_);
+    was_coordinated_ |= coordinated;
+    if (!was_coordinated_ || coordinated || complete_since_) {
+      uncoordinated_looks_ = 0;
+    } else if (++uncoordinated_looks_ >= kUncoordinatedLooks) {
+      ::kill(-mpirun_, SIGKILL);
+      coordinator_died_ = true;
+    }
+  }
+
   int exit_code() const {
     if (const auto complete = io::read_complete(directory_)) {
       const auto said = nlohmann::json::parse(*complete);
@@ -128,10 +143,14 @@ class Supervision {
         fmt::print(stderr, "manyworlds: {}\n", reason->get<std::string>());
       return said.at("exit").get<int>();
     }
-    const std::string go_on = fmt::format("`manyworlds resume {}` goes on", directory_.string());
+    const std::string go_on = fmt::format("`{}` goes on", resume_);
     if (killed_) {
       fmt::print(stderr, "stopped; {}\n", go_on);
       return kExitDrained;
+    }
+    if (coordinator_died_) {
+      fmt::print(stderr, "manyworlds: the coordinating rank died; {}\n", go_on);
+      return kExitInternal;
     }
     if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127) throw core::IoError("start", "mpirun", ENOENT);
     fmt::print(stderr, "manyworlds: mpirun ended ({} {}) before the run was over; {}\n",
@@ -141,9 +160,11 @@ class Supervision {
   }
 
   std::filesystem::path directory_;
+  std::string resume_;
   pid_t mpirun_;
   int wait_status_ = 0;
-  bool ended_ = false, asked_to_stop_ = false, killed_ = false;
+  bool ended_ = false, asked_to_stop_ = false, killed_ = false, was_coordinated_ = false, coordinator_died_ = false;
+  int uncoordinated_looks_ = 0;
   std::optional<steady_clock::time_point> complete_since_;
   ProgressLine line_;
 };

@@ -10,6 +10,7 @@ namespace manyworlds::farm {
 
 struct SuperviseOptions {
   std::filesystem::path directory;  // of the run
+  std::string resume;               // the command that goes on with it
   int ranks = 1;
   std::vector<std::string> arguments;  // the verb and its words, as the ranks shall get them
 };

@@ -37,7 +37,7 @@ std::string frozen_job(const experiments::Sweep& sweep, bool share);
 /// Throws InputError, also for the frozen sweep of another version.
 bool shares(const std::string& frozen);
 
-class SweepJob final : public Job {
+class SweepJob : public Job {
  public:
   explicit SweepJob(const std::string& frozen);
 

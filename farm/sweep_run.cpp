@@ -13,6 +13,7 @@
 #include "farm/processors.hpp"
 #include "farm/sweep_job.hpp"
 #include "farm/sweep_report.hpp"
+#include "farm/task_description.hpp"
 #include "io/run_directory.hpp"
 #include "io/store.hpp"
 #include "io/top.hpp"
@@ -59,6 +60,9 @@ RunHooks hooks_for(const RunOptions& options, bool share, SharingSoFar& sharing)
     sharing.begin(plan);
     return kinds_of(plan);
   };
+  hooks.describe = [](const Job& job, std::uint32_t task) {
+    return describe_task(dynamic_cast<const SweepJob&>(job), task);
+  };
   hooks.on_result = [&sharing](std::uint32_t task, const Outcome& outcome) { sharing.add(task, outcome); };
   hooks.sharing = [&sharing] { return sharing.factor(); };
   hooks.finish = [&options, share](Job& job, const Schedule& schedule, const RunFigures& figures) {
@@ -82,6 +86,21 @@ void report(const RunOptions& options, const std::string& objective, bool json, 
   all["run"] = options.directory.string();
   all["top"] = nlohmann::ordered_json::parse(io::render_json(results, ranking));
   std::cout << all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+/// The first few failures, one line each.
+void say_failures(const RunOptions& options) {
+  constexpr std::size_t kSaid = 3;
+  const auto complete = nlohmann::json::parse(io::read_complete(options.directory).value_or("{}"));
+  std::size_t said = 0;
+  for (const auto& failure : complete.value("failures", nlohmann::json::array())) {
+    if (failure.at("class") == "input" || ++said > kSaid) continue;
+    fmt::print(stderr, "failed ({}): a task of experiment {}: {}\n", failure.at("class").get<std::string>(),
+               failure.at("experiments").at(0).get<std::uint32_t>(), failure.at("reason").get<std::string>());
+  }
+  fmt::print(stderr, "{} of {} tasks failed; {} has them all, and `{} --retry-failed` tries them again\n",
+             complete.value("failed", 0), complete.value("total", 0), (options.directory / "complete.json").string(),
+             resume_line(options));
 }
 
 /// Throws InputError, naming `option`, unless something can be put at `path`; makes nothing.
@@ -131,8 +150,8 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
   const RunHooks hooks = hooks_for(options, frozen.empty() || shares(frozen), sharing);
   const RunOutcome outcome = run_job(options, frozen, zygote, hooks);
   if (supervised || (rank && is_follower())) return outcome.exit_code;
-  if (outcome.exit_code == kExitDrained)
-    fmt::print(stderr, "stopped on request; `manyworlds resume {}` goes on\n", options.directory.string());
+  if (outcome.exit_code == kExitDrained) fmt::print(stderr, "stopped on request; `{}` goes on\n", resume_line(options));
+  if (outcome.exit_code == kExitFailed) say_failures(options);
   if (outcome.exit_code == kExitDone || outcome.exit_code == kExitFailed)
     report(io::read_results(io::results_of(options.directory)));
   return outcome.exit_code;

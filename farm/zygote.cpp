@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "farm/simulating_worker.hpp"
+#include "farm/task_limits.hpp"
 
 namespace manyworlds::farm {
 
@@ -20,6 +21,7 @@ namespace {
 struct Request {
   char what;  // 's'pawn or 'r'eap
   pid_t pid;
+  std::uint64_t memory_bytes;
 };
 struct Reply {
   pid_t pid;  // negative: -errno
@@ -71,7 +73,7 @@ Reply receive_reply(int control, int& descriptor) {
   return reply;
 }
 
-void spawn_for(int control, const JobFactory& factory) {
+void spawn_for(int control, std::uint64_t memory_bytes, const JobFactory& factory) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     send_reply(control, {-errno, 0}, -1);
@@ -83,6 +85,7 @@ void spawn_for(int control, const JobFactory& factory) {
     die_with(zygote);
     ::close(control);
     ::close(ends[0]);
+    limit_memory(memory_bytes);
     simulate(ends[1], factory);
     ::_exit(0);
   }
@@ -101,7 +104,7 @@ void spawn_for(int control, const JobFactory& factory) {
     if (got < 0 && errno == EINTR) continue;
     if (got != static_cast<ssize_t>(sizeof request)) ::_exit(0);
     if (request.what == 's') {
-      spawn_for(control, factory);
+      spawn_for(control, request.memory_bytes, factory);
     } else {
       Reply reply{};
       do reply.pid = ::waitpid(request.pid, &reply.status, 0);
@@ -144,16 +147,16 @@ Zygote::~Zygote() {
   }
 }
 
-Zygote::Simulating Zygote::spawn() {
+Zygote::Simulating Zygote::spawn(std::uint64_t memory_bytes) {
   Simulating worker;
-  worker.pid = ask(control_, {'s', 0}, worker.socket).pid;
+  worker.pid = ask(control_, {'s', 0, memory_bytes}, worker.socket).pid;
   MANYWORLDS_CHECK(worker.socket >= 0, "no socket came with worker {}", worker.pid);
   return worker;
 }
 
 int Zygote::reap(pid_t pid) {
   int none = -1;
-  return ask(control_, {'r', pid}, none).status;
+  return ask(control_, {'r', pid, 0}, none).status;
 }
 
 }  // namespace manyworlds::farm

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,7 +28,8 @@ class Zygote {
     int socket = -1;  // frames to and from the worker (farm/simulating_worker.hpp); the caller closes it
     pid_t pid = -1;
   };
-  Simulating spawn();
+  /// `memory_bytes` as of TaskLimits.
+  Simulating spawn(std::uint64_t memory_bytes);
   /// Waits for a worker whose socket has closed (or that was killed) and gives its wait status.
   int reap(pid_t pid);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -55,6 +56,7 @@ JournalReplay replay_journal(const std::filesystem::path& directory, std::string
                              const std::function<void(Record&&)>& visit) {
   JournalReplay replay;
   std::set<std::pair<std::uint32_t, core::sharing::Key>> seen;
+  std::map<core::sharing::Key, Record> failures;  // the last of each key
   std::vector<std::pair<std::uint64_t, std::string>> files;
   for (const std::string& name : list_directory(directory))
     if (is_journal_file(name)) files.emplace_back(life_of(name), name);
@@ -67,6 +69,10 @@ JournalReplay replay_journal(const std::filesystem::path& directory, std::string
       continue;
     }
     while (auto record = reader.next()) {
+      if (record->kind == kFailureRecord) {
+        failures.insert_or_assign(record->key, std::move(*record));
+        continue;
+      }
       if (!seen.emplace(record->kind, record->key).second) {
         ++replay.repeated;
         continue;
@@ -75,6 +81,12 @@ JournalReplay replay_journal(const std::filesystem::path& directory, std::string
       visit(std::move(*record));
     }
     if (reader.skipped().count > 0) replay.damage.push_back({(directory / name).string(), reader.skipped()});
+  }
+  for (auto& [key, failure] : failures) {
+    if (seen.contains({kResultRecord, key})) continue;
+    ++replay.records;
+    ++replay.failures;
+    visit(std::move(failure));
   }
   return replay;
 }

@@ -14,13 +14,17 @@
 
 namespace manyworlds::io {
 
+/// Kinds of records in a journal. A failure counts for as long as there is no result under its key.
+inline constexpr std::uint32_t kResultRecord = 1;   // payload: the result
+inline constexpr std::uint32_t kFailureRecord = 2;  // payload: the failure's class, a line feed, the reason
+
 class Journal {
  public:
   /// Begins the file of this process life; it sorts behind those of earlier lives. Throws IoError.
   Journal(const std::filesystem::path& directory, std::string_view fingerprint, SyncRule rule = {},
           RecordWriter::Clock clock = std::chrono::steady_clock::now);
 
-  /// `kind` is the caller's. Repeating a key is harmless. Throws IoError; nothing is written then.
+  /// `kind` is one of those above. Repeating a key is harmless. Throws IoError; nothing is written then.
   void append(std::uint32_t kind, const core::sharing::Key& key, std::string_view payload);
   void sync_if_due() { writer_->sync_if_due(); }  // for event loops, when nothing is appended for a while
   void flush() { writer_->flush(); }
@@ -37,6 +41,7 @@ struct JournalReplay {
   };
   std::uint64_t files = 0;
   std::uint64_t records = 0;            // handed to the visitor
+  std::uint64_t failures = 0;           // of these: failures
   std::uint64_t repeated = 0;           // records of a (kind, key) that came before
   std::uint64_t other_build_files = 0;  // left unread: their keys mean nothing to this build
   std::vector<Damage> damage;
@@ -44,7 +49,8 @@ struct JournalReplay {
   std::string describe_damage() const;
 };
 
-/// Visits the first record of every (kind, key) in the order of writing. Throws IoError.
+/// Visits the first record of every (kind, key) in the order of writing, and then, of each key that has no result, the
+/// last failure. Throws IoError.
 JournalReplay replay_journal(const std::filesystem::path& directory, std::string_view fingerprint,
                              const std::function<void(Record&&)>& visit);
 

@@ -22,6 +22,7 @@ constexpr const char* kStatus = "status.json";
 constexpr const char* kComplete = "complete.json";
 constexpr const char* kResults = "results.h5";
 constexpr const char* kLock = "lock";
+constexpr int kLooksAtLock = 5;
 
 bool is_run_directory(const fs::path& path) {
   std::error_code ignored;
@@ -60,7 +61,12 @@ std::string describe_holder(const std::string& contents) {
 
 File take_lock(const fs::path& directory, const std::string& job) {
   File lock(directory / kLock, O_RDWR | O_CREAT);
-  if (::flock(lock.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+  int looks = kLooksAtLock;  // who only asks whether it is held (is_in_use) holds it for a moment
+  while (::flock(lock.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK && --looks > 0) {
+      ::usleep(10'000);
+      continue;
+    }
     if (errno != EWOULDBLOCK) throw IoError("lock", lock.path());
     throw InputError(fmt::format("{} is in use by {}; wait until it ends, or give another directory",
                                  directory.string(), describe_holder(read_file(lock.path()))));
@@ -160,6 +166,13 @@ std::optional<std::string> read_status(const fs::path& run_directory) {
 std::optional<std::string> read_complete(const fs::path& run_directory) {
   if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);
   return read_if_there(run_directory / kComplete);
+}
+
+bool is_in_use(const fs::path& run_directory) {
+  std::error_code ignored;
+  if (!fs::exists(run_directory / kLock, ignored)) return false;
+  const File lock(run_directory / kLock, O_RDONLY);
+  return ::flock(lock.descriptor(), LOCK_SH | LOCK_NB) != 0;
 }
 
 fs::path results_of(const fs::path& run) {

@@ -53,6 +53,8 @@ class RunDirectory {
 std::string read_frozen_sweep(const std::filesystem::path& run_directory);
 std::optional<std::string> read_status(const std::filesystem::path& run_directory);
 std::optional<std::string> read_complete(const std::filesystem::path& run_directory);
+/// Whether a process holds the run's lock; as far as the file system tells, also one of another host.
+bool is_in_use(const std::filesystem::path& run_directory);
 
 /// The results file that RUN means on a command line: itself, or the one in a run directory.
 std::filesystem::path results_of(const std::filesystem::path& run);

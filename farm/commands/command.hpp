@@ -15,14 +15,14 @@ namespace manyworlds::farm::commands {
 
 struct Invocation {
   std::vector<std::string> arguments;  // the words after the verb
-  Zygote* zygote = nullptr;            // of commands with a job; else null
+  Zygote* zygote = nullptr;            // of commands that simulate; else null
 };
 
 struct Command {
   std::string name;
   std::string summary;
   int (*run)(const Invocation&);
-  JobFactory job = nullptr;  // set for commands that simulate: the zygote that serves it is forked before anything else
+  bool simulates = false;  // in processes of its own: their zygote is forked before anything else
 };
 
 /// The verbs that exist, in the order of help.

@@ -8,10 +8,10 @@
 
 #include "core/error.hpp"
 #include "experiments/calibration.hpp"
-#include "experiments/import/scalar.hpp"
 #include "experiments/nearest.hpp"
 #include "farm/commands/one_experiment.hpp"
 #include "farm/commands/verbs.hpp"
+#include "farm/commands/word_values.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/net_collective.hpp"
 #include "farm/network_report.hpp"
@@ -29,24 +29,6 @@ Value named(const std::map<std::string, Value>& known, const std::string& name, 
   for (const auto& [each, value] : known) names.push_back(each);
   if (!known.count(name)) throw core::InputError(experiments::suggestion(name, names).substr(2), option + " " + name);
   return known.at(name);
-}
-
-/// The value that `text` after `word` gives an option.
-core::OptionValue value_of(const std::string& text, const core::OptionInfo& info, const std::string& word) {
-  experiments::import::Node node;
-  node.kind = experiments::import::Node::Kind::scalar;
-  node.text = text;
-  node.file = std::make_shared<const std::string>(word + " " + text);
-  return experiments::import::read_value(node, info, info.name);
-}
-
-std::int64_t bytes_of(const std::string& text) {
-  core::OptionInfo info;
-  info.name = "bytes";
-  info.unit = "bytes";
-  info.minimum = 1;
-  info.maximum = static_cast<double>(std::int64_t{1} << 50);
-  return std::get<std::int64_t>(value_of(text, info, "--bytes"));
 }
 
 std::string astra_word(const core::OptionInfo& info) {
@@ -70,7 +52,7 @@ void add_astra_words(cxxopts::Options& options) {
 core::network::AstraSim astra_system(const cxxopts::ParseResult& parsed) {
   core::OptionSet values;
   for (const core::OptionInfo& info : core::network::astra_sim_options().infos())
-    values[info.name] = value_of(parsed[astra_word(info)].as<std::string>(), info, "--" + astra_word(info));
+    values[info.name] = option_value(parsed[astra_word(info)].as<std::string>(), info, "--" + astra_word(info));
   return core::network::astra_sim_options().make(values);
 }
 
@@ -158,8 +140,9 @@ int run_net(const Invocation& invocation) {
       print({run, *world.graph, nullptr, world.transport.fidelity});
     return kExitDone;
   }
-  const Shape shape = collective_of(world, (*parsed)["collective"].as<std::string>(),
-                                    (*parsed)["algorithm"].as<std::string>(), bytes_of(required(*parsed, "bytes")));
+  const Shape shape =
+      collective_of(world, (*parsed)["collective"].as<std::string>(), (*parsed)["algorithm"].as<std::string>(),
+                    size_of(required(*parsed, "bytes"), "--bytes", 1));
   if ((*parsed)["model"].as<std::string>() == "astra-sim") {
     std::cout << compare_astra(*parsed, world, shape);
     return kExitDone;

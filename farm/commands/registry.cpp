@@ -1,20 +1,19 @@
 // The verbs that exist. Adding one is a new file here and a line below.
 #include "farm/commands/command.hpp"
 #include "farm/commands/verbs.hpp"
-#include "farm/sweep_job.hpp"
 
 namespace manyworlds::farm::commands {
 
 const std::vector<Command>& registry() {
   static const std::vector<Command> commands{
-      {"sweep", "runs every world of a sweep and ranks them", run_sweep, make_sweep_job},
-      {"resume", "goes on with what an interrupted sweep left", run_resume, make_sweep_job},
+      {"sweep", "runs every world of a sweep and ranks them", run_sweep, true},
+      {"resume", "goes on with what an interrupted sweep left", run_resume, true},
       {"run", "one experiment, with its breakdown", run_run},
       {"net", "the network alone: flows or a collective on a topology", run_net},
       {"status", "where a run stands", run_status},
       {"top", "the best experiments of a run", run_top},
       {"diff", "do two runs have the same answer?", run_diff},
-      {"validate", "predicted against published measurements", run_validate, make_sweep_job},
+      {"validate", "predicted against published measurements", run_validate, true},
       {"list", "gpus, models, clusters, topologies and whatever else a sweep may name", run_list},
       {"schema", "JSON Schema of a sweep, for editors", run_schema},
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "farm/commands/word_values.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -29,6 +30,10 @@ void add_run_words(cxxopts::Options& options) {
                         cxxopts::value<int>(), "N")("store", "where results are kept between runs: a folder, or none",
                                                     cxxopts::value<std::string>()->default_value(""), "DIR|none")(
       "in-process", "without mpirun: the workers are children of this process")(
+      "task-memory", "what one simulation may take of memory; default: an even share of the machine's; 0: no limit",
+      cxxopts::value<std::string>(), "SIZE")("task-time", "how long one simulation may take, as in 30m; 0: no limit",
+                                             cxxopts::value<std::string>()->default_value("6h"), "DURATION")(
+      "stop-after", "stop after so long, as on request, to be gone on with", cxxopts::value<std::string>(), "DURATION")(
       "rebuild", "take over a run directory that another build began: what that one computed is dropped")(
       "no-sharing", "every experiment computes everything itself, without a store; same answer, slower");
 }
@@ -44,6 +49,11 @@ RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& dire
   if (parsed.count("ranks") > 0) options.ranks = parsed["ranks"].as<int>();
   options.in_process = parsed.count("in-process") > 0;
   options.store = no_sharing(parsed) ? "none" : parsed["store"].as<std::string>();
+  if (parsed.count("task-memory") > 0)
+    options.task_memory_bytes = size_of(parsed["task-memory"].as<std::string>(), "--task-memory");
+  options.task_time = duration_of(parsed["task-time"].as<std::string>(), "--task-time");
+  if (parsed.count("stop-after") > 0)
+    options.drain_after = duration_of(parsed["stop-after"].as<std::string>(), "--stop-after");
   options.rebuild = parsed.count("rebuild") > 0;
   options.arguments = {verb};
   options.arguments.insert(options.arguments.end(), invocation.arguments.begin(), invocation.arguments.end());

@@ -15,11 +15,13 @@ struct SpecWords {
 void add_spec_words(cxxopts::Options& options);
 SpecWords spec_words(const cxxopts::ParseResult& parsed);
 
-/// How a run is run: -j, --store, --in-process, --rebuild, --no-sharing. Without sharing no store is used either.
+/// How a run is run: -j, --store, --in-process, --task-memory, --task-time, --stop-after, --rebuild, --no-sharing.
+/// Without sharing no store is used either.
 void add_run_words(cxxopts::Options& options);
 /// `verb` and the invocation's words become what ranks are started with.
 RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory, const std::string& verb,
                      const Invocation& invocation);
+
 bool no_sharing(const cxxopts::ParseResult& parsed);
 
 }  // namespace manyworlds::farm::commands

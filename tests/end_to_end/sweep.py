@@ -1,12 +1,10 @@
 """Sweeps through the whole program: one answer on any number of ranks, after kill -9, from a store; read by pandas."""
 
-import hashlib
 import json
 import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -16,81 +14,7 @@ import uuid
 import h5py
 import pandas
 
-ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
-PROGRAM = str(pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"]) / "manyworlds")
-SWEEPS = ROOT / "experiments" / "sweeps"
-MARK = "MANYWORLDS_TEST_MARK"  # an environment variable by which a test knows every process of its run
-
-# Some seconds of work on two cores, so that there is a middle to be killed in.
-SLOW = """
-name: slow
-base:
-  model: gpt3-6.7b
-  cluster: {gpu: h100_sxm, nodes: 8, gpus_per_node: 8, nic_gbps: 400}
-  strategy: {global_batch: 256, zero: 1}
-axes:
-  strategy.tp: [2, 4]
-  strategy.pp: [1, 2, 4]
-  strategy.micro_batch: [1, 2]
-  topology: [{rail_optimized: {oversubscription: 1}}, {fat_tree: {oversubscription: 4}}]
-"""
-
-
-def run(*words, directory, expect=0, mark=""):
-    environment = {**os.environ, "XDG_CACHE_HOME": f"{directory}/cache", MARK: mark}
-    done = subprocess.run([PROGRAM, *map(str, words)], cwd=directory, env=environment, timeout=240,
-                          capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode != expect:
-        raise AssertionError(f"{words}: exit {done.returncode}, not {expect}\n{done.stdout}\n{done.stderr}")
-    return done
-
-
-def answer_digest(path):
-    """Every byte of the answer's datasets and attributes, read without any code of ours."""
-    digest = hashlib.sha256()
-    with h5py.File(path) as file:
-        def add(name, item):
-            if name.startswith("provenance"):
-                return
-            digest.update(repr((name, sorted((k, str(v)) for k, v in item.attrs.items()))).encode())
-            if isinstance(item, h5py.Dataset):
-                digest.update(repr((item.dtype.str, item.shape)).encode())
-                digest.update(item[()].tobytes())
-        file.visititems(add)
-    return digest.hexdigest()
-
-
-def provenance(path):
-    with h5py.File(path) as file:
-        return {name: value for name, value in file["provenance"].attrs.items()}
-
-
-def marked(mark):
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
-def kill_all(mark):
-    """kill -9 for every process of the run, again until none is left: a dying parent may have forked."""
-    killed = 0
-    for _ in range(100):
-        alive = marked(mark)
-        if not alive:
-            return killed
-        for process in alive:
-            try:
-                os.kill(process, signal.SIGKILL)
-                killed += 1
-            except ProcessLookupError:
-                pass
-        time.sleep(0.05)
-    raise AssertionError("processes outlive kill -9")
+from program import PROGRAM, SLOW, SWEEPS, answer_digest, environment_in, kill_all, provenance, run
 
 
 class Sweeps(unittest.TestCase):
@@ -134,9 +58,8 @@ class Sweeps(unittest.TestCase):
     def test_killed_in_the_middle_and_resumed_it_has_the_same_answer(self):
         (self.directory / "slow.yaml").write_text(SLOW)
         mark = uuid.uuid4().hex
-        environment = {**os.environ, "XDG_CACHE_HOME": f"{self.directory}/cache", MARK: mark}
         process = subprocess.Popen([PROGRAM, "sweep", "slow.yaml", "-o", "killed", "-j", "2", "--store", "none"],
-                                   cwd=self.directory, env=environment, start_new_session=True,
+                                   cwd=self.directory, env=environment_in(self.directory, mark), start_new_session=True,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(kill_all, mark)
         status = self.directory / "killed" / "status.json"

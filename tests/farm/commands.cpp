@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "farm/commands/shared_words.hpp"
+#include "farm/commands/word_values.hpp"
 #include "said.hpp"
 
 using namespace manyworlds;
@@ -64,6 +65,26 @@ TEST_CASE("ranks are started with the same words, and no sharing means no store"
   CHECK(options.store == "none");
   CHECK(options.arguments ==
         std::vector<std::string>{"sweep", "a.yaml", "-j", "3", "--no-sharing", "--store", "/tmp/s"});
+}
+
+TEST_CASE("limits of a task and of a run are told in sizes and durations") {
+  using std::chrono::seconds;
+  CHECK(commands::duration_of("90s", "--task-time") == seconds(90));
+  CHECK(commands::duration_of("1h30m", "--task-time") == seconds(5'400));
+  CHECK(commands::duration_of("2d", "--task-time") == seconds(172'800));
+  CHECK(commands::duration_of("0", "--task-time") == seconds(0));
+  for (const std::string wrong : {"", "5", "m", "-5s", "5x", "1h30", "99999999999999999999s", "999999999d", "1.5h"})
+    CHECK_THROWS_WITH(commands::duration_of(wrong, "--task-time"), Catch::Contains("1h30m"));
+  CHECK(commands::size_of("2GiB", "--task-memory") == std::int64_t{2} << 30);
+  CHECK_THROWS_WITH(commands::size_of("-1", "--task-memory"), Catch::Contains("--task-memory"));
+  CHECK_THROWS_AS(commands::size_of("0", "--bytes", 1), core::InputError);
+
+  const commands::Invocation words{{"a.yaml", "--task-memory", "1GiB", "--stop-after", "2m"}, nullptr};
+  const RunOptions options = commands::run_words(parse_sweep(words.arguments), "out", "sweep", words);
+  CHECK(options.task_memory_bytes == std::uint64_t{1} << 30);
+  CHECK(options.task_time == seconds(6 * 3'600));
+  CHECK(options.drain_after == seconds(120));
+  CHECK(resume_line(options) == "manyworlds resume out");
 }
 
 TEST_CASE("list shows what is there, for people and for scripts") {

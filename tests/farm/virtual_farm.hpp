@@ -151,7 +151,7 @@ class VirtualFarm {
     simulator.running.reset();
     const bool crashes =
         trouble_.crash_always.contains(task) || (trouble_.crash_once.contains(task) && runs[task] == 1);
-    Outcome outcome = crashes ? Outcome{Status::crash, "SIGSEGV", 0} : run_guarded(job, task, simulator.inputs);
+    Outcome outcome = crashes ? Outcome{Status::crash, "SIGSEGV", 0, 2} : run_guarded(job, task, simulator.inputs);
     outcome.elapsed_us = 1'000 * (now_ms - (simulator.due_ms - 1));
     seat.worker->computed(task, outcome, now_ms);
   }

@@ -58,18 +58,40 @@ TEST_CASE("a journal of many lives gives the first result of every key, in the o
   {
     Journal second(scratch.path, "build-1");
     second.append(1, key_of(1), "again");
-    second.append(2, key_of(1), "another kind");
+    second.append(3, key_of(1), "another kind");
     second.append(1, key_of(2), "second");
   }
   for (int life = 3; life <= 12; ++life) Journal(scratch.path, "build-1").append(1, key_of(life), "later");
   const Replayed replayed = replay(scratch);
   REQUIRE(replayed.records.size() == 13);
   CHECK(replayed.records[0] == Record{1, key_of(1), "first"});
-  CHECK(replayed.records[1] == Record{2, key_of(1), "another kind"});
+  CHECK(replayed.records[1] == Record{3, key_of(1), "another kind"});
   CHECK(replayed.records[2] == Record{1, key_of(2), "second"});
   CHECK(replayed.records[12].key == key_of(12));
   CHECK((replayed.summary.files == 12 && replayed.summary.records == 13 && replayed.summary.repeated == 1));
   CHECK(replay(scratch).records == replayed.records);
+}
+
+TEST_CASE("of several failures the last counts, and none where there is a result, whichever came first") {
+  const Scratch scratch;
+  {
+    Journal first(scratch.path, "build-1");
+    first.append(kFailureRecord, key_of(1), "crash\nonce");
+    first.append(kFailureRecord, key_of(2), "environment\nsmall");
+    first.append(kResultRecord, key_of(3), "three");
+  }
+  {
+    Journal second(scratch.path, "build-1");
+    second.append(kResultRecord, key_of(1), "one");
+    second.append(kFailureRecord, key_of(2), "environment\nlarger");
+    second.append(kFailureRecord, key_of(3), "crash\nlater");
+  }
+  const Replayed replayed = replay(scratch);
+  REQUIRE(replayed.records.size() == 3);
+  CHECK(replayed.records[0] == Record{kResultRecord, key_of(3), "three"});
+  CHECK(replayed.records[1] == Record{kResultRecord, key_of(1), "one"});
+  CHECK(replayed.records[2] == Record{kFailureRecord, key_of(2), "environment\nlarger"});
+  CHECK((replayed.summary.records == 3 && replayed.summary.failures == 1));
 }
 
 TEST_CASE("a journal's lives keep their order when their number grows a digit") {

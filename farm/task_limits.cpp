@@ -1,0 +1,63 @@
+#include "farm/task_limits.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <new>
+#include <optional>
+
+#include "farm/processors.hpp"
+
+namespace manyworlds::farm {
+
+namespace {
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kSanitized = true;  // it reserves terabytes of address space for itself
+#else
+constexpr bool kSanitized = false;
+#endif
+
+/// Raising the score needs no privilege; a system without the file simply has no such killer.
+void go_first_when_memory_is_short() {
+  std::ofstream("/proc/self/oom_score_adj") << 900;
+}
+
+std::optional<std::uint64_t> bytes_in(const std::string& text) {
+  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoull(text);
+}
+
+}  // namespace
+
+void limit_memory(std::uint64_t memory_bytes) {
+  go_first_when_memory_is_short();
+  // No unwinding: there is no memory for it, and half of a result is none.
+  std::set_new_handler([] { ::_exit(kOutOfMemoryExit); });
+  if (memory_bytes == 0 || kSanitized) return;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = std::min<rlim_t>(memory_bytes, limit.rlim_max);
+  ::setrlimit(RLIMIT_AS, &limit);
+}
+
+std::uint64_t memory_share_bytes(int workers) {
+  auto all =
+      static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (const std::string& limit : cgroup_limits("memory.max"))
+    if (const auto bytes = bytes_in(limit)) all = std::min(all, *bytes);
+  return all / 10 * 9 / static_cast<std::uint64_t>(std::max(workers, 1));
+}
+
+std::string memory_text(std::uint64_t bytes) {
+  const bool small = bytes < (std::uint64_t{1} << 30);
+  return fmt::format("{:.1f} {}", static_cast<double>(bytes) / static_cast<double>(1 << (small ? 20 : 30)),
+                     small ? "MiB" : "GiB");
+}
+
+}  // namespace manyworlds::farm

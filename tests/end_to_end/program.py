@@ -1,0 +1,91 @@
+"""The program as its users start it, the bytes of its answers, and every process of a run: shared by the tests here."""
+
+import hashlib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import h5py
+
+ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
+BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
+PROGRAM = str(BUILD / "manyworlds")
+SWEEPS = ROOT / "experiments" / "sweeps"
+MARK = "MANYWORLDS_TEST_MARK"  # an environment variable by which a test knows every process of its run
+
+# Some seconds of work on two cores, so that there is a middle to be killed in.
+SLOW = """
+name: slow
+base:
+  model: gpt3-6.7b
+  cluster: {gpu: h100_sxm, nodes: 8, gpus_per_node: 8, nic_gbps: 400}
+  strategy: {global_batch: 256, zero: 1}
+axes:
+  strategy.tp: [2, 4]
+  strategy.pp: [1, 2, 4]
+  strategy.micro_batch: [1, 2]
+  topology: [{rail_optimized: {oversubscription: 1}}, {fat_tree: {oversubscription: 4}}]
+"""
+
+
+def environment_in(directory, mark="", **more):
+    """The caches of a run are its own; `mark` tells its processes from others'."""
+    return {**os.environ, "XDG_CACHE_HOME": f"{directory}/cache", MARK: mark, **more}
+
+
+def run(*words, directory, expect=0, mark="", program=PROGRAM, **environment):
+    done = subprocess.run([program, *map(str, words)], cwd=directory, timeout=240, capture_output=True, text=True,
+                          env=environment_in(directory, mark, **environment), stdin=subprocess.DEVNULL)
+    if done.returncode != expect:
+        raise AssertionError(f"{words}: exit {done.returncode}, not {expect}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+def answer_digest(path):
+    """Every byte of the answer's datasets and attributes, read without any code of ours."""
+    digest = hashlib.sha256()
+    with h5py.File(path) as file:
+        def add(name, item):
+            if name.startswith("provenance"):
+                return
+            digest.update(repr((name, sorted((k, str(v)) for k, v in item.attrs.items()))).encode())
+            if isinstance(item, h5py.Dataset):
+                digest.update(repr((item.dtype.str, item.shape)).encode())
+                digest.update(item[()].tobytes())
+        file.visititems(add)
+    return digest.hexdigest()
+
+
+def provenance(path):
+    with h5py.File(path) as file:
+        return {name: value for name, value in file["provenance"].attrs.items()}
+
+
+def marked(mark):
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def kill_all(mark):
+    """kill -9 for every process of the run, again until none is left: a dying parent may have forked."""
+    killed = 0
+    for _ in range(100):
+        alive = marked(mark)
+        if not alive:
+            return killed
+        for process in alive:
+            try:
+                os.kill(process, signal.SIGKILL)
+                killed += 1
+            except ProcessLookupError:
+                pass
+        time.sleep(0.05)
+    raise AssertionError("processes outlive kill -9")
