@@ -27,7 +27,7 @@ struct WorkerLoad {
 
 struct CoordinatorOptions {
   std::int64_t lease_ms = 30'000;         // a task nobody has reported for so long is given to another
-  std::int64_t silence_ms = 20'000;       // a worker silent for so long is lost, until it speaks again
+  std::int64_t silence_ms = 6'000;        // a worker silent for so long is lost, until it speaks again: it reports every second
   std::int64_t hide_latency_us = 20'000;  // work to keep queued at a worker beyond the task it runs
   std::int64_t drain_grace_ms = 10'000;   // how long draining waits for tasks that are running
   std::size_t batch = 256;                // tasks in one message at most

@@ -1,0 +1,116 @@
+"""Sweeps that are killed, asked to stop, or stop by themselves: they say how to go on, and going on changes nothing."""
+
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import uuid
+
+from program import PROGRAM, answer_digest, environment_in, kill_all, marked, provenance, run
+
+# Some seconds of work on two cores, so that there is a middle to be killed in.
+SLOW = """
+name: slow
+base:
+  model: gpt3-6.7b
+  cluster: {gpu: h100_sxm, nodes: 8, gpus_per_node: 8, nic_gbps: 400}
+  strategy: {global_batch: 256, zero: 1}
+axes:
+  strategy.tp: [2, 4, 8]
+  strategy.pp: [1, 2, 4]
+  strategy.micro_batch: [1, 2]
+  strategy.recompute: [none, full]
+  topology: [{rail_optimized: {oversubscription: 1}}, {fat_tree: {oversubscription: 4}}]
+"""
+
+
+class Interruptions(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-interruptions-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        (self.directory / "slow.yaml").write_text(SLOW)
+        self.mark = uuid.uuid4().hex
+        self.addCleanup(kill_all, self.mark)
+
+    def start(self, name, *words):
+        return subprocess.Popen([PROGRAM, "sweep", "slow.yaml", "-o", name, "--store", "none", *words],
+                                cwd=self.directory, env=environment_in(self.directory, self.mark),
+                                start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def wait_for_steps(self, name, process):
+        """Until a step is done and others are not."""
+        status = self.directory / name / "status.json"
+        steps = {"done": 0, "total": 1}
+        deadline = time.time() + 120
+        while steps["done"] < 1:
+            self.assertLess(time.time(), deadline)
+            self.assertIsNone(process.poll(), "it ended before it could be interrupted")
+            time.sleep(0.05)
+            if status.exists():
+                steps = next(kind for kind in json.loads(status.read_text())["kinds"] if kind["name"] == "steps")
+        self.assertLess(steps["done"], steps["total"])
+
+    def check_goes_on(self, name, state, computed_before=True):
+        """Status says where it stands and the line that goes on; that line has the answer of an undisturbed run."""
+        told = run("status", name, directory=self.directory).stdout
+        self.assertTrue(told.startswith(state), told)
+        line = f"manyworlds resume {name} --store none"
+        self.assertIn(f"`{line}` goes on", told)
+        self.assertFalse((self.directory / name / "results.h5").exists())
+        run(*line.split()[1:], "-j", 2, directory=self.directory)
+        figures = provenance(self.directory / name / "results.h5")
+        self.assertGreater(figures["tasks_computed"], 0)
+        if computed_before:
+            self.assertGreater(figures["tasks_from_journal"], 0)
+        run("sweep", "slow.yaml", "-o", "whole", "-j", 1, "--store", "none", directory=self.directory)
+        self.assertEqual(run("diff", "whole", name, directory=self.directory).stdout, "same answer\n")
+        self.assertEqual(answer_digest(self.directory / "whole" / "results.h5"),
+                         answer_digest(self.directory / name / "results.h5"))
+        self.assertTrue(run("status", name, directory=self.directory).stdout.startswith("complete"))
+
+    def test_killed_in_the_middle(self):
+        process = self.start("killed", "-j", "2")
+        self.wait_for_steps("killed", process)
+        self.assertGreater(kill_all(self.mark), 4)  # supervisor, mpirun, ranks, zygotes, workers
+        process.communicate()
+        self.check_goes_on("killed", "interrupted")
+
+    def test_stopped_by_itself(self):
+        for name, words in {"ranks": ["-j", "2"], "inside": ["-j", "2", "--in-process"]}.items():
+            process = self.start(name, "--stop-after", "2s", *words)
+            said = process.communicate(timeout=240)[1]
+            self.assertEqual(process.returncode, 75, said)
+            self.assertIn(f"`manyworlds resume {name} --store none` goes on", said)
+            self.assertEqual(marked(self.mark), [])
+            self.check_goes_on(name, "drained", computed_before=False)  # two seconds may go by in planning
+
+    def test_asked_once_to_stop_it_drains(self):
+        process = self.start("asked", "-j", "2")
+        self.wait_for_steps("asked", process)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=240)[1]
+        self.assertEqual(process.returncode, 75, said)
+        self.assertIn("once more Ctrl-C stops at once", said)
+        self.check_goes_on("asked", "drained")
+
+    def test_asked_twice_to_stop_it_stops_at_once(self):
+        process = self.start("told", "-j", "2")
+        self.wait_for_steps("told", process)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=240)[1]
+        self.assertEqual(process.returncode, 75, said)
+        self.assertIn("`manyworlds resume told --store none` goes on", said)
+        deadline = time.time() + 60
+        while marked(self.mark):
+            self.assertLess(time.time(), deadline)
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    unittest.main()
