@@ -99,8 +99,8 @@ Column axis_column(const experiments::AxisColumn& axis, std::size_t rows,
 }
 
 void add_what_became(std::vector<Column>& to, const Rows& rows) {
-  to.push_back(texts("status", "ran, out_of_memory, too_large (beyond its limit) or failed", rows,
-                     [](const Row& row) { return row.status; }));
+  to.push_back(texts("status", "ran, out_of_memory, too_large (beyond its limit), failed, or pending: not computed yet",
+                     rows, [](const Row& row) { return row.status; }));
   to.push_back(texts("reason", "why it did not run", rows, [](const Row& row) { return row.reason; }));
   to.push_back(texts("fidelity", "packet: every packet on every link; analytic: a lower bound without contention", rows,
                      [](const Row& row) { return std::string(row.analytic() ? "analytic" : "packet"); }));
@@ -344,8 +344,9 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan,
     row.status = "out_of_memory";
     row.reason = fmt::format("needs {} bytes of {}", row.planned.memory.total(), row.planned.memory_bytes);
   } else if (const auto& step = steps[row.planned.step]; !step) {
-    row.status = "failed";
-    row.reason = outcome(plan.task_of_step(row.planned.step)).bytes;
+    const Outcome& none = outcome(plan.task_of_step(row.planned.step));
+    row.status = none.status == Status::pending ? "pending" : "failed";
+    row.reason = none.bytes;
   } else if (step->too_large) {
     const auto& limit = row.configuration.limit;
     row.status = "too_large";

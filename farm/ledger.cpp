@@ -17,6 +17,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kStatusPeriod{2};
+constexpr std::chrono::seconds kResultsPeriod{60};
 constexpr std::size_t kListedFailures = 100;
 
 io::RunDirectory begin(const RunOptions& options, const std::string& frozen) {
@@ -35,7 +36,8 @@ Ledger::Ledger(const RunOptions& options, const std::string& frozen, int ranks, 
       directory_(begin(options, frozen)),
       resume_line_(resume_line(options)),
       begin_(steady_clock::now()),
-      status_written_(begin_) {
+      status_written_(begin_),
+      results_due_(begin_ + kResultsPeriod) {
   const std::string fingerprint(core::sharing::build_fingerprint());
   directory_.clear_complete();
   kinds_ = hooks.kinds ? hooks.kinds(job) : std::vector<std::string>(job.tasks().size(), "tasks");
@@ -149,7 +151,15 @@ const nlohmann::json& Ledger::each_second(const std::string& state, const std::v
   journal_->sync_if_due();
   if (store_ && store_writable_) store_->sync_if_due();
   if (steady_clock::now() - status_written_ >= kStatusPeriod) write_status(state);
+  if (steady_clock::now() >= results_due_) write_results();
   return status_;
+}
+
+/// What is there, as the answer will have it. Rarely enough to cost the run less than a hundredth of its time.
+void Ledger::write_results() {
+  const auto begin = steady_clock::now();
+  if (hooks_.write_results) hooks_.write_results(job_, schedule_, figures());
+  results_due_ = begin + std::max<steady_clock::duration>(kResultsPeriod, 200 * (steady_clock::now() - begin));
 }
 
 RunOutcome Ledger::close(bool drained) {
@@ -158,7 +168,7 @@ RunOutcome Ledger::close(bool drained) {
   RunOutcome outcome{drained ? RunOutcome::State::drained : RunOutcome::State::complete, schedule_.total(),
                      schedule_.done(), schedule_.failed(), kExitDone};
   outcome.exit_code = drained ? kExitDrained : outcome.failed > 0 ? kExitFailed : kExitDone;
-  if (!drained && hooks_.finish) hooks_.finish(job_, schedule_, figures());
+  write_results();
   nlohmann::json failures = nlohmann::json::array();
   for (std::uint32_t task = 0; task < schedule_.total() && failures.size() < kListedFailures; ++task) {
     if (!schedule_.settled(task) || schedule_.outcome(task).ok()) continue;

@@ -38,6 +38,7 @@ class Ledger {
   void settled(std::uint32_t task, const Outcome& outcome);
   void write_in_journal(std::uint32_t task, const Outcome& outcome);
   void put_in_store(std::uint32_t task, const Outcome& outcome);
+  void write_results();
   void write_status(const std::string& state);
   double elapsed_s() const;
 
@@ -57,7 +58,7 @@ class Ledger {
   RunFigures figures_;
   std::vector<std::string> kinds_;
   nlohmann::json status_;
-  std::chrono::steady_clock::time_point begin_, status_written_;
+  std::chrono::steady_clock::time_point begin_, status_written_, results_due_;
 };
 
 }  // namespace manyworlds::farm

@@ -15,6 +15,7 @@ enum class Status : std::uint8_t {
   crash,        // the simulator died by a signal of its own making
   environment,  // this machine: a limit of memory or time, killed from outside; another try may succeed
   input,        // a task whose result it needs failed
+  pending,      // not computed yet; only told, never sent or written down
 };
 
 struct Outcome {
@@ -25,7 +26,7 @@ struct Outcome {
   bool ok() const { return status == Status::ok; }
 };
 
-inline constexpr const char* kStatusNames[] = {"ok", "error", "crash", "environment", "input"};
+inline constexpr const char* kStatusNames[] = {"ok", "error", "crash", "environment", "input", "pending"};
 
 /// "ok", or the class of a failure.
 inline const char* name_of(Status status) {

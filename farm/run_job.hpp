@@ -51,8 +51,9 @@ struct RunHooks {
   std::function<double()> sharing;
   /// What a task is to a person: the experiments that need it and their configuration.
   std::function<nlohmann::json(const Job&, std::uint32_t task)> describe;
-  /// Writes the results when every task is settled, before the run is declared complete.
-  std::function<void(Job&, const Schedule&, const RunFigures&)> finish;
+  /// Writes the results: when every task is settled, before the run is declared complete; and now and then before,
+  /// with what is there.
+  std::function<void(Job&, const Schedule&, const RunFigures&)> write_results;
 };
 
 struct RunOutcome {

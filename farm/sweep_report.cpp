@@ -34,7 +34,7 @@ std::string grouped(double value) {
 Json summary_json(const io::Results& results) {
   Json made;
   made["experiments"] = results.experiments.rows();
-  for (const char* status : {"ran", "out_of_memory", "too_large", "failed"}) {
+  for (const char* status : {"ran", "out_of_memory", "too_large", "failed", "pending"}) {
     const auto counted = statuses(results);
     const auto found = counted.find(status);
     made[status] = found == counted.end() ? 0 : found->second;

@@ -65,9 +65,12 @@ RunHooks hooks_for(const RunOptions& options, bool share, SharingSoFar& sharing)
   };
   hooks.on_result = [&sharing](std::uint32_t task, const Outcome& outcome) { sharing.add(task, outcome); };
   hooks.sharing = [&sharing] { return sharing.factor(); };
-  hooks.finish = [&options, share](Job& job, const Schedule& schedule, const RunFigures& figures) {
+  hooks.write_results = [&options, share](Job& job, const Schedule& schedule, const RunFigures& figures) {
     const auto& sweep = dynamic_cast<const SweepJob&>(job);
-    const OutcomeOf outcome = [&](std::uint32_t task) -> const Outcome& { return schedule.outcome(task); };
+    const Outcome pending{Status::pending, "", 0};
+    const OutcomeOf outcome = [&](std::uint32_t task) -> const Outcome& {
+      return schedule.settled(task) ? schedule.outcome(task) : pending;
+    };
     io::Results results = answer_of(sweep.sweep(), sweep.plan(), outcome);
     add_provenance(results, sweep.plan(), outcome, figures, share);
     io::write_results(options.directory / "results.h5", results);

@@ -10,6 +10,9 @@ import time
 import unittest
 import uuid
 
+import h5py
+import numpy
+
 from program import PROGRAM, answer_digest, environment_in, kill_all, marked, provenance, run
 
 # Some seconds of work on two cores, so that there is a middle to be killed in.
@@ -54,13 +57,24 @@ class Interruptions(unittest.TestCase):
                 steps = next(kind for kind in json.loads(status.read_text())["kinds"] if kind["name"] == "steps")
         self.assertLess(steps["done"], steps["total"])
 
+    def check_partial_results(self, name):
+        """What has been computed by now can be read, and the rest says that it is pending."""
+        with h5py.File(self.directory / name / "results.h5") as file:
+            status = file["experiments"]["status"][:]
+            step_time = file["experiments"]["step_time_s"][:]
+        self.assertEqual(set(status) - {b"ran", b"pending", b"out_of_memory"}, set())
+        self.assertIn(b"pending", status)
+        self.assertTrue((numpy.isnan(step_time) == (status != b"ran")).all())
+        self.assertIn("did not run", run("top", name, directory=self.directory).stdout)
+
     def check_goes_on(self, name, state, computed_before=True):
         """Status says where it stands and the line that goes on; that line has the answer of an undisturbed run."""
         told = run("status", name, directory=self.directory).stdout
         self.assertTrue(told.startswith(state), told)
         line = f"manyworlds resume {name} --store none"
         self.assertIn(f"`{line}` goes on", told)
-        self.assertFalse((self.directory / name / "results.h5").exists())
+        if state == "drained":
+            self.check_partial_results(name)
         run(*line.split()[1:], "-j", 2, directory=self.directory)
         figures = provenance(self.directory / name / "results.h5")
         self.assertGreater(figures["tasks_computed"], 0)

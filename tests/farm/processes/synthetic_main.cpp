@@ -53,7 +53,8 @@ int main(int argc, char** argv) {
       }
     }
     RunHooks hooks;
-    hooks.finish = [&](Job&, const Schedule& schedule, const RunFigures& figures) {
+    hooks.write_results = [&](Job&, const Schedule& schedule, const RunFigures& figures) {
+      if (!schedule.complete()) return;
       write_answer(options.directory, schedule);
       write_figures(options.directory, figures);
     };
