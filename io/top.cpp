@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -14,10 +13,6 @@
 namespace manyworlds::io {
 
 namespace {
-
-constexpr std::array<std::string_view, 13> kBreakdown{
-    "forward_s",    "backward_s",   "recompute_s",  "optimizer_s",  "host_s",   "slowed_s", "exposed_tp_s",
-    "exposed_dp_s", "exposed_pp_s", "exposed_cp_s", "exposed_ep_s", "bubble_s", "stall_s"};
 
 std::string text_at(const Column& column, std::size_t row) {
   return std::visit([row](const auto& values) { return fmt::format("{}", values[row]); }, column.values);

@@ -1,13 +1,20 @@
 // The best experiments of a run: ranked by a column, filtered by a condition, as a table for people or as JSON.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/results.hpp"
 
 namespace manyworlds::io {
+
+/// The columns that add up to the step time, as far as a run has them.
+inline constexpr std::array<std::string_view, 13> kBreakdown{
+    "forward_s",    "backward_s",   "recompute_s",  "optimizer_s",  "host_s",   "slowed_s", "exposed_tp_s",
+    "exposed_dp_s", "exposed_pp_s", "exposed_cp_s", "exposed_ep_s", "bubble_s", "stall_s"};
 
 struct TopOptions {
   std::int64_t k = 10;
@@ -44,6 +51,13 @@ struct Ranking {
 /// Throws InputError: no such column (with the nearest), a column of text, a condition that cannot be read, k < 1.
 Ranking rank_experiments(const Results& results, const TopOptions& options);
 
+/// A ranking as cells of text; the first line has the titles.
+struct RankingLines {
+  std::vector<std::vector<std::string>> lines;
+  std::vector<bool> left;  // columns that read from the left
+  std::string footer;      // what was ranked, what was left out, and what intervals rest on; whole lines
+};
+RankingLines render_lines(const Results& results, const Ranking& ranking);
 std::string render_text(const Results& results, const Ranking& ranking);
 /// One object; every row with all its columns, missing values as null.
 std::string render_json(const Results& results, const Ranking& ranking);

@@ -155,10 +155,10 @@ nlohmann::ordered_json value_at(const Column& column, std::size_t row) {
 
 }  // namespace
 
-std::string render_text(const Results& results, const Ranking& ranking) {
+RankingLines render_lines(const Results& results, const Ranking& ranking) {
   const Table& experiments = results.experiments;
-  std::vector<std::vector<std::string>> lines{{"#", "id", "layout"}};
-  std::vector<bool> left{false, false, true};
+  RankingLines made{{{"#", "id", "layout"}}, {false, false, true}, footer(results, ranking)};
+  auto& [lines, left, ignored] = made;
   std::vector<const Column*> figures;
   const auto figure = [&](const char* name, const char* title) {
     figures.push_back(experiments.find(name));
@@ -196,7 +196,12 @@ std::string render_text(const Results& results, const Ranking& ranking) {
     if (sure) line.push_back(words_of(row.apart));
     lines.push_back(std::move(line));
   }
-  return aligned(lines, left) + footer(results, ranking);
+  return made;
+}
+
+std::string render_text(const Results& results, const Ranking& ranking) {
+  const RankingLines made = render_lines(results, ranking);
+  return aligned(made.lines, made.left) + made.footer;
 }
 
 std::string render_json(const Results& results, const Ranking& ranking) {

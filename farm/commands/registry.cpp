@@ -12,6 +12,7 @@ const std::vector<Command>& registry() {
       {"net", "the network alone: flows or a collective on a topology", run_net},
       {"status", "where a run stands", run_status},
       {"top", "the best experiments of a run", run_top},
+      {"report", "a run as one self-contained HTML page", run_report},
       {"diff", "do two runs have the same answer?", run_diff},
       {"validate", "predicted against published measurements", run_validate, true},
       {"list", "gpus, models, clusters, topologies and whatever else a sweep may name", run_list},

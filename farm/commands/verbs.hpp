@@ -8,6 +8,7 @@ namespace manyworlds::farm::commands {
 int run_diff(const Invocation& invocation);
 int run_list(const Invocation& invocation);
 int run_net(const Invocation& invocation);
+int run_report(const Invocation& invocation);
 int run_resume(const Invocation& invocation);
 int run_run(const Invocation& invocation);
 int run_schema(const Invocation& invocation);
