@@ -367,7 +367,8 @@ io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const O
   const auto uncertainty = experiments::Uncertainty::compiled();
   Rows rows;
   for (const auto& experiment : sweep.experiments)
-    rows.push_back(row_of(experiment, plan, steps, outcome, uncertainty));
+    if (!plan.experiments.at(experiment.id).elsewhere)
+      rows.push_back(row_of(experiment, plan, steps, outcome, uncertainty));
   io::Results results;
   results.spec = sweep.text;
   if (!sweep.overrides.empty() && !results.spec.ends_with('\n')) results.spec += '\n';

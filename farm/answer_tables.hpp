@@ -16,7 +16,8 @@ namespace manyworlds::farm {
 /// The outcome of a task, by its number; every task is settled.
 using OutcomeOf = std::function<const Outcome&(std::uint32_t task)>;
 
-/// Depends on the sweep and the outcomes' bytes only, and of those on the answer alone.
+/// Depends on the sweep and the outcomes' bytes only, and of those on the answer alone. Of a shard it has the rows of
+/// its experiments, and all that the sweep left out.
 io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome);
 
 /// Appends how the answer was computed.

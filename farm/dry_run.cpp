@@ -22,7 +22,7 @@ Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
   std::map<core::sharing::Key, std::uint64_t> times_of;  // by what decides on the kernels
   std::set<std::pair<core::sharing::Key, core::compute::Kernel>> distinct;
   for (const auto& experiment : sweep.experiments) {
-    if (!plan.experiments[experiment.id].fits()) continue;
+    if (!plan.experiments[experiment.id].fits() || plan.experiments[experiment.id].elsewhere) continue;
     const auto configuration = experiments::world_of(experiment.settings).configuration;
     const auto& strategy = configuration.strategy;
     core::sharing::Writer gpu("gpu");
@@ -69,15 +69,22 @@ std::string axes_text(const experiments::Sweep& sweep, const std::vector<core::O
 
 }  // namespace
 
-Forecast forecast(const experiments::Sweep& sweep) {
+Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
   experiments::GraphCache graphs;
   core::step::Laboratory laboratory;
-  const Plan plan = make_plan(sweep, true, graphs, laboratory);
+  Plan whole = make_plan(sweep, true, graphs, laboratory);
   Forecast made;
-  made.experiments = plan.experiments.size();
+  const double cost = cost_of(whole);
+  const Plan plan = part_of(std::move(whole), shard);
+  made.shard = shard;
+  if (cost > 0) made.cost_share = cost_of(plan) / cost;
   made.steps.unique = plan.steps.size();
   made.collectives.unique = plan.collectives.size();
-  for (const PlannedExperiment& experiment : plan.experiments) made.out_of_memory += experiment.fits() ? 0 : 1;
+  for (const PlannedExperiment& experiment : plan.experiments) {
+    if (experiment.elsewhere) continue;
+    ++made.experiments;
+    made.out_of_memory += experiment.fits() ? 0 : 1;
+  }
   for (const PlannedStep& step : plan.steps) {
     made.steps.naive += step.experiments;
     made.collectives.naive += step.instances * step.experiments;
@@ -89,6 +96,9 @@ Forecast forecast(const experiments::Sweep& sweep) {
 std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& forecast) {
   std::string text = fmt::format("{}: {} experiments and {} combinations left out, ranked by {}\n\n", sweep.name,
                                  forecast.experiments, sweep.excluded.size(), sweep.objective);
+  if (!forecast.shard.whole())
+    text += fmt::format("shard {} of {}: {:.1f} % of the expected work of the whole sweep\n\n", forecast.shard.number,
+                        forecast.shard.count, 100 * forecast.cost_share);
   text += fmt::format("the first experiment, with every key:\n{}\n\n",
                       experiments::document(sweep.experiments.front().settings).dump(2));
   if (!sweep.excluded.empty()) text += "left out:\n";
@@ -119,6 +129,9 @@ Json dry_run_json(const experiments::Sweep& sweep, const Forecast& forecast) {
     made["excluded"][rule] = {{"count", left_out.count},
                               {"example", axes_text(sweep, left_out.example->axes)},
                               {"reason", left_out.example->reason}};
+  if (!forecast.shard.whole())
+    made["shard"] = {
+        {"number", forecast.shard.number}, {"count", forecast.shard.count}, {"cost_share", forecast.cost_share}};
   const auto add = [&](const char* kind, const Forecast::Count& count) {
     made["keys"][kind] = {{"unique", count.unique}, {"naive", count.naive}};
   };

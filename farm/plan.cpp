@@ -22,7 +22,7 @@ class Planner {
     PlannedExperiment planned;
     planned.memory = core::memory::peak(configuration.model, configuration.strategy, configuration.gpu);
     planned.memory_bytes = static_cast<std::int64_t>(configuration.gpu.memory_gib * static_cast<double>(1 << 30));
-    if (planned.memory.total() <= planned.memory_bytes) planned.step = step_of(experiment.id, configuration);
+    if (planned.fits()) planned.step = step_of(experiment.id, configuration);
     plan_.experiments.push_back(planned);
   }
   Plan finish() { return std::move(plan_); }

@@ -19,8 +19,9 @@ inline constexpr std::uint32_t kNoStep = UINT32_MAX;
 struct PlannedExperiment {
   core::memory::Footprint memory;  // of the rank that needs most
   std::int64_t memory_bytes = 0;   // what its GPU has
-  std::uint32_t step = kNoStep;    // in Plan::steps; none: it does not fit
-  bool fits() const { return step != kNoStep; }
+  std::uint32_t step = kNoStep;    // in Plan::steps; none: it does not fit, or is elsewhere
+  bool elsewhere = false;          // another shard's
+  bool fits() const { return memory.total() <= memory_bytes; }
 };
 
 /// Entered by all members at once and alone. `use` is its number in World::uses() of that experiment.

@@ -1,5 +1,6 @@
 #include "farm/sweep_job.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -35,25 +36,51 @@ CollectiveResult decode_collective(const std::string& bytes) {
   return result;
 }
 
-std::string frozen_job(const experiments::Sweep& sweep, bool share) {
+namespace {
+
+constexpr const char* kSharing = "sharing";
+constexpr const char* kShard = "shard";
+
+}  // namespace
+
+std::string frozen_job(const experiments::Sweep& sweep, const JobTerms& terms) {
   auto frozen = nlohmann::json::parse(experiments::freeze(sweep));
-  frozen["sharing"] = share;
+  frozen[kSharing] = terms.share;
+  if (!terms.shard.whole()) frozen[kShard] = {terms.shard.number, terms.shard.count};
   return frozen.dump() + "\n";
 }
 
-bool shares(const std::string& frozen) {
+JobTerms terms_of(const std::string& frozen) {
   try {
-    return nlohmann::json::parse(frozen).at("sharing").get<bool>();
+    const auto all = nlohmann::json::parse(frozen);
+    JobTerms terms{all.at(kSharing).get<bool>(), {}};
+    if (all.contains(kShard)) terms.shard = {all.at(kShard).at(0), all.at(kShard).at(1)};
+    if (terms.shard.number < 1 || terms.shard.number > terms.shard.count)
+      throw core::InputError(
+          fmt::format("frozen sweep: there is no shard {} of {}", terms.shard.number, terms.shard.count));
+    return terms;
   } catch (const nlohmann::json::exception& error) {
     throw core::InputError(fmt::format("frozen sweep: {}", error.what()));
   }
 }
 
-SweepJob::SweepJob(const std::string& frozen)
+std::pair<std::string, Shard> whole_and_shard(const std::string& frozen) {
+  // The text is canonical, and inside a text of JSON's the second quotation mark would be escaped.
+  const std::string begin = fmt::format("\"{}\":[", kShard), end = "],";
+  const auto at = frozen.find(begin);
+  if (at == std::string::npos) return {frozen, {}};
+  const auto numbers = at + begin.size(), closed = frozen.find(end, numbers);
+  if (closed == std::string::npos) throw core::InputError("frozen sweep: its shard is not I,N");
+  std::string shard = frozen.substr(numbers, closed - numbers);
+  std::replace(shard.begin(), shard.end(), ',', '/');
+  return {frozen.substr(0, at) + frozen.substr(closed + end.size()), parse_shard(shard)};
+}
+
+SweepJob::SweepJob(const std::string& frozen, const JobTerms& terms)
     : sweep_(experiments::thaw(frozen)),
-      laboratory_(shares(frozen)),
-      plan_(make_plan(sweep_, shares(frozen), graphs_, laboratory_)),
-      tasks_(tasks_of(plan_, shares(frozen))) {}
+      laboratory_(terms.share),
+      plan_(part_of(make_plan(sweep_, terms.share, graphs_, laboratory_), terms.shard)),
+      tasks_(tasks_of(plan_, terms.share)) {}
 
 const World& SweepJob::world(std::uint32_t experiment) {
   if (!world_ || experiment_of_world_ != experiment) {

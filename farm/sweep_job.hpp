@@ -14,6 +14,7 @@
 #include "experiments/experiment.hpp"
 #include "farm/job.hpp"
 #include "farm/plan.hpp"
+#include "farm/shard.hpp"
 
 namespace manyworlds::farm {
 
@@ -32,14 +33,22 @@ std::string encode(const CollectiveResult& result);
 /// Throws InternalError on bytes that encode() did not make.
 CollectiveResult decode_collective(const std::string& bytes);
 
-/// The text of a job: the frozen sweep, and whether its experiments share what they have in common.
-std::string frozen_job(const experiments::Sweep& sweep, bool share);
+/// How a job goes about its sweep.
+struct JobTerms {
+  bool share = true;  // its experiments share what they have in common
+  Shard shard;        // the part of the sweep that it computes
+};
+/// The text of a job: the frozen sweep and the terms.
+std::string frozen_job(const experiments::Sweep& sweep, const JobTerms& terms);
 /// Throws InputError, also for the frozen sweep of another version.
-bool shares(const std::string& frozen);
+JobTerms terms_of(const std::string& frozen);
+/// The text of the same job for the whole sweep, and the shard that the text names. Parses nothing, for there may be a
+/// thousand shards of a large sweep.
+std::pair<std::string, Shard> whole_and_shard(const std::string& frozen);
 
 class SweepJob : public Job {
  public:
-  explicit SweepJob(const std::string& frozen);
+  explicit SweepJob(const std::string& frozen) : SweepJob(frozen, terms_of(frozen)) {}
 
   const std::vector<Task>& tasks() const override { return tasks_; }
   std::string run(std::uint32_t number, std::span<const std::string> inputs) override;
@@ -48,6 +57,7 @@ class SweepJob : public Job {
   const Plan& plan() const { return plan_; }
 
  private:
+  SweepJob(const std::string& frozen, const JobTerms& terms);
   const core::step::World& world(std::uint32_t experiment);
   std::string run_collective(const PlannedCollective& collective);
   std::string run_step(const PlannedStep& step, std::span<const std::string> inputs);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "experiments/experiment.hpp"
+#include "farm/shard.hpp"
 #include "io/results.hpp"
 
 namespace manyworlds::farm {
@@ -20,8 +21,10 @@ struct Forecast {
   };
   std::size_t experiments = 0, out_of_memory = 0;
   Count steps, kernels, collectives;
+  Shard shard;
+  double cost_share = 1;  // of the expected work of the whole sweep
 };
-Forecast forecast(const experiments::Sweep& sweep);
+Forecast forecast(const experiments::Sweep& sweep, const Shard& shard = {});
 
 std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& forecast);
 nlohmann::ordered_json dry_run_json(const experiments::Sweep& sweep, const Forecast& forecast);

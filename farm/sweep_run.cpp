@@ -10,8 +10,8 @@
 #include "core/error.hpp"
 #include "farm/answer_tables.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/ledger.hpp"
 #include "farm/processors.hpp"
-#include "farm/sweep_job.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/task_description.hpp"
 #include "io/run_directory.hpp"
@@ -150,7 +150,7 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
   const bool supervised = rank && std::getenv(kSupervised) != nullptr;
   if (!rank) ::setenv(kSupervised, "1", 1);
   SharingSoFar sharing;
-  const RunHooks hooks = hooks_for(options, frozen.empty() || shares(frozen), sharing);
+  const RunHooks hooks = hooks_for(options, frozen.empty() || terms_of(frozen).share, sharing);
   const RunOutcome outcome = run_job(options, frozen, zygote, hooks);
   if (supervised || (rank && is_follower())) return outcome.exit_code;
   if (outcome.exit_code == kExitDrained) fmt::print(stderr, "stopped on request; `{}` goes on\n", resume_line(options));
@@ -158,6 +158,16 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
   if (outcome.exit_code == kExitDone || outcome.exit_code == kExitFailed)
     report(io::read_results(io::results_of(options.directory)));
   return outcome.exit_code;
+}
+
+int settle_sweep_job(const RunOptions& options, const std::string& frozen, SweepJob& job, Schedule& schedule,
+                     bool json) {
+  SharingSoFar sharing;
+  const RunHooks hooks = hooks_for(options, terms_of(frozen).share, sharing);
+  const int code = Ledger(options, frozen, 1, job, schedule, hooks).close(!schedule.complete()).exit_code;
+  if (code != kExitDrained)
+    report(options, job.sweep().objective, json, io::read_results(io::results_of(options.directory)));
+  return code;
 }
 
 }  // namespace manyworlds::farm

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "farm/run_job.hpp"
+#include "farm/sweep_job.hpp"
 #include "io/results.hpp"
 
 namespace manyworlds::farm {
@@ -16,6 +17,11 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen, const st
 /// The same, and `report` says what came out: once, in the process that talks to people, when the run has ended.
 int run_sweep_job(const RunOptions& options, const std::string& frozen,
                   const std::function<void(const io::Results&)>& report, Zygote& zygote);
+
+/// Settles what the run's journal knows, computes nothing, and says what came out if that was all: else the run is left
+/// as drained. Returns the exit code.
+int settle_sweep_job(const RunOptions& options, const std::string& frozen, SweepJob& job, Schedule& schedule,
+                     bool json);
 
 /// Whether ranks, run directory and store can be had at all; makes nothing but the store's folder, and that last.
 /// Throws InputError, naming the option.

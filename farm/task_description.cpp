@@ -26,7 +26,7 @@ nlohmann::json describe_task(const SweepJob& job, std::uint32_t task) {
   nlohmann::json experiments = nlohmann::json::array();
   std::size_t count = 0;
   for (std::uint32_t id = 0; id < plan.experiments.size(); ++id) {
-    if (!plan.experiments[id].fits() || !steps[plan.experiments[id].step]) continue;
+    if (plan.experiments[id].step == kNoStep || !steps[plan.experiments[id].step]) continue;
     if (++count <= kDescribedExperiments) experiments.push_back(id);
   }
   const std::uint32_t first =

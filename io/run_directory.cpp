@@ -23,6 +23,7 @@ constexpr const char* kComplete = "complete.json";
 constexpr const char* kResults = "results.h5";
 constexpr const char* kLock = "lock";
 constexpr int kLooksAtLock = 5;
+constexpr const char* kJournal = "journal";
 
 bool is_run_directory(const fs::path& path) {
   std::error_code ignored;
@@ -80,7 +81,7 @@ File take_lock(const fs::path& directory, const std::string& job) {
 /// What a life that ended before the sweep was frozen may leave, and nothing else.
 bool looks_fresh(const fs::path& path) {
   for (const std::string& name : list_directory(path))
-    if (name != kLock && name != kBuild && name != "journal" && !name.ends_with(kAsideSuffix)) return false;
+    if (name != kLock && name != kBuild && name != kJournal && !name.ends_with(kAsideSuffix)) return false;
   return true;
 }
 
@@ -102,7 +103,7 @@ RunDirectory RunDirectory::open(const fs::path& path, const Options& options) {
 }
 
 void RunDirectory::check_build(const Options& options) {
-  const std::string begun_by = text_of(read_if_there(path_ / kBuild).value_or(""), "fingerprint");
+  const std::string begun_by = read_build(path_);
   if (begun_by == options.fingerprint) return;
   if (!options.rebuild)
     throw InputError(
@@ -141,6 +142,10 @@ RunDirectory RunDirectory::resume(const fs::path& path, const Options& options) 
   return begin(path, frozen, options);
 }
 
+fs::path RunDirectory::journal() const {
+  return journal_of(path_);
+}
+
 void RunDirectory::write_status(std::string_view json) {
   write_aside(path_ / kStatus, json);
 }
@@ -158,6 +163,10 @@ std::string read_frozen_sweep(const fs::path& run_directory) {
   throw InputError(fmt::format("{} is not a run directory: it has no {}", run_directory.string(), kFrozen));
 }
 
+std::string read_build(const fs::path& run_directory) {
+  return text_of(read_if_there(run_directory / kBuild).value_or(""), "fingerprint");
+}
+
 std::optional<std::string> read_status(const fs::path& run_directory) {
   if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);  // says what is wrong
   return read_if_there(run_directory / kStatus);
@@ -173,6 +182,10 @@ bool is_in_use(const fs::path& run_directory) {
   if (!fs::exists(run_directory / kLock, ignored)) return false;
   const File lock(run_directory / kLock, O_RDONLY);
   return ::flock(lock.descriptor(), LOCK_SH | LOCK_NB) != 0;
+}
+
+fs::path journal_of(const fs::path& run_directory) {
+  return run_directory / kJournal;
 }
 
 fs::path results_of(const fs::path& run) {

@@ -29,7 +29,7 @@ class RunDirectory {
   const std::string& frozen_sweep() const { return frozen_sweep_; }
   bool continued() const { return continued_; }
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path journal() const { return path_ / "journal"; }
+  std::filesystem::path journal() const;
   std::filesystem::path results() const { return path_ / "results.h5"; }
 
   void write_status(std::string_view json);
@@ -51,10 +51,14 @@ class RunDirectory {
 /// For those who only look; none of it needs the lock. Empty where the run has not got that far. Throw InputError for
 /// a directory that is none of ours, IoError for a file that cannot be read.
 std::string read_frozen_sweep(const std::filesystem::path& run_directory);
+std::string read_build(const std::filesystem::path& run_directory);  // the fingerprint; "" where it is not known
 std::optional<std::string> read_status(const std::filesystem::path& run_directory);
 std::optional<std::string> read_complete(const std::filesystem::path& run_directory);
 /// Whether a process holds the run's lock; as far as the file system tells, also one of another host.
 bool is_in_use(const std::filesystem::path& run_directory);
+
+/// Where a run directory has its journal.
+std::filesystem::path journal_of(const std::filesystem::path& run_directory);
 
 /// The results file that RUN means on a command line: itself, or the one in a run directory.
 std::filesystem::path results_of(const std::filesystem::path& run);

@@ -8,6 +8,7 @@ const std::vector<Command>& registry() {
   static const std::vector<Command> commands{
       {"sweep", "runs every world of a sweep and ranks them", run_sweep, true},
       {"resume", "goes on with what an interrupted sweep left", run_resume, true},
+      {"merge", "joins runs of shards of a sweep", run_merge},
       {"run", "one experiment, with its breakdown", run_run},
       {"net", "the network alone: flows or a collective on a topology", run_net},
       {"status", "where a run stands", run_status},

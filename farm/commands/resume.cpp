@@ -24,7 +24,7 @@ int run_resume(const Invocation& invocation) {
   if (is_follower() && !run.in_process) return run_sweep_job(run, "", "", json, *invocation.zygote);
 
   const std::string frozen = io::read_frozen_sweep(run.directory);
-  const bool share = shares(frozen);
+  const bool share = terms_of(frozen).share;
   if (no_sharing(*parsed) && share)
     throw core::InputError("this run was begun with sharing and goes on with it; without --no-sharing it resumes",
                            run.directory.string());

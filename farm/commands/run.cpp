@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 io::Results simulate(const experiments::Sweep& sweep) {
-  SweepJob job(frozen_job(sweep, true));
+  SweepJob job(frozen_job(sweep, {}));
   std::vector<Outcome> outcomes;
   for (std::uint32_t task = 0; task < job.tasks().size(); ++task) {
     std::vector<std::string> inputs;

@@ -25,6 +25,13 @@ SpecWords spec_words(const cxxopts::ParseResult& parsed) {
   return words;
 }
 
+std::string run_directory_of(const cxxopts::ParseResult& parsed, const std::string& name) {
+  if (parsed.count("output") > 0) return required(parsed, "output");
+  if (name.find('/') != std::string::npos || name == "." || name == "..")
+    throw core::InputError(fmt::format("a sweep called '{}' makes no folder name; give one with -o", name));
+  return "runs/" + name;
+}
+
 void add_run_words(cxxopts::Options& options) {
   options.add_options()("j,ranks", "how many ranks; default: the CPUs at hand, in Slurm the tasks of the job",
                         cxxopts::value<int>(), "N")("store", "where results are kept between runs: a folder, or none",

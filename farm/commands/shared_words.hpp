@@ -15,6 +15,9 @@ struct SpecWords {
 void add_spec_words(cxxopts::Options& options);
 SpecWords spec_words(const cxxopts::ParseResult& parsed);
 
+/// What -o says, else runs/NAME. Throws InputError where NAME makes no folder.
+std::string run_directory_of(const cxxopts::ParseResult& parsed, const std::string& name);
+
 /// How a run is run: -j, --store, --in-process, --task-memory, --task-time, --stop-after, --rebuild, --no-sharing.
 /// Without sharing no store is used either.
 void add_run_words(cxxopts::Options& options);

@@ -15,15 +15,8 @@ namespace manyworlds::farm::commands {
 
 namespace {
 
-std::string directory_of(const cxxopts::ParseResult& parsed, const std::string& name) {
-  if (parsed.count("output") > 0) return required(parsed, "output");
-  if (name.find('/') != std::string::npos || name == "." || name == "..")
-    throw core::InputError(fmt::format("a sweep called '{}' makes no folder name; give one with -o", name));
-  return "runs/" + name;
-}
-
-int dry_run(const experiments::Sweep& sweep, bool json) {
-  const Forecast made = forecast(sweep);
+int dry_run(const experiments::Sweep& sweep, const Shard& shard, bool json) {
+  const Forecast made = forecast(sweep, shard);
   if (json)
     std::cout << dry_run_json(sweep, made).dump(1) << "\n";
   else
@@ -38,7 +31,9 @@ int run_sweep(const Invocation& invocation) {
   add_spec_words(options);
   add_run_words(options);
   options.add_options()("o,output", "the run directory; default: runs/NAME", cxxopts::value<std::string>(), "RUN_DIR")(
-      "dry-run", "say what would be run and what is left out, and run nothing")("json", "what is said, as JSON");
+      "shard", "only the I-th of N parts, which `manyworlds merge` joins; default RUN_DIR: runs/NAME.shards/I-of-N",
+      cxxopts::value<std::string>(),
+      "I/N")("dry-run", "say what would be run and what is left out, and run nothing")("json", "what is said, as JSON");
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
@@ -49,10 +44,14 @@ int run_sweep(const Invocation& invocation) {
     return run_sweep_job(run_words(*parsed, "", "sweep", invocation), "", "", json, *invocation.zygote);
 
   const experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog);
-  if (parsed->count("dry-run") > 0) return dry_run(sweep, json);
-  const RunOptions run = run_words(*parsed, directory_of(*parsed, sweep.name), "sweep", invocation);
+  const Shard shard = parsed->count("shard") > 0 ? parse_shard(required(*parsed, "shard")) : Shard{};
+  if (parsed->count("dry-run") > 0) return dry_run(sweep, shard, json);
+  std::string directory = run_directory_of(*parsed, sweep.name);
+  if (parsed->count("output") == 0) directory = shard_directory(directory, shard);
+  const RunOptions run = run_words(*parsed, directory, "sweep", invocation);
   check_before_work(run);
-  return run_sweep_job(run, frozen_job(sweep, !no_sharing(*parsed)), sweep.objective, json, *invocation.zygote);
+  return run_sweep_job(run, frozen_job(sweep, {!no_sharing(*parsed), shard}), sweep.objective, json,
+                       *invocation.zygote);
 }
 
 }  // namespace manyworlds::farm::commands

@@ -129,7 +129,7 @@ int simulate(const cxxopts::ParseResult& parsed, const Invocation& invocation,
   if (parsed.count("store") == 0) run.store = "none";  // a cold run, so that what it takes is what it takes
   if (folder.temporary()) run.arguments.insert(run.arguments.end(), {"-o", folder.path().string()});
   check_before_work(run);
-  return run_sweep_job(run, frozen_job(sweep_of(steps), !no_sharing(parsed)), report, *invocation.zygote);
+  return run_sweep_job(run, frozen_job(sweep_of(steps), {!no_sharing(parsed), {}}), report, *invocation.zygote);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ namespace manyworlds::farm::commands {
 
 int run_diff(const Invocation& invocation);
 int run_list(const Invocation& invocation);
+int run_merge(const Invocation& invocation);
 int run_net(const Invocation& invocation);
 int run_report(const Invocation& invocation);
 int run_resume(const Invocation& invocation);

@@ -41,7 +41,7 @@ std::string printed(const std::vector<std::string>& words) {
 }
 
 io::Results answer(const experiments::Sweep& sweep, bool share) {
-  SweepJob job(frozen_job(sweep, share));
+  SweepJob job(frozen_job(sweep, {share, {}}));
   const auto outcomes = run_all(job, job.plan());
   for (const Outcome& outcome : outcomes) REQUIRE(outcome.ok());
   return answer_of(sweep, job.plan(), looking_into(outcomes));

@@ -15,7 +15,7 @@ using namespace manyworlds::farm::testing;
 namespace {
 
 io::Results answer(const experiments::Sweep& sweep, bool share = true, bool reversed = false) {
-  SweepJob job(frozen_job(sweep, share));
+  SweepJob job(frozen_job(sweep, {share, {}}));
   const auto outcomes = run_all(job, job.plan(), reversed);
   for (const Outcome& outcome : outcomes) REQUIRE(outcome.ok());
   return answer_of(sweep, job.plan(), looking_into(outcomes));
@@ -49,7 +49,7 @@ TEST_CASE("the answer is the same with sharing, without, and with the tasks in a
 
 TEST_CASE("what a task took is not in the answer") {
   const auto sweep = small_sweep("");
-  SweepJob job(frozen_job(sweep, true));
+  SweepJob job(frozen_job(sweep, {}));
   auto outcomes = run_all(job, job.plan());
   const std::string before = io::answer_bytes(answer_of(sweep, job.plan(), looking_into(outcomes)));
   for (std::uint32_t task = 0; task < outcomes.size(); ++task) {
@@ -107,7 +107,7 @@ TEST_CASE("a world that did not run says why, and has NaN and -1 where others ha
   const auto sweep = small_sweep(
       "axes:\n  cluster.gpu.memory_gib: [0.125, 40]\n  limit.link_hops: [1, 1000000000]\n"
       "  strategy.global_batch: [16, 32]\n");
-  SweepJob job(frozen_job(sweep, true));
+  SweepJob job(frozen_job(sweep, {}));
   auto outcomes = run_all(job, job.plan());
   const auto task = job.plan().task_of_step(job.plan().experiments.at(7).step);
   outcomes.at(task) = {Status::error, "it broke", 0};
@@ -192,7 +192,7 @@ TEST_CASE("overrides stand below the sweep's text, since they are part of what w
 
 TEST_CASE("provenance adds up what this run computed apart from what it was given") {
   const auto sweep = small_sweep("axes: {transport.seed: [1, 2]}\n");
-  SweepJob job(frozen_job(sweep, true));
+  SweepJob job(frozen_job(sweep, {}));
   auto outcomes = run_all(job, job.plan());
   for (Outcome& outcome : outcomes) outcome.elapsed_us = std::max<std::int64_t>(1, outcome.elapsed_us);
   io::Results now = answer_of(sweep, job.plan(), looking_into(outcomes));

@@ -137,10 +137,10 @@ TEST_CASE("a coupled step asks for no collective") {
 
 TEST_CASE("every process that thaws the sweep has the same tasks") {
   const auto sweep = small_sweep("axes: {strategy.tp: [1, 2], topology: [{rail_optimized: {}}, {fat_tree: {}}]}\n");
-  const std::string frozen = frozen_job(sweep, true);
-  CHECK(frozen_job(experiments::thaw(frozen), true) == frozen);
-  CHECK(shares(frozen));
-  CHECK_FALSE(shares(frozen_job(sweep, false)));
+  const std::string frozen = frozen_job(sweep, {});
+  CHECK(frozen_job(experiments::thaw(frozen), {}) == frozen);
+  CHECK(terms_of(frozen).share);
+  CHECK_FALSE(terms_of(frozen_job(sweep, {false, {}})).share);
   const SweepJob one(frozen), other(frozen);
   CHECK(job_signature(one.tasks()) == job_signature(other.tasks()));
   CHECK(job_signature(one.tasks()) == job_signature(tasks_of(plan_of(sweep), true)));
@@ -149,5 +149,5 @@ TEST_CASE("every process that thaws the sweep has the same tasks") {
 TEST_CASE("a frozen sweep that is none is bad input") {
   CHECK_THROWS_AS(SweepJob("{}"), core::InputError);
   CHECK_THROWS_AS(SweepJob("not json"), core::InputError);
-  CHECK_THROWS_AS(shares(experiments::freeze(small_sweep(""))), core::InputError);
+  CHECK_THROWS_AS(terms_of(experiments::freeze(small_sweep(""))), core::InputError);
 }
