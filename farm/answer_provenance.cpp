@@ -1,11 +1,10 @@
 // How an answer was computed: what it took, where and with what. Nothing of it is part of the answer.
-#include <mpi.h>
-
 #include <cstdlib>
 #include <ctime>
 
 #include "core/step/result.hpp"
 #include "farm/answer_tables.hpp"
+#include "farm/launcher.hpp"
 #include "farm/sweep_job.hpp"
 #include "io/file.hpp"
 
@@ -88,9 +87,10 @@ void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& out
   add("kernel_uses", totals.kernel_uses);
   add("collective_uses", totals.collective_uses);
   add("episode_uses", totals.episode_uses);
-  add("openmpi_version", fmt::format("{}.{}.{}", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION));
+  add("mpi_version", mpi_version());
   add("hdf5_version", io::hdf5_version());
-  for (const char* name : {"SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NTASKS", "SLURM_RESTART_COUNT"})
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_JOB_NODELIST",
+                           "SLURM_NTASKS", "SLURM_RESTART_COUNT"})
     if (const char* value = std::getenv(name); value != nullptr) add(name, std::string(value));
 }
 

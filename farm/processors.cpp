@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "farm/launcher.hpp"
 
 namespace manyworlds::farm {
 
@@ -98,8 +99,9 @@ int ranks_on_this_machine(int ranks) {
 }
 
 std::optional<int> launched_rank() {
-  if (!environment("OMPI_COMM_WORLD_SIZE").empty()) return number_in("OMPI_COMM_WORLD_RANK").value_or(0);
-  return number_in("PMIX_RANK");
+  for (const std::string& name : rank_variables())
+    if (const auto rank = number_in(name.c_str())) return rank;
+  return std::nullopt;
 }
 
 std::optional<std::string> find_program(const std::string& program) {

@@ -10,6 +10,7 @@
 #include "farm/coordinator.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/job_signature.hpp"
+#include "farm/launcher.hpp"
 #include "farm/ledger.hpp"
 #include "farm/processors.hpp"
 #include "farm/progress.hpp"
@@ -138,10 +139,10 @@ RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote&
   if (!options.in_process && launched_rank())
     return is_follower() ? run_follower(options, zygote) : run_leader(options, frozen, zygote, hooks);
   const RankCount count = rank_count(options.ranks);
-  const bool mpirun = find_program("mpirun").has_value();
-  if (!options.in_process && count.ranks > 1 && !mpirun)
-    fmt::print(stderr, "mpirun is not installed: running in this process with {} workers\n", count.ranks);
-  if (options.in_process || count.ranks == 1 || !mpirun)
+  const bool launcher = find_launcher().has_value();
+  if (!options.in_process && count.ranks > 1 && !launcher)
+    fmt::print(stderr, "{} is not installed: running in this process with {} workers\n", launcher_name(), count.ranks);
+  if (options.in_process || count.ranks == 1 || !launcher)
     return run_in_process(options, frozen, count.ranks, zygote, hooks);
   {
     // Whatever is wrong with the directory is said here, in one line, before a rank starts.

@@ -9,12 +9,12 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/error.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/launcher.hpp"
 #include "farm/processors.hpp"
 #include "farm/progress.hpp"
 #include "io/run_directory.hpp"
@@ -29,44 +29,28 @@ using std::chrono::steady_clock;
 constexpr int kUncoordinatedLooks = 4;  // half a second each
 constexpr seconds kOutlives{10};        // what mpirun may take to leave when the run is complete
 
-std::vector<std::string> mpirun_command(const SuperviseOptions& options) {
-  std::vector<std::string> words{"mpirun"};
-  if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
-  // --enable-recovery: a rank that dies does not take the others with it.
-  for (const char* word : {"--oversubscribe", "--bind-to", "none", "--enable-recovery", "-n"}) words.emplace_back(word);
-  words.push_back(std::to_string(options.ranks));
+std::vector<std::string> launch_command(const SuperviseOptions& options) {
+  std::vector<std::string> words = launch_words(find_launcher().value_or(launcher_name()), options.ranks);
   words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   return words;
 }
 
-void set_environment() {
-  const auto unless_set = [](const char* name, const char* value) { ::setenv(name, value, 0); };
-  // Containers forbid process_vm_readv, and OpenMPI says so at length.
-  unless_set("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
-  // Without an agent mpirun refuses to start even on one machine; it is never run there.
-  if (!find_program("ssh") && !find_program("rsh")) unless_set("OMPI_MCA_plm_rsh_agent", "sh");
-  if (::geteuid() == 0) {
-    unless_set("OMPI_ALLOW_RUN_AS_ROOT", "1");
-    unless_set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-  }
-}
-
 pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
-  std::vector<std::string> words = mpirun_command(options);
+  std::vector<std::string> words = launch_command(options);
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) throw core::IoError("start", "mpirun");
+  if (child < 0) throw core::IoError("start", launcher_name());
   if (child > 0) return child;
   ::setpgid(0, 0);  // Ctrl-C is ours to translate
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
   ::pthread_sigmask(SIG_SETMASK, &inherited, nullptr);
   if (const int nothing = ::open("/dev/null", O_RDONLY); nothing >= 0) ::dup2(nothing, STDIN_FILENO);
-  set_environment();
+  set_launch_environment();
   ::execvp(arguments[0], arguments.data());
   ::_exit(127);
 }
@@ -152,8 +136,9 @@ class Supervision {
       fmt::print(stderr, "manyworlds: the coordinating rank died; {}\n", go_on);
       return kExitInternal;
     }
-    if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127) throw core::IoError("start", "mpirun", ENOENT);
-    fmt::print(stderr, "manyworlds: mpirun ended ({} {}) before the run was over; {}\n",
+    if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127)
+      throw core::IoError("start", launcher_name(), ENOENT);
+    fmt::print(stderr, "manyworlds: {} ended ({} {}) before the run was over; {}\n", launcher_name(),
                WIFSIGNALED(wait_status_) ? "signal" : "exit code",
                WIFSIGNALED(wait_status_) ? WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_), go_on);
     return kExitInternal;
