@@ -89,7 +89,7 @@ void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& out
   add("episode_uses", totals.episode_uses);
   add("mpi_version", mpi_version());
   add("hdf5_version", io::hdf5_version());
-  for (const char* name : {"SLURM_JOB_ID", "SLURM_JOB_NODELIST",
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_NODELIST",
                            "SLURM_NTASKS", "SLURM_RESTART_COUNT"})
     if (const char* value = std::getenv(name); value != nullptr) add(name, std::string(value));
 }

@@ -16,6 +16,7 @@ const std::vector<Command>& registry() {
       {"report", "a run as one self-contained HTML page", run_report},
       {"diff", "do two runs have the same answer?", run_diff},
       {"validate", "predicted against published measurements", run_validate, true},
+      {"slurm", "batch scripts for a sweep", run_slurm},
       {"list", "gpus, models, clusters, topologies and whatever else a sweep may name", run_list},
       {"schema", "JSON Schema of a sweep, for editors", run_schema},
   };

@@ -32,17 +32,22 @@ std::string run_directory_of(const cxxopts::ParseResult& parsed, const std::stri
   return "runs/" + name;
 }
 
-void add_run_words(cxxopts::Options& options) {
-  options.add_options()("j,ranks", "how many ranks; default: the CPUs at hand, in Slurm the tasks of the job",
-                        cxxopts::value<int>(), "N")("store", "where results are kept between runs: a folder, or none",
-                                                    cxxopts::value<std::string>()->default_value(""), "DIR|none")(
-      "in-process", "without mpirun: the workers are children of this process")(
+void add_task_words(cxxopts::Options& options) {
+  options.add_options()("store", "where results are kept between runs: a folder, or none",
+                        cxxopts::value<std::string>()->default_value(""), "DIR|none")(
       "task-memory", "what one simulation may take of memory; default: an even share of the machine's; 0: no limit",
       cxxopts::value<std::string>(), "SIZE")("task-time", "how long one simulation may take, as in 30m; 0: no limit",
                                              cxxopts::value<std::string>()->default_value("6h"), "DURATION")(
-      "stop-after", "stop after so long, as on request, to be gone on with", cxxopts::value<std::string>(), "DURATION")(
-      "rebuild", "take over a run directory that another build began: what that one computed is dropped")(
       "no-sharing", "every experiment computes everything itself, without a store; same answer, slower");
+}
+
+void add_run_words(cxxopts::Options& options) {
+  options.add_options()("j,ranks", "how many ranks; default: the CPUs at hand, in Slurm the tasks of the job",
+                        cxxopts::value<int>(),
+                        "N")("in-process", "without mpirun: the workers are children of this process")(
+      "stop-after", "stop after so long, as on request, to be gone on with", cxxopts::value<std::string>(), "DURATION")(
+      "rebuild", "take over a run directory that another build began: what that one computed is dropped");
+  add_task_words(options);
 }
 
 bool no_sharing(const cxxopts::ParseResult& parsed) {

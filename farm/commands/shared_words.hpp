@@ -18,7 +18,9 @@ SpecWords spec_words(const cxxopts::ParseResult& parsed);
 /// What -o says, else runs/NAME. Throws InputError where NAME makes no folder.
 std::string run_directory_of(const cxxopts::ParseResult& parsed, const std::string& name);
 
-/// How a run is run: -j, --store, --in-process, --task-memory, --task-time, --stop-after, --rebuild, --no-sharing.
+/// How every task of a run is computed: --store, --task-memory, --task-time, --no-sharing.
+void add_task_words(cxxopts::Options& options);
+/// Those and how a run is run: -j, --store, --in-process, --task-memory, --task-time, --stop-after, --rebuild, --no-sharing.
 /// Without sharing no store is used either.
 void add_run_words(cxxopts::Options& options);
 /// `verb` and the invocation's words become what ranks are started with.

@@ -11,7 +11,7 @@ import unittest
 ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
 BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
 README = (ROOT / "README.md").read_text()
-RUN = ["Your own sweep", "Reading the results"]  # sections whose `sh` blocks are run, in this order, in one directory
+RUN = ["Your own sweep", "Reading the results", "On a cluster"]  # sections whose `sh` blocks are run, in this order, in one directory
 
 
 def section(title):
@@ -39,7 +39,7 @@ class Readme(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             (pathlib.Path(directory) / "mine.yaml").write_text(blocks("yaml", section(RUN[0]))[0])
             commands = [line for title in RUN for block in blocks("sh", section(title)) for line in block.splitlines()]
-            self.assertEqual(len(commands), 6)
+            self.assertEqual(len(commands), 10)
             done = {}
             for command in commands:
                 done[command] = run(command, directory)

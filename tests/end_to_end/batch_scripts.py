@@ -1,0 +1,138 @@
+"""The batch scripts that `manyworlds slurm` writes: whole, clean, and right for any name; what it refuses. No Slurm needed."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from sweep import PROGRAM, ROOT, SWEEPS
+
+TINY = SWEEPS / "tiny.yaml"
+
+
+class BatchScripts(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-scripts-")).resolve()
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        (self.directory / "bin").mkdir()
+
+    def stub(self, name, body):
+        path = self.directory / "bin" / name
+        path.write_text(f'#!/bin/bash\necho "{name} $*" >>"{self.directory}/calls"\n{body}\n')
+        path.chmod(0o755)
+
+    def calls(self):
+        return (self.directory / "calls").read_text().splitlines()
+
+    def slurm(self, *words, expect=0, spec=TINY):
+        done = subprocess.run([PROGRAM, "slurm", str(spec), *map(str, words)], cwd=self.directory, text=True,
+                              capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "PATH": f"{self.directory}/bin:/usr/bin:/bin"})
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done
+
+    def script(self, name, run="runs/tiny"):
+        return (self.directory / f"{run}.slurm" / name).read_text()
+
+    def test_one_job_on_many_nodes(self):
+        done = self.slurm("--nodes", 4, "--tasks-per-node", 16, "--time", "1-02:00:00", "--partition", "short,long",
+                          "--account", "physics", "--set", "strategy.global_batch=32", "--store", "store")
+        self.assertEqual(done.stdout, f"sbatch {self.directory}/runs/tiny.slurm/sweep.sh\n")
+        text = self.script("sweep.sh")
+        for option in ("nodes=4", "ntasks-per-node=16", "time=1-02:00:00", "partition=short,long", "account=physics",
+                       "requeue", "open-mode=append", "signal=B:USR1@120", "job-name=tiny",
+                       f'output="{self.directory}/runs/tiny.slurm/%x-%j.out"'):
+            self.assertIn(f"\n#SBATCH --{option}\n", text)
+        self.assertIn(f"command=({PROGRAM} sweep {TINY} --set strategy.global_batch=32 --store {self.directory}/store)\n", text)
+        self.assertIn(f"run={self.directory}/runs/tiny\n", text)
+        self.assertNotIn("--array=", text.split("set -u")[0].split("#SBATCH --job-name")[1])
+        self.assertFalse((self.directory / "runs/tiny.slurm/merge.sh").exists())
+        self.assertFalse((self.directory / "runs/tiny").exists())
+
+    def test_an_array_of_shards_and_what_joins_them(self):
+        done = self.slurm("--array", 12, "--tasks-per-node", 8, "--srun", "-o", "here", "--margin", 300)
+        scripts = f"{self.directory}/here.slurm"
+        self.assertEqual(done.stdout, f"sbatch --dependency=afterany:$(sbatch --parsable {scripts}/sweep.sh) {scripts}/merge.sh\n")
+        sweep, merge = self.script("sweep.sh", "here"), self.script("merge.sh", "here")
+        self.assertIn("\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=8\n#SBATCH --array=1-12\n", sweep)
+        self.assertIn("\n#SBATCH --signal=B:USR1@300\n", sweep)
+        self.assertIn(f"command=(srun --mpi=pmix {PROGRAM} sweep {TINY})\n", sweep)
+        self.assertIn('command+=(--shard "$SLURM_ARRAY_TASK_ID/12")', sweep)
+        self.assertIn('shards=("$run".shards/*-of-12)', merge)
+
+    @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is not installed")
+    def test_scripts_are_clean_whatever_the_names(self):
+        odd = self.directory / "it's a sweep; $(touch gone) @NAME@"
+        odd.mkdir()
+        shutil.copy(TINY, odd / "a spec.yaml")
+        self.slurm("-o", odd / "the run", "--array", 2, "--tasks-per-node", 1, "--set", "name=O'Neill @RUN@ $HOME",
+                   spec=odd / "a spec.yaml", expect=2)  # a sweep's name cannot be set
+        self.slurm("-o", odd / "the run", "--array", 2, "--tasks-per-node", 1, spec=odd / "a spec.yaml")
+        scripts = [odd / "the run.slurm" / name for name in ("sweep.sh", "merge.sh")]
+        for script in scripts:
+            found = subprocess.run(["shellcheck", script], capture_output=True, text=True)
+            self.assertEqual(found.stdout, "")
+            self.assertNotIn("@SHARDS@", script.read_text())
+        # A shell reads the words back as they were.
+        words = next(line for line in scripts[0].read_text().splitlines() if line.startswith("command=("))
+        read = subprocess.run(["bash", "-c", f'{words}; printf "%s\\n" "${{command[@]}}"'], cwd=self.directory,
+                              capture_output=True, text=True, check=True).stdout.splitlines()
+        self.assertEqual(read, [PROGRAM, "sweep", str(odd / "a spec.yaml")])
+        self.assertFalse((self.directory / "gone").exists())
+
+    def test_tasks_are_as_many_as_the_smallest_node_of_the_partition_has_cpus(self):
+        self.assertIn("give --tasks-per-node", self.slurm(expect=2).stderr)
+        self.stub("sinfo", "printf '96\\n64\\n128\\n'")
+        self.assertIn("64 tasks on a node", self.slurm("--partition", "short").stderr)
+        self.assertIn("\n#SBATCH --ntasks-per-node=64\n", self.script("sweep.sh"))
+        self.assertEqual(self.calls(), ["sinfo -h -N -o %c -p short"])
+
+    def test_arrays_stay_below_what_the_site_allows(self):
+        words = ("--tasks-per-node", 1, "--array")
+        self.assertIn("from 1 to 1000", self.slurm(*words, 1001, expect=2).stderr)
+        self.stub("scontrol", "echo 'MaxArraySize            = 51'")
+        self.assertIn("from 1 to 50", self.slurm(*words, 51, expect=2).stderr)
+        self.slurm(*words, 50)
+        self.assertIn("from 1 to", self.slurm(*words, 0, expect=2).stderr)
+
+    def test_submitted_scripts_depend_on_each_other(self):
+        self.stub("sbatch", 'case $* in *merge.sh) echo "18;cluster" ;; *) echo "17;cluster" ;; esac')
+        self.assertEqual(self.slurm("--tasks-per-node", 2, "--submit").stdout, "17\n")
+        done = self.slurm("--tasks-per-node", 2, "--array", 3, "--submit")
+        self.assertEqual(done.stdout, "17\n18\n")
+        scripts = f"{self.directory}/runs/tiny.slurm"
+        self.assertEqual(self.calls(), [f"sbatch --parsable {scripts}/sweep.sh", f"sbatch --parsable {scripts}/sweep.sh",
+                                        f"sbatch --parsable --dependency=afterany:17 {scripts}/merge.sh"])
+        self.stub("sbatch", "echo refused >&2; exit 1")
+        self.assertIn("sbatch refused", self.slurm("--tasks-per-node", 2, "--submit", expect=2).stderr)
+
+    def test_what_cannot_be_is_refused_in_one_line(self):
+        words = ("--tasks-per-node", 1)
+        for wrong, said in ((("--time", "soon"), "it takes minutes"), (("--partition", "a b"), "names of partitions"),
+                            (("--account", ""), "it takes the name of an account"), (("--margin", 5), "at least 20 s"),
+                            (("--margin", 65536), "from 1 to 65535"), (("--nodes", 0), "from 1 to"),
+                            (("--array", 2, "--nodes", 2), "each shard has one node"), (("-o", 'a"b'), "cannot name"),
+                            (("--set", "strategy.tpp=2"), "strategy.tp"), (("--srn",), "--srun")):
+            done = self.slurm(*words, *wrong, expect=2)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn("is not installed", self.slurm(*words, "--submit", expect=2).stderr.splitlines()[-1])
+        (self.directory / "taken").mkdir()
+        (self.directory / "taken/sweep.frozen.json").write_text("{}\n")
+        self.assertIn("another sweep", self.slurm(*words, "-o", "taken", expect=2).stderr)
+
+    def test_a_filled_script_differs_from_its_template_in_words_only(self):
+        self.slurm("--array", 2, "--tasks-per-node", 1)
+        for name in ("sweep.sh", "merge.sh"):
+            template = (ROOT / "slurm" / name).read_text().splitlines()
+            filled = [line for line in self.script(name).splitlines()]
+            same = [line for line in template if "@" not in line.replace("[@]", "").replace("@ signs", "")]
+            self.assertGreater(len(same), 15)
+            for line in same:
+                self.assertIn(line, filled)
+
+
+if __name__ == "__main__":
+    unittest.main()
