@@ -12,7 +12,7 @@
 
 namespace manyworlds::farm {
 
-std::optional<Ended> run_other_program(const std::vector<std::string>& words) {
+std::optional<Ended> run_other_program(const std::vector<std::string>& words, Talk talk) {
   const auto path = find_program(words.at(0));
   if (!path) return std::nullopt;
   std::vector<char*> arguments;
@@ -25,6 +25,7 @@ std::optional<Ended> run_other_program(const std::vector<std::string>& words) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  if (talk == Talk::unheard) ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t process = -1;
   const int error = ::posix_spawn(&process, path->c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);

@@ -19,7 +19,9 @@ fi
 @PROGRAM@ merge "${shards[@]}" -o "$run"
 code=$?
 case $code in
-  0 | 3) @PROGRAM@ top "$run" -k 100 >"$run/top.txt" ;; # a report of the run takes the place of this line
-  75) echo "again: sbatch --array=MISSING $scripts/sweep.sh, and when that has ended sbatch $scripts/merge.sh" ;;
+  0 | 3 | 75) @PROGRAM@ report "$run" ;; # of what there is
 esac
+if [ "$code" -eq 75 ]; then
+  echo "again: sbatch --array=SHARDS $scripts/sweep.sh, and when that has ended sbatch $scripts/merge.sh"
+fi
 exit "$code"

@@ -20,8 +20,7 @@ std::string run_directory_of(const cxxopts::ParseResult& parsed, const std::stri
 
 /// How every task of a run is computed: --store, --task-memory, --task-time, --no-sharing.
 void add_task_words(cxxopts::Options& options);
-/// Those and how a run is run: -j, --store, --in-process, --task-memory, --task-time, --stop-after, --rebuild, --no-sharing.
-/// Without sharing no store is used either.
+/// Those and how a run is run: -j, --in-process, --stop-after, --rebuild. Without sharing no store is used either.
 void add_run_words(cxxopts::Options& options);
 /// `verb` and the invocation's words become what ranks are started with.
 RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory, const std::string& verb,

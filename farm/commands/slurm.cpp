@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -36,14 +35,16 @@ std::uint32_t count_of(const cxxopts::ParseResult& parsed, const std::string& na
   return static_cast<std::uint32_t>(count);
 }
 
-/// A word as sbatch takes it, made of `characters` and letters and digits.
+constexpr const char* kDigits = "0123456789";
+constexpr const char* kLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+
+/// A word as sbatch takes it, made of `characters`.
 std::string word_of(const cxxopts::ParseResult& parsed, const std::string& name, const std::string& characters,
                     const std::string& right) {
   if (parsed.count(name) == 0) return "";
   const auto word = parsed[name].as<std::string>();
-  for (const char c : word)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && characters.find(c) == std::string::npos)
-      throw core::InputError(fmt::format("--{} {}: it takes {}", name, word, right));
+  if (word.find_first_not_of(characters) != std::string::npos)
+    throw core::InputError(fmt::format("--{} {}: it takes {}", name, word, right));
   if (word.empty()) throw core::InputError(fmt::format("--{} is empty: it takes {}", name, right));
   return word;
 }
@@ -51,7 +52,8 @@ std::string word_of(const cxxopts::ParseResult& parsed, const std::string& name,
 /// Indices of an array are below MaxArraySize, and ours begin with 1.
 std::uint32_t most_shards() {
   std::uint32_t size = kDefaultArraySize;
-  if (const auto shown = run_other_program({"scontrol", "show", "config"}); shown && shown->exit_code == 0) {
+  if (const auto shown = run_other_program({"scontrol", "show", "config"}, Talk::unheard);
+      shown && shown->exit_code == 0) {
     const auto at = shown->said.find("MaxArraySize");
     const auto equals = shown->said.find('=', at);
     if (at != std::string::npos && equals != std::string::npos)
@@ -65,7 +67,7 @@ std::uint32_t cpus_of_a_node(const std::string& partition) {
   std::vector<std::string> words{"sinfo", "-h", "-N", "-o", "%c"};
   if (!partition.empty()) words.insert(words.end(), {"-p", partition});
   unsigned long least = 0;
-  if (const auto shown = run_other_program(words); shown && shown->exit_code == 0) {
+  if (const auto shown = run_other_program(words, Talk::unheard); shown && shown->exit_code == 0) {
     std::istringstream lines(shown->said);
     for (unsigned long cpus = 0; lines >> cpus;) least = least == 0 ? cpus : std::min(least, cpus);
   }
@@ -99,7 +101,7 @@ void check_run_directory(const std::string& run, const std::string& frozen) {
 }
 
 std::string submitted(const std::vector<std::string>& words) {
-  const auto ended = run_other_program(words);
+  const auto ended = run_other_program(words, Talk::heard);
   if (!ended) throw core::InputError("sbatch is not installed here; without --submit the scripts are only written");
   if (ended->exit_code != 0)
     throw core::InputError(fmt::format("sbatch refused {} (exit code {})", words.back(), ended->exit_code));
@@ -164,9 +166,10 @@ int run_slurm(const Invocation& invocation) {
   job.scripts = job.run + ".slurm";
   job.program = fs::read_symlink("/proc/self/exe").string();
   job.command = command_line_of(*parsed, spec, job.program);
-  job.time = word_of(*parsed, "time", ":-", "minutes, HOURS:MINUTES:SECONDS or DAYS-HOURS, as sbatch does");
-  job.partition = word_of(*parsed, "partition", "_.,-", "names of partitions");
-  job.account = word_of(*parsed, "account", "_.-", "the name of an account");
+  job.time = word_of(*parsed, "time", std::string(kDigits) + ":-",
+                     "minutes, HOURS:MINUTES:SECONDS or DAYS-HOURS, as sbatch does");
+  job.partition = word_of(*parsed, "partition", std::string(kLetters) + ".,-", "names of partitions");
+  job.account = word_of(*parsed, "account", std::string(kLetters) + ".-", "the name of an account");
   job.nodes = count_of(*parsed, "nodes", 1'000'000);
   job.margin_s = count_of(*parsed, "margin", 65'535);  // the most that sbatch --signal takes
   if (job.margin_s < kLeastMargin_s)

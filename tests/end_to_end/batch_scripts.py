@@ -2,12 +2,15 @@
 
 import os
 import pathlib
+import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
-from sweep import PROGRAM, ROOT, SWEEPS
+from program import PROGRAM, ROOT, SWEEPS
 
 TINY = SWEEPS / "tiny.yaml"
 
@@ -29,7 +32,7 @@ class BatchScripts(unittest.TestCase):
     def slurm(self, *words, expect=0, spec=TINY):
         done = subprocess.run([PROGRAM, "slurm", str(spec), *map(str, words)], cwd=self.directory, text=True,
                               capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "PATH": f"{self.directory}/bin:/usr/bin:/bin"})
+                              env={**os.environ, "PATH": f"{self.directory}/bin"})  # no Slurm but the stubs
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done
 
@@ -72,7 +75,7 @@ class BatchScripts(unittest.TestCase):
         self.slurm("-o", odd / "the run", "--array", 2, "--tasks-per-node", 1, spec=odd / "a spec.yaml")
         scripts = [odd / "the run.slurm" / name for name in ("sweep.sh", "merge.sh")]
         for script in scripts:
-            found = subprocess.run(["shellcheck", script], capture_output=True, text=True)
+            found = subprocess.run(["shellcheck", "-e", "SC2016", script], capture_output=True, text=True)
             self.assertEqual(found.stdout, "")
             self.assertNotIn("@SHARDS@", script.read_text())
         # A shell reads the words back as they were.
@@ -122,6 +125,68 @@ class BatchScripts(unittest.TestCase):
         (self.directory / "taken").mkdir()
         (self.directory / "taken/sweep.frozen.json").write_text("{}\n")
         self.assertIn("another sweep", self.slurm(*words, "-o", "taken", expect=2).stderr)
+
+    def life(self, program, *words, signal_after=None, **environment):
+        """A life of sweep.sh with `program` in place of ours: its exit code, and how often it asked to be queued again."""
+        self.stub("program", program)
+        self.stub("scontrol", "")
+        if not (self.directory / "bin/squeue").exists():
+            self.stub("squeue", "exit 1")
+        self.slurm("--tasks-per-node", 1, "--margin", 20, "--store", "none", *words)
+        script = self.directory / "life.sh"
+        script.write_text(self.script("sweep.sh").replace(PROGRAM, f"{self.directory}/bin/program"))
+        process = subprocess.Popen(["bash", script], cwd=self.directory, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   env={**os.environ, "PATH": f"{self.directory}/bin:/usr/bin:/bin", "SLURM_JOB_ID": "17",
+                                        **environment})
+        if signal_after:
+            while not signal_after.exists():
+                time.sleep(0.05)
+            process.send_signal(signal.SIGUSR1)
+        code = process.wait(timeout=60)
+        return code, self.calls().count("scontrol requeue 17")
+
+    def test_a_life_ends_as_the_sweep_does_and_asks_for_another_when_it_was_drained(self):
+        for code in (0, 2, 3, 70, 74):
+            self.assertEqual(self.life(f"exit {code}"), (code, 0))
+        self.assertEqual(self.life("exit 75"), (75, 1))
+        self.assertEqual(self.life("exit 75", SLURM_RESTART_COUNT="99"), (75, 2))
+        self.assertEqual(self.life("exit 75", SLURM_RESTART_COUNT="100"), (75, 2))  # a hundred lives are enough
+
+    def test_the_warning_is_passed_on_and_what_comes_of_it_counts(self):
+        begun = self.directory / "begun"
+        drains = f"trap 'sleep 2; exit 75' USR1; touch {begun}; while true; do sleep 0.1; done"
+        self.assertEqual(self.life(drains, signal_after=begun), (75, 1))
+        begun.unlink()
+        finishes = f"trap 'sleep 1; exit 3' USR1; touch {begun}; while true; do sleep 0.1; done"
+        self.assertEqual(self.life(finishes, signal_after=begun), (3, 1))
+
+    def test_a_sweep_that_does_not_stop_is_left_to_slurm_in_time_for_another_life(self):
+        begun = self.directory / "begun"
+        began = time.monotonic()
+        deaf = f"trap '' USR1; touch {begun}; exec sleep 40"
+        self.assertEqual(self.life(deaf, signal_after=begun), (75, 1))
+        self.assertLess(time.monotonic() - began, 35)
+
+    def test_the_time_that_is_left_comes_from_slurm(self):
+        def stops_after(**environment):
+            self.life("exit 0", **environment)
+            call = next(call for call in reversed(self.calls()) if call.startswith("program "))
+            found = re.search(r"--stop-after (\d+)s -o ", call)
+            return int(found.group(1)) if found else None
+        now = int(time.time())
+        self.assertAlmostEqual(stops_after(SLURM_JOB_END_TIME=str(now + 3600)), 3580, delta=30)
+        self.assertEqual(stops_after(SLURM_JOB_END_TIME=str(now + 5)), 1)
+        self.stub("squeue", f"date -d @{now + 7200} +%FT%T")
+        self.assertAlmostEqual(stops_after(), 7180, delta=30)
+        self.assertIn("squeue -h -j 17 -o %e", self.calls())
+        self.stub("squeue", "echo N/A")  # no limit
+        self.assertIsNone(stops_after())
+
+    def test_a_task_of_an_array_computes_its_shard_in_a_place_of_its_own(self):
+        self.life("exit 0", "--array", 3, SLURM_ARRAY_TASK_ID="2")
+        call, = (call for call in self.calls() if call.startswith("program "))
+        self.assertTrue(call.endswith(f"--shard 2/3 -o {self.directory}/runs/tiny.shards/2-of-3"), call)
 
     def test_a_filled_script_differs_from_its_template_in_words_only(self):
         self.slurm("--array", 2, "--tasks-per-node", 1)

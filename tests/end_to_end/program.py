@@ -46,7 +46,8 @@ def answer_digest(path):
 
 def provenance(path):
     with h5py.File(path) as file:
-        return {name: value for name, value in file["provenance"].attrs.items()}
+        return {name: value.decode() if isinstance(value, bytes) else value
+                for name, value in file["provenance"].attrs.items()}
 
 
 def marked(mark):

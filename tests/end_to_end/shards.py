@@ -3,11 +3,15 @@
 import json
 import os
 import pathlib
+import re
 import shutil
+import subprocess
 import tempfile
 import unittest
 
-from sweep import SWEEPS, answer_digest, provenance, run
+import h5py
+
+from program import BUILD, SWEEPS, answer_digest, provenance, run
 
 TINY = SWEEPS / "tiny.yaml"
 
@@ -62,7 +66,9 @@ class Shards(unittest.TestCase):
         self.assertRegex(missing, r"\d+ of 20 experiments are missing, in shards 2,3")
         self.assertIn("manyworlds sweep SPEC --shard 2/3", missing)
         self.assertIn("manyworlds resume all", missing)
-        self.assertFalse((self.directory / "all/results.h5").exists())
+        with h5py.File(self.directory / "all/results.h5") as file:  # with what is there by now
+            statuses = list(file["experiments/status"][:])
+        self.assertEqual(f"{statuses.count(b'pending')} of {len(statuses)}", re.match(r"\d+ of 20", missing).group())
         self.assertEqual(json.loads((self.directory / "all/status.json").read_text())["state"], "drained")
 
         # A shard that was stopped: the first half of its journal is there.
@@ -100,6 +106,32 @@ class Shards(unittest.TestCase):
         self.assertRegex(self.merge("half", *thirtieths[:3], "-o", "mixed", expect=75).stderr, r"experiments are missing\n")
         self.merge("half", *thirtieths, "-o", "mixed")
         self.assert_whole("mixed")
+
+    def test_failures_are_joined_as_they_are_and_a_result_takes_their_place(self):
+        misbehaving, deeds = str(BUILD / "tests/misbehaving"), {"MISBEHAVE": "crash 3, throw 11"}
+        def misbehave(*words, **more):
+            return self.run_here(*words, "--store", "none", "-j", 1, program=misbehaving, **deeds, **more)
+        codes = []
+        for number in (1, 2):
+            rows = json.loads(self.run_here("sweep", TINY, "--shard", f"{number}/2", "--dry-run", "--json").stdout)
+            self.assertEqual(rows["experiments"], 10)
+            done = subprocess.run([misbehaving, "sweep", str(TINY), "--shard", f"{number}/2", "-j", "1", "--store", "none",
+                                   "-o", f"half{number}"], cwd=self.directory, capture_output=True, timeout=240,
+                                  env={**os.environ, **deeds, "XDG_CACHE_HOME": f"{self.directory}/cache"})
+            codes.append(done.returncode)
+        self.assertIn(3, codes)
+        self.assertLessEqual(set(codes), {0, 3})
+        misbehave("sweep", TINY, "-o", "whole", expect=3)
+        self.merge("half1", "half2", "-o", "all", expect=3)
+        self.assert_whole("all")
+        # Tried again where nothing goes wrong, merged again: results count, whatever failed before.
+        for number, code in zip((1, 2), codes):
+            if code == 3:
+                self.run_here("resume", f"half{number}", "--retry-failed", "-j", 1, "--store", "none")
+        self.merge("half1", "half2", "-o", "all")
+        shutil.rmtree(self.directory / "whole")
+        self.whole()
+        self.assert_whole("all")
 
     def test_parts_of_other_sweeps_and_other_builds_are_refused(self):
         self.shard(1, 2, "-o", "one")

@@ -11,7 +11,8 @@ import tempfile
 import unittest
 
 import throwaway_slurm
-from sweep import PROGRAM, SLOW, SWEEPS, answer_digest, provenance, run
+from interruptions import SLOW
+from program import BUILD, PROGRAM, SWEEPS, answer_digest, provenance, run
 
 TINY = SWEEPS / "tiny.yaml"
 RANKS = ("--tasks-per-node", "2")
@@ -26,9 +27,6 @@ class UnderSlurm(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
         cls.references = {}
         (cls.directory / "slow.yaml").write_text(SLOW)
-        # More than a quarter of a minute's work for two ranks, so that a life ends before it does.
-        (cls.directory / "long.yaml").write_text(SLOW.replace("name: slow", "name: long").replace(
-            "axes:", "axes:\n  transport: [dcqcn, hpcc, timely]\n  collectives.all_reduce: [ring, halving_doubling]"))
 
     def submitted(self, spec, run_directory, *words):
         """Ids of the jobs that `manyworlds slurm --submit` submits."""
@@ -72,7 +70,6 @@ class UnderSlurm(unittest.TestCase):
         self.slurm.wait_for(lambda: self.steps_done("warned") > 0, 120, lambda: self.said("warned"))
         self.slurm.run("scancel", "--signal=USR1", "--batch", job)
         self.slurm.wait_for(lambda: self.slurm.job(job)[0]["Restarts"] == "1", 60, lambda: self.said("warned"))
-        self.assertFalse((self.directory / "warned/results.h5").exists())
         self.assertEqual(json.loads((self.directory / "warned/complete.json").read_text())["exit"], 75)
         self.assert_ended(job, "warned")
         self.assertIn("not finished; this script again goes on", self.said("warned"))
@@ -83,12 +80,12 @@ class UnderSlurm(unittest.TestCase):
         self.assertGreater(figures["tasks_computed"], 0)
 
     def test_a_time_limit_ends_a_life_and_not_the_sweep(self):
-        job, = self.submitted("long.yaml", "limited", "--tasks-per-node", "1", "--time", "1", "--margin", "45")
+        job, = self.submitted("slow.yaml", "limited", "--tasks-per-node", "1", "--time", "1", "--margin", "53")
         self.slurm.wait(job, 400)
         self.assert_ended(job, "limited")
         self.assertGreater(int(self.slurm.job(job)[0]["Restarts"]), 0)
         self.assertNotIn("DUE TO TIME LIMIT", self.said("limited"))
-        self.assert_same_answer_as_without_slurm("long.yaml", "limited")
+        self.assert_same_answer_as_without_slurm("slow.yaml", "limited")
 
     def test_an_array_that_loses_a_shard_is_completed_by_that_shard_alone(self):
         array, merge = self.submitted("slow.yaml", "sharded", "--tasks-per-node", "1", "--array", "3")
@@ -100,9 +97,9 @@ class UnderSlurm(unittest.TestCase):
         self.assertEqual((states["1"], states["3"]), ("COMPLETED", "COMPLETED"))
         self.assertNotEqual(states["2"], "COMPLETED")
         said = self.said("sharded")
-        self.assertRegex(said, r"\d+ of 24 experiments are missing, in shard 2\n")
+        self.assertRegex(said, r"\d+ of 72 experiments are missing, in shard 2\n")
         self.assertRegex(said, r"shard 2 of 3: \d+ experiments; `manyworlds resume \S+/sharded.shards/2-of-3` goes on")
-        self.assertFalse((self.directory / "sharded/results.h5").exists())
+        self.assertTrue((self.directory / "sharded/report.html").exists())
 
         scripts = self.directory / "sharded.slurm"
         again = self.slurm.submit("--array=2", scripts / "sweep.sh")
@@ -111,7 +108,6 @@ class UnderSlurm(unittest.TestCase):
         self.assert_same_answer_as_without_slurm("slow.yaml", "sharded")
         figures = provenance(self.directory / "sharded.shards/2-of-3/results.h5")
         self.assertEqual((figures["SLURM_ARRAY_JOB_ID"], figures["SLURM_ARRAY_TASK_ID"]), (again, "2"))
-        self.assertIn("tokens/s/GPU", (self.directory / "sharded/top.txt").read_text())
 
     def test_sbatch_waits_for_the_exit_code_of_the_sweep(self):
         def waited(*words):
@@ -126,6 +122,9 @@ class UnderSlurm(unittest.TestCase):
         spec.write_text(spec.read_text().replace("strategy.tp:", "strategy.tpp:"))
         self.assertEqual(waited(script), 2)
         self.assertIn("strategy.tp", self.said("waited"))
+        self.slurm.run(BUILD / "tests/misbehaving", "slurm", TINY, "-o", "failing", "--store", "none", "--tasks-per-node", 1,
+                       cwd=self.directory)
+        self.assertEqual(waited("--export=ALL,MISBEHAVE=crash 3", self.directory / "failing.slurm/sweep.sh"), 3)
 
     def test_arrays_are_no_larger_than_this_site_allows(self):
         refused = run_refused(self.slurm, self.directory, TINY, "--tasks-per-node", "1", "--array", "6")

@@ -1,0 +1,104 @@
+"""What is installed: a tree that runs wherever it is moved, with sweeps, templates and documents; and recipes for clusters."""
+
+import os
+import pathlib
+import py_compile
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
+BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
+PACKAGES = [line for line in (ROOT / "script/packages").read_text().splitlines() if not line.startswith("#")]
+
+
+def run(*words, **more):
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Installed(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="manyworlds-install-")
+        self.addCleanup(temporary.cleanup)
+        self.directory = pathlib.Path(temporary.name)
+
+    def moved(self, *components):
+        """The tree, somewhere else than where it was installed."""
+        for words in [(), *(("--component", name) for name in components)]:
+            run("cmake", "--install", BUILD, "--prefix", self.directory / "here", *words)
+        there = self.directory / "a place" / "of its own"
+        there.parent.mkdir()
+        (self.directory / "here").rename(there)
+        return there
+
+    def test_it_runs_from_where_it_was_moved_and_has_what_people_need(self):
+        tree = self.moved()
+        share = tree / "share/manyworlds"
+        for name in ("README.md", "LICENSE", "docs/formats.md", "docs/model.md", "sweeps/tiny.yaml", "slurm/sweep.sh",
+                     "slurm/merge.sh", "slurm/manyworlds.def", "slurm/spack/packages/manyworlds/package.py"):
+            source = ROOT / ("experiments/" + name if name.startswith("sweeps/") else name)
+            self.assertEqual((share / name).read_bytes(), source.read_bytes(), name)
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.directory / "cache")}
+        program = tree / "bin/manyworlds"
+        run(program, "sweep", share / "sweeps/tiny.yaml", "-j", 2, "-o", self.directory / "run", env=environment)
+        run(BUILD / "manyworlds", "sweep", ROOT / "experiments/sweeps/tiny.yaml", "-j", 1, "-o", self.directory / "other",
+            env=environment)
+        self.assertEqual(run(program, "diff", self.directory / "run", self.directory / "other"), "same answer\n")
+        run(program, "slurm", share / "sweeps/tiny.yaml", "-o", self.directory / "batch", "--tasks-per-node", 2)
+        self.assertIn(f"'{program}' sweep", (self.directory / "batch.slurm/sweep.sh").read_text())
+
+    def test_the_program_looks_for_libraries_beside_itself_and_nowhere_in_the_build(self):
+        tree = self.moved("libraries")
+        program = tree / "bin/manyworlds"
+        paths = re.search(r"R(?:UN)?PATH.*\[(.*)\]", run("readelf", "-d", program)).group(1).split(":")
+        self.assertTrue(paths[0].startswith("$ORIGIN/../lib"), paths)
+        self.assertEqual([path for path in paths if str(BUILD) in path or str(self.directory) in path], [])
+        found = dict(re.findall(r"^\s*(lib[\w+-]+)\S* => (\S.*) \(0x", run("ldd", program), re.MULTILINE))
+        for library in ("libyaml-cpp", "libfmt", "libmuparserx", "libxxhash"):
+            self.assertTrue(pathlib.Path(found[library]).resolve().is_relative_to(tree.resolve()), found[library])
+        for library, path in found.items():  # the site's
+            if library.startswith(("libmpi", "libc", "libm")) and library in ("libmpi", "libc", "libm"):
+                self.assertFalse(pathlib.Path(path).resolve().is_relative_to(tree.resolve()), path)
+        run(program, "list", "topologies")
+
+
+class Recipes(unittest.TestCase):
+    def test_the_container_names_packages_and_paths_that_there_are(self):
+        text = (ROOT / "slurm/manyworlds.def").read_text()
+        sections = dict(re.findall(r"^%(\w+)\n(.*?)(?=^%|\Z)", text, re.MULTILINE | re.DOTALL))
+        self.assertEqual(list(sections), ["files", "post", "test", "runscript"])
+        named = re.search(r"--no-install-recommends((?:\s*\\?\n?\s*[\w+.-]+)+?)\n    cmake", sections["post"]).group(1)
+        named = [word for word in named.split() if word != "\\"]
+        self.assertGreater(len(named), 10)
+        self.assertEqual([name for name in named if name not in PACKAGES], [])
+        copied = [line.split()[0] for line in sections["files"].splitlines() if line.strip()]
+        self.assertEqual([name for name in copied if not (ROOT / name).exists()], [])
+        # All that the build reads is there: every folder that CMake enters, and what is installed.
+        cmake = "".join((ROOT / name).read_text() for name in ("CMakeLists.txt", "cmake/installation.cmake"))
+        entered = re.findall(r"^add_subdirectory\((\w+)\)|^include\((\w+)/", cmake, re.MULTILINE)
+        installed = re.findall(r"^install\((?:DIRECTORY|FILES) ([\w./ ]+?) DESTINATION", cmake, re.MULTILINE)
+        needed = {a or b for a, b in entered} | {name.split("/")[0] for names in installed for name in names.split()}
+        self.assertGreater(len(needed), 8)
+        self.assertEqual(needed - set(copied), set())
+        for section in ("post", "test", "runscript"):
+            run("sh", "-n", "-c", sections[section])
+
+    def test_the_spack_recipe_compiles_and_names_what_the_build_looks_for(self):
+        recipe = ROOT / "slurm/spack/packages/manyworlds/package.py"
+        with tempfile.TemporaryDirectory() as directory:
+            py_compile.compile(str(recipe), cfile=f"{directory}/recipe.pyc", doraise=True)
+        text = recipe.read_text()
+        wanted = set(re.findall(r'depends_on\("([\w-]+)', text))
+        for needed in ("boost", "cxxopts", "eigen", "fmt", "hdf5", "mpi", "muparserx", "nlohmann-json", "xxhash", "yaml-cpp"):
+            self.assertIn(needed, wanted)
+        least = re.search(r"cmake_minimum_required\(VERSION ([\d.]+)\)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+        self.assertIn(f'"cmake@{least}:"', text)
+        self.assertIn("option(MANYWORLDS_TESTS", (ROOT / "CMakeLists.txt").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
