@@ -23,7 +23,7 @@ using core::OptionInfo;
 using import::Entry;
 using import::Node;
 
-constexpr std::size_t kMostPoints = 100'000;
+constexpr std::size_t kMostPoints = 1'000'000;
 
 struct Assignment {
   Target target;

@@ -4,64 +4,167 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <unordered_map>
 
+#include "core/compute/gpu.hpp"
 #include "core/error.hpp"
 
 namespace manyworlds::farm {
 namespace {
 
+using core::memory::Footprint;
 using core::sharing::Key;
 using core::step::Configuration;
-class Planner {
- public:
-  Planner(bool share, experiments::GraphCache& graphs, core::step::Laboratory& laboratory)
-      : share_(share), graphs_(graphs), laboratory_(laboratory) {}
+using core::step::Outline;
 
-  void add(const experiments::Experiment& experiment) {
-    const Configuration configuration = configure(experiment, graphs_);
-    PlannedExperiment planned;
-    planned.memory = core::memory::peak(configuration.model, configuration.strategy, configuration.gpu);
-    planned.memory_bytes = static_cast<std::int64_t>(configuration.gpu.memory_gib * static_cast<double>(1 << 30));
-    if (planned.fits()) planned.step = step_of(experiment.id, configuration);
-    plan_.experiments.push_back(planned);
+template <class T>
+void append(std::string& to, const core::OptionTable<T>& table, const T& from) {
+  for (const auto& row : table.rows())
+    std::visit([&to](const auto& value) { to += fmt::format("{} ", value); }, row.get(from));
+}
+
+/// Footprints by all that decides on them, which experiments on other fabrics and transports have in common.
+class Footprints {
+ public:
+  const Footprint& of(const Configuration& configuration) {
+    const core::workload::Strategy& strategy = configuration.strategy;
+    std::string key = fmt::format("{} ", strategy.dp);
+    append(key, core::workload::model_options(), configuration.model);
+    append(key, core::workload::strategy_options(), strategy);
+    append(key, core::workload::stack_options(), strategy.stack);
+    append(key, core::compute::gpu_options(), configuration.gpu);
+    const auto [known, is_new] = known_.try_emplace(std::move(key));
+    if (is_new) known->second = core::memory::peak(configuration.model, strategy, configuration.gpu);
+    return known->second;
   }
-  Plan finish() { return std::move(plan_); }
 
  private:
-  std::uint32_t step_of(std::uint32_t experiment, const Configuration& configuration) {
-    const core::step::Outline outline = laboratory_.outline(configuration);
+  std::unordered_map<std::string, Footprint> known_;
+};
+
+/// Looks at all experiments, outlines those that fit in an order of its own, and numbers what it found in theirs.
+class Planner {
+ public:
+  Planner(const experiments::Sweep& sweep, bool share, experiments::GraphCache& graphs,
+          core::step::Laboratory& laboratory)
+      : sweep_(sweep), share_(share), graphs_(graphs), laboratory_(laboratory) {}
+
+  Plan make() {
+    Footprints footprints;
+    for (const auto& experiment : sweep_.experiments) naming(experiment, [&] { look_at(experiment, footprints); });
+    // A laboratory keeps the routes of a few layouts only: one layout after the other, however the axes are ordered.
+    std::vector<std::uint32_t> order(fitting_.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return fitting_[a].layout < fitting_[b].layout; });
+    for (const auto number : order) {
+      const auto& experiment = sweep_.experiments[fitting_[number].experiment];
+      naming(experiment, [&] { outline(experiment, fitting_[number]); });
+    }
+    for (const Fitting& one : fitting_) plan_.experiments[one.experiment].step = step_of(one);
+    return std::move(plan_);
+  }
+
+ private:
+  struct Asked {
+    std::uint32_t collective = 0;  // in found_
+    std::uint32_t use = 0;
+  };
+  struct Fitting {
+    std::uint32_t experiment = 0;
+    std::uint32_t layout = 0;
+    Key step;
+    std::vector<Asked> collectives;
+    std::uint64_t instances = 0;
+    double cost = 0;
+  };
+  struct Found {
+    Key key;
+    double transfers = 0;
+    std::uint32_t planned = UINT32_MAX;  // in Plan::collectives
+  };
+
+  template <class Work>
+  void naming(const experiments::Experiment& experiment, const Work& work) const {
+    try {
+      work();
+    } catch (const core::InputError& error) {
+      if (sweep_.experiments.size() == 1) throw;
+      throw core::InputError(fmt::format("experiment {}: {}", experiment.id, error.what()));
+    }
+  }
+
+  void look_at(const experiments::Experiment& experiment, Footprints& footprints) {
+    const Configuration of = configure(experiment, graphs_);
+    PlannedExperiment planned;
+    planned.memory = footprints.of(of);
+    planned.memory_bytes = static_cast<std::int64_t>(of.gpu.memory_gib * static_cast<double>(1 << 30));
+    plan_.experiments.push_back(planned);
+    if (!planned.fits()) return;
+    const auto next = static_cast<std::uint32_t>(layouts_.size());
+    Fitting& fitting = fitting_.emplace_back();
+    fitting.experiment = experiment.id;
+    fitting.layout =
+        layouts_.try_emplace({of.graph.get(), of.transport.routing, of.transport.seed, arrangement_of(of)}, next)
+            .first->second;
+  }
+
+  void outline(const experiments::Experiment& experiment, Fitting& to) {
+    const Configuration configuration = configure(experiment, graphs_);
+    const Outline outline = laboratory_.outline(configuration);
+    to.step = outline.step;
+    to.instances = outline.instances;
+    to.cost = outline.cost;
+    if (!share_ || configuration.composition != core::step::Composition::composed) return;
+    to.collectives.reserve(outline.collectives.size());
+    for (const auto& [key, use, transfers] : outline.collectives) {
+      const auto [known, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(found_.size()));
+      if (is_new) found_.push_back({key, static_cast<double>(transfers)});
+      to.collectives.push_back({known->second, use});
+    }
+  }
+
+  std::uint32_t step_of(const Fitting& one) {
     const auto next = static_cast<std::uint32_t>(plan_.steps.size());
     if (share_) {
-      const auto [known, is_new] = steps_.try_emplace(outline.step, next);
+      const auto [known, is_new] = steps_.try_emplace(one.step, next);
       if (!is_new) {
         ++plan_.steps[known->second].experiments;
         return known->second;
       }
     }
     PlannedStep step;
-    step.key = outline.step;
-    step.experiment = experiment;
+    step.key = one.step;
+    step.experiment = one.experiment;
     step.experiments = 1;
-    step.instances = outline.instances;
-    step.cost = outline.cost;
-    if (share_ && configuration.composition == core::step::Composition::composed) add_collectives(outline, step);
+    step.instances = one.instances;
+    step.cost = one.cost;
+    step.collectives.reserve(one.collectives.size());
+    for (const auto& [number, use] : one.collectives) {
+      Found& found = found_[number];
+      if (found.planned == UINT32_MAX) {
+        found.planned = static_cast<std::uint32_t>(plan_.collectives.size());
+        plan_.collectives.push_back({found.key, one.experiment, use, found.transfers});
+      }
+      step.collectives.push_back(found.planned);
+    }
+    std::sort(step.collectives.begin(), step.collectives.end());
     plan_.steps.push_back(std::move(step));
     return next;
   }
 
-  void add_collectives(const core::step::Outline& outline, PlannedStep& step) {
-    for (const auto& [key, use, transfers] : outline.collectives) {
-      const auto [known, is_new] = collectives_.try_emplace(key, static_cast<std::uint32_t>(plan_.collectives.size()));
-      if (is_new) plan_.collectives.push_back({key, step.experiment, use, static_cast<double>(transfers)});
-      step.collectives.push_back(known->second);
-    }
-    std::sort(step.collectives.begin(), step.collectives.end());
-  }
-
+  const experiments::Sweep& sweep_;
   bool share_;
   experiments::GraphCache& graphs_;
   core::step::Laboratory& laboratory_;
-  std::map<Key, std::uint32_t> steps_, collectives_;
+  std::map<std::tuple<const core::network::Graph*, core::network::Routing, std::int64_t, core::step::Arrangement>,
+           std::uint32_t>
+      layouts_;  // what a laboratory makes routes for; numbered as they come
+  std::vector<Fitting> fitting_;
+  std::map<Key, std::uint32_t> numbers_;  // in found_
+  std::vector<Found> found_;
+  std::map<Key, std::uint32_t> steps_;
   Plan plan_;
 };
 
@@ -69,16 +172,7 @@ class Planner {
 
 Plan make_plan(const experiments::Sweep& sweep, bool share, experiments::GraphCache& graphs,
                core::step::Laboratory& laboratory) {
-  Planner planner(share, graphs, laboratory);
-  for (const experiments::Experiment& experiment : sweep.experiments) {
-    try {
-      planner.add(experiment);
-    } catch (const core::InputError& error) {
-      if (sweep.experiments.size() == 1) throw;
-      throw core::InputError(fmt::format("experiment {}: {}", experiment.id, error.what()));
-    }
-  }
-  return planner.finish();
+  return Planner(sweep, share, graphs, laboratory).make();
 }
 
 std::vector<Task> tasks_of(const Plan& plan, bool share) {

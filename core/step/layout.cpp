@@ -341,10 +341,15 @@ void write_shape(sharing::Writer& writer, const collective::Shape& shape) {
     writer.integer(figure);
 }
 
-sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& form,
-                            const network::Transport& transport) {
-  sharing::Writer writer("collective");
+sharing::Key transport_key(const network::Transport& transport) {
+  sharing::Writer writer("transport");
   write_transport(writer, transport);
+  return writer.finish();
+}
+
+sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& form, const sharing::Key& transport) {
+  sharing::Writer writer("collective");
+  writer.key(transport);
   write_shape(writer, shape);
   return writer.key(form).finish();
 }

@@ -157,8 +157,10 @@ void write_transport(sharing::Writer& writer, const network::Transport& transpor
 void write_options(sharing::Writer& writer, const OptionSet& values);
 void write_shape(sharing::Writer& writer, const collective::Shape& shape);
 
+/// What write_transport() writes, for keys of many things on one transport.
+sharing::Key transport_key(const network::Transport& transport);
+
 /// The key of a collective of this shape on connections of this form, entered by all members at once and alone.
-sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& form,
-                            const network::Transport& transport);
+sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& form, const sharing::Key& transport);
 
 }  // namespace manyworlds::core::step

@@ -118,6 +118,7 @@ Outline outline_of(const Configuration& configuration, const Operations& operati
   const workload::Strategy& strategy = configuration.strategy;
   made.cost =
       static_cast<double>(operations.in_programs()) * static_cast<double>(strategy.tp * strategy.cp * strategy.dp);
+  const sharing::Key transport = transport_key(configuration.transport);
   std::vector<std::vector<bool>> seen;  // by numbers of shape and form
   std::uint32_t use = 0;
   for (std::uint32_t group = 0; group < layout.groups().size(); ++group)
@@ -130,7 +131,7 @@ Outline outline_of(const Configuration& configuration, const Operations& operati
       if (!seen[operation.number][connections.form_number]) {
         seen[operation.number][connections.form_number] = true;
         made.collectives.push_back(
-            {collective_key(operation.shape, connections.form, configuration.transport), use, operation.transfers});
+            {collective_key(operation.shape, connections.form, transport), use, operation.transfers});
       }
       ++use;
     }

@@ -11,7 +11,9 @@ using workload::Op;
 using workload::Role;
 
 World::World(const Configuration& configuration, std::shared_ptr<Layout> layout, Dags& dags)
-    : configuration_(configuration), layout_(std::move(layout)) {
+    : configuration_(configuration),
+      layout_(std::move(layout)),
+      transport_key_(transport_key(configuration.transport)) {
   for (std::int64_t stage = 0; stage < configuration.strategy.pp; ++stage) {
     programs_.push_back(workload::build_program(configuration.model, configuration.strategy, configuration.gpu, stage));
     auto& sequences = sequences_.emplace_back();
@@ -69,7 +71,7 @@ std::uint32_t World::add_use(std::uint32_t group, const Op& op, Dags& dags,
   use.dag = dags.get(shape);
   use.connections = layout_->connect(group, layout_->pairs_number(*use.dag));
   const network::Transport& transport = configuration_.transport;
-  use.key = collective_key(shape, use.connections->form, transport);
+  use.key = collective_key(shape, use.connections->form, transport_key_);
   std::vector<std::int64_t> packets(use.dag->pairs.size(), 0), bytes(packets);
   for (const collective::Transfer& transfer : use.dag->transfers) {
     const std::int64_t count = network::packets_of(transport, transfer.bytes);

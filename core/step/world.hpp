@@ -57,6 +57,7 @@ class World {
 
   Configuration configuration_;
   std::shared_ptr<Layout> layout_;
+  sharing::Key transport_key_;
   std::vector<workload::Program> programs_;
   std::vector<std::array<Sequence, workload::kRoles>> sequences_;  // by stage
   std::vector<std::vector<std::uint32_t>> place_;                  // by stage and op: its place in its role's sequence

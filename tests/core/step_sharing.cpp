@@ -132,7 +132,7 @@ TEST_CASE("every figure of every link is in an isolated collective's key, and so
   // Cables: gpu i is links 2i, 2i + 1; the two trunks are 8, 9 and 10, 11.
   const auto key_of = [&](const network::Graph& on, const std::vector<Route>& routes) {
     step::RouteWriter names(on);
-    return step::collective_key(shape, step::form_of(names, routes), transport);
+    return step::collective_key(shape, step::form_of(names, routes), step::transport_key(transport));
   };
   const std::vector<Route> plain = {{0, 8, 5}, {4, 9, 1}};
   const sharing::Key key = key_of(graph, plain);
@@ -152,8 +152,8 @@ TEST_CASE("every figure of every link is in an isolated collective's key, and so
   network::Transport changed = transport;
   changed.pfc_xoff_bytes += 1;
   step::RouteWriter names(graph);
-  CHECK(key != step::collective_key(shape, step::form_of(names, plain), changed));
-  CHECK(key == step::collective_key(shape, step::form_of(names, plain), transport));  // names are forgotten
+  CHECK(key != step::collective_key(shape, step::form_of(names, plain), step::transport_key(changed)));
+  CHECK(key == step::collective_key(shape, step::form_of(names, plain), step::transport_key(transport)));  // names are forgotten
 }
 
 TEST_CASE("a remembered state holds every link of its flows: one slower link is another state") {
