@@ -35,6 +35,7 @@ void Coordinator::receive(int from, const Message& message, std::int64_t now_ms)
     case MessageKind::unfit:
       worker.serves = false;
       worker.unfit = message.text;
+      idle_.erase(worker.number);
       return send(worker, {.kind = MessageKind::alive});
     default:
       MANYWORLDS_CHECK(false, "worker {} sent a message of kind {}", from, static_cast<int>(message.kind));
@@ -68,8 +69,7 @@ void Coordinator::on_report(Worker& worker, const Message& message, std::int64_t
     }
     // Also a lease that had run out: who still works on a task keeps it.
     schedule_.take(task);
-    holders_[task].insert(worker.number);
-    worker.leases[task] = {now_ms + options_.lease_ms, message.flag && i == 0};
+    lease(worker, task, now_ms, message.flag && i == 0);
   }
   if (draining_) {
     const std::set<std::uint32_t> held(message.tasks.begin(), message.tasks.end());
@@ -80,6 +80,7 @@ void Coordinator::on_report(Worker& worker, const Message& message, std::int64_t
     over.flag = message.tasks.size() > (message.flag ? 1U : 0U);
   }
   send(worker, over.flag || !over.tasks.empty() ? over : Message{.kind = MessageKind::alive});
+  if (worker.leases.empty()) idle_.insert(worker.number);
   refill(worker, now_ms);
 }
 
@@ -106,7 +107,7 @@ void Coordinator::accept(const Worker& from, std::uint32_t task, const Outcome& 
   ++results_seen_;
   const auto found = holders_.find(task);
   if (found == holders_.end()) return;
-  const std::set<int> holders = found->second;
+  const std::vector<int> holders = found->second;
   for (const int holder : holders) {
     Worker& other = workers_.at(holder);
     if (holder != from.number && alive(other, now_ms)) send(other, {.kind = MessageKind::drop, .tasks = {task}});
@@ -130,12 +131,31 @@ void Coordinator::on_lack(Worker& worker, const Message& message) {
   if (!reply.results.empty()) send(worker, reply);
 }
 
+/// Gives a lease or renews it.
+void Coordinator::lease(Worker& worker, std::uint32_t task, std::int64_t now_ms, bool running) {
+  const auto [lease, is_new] = worker.leases.try_emplace(task);
+  lease->second = {now_ms + options_.lease_ms, running};
+  if (!is_new) return;
+  const double cost = schedule_.task(task).cost;
+  worker.order.push_back(task);
+  worker.cost_held += cost;
+  holders_[task].push_back(worker.number);
+  if (worker.leases.size() > 1) waiting_.emplace(cost, task);
+  idle_.erase(worker.number);
+}
+
 /// Takes the lease away; the task is ready again when nobody else has it.
 void Coordinator::release(Worker& worker, std::uint32_t task) {
-  worker.leases.erase(task);
+  if (worker.leases.erase(task) == 0) return;
+  worker.cost_held -= schedule_.task(task).cost;
+  if (worker.leases.empty()) {
+    worker.cost_held = 0;  // what rounding left of it
+    worker.order.clear();
+    if (may_work(worker)) idle_.insert(worker.number);
+  }
   const auto found = holders_.find(task);
-  if (found == holders_.end()) return;
-  found->second.erase(worker.number);
+  std::erase(found->second, worker.number);
+  if (found->second.size() == 1) waiting_.emplace(schedule_.task(task).cost, task);
   if (!found->second.empty()) return;
   holders_.erase(found);
   schedule_.give_back(task);
@@ -147,64 +167,67 @@ double Coordinator::expected_us(std::uint32_t task) const {
   return elapsed_seen_us_ / static_cast<double>(results_seen_);
 }
 
+/// The task that the worker runs, as far as we know: of those it holds, what it was given first.
+std::uint32_t Coordinator::first_of(Worker& worker) {
+  while (!worker.leases.contains(worker.order.front())) worker.order.pop_front();
+  return worker.order.front();
+}
+
 /// Expected time of what waits at the worker behind the task it runs.
-double Coordinator::queued_us(const Worker& worker) const {
-  double all = 0, running = 0, longest = 0;
-  for (const auto& [task, lease] : worker.leases) {
-    const double expected = expected_us(task);
-    all += expected;
-    longest = std::max(longest, expected);
-    if (lease.running) running = expected;
-  }
-  return all - (running > 0 ? running : longest);
+double Coordinator::queued_us(Worker& worker) const {
+  if (worker.leases.size() < 2) return 0;
+  if (results_seen_ == 0 || cost_seen_ <= 0) return expected_us(0) * static_cast<double>(worker.leases.size() - 1);
+  return (worker.cost_held - schedule_.task(first_of(worker)).cost) * elapsed_seen_us_ / cost_seen_;
 }
 
 /// Fills the worker up to a few milliseconds of work, but never more than its share of what is ready: the last
-/// tasks of a run must not queue behind each other at one worker while another is idle.
+/// tasks of a run must not queue behind each other at one worker while another is idle. Work is sent when half of it
+/// is done, so that small tasks travel together.
 void Coordinator::refill(Worker& worker, std::int64_t now_ms) {
-  if (draining_ || !worker.serves || !worker.unfit.empty()) return;
-  std::vector<std::uint32_t> batch;
+  if (draining_ || !may_work(worker)) return;
+  const auto enough_us = static_cast<double>(options_.hide_latency_us);
   double queued = queued_us(worker);
+  const bool had_none = worker.leases.empty();
+  if (!had_none && (queued >= enough_us / 2 || worker.leases.size() > options_.batch)) return;
+  std::vector<std::uint32_t> batch;
   while (batch.size() < options_.batch) {
     const std::size_t held = worker.leases.size() + batch.size();
     const bool idle = held == 0;
-    if (!idle && (queued >= static_cast<double>(options_.hide_latency_us) || results_seen_ == 0 ||
-                  held > schedule_.ready() / workers_.size()))
-      break;
+    if (!idle && (queued >= enough_us || results_seen_ == 0 || held > schedule_.ready() / workers_.size())) break;
     const auto task = schedule_.take();
     if (!task) break;
     if (!idle) queued += expected_us(*task);
     batch.push_back(*task);
   }
-  if (batch.empty() && worker.leases.empty()) batch = to_steal(worker);
+  if (batch.empty() && had_none) batch = to_steal();
   if (!batch.empty()) assign(worker, batch, now_ms);
 }
 
 /// What waits behind another task at a worker may as well be computed by an idle one: the longest such task.
-std::vector<std::uint32_t> Coordinator::to_steal(const Worker& thief) const {
-  const std::uint32_t* best = nullptr;
-  for (const auto& [number, worker] : workers_) {
-    if (number == thief.number || worker.leases.size() < 2) continue;
-    for (const auto& [task, lease] : worker.leases) {
-      if (lease.running || holders_.at(task).size() > 1) continue;
-      if (best == nullptr || schedule_.task(task).cost > schedule_.task(*best).cost) best = &task;
-    }
+std::vector<std::uint32_t> Coordinator::to_steal() {
+  while (!waiting_.empty()) {
+    const std::uint32_t task = waiting_.top().second;
+    waiting_.pop();
+    const auto holders = holders_.find(task);
+    if (holders == holders_.end() || holders->second.size() != 1) continue;
+    Worker& holder = workers_.at(holders->second.front());
+    if (holder.leases.size() < 2 || holder.leases.at(task).running || first_of(holder) == task) continue;
+    return {task};
   }
-  return best == nullptr ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{*best};
+  return {};
 }
 
 void Coordinator::refill_idle(std::int64_t now_ms) {
-  for (auto& [number, worker] : workers_) {
-    if (schedule_.ready() == 0) return;
-    if (worker.leases.empty() && alive(worker, now_ms)) refill(worker, now_ms);
+  for (auto next = idle_.begin(); next != idle_.end() && schedule_.ready() > 0;) {
+    Worker& worker = workers_.at(*next++);  // refilling takes it out of the set
+    if (alive(worker, now_ms)) refill(worker, now_ms);
   }
 }
 
 void Coordinator::assign(Worker& worker, const std::vector<std::uint32_t>& tasks, std::int64_t now_ms) {
   Message work{.kind = MessageKind::work};
   for (const auto task : tasks) {
-    holders_[task].insert(worker.number);
-    worker.leases[task] = {now_ms + options_.lease_ms, false};
+    lease(worker, task, now_ms, false);
     const auto& inputs = schedule_.task(task).inputs;
     work.assignments.push_back({task, inputs});
     for (const auto input : inputs)
@@ -220,6 +243,7 @@ void Coordinator::tick(std::int64_t now_ms) {
     for (const auto& [task, lease] : worker.leases)
       if (lost || lease.until_ms <= now_ms) gone.push_back(task);
     for (const auto task : gone) release(worker, task);
+    if (lost) idle_.erase(number);  // until it speaks again
   }
   refill_idle(now_ms);
 }

@@ -4,9 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <queue>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -30,7 +34,7 @@ struct CoordinatorOptions {
   std::int64_t silence_ms = 6'000;        // a worker silent for so long is lost, until it speaks again: it reports every second
   std::int64_t hide_latency_us = 20'000;  // work to keep queued at a worker beyond the task it runs
   std::int64_t drain_grace_ms = 10'000;   // how long draining waits for tasks that are running
-  std::size_t batch = 256;                // tasks in one message at most
+  std::size_t batch = 256;                // tasks in one message at most, and half of what a worker is given at most
 };
 
 class Coordinator {
@@ -70,8 +74,10 @@ class Coordinator {
     std::uint64_t done = 0;
     std::int64_t busy_us = 0;
     std::map<std::uint32_t, Lease> leases;
-    std::set<std::uint32_t> knows;          // results it computed or was sent
-    std::set<std::uint64_t> crash_numbers;  // of the crashes it reported: a doubled message is one crash
+    std::deque<std::uint32_t> order;          // in which it was given them; some are gone
+    double cost_held = 0;                     // of all leases
+    std::unordered_set<std::uint32_t> knows;  // results it computed or was sent
+    std::set<std::uint64_t> crash_numbers;    // of the crashes it reported: a doubled message is one crash
   };
 
   void on_hello(Worker& worker, const Message& message);
@@ -83,11 +89,14 @@ class Coordinator {
   void refill(Worker& worker, std::int64_t now_ms);
   void refill_idle(std::int64_t now_ms);
   void assign(Worker& worker, const std::vector<std::uint32_t>& tasks, std::int64_t now_ms);
-  double queued_us(const Worker& worker) const;
+  void lease(Worker& worker, std::uint32_t task, std::int64_t now_ms, bool running);
   void release(Worker& worker, std::uint32_t task);
+  double queued_us(Worker& worker) const;
+  static std::uint32_t first_of(Worker& worker);
   bool alive(const Worker& worker, std::int64_t now_ms) const { return now_ms - worker.heard_ms < options_.silence_ms; }
   double expected_us(std::uint32_t task) const;
-  std::vector<std::uint32_t> to_steal(const Worker& thief) const;
+  std::vector<std::uint32_t> to_steal();
+  bool may_work(const Worker& worker) const { return worker.serves && worker.unfit.empty(); }
   void send(const Worker& to, const Message& message) { transport_.send(to.number, encode(message)); }
 
   Schedule& schedule_;
@@ -96,9 +105,12 @@ class Coordinator {
   std::uint64_t signature_;
   CoordinatorOptions options_;
   std::map<int, Worker> workers_;
-  std::map<std::uint32_t, std::set<int>> holders_;  // who has a lease on a task
-  std::map<std::uint32_t, int> deaths_;             // simulators that died in a task
-  double cost_seen_ = 0, elapsed_seen_us_ = 0;      // what cost means in time, learnt from results
+  // A farm of 10,000 sends thousands of messages a second: none of them may cost a look at all workers or leases.
+  std::set<int> idle_;                                             // could work and have no lease
+  std::unordered_map<std::uint32_t, std::vector<int>> holders_;    // who has a lease on a task
+  std::priority_queue<std::pair<double, std::uint32_t>> waiting_;  // behind another at its worker, by cost; or once did
+  std::map<std::uint32_t, int> deaths_;                            // simulators that died in a task
+  double cost_seen_ = 0, elapsed_seen_us_ = 0;                     // what cost means in time, learnt from results
   std::size_t results_seen_ = 0;
   std::int64_t first_heard_ms_ = 0;
   bool draining_ = false;

@@ -75,6 +75,7 @@ void Worker::unfit(const std::string& reason) {
   stage_ = Stage::unfit;
   unfit_reason_ = reason;
   queue_.clear();
+  queued_.clear();
   send({.kind = MessageKind::unfit, .text = reason});
 }
 
@@ -89,17 +90,20 @@ void Worker::take_work(const Message& message, std::int64_t now_ms) {
             .results = {{assignment.task, {Status::ok, known->second, 0}}}});
       continue;
     }
-    const bool queued =
-        std::any_of(queue_.begin(), queue_.end(), [&](const auto& q) { return q.task == assignment.task; });
-    if (!queued && running_ != assignment.task) queue_.push_back(assignment);
+    if (running_ != assignment.task && queued_.insert(assignment.task).second) queue_.push_back(assignment);
   }
   run_next(now_ms);
 }
 
 void Worker::drop(const Message& message, std::int64_t now_ms) {
-  std::erase_if(queue_, [&](const Assignment& queued) {
-    return message.flag || std::find(message.tasks.begin(), message.tasks.end(), queued.task) != message.tasks.end();
+  if (message.flag) {
+    queue_.clear();
+    queued_.clear();
+  }
+  std::erase_if(queued_, [&](std::uint32_t task) {
+    return std::find(message.tasks.begin(), message.tasks.end(), task) != message.tasks.end();
   });
+  std::erase_if(queue_, [&](const Assignment& queued) { return !queued_.contains(queued.task); });
   if (message.flag) report(now_ms);
 }
 
@@ -122,6 +126,7 @@ void Worker::run_next(std::int64_t now_ms) {
   std::vector<std::string> inputs;
   for (const auto input : next->inputs) inputs.push_back(known_.at(input));
   running_ = next->task;
+  queued_.erase(*running_);
   queue_.erase(next);
   simulator_.run(*running_, inputs);
 }

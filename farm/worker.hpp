@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "farm/message.hpp"
@@ -64,6 +65,7 @@ class Worker {
   std::uint64_t signature_ = 0;
   std::uint64_t results_sent_ = 0;
   std::deque<Assignment> queue_;
+  std::unordered_set<std::uint32_t> queued_;  // the tasks in the queue
   std::optional<std::uint32_t> running_;
   std::map<std::uint32_t, std::string> known_;  // results computed here or sent along
   std::int64_t heard_ms_ = 0, reported_ms_ = 0;

@@ -1,0 +1,127 @@
+// How many tasks a second coordinator and workers move when tasks are empty: all parties take turns in one thread, so
+// CPU seconds are those of one core. One line of JSON for each number of workers.
+// dispatch [--tasks N] [--journal] WORKERS...
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+
+#include "../farm/synthetic_job.hpp"
+#include "core/error.hpp"
+#include "farm/coordinator.hpp"
+#include "farm/job_signature.hpp"
+#include "farm/simulating_worker.hpp"
+#include "farm/transport_in_process.hpp"
+#include "farm/worker.hpp"
+#include "io/journal.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+
+namespace {
+
+double cpu_s() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+/// Holds one task until the loop comes round; its answer is made beforehand.
+struct EmptySimulator final : Simulator {
+  void build(const std::string&) override { built = true; }
+  void run(std::uint32_t task, const std::vector<std::string>&) override { running = task; }
+  bool built = false;
+  std::optional<std::uint32_t> running;
+};
+
+struct Seat {
+  EmptySimulator simulator;
+  std::unique_ptr<Worker> worker;
+};
+
+struct Figures {
+  double all_s = 0, coordinator_s = 0;
+  std::uint64_t messages = 0;  // to the coordinator
+};
+
+Figures dispatch(const synthetic::SyntheticJob& job, const std::string& frozen, const std::vector<std::string>& answers,
+                 int workers, io::Journal* journal) {
+  Schedule schedule(job.tasks());
+  if (journal != nullptr)
+    schedule.on_settled = [&](std::uint32_t task, const Outcome& outcome) {
+      journal->append(1, job.tasks()[task].key, outcome.bytes);
+    };
+  InProcessNetwork network(workers);
+  const std::uint64_t signature = job_signature(job.tasks());
+  Coordinator coordinator(schedule, network.party(0), frozen, signature);
+  std::vector<Seat> seats(static_cast<std::size_t>(workers));
+  for (int party = 0; party < workers; ++party) {
+    Seat& seat = seats[static_cast<std::size_t>(party)];
+    seat.worker = std::make_unique<Worker>(network.party(party), 0, seat.simulator, 0);
+  }
+  Figures figures;
+  const double begin = cpu_s();
+  while (!coordinator.finished(0)) {
+    for (int party = 0; party < workers; ++party) {
+      Seat& seat = seats[static_cast<std::size_t>(party)];
+      while (const auto envelope = network.party(party).receive()) {
+        if (party == 0) {
+          const double before = cpu_s();
+          const Message message = decode_message(envelope->message);
+          if (for_coordinator(message.kind)) {
+            coordinator.receive(envelope->from, message, 0);
+            figures.coordinator_s += cpu_s() - before;
+            ++figures.messages;
+            continue;
+          }
+        }
+        seat.worker->receive(decode_message(envelope->message), 0);
+      }
+      if (std::exchange(seat.simulator.built, false)) seat.worker->serves(signature, 0);
+      if (const auto task = std::exchange(seat.simulator.running, std::nullopt))
+        seat.worker->computed(*task, {Status::ok, answers[*task], 1}, 0);
+    }
+  }
+  figures.all_s = cpu_s() - begin;
+  MANYWORLDS_CHECK(schedule.complete() && schedule.failed() == 0, "{} of {} tasks", schedule.done(), schedule.total());
+  return figures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::uint32_t tasks = 100'000;
+  bool journalling = false;
+  std::vector<int> workers;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--tasks" && i + 1 < argc)
+      tasks = static_cast<std::uint32_t>(std::stoul(argv[++i]));
+    else if (word == "--journal")
+      journalling = true;
+    else
+      workers.push_back(std::stoi(word));
+  }
+  const std::string frozen = fmt::format("tasks={} seed=1", tasks);
+  const synthetic::SyntheticJob job(frozen);
+  const std::vector<std::string> answers = synthetic::plain_loop(frozen);
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("manyworlds-dispatch-{}", ::getpid());
+  for (const int count : workers) {
+    std::unique_ptr<io::Journal> journal;
+    if (journalling) {
+      std::filesystem::create_directories(folder);
+      journal = std::make_unique<io::Journal>(folder, "dispatch");
+    }
+    const Figures figures = dispatch(job, frozen, answers, count, journal.get());
+    journal.reset();
+    std::filesystem::remove_all(folder);
+    std::cout << fmt::format(R"({{"workers": {}, "tasks": {}, "journal": {}, "cpu_s": {:.4f}, "tasks_per_s": {:.0f}, )"
+                             R"("coordinator_us_per_message": {:.3f}, "messages_per_task": {:.3f}}})",
+                             count, tasks, journalling, figures.all_s, tasks / figures.all_s,
+                             1e6 * figures.coordinator_s / static_cast<double>(figures.messages),
+                             static_cast<double>(figures.messages) / tasks)
+              << std::endl;
+  }
+}
