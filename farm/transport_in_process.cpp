@@ -19,7 +19,7 @@ class InProcessNetwork::Party final : public Transport {
   }
   bool flushed() override { return true; }
 
-  bool dead = false;
+  bool dead = false, cut = false;
   std::map<std::pair<std::int64_t, std::uint64_t>, Envelope> inbox;  // by (due, order of sending)
 
  private:
@@ -48,6 +48,14 @@ void InProcessNetwork::revive(int number) {
   parties_.at(static_cast<std::size_t>(number))->dead = false;
 }
 
+void InProcessNetwork::cut(int number) {
+  parties_.at(static_cast<std::size_t>(number))->cut = true;
+}
+
+void InProcessNetwork::mend(int number) {
+  parties_.at(static_cast<std::size_t>(number))->cut = false;
+}
+
 double InProcessNetwork::random() {
   // splitmix64 of a counter: the same faults for the same seed on every machine.
   std::uint64_t x = faults_.seed * 0x9e3779b97f4a7c15ULL + ++draws_ * 0xbf58476d1ce4e5b9ULL;
@@ -58,7 +66,8 @@ double InProcessNetwork::random() {
 
 void InProcessNetwork::send(int from, int to, std::string message) {
   Party& target = *parties_.at(static_cast<std::size_t>(to));
-  if (parties_[static_cast<std::size_t>(from)]->dead || target.dead) return;
+  const Party& source = *parties_[static_cast<std::size_t>(from)];
+  if (source.dead || target.dead || (from != to && (source.cut || target.cut))) return;
   if (faults_.lose > 0 && random() < faults_.lose) return;
   const int copies = faults_.duplicate > 0 && random() < faults_.duplicate ? 2 : 1;
   for (int copy = 0; copy < copies; ++copy) {

@@ -29,6 +29,9 @@ class InProcessNetwork {
   /// What the party sent stays on its way; what is on its way to it, and all it sends later, is lost.
   void kill(int number);
   void revive(int number);
+  /// Until mended, what the party and others send each other is lost; what was on its way before arrives.
+  void cut(int number);
+  void mend(int number);
   void heal() { faults_ = {.seed = faults_.seed, .lose = 0, .duplicate = 0, .delay_min_ms = 0, .delay_max_ms = 0}; }
 
  private:

@@ -1,10 +1,11 @@
 """How long the tasks of a sweep run, from a sample of its steps run for real: what the simulated farm draws from.
 
-    tests/bench/task_durations.py build/manyworlds experiments/sweeps/r1.yaml --samples 60 > task_durations_r1.csv
+    tests/bench/task_durations.py build/release experiments/sweeps/r1.yaml --samples 66 > task_durations_r1.csv
 
 Experiments are drawn evenly from those that fit into memory; each is run as a sweep of its own on one process, without
 a store, for at most --limit seconds. CPU time of a task is part of its result, so it is read from the journal. Prints
-one row for each task: its kind and CPU seconds; what did not end counts as one step of the limit, marked `cut`.
+one row for each task: its kind, what the planner expects of it, CPU seconds, and how it ended; a draw that did not end
+counts as one step of the limit, marked `cut`.
 """
 
 import argparse
@@ -22,11 +23,11 @@ import h5py
 import yaml
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("program")
+parser.add_argument("build", type=pathlib.Path)
 parser.add_argument("sweep")
-parser.add_argument("--samples", type=int, default=60)
+parser.add_argument("--samples", type=int, default=66)
 parser.add_argument("--seed", type=int, default=1)
-parser.add_argument("--limit", type=float, default=120, help="seconds of wall time for one draw")
+parser.add_argument("--limit", type=float, default=150, help="seconds of wall time for one draw")
 given = parser.parse_args()
 
 READER = pathlib.Path(__file__).parents[1] / "io" / "read_records.py"
@@ -45,25 +46,34 @@ def values_of(axis):
 
 def program(words, chosen, limit=None):
     overrides = [word for key, value in chosen.items() for word in ("--set", f"{key}={json.dumps(value)}")]
-    return subprocess.run([given.program, "sweep", given.sweep, *words, *overrides], capture_output=True, text=True,
-                          timeout=limit)
+    return subprocess.run([given.build / "manyworlds", "sweep", given.sweep, *words, *overrides], capture_output=True,
+                          text=True, timeout=limit)
 
 
-def tasks_of(run):
-    """(kind, CPU seconds) of every task in a journal. The step is the last record; the others are collectives."""
+def costs_of(chosen):
+    """What the planner expects of the collectives, in the order in which one worker runs them, and of the step."""
+    told = subprocess.run([given.build / "tests" / "task_costs", given.sweep,
+                           *(f"{key}={json.dumps(value)}" for key, value in chosen.items())],
+                          capture_output=True, text=True, check=True)
+    rows = [line.split(",") for line in told.stdout.split()]
+    return (sorted((float(cost) for kind, cost in rows if kind == "collective"), reverse=True),
+            [float(cost) for kind, cost in rows if kind == "step"][0])
+
+
+def collectives_of(run):
+    """CPU seconds of the collectives in a journal; the step is its last record."""
     payloads = []
     for path in sorted(glob.glob(f"{run}/journal/*.journal")):
         told = subprocess.run([sys.executable, str(READER), path], capture_output=True, text=True, check=True)
         payloads += [bytes.fromhex(record["payload"]) for record in json.loads(told.stdout)["records"]]
-    for payload in payloads[:-1]:
-        yield "collective", struct.unpack_from("<d", payload, CPU_OF_COLLECTIVE)[0]
+    return [struct.unpack_from("<d", payload, CPU_OF_COLLECTIVE)[0] for payload in payloads[:-1]]
 
 
 axes = {key: values_of(axis) for key, axis in yaml.safe_load(open(given.sweep))["axes"].items()}
 points = list(itertools.product(*axes.values()))
 random.Random(given.seed).shuffle(points)
 drawn = 0
-print("kind,cpu_s,how", flush=True)
+print("# kind,cost,cpu_s,how", flush=True)
 for point in points:
     if drawn == given.samples:
         break
@@ -72,17 +82,19 @@ for point in points:
     if told.returncode != 0 or json.loads(told.stdout)["keys"]["steps"]["unique"] != 1:
         continue
     drawn += 1
+    costs, cost = costs_of(chosen)
     with tempfile.TemporaryDirectory() as directory:
         run = f"{directory}/run"
         try:
             done = program(["--store", "none", "-j", "1", "-o", run], chosen, given.limit)
         except subprocess.TimeoutExpired:
-            print(f"step,{given.limit},cut", flush=True)
+            print(f"step,{cost:.0f},{given.limit},cut", flush=True)
             continue
         assert done.returncode == 0, done.stderr
-        collectives = list(tasks_of(run))
-        for kind, seconds in collectives:
-            print(f"{kind},{seconds:.6f},ended")
+        collectives = collectives_of(run)
+        assert len(collectives) == len(costs), (chosen, len(collectives), costs)
+        for seconds, expected in zip(collectives, costs):
+            print(f"collective,{expected:.0f},{seconds:.6f},ended")
         with h5py.File(f"{run}/results.h5") as results:
             whole = float(results["provenance"].attrs["cpu_s"])
-        print(f"step,{whole - sum(seconds for _, seconds in collectives):.6f},ended", flush=True)
+        print(f"step,{cost:.0f},{whole - sum(collectives):.6f},ended", flush=True)

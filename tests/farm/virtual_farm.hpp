@@ -18,7 +18,10 @@ namespace manyworlds::farm::synthetic {
 
 struct Trouble {
   Faults faults = {};
-  double kill_per_s = 0;                    // chance per second that some worker vanishes; another life comes later
+  double kill_per_s = 0;  // chance per second that some worker vanishes; another life comes later
+  double cut_per_s = 0;   // that nobody hears some worker any more, nor it them, for up to five seconds
+  double restart_per_s =
+      0;  // that the coordinating process vanishes; it comes back with its journal within five seconds
   std::set<std::uint32_t> crash_once = {};  // tasks whose first run kills its simulator
   std::set<std::uint32_t> crash_always = {};
   int task_ms_max = 200;
@@ -28,16 +31,12 @@ class VirtualFarm {
  public:
   VirtualFarm(const std::string& frozen, int parties, Trouble trouble)
       : job(frozen),
-        schedule(job.tasks()),
+        frozen_(frozen),
         trouble_(trouble),
         random_(trouble.faults.seed),
         network_(parties, trouble.faults),
-        coordinator(schedule, network_.party(0), frozen, job_signature(job.tasks()), quick()) {
-    schedule.on_settled = [this](std::uint32_t task, const Outcome& outcome) {
-      settled_before_counted &= !schedule.settled(task);
-      ++times_settled[task];
-      outcomes[task] = outcome;
-    };
+        mended_ms_(static_cast<std::size_t>(parties), -1) {
+    begin_coordinating();
     seats_.resize(static_cast<std::size_t>(parties));
     for (int party = 0; party < parties; ++party) sit_down(party);
   }
@@ -51,7 +50,7 @@ class VirtualFarm {
     for (const std::int64_t end = now_ms + limit_ms; now_ms < end; now_ms += 5) {
       network_.set_time(now_ms);
       step();
-      if (coordinator.finished(now_ms)) return true;
+      if (coordinating_ && coordinator().finished(now_ms)) return true;
     }
     return false;
   }
@@ -67,10 +66,13 @@ class VirtualFarm {
   }
   void silence_coordinator() { coordinating_ = false; }
 
+  Schedule& schedule() { return *schedule_; }
+  Coordinator& coordinator() { return *coordinator_; }
+
   SyntheticJob job;
-  Schedule schedule;
   std::map<std::uint32_t, int> times_settled, runs;
-  std::map<std::uint32_t, Outcome> outcomes;
+  std::map<std::uint32_t, Outcome> outcomes;  // the journal: it outlives coordinators
+  int restarts = 0, cuts = 0;
   std::vector<std::uint32_t> started;  // tasks in the order in which simulators began them
   bool settled_before_counted = true;
   std::int64_t now_ms = 0;
@@ -101,6 +103,53 @@ class VirtualFarm {
     std::unique_ptr<Worker> worker;
   };
 
+  /// As a process does that finds a journal, or none.
+  void begin_coordinating() {
+    coordinator_.reset();
+    schedule_.emplace(job.tasks());
+    for (const auto& [task, outcome] : outcomes) schedule_->settle(task, outcome);
+    schedule_->on_settled = [this](std::uint32_t task, const Outcome& outcome) {
+      settled_before_counted &= !schedule_->settled(task);
+      ++times_settled[task];
+      outcomes[task] = outcome;
+    };
+    coordinator_.emplace(*schedule_, network_.party(0), frozen_, job_signature(job.tasks()), quick());
+    coordinating_ = true;
+  }
+
+  /// A chance in this step of 5 ms.
+  bool strikes(double per_s) { return per_s > 0 && static_cast<double>(random_() % 1'000'000) * 1e-6 < per_s * 0.005; }
+
+  void strike() {
+    const auto somebody = [this] { return 1 + static_cast<int>(random_() % (seats_.size() - 1)); };
+    if (strikes(trouble_.kill_per_s)) {
+      const int party = somebody();
+      seats_[static_cast<std::size_t>(party)] ? kill(party) : revive(party);
+    }
+    if (strikes(trouble_.cut_per_s)) {
+      const int party = somebody();
+      network_.cut(party);
+      mended_ms_[static_cast<std::size_t>(party)] = now_ms + static_cast<std::int64_t>(random_() % 5'000);
+      ++cuts;
+    }
+    for (int party = 0; party < static_cast<int>(seats_.size()); ++party)
+      if (auto& at_ms = mended_ms_[static_cast<std::size_t>(party)]; at_ms >= 0 && now_ms >= at_ms) {
+        network_.mend(party);
+        at_ms = -1;
+      }
+    if (strikes(trouble_.restart_per_s) && coordinating_) {
+      coordinating_ = false;
+      kill(0);
+      back_ms_ = now_ms + static_cast<std::int64_t>(random_() % 5'000);
+    } else if (back_ms_ >= 0 && now_ms >= back_ms_) {
+      back_ms_ = -1;
+      ++restarts;
+      network_.revive(0);
+      begin_coordinating();
+      sit_down(0);
+    }
+  }
+
   void sit_down(int party) {
     auto seat = std::make_unique<Seat>();
     seat->simulator = std::make_unique<VirtualSimulator>(*this);
@@ -111,16 +160,13 @@ class VirtualFarm {
   }
 
   void step() {
-    if (trouble_.kill_per_s > 0 && static_cast<double>(random_() % 1'000'000) * 1e-6 < trouble_.kill_per_s * 0.005) {
-      const int party = 1 + static_cast<int>(random_() % (seats_.size() - 1));
-      seats_[static_cast<std::size_t>(party)] ? kill(party) : revive(party);
-    }
+    strike();
     for (int party = 0; party < static_cast<int>(seats_.size()); ++party) {
       auto& seat = seats_[static_cast<std::size_t>(party)];
       while (const auto envelope = network_.party(party).receive()) {
         const Message message = decode_message(envelope->message);
         if (for_coordinator(message.kind)) {
-          if (coordinating_) coordinator.receive(envelope->from, message, now_ms);
+          if (coordinating_) coordinator_->receive(envelope->from, message, now_ms);
         } else if (seat) {
           seat->worker->receive(message, now_ms);
         }
@@ -130,12 +176,12 @@ class VirtualFarm {
       seat->worker->tick(now_ms);
       if (seat->worker->left()) revive(party);
     }
-    if (coordinating_ && now_ms % 100 == 0) coordinator.tick(now_ms);
+    if (coordinating_ && now_ms % 100 == 0) coordinator_->tick(now_ms);
   }
 
   /// A worker that left because it heard nothing for long comes back as another life, as a requeued rank would.
   void revive(int party) {
-    if (!coordinating_ || trouble_.kill_per_s <= 0) return;
+    if (!coordinating_ || trouble_.kill_per_s + trouble_.cut_per_s + trouble_.restart_per_s <= 0) return;
     network_.revive(party);
     sit_down(party);
   }
@@ -156,14 +202,16 @@ class VirtualFarm {
     seat.worker->computed(task, outcome, now_ms);
   }
 
+  std::string frozen_;
   Trouble trouble_;
   std::mt19937_64 random_;
   InProcessNetwork network_;
   std::vector<std::unique_ptr<Seat>> seats_;
+  std::vector<std::int64_t> mended_ms_;  // by party: when it is heard again
+  std::int64_t back_ms_ = -1;            // when another coordinator comes
   bool coordinating_ = true;
-
- public:
-  Coordinator coordinator;
+  std::optional<Schedule> schedule_;
+  std::optional<Coordinator> coordinator_;
 };
 
 }  // namespace manyworlds::farm::synthetic
