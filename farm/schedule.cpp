@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.hpp"
@@ -14,7 +15,8 @@ Schedule::Schedule(const std::vector<Task>& tasks)
       outcomes_(tasks.size()),
       missing_(tasks.size()),
       dependents_(tasks.size()),
-      ready_(Longest{&tasks}) {
+      ways_(tasks.size()),
+      ready_(Longest{&ways_}) {
   for (std::uint32_t number = 0; number < tasks.size(); ++number) {
     const Task& task = tasks[number];
     MANYWORLDS_CHECK(std::isfinite(task.cost) && task.cost >= 0, "task {} costs {}", number, task.cost);
@@ -24,8 +26,14 @@ Schedule::Schedule(const std::vector<Task>& tasks)
     }
     missing_[number] = static_cast<std::uint32_t>(task.inputs.size());
     cost_left_ += task.cost;
-    if (task.inputs.empty()) state_[number] = State::ready, ready_.insert(number);
   }
+  // Short tasks that long ones wait for would come last by their own cost, and the long ones after them.
+  for (auto number = static_cast<std::uint32_t>(tasks.size()); number-- > 0;) {
+    for (const auto dependent : dependents_[number]) ways_[number] = std::max(ways_[number], ways_[dependent]);
+    ways_[number] += tasks[number].cost;
+  }
+  for (std::uint32_t number = 0; number < tasks.size(); ++number)
+    if (tasks[number].inputs.empty()) state_[number] = State::ready, ready_.insert(number);
 }
 
 void Schedule::settle_one(std::uint32_t task, Outcome outcome) {

@@ -1,4 +1,5 @@
-// Where every task of a job stands: waiting for inputs, ready, handed out, settled. Longest first among the ready.
+// Where every task of a job stands: waiting for inputs, ready, handed out, settled. Among the ready the one goes first
+// with which the longest way to the end begins.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class Schedule {
   /// need its result fail with it.
   bool settle(std::uint32_t task, Outcome outcome);
 
-  /// The longest ready task, now handed out; nothing when none is ready.
+  /// The ready task with the longest way to the end, now handed out; nothing when none is ready.
   std::optional<std::uint32_t> take();
   /// Hands out this very task, when it is ready.
   bool take(std::uint32_t task);
@@ -44,10 +45,10 @@ class Schedule {
  private:
   enum class State : std::uint8_t { waiting, ready, out, settled };
   struct Longest {
-    const std::vector<Task>* tasks;
+    const std::vector<double>* ways;
     bool operator()(std::uint32_t a, std::uint32_t b) const {
-      const double cost_a = (*tasks)[a].cost, cost_b = (*tasks)[b].cost;
-      return cost_a != cost_b ? cost_a > cost_b : a < b;
+      const double way_a = (*ways)[a], way_b = (*ways)[b];
+      return way_a != way_b ? way_a > way_b : a < b;
     }
   };
   void settle_one(std::uint32_t task, Outcome outcome);
@@ -57,6 +58,7 @@ class Schedule {
   std::vector<Outcome> outcomes_;
   std::vector<std::uint32_t> missing_;  // inputs not settled yet
   std::vector<std::vector<std::uint32_t>> dependents_;
+  std::vector<double> ways_;  // cost of a task and of the costliest chain of tasks that wait for it
   std::set<std::uint32_t, Longest> ready_;
   std::size_t done_ = 0, failed_ = 0;
   double cost_left_ = 0;
