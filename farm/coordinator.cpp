@@ -43,11 +43,16 @@ void Coordinator::receive(int from, const Message& message, std::int64_t now_ms)
 }
 
 void Coordinator::on_hello(Worker& worker, const Message& message) {
+  being_told_.erase(worker.number);
   if (message.flag) return send(worker, {.kind = MessageKind::alive});
   // It may be a new life of a rank we knew: what the old one held or knew is gone. (A late hello of the same
   // life only makes us forget; its next report says again what it holds.)
   worker.knows.clear();
   while (!worker.leases.empty()) release(worker, worker.leases.begin()->first);
+  // Every copy on its way is memory of ours: a large job goes to some workers at a time, the others ask again.
+  if (!being_told_.empty() && (being_told_.size() + 1) * frozen_.size() > options_.job_bytes)
+    return send(worker, {.kind = MessageKind::alive});
+  being_told_.insert(worker.number);
   send(worker, {.kind = MessageKind::job, .text = frozen_});
 }
 
@@ -57,6 +62,7 @@ void Coordinator::on_report(Worker& worker, const Message& message, std::int64_t
         fmt::format("rank {} built another job from the same sweep: is its program another build?", worker.number);
     return send(worker, {.kind = MessageKind::leave});
   }
+  being_told_.erase(worker.number);
   worker.serves = true;
   worker.unfit.clear();
   Message over{.kind = MessageKind::drop};
@@ -243,7 +249,7 @@ void Coordinator::tick(std::int64_t now_ms) {
     for (const auto& [task, lease] : worker.leases)
       if (lost || lease.until_ms <= now_ms) gone.push_back(task);
     for (const auto task : gone) release(worker, task);
-    if (lost) idle_.erase(number);  // until it speaks again
+    if (lost) idle_.erase(number), being_told_.erase(number);  // until it speaks again
   }
   refill_idle(now_ms);
 }

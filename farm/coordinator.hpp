@@ -30,10 +30,12 @@ struct WorkerLoad {
 };
 
 struct CoordinatorOptions {
-  std::int64_t lease_ms = 30'000;         // a task nobody has reported for so long is given to another
-  std::int64_t silence_ms = 6'000;        // a worker silent for so long is lost, until it speaks again: it reports every second
+  std::int64_t lease_ms = 30'000;  // a task nobody has reported for so long is given to another
+  std::int64_t silence_ms =
+      6'000;  // a worker silent for so long is lost, until it speaks again: it reports every second
   std::int64_t hide_latency_us = 20'000;  // work to keep queued at a worker beyond the task it runs
   std::int64_t drain_grace_ms = 10'000;   // how long draining waits for tasks that are running
+  std::size_t job_bytes = 256 << 20;      // of jobs on their way to workers at a time; one always may be
   std::size_t batch = 256;                // tasks in one message at most, and half of what a worker is given at most
 };
 
@@ -106,7 +108,8 @@ class Coordinator {
   CoordinatorOptions options_;
   std::map<int, Worker> workers_;
   // A farm of 10,000 sends thousands of messages a second: none of them may cost a look at all workers or leases.
-  std::set<int> idle_;                                             // could work and have no lease
+  std::set<int> being_told_;  // were sent the job and have not said that they have it
+  std::set<int> idle_;        // could work and have no lease
   std::unordered_map<std::uint32_t, std::vector<int>> holders_;    // who has a lease on a task
   std::priority_queue<std::pair<double, std::uint32_t>> waiting_;  // behind another at its worker, by cost; or once did
   std::map<std::uint32_t, int> deaths_;                            // simulators that died in a task

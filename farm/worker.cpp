@@ -25,7 +25,7 @@ void Worker::receive(const Message& message, std::int64_t now_ms) {
       if (stage_ != Stage::new_here) return;  // a late copy
       stage_ = Stage::building;
       simulator_.build(message.text);
-      return;
+      return report(now_ms);  // now others may be told
     case MessageKind::work:
       return take_work(message, now_ms);
     case MessageKind::drop:

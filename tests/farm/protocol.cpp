@@ -180,6 +180,28 @@ TEST_CASE("workers leave when the coordinator falls silent") {
   }
 }
 
+TEST_CASE("a large job is on its way to as many workers as there is room for, and to the others later") {
+  InProcessNetwork network(4);
+  const std::string frozen = "tasks=4";
+  SyntheticJob job(frozen);
+  Schedule schedule(job.tasks());
+  Coordinator coordinator(schedule, network.party(0), frozen, 42, {.job_bytes = 2 * frozen.size()});
+  const auto told = [&](int worker, bool building) {
+    coordinator.receive(worker, {.kind = MessageKind::hello, .flag = building}, 0);
+    const auto answer = network.party(worker).receive();
+    REQUIRE(answer);
+    return decode_message(answer->message).kind == MessageKind::job;
+  };
+  CHECK(told(1, false));
+  CHECK(told(2, false));
+  CHECK_FALSE(told(3, false));
+  CHECK(told(2, false));  // its copy was lost: it asks again, and takes no more room than before
+  CHECK_FALSE(told(1, true));
+  CHECK(told(3, false));
+  coordinator.tick(60'000);  // nobody said a word since: there is room again
+  CHECK(told(0, false));
+}
+
 TEST_CASE("a worker that built another job is sent away and gets no work") {
   InProcessNetwork network(2);
   SyntheticJob job("tasks=4");
