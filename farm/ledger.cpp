@@ -47,8 +47,8 @@ Ledger::Ledger(const RunOptions& options, const std::string& frozen, int ranks, 
   schedule_.on_settled = [this](std::uint32_t task, const Outcome& outcome) { settled(task, outcome); };
   const auto failures = replay(fingerprint);
   journal_ = std::make_unique<io::Journal>(directory_.journal(), fingerprint);
-  store_ = io::open_store(options.store, fingerprint);
-  if (store_) look_in_store();
+  store_ = std::make_unique<RunStore>(options, fingerprint);
+  look_in_store();
   source_ = Source::journal;
   if (!options.retry_failed)
     for (const auto& [task, failure] : failures) schedule_.settle(task, failure);
@@ -82,7 +82,8 @@ std::vector<std::pair<std::uint32_t, Outcome>> Ledger::replay(const std::string&
       if (auto failure = failure_of(record.payload)) failures.emplace_back(known->second, std::move(*failure));
     }
   });
-  if (const std::string damage = replay.describe_damage(); !damage.empty()) fmt::print(stderr, "{}\n", damage);
+  if (const std::string damage = replay.describe_damage(); !damage.empty())
+    fmt::print(stderr, "{}what stood there is computed again\n", damage);
   return failures;
 }
 
@@ -97,7 +98,8 @@ void Ledger::look_in_store() {
 /// The schedule calls this before it counts the task: on disk first.
 void Ledger::settled(std::uint32_t task, const Outcome& outcome) {
   if (source_ != Source::journal) write_in_journal(task, outcome);
-  if (source_ == Source::computed) put_in_store(task, outcome);
+  if (source_ == Source::computed && outcome.ok() && job_.tasks()[task].stored)
+    store_->put(job_.tasks()[task].key, outcome.bytes);
   std::uint64_t& count = source_ == Source::journal ? figures_.from_journal
                          : source_ == Source::store ? figures_.from_store
                                                     : figures_.computed;
@@ -114,17 +116,6 @@ void Ledger::write_in_journal(std::uint32_t task, const Outcome& outcome) {
     journal_->append(io::kResultRecord, key, outcome.bytes);
   else if (outcome.status != Status::input)
     journal_->append(io::kFailureRecord, key, fmt::format("{}\n{}", name_of(outcome.status), outcome.bytes));
-}
-
-void Ledger::put_in_store(std::uint32_t task, const Outcome& outcome) {
-  if (!store_ || !store_writable_ || !outcome.ok() || !job_.tasks()[task].stored) return;
-  try {
-    store_->put(job_.tasks()[task].key, outcome.bytes);
-  } catch (const core::IoError& error) {
-    // The run does not need the store: it goes on without keeping anything there, and says so once.
-    store_writable_ = false;
-    fmt::print(stderr, "manyworlds: {}; going on without keeping results in the store\n", error.what());
-  }
 }
 
 double Ledger::elapsed_s() const {
@@ -149,7 +140,7 @@ void Ledger::write_status(const std::string& state) {
 const nlohmann::json& Ledger::each_second(const std::string& state, const std::vector<WorkerLoad>& loads) {
   progress_->load(loads);
   journal_->sync_if_due();
-  if (store_ && store_writable_) store_->sync_if_due();
+  store_->sync_if_due();
   if (steady_clock::now() - status_written_ >= kStatusPeriod) write_status(state);
   if (steady_clock::now() >= results_due_) write_results();
   return status_;
@@ -164,7 +155,7 @@ void Ledger::write_results() {
 
 RunOutcome Ledger::close(bool drained) {
   journal_->flush();
-  if (store_ && store_writable_) store_->flush();
+  store_->close();
   RunOutcome outcome{drained ? RunOutcome::State::drained : RunOutcome::State::complete, schedule_.total(),
                      schedule_.done(), schedule_.failed(), kExitDone};
   outcome.exit_code = drained ? kExitDrained : outcome.failed > 0 ? kExitFailed : kExitDone;
@@ -196,13 +187,18 @@ RunOutcome Ledger::close(bool drained) {
 }
 
 void Ledger::close_failed(int exit_code, const std::string& reason) noexcept {
+  const nlohmann::json complete{{"format", 1}, {"state", "failed"}, {"exit", exit_code}, {"reason", reason}};
   try {
-    directory_.write_complete(
-        nlohmann::json{{"format", 1}, {"state", "failed"}, {"exit", exit_code}, {"reason", reason}}.dump(
-            1, ' ', false, nlohmann::json::error_handler_t::replace) +
-        "\n");
+    const std::string text = complete.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    try {
+      directory_.write_complete(text);
+    } catch (const core::IoError&) {
+      directory_.clear_status();  // it says that the run goes on, and its room is enough for the truth
+      directory_.write_complete(text);
+    }
   } catch (const std::exception& error) {
-    fmt::print(stderr, "manyworlds: {}\n", error.what());
+    // The same disk failing once more is no news.
+    if (exit_code != kExitIo) fmt::print(stderr, "manyworlds: {}\n", error.what());
   }
 }
 

@@ -9,9 +9,9 @@
 
 #include "farm/progress.hpp"
 #include "farm/run_job.hpp"
+#include "farm/run_store.hpp"
 #include "io/journal.hpp"
 #include "io/run_directory.hpp"
-#include "io/store.hpp"
 
 namespace manyworlds::farm {
 
@@ -37,7 +37,6 @@ class Ledger {
   void look_in_store();
   void settled(std::uint32_t task, const Outcome& outcome);
   void write_in_journal(std::uint32_t task, const Outcome& outcome);
-  void put_in_store(std::uint32_t task, const Outcome& outcome);
   void write_results();
   void write_status(const std::string& state);
   double elapsed_s() const;
@@ -51,8 +50,7 @@ class Ledger {
   io::RunDirectory directory_;
   std::string resume_line_;
   std::unique_ptr<io::Journal> journal_;
-  std::unique_ptr<io::Store> store_;
-  bool store_writable_ = true;
+  std::unique_ptr<RunStore> store_;
   std::unique_ptr<Progress> progress_;
   Source source_ = Source::journal;
   RunFigures figures_;

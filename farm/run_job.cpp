@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "core/error.hpp"
@@ -28,6 +29,27 @@ int exit_code_of(const std::exception& error) {
   if (dynamic_cast<const core::IoError*>(&error) != nullptr) return kExitIo;
   return kExitInternal;
 }
+
+/// What an error ends a run with. Nothing finished is lost when a disk fails, so that message says how to go on.
+std::string reason_of(const std::exception& error, const RunOptions& options) {
+  const auto* failure = dynamic_cast<const core::IoError*>(&error);
+  if (failure == nullptr) return error.what();
+  const bool full = failure->code == ENOSPC || failure->code == EDQUOT;
+  std::error_code ignored;
+  const bool begun = std::filesystem::exists(options.directory / "sweep.frozen.json", ignored);
+  return fmt::format("{}; {}, then {}", failure->what(), full ? "make room" : "mend that",
+                     begun ? fmt::format("`{}` goes on", resume_line(options)) : "give the same line again");
+}
+
+class FailedRun final : public core::IoError {
+ public:
+  FailedRun(const core::IoError& error, const RunOptions& options)
+      : core::IoError(error), reason_(reason_of(error, options)) {}
+  const char* what() const noexcept override { return reason_.c_str(); }
+
+ private:
+  std::string reason_;
+};
 
 LoopOptions loop_options(const RunOptions& options, int workers, bool launched) {
   const TaskLimits limits{options.task_memory_bytes.value_or(memory_share_bytes(workers)), options.task_time};
@@ -63,7 +85,7 @@ RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int 
     return ledger.close(!schedule.complete());
   } catch (const std::exception& error) {
     if (line != nullptr) line->clear();
-    ledger.close_failed(exit_code_of(error), error.what());
+    ledger.close_failed(exit_code_of(error), reason_of(error, options));
     throw;
   }
 }
@@ -111,7 +133,9 @@ RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygo
     outcome = coordinate(options, frozen, transport.size(), zygote, hooks, transport, loop, nullptr);
     orderly = !loop.abandoned();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "manyworlds: {}\n", error.what());
+    // A supervisor tells what stands in complete.json. Where that could not be written, this process has to.
+    const bool told = std::getenv(kSupervised) != nullptr && io::read_complete(options.directory).has_value();
+    if (!told) fmt::print(stderr, "manyworlds: {}\n", reason_of(error, options));
     outcome.exit_code = exit_code_of(error);
     for (int rank = 0; rank < transport.size(); ++rank)
       transport.send(rank, encode(Message{.kind = MessageKind::leave}));
@@ -134,7 +158,7 @@ bool is_follower() {
   return launched_rank().value_or(0) > 0;
 }
 
-RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks) {
+RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks) try {
   hold_drain_signal();
   if (!options.in_process && launched_rank())
     return is_follower() ? run_follower(options, zygote) : run_leader(options, frozen, zygote, hooks);
@@ -154,6 +178,8 @@ RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote&
   outcome.state = RunOutcome::State::elsewhere;
   outcome.exit_code = supervise({options.directory, resume_line(options), count.ranks, options.arguments});
   return outcome;
+} catch (const core::IoError& error) {
+  throw FailedRun(error, options);
 }
 
 }  // namespace manyworlds::farm

@@ -20,19 +20,23 @@ namespace manyworlds::farm {
 
 struct RunOptions {
   std::filesystem::path directory;
-  std::optional<int> ranks;                              // -j; without it farm/processors.hpp decides
-  bool in_process = false;                               // no mpirun, though still a process for each simulating worker
-  std::string store = "none";                            // a directory, "" for the default one, "none"
-  bool rebuild = false;                                  // take over a directory that another build began
-  bool retry_failed = false;                             // compute again what failed in earlier lives
-  std::optional<std::uint64_t> task_memory_bytes;        // 0: no limit; default: memory_share_bytes()
-  std::chrono::milliseconds task_time{0};                // on the clock, of one task; 0: no limit
-  std::optional<std::chrono::milliseconds> drain_after;  // the run stops by itself, to be gone on with
+  std::optional<int> ranks;    // -j; without it farm/processors.hpp decides
+  bool in_process = false;     // no mpirun, though still a process for each simulating worker
+  std::string store = "none";  // a directory, "" for the default one, "none"
+  std::uint64_t store_limit_bytes = std::uint64_t{20} << 30;  // what it may hold when the run ends
+  bool rebuild = false;                                       // take over a directory that another build began
+  bool retry_failed = false;                                  // compute again what failed in earlier lives
+  std::optional<std::uint64_t> task_memory_bytes;             // 0: no limit; default: memory_share_bytes()
+  std::chrono::milliseconds task_time{0};                     // on the clock, of one task; 0: no limit
+  std::optional<std::chrono::milliseconds> drain_after;       // the run stops by itself, to be gone on with
   std::vector<std::string> arguments;  // the verb and its words, from which a rank comes to this same call
 };
 
 /// The command that goes on with this run.
 std::string resume_line(const RunOptions& options);
+
+/// In the environment of ranks whose supervisor talks to people.
+inline constexpr const char* kSupervised = "MANYWORLDS_SUPERVISED";
 
 /// What a finished run was like, for /provenance.
 struct RunFigures {

@@ -21,8 +21,6 @@
 namespace manyworlds::farm {
 namespace {
 
-constexpr const char* kSupervised = "MANYWORLDS_SUPERVISED";  // set for ranks whose supervisor talks to people
-
 /// What sharing has saved so far: link-hops that worlds transferred over those that were simulated now.
 class SharingSoFar {
  public:
@@ -121,7 +119,9 @@ void check_writable(const std::filesystem::path& path, const std::string& option
 
 void check_store(const std::string& choice) {
   if (choice == "none") return;
-  const auto directory = choice.empty() ? io::default_store_directory() : std::filesystem::path(choice);
+  const auto directory = io::store_directory(choice);
+  if (std::error_code ignored; std::filesystem::is_directory(directory, ignored))
+    return;  // may be there to be read only
   check_writable(directory, "--store");
   try {
     io::make_directories(directory);

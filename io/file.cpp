@@ -1,5 +1,6 @@
 #include "io/file.hpp"
 
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,6 +68,18 @@ void File::truncate(std::uint64_t size) {
 void File::sync_data() {
   // Some special files (pipes, /dev/null) cannot be synced and need not be.
   if (::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) throw IoError("sync", path_);
+}
+
+bool File::try_lock() {
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno != EWOULDBLOCK) throw IoError("lock", path_);
+  return false;
+}
+
+bool File::linked() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) throw IoError("examine", path_);
+  return status.st_nlink > 0;
 }
 
 void File::close() {

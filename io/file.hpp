@@ -28,7 +28,11 @@ class File {
   void write_at(std::uint64_t offset, std::string_view bytes);
   void truncate(std::uint64_t size);
   void sync_data();  // fdatasync: the bytes are on the disk when it returns
-  void close();      // like the destructor, but reports what close(2) reports
+  /// flock(2) until the file is closed or its process dies, on every host that sees the file where the file system does
+  /// that. False when somebody else has it.
+  bool try_lock();
+  bool linked() const;  // whether it still has a name
+  void close();         // like the destructor, but reports what close(2) reports
 
  private:
   int descriptor_ = -1;

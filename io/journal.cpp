@@ -46,9 +46,7 @@ void Journal::append(std::uint32_t kind, const core::sharing::Key& key, std::str
 
 std::string JournalReplay::describe_damage() const {
   std::string lines;
-  for (const auto& [path, skipped] : damage)
-    lines += fmt::format("{}: skipped {} damaged or unfinished stretch{} of {} bytes in all, the first at byte {}\n",
-                         path, skipped.count, skipped.count == 1 ? "" : "es", skipped.bytes, skipped.first_offset);
+  for (const auto& [path, skipped] : damage) lines += skipped.describe(path);
   return lines;
 }
 

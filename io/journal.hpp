@@ -45,7 +45,7 @@ struct JournalReplay {
   std::uint64_t repeated = 0;           // records of a (kind, key) that came before
   std::uint64_t other_build_files = 0;  // left unread: their keys mean nothing to this build
   std::vector<Damage> damage;
-  /// One line a damaged file, for stderr; empty when nothing was skipped.
+  /// Lines that name each damaged or unfinished file, for stderr; empty when nothing was skipped.
   std::string describe_damage() const;
 };
 

@@ -1,5 +1,6 @@
 #include "io/record_log.hpp"
 
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -51,16 +52,28 @@ std::string encode_file_header(std::string_view fingerprint) {
 
 }  // namespace
 
-void Skipped::add(std::uint64_t offset, std::uint64_t size) {
+void Skipped::add(std::uint64_t offset, std::uint64_t size, bool is_torn) {
   if (count == 0) first_offset = offset;
   ++count;
   bytes += size;
+  if (is_torn) torn = true, torn_bytes = size, torn_offset = offset;
+}
+
+std::string Skipped::describe(const std::string& path) const {
+  std::string lines;
+  if (damaged() > 0)
+    lines += fmt::format("{}: damaged in {} place{}, {} bytes in all, the first at byte {}\n", path, damaged(),
+                         damaged() == 1 ? "" : "s", bytes - torn_bytes, first_offset);
+  if (torn)
+    lines += fmt::format("{}: the record at byte {} was never finished ({} bytes), as when its writer is killed\n", path,
+                         torn_offset, torn_bytes);
+  return lines;
 }
 
 RecordReader::RecordReader(const std::filesystem::path& path) : file_(path, O_RDONLY), size_(file_.size()) {
   read_file_header();
   if (!readable_) {
-    skipped_.add(0, size_);
+    skipped_.add(0, size_, torn_at(0));
     position_ = size_;
   }
 }
@@ -141,9 +154,20 @@ std::optional<RecordPlace> RecordReader::next_place() {
     }
     // A whole header vouches for its length: if the payload does not fit, this is the torn tail.
     position_ = place ? size_ : find_header(begin + 1);
-    skipped_.add(begin, position_ - begin);
+    skipped_.add(begin, position_ - begin, place || torn_at(begin));
   }
   return {};
+}
+
+/// Whether the file ends inside a header that begins at `offset` as one should; 0 is the place of the file's own.
+bool RecordReader::torn_at(std::uint64_t offset) {
+  const std::string_view bytes = view(offset), magic = offset == 0 ? kMagic : kMarker;
+  if (bytes.substr(0, magic.size()) != magic.substr(0, bytes.size())) return false;
+  if (offset > 0) return bytes.size() < kHeaderBytes;
+  if (bytes.size() < kFileHeaderFixedBytes) return true;
+  const auto length = get_little_endian<std::uint32_t>(bytes, 12);
+  if (length > kMaxFingerprintBytes || bytes.size() >= kFileHeaderFixedBytes + length + 8) return false;
+  return find_header(0) == size_;  // nobody writes records behind half a header: then its length is what is wrong
 }
 
 std::optional<Record> RecordReader::payload_of(const RecordPlace& place) {
@@ -177,9 +201,14 @@ std::optional<Record> RecordReader::read(std::uint64_t offset) {
 
 RecordWriter::RecordWriter(const std::filesystem::path& path, std::string_view fingerprint, SyncRule rule, Clock clock)
     : file_(path, O_RDWR | O_CREAT | O_EXCL), rule_(rule), clock_(std::move(clock)) {
-  write_whole(encode_file_header(fingerprint));
-  file_.sync_data();
-  sync_directory(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+  try {
+    write_whole(encode_file_header(fingerprint));
+    file_.sync_data();
+    sync_directory(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+  } catch (const IoError&) {
+    ::unlink(path.c_str());  // a file without a header is of no use to anybody
+    throw;
+  }
 }
 
 RecordWriter::~RecordWriter() {
@@ -210,6 +239,14 @@ std::uint64_t RecordWriter::append(std::uint32_t kind, const Key& key, std::stri
   if (unsynced_ >= rule_.records) flush();
   sync_if_due();
   return offset;
+}
+
+bool RecordWriter::hold() {
+  try {
+    return file_.try_lock() && file_.linked();
+  } catch (const IoError&) {
+    return true;
+  }
 }
 
 void RecordWriter::sync_if_due() {

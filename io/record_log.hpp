@@ -39,7 +39,14 @@ struct Skipped {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
   std::uint64_t first_offset = 0;  // of the first stretch
-  void add(std::uint64_t offset, std::uint64_t size);
+  /// Of these, the bytes of the unfinished record (or file header) at the end: its writer died over it, or writes now.
+  std::uint64_t torn_bytes = 0, torn_offset = 0;
+  bool torn = false;  // also of a file that ends before its first byte
+  void add(std::uint64_t offset, std::uint64_t size, bool is_torn = false);
+  /// Stretches that are no torn tail: bytes that somebody changed.
+  std::uint64_t damaged() const { return count - (torn ? 1 : 0); }
+  /// "FILE: what was skipped and where", in a line for damage and one for a torn tail; empty where nothing was.
+  std::string describe(const std::string& path) const;
 };
 
 class RecordReader {
@@ -63,6 +70,7 @@ class RecordReader {
   std::optional<RecordPlace> header_at(std::uint64_t offset);
   std::optional<Record> payload_of(const RecordPlace& place);
   std::uint64_t find_header(std::uint64_t from);
+  bool torn_at(std::uint64_t offset);
 
   File file_;
   std::uint64_t size_ = 0;
@@ -97,6 +105,9 @@ class RecordWriter {
   std::uint64_t append(std::uint32_t kind, const core::sharing::Key& key, std::string_view payload);
   void sync_if_due();  // for event loops that stay idle longer than the rule allows
   void flush();
+  /// Tells those who would delete the file that its writer lives: until the process ends, however it ends. False when
+  /// the file is deleted already. On file systems without locks it does nothing.
+  bool hold();
   std::uint64_t unsynced() const { return unsynced_; }  // records that a power cut may still take
   const std::string& path() const { return file_.path(); }
 

@@ -63,12 +63,11 @@ std::string describe_holder(const std::string& contents) {
 File take_lock(const fs::path& directory, const std::string& job) {
   File lock(directory / kLock, O_RDWR | O_CREAT);
   int looks = kLooksAtLock;  // who only asks whether it is held (is_in_use) holds it for a moment
-  while (::flock(lock.descriptor(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK && --looks > 0) {
+  while (!lock.try_lock()) {
+    if (--looks > 0) {
       ::usleep(10'000);
       continue;
     }
-    if (errno != EWOULDBLOCK) throw IoError("lock", lock.path());
     throw InputError(fmt::format("{} is in use by {}; wait until it ends, or give another directory",
                                  directory.string(), describe_holder(read_file(lock.path()))));
   }
@@ -151,6 +150,10 @@ void RunDirectory::write_status(std::string_view json) {
 }
 void RunDirectory::write_complete(std::string_view json) {
   write_aside(path_ / kComplete, json);
+}
+
+void RunDirectory::clear_status() {
+  remove_if_there(path_ / kStatus);
 }
 
 void RunDirectory::clear_complete() {

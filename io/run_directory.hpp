@@ -36,6 +36,7 @@ class RunDirectory {
   /// Says that this life of the run is over and how; nothing is written after it.
   void write_complete(std::string_view json);
   void clear_complete();
+  void clear_status();
 
  private:
   RunDirectory(std::filesystem::path path, File lock) : path_(std::move(path)), lock_(std::move(lock)) {}

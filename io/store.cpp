@@ -1,5 +1,6 @@
 #include "io/store.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -11,12 +12,13 @@ namespace manyworlds::io {
 
 namespace fs = std::filesystem;
 using core::sharing::Key;
+using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::string_view kEnding = ".segment";
 constexpr std::uint32_t kResult = 1;  // the only kind of record in a segment
 constexpr int kMaxOpenReaders = 64;   // a store may have more segments than a process may have open files
+constexpr std::chrono::hours kMarkAgain{1};
 
 /// One folder a build. The segments' headers have the last word on what build wrote them.
 std::string folder_of(std::string_view fingerprint) {
@@ -26,79 +28,128 @@ std::string folder_of(std::string_view fingerprint) {
   return name.empty() ? "unnamed" : name;
 }
 
+/// Whether a directory may be read though nothing can be made in it.
+bool only_refuses_writing(const core::IoError& error, const fs::path& directory) {
+  std::error_code ignored;
+  return (error.code == EROFS || error.code == EACCES || error.code == EPERM) && fs::is_directory(directory, ignored);
+}
+
 }  // namespace
 
-Store::Store(const fs::path& directory, std::string_view fingerprint, SyncRule rule)
-    : directory_(directory / folder_of(fingerprint)), fingerprint_(fingerprint), rule_(rule) {
-  make_directories(directory_);
+Store::Store(const fs::path& directory, std::string_view fingerprint, StoreOptions options)
+    : directory_(directory / folder_of(fingerprint)), fingerprint_(fingerprint), options_(options) {
+  try {
+    make_directories(directory_);
+  } catch (const core::IoError& error) {
+    if (only_refuses_writing(error, directory)) return;  // and holds nothing of this build
+    throw;
+  }
   for (const std::string& name : list_directory(directory_))
-    if (name.ends_with(kEnding)) index_segment(directory_ / name);
+    if (name.ends_with(kSegmentEnding)) index_segment(directory_ / name);
 }
 
 void Store::index_segment(const fs::path& path) {
-  RecordReader reader(path);
-  if (reader.readable() && reader.fingerprint() != fingerprint_) return;
-  const auto segment = static_cast<std::uint32_t>(segments_.size());
-  segments_.push_back(path);
-  readers_.emplace_back();
-  while (const auto place = reader.next_place())
-    if (place->kind == kResult)
-      index_.try_emplace(place->key.digest, Entry{place->key.check, place->key.length, segment, place->offset});
-  damaged_ += reader.skipped().count;
+  try {
+    RecordReader reader(path);
+    if (reader.readable() && reader.fingerprint() != fingerprint_) return;
+    const auto segment = static_cast<std::uint32_t>(segments_.size());
+    segments_.push_back({path, nullptr, {}});
+    while (const auto place = reader.next_place())
+      if (place->kind == kResult)
+        index_.emplace(place->key.digest, Entry{place->key.check, place->key.length, segment, place->offset});
+    damaged_ += reader.skipped().damaged();
+  } catch (const core::IoError&) {  // evicted since it was listed, or not ours to read: its results are computed again
+  } catch (const core::InputError&) {  // written in another version of the format
+  }
 }
 
-const Store::Entry* Store::find(const Key& key) const {
+Store::Index::const_iterator Store::find(const Key& key) const {
   const auto found = index_.find(key.digest);
-  if (found == index_.end()) return nullptr;
+  if (found == index_.end()) return found;
   const Entry& entry = found->second;
   MANYWORLDS_CHECK(entry.check == key.check && entry.length == key.length,
                    "two keys share the digest {:016x}{:016x} (lengths {} and {}) in {}: a collision", key.digest[0],
-                   key.digest[1], entry.length, key.length, segments_[entry.segment].string());
-  return &entry;
+                   key.digest[1], entry.length, key.length, segments_[entry.segment].path.string());
+  return found;
 }
 
 std::optional<std::string> Store::get(const Key& key) {
-  const Entry* entry = find(key);
-  if (!entry) return {};
-  auto record = reader_of(entry->segment).read(entry->offset);
-  if (record && record->key == key) return std::move(record->payload);
-  ++damaged_;
-  index_.erase(key.digest);  // so that it is computed, put and found again
+  for (auto found = find(key); found != index_.end(); found = find(key)) {
+    auto record = read(found->second);
+    if (record && record->key == key) {
+      mark(segments_[found->second.segment]);
+      return std::move(record->payload);
+    }
+    index_.erase(found);  // what is lost is computed, put and found again
+  }
   return {};
 }
 
+std::optional<Record> Store::read(const Entry& entry) {
+  try {
+    auto record = reader_of(entry.segment).read(entry.offset);
+    if (!record) ++damaged_;
+    return record;
+  } catch (const core::IoError& error) {
+    if (error.code != ENOENT && error.code != ESTALE) ++damaged_;  // those two: somebody evicted the segment
+    return {};
+  }
+}
+
 RecordReader& Store::reader_of(std::uint32_t segment) {
-  auto& reader = readers_[segment];
+  auto& reader = segments_[segment].reader;
   // A reader sees the bytes its file had when it was opened; our own segment grows.
   const bool own = writer_ && segment == own_segment_;
   if (reader && !own) return *reader;
-  if (!reader && ++open_readers_ > kMaxOpenReaders) {
-    for (auto& other : readers_) other.reset();
-    open_readers_ = 1;
+  if (!reader && open_readers_ >= kMaxOpenReaders) {
+    for (auto& other : segments_) other.reader.reset();
+    open_readers_ = 0;
   }
-  reader = std::make_unique<RecordReader>(segments_[segment]);
+  auto opened = std::make_unique<RecordReader>(segments_[segment].path);
+  if (!reader) ++open_readers_;
+  reader = std::move(opened);
   return *reader;
+}
+
+/// The time of a segment's last use is its file's, which every file system keeps and nobody has to write.
+void Store::mark(Segment& segment) {
+  const auto now = steady_clock::now();
+  if (segment.marked && now - *segment.marked < kMarkAgain) return;
+  segment.marked = now;
+  ::utimensat(AT_FDCWD, segment.path.c_str(), nullptr, 0);  // a store that cannot be written keeps its times
 }
 
 void Store::begin_own_segment() {
   const std::string stem = fmt::format("{}-{}", host_name(), ::getpid());
-  for (int attempt = 0; !writer_; ++attempt) {
-    const fs::path path = directory_ / fmt::format("{}-{}{}", stem, attempt, kEnding);
+  while (!writer_) {
+    const fs::path path = directory_ / fmt::format("{}-{}{}", stem, own_number_++, kSegmentEnding);
+    make_directories(directory_);  // somebody may have removed the whole store
     try {
-      writer_ = std::make_unique<RecordWriter>(path, fingerprint_, rule_);
-      own_segment_ = static_cast<std::uint32_t>(segments_.size());
-      segments_.push_back(path);
-      readers_.emplace_back();
+      auto writer = std::make_unique<RecordWriter>(path, fingerprint_, options_.sync);
+      if (!writer->hold()) continue;  // taken for a dead process's in the moment between: take the next name
+      writer_ = std::move(writer);
     } catch (const core::IoError& error) {
       if (error.code != EEXIST) throw;  // an earlier process had our id: take the next name
     }
   }
+  own_segment_ = static_cast<std::uint32_t>(segments_.size());
+  own_bytes_ = 0;
+  segments_.push_back({writer_->path(), nullptr, {}});
+}
+
+void Store::end_own_segment() {
+  writer_->flush();
+  if (segments_[own_segment_].reader) --open_readers_;
+  segments_[own_segment_].reader.reset();  // it may have been opened before the last record was written
+  writer_.reset();
 }
 
 void Store::put(const Key& key, std::string_view bytes) {
-  if (find(key)) return;
+  if (find(key) != index_.end()) return;
+  if (writer_ && own_bytes_ >= options_.segment_bytes) end_own_segment();
   if (!writer_) begin_own_segment();
   const std::uint64_t offset = writer_->append(kResult, key, bytes);
+  own_bytes_ = offset + bytes.size();
   index_.emplace(key.digest, Entry{key.check, key.length, own_segment_, offset});
 }
 
@@ -108,6 +159,15 @@ void Store::sync_if_due() {
 
 void Store::flush() {
   if (writer_) writer_->flush();
+}
+
+void Store::close() {
+  if (writer_) end_own_segment();
+  for (Segment& segment : segments_) {
+    if (!segment.marked) continue;
+    segment.marked.reset();
+    mark(segment);
+  }
 }
 
 fs::path default_store_directory() {
@@ -121,9 +181,8 @@ fs::path default_store_directory() {
       "none");
 }
 
-std::unique_ptr<Store> open_store(const std::string& choice, std::string_view fingerprint) {
-  if (choice == "none") return nullptr;
-  return std::make_unique<Store>(choice.empty() ? default_store_directory() : fs::path(choice), fingerprint);
+fs::path store_directory(const std::string& choice) {
+  return choice.empty() ? default_store_directory() : fs::path(choice);
 }
 
 }  // namespace manyworlds::io

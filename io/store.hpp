@@ -1,8 +1,10 @@
 // The store: network results that outlive a run, in segment files that any number of processes share. Every process
 // writes segments of its own and reads those that were there when it opened the store, so nobody waits for anybody.
+// Nothing in it is ever needed: what cannot be read, or was evicted meanwhile, is as good as absent.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -16,25 +18,39 @@
 
 namespace manyworlds::io {
 
+struct StoreOptions {
+  SyncRule sync;
+  /// A segment that has grown to this gets no more records: whole segments are evicted, so they should not be large.
+  std::uint64_t segment_bytes = std::uint64_t{64} << 20;
+};
+
 class Store {
  public:
-  /// Opens (and makes, where missing) the part of `directory` that belongs to the build. Throws IoError.
-  Store(const std::filesystem::path& directory, std::string_view fingerprint, SyncRule rule = {});
+  /// Opens (and makes, where missing) the part of `directory` that belongs to the build. A directory that can only be
+  /// read gives what it holds. Throws IoError.
+  Store(const std::filesystem::path& directory, std::string_view fingerprint, StoreOptions options = {});
 
   /// The bytes put under `key`, or nothing. A different key with the same first digest is a collision and throws
-  /// InternalError. A damaged record is as good as absent; damaged() counts them.
+  /// InternalError. A record that cannot be read is as good as absent; one that is damaged is counted by damaged().
   std::optional<std::string> get(const core::sharing::Key& key);
   /// Keeps `bytes` unless the key is there already. Throws IoError; the store remains usable for reading then.
   void put(const core::sharing::Key& key, std::string_view bytes);
   void sync_if_due();
   void flush();
+  /// flush(), and marks the segments that gave something as used now. Writing goes on in a new segment, if at all.
+  void close();
 
-  std::size_t size() const { return index_.size(); }                     // keys
+  std::size_t size() const { return index_.size(); }                     // records
   std::size_t segments() const { return segments_.size(); }              // files, ours included
-  std::uint64_t damaged() const { return damaged_; }                     // stretches and records that could not be read
+  std::uint64_t damaged() const { return damaged_; }                     // places whose checksums do not fit
   const std::filesystem::path& directory() const { return directory_; }  // of this build's segments
 
  private:
+  struct Segment {
+    std::filesystem::path path;
+    std::unique_ptr<RecordReader> reader;  // opened by the first get()
+    std::optional<std::chrono::steady_clock::time_point> marked;
+  };
   struct Entry {
     std::array<std::uint64_t, 2> check;
     std::uint64_t length;
@@ -46,26 +62,33 @@ class Store {
   };
 
   void index_segment(const std::filesystem::path& path);
-  const Entry* find(const core::sharing::Key& key) const;
+  using Index = std::unordered_multimap<std::array<std::uint64_t, 2>, Entry, DigestHash>;
+  Index::const_iterator find(const core::sharing::Key& key) const;
+  std::optional<Record> read(const Entry& entry);
   RecordReader& reader_of(std::uint32_t segment);
+  void mark(Segment& segment);
   void begin_own_segment();
+  void end_own_segment();
 
   std::filesystem::path directory_;
   std::string fingerprint_;
-  SyncRule rule_;
-  std::vector<std::filesystem::path> segments_;
-  std::vector<std::unique_ptr<RecordReader>> readers_;  // beside segments_; opened by the first get()
+  StoreOptions options_;
+  std::vector<Segment> segments_;
   int open_readers_ = 0;
-  std::unordered_map<std::array<std::uint64_t, 2>, Entry, DigestHash> index_;
+  Index index_;  // two runs at once may keep the same result: when one record is lost, the other serves
   std::unique_ptr<RecordWriter> writer_;  // of our own segment, from the first put on
   std::uint32_t own_segment_ = 0;
+  std::uint64_t own_bytes_ = 0;
+  int own_number_ = 0;  // of the next one; no name is taken twice, not even when its file is evicted by then
   std::uint64_t damaged_ = 0;
 };
+
+/// Ends the names of segments.
+inline constexpr std::string_view kSegmentEnding = ".segment";
 
 /// $XDG_CACHE_HOME/manyworlds, or ~/.cache/manyworlds. Throws InputError where neither can be told.
 std::filesystem::path default_store_directory();
 
-/// What `--store` asks for: "none" is no store, "" the default directory.
-std::unique_ptr<Store> open_store(const std::string& choice, std::string_view fingerprint);
-
+/// The directory that `--store` names: "" is the default one.
+std::filesystem::path store_directory(const std::string& choice);
 }  // namespace manyworlds::io

@@ -15,6 +15,7 @@ const std::vector<Command>& registry() {
       {"top", "the best experiments of a run", run_top},
       {"report", "a run as one self-contained HTML page", run_report},
       {"diff", "do two runs have the same answer?", run_diff},
+      {"store", "what is kept between runs: its size, whether it is whole, less of it", run_store},
       {"validate", "predicted against published measurements", run_validate, true},
       {"slurm", "batch scripts for a sweep", run_slurm},
       {"list", "gpus, models, clusters, topologies and whatever else a sweep may name", run_list},

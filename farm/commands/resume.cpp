@@ -9,6 +9,20 @@
 
 namespace manyworlds::farm::commands {
 
+namespace {
+
+/// Whether the run shares, and what it ranks by. Throws InputError, naming the file, where that cannot be told.
+std::pair<bool, std::string> thawed(const std::string& frozen, const RunOptions& run) {
+  try {
+    return {terms_of(frozen).share, experiments::thaw(frozen).objective};
+  } catch (const core::InputError&) {
+    throw core::InputError("damaged, or of another version; begin the sweep again in a new directory",
+                           (run.directory / "sweep.frozen.json").string());
+  }
+}
+
+}  // namespace
+
 int run_resume(const Invocation& invocation) {
   cxxopts::Options options("manyworlds resume", "Goes on with what an interrupted sweep left.");
   options.add_options()("run", "the run directory", cxxopts::value<std::string>())("json", "what is said, as JSON");
@@ -24,12 +38,11 @@ int run_resume(const Invocation& invocation) {
   if (is_follower() && !run.in_process) return run_sweep_job(run, "", "", json, *invocation.zygote);
 
   const std::string frozen = io::read_frozen_sweep(run.directory);
-  const bool share = terms_of(frozen).share;
+  const auto [share, objective] = thawed(frozen, run);
   if (no_sharing(*parsed) && share)
     throw core::InputError("this run was begun with sharing and goes on with it; without --no-sharing it resumes",
                            run.directory.string());
   if (!share) run.store = "none";
-  const std::string objective = experiments::thaw(frozen).objective;
   check_before_work(run);
   return run_sweep_job(run, frozen, objective, json, *invocation.zygote);
 }

@@ -45,6 +45,8 @@ void add_run_words(cxxopts::Options& options) {
   options.add_options()("j,ranks", "how many ranks; default: the CPUs at hand, in Slurm the tasks of the job",
                         cxxopts::value<int>(),
                         "N")("in-process", "without mpirun: the workers are children of this process")(
+      "store-limit", "how much the store may hold when the run ends; what was used last stays",
+      cxxopts::value<std::string>()->default_value(kStoreLimit), "SIZE")(
       "stop-after", "stop after so long, as on request, to be gone on with", cxxopts::value<std::string>(), "DURATION")(
       "rebuild", "take over a run directory that another build began: what that one computed is dropped");
   add_task_words(options);
@@ -61,6 +63,8 @@ RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& dire
   if (parsed.count("ranks") > 0) options.ranks = parsed["ranks"].as<int>();
   options.in_process = parsed.count("in-process") > 0;
   options.store = no_sharing(parsed) ? "none" : parsed["store"].as<std::string>();
+  options.store_limit_bytes =
+      static_cast<std::uint64_t>(size_of(parsed["store-limit"].as<std::string>(), "--store-limit"));
   if (parsed.count("task-memory") > 0)
     options.task_memory_bytes = size_of(parsed["task-memory"].as<std::string>(), "--task-memory");
   options.task_time = duration_of(parsed["task-time"].as<std::string>(), "--task-time");

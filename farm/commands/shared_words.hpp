@@ -15,12 +15,16 @@ struct SpecWords {
 void add_spec_words(cxxopts::Options& options);
 SpecWords spec_words(const cxxopts::ParseResult& parsed);
 
+/// What a store may hold unless somebody says otherwise.
+inline constexpr const char* kStoreLimit = "20GiB";
+
 /// What -o says, else runs/NAME. Throws InputError where NAME makes no folder.
 std::string run_directory_of(const cxxopts::ParseResult& parsed, const std::string& name);
 
 /// How every task of a run is computed: --store, --task-memory, --task-time, --no-sharing.
 void add_task_words(cxxopts::Options& options);
-/// Those and how a run is run: -j, --in-process, --stop-after, --rebuild. Without sharing no store is used either.
+/// Those and how a run is run: -j, --store-limit, --in-process, --stop-after, --rebuild.
+/// Without sharing no store is used either.
 void add_run_words(cxxopts::Options& options);
 /// `verb` and the invocation's words become what ranks are started with.
 RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory, const std::string& verb,

@@ -15,6 +15,7 @@ int run_run(const Invocation& invocation);
 int run_schema(const Invocation& invocation);
 int run_sweep(const Invocation& invocation);
 int run_slurm(const Invocation& invocation);
+int run_store(const Invocation& invocation);
 int run_status(const Invocation& invocation);
 int run_top(const Invocation& invocation);
 int run_validate(const Invocation& invocation);
