@@ -44,7 +44,7 @@ class Scripts(unittest.TestCase):
         self.assertIn("SC2086", found.stdout)
 
     def test_an_unknown_word_is_refused_before_any_work(self):
-        for script, words in [("test", ["--al"]), ("demo", ["--fast"])]:
+        for script, words in [("test", ["--al"]), ("demo", ["--fast"]), ("fuzz", ["--shor"])]:
             done = subprocess.run([str(ROOT / "script" / script), *words], cwd="/", capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, timeout=10)
             self.assertEqual(done.returncode, 2)

@@ -1,0 +1,38 @@
+// Any bytes as a journal: replay ends, needs no more memory than the file has bytes, accounts for every byte, and gives
+// each key once.
+#include <set>
+
+#include "core/error.hpp"
+#include "io/journal.hpp"
+#include "record_file_mutator.hpp"
+#include "work_folder.hpp"
+
+using namespace manyworlds;
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  return fuzz::mutate_record_file(data, size, max_size, seed);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const fuzz::WorkFolder folder;
+  constexpr const char* kName = "000001-fuzz-1.journal";
+  folder.put(kName, {reinterpret_cast<const char*>(data), size});
+  try {
+    io::RecordReader reader(folder.path() / kName);
+    std::uint64_t bytes = reader.readable() ? 16 + reader.fingerprint().size() + 8 : 0, records = 0;
+    while (const auto record = reader.next()) {
+      bytes += 72 + record->payload.size();
+      ++records;
+    }
+    fuzz::require(bytes + reader.skipped().bytes == size);
+    std::set<std::pair<std::uint32_t, core::sharing::Key>> seen;
+    const auto replayed = io::replay_journal(folder.path(), "build-1", [&](io::Record&& record) {
+      fuzz::require(seen.emplace(record.kind, record.key).second);
+    });
+    fuzz::require(replayed.records == seen.size() && replayed.records + replayed.repeated <= records);
+    fuzz::require(replayed.damage.empty() == replayed.describe_damage().empty());
+  } catch (const core::InputError&) {  // another format version
+  }
+  return 0;
+}

@@ -1,0 +1,22 @@
+// Any text as a sweep, or as the frozen sweep of a run directory: it is read or refused, and one that is read freezes
+// and thaws to the same bytes.
+#include "core/error.hpp"
+#include "experiments/catalog.hpp"
+#include "experiments/experiment.hpp"
+#include "work_folder.hpp"
+
+using namespace manyworlds;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const experiments::Catalog catalog;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    const bool frozen = size > 0 && text[0] == '{';
+    const experiments::Sweep sweep =
+        frozen ? experiments::thaw(text) : experiments::parse_sweep(text, "sweep.yaml", {}, catalog);
+    const std::string bytes = experiments::freeze(sweep);
+    fuzz::require(experiments::freeze(experiments::thaw(bytes)) == bytes);
+  } catch (const core::InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,19 @@
+// Any text as each of the tables that users give: measured kernels and flows.
+#include "core/error.hpp"
+#include "experiments/import/flows.hpp"
+#include "experiments/import/measured_kernels.hpp"
+
+using namespace manyworlds;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    experiments::import::parse_measured_kernels(text, "kernels.csv");
+  } catch (const core::InputError&) {
+  }
+  try {
+    experiments::import::parse_flows(text, "flows.csv", 64);
+  } catch (const core::InputError&) {
+  }
+  return 0;
+}
