@@ -76,7 +76,7 @@ class Shards(unittest.TestCase):
         journal, = (self.directory / "two/journal").iterdir()
         os.truncate(journal, journal.stat().st_size // 2)
         missing = self.merge("one", "two", "-o", "all", expect=75).stderr
-        self.assertIn("skipped 1 damaged or unfinished stretch", missing)
+        self.assertIn("was never finished", missing)
         self.assertRegex(missing, r"shard 2 of 3: \d+ experiments; `manyworlds resume two` goes on")
 
         self.run_here("resume", "two", "-j", 1, "--store", "none")
