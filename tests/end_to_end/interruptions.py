@@ -13,29 +13,14 @@ import uuid
 import h5py
 import numpy
 
-from program import PROGRAM, answer_digest, environment_in, kill_all, marked, provenance, run
-
-# Some seconds of work on two cores, so that there is a middle to be killed in.
-SLOW = """
-name: slow
-base:
-  model: gpt3-6.7b
-  cluster: {gpu: h100_sxm, nodes: 8, gpus_per_node: 8, nic_gbps: 400}
-  strategy: {global_batch: 256, zero: 1}
-axes:
-  strategy.tp: [2, 4, 8]
-  strategy.pp: [1, 2, 4]
-  strategy.micro_batch: [1, 2]
-  strategy.recompute: [none, full]
-  topology: [{rail_optimized: {oversubscription: 1}}, {fat_tree: {oversubscription: 4}}]
-"""
+from program import PROGRAM, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, provenance, run
 
 
 class Interruptions(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-interruptions-"))
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-        (self.directory / "slow.yaml").write_text(SLOW)
+        (self.directory / "slow.yaml").write_text(SLOW_SWEEP)
         self.mark = uuid.uuid4().hex
         self.addCleanup(kill_all, self.mark)
 

@@ -14,22 +14,10 @@ import time
 import unittest
 import uuid
 
-from program import PROGRAM, ROOT, answer_digest, environment_in, kill_all, marked, provenance, run
+from program import PROGRAM, ROOT, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, provenance, run
 
 FIRST, LAST = (int(sys.argv.pop(1)), int(sys.argv.pop(1))) if len(sys.argv) > 2 else (1, 5)
 RANKS = 3
-SPEC = """
-name: killed
-base:
-  model: gpt3-6.7b
-  cluster: {gpu: h100_sxm, nodes: 8, gpus_per_node: 8, nic_gbps: 400}
-  strategy: {global_batch: 256, zero: 1}
-axes:
-  strategy.tp: [2, 4, 8]
-  strategy.pp: [1, 2, 4]
-  strategy.micro_batch: [1, 2]
-  topology: [{rail_optimized: {oversubscription: 1}}, {fat_tree: {oversubscription: 4}}]
-"""
 
 
 def words_of(process):
@@ -144,7 +132,7 @@ class KillRounds(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-kill-"))
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-        (self.directory / "killed.yaml").write_text(SPEC)
+        (self.directory / "killed.yaml").write_text(SLOW_SWEEP)
 
     def test_what_is_killed_and_resumed_has_the_answer_of_an_undisturbed_run(self):
         run("sweep", "killed.yaml", "-o", "undisturbed", "-j", 2, "--store", "none", directory=self.directory)

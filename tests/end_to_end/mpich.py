@@ -12,7 +12,6 @@ import unittest
 import uuid
 
 import program
-from interruptions import SLOW
 
 ROOT, BUILD = program.ROOT, program.BUILD
 COMPILER = shutil.which("mpicxx.mpich")
@@ -64,7 +63,7 @@ class WithMpich(unittest.TestCase):
         self.assertEqual(program.provenance(self.directory / "launched/results.h5")["ranks"], 2)
 
     def test_a_killed_rank_costs_a_life_and_not_what_was_computed(self):
-        (self.directory / "slow.yaml").write_text(SLOW)
+        (self.directory / "slow.yaml").write_text(program.SLOW_SWEEP)
         mark = uuid.uuid4().hex
         words = [self.binary, "sweep", "slow.yaml", "-o", "killed", "-j", "3", "--store", "none"]
         process = subprocess.Popen([*map(str, words)], cwd=self.directory, env={**os.environ, program.MARK: mark},

@@ -14,6 +14,20 @@ BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
 PROGRAM = str(BUILD / "manyworlds")
 SWEEPS = ROOT / "experiments" / "sweeps"
 MARK = "MANYWORLDS_TEST_MARK"  # an environment variable by which a test knows every process of its run
+# Some seconds of work on two cores, so that there is a middle to be killed in.
+SLOW_SWEEP = """
+name: slow
+base:
+  model: gpt3-6.7b
+  cluster: {gpu: h100_sxm, nodes: 8, gpus_per_node: 8, nic_gbps: 400}
+  strategy: {global_batch: 256, zero: 1}
+axes:
+  strategy.tp: [2, 4, 8]
+  strategy.pp: [1, 2, 4]
+  strategy.micro_batch: [1, 2]
+  strategy.recompute: [none, full]
+  topology: [{rail_optimized: {oversubscription: 1}}, {fat_tree: {oversubscription: 4}}]
+"""
 
 
 def environment_in(directory, mark="", **more):

@@ -11,8 +11,7 @@ import tempfile
 import unittest
 
 import throwaway_slurm
-from interruptions import SLOW
-from program import BUILD, PROGRAM, SWEEPS, answer_digest, provenance, run
+from program import BUILD, PROGRAM, SLOW_SWEEP, SWEEPS, answer_digest, provenance, run
 
 TINY = SWEEPS / "tiny.yaml"
 RANKS = ("--tasks-per-node", "2")
@@ -26,7 +25,7 @@ class UnderSlurm(unittest.TestCase):
         cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-under-slurm-"))
         cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
         cls.references = {}
-        (cls.directory / "slow.yaml").write_text(SLOW)
+        (cls.directory / "slow.yaml").write_text(SLOW_SWEEP)
 
     def submitted(self, spec, run_directory, *words):
         """Ids of the jobs that `manyworlds slurm --submit` submits."""
