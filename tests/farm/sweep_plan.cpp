@@ -12,16 +12,6 @@ using namespace manyworlds::farm;
 using namespace manyworlds::farm::testing;
 using core::sharing::Key;
 
-namespace {
-
-Plan plan_of(const experiments::Sweep& sweep, bool share = true) {
-  experiments::GraphCache graphs;
-  core::step::Laboratory laboratory;
-  return make_plan(sweep, share, graphs, laboratory);
-}
-
-}  // namespace
-
 TEST_CASE("experiments that are one world are one step, others are not") {
   // A seed means nothing to routes that follow the destination; every route of a hashed one may change with it.
   const auto same = plan_of(small_sweep("axes: {transport.seed: [1, 2, 3]}\n"));

@@ -1,4 +1,4 @@
-// What the tests of sweeps in the farm share: sweeps from text, and a job run in a plain loop.
+// What the tests of sweeps in the farm share: sweeps from text, their plans, and a job run in a plain loop.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,12 @@ inline experiments::Sweep small_sweep(const std::string& rest, const std::vector
       "  strategy: {tp: 2, global_batch: 16}\n" +
       rest;
   return experiments::parse_sweep(text, "small.yaml", sets, experiments::Catalog());
+}
+
+inline Plan plan_of(const experiments::Sweep& sweep, bool share = true) {
+  experiments::GraphCache graphs;
+  core::step::Laboratory laboratory;
+  return make_plan(sweep, share, graphs, laboratory);
 }
 
 /// Every task in one loop; with `reversed`, the steps from the last to the first (collectives still before them).

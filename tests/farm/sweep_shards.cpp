@@ -15,12 +15,6 @@ using core::sharing::Key;
 
 namespace {
 
-Plan plan_of(const experiments::Sweep& sweep, bool share = true) {
-  experiments::GraphCache graphs;
-  core::step::Laboratory laboratory;
-  return make_plan(sweep, share, graphs, laboratory);
-}
-
 experiments::Sweep first_sweep() {
   return experiments::read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/first.yaml",
                                  {"strategy.global_batch=64"});
