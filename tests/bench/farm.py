@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-import h5py
+from sweep_points import cpu_s_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests" / "bench"
@@ -100,8 +100,7 @@ class Bench:
     def sweep(self, spec, ranks):
         run = self.fresh()
         wall, cpu, memory = measured([self.program, "sweep", spec, "-o", run, "-j", ranks, "--store", "none"])
-        with h5py.File(run / "results.h5") as results:
-            tasks_s = float(results["provenance"].attrs["cpu_s"])
+        tasks_s = cpu_s_of(run)
         return {"spec": spec.name, "ranks": ranks, "wall_s": round(wall, 2), "cpu_s": round(cpu, 2),
                 "tasks_s": round(tasks_s, 2), "overhead_percent": round(100 * (1 - tasks_s / cpu), 2),
                 "memory_mb": round(memory)}

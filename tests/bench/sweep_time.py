@@ -14,11 +14,9 @@ import itertools
 import json
 import random
 import statistics
-import subprocess
 import tempfile
 
-import h5py
-import yaml
+from sweep_points import axes_of, cpu_s_of, run_sweep, settings
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("program")
@@ -29,25 +27,9 @@ parser.add_argument("--strata", nargs="+", default=["strategy.tp", "strategy.pp"
 given = parser.parse_args()
 
 
-def values_of(axis):
-    """The values of an axis, ranges of whole numbers counted out."""
-    if isinstance(axis, list):
-        return axis
-    first, last, step = axis["range"]
-    values = [first]
-    while values[-1] <= last:
-        values.append(values[-1] * int(step[1:]) if step[0] == "*" else values[-1] + int(step[1:]))
-    return values[:-1]
-
-
-def program(words, chosen):
-    overrides = [word for key, value in chosen.items() for word in ("--set", f"{key}={json.dumps(value)}")]
-    return subprocess.run([given.program, "sweep", given.sweep, *words, *overrides], capture_output=True, text=True)
-
-
 def planned(chosen):
     """Distinct steps and collectives run by all steps of a part of the sweep; none where nothing of it is valid."""
-    done = program(["--dry-run", "--json"], chosen)
+    done = run_sweep(given.program, given.sweep, ["--dry-run", "--json"], chosen)
     if done.returncode != 0:
         assert "no valid point" in done.stderr, done.stderr
         return 0, 0
@@ -58,13 +40,12 @@ def planned(chosen):
 
 def cpu_of(chosen):
     with tempfile.TemporaryDirectory() as directory:
-        done = program(["--store", "none", "-j", "1", "-o", f"{directory}/run"], chosen)
+        done = run_sweep(given.program, given.sweep, ["--store", "none", "-j", "1", "-o", f"{directory}/run"], chosen)
         assert done.returncode == 0, done.stderr
-        with h5py.File(f"{directory}/run/results.h5") as results:
-            return float(results["provenance"].attrs["cpu_s"])
+        return cpu_s_of(f"{directory}/run")
 
 
-axes = {key: values_of(axis) for key, axis in yaml.safe_load(open(given.sweep))["axes"].items()}
+axes = axes_of(given.sweep)
 inner = [key for key in axes if key not in given.strata]
 strata = []  # (chosen, steps, collectives run)
 for values in itertools.product(*(axes[key] for key in given.strata)):
@@ -85,7 +66,7 @@ for number in range(given.samples):
             break
     times.append(cpu_of(whole))
     totals.append(times[-1] * steps * all_collectives / collectives)
-    print(f"{times[-1]:8.2f} s  {' '.join(f'{key}={json.dumps(value)}' for key, value in whole.items())}", flush=True)
+    print(f"{times[-1]:8.2f} s  {' '.join(settings(whole))}", flush=True)
 
 mean = statistics.mean(totals)
 error = statistics.stdev(totals) / len(totals) ** 0.5

@@ -19,8 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-import h5py
-import yaml
+from sweep_points import axes_of, cpu_s_of, run_sweep, settings
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("build", type=pathlib.Path)
@@ -34,27 +33,10 @@ READER = pathlib.Path(__file__).parents[1] / "io" / "read_records.py"
 CPU_OF_COLLECTIVE = 3 * 8  # behind three counts; see encode(CollectiveResult)
 
 
-def values_of(axis):
-    if isinstance(axis, list):
-        return axis
-    first, last, step = axis["range"]
-    values = [first]
-    while values[-1] <= last:
-        values.append(values[-1] * int(step[1:]) if step[0] == "*" else values[-1] + int(step[1:]))
-    return values[:-1]
-
-
-def program(words, chosen, limit=None):
-    overrides = [word for key, value in chosen.items() for word in ("--set", f"{key}={json.dumps(value)}")]
-    return subprocess.run([given.build / "manyworlds", "sweep", given.sweep, *words, *overrides], capture_output=True,
-                          text=True, timeout=limit)
-
-
 def costs_of(chosen):
     """What the planner expects of the collectives, in the order in which one worker runs them, and of the step."""
-    told = subprocess.run([given.build / "tests" / "task_costs", given.sweep,
-                           *(f"{key}={json.dumps(value)}" for key, value in chosen.items())],
-                          capture_output=True, text=True, check=True)
+    told = subprocess.run([given.build / "tests" / "task_costs", given.sweep, *settings(chosen)], capture_output=True,
+                          text=True, check=True)
     rows = [line.split(",") for line in told.stdout.split()]
     return (sorted((float(cost) for kind, cost in rows if kind == "collective"), reverse=True),
             [float(cost) for kind, cost in rows if kind == "step"][0])
@@ -69,7 +51,8 @@ def collectives_of(run):
     return [struct.unpack_from("<d", payload, CPU_OF_COLLECTIVE)[0] for payload in payloads[:-1]]
 
 
-axes = {key: values_of(axis) for key, axis in yaml.safe_load(open(given.sweep))["axes"].items()}
+program = given.build / "manyworlds"
+axes = axes_of(given.sweep)
 points = list(itertools.product(*axes.values()))
 random.Random(given.seed).shuffle(points)
 drawn = 0
@@ -78,7 +61,7 @@ for point in points:
     if drawn == given.samples:
         break
     chosen = dict(zip(axes, point))
-    told = program(["--dry-run", "--json"], chosen)
+    told = run_sweep(program, given.sweep, ["--dry-run", "--json"], chosen)
     if told.returncode != 0 or json.loads(told.stdout)["keys"]["steps"]["unique"] != 1:
         continue
     drawn += 1
@@ -86,7 +69,7 @@ for point in points:
     with tempfile.TemporaryDirectory() as directory:
         run = f"{directory}/run"
         try:
-            done = program(["--store", "none", "-j", "1", "-o", run], chosen, given.limit)
+            done = run_sweep(program, given.sweep, ["--store", "none", "-j", "1", "-o", run], chosen, given.limit)
         except subprocess.TimeoutExpired:
             print(f"step,{cost:.0f},{given.limit},cut", flush=True)
             continue
@@ -95,6 +78,4 @@ for point in points:
         assert len(collectives) == len(costs), (chosen, len(collectives), costs)
         for seconds, expected in zip(collectives, costs):
             print(f"collective,{expected:.0f},{seconds:.6f},ended")
-        with h5py.File(f"{run}/results.h5") as results:
-            whole = float(results["provenance"].attrs["cpu_s"])
-        print(f"step,{cost:.0f},{whole - sum(collectives):.6f},ended", flush=True)
+        print(f"step,{cost:.0f},{cpu_s_of(run) - sum(collectives):.6f},ended", flush=True)
