@@ -2,13 +2,12 @@
 // CPU seconds are those of one core. One line of JSON for each number of workers.
 // dispatch [--tasks N] [--journal] WORKERS...
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <ctime>
-#include <filesystem>
 #include <iostream>
 
 #include "../farm/synthetic_job.hpp"
+#include "../temporary_folder.hpp"
 #include "core/error.hpp"
 #include "farm/coordinator.hpp"
 #include "farm/job_signature.hpp"
@@ -107,16 +106,11 @@ int main(int argc, char** argv) {
   const std::string frozen = fmt::format("tasks={} seed=1", tasks);
   const synthetic::SyntheticJob job(frozen);
   const std::vector<std::string> answers = synthetic::plain_loop(frozen);
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("manyworlds-dispatch-{}", ::getpid());
   for (const int count : workers) {
+    const TemporaryFolder folder;
     std::unique_ptr<io::Journal> journal;
-    if (journalling) {
-      std::filesystem::create_directories(folder);
-      journal = std::make_unique<io::Journal>(folder, "dispatch");
-    }
+    if (journalling) journal = std::make_unique<io::Journal>(folder.path, "dispatch");
     const Figures figures = dispatch(job, frozen, answers, count, journal.get());
-    journal.reset();
-    std::filesystem::remove_all(folder);
     std::cout << fmt::format(R"({{"workers": {}, "tasks": {}, "journal": {}, "cpu_s": {:.4f}, "tasks_per_s": {:.0f}, )"
                              R"("coordinator_us_per_message": {:.3f}, "messages_per_task": {:.3f}}})",
                              count, tasks, journalling, figures.all_s, tasks / figures.all_s,

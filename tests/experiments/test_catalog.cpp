@@ -2,10 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <random>
 
+#include "../temporary_folder.hpp"
 #include "core/workload/parameters.hpp"
 #include "experiments/schema.hpp"
 #include "sweeps.hpp"
@@ -19,15 +18,6 @@ namespace {
 const Figure& figure(const Catalog& catalog, const std::string& gpu, const std::string& key) {
   return catalog.of("gpus").at(gpu).figures.at(key);
 }
-
-/// A folder that is gone when the test ends.
-struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("manyworlds-{}", std::random_device{}());
-  Folder() { std::filesystem::create_directories(path / "gpus"); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path / "gpus" / name) << text; }
-};
 
 }  // namespace
 
@@ -106,14 +96,14 @@ TEST_CASE("catalog models with experts have the parameters of the released check
 }
 
 TEST_CASE("a folder of the user's adds to the catalog, and its faults are named") {
-  const Folder folder;
-  folder.write("mine.yaml",
-               "help: mine\nsource: bench\ncertainty: read\nfigures: {matrix_tflops: 100, memory_gib: 10}\n");
+  const TemporaryFolder folder;
+  folder.put("gpus/mine.yaml",
+             "help: mine\nsource: bench\ncertainty: read\nfigures: {matrix_tflops: 100, memory_gib: 10}\n");
   CHECK(std::get<double>(figure(Catalog(folder.path.string()), "mine", "matrix_tflops").value) == 100.0);
   const auto fails = [&](const std::string& name, const std::string& text, const std::string& says) {
-    folder.write(name, text);
+    folder.put("gpus/" + name, text);
     CHECK_THROWS_WITH(Catalog(folder.path.string()), Catch::Contains(name) && Catch::Contains(says));
-    std::filesystem::remove(folder.path / "gpus" / name);
+    std::filesystem::remove(folder / "gpus" / name);
   };
   fails("x.yaml", "help: x\nfigures: {matrix_tflops: 100}\n", "needs a source and a certainty");
   fails("x.yaml", "source: s\ncertainty: read\nfigures: {matrix_tflop: 1}\n",

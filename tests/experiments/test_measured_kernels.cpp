@@ -1,13 +1,10 @@
 // Tables of measured kernels: what is read, what is refused, and how a sweep carries one.
 #include "experiments/import/measured_kernels.hpp"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
 #include <random>
 
+#include "../temporary_folder.hpp"
 #include "core/workload/prices.hpp"
 #include "mutations.hpp"
 #include "sweeps.hpp"
@@ -44,16 +41,9 @@ std::string modelled_table(const Sweep& sweep, Level level) {
   return import::measured_kernels_csv(rows);
 }
 
-/// A folder with a table in it, for as long as it is needed.
-struct Folder {
-  explicit Folder(const std::string& table)
-      : path(std::filesystem::temp_directory_path() / fmt::format("manyworlds-kernels-{}", ::getpid())) {
-    std::filesystem::create_directories(path);
-    std::ofstream(path / "k.csv") << table;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct TableFolder : TemporaryFolder {
+  explicit TableFolder(const std::string& table) { put("k.csv", table); }
   std::string set() const { return "cluster.gpu.measured_kernels=" + (path / "k.csv").string(); }
-  std::filesystem::path path;
 };
 
 }  // namespace
@@ -141,7 +131,7 @@ TEST_CASE("what is written as a table is read to the same times, to the picoseco
 TEST_CASE("a sweep carries its table of measured kernels: thawed far from the file it has the same times") {
   std::string frozen;
   {
-    const Folder folder(kTable);
+    const TableFolder folder(kTable);
     frozen = freeze(read(kSingle, {folder.set()}));
   }
   const Sweep back = thaw(frozen);
@@ -158,7 +148,7 @@ TEST_CASE("a sweep carries its table of measured kernels: thawed far from the fi
 TEST_CASE("a table that cannot be read, or holds nonsense, ends the reading of its sweep") {
   CHECK_THAT(error_of(kSingle, {"cluster.gpu.measured_kernels=/nowhere/k.csv"}),
              Catch::Contains("'cluster.gpu.measured_kernels': /nowhere/k.csv: cannot be read"));
-  const Folder folder(with(kTable, "31.25", "long"));
+  const TableFolder folder(with(kTable, "31.25", "long"));
   CHECK_THAT(error_of(kSingle, {folder.set()}), Catch::Contains("k.csv:2: time_us must be a number"));
 }
 
@@ -170,7 +160,7 @@ TEST_CASE("measured_only refuses a sweep whose kernels are not all measured, and
   const Sweep sweep = read(kSingle);
   const std::string all = modelled_table(sweep, Level::kernel);
   {
-    const Folder folder(all);
+    const TableFolder folder(all);
     CHECK(error_of(kSingle, {folder.set(), only}) == "(no error)");
   }
   const auto of = world_of(sweep.experiments.front().settings).configuration;
@@ -178,7 +168,7 @@ TEST_CASE("measured_only refuses a sweep whose kernels are not all measured, and
   const std::string first = fmt::format("kernel,vocabulary,,gemm,bf16,{},", cut.tokens);
   const auto at = all.find(first);
   REQUIRE(at != std::string::npos);
-  const Folder folder(std::string(all).erase(at, all.find('\n', at) + 1 - at));
+  const TableFolder folder(std::string(all).erase(at, all.find('\n', at) + 1 - at));
   CHECK_THAT(error_of(kSingle, {folder.set(), only}),
              Catch::Contains(": 1 kernels are in no row of") &&
                  Catch::Contains(fmt::format("vocabulary gemm bf16 {}x", cut.tokens)) && Catch::Contains("--kernels"));

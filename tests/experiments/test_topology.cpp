@@ -3,14 +3,11 @@
 
 #include "experiments/import/topology.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <tuple>
 
+#include "../temporary_folder.hpp"
 #include "core/network/fabric.hpp"
 #include "experiments/import/yaml.hpp"
 #include "mutations.hpp"
@@ -150,13 +147,13 @@ TEST_CASE("mutated topology files are read or refused with the file's name") {
 }
 
 TEST_CASE("a sweep carries the topology it names: thawed far from the file it gives the same graph") {
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("manyworlds-topology-{}", ::getpid());
-  std::filesystem::create_directories(folder / "fabrics");
-  std::filesystem::copy_file(kSample, folder / "fabrics" / "x.txt");
-  std::ofstream(folder / "s.yaml") << sweep_on("fabrics/x.txt", "{gpu: a100_40, nodes: 2, gpus_per_node: 8}");
-  const Sweep sweep = read_sweep((folder / "s.yaml").string());
-  std::filesystem::remove_all(folder);
-  const std::string frozen = freeze(sweep);
+  const auto read_from_a_folder = [] {
+    const TemporaryFolder folder;
+    folder.put("fabrics/x.txt", import::read_text(kSample));
+    folder.put("s.yaml", sweep_on("fabrics/x.txt", "{gpu: a100_40, nodes: 2, gpus_per_node: 8}"));
+    return read_sweep((folder / "s.yaml").string());
+  };
+  const std::string frozen = freeze(read_from_a_folder());
   const Sweep back = thaw(frozen);
   CHECK(freeze(back) == frozen);
   GraphCache graphs;

@@ -2,11 +2,11 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "../temporary_folder.hpp"
 #include "farm/ledger.hpp"
 #include "synthetic_job.hpp"
 
@@ -17,23 +17,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string kFrozen = "tasks=9 seed=4";
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "manyworlds-farm-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  fs::path path;
-};
 
 /// One life of a run: what it finds, and what is settled when it has gone on to the end.
 struct Life {
@@ -88,8 +71,8 @@ Life live_with(const fs::path& run, const Journal& journal, const std::string& b
 }  // namespace
 
 TEST_CASE("a journal cut at any byte of its last two records, or with a bit flipped there, costs what it hit") {
-  const Folder folder;
-  const fs::path run = folder.path / "run";
+  const manyworlds::TemporaryFolder folder;
+  const fs::path run = folder / "run";
   const std::vector<std::string> expected = plain_loop(kFrozen);
   CHECK(live(run).bytes == expected);
   const Journal journal = journal_of(run);

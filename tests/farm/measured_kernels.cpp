@@ -1,12 +1,9 @@
 // A sweep with a table of measured kernels: its columns, what it shares, and the way from a table's writing to its use.
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
+#include "../temporary_folder.hpp"
 #include "io/answer.hpp"
 #include "said.hpp"
 #include "sweep_samples.hpp"
@@ -23,15 +20,9 @@ const std::string kSpec =
     "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
     "  strategy: {tp: 2, global_batch: 16}\n";
 
-struct Folder {
-  Folder() : path(std::filesystem::temp_directory_path() / fmt::format("manyworlds-measured-{}", ::getpid())) {
-    std::filesystem::create_directories(path);
-    std::ofstream(path / "s.yaml") << kSpec;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct SpecFolder : TemporaryFolder {
+  SpecFolder() { put("s.yaml", kSpec); }
   std::string file(const std::string& name) const { return (path / name).string(); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path / name) << text; }
-  std::filesystem::path path;
 };
 
 /// What is printed, or how it ended.
@@ -56,7 +47,7 @@ double number(const io::Results& results, const std::string& column, std::size_t
 }  // namespace
 
 TEST_CASE("the table that `run --kernels` writes, read back, gives the same step to the picosecond") {
-  const Folder folder;
+  const SpecFolder folder;
   const std::string plain = printed({"run", folder.file("s.yaml"), "--json"});
   REQUIRE(plain.starts_with("{"));
   const auto figure = [](const std::string& json, const std::string& name) {
@@ -67,7 +58,7 @@ TEST_CASE("the table that `run --kernels` writes, read back, gives the same step
   for (const std::string level : {"kernel", "submodule", "layer"}) {
     const std::string table = printed({"run", folder.file("s.yaml"), "--kernels=" + level});
     REQUIRE(table.starts_with("level,"));
-    folder.write("k.csv", table);
+    folder.put("k.csv", table);
     const std::string set = "cluster.gpu.measured_kernels=k.csv";
     const std::string measured = printed({"run", folder.file("s.yaml"), "--json", "--set", set});
     for (const char* name : {"step_time_ps", "forward_s", "backward_s", "host_s", "exposed_tp_s", "mfu"})
@@ -82,11 +73,11 @@ TEST_CASE("the table that `run --kernels` writes, read back, gives the same step
 }
 
 TEST_CASE("a sweep over tables has their columns, the same bytes with sharing and without, and NaN without a table") {
-  const Folder folder;
-  folder.write("k.csv",
-               "level,name,pass,kind,dtype,m,n,k,batch,time_us\n"
-               "layer,layer,forward,gemm,bf16,256,256,768,1,5000\n"
-               "layer,layer,backward,gemm,bf16,256,256,768,1,9000\n");
+  const SpecFolder folder;
+  folder.put("k.csv",
+             "level,name,pass,kind,dtype,m,n,k,batch,time_us\n"
+             "layer,layer,forward,gemm,bf16,256,256,768,1,5000\n"
+             "layer,layer,backward,gemm,bf16,256,256,768,1,9000\n");
   const auto sweep = small_sweep("axes: {cluster.gpu.measured_kernels: [\"\", \"" + folder.file("k.csv") + "\"]}\n");
   const io::Results results = answer(sweep, true);
   CHECK(io::answer_bytes(answer(sweep, false)) == io::answer_bytes(results));

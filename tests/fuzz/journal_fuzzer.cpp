@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr const char* kName = "000001-fuzz-1.journal";
   folder.put(kName, {reinterpret_cast<const char*>(data), size});
   try {
-    io::RecordReader reader(folder.path() / kName);
+    io::RecordReader reader(folder.path / kName);
     std::uint64_t bytes = reader.readable() ? 16 + reader.fingerprint().size() + 8 : 0, records = 0;
     while (const auto record = reader.next()) {
       bytes += 72 + record->payload.size();
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     fuzz::require(bytes + reader.skipped().bytes == size);
     std::set<std::pair<std::uint32_t, core::sharing::Key>> seen;
-    const auto replayed = io::replay_journal(folder.path(), "build-1", [&](io::Record&& record) {
+    const auto replayed = io::replay_journal(folder.path, "build-1", [&](io::Record&& record) {
       fuzz::require(seen.emplace(record.kind, record.key).second);
     });
     fuzz::require(replayed.records == seen.size() && replayed.records + replayed.repeated <= records);

@@ -41,16 +41,16 @@ void get_and_put(io::Store& store, const std::vector<io::Record>& records) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const fuzz::WorkFolder folder;
   const std::filesystem::path part = std::filesystem::path("build-1") / "fuzz-1-0.segment";
-  std::filesystem::remove_all(folder.path() / "build-1");
+  std::filesystem::remove_all(folder.path / "build-1");
   folder.put(part, {reinterpret_cast<const char*>(data), size});
   try {
-    const auto records = whole_records(folder.path() / part);
-    io::Store store(folder.path(), "build-1");
+    const auto records = whole_records(folder.path / part);
+    io::Store store(folder.path, "build-1");
     get_and_put(store, records);
     store.close();
-    const std::uint64_t whole = io::verify_store(folder.path()).records, kept = io::stored_builds(folder.path()).size();
+    const std::uint64_t whole = io::verify_store(folder.path).records, kept = io::stored_builds(folder.path).size();
     fuzz::require(whole >= records.size() && kept >= 1);
-    fuzz::require(io::prune_store(folder.path(), 0).kept_bytes == 0);
+    fuzz::require(io::prune_store(folder.path, 0).kept_bytes == 0);
   } catch (const core::InputError&) {  // another format version
   }
   return 0;

@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "io/answer.hpp"
 #include "sample_results.hpp"
-#include "scratch.hpp"
+#include "scratch_files.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::io;
@@ -107,7 +107,7 @@ TEST_CASE("the first line that differs is shown of two specs") {
 }
 
 TEST_CASE("files are compared by their answers, and what cannot be read cannot be compared") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Results results = sample_results();
   write_results(scratch / "a.h5", results);
   results.provenance.clear();

@@ -6,7 +6,7 @@
 #include "io/record_log.hpp"
 #include "io/results.hpp"
 #include "sample_results.hpp"
-#include "scratch.hpp"
+#include "scratch_files.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::io;
@@ -24,7 +24,7 @@ std::string hex(const std::string& bytes) {
 }  // namespace
 
 TEST_CASE("the h5py and pandas one-liner of the design reads the experiments") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const Results written = sample_results();
   write_results(scratch / "results.h5", written);
   const json read = json::parse(run_python("read_results.py", (scratch / "results.h5").string()));
@@ -53,7 +53,7 @@ TEST_CASE("the h5py and pandas one-liner of the design reads the experiments") {
 }
 
 TEST_CASE("a reader written from the format's page reads record files, whole and damaged") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   {
     RecordWriter writer(scratch / "log", "build-1");
     for (std::uint64_t i = 0; i < 20; ++i)

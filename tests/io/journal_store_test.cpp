@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "io/journal.hpp"
 #include "io/store.hpp"
-#include "scratch.hpp"
+#include "scratch_files.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::io;
@@ -20,7 +20,7 @@ struct Replayed {
   std::vector<Record> records;
 };
 
-Replayed replay(const Scratch& scratch, const std::string& fingerprint = "build-1") {
+Replayed replay(const TemporaryFolder& scratch, const std::string& fingerprint = "build-1") {
   Replayed replayed;
   replayed.summary = replay_journal(scratch.path, fingerprint,
                                     [&](Record&& record) { replayed.records.push_back(std::move(record)); });
@@ -53,7 +53,7 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& dire
 }  // namespace
 
 TEST_CASE("a journal of many lives gives the first result of every key, in the order of writing") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Journal(scratch.path, "build-1").append(1, key_of(1), "first");
   {
     Journal second(scratch.path, "build-1");
@@ -73,7 +73,7 @@ TEST_CASE("a journal of many lives gives the first result of every key, in the o
 }
 
 TEST_CASE("of several failures the last counts, and none where there is a result, whichever came first") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   {
     Journal first(scratch.path, "build-1");
     first.append(kFailureRecord, key_of(1), "crash\nonce");
@@ -95,14 +95,14 @@ TEST_CASE("of several failures the last counts, and none where there is a result
 }
 
 TEST_CASE("a journal's lives keep their order when their number grows a digit") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   { RecordWriter(scratch / "999999-host-1.journal", "build-1").append(1, key_of(1), "before"); }
   Journal(scratch.path, "build-1").append(1, key_of(1), "after");
   CHECK(replay(scratch).records.at(0).payload == "before");
 }
 
 TEST_CASE("what another build journalled is left alone and counted") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Journal(scratch.path, "build-0").append(1, key_of(1), "old");
   Journal(scratch.path, "build-1").append(1, key_of(1), "new");
   const Replayed replayed = replay(scratch);
@@ -112,7 +112,7 @@ TEST_CASE("what another build journalled is left alone and counted") {
 }
 
 TEST_CASE("a journal cut by a crash goes on, and the damage is told with file and byte") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   std::string torn;
   {
     Journal journal(scratch.path, "build-1");
@@ -133,7 +133,7 @@ TEST_CASE("a journal cut by a crash goes on, and the damage is told with file an
 }
 
 TEST_CASE("a record that was appended survives kill -9 of its writer") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
@@ -167,7 +167,7 @@ TEST_CASE("a journal needs its directory") {
 }
 
 TEST_CASE("a store gives back what earlier runs and this one put") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   {
     Store store(scratch.path, "build-1");
     CHECK_FALSE(store.get(key_of(1)));
@@ -187,13 +187,13 @@ TEST_CASE("a store gives back what earlier runs and this one put") {
 }
 
 TEST_CASE("a store that is only read leaves no segment behind") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Store(scratch.path, "build-1").get(key_of(1));
   CHECK(files_below(scratch.path).empty());
 }
 
 TEST_CASE("two keys with one digest are a collision, never a wrong answer") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Store store(scratch.path, "build-1");
   store.put(key_of(1), "one");
   auto other_check = key_of(1), other_length = key_of(1);
@@ -205,7 +205,7 @@ TEST_CASE("two keys with one digest are a collision, never a wrong answer") {
 }
 
 TEST_CASE("builds do not see each other's results") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Store(scratch.path, "build-1").put(key_of(1), "one");
   Store other(scratch.path, "build.1");  // another build, though its folder has the same name
   CHECK_FALSE(other.get(key_of(1)));
@@ -215,7 +215,7 @@ TEST_CASE("builds do not see each other's results") {
 }
 
 TEST_CASE("a damaged record of a store is absent, is counted, and can be put again") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Store(scratch.path, "build-1").put(key_of(1), "payload");
   const auto segment = files_below(scratch.path).at(0);
   std::string bytes = bytes_of(segment);
@@ -229,7 +229,7 @@ TEST_CASE("a damaged record of a store is absent, is counted, and can be put aga
 }
 
 TEST_CASE("a store reads more segments than it keeps open") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   for (std::uint64_t i = 0; i < 150; ++i) Store(scratch.path, "build-1").put(key_of(i), std::to_string(i));
   Store store(scratch.path, "build-1");
   CHECK(store.segments() == 150);
@@ -239,7 +239,7 @@ TEST_CASE("a store reads more segments than it keeps open") {
 }
 
 TEST_CASE("processes that write and read a store at once do not disturb each other") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   constexpr std::uint64_t kWriters = 4, kEach = 300;
   std::vector<pid_t> children;
   for (std::uint64_t writer = 0; writer < kWriters; ++writer) {
@@ -277,7 +277,7 @@ TEST_CASE("processes that write and read a store at once do not disturb each oth
 }
 
 TEST_CASE("the store option: nothing is the user's cache, anything else is a directory") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   CHECK(store_directory("here") == "here");
   {
     const Environment cache("XDG_CACHE_HOME", scratch.path.c_str());
@@ -294,7 +294,7 @@ TEST_CASE("the store option: nothing is the user's cache, anything else is a dir
 }
 
 TEST_CASE("a store that cannot be made or written is an error with the path") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   CHECK_THROWS_WITH(Store("/proc/nowhere", "build-1"), Catch::Contains("/proc/nowhere"));
   Store store(scratch.path, "build-1");
   store.put(key_of(1), "one");

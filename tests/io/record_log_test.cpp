@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "io/little_endian.hpp"
-#include "scratch.hpp"
+#include "scratch_files.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::io;
@@ -60,7 +60,7 @@ std::string header_claiming(std::uint64_t length, std::uint64_t offset) {
 }  // namespace
 
 TEST_CASE("records are read as they were written, in order, with the build that wrote them") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const Written written = write_sample(scratch / "log", 10);
   CHECK(read_all(scratch / "log").records == written.records);
   CHECK(read_all(scratch / "log").skipped.count == 0);
@@ -73,7 +73,7 @@ TEST_CASE("records are read as they were written, in order, with the build that 
 }
 
 TEST_CASE("empty payloads, payloads longer than any buffer and arbitrary bytes come back whole") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   std::string noise(300'000, '\0');
   std::mt19937 random(7);
   for (char& c : noise) c = static_cast<char>(random());
@@ -92,7 +92,7 @@ TEST_CASE("empty payloads, payloads longer than any buffer and arbitrary bytes c
 }
 
 TEST_CASE("a file cut at any byte gives the records before the cut and says what it skipped") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const Written written = write_sample(scratch / "whole", 6);
   const std::string bytes = bytes_of(scratch / "whole");
   for (std::uint64_t cut = 0; cut < bytes.size(); ++cut) {
@@ -110,7 +110,7 @@ TEST_CASE("a file cut at any byte gives the records before the cut and says what
 }
 
 TEST_CASE("one flipped bit anywhere costs the record it hits and no other") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const Written written = write_sample(scratch / "whole", 5);
   std::string bytes = bytes_of(scratch / "whole");
   for (std::uint64_t bit = 0; bit < bytes.size() * 8; ++bit) {
@@ -137,7 +137,7 @@ TEST_CASE("one flipped bit anywhere costs the record it hits and no other") {
 }
 
 TEST_CASE("records inside a payload are never taken for records of the file") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   write_sample(scratch / "inner", 4);
   const std::string inner = bytes_of(scratch / "inner");
   std::uint64_t second = 0;
@@ -155,7 +155,7 @@ TEST_CASE("records inside a payload are never taken for records of the file") {
 }
 
 TEST_CASE("damage of any kind gives only records that were written") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const Written written = write_sample(scratch / "whole", 8);
   const std::string whole = bytes_of(scratch / "whole");
   std::mt19937 random(42);
@@ -187,7 +187,7 @@ TEST_CASE("damage of any kind gives only records that were written") {
 }
 
 TEST_CASE("a hostile length costs neither memory nor the records behind it") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   write_sample(scratch / "whole", 1);
   const std::string start = bytes_of(scratch / "whole");
   SECTION("longer than any record may be: the header is damage, and the search goes on") {
@@ -216,7 +216,7 @@ TEST_CASE("a hostile length costs neither memory nor the records behind it") {
 }
 
 TEST_CASE("records of another format version are refused by name, not skipped") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   std::string header = "MWRECLOG";
   put_little_endian(header, std::uint32_t{2});
   put_little_endian(header, std::uint32_t{0});
@@ -226,7 +226,7 @@ TEST_CASE("records of another format version are refused by name, not skipped") 
 }
 
 TEST_CASE("a writer syncs after 100 records, after a second, and when told") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   auto now = std::chrono::steady_clock::time_point{};
   RecordWriter writer(scratch / "log", "", {}, [&] { return now; });
   for (int i = 0; i < 99; ++i) writer.append(0, key_of(1), "x");
@@ -250,13 +250,13 @@ TEST_CASE("a writer syncs after 100 records, after a second, and when told") {
 }
 
 TEST_CASE("a record file has one writer in its life") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   write_sample(scratch / "log", 1);
   CHECK_THROWS_AS(RecordWriter(scratch / "log", "build-1"), core::IoError);
 }
 
 TEST_CASE("a disk that fills up is an error with the path, and half a record does not stay behind") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   RecordWriter writer(scratch / "log", "");
   writer.append(1, key_of(1), std::string(1000, 'a'));
   {

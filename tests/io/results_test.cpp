@@ -9,14 +9,14 @@
 #include "io/answer.hpp"
 #include "io/sealed.hpp"
 #include "sample_results.hpp"
-#include "scratch.hpp"
+#include "scratch_files.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::io;
 using namespace manyworlds::io::testing;
 
 TEST_CASE("results are read back as they were written") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const Results written = sample_results();
   write_results(scratch / "results.h5", written);
   const Results read = read_results(scratch / "results.h5");
@@ -40,7 +40,7 @@ TEST_CASE("results are read back as they were written") {
 }
 
 TEST_CASE("nothing at all, empty texts and extreme values make a results file too") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Results written;
   SECTION("no tables, no spec") {}
   SECTION("empty texts only") {
@@ -69,7 +69,7 @@ TEST_CASE("nothing at all, empty texts and extreme values make a results file to
 }
 
 TEST_CASE("tables of tens of thousands of rows keep every value") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Results written;
   std::vector<std::int64_t> integers;
   std::vector<double> reals;
@@ -86,7 +86,7 @@ TEST_CASE("tables of tens of thousands of rows keep every value") {
 }
 
 TEST_CASE("the same results make the same bytes, and provenance is no part of the answer") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Results results = sample_results();
   write_results(scratch / "a.h5", results);
   // Another NaN is the same NaN.
@@ -101,7 +101,7 @@ TEST_CASE("the same results make the same bytes, and provenance is no part of th
 }
 
 TEST_CASE("a results file that is cut or has one flipped bit is bad input") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   write_results(scratch / "results.h5", sample_results());
   std::string bytes = bytes_of(scratch / "results.h5");
   const auto refused = [&](const std::string& damaged) {
@@ -123,7 +123,7 @@ TEST_CASE("a results file that is cut or has one flipped bit is bad input") {
 }
 
 TEST_CASE("a foreign file is bad input, sealed or not") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto sealed = [&](std::string bytes) {
     seal(bytes);
     put_bytes(scratch / "foreign.h5", bytes);
@@ -150,7 +150,7 @@ TEST_CASE("a foreign file is bad input, sealed or not") {
 }
 
 TEST_CASE("a results file whose parts do not fit together is bad input") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   write_results(scratch / "results.h5", sample_results());
   std::string bytes = bytes_of(scratch / "results.h5");
   bytes.resize(bytes.size() - 24);
@@ -190,7 +190,7 @@ TEST_CASE("a results file whose parts do not fit together is bad input") {
 }
 
 TEST_CASE("tables that are no tables are a fault of ours and leave no file") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Results results;
   const std::vector<double> one{1}, two{1, 2};
   SECTION("ragged") {
@@ -219,7 +219,7 @@ TEST_CASE("tables that are no tables are a fault of ours and leave no file") {
 }
 
 TEST_CASE("results that cannot be written are an error with the path, and old ones stay whole") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   write_results(scratch / "results.h5", sample_results());
   const std::string before = bytes_of(scratch / "results.h5");
   Results larger = sample_results();

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "scratch.hpp"
+#include "scratch_files.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::io;
@@ -20,7 +20,7 @@ const RunDirectory::Options kThisBuild{"build-1", "", false};
 }  // namespace
 
 TEST_CASE("a run directory is created, and the same sweep goes on with it") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto path = scratch / "deep" / "run";
   {
     const RunDirectory run = RunDirectory::begin(path, "{sweep}", kThisBuild);
@@ -35,7 +35,7 @@ TEST_CASE("a run directory is created, and the same sweep goes on with it") {
 }
 
 TEST_CASE("another sweep is refused, and the directory stays as it was") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild);
   CHECK_THROWS_WITH(RunDirectory::begin(scratch / "run", "{other}", kThisBuild),
                     Catch::Contains((scratch / "run").string()) && Catch::Contains("another sweep"));
@@ -44,7 +44,7 @@ TEST_CASE("another sweep is refused, and the directory stays as it was") {
 }
 
 TEST_CASE("another build is refused unless it is told to compute again") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   {
     RunDirectory run = RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild);
     run.write_complete("{}");
@@ -62,7 +62,7 @@ TEST_CASE("another build is refused unless it is told to compute again") {
 }
 
 TEST_CASE("a second process is told who has the directory") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
@@ -84,7 +84,7 @@ TEST_CASE("a second process is told who has the directory") {
 }
 
 TEST_CASE("a lock whose contents mean nothing still locks") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const RunDirectory run = RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild);
   for (const char* contents : {"", "{", "[]", R"({"host": 3})"}) {
     put_bytes(scratch / "run" / "lock", contents);
@@ -93,7 +93,7 @@ TEST_CASE("a lock whose contents mean nothing still locks") {
 }
 
 TEST_CASE("a life that died before the sweep was frozen leaves a directory that can be begun") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   std::filesystem::create_directories(scratch / "run" / "journal");
   put_bytes(scratch / "run" / "lock", "");
   put_bytes(scratch / "run" / "build.json", "{\"finger");
@@ -103,7 +103,7 @@ TEST_CASE("a life that died before the sweep was frozen leaves a directory that 
 }
 
 TEST_CASE("what is no run directory is bad input that names the path") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   put_bytes(scratch / "letter.txt", "dear");
   CHECK_THROWS_WITH(RunDirectory::begin(scratch.path, "{sweep}", kThisBuild), Catch::Contains("not empty"));
   CHECK_FALSE(std::filesystem::exists(scratch / "lock"));
@@ -119,7 +119,7 @@ TEST_CASE("what is no run directory is bad input that names the path") {
 }
 
 TEST_CASE("a full disk while a run is begun is an input/output error, and the run can be begun later") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   {
     const FullDisk full(200);
     CHECK_THROWS_AS(RunDirectory::begin(scratch / "run", std::string(1000, 's'), kThisBuild), core::IoError);
@@ -128,7 +128,7 @@ TEST_CASE("a full disk while a run is begun is an input/output error, and the ru
 }
 
 TEST_CASE("status and completion appear whole and can be taken back") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   RunDirectory run = RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild);
   CHECK_FALSE(read_status(run.path()));
   run.write_status("{1}");
@@ -142,7 +142,7 @@ TEST_CASE("status and completion appear whole and can be taken back") {
 }
 
 TEST_CASE("RUN on a command line is a results file or a directory that has one") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild);
   CHECK_THROWS_WITH(results_of(scratch / "run"), Catch::Contains("results.h5"));
   put_bytes(scratch / "run" / "results.h5", "x");
@@ -152,7 +152,7 @@ TEST_CASE("RUN on a command line is a results file or a directory that has one")
 }
 
 TEST_CASE("a reader of a file that is written aside sees the old or the new, never a part") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const std::string old_bytes(200'000, 'o'), new_bytes(300'000, 'n');
   write_aside(scratch / "file", old_bytes);
   std::jthread writer([&](const std::stop_token& stop) {
@@ -167,7 +167,7 @@ TEST_CASE("a reader of a file that is written aside sees the old or the new, nev
 }
 
 TEST_CASE("a file that cannot be written aside keeps its old bytes and leaves no temporary") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   write_aside(scratch / "file", "old");
   {
     const FullDisk full(100);

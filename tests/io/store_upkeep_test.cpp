@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "io/store.hpp"
-#include "scratch.hpp"
+#include "scratch_files.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::io;
@@ -35,7 +35,7 @@ std::uint64_t bytes_in(const fs::path& store) {
 }
 
 /// One record of 1,000 bytes in a segment of its own, last used `age` ago; returns its path.
-fs::path put_aged(const Scratch& scratch, const std::string& build, std::uint64_t key, std::chrono::hours age) {
+fs::path put_aged(const TemporaryFolder& scratch, const std::string& build, std::uint64_t key, std::chrono::hours age) {
   const auto before = segments_in(scratch.path);
   { Store(scratch.path, build).put(key_of(key), std::string(1000, 'p')); }
   for (const auto& path : segments_in(scratch.path)) {
@@ -68,7 +68,7 @@ void require_success(pid_t child) {
 }  // namespace
 
 TEST_CASE("eviction takes whole segments, least recently used first, whatever build wrote them") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   using std::chrono::hours;
   const auto oldest = put_aged(scratch, "build-1", 1, hours(40)), old = put_aged(scratch, "build-2", 2, hours(30)),
              young = put_aged(scratch, "build-1", 3, hours(20)), youngest = put_aged(scratch, "build-2", 4, hours(10));
@@ -88,7 +88,7 @@ TEST_CASE("eviction takes whole segments, least recently used first, whatever bu
 }
 
 TEST_CASE("what gave nothing is not marked as used, and closing marks what did once more") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto used = put_aged(scratch, "build-1", 1, std::chrono::hours(40)),
              unused = put_aged(scratch, "build-1", 2, std::chrono::hours(40));
   const auto an_hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
@@ -103,7 +103,7 @@ TEST_CASE("what gave nothing is not marked as used, and closing marks what did o
 }
 
 TEST_CASE("a writer begins a new segment when its own is full, and reads them all") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Store store(scratch.path, "build-1", {{}, 2000});
   for (std::uint64_t i = 0; i < 20; ++i) {
     store.put(key_of(i), std::string(900, static_cast<char>('a' + i)));
@@ -119,7 +119,7 @@ TEST_CASE("a writer begins a new segment when its own is full, and reads them al
 }
 
 TEST_CASE("a segment whose writer lives is never evicted; when the writer is killed it is like any other") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t writer = in_child([&] {
@@ -141,7 +141,7 @@ TEST_CASE("a segment whose writer lives is never evicted; when the writer is kil
 }
 
 TEST_CASE("a segment that goes away under those who read and write it is absent, not an error") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   for (std::uint64_t i = 1; i <= 2; ++i) Store(scratch.path, "build-1").put(key_of(i), std::to_string(i));
   Store store(scratch.path, "build-1");
   CHECK(store.get(key_of(1)) == "1");
@@ -161,7 +161,7 @@ TEST_CASE("a segment that goes away under those who read and write it is absent,
 }
 
 TEST_CASE("a result that two runs kept is found as long as one of its records is whole") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Store first(scratch.path, "build-1"), second(scratch.path, "build-1");  // neither sees what the other puts
   for (Store* store : {&first, &second}) {
     store->put(key_of(1), "payload");
@@ -184,7 +184,7 @@ TEST_CASE("a result that two runs kept is found as long as one of its records is
 }
 
 TEST_CASE("checking a store names every flipped bit, and tells a torn tail from damage") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   {
     Store store(scratch.path, "build-1");
     store.put(key_of(1), "some payload");
@@ -223,7 +223,7 @@ TEST_CASE("checking a store names every flipped bit, and tells a torn tail from 
 }
 
 TEST_CASE("a store's builds are counted each for itself, the last used first") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   put_aged(scratch, "build-1", 1, std::chrono::hours(2));
   put_aged(scratch, "build-2", 1, std::chrono::hours(1));
   put_aged(scratch, "build-1", 2, std::chrono::hours(3));
@@ -237,7 +237,7 @@ TEST_CASE("a store's builds are counted each for itself, the last used first") {
 }
 
 TEST_CASE("pruning removes what nobody can ever use, and leaves alone what it does not know") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto kept = put_aged(scratch, "build-1", 1, std::chrono::hours(1));
   put_bytes(scratch / "build-1" / "empty-1-0.segment", "");
   put_bytes(scratch / "build-1" / "torn-1-0.segment", bytes_of(kept).substr(0, 20));
@@ -252,7 +252,7 @@ TEST_CASE("pruning removes what nobody can ever use, and leaves alone what it do
 }
 
 TEST_CASE("those who prune at once remove no more than one of them would") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   for (std::uint64_t i = 0; i < 40; ++i) put_aged(scratch, "build-1", i, std::chrono::hours(100 - i));
   const std::uint64_t each = bytes_in(scratch.path) / 40;
   std::vector<pid_t> children;
@@ -264,7 +264,7 @@ TEST_CASE("those who prune at once remove no more than one of them would") {
 }
 
 TEST_CASE("a store that can only be read gives what it holds, and keeps nothing new") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   put_aged(scratch, "build-1", 1, std::chrono::hours(9));
   fs::permissions(scratch.path, fs::perms(0555));
   fs::permissions(scratch / "build-1", fs::perms(0555));
@@ -289,7 +289,7 @@ TEST_CASE("a store that can only be read gives what it holds, and keeps nothing 
 }
 
 TEST_CASE("a segment that finds no room on its disk leaves no file") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   Store store(scratch.path, "build-1");
   {
     const FullDisk full(10);
@@ -301,7 +301,7 @@ TEST_CASE("a segment that finds no room on its disk leaves no file") {
 }
 
 TEST_CASE("a store outlives writers that are killed and segments that are evicted under everybody's hands") {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto payload_of = [](std::uint64_t key) {
     return std::string(100 + key * 37 % 3000, static_cast<char>('a' + key % 26));
   };

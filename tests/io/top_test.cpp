@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "io/condition.hpp"
 #include "sample_results.hpp"
-#include "scratch.hpp"
+#include "scratch_files.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::io;

@@ -1,4 +1,4 @@
-// What the tests of io/ share: a directory that goes away, keys, files as bytes, and a disk that is full.
+// What the tests of io/ share: keys, files as bytes, a folder for them, and a disk that is full.
 #pragma once
 
 #include <sys/resource.h>
@@ -7,33 +7,15 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "../temporary_folder.hpp"
 #include "core/sharing/key.hpp"
 
 namespace manyworlds::io::testing {
-
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "manyworlds-io-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path / name; }
-
-  std::filesystem::path path;
-};
 
 inline core::sharing::Key key_of(std::uint64_t n) {
   return {{n * 0x9e3779b97f4a7c15u, n ^ 0x0123456789abcdefu}, {n + 1, ~n}, 100 + n};
