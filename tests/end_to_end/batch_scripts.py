@@ -10,6 +10,7 @@ import tempfile
 import time
 import unittest
 
+from fake_commands import fake_command
 from program import PROGRAM, ROOT, SWEEPS
 
 TINY = SWEEPS / "tiny.yaml"
@@ -21,10 +22,8 @@ class BatchScripts(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         (self.directory / "bin").mkdir()
 
-    def stub(self, name, body):
-        path = self.directory / "bin" / name
-        path.write_text(f'#!/bin/bash\necho "{name} $*" >>"{self.directory}/calls"\n{body}\n')
-        path.chmod(0o755)
+    def fake_command(self, name, body):
+        fake_command(self.directory / "bin", name, body, self.directory / "calls")
 
     def calls(self):
         return (self.directory / "calls").read_text().splitlines()
@@ -32,7 +31,7 @@ class BatchScripts(unittest.TestCase):
     def slurm(self, *words, expect=0, spec=TINY):
         done = subprocess.run([PROGRAM, "slurm", str(spec), *map(str, words)], cwd=self.directory, text=True,
                               capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "PATH": f"{self.directory}/bin"})  # no Slurm but the stubs
+                              env={**os.environ, "PATH": f"{self.directory}/bin"})  # no Slurm but the fake commands
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done
 
@@ -87,7 +86,7 @@ class BatchScripts(unittest.TestCase):
 
     def test_tasks_are_as_many_as_the_smallest_node_of_the_partition_has_cpus(self):
         self.assertIn("give --tasks-per-node", self.slurm(expect=2).stderr)
-        self.stub("sinfo", "printf '96\\n64\\n128\\n'")
+        self.fake_command("sinfo", "printf '96\\n64\\n128\\n'")
         self.assertIn("64 tasks on a node", self.slurm("--partition", "short").stderr)
         self.assertIn("\n#SBATCH --ntasks-per-node=64\n", self.script("sweep.sh"))
         self.assertEqual(self.calls(), ["sinfo -h -N -o %c -p short"])
@@ -95,20 +94,20 @@ class BatchScripts(unittest.TestCase):
     def test_arrays_stay_below_what_the_site_allows(self):
         words = ("--tasks-per-node", 1, "--array")
         self.assertIn("from 1 to 1000", self.slurm(*words, 1001, expect=2).stderr)
-        self.stub("scontrol", "echo 'MaxArraySize            = 51'")
+        self.fake_command("scontrol", "echo 'MaxArraySize            = 51'")
         self.assertIn("from 1 to 50", self.slurm(*words, 51, expect=2).stderr)
         self.slurm(*words, 50)
         self.assertIn("from 1 to", self.slurm(*words, 0, expect=2).stderr)
 
     def test_submitted_scripts_depend_on_each_other(self):
-        self.stub("sbatch", 'case $* in *merge.sh) echo "18;cluster" ;; *) echo "17;cluster" ;; esac')
+        self.fake_command("sbatch", 'case $* in *merge.sh) echo "18;cluster" ;; *) echo "17;cluster" ;; esac')
         self.assertEqual(self.slurm("--tasks-per-node", 2, "--submit").stdout, "17\n")
         done = self.slurm("--tasks-per-node", 2, "--array", 3, "--submit")
         self.assertEqual(done.stdout, "17\n18\n")
         scripts = f"{self.directory}/runs/tiny.slurm"
         self.assertEqual(self.calls(), [f"sbatch --parsable {scripts}/sweep.sh", f"sbatch --parsable {scripts}/sweep.sh",
                                         f"sbatch --parsable --dependency=afterany:17 {scripts}/merge.sh"])
-        self.stub("sbatch", "echo refused >&2; exit 1")
+        self.fake_command("sbatch", "echo refused >&2; exit 1")
         self.assertIn("sbatch refused", self.slurm("--tasks-per-node", 2, "--submit", expect=2).stderr)
 
     def test_what_cannot_be_is_refused_in_one_line(self):
@@ -128,10 +127,10 @@ class BatchScripts(unittest.TestCase):
 
     def life(self, program, *words, signal_after=None, **environment):
         """A life of sweep.sh with `program` in place of ours: its exit code, and how often it asked to be queued again."""
-        self.stub("program", program)
-        self.stub("scontrol", "")
+        self.fake_command("program", program)
+        self.fake_command("scontrol", "")
         if not (self.directory / "bin/squeue").exists():
-            self.stub("squeue", "exit 1")
+            self.fake_command("squeue", "exit 1")
         self.slurm("--tasks-per-node", 1, "--margin", 20, "--store", "none", *words)
         script = self.directory / "life.sh"
         script.write_text(self.script("sweep.sh").replace(PROGRAM, f"{self.directory}/bin/program"))
@@ -177,10 +176,10 @@ class BatchScripts(unittest.TestCase):
         now = int(time.time())
         self.assertAlmostEqual(stops_after(SLURM_JOB_END_TIME=str(now + 3600)), 3580, delta=30)
         self.assertEqual(stops_after(SLURM_JOB_END_TIME=str(now + 5)), 1)
-        self.stub("squeue", f"date -d @{now + 7200} +%FT%T")
+        self.fake_command("squeue", f"date -d @{now + 7200} +%FT%T")
         self.assertAlmostEqual(stops_after(), 7180, delta=30)
         self.assertIn("squeue -h -j 17 -o %e", self.calls())
-        self.stub("squeue", "echo N/A")  # no limit
+        self.fake_command("squeue", "echo N/A")  # no limit
         self.assertIsNone(stops_after())
 
     def test_a_task_of_an_array_computes_its_shard_in_a_place_of_its_own(self):

@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
+from fake_commands import fake_command
+
 ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
 SCRIPTS = sorted(path for folder in ("script", ".ci", "slurm") for path in (ROOT / folder).glob("*")
                  if path.suffix != ".py" and path.is_file() and path.read_text().startswith("#!"))
@@ -15,14 +17,12 @@ SCRIPTS = sorted(path for folder in ("script", ".ci", "slurm") for path in (ROOT
 def build_with(apt_get, installed):
     """script/build where apt-get is `apt_get`, only `installed` matches, and cmake does nothing: (result, what was called)."""
     with tempfile.TemporaryDirectory() as directory:
-        stubs = {
+        commands = {
             "dpkg-query": f'case "${{@: -1}}" in {installed}) echo -n installed ;; *) exit 1 ;; esac',
             "apt-get": apt_get, "sudo": '"$@"', "cmake": "",
         }
-        for name, body in stubs.items():
-            path = pathlib.Path(directory) / name
-            path.write_text(f'#!/bin/bash\necho "{name} $*" >>"{directory}/calls"\n{body}\n')
-            path.chmod(0o755)
+        for name, body in commands.items():
+            fake_command(directory, name, body, f"{directory}/calls")
         done = subprocess.run([str(ROOT / "script/build")], cwd="/", capture_output=True, text=True, timeout=60,
                               stdin=subprocess.DEVNULL, env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"})
         calls = (pathlib.Path(directory) / "calls").read_text().splitlines()
