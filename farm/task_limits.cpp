@@ -1,7 +1,6 @@
 #include "farm/task_limits.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <optional>
 
 #include "farm/processors.hpp"
+#include "farm/size_text.hpp"
 
 namespace manyworlds::farm {
 
@@ -55,9 +55,7 @@ std::uint64_t memory_share_bytes(int workers) {
 }
 
 std::string memory_text(std::uint64_t bytes) {
-  const bool small = bytes < (std::uint64_t{1} << 30);
-  return fmt::format("{:.1f} {}", static_cast<double>(bytes) / static_cast<double>(1 << (small ? 20 : 30)),
-                     small ? "MiB" : "GiB");
+  return size_text(bytes);
 }
 
 }  // namespace manyworlds::farm

@@ -12,6 +12,7 @@
 #include "farm/commands/verbs.hpp"
 #include "farm/commands/word_values.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/size_text.hpp"
 #include "io/store.hpp"
 #include "io/store_upkeep.hpp"
 
@@ -23,13 +24,6 @@ using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string size_text(std::uint64_t bytes) {
-  const auto size = static_cast<double>(bytes);
-  if (bytes >= std::uint64_t{1} << 30) return fmt::format("{:.1f} GiB", size / (1 << 30));
-  if (bytes >= 1 << 20) return fmt::format("{:.1f} MiB", size / (1 << 20));
-  return fmt::format("{:.1f} KiB", size / 1024);
 }
 
 std::string counted(std::uint64_t count, const std::string& what) {
