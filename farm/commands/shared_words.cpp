@@ -25,6 +25,10 @@ SpecWords spec_words(const cxxopts::ParseResult& parsed) {
   return words;
 }
 
+std::string store_limit() {
+  return fmt::format("{}GiB", RunOptions().store_limit_bytes >> 30);
+}
+
 std::string run_directory_of(const cxxopts::ParseResult& parsed, const std::string& name) {
   if (parsed.count("output") > 0) return required(parsed, "output");
   if (name.find('/') != std::string::npos || name == "." || name == "..")
@@ -46,7 +50,7 @@ void add_run_words(cxxopts::Options& options) {
                         cxxopts::value<int>(),
                         "N")("in-process", "without mpirun: the workers are children of this process")(
       "store-limit", "how much the store may hold when the run ends; what was used last stays",
-      cxxopts::value<std::string>()->default_value(kStoreLimit), "SIZE")(
+      cxxopts::value<std::string>()->default_value(store_limit()), "SIZE")(
       "stop-after", "stop after so long, as on request, to be gone on with", cxxopts::value<std::string>(), "DURATION")(
       "rebuild", "take over a run directory that another build began: what that one computed is dropped");
   add_task_words(options);

@@ -15,8 +15,8 @@ struct SpecWords {
 void add_spec_words(cxxopts::Options& options);
 SpecWords spec_words(const cxxopts::ParseResult& parsed);
 
-/// What a store may hold unless somebody says otherwise.
-inline constexpr const char* kStoreLimit = "20GiB";
+/// What a store may hold unless somebody says otherwise, as a word: "20GiB".
+std::string store_limit();
 
 /// What -o says, else runs/NAME. Throws InputError where NAME makes no folder.
 std::string run_directory_of(const cxxopts::ParseResult& parsed, const std::string& name);

@@ -126,7 +126,7 @@ int run_store(const Invocation& invocation) {
   options.add_options()("what", "stats, verify or prune", cxxopts::value<std::string>()->default_value("stats"))(
       "store", "the folder; default: the user's own store", cxxopts::value<std::string>()->default_value(""), "DIR")(
       "limit", "of prune: how much may stay; what was used last stays",
-      cxxopts::value<std::string>()->default_value(kStoreLimit), "SIZE")("json", "what is said, as JSON");
+      cxxopts::value<std::string>()->default_value(store_limit()), "SIZE")("json", "what is said, as JSON");
   options.parse_positional({"what"});
   options.positional_help("[stats|verify|prune]");
   const auto parsed = parse(options, invocation.arguments);
