@@ -25,11 +25,6 @@ constexpr const char* kLock = "lock";
 constexpr int kLooksAtLock = 5;
 constexpr const char* kJournal = "journal";
 
-bool is_run_directory(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path / kFrozen, ignored);
-}
-
 std::optional<std::string> read_if_there(const fs::path& path) {
   try {
     return read_file(path);
@@ -117,7 +112,7 @@ void RunDirectory::check_build(const Options& options) {
 
 RunDirectory RunDirectory::begin(const fs::path& path, std::string_view frozen_sweep, const Options& options) try {
   RunDirectory run = open(path, options);
-  if (const auto there = read_if_there(path / kFrozen)) {
+  if (const auto there = read_if_there(frozen_sweep_of(path))) {
     if (*there != frozen_sweep)
       throw InputError(fmt::format("{} holds a run of another sweep; give a new directory", path.string()));
     run.check_build(options);
@@ -126,7 +121,7 @@ RunDirectory RunDirectory::begin(const fs::path& path, std::string_view frozen_s
     // The frozen sweep comes last: where it stands, everything stands.
     write_build(path, options.fingerprint);
     make_directories(run.journal());
-    write_aside(path / kFrozen, frozen_sweep);
+    write_aside(frozen_sweep_of(path), frozen_sweep);
   }
   make_directories(run.journal());
   run.frozen_sweep_ = frozen_sweep;
@@ -143,6 +138,10 @@ RunDirectory RunDirectory::resume(const fs::path& path, const Options& options) 
 
 fs::path RunDirectory::journal() const {
   return journal_of(path_);
+}
+
+fs::path RunDirectory::results() const {
+  return path_ / kResults;
 }
 
 void RunDirectory::write_status(std::string_view json) {
@@ -162,7 +161,7 @@ void RunDirectory::clear_complete() {
 }
 
 std::string read_frozen_sweep(const fs::path& run_directory) {
-  if (auto frozen = read_if_there(run_directory / kFrozen)) return *frozen;
+  if (auto frozen = read_if_there(frozen_sweep_of(run_directory))) return *frozen;
   throw InputError(fmt::format("{} is not a run directory: it has no {}", run_directory.string(), kFrozen));
 }
 
@@ -185,6 +184,15 @@ bool is_in_use(const fs::path& run_directory) {
   if (!fs::exists(run_directory / kLock, ignored)) return false;
   const File lock(run_directory / kLock, O_RDONLY);
   return ::flock(lock.descriptor(), LOCK_SH | LOCK_NB) != 0;
+}
+
+fs::path frozen_sweep_of(const fs::path& run_directory) {
+  return run_directory / kFrozen;
+}
+
+bool is_run_directory(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(frozen_sweep_of(path), ignored);
 }
 
 fs::path journal_of(const fs::path& run_directory) {

@@ -30,7 +30,7 @@ class RunDirectory {
   bool continued() const { return continued_; }
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path journal() const;
-  std::filesystem::path results() const { return path_ / "results.h5"; }
+  std::filesystem::path results() const;
 
   void write_status(std::string_view json);
   /// Says that this life of the run is over and how; nothing is written after it.
@@ -57,6 +57,10 @@ std::optional<std::string> read_status(const std::filesystem::path& run_director
 std::optional<std::string> read_complete(const std::filesystem::path& run_directory);
 /// Whether a process holds the run's lock; as far as the file system tells, also one of another host.
 bool is_in_use(const std::filesystem::path& run_directory);
+
+/// Where a run directory has its frozen sweep, and whether it has: whether a run was begun there.
+std::filesystem::path frozen_sweep_of(const std::filesystem::path& run_directory);
+bool is_run_directory(const std::filesystem::path& path);
 
 /// Where a run directory has its journal.
 std::filesystem::path journal_of(const std::filesystem::path& run_directory);

@@ -95,8 +95,7 @@ std::vector<std::string> command_line_of(const cxxopts::ParseResult& parsed, con
 
 /// What would only be found out when the job runs.
 void check_run_directory(const std::string& run, const std::string& frozen) {
-  std::error_code ignored;
-  if (fs::exists(fs::path(run) / "sweep.frozen.json", ignored) && io::read_frozen_sweep(run) != frozen)
+  if (io::is_run_directory(run) && io::read_frozen_sweep(run) != frozen)
     throw core::InputError(fmt::format("{} holds a run of another sweep; give a new directory", run));
 }
 
