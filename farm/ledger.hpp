@@ -25,7 +25,7 @@ class Ledger {
   /// Once a second: syncs what is due and writes status.json every other time. Returns the status.
   const nlohmann::json& each_second(const std::string& state, const std::vector<WorkerLoad>& loads);
 
-  /// The run is over: the results when complete, then complete.json.
+  /// The run is over, or `drained`: the results of what is settled, then complete.json.
   RunOutcome close(bool drained);
   /// The run is over by an error, told to whoever waits for complete.json.
   void close_failed(int exit_code, const std::string& reason) noexcept;
