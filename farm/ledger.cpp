@@ -25,6 +25,14 @@ io::RunDirectory begin(const RunOptions& options, const std::string& frozen) {
   return io::RunDirectory::begin(options.directory, frozen, {fingerprint, batch_job(), options.rebuild});
 }
 
+/// What a failure's record says, or nothing where this build has no such class.
+std::optional<Outcome> failure_of(const std::string& payload) {
+  const std::size_t end = payload.find('\n');
+  const auto status = status_named(payload.substr(0, end));
+  if (end == std::string::npos || !status || *status == Status::ok) return std::nullopt;
+  return Outcome{*status, payload.substr(end + 1), 0};
+}
+
 }  // namespace
 
 Ledger::Ledger(const RunOptions& options, const std::string& frozen, int ranks, Job& job, Schedule& schedule,
@@ -55,18 +63,6 @@ Ledger::Ledger(const RunOptions& options, const std::string& frozen, int ranks, 
   source_ = Source::computed;
   write_status("running");
 }
-
-namespace {
-
-/// What a failure's record says, or nothing where this build has no such class.
-std::optional<Outcome> failure_of(const std::string& payload) {
-  const std::size_t end = payload.find('\n');
-  const auto status = status_named(payload.substr(0, end));
-  if (end == std::string::npos || !status || *status == Status::ok) return std::nullopt;
-  return Outcome{*status, payload.substr(end + 1), 0};
-}
-
-}  // namespace
 
 /// Settles what has a result and returns what failed.
 std::vector<std::pair<std::uint32_t, Outcome>> Ledger::replay(const std::string& fingerprint) {
