@@ -15,11 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::map<std::string, std::size_t> statuses(const io::Results& results) {
-  std::map<std::string, std::size_t> counted;
   const io::Column* status = results.experiments.find("status");
   MANYWORLDS_CHECK(status && status->is_text(), "results without a status");
-  for (const std::string& one : std::get<std::vector<std::string>>(status->values)) ++counted[one];
-  return counted;
+  return results.experiments.counts_of("status");
 }
 
 /// 1234567 as "1,234,567".

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 
 #include "core/error.hpp"
 
@@ -61,21 +60,9 @@ std::string table(const std::vector<std::vector<std::string>>& lines, const std:
   return html + "</table>\n";
 }
 
-std::string text_at(const Table& of, const char* name, std::size_t row) {
-  const Column* column = of.find(name);
-  const auto* texts = column ? std::get_if<std::vector<std::string>>(&column->values) : nullptr;
-  return texts == nullptr ? std::string() : (*texts)[row];
-}
-
-std::map<std::string, std::size_t> counted(const Table& of, const char* name) {
-  std::map<std::string, std::size_t> counts;
-  for (std::size_t row = 0; row < of.rows(); ++row) ++counts[text_at(of, name, row)];
-  return counts;
-}
-
 std::string summary(const Results& results) {
   std::string html = fmt::format("<h1>{} experiments</h1>\n<p>", results.experiments.rows());
-  for (const auto& [status, count] : counted(results.experiments, "status"))
+  for (const auto& [status, count] : results.experiments.counts_of("status"))
     html += fmt::format("{} {}, ", count, escaped(status));
   return html + fmt::format("and {} combinations left out as invalid.</p>\n", results.excluded.rows());
 }
@@ -112,12 +99,12 @@ std::string failures(const Results& results) {
   std::size_t more = 0;
   const Column* id = results.experiments.find("id");
   for (std::size_t row = 0; row < results.experiments.rows(); ++row) {
-    const std::string status = text_at(results.experiments, "status", row);
+    const std::string status = results.experiments.text_at("status", row);
     if (status != "failed" && status != "too_large") continue;
     if (lines.size() > kListed)
       ++more;
     else
-      lines.push_back({fmt::format("{:.0f}", id->number_at(row)), status, text_at(results.experiments, "reason", row)});
+      lines.push_back({fmt::format("{:.0f}", id->number_at(row)), status, results.experiments.text_at("reason", row)});
   }
   if (lines.size() == 1) return {};
   return "<h2>Failed</h2>\n" + table(lines, {false, true, true}) +
@@ -126,7 +113,7 @@ std::string failures(const Results& results) {
 
 std::string excluded(const Results& results) {
   std::vector<std::vector<std::string>> lines{{"rule", "combinations"}};
-  for (const auto& [rule, count] : counted(results.excluded, "rule")) lines.push_back({rule, std::to_string(count)});
+  for (const auto& [rule, count] : results.excluded.counts_of("rule")) lines.push_back({rule, std::to_string(count)});
   return lines.size() == 1 ? std::string() : "<h2>Left out</h2>\n" + table(lines, {true, false});
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -28,6 +29,8 @@ struct Column {
     if (const auto* reals = std::get_if<std::vector<double>>(&values)) return (*reals)[row];
     return std::numeric_limits<double>::quiet_NaN();
   }
+  /// The value as text: numbers as briefly as they can be told apart.
+  std::string text_at(std::size_t row) const;
   bool is_text() const { return std::holds_alternative<std::vector<std::string>>(values); }
 };
 
@@ -41,6 +44,10 @@ struct Table {
       if (column.name == name) return &column;
     return nullptr;
   }
+  /// What text_at() of that column says; "" where there is none.
+  std::string text_at(std::string_view column, std::size_t row) const;
+  /// In how many rows a text stands in that column.
+  std::map<std::string, std::size_t> counts_of(std::string_view column) const;
 };
 
 }  // namespace manyworlds::io

@@ -14,10 +14,6 @@ namespace manyworlds::io {
 
 namespace {
 
-std::string text_at(const Column& column, std::size_t row) {
-  return std::visit([row](const auto& values) { return fmt::format("{}", values[row]); }, column.values);
-}
-
 /// "tp" for "strategy.tp", unless two axes end alike.
 std::vector<std::string> short_names(const std::vector<std::string>& axes) {
   const auto leaf = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
@@ -38,7 +34,7 @@ std::string layout_of(const Results& results, const std::vector<std::string>& na
     if (leaf) continue;
     const Column* axis = results.experiments.find(results.axis_names[i]);
     MANYWORLDS_CHECK(axis, "axis '{}' has no column", results.axis_names[i]);
-    layout += fmt::format("{}{}={}", layout.empty() ? "" : " ", names[i], text_at(*axis, row));
+    layout += fmt::format("{}{}={}", layout.empty() ? "" : " ", names[i], axis->text_at(row));
   }
   return layout;
 }
@@ -62,7 +58,7 @@ bool one_choice(const Results& results, std::size_t a, std::size_t b) {
     const bool of_layout =
         axis.starts_with("strategy") && axis != "strategy.global_batch" && axis.find("precision") == std::string::npos;
     const Column* column = results.experiments.find(axis);
-    return of_layout || column == nullptr || text_at(*column, a) == text_at(*column, b);
+    return of_layout || column == nullptr || column->text_at(a) == column->text_at(b);
   });
 }
 
@@ -139,7 +135,7 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
   ranking.descending = order.descending;
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < experiments.rows(); ++row) {
-    if (ran_only && text_at(status, row) != "ran") {
+    if (ran_only && status.text_at(row) != "ran") {
       ++ranking.did_not_run;
     } else if (!condition.holds(row)) {
       ++ranking.refused;

@@ -184,10 +184,7 @@ RankingLines render_lines(const Results& results, const Ranking& ranking) {
     left.push_back(true);
   }
   for (const Ranking::Row& row : ranking.rows) {
-    std::vector<std::string> line{
-        std::to_string(lines.size()),
-        std::visit([&](const auto& ids) { return fmt::format("{}", ids[row.row]); }, experiments.find("id")->values),
-        row.layout};
+    std::vector<std::string> line{std::to_string(lines.size()), experiments.text_at("id", row.row), row.layout};
     for (const Column* column : figures) {
       line.push_back(shown(column, row.row));
       if (sure && column == figures.front()) line.push_back(shown_interval(low, high, row.row));
