@@ -9,9 +9,9 @@ import subprocess
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
-PROGRAM = str(pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"]) / "manyworlds")
-TINY = ROOT / "experiments" / "sweeps" / "tiny.yaml"
+from program import SWEEPS, run
+
+TINY = SWEEPS / "tiny.yaml"
 HEADER = 72  # bytes of a record before its payload: docs/formats.md
 
 
@@ -43,12 +43,7 @@ class DamagedDisks(unittest.TestCase):
     def call(cls, verb, *words, store="none", ranks=("-j", 1, "--in-process"), expect=0, user=None):
         runs = verb in ("sweep", "resume")
         words = [verb, *words, *(ranks if runs else ()), *(["--store", store] if runs else ())]
-        done = subprocess.run([PROGRAM, *map(str, words)], timeout=240, capture_output=True, text=True, cwd=cls.shared,
-                              stdin=subprocess.DEVNULL, user=user,
-                              env={**os.environ, "XDG_CACHE_HOME": str(cls.shared / "cache")})
-        if done.returncode not in (expect if isinstance(expect, tuple) else (expect,)):
-            raise AssertionError(f"{words}: exit {done.returncode}, not {expect}\n{done.stdout}\n{done.stderr}")
-        return done
+        return run(*words, directory=cls.shared, expect=expect, user=user)
 
     def assert_whole(self, run):
         self.assertEqual(self.call("diff", self.whole, run).stdout, "same answer\n")

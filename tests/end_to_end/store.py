@@ -14,9 +14,9 @@ import unittest
 
 import h5py
 
-ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
-PROGRAM = str(pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"]) / "manyworlds")
-TINY = ROOT / "experiments" / "sweeps" / "tiny.yaml"
+from program import PROGRAM, ROOT, SWEEPS, run
+
+TINY = SWEEPS / "tiny.yaml"
 
 # Two fabrics' worth of collectives: those of tp stay inside a node, those of dp cross the fabric.
 CROSSING = """
@@ -45,11 +45,7 @@ class Stores(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
 
     def run_program(self, *words, expect=0):
-        done = subprocess.run([PROGRAM, *map(str, words)], cwd=self.directory, timeout=240, capture_output=True,
-                              text=True, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "XDG_CACHE_HOME": f"{self.directory}/cache"})
-        self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout}\n{done.stderr}")
-        return done
+        return run(*words, directory=self.directory, expect=expect)
 
     def sweep(self, spec, run, *words, store="store"):
         done = self.run_program("sweep", spec, "-o", run, "-j", 1, "--in-process", "--store", store, *words)

@@ -9,7 +9,7 @@ import unittest
 
 import h5py
 
-PROGRAM = str(pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"]) / "manyworlds")
+from program import PROGRAM
 
 GOOD = """\
 name: good

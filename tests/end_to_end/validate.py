@@ -9,8 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
-PROGRAM = str(pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"]) / "manyworlds")
+from program import PROGRAM, ROOT
 
 HEADER = ("id,source,year,model,layers,hidden,heads,kv_heads,ffn_hidden,vocab,seq_len,gpu,num_gpus,gpus_per_node,"
           "intra_bw_GBps,inter_bw_GBps_per_gpu,tp,pp,dp,cp,ep,vpp_interleave,sequence_parallel,micro_batch,global_batch,"
