@@ -65,8 +65,8 @@ std::string Skipped::describe(const std::string& path) const {
     lines += fmt::format("{}: damaged in {} place{}, {} bytes in all, the first at byte {}\n", path, damaged(),
                          damaged() == 1 ? "" : "s", bytes - torn_bytes, first_offset);
   if (torn)
-    lines += fmt::format("{}: the record at byte {} was never finished ({} bytes), as when its writer is killed\n", path,
-                         torn_offset, torn_bytes);
+    lines += fmt::format("{}: the record at byte {} was never finished ({} bytes), as when its writer is killed\n",
+                         path, torn_offset, torn_bytes);
   return lines;
 }
 
