@@ -81,4 +81,19 @@ std::string freeze(const Sweep& sweep);
 /// The sweep that freeze() wrote. Throws InputError on anything else.
 Sweep thaw(const std::string& json);
 
+/// What all experiments of a sweep have in common, for whoever is given them one by one.
+struct Common {
+  Settings settings;
+  std::shared_ptr<const Inputs> inputs;
+};
+Common common_of(const Sweep& sweep);
+/// Canonical JSON, and back. Throws InputError on anything else.
+std::string freeze(const Common& common);
+Common thaw_common(const std::string& json);
+
+/// The settings of `experiment` that are not common, as canonical JSON, and the experiment with these settings (without
+/// its id and axes). Throws InputError on anything else.
+std::string freeze_own(const Experiment& experiment, const Common& common);
+Experiment thaw_own(const std::string& json, const Common& common);
+
 }  // namespace manyworlds::experiments

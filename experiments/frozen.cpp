@@ -34,14 +34,20 @@ json frozen(const Settings& settings) {
   return made;
 }
 
-Settings shared_settings(const std::vector<Experiment>& experiments) {
-  Settings shared = experiments.front().settings;
-  for (const Experiment& experiment : experiments)
-    std::erase_if(shared, [&](const auto& setting) {
-      const auto found = experiment.settings.find(setting.first);
-      return found == experiment.settings.end() || found->second != setting.second;
-    });
-  return shared;
+/// Visits those settings of `of` that `others` does not have, or has otherwise. Both are walked once, side by side.
+template <class Visit>
+void for_each_own(const Settings& of, const Settings& others, const Visit& visit) {
+  auto other = others.begin();
+  for (const auto& setting : of) {
+    while (other != others.end() && other->first < setting.first) ++other;
+    if (other == others.end() || *other != setting) visit(setting);
+  }
+}
+
+json frozen_own(const Settings& settings, const Settings& shared) {
+  json made = json::object();
+  for_each_own(settings, shared, [&](const auto& own) { made[own.first] = to_json(own.second); });
+  return made;
 }
 
 json frozen_columns(const std::vector<AxisColumn>& columns) {
@@ -108,17 +114,35 @@ void check_inputs(const Settings& settings, const Inputs& inputs) {
       throw InputError(fmt::format("frozen sweep: the file of '{}' is not in it", file.key));
 }
 
-Experiment thaw_experiment(const json& from, const Settings& shared, std::size_t columns, std::size_t id,
-                           const std::shared_ptr<const Inputs>& inputs) {
+Experiment thaw_experiment(const json& own, const Common& common) {
   Experiment experiment;
-  experiment.id = static_cast<std::uint32_t>(id);
-  experiment.axes = thawed_row(from.at("axes"), columns);
-  experiment.settings = shared;
-  thaw_settings(from.at("settings"), experiment.settings);
+  experiment.settings = common.settings;
+  thaw_settings(own, experiment.settings);
   check_complete(experiment.settings);
-  check_inputs(experiment.settings, *inputs);
-  experiment.inputs = inputs;
+  check_inputs(experiment.settings, *common.inputs);
+  experiment.inputs = common.inputs;
   return experiment;
+}
+
+json frozen_inputs(const std::shared_ptr<const Inputs>& inputs) {
+  return inputs ? json(*inputs) : json::object();
+}
+
+Common thaw_common(const json& from) {
+  Common common;
+  common.inputs = std::make_shared<const Inputs>(from.at("inputs").get<Inputs>());
+  thaw_settings(from.at("shared"), common.settings);
+  return common;
+}
+
+/// Calls `thaw` with the document that `text` is.
+template <class Thaw>
+auto thawed_from(const std::string& text, const Thaw& thaw) {
+  try {
+    return thaw(json::parse(text));
+  } catch (const json::exception& error) {
+    throw InputError(fmt::format("frozen sweep: {}", error.what()));
+  }
 }
 
 AxisColumn thaw_column(const json& from) {
@@ -145,12 +169,13 @@ Sweep thaw_document(const json& from) {
   if (!from.at("measured").is_null())
     sweep.measured = Measured{from.at("measured").at("step_time_s"), from.at("measured").at("source")};
   for (const json& column : from.at("columns")) sweep.columns.push_back(thaw_column(column));
-  sweep.inputs = std::make_shared<const Inputs>(from.at("inputs").get<Inputs>());
-  Settings shared;
-  thaw_settings(from.at("shared"), shared);
-  for (const json& experiment : from.at("experiments"))
-    sweep.experiments.push_back(
-        thaw_experiment(experiment, shared, sweep.columns.size(), sweep.experiments.size(), sweep.inputs));
+  const Common common = thaw_common(from);
+  sweep.inputs = common.inputs;
+  for (const json& one : from.at("experiments")) {
+    Experiment& experiment = sweep.experiments.emplace_back(thaw_experiment(one.at("settings"), common));
+    experiment.id = static_cast<std::uint32_t>(sweep.experiments.size() - 1);
+    experiment.axes = thawed_row(one.at("axes"), sweep.columns.size());
+  }
   for (const json& one : from.at("excluded"))
     sweep.excluded.push_back({thawed_row(one.at("axes"), sweep.columns.size()), one.at("rule"), one.at("reason")});
   if (sweep.experiments.empty()) throw InputError("frozen sweep: it holds no experiment");
@@ -161,7 +186,7 @@ Sweep thaw_document(const json& from) {
 
 std::string freeze(const Sweep& sweep) {
   MANYWORLDS_CHECK(!sweep.experiments.empty(), "a sweep without experiments");
-  const Settings shared = shared_settings(sweep.experiments);
+  const Common common = common_of(sweep);
   json made{{"format", kFormat},
             {"name", sweep.name},
             {"objective", sweep.objective},
@@ -171,28 +196,49 @@ std::string freeze(const Sweep& sweep) {
             {"where", sweep.where},
             {"measured", nullptr},
             {"columns", frozen_columns(sweep.columns)},
-            {"inputs", sweep.inputs ? json(*sweep.inputs) : json::object()},
-            {"shared", frozen(shared)},
+            {"inputs", frozen_inputs(common.inputs)},
+            {"shared", frozen(common.settings)},
             {"experiments", json::array()},
             {"excluded", json::array()}};
   if (sweep.measured)
     made["measured"] = {{"step_time_s", sweep.measured->step_time_s}, {"source", sweep.measured->source}};
-  for (const Experiment& experiment : sweep.experiments) {
-    Settings own = experiment.settings;
-    std::erase_if(own, [&](const auto& setting) { return shared.count(setting.first) > 0; });
-    made["experiments"].push_back({{"axes", frozen(experiment.axes)}, {"settings", frozen(own)}});
-  }
+  for (const Experiment& experiment : sweep.experiments)
+    made["experiments"].push_back(
+        {{"axes", frozen(experiment.axes)}, {"settings", frozen_own(experiment.settings, common.settings)}});
   for (const Excluded& one : sweep.excluded)
     made["excluded"].push_back({{"axes", frozen(one.axes)}, {"rule", one.rule}, {"reason", one.reason}});
   return made.dump() + "\n";
 }
 
 Sweep thaw(const std::string& text) {
-  try {
-    return thaw_document(json::parse(text));
-  } catch (const json::exception& error) {
-    throw InputError(fmt::format("frozen sweep: {}", error.what()));
+  return thawed_from(text, thaw_document);
+}
+
+Common common_of(const Sweep& sweep) {
+  Common common{sweep.experiments.front().settings, sweep.inputs};
+  for (const Experiment& experiment : sweep.experiments) {
+    std::vector<std::string> differing;
+    for_each_own(common.settings, experiment.settings,
+                 [&](const auto& setting) { differing.push_back(setting.first); });
+    for (const std::string& key : differing) common.settings.erase(key);
   }
+  return common;
+}
+
+std::string freeze(const Common& common) {
+  return json{{"inputs", frozen_inputs(common.inputs)}, {"shared", frozen(common.settings)}}.dump();
+}
+
+Common thaw_common(const std::string& text) {
+  return thawed_from(text, [](const json& from) { return thaw_common(from); });
+}
+
+std::string freeze_own(const Experiment& experiment, const Common& common) {
+  return frozen_own(experiment.settings, common.settings).dump();
+}
+
+Experiment thaw_own(const std::string& text, const Common& common) {
+  return thawed_from(text, [&](const json& own) { return thaw_experiment(own, common); });
 }
 
 }  // namespace manyworlds::experiments

@@ -4,6 +4,7 @@
 
 #include "core/step/result.hpp"
 #include "farm/answer_tables.hpp"
+#include "farm/collective_result.hpp"
 #include "farm/launcher.hpp"
 #include "farm/sweep_job.hpp"
 #include "io/file.hpp"

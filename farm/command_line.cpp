@@ -39,7 +39,7 @@ int unknown_verb(const std::string& verb) {
 
 }  // namespace
 
-int command_line(int argc, char** argv, JobFactory factory) {
+int command_line(int argc, char** argv, JobKind kind) {
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
   const std::string verb = words.empty() ? "" : words[0];
   if (verb.empty()) {
@@ -56,7 +56,7 @@ int command_line(int argc, char** argv, JobFactory factory) {
     std::optional<Zygote> zygote;
     if (command->simulates) {
       hold_drain_signal();
-      zygote.emplace(std::move(factory));
+      zygote.emplace(std::move(kind));
     }
     const int code = command->run({{words.begin() + 1, words.end()}, zygote ? &*zygote : nullptr});
     std::cout.flush();

@@ -7,7 +7,7 @@
 namespace manyworlds::farm {
 
 /// The whole of main(). Must be called before anything starts a thread: commands that simulate fork their zygote first.
-/// `factory` makes the job of a frozen sweep: a SweepJob or what is derived from it.
-int command_line(int argc, char** argv, JobFactory factory = make_sweep_job);
+/// `kind` is of jobs that are sweeps: sweep_jobs() or what is derived from it.
+int command_line(int argc, char** argv, JobKind kind = sweep_jobs());
 
 }  // namespace manyworlds::farm

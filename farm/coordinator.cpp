@@ -5,15 +5,16 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "farm/job_signature.hpp"
 
 namespace manyworlds::farm {
 
-Coordinator::Coordinator(Schedule& schedule, Transport& transport, std::string frozen, std::uint64_t signature,
-                         CoordinatorOptions options)
+Coordinator::Coordinator(Schedule& schedule, Transport& transport, const Job& job, CoordinatorOptions options)
     : schedule_(schedule),
       transport_(transport),
-      frozen_(std::move(frozen)),
-      signature_(signature),
+      job_(job),
+      common_(job.common()),
+      signature_(job_signature(common_)),
       options_(options) {}
 
 void Coordinator::receive(int from, const Message& message, std::int64_t now_ms) {
@@ -50,16 +51,15 @@ void Coordinator::on_hello(Worker& worker, const Message& message) {
   worker.knows.clear();
   while (!worker.leases.empty()) release(worker, worker.leases.begin()->first);
   // Every copy on its way is memory of ours: a large job goes to some workers at a time, the others ask again.
-  if (!being_told_.empty() && (being_told_.size() + 1) * frozen_.size() > options_.job_bytes)
+  if (!being_told_.empty() && (being_told_.size() + 1) * common_.size() > options_.job_bytes)
     return send(worker, {.kind = MessageKind::alive});
   being_told_.insert(worker.number);
-  send(worker, {.kind = MessageKind::job, .text = frozen_});
+  send(worker, {.kind = MessageKind::job, .text = common_});
 }
 
 void Coordinator::on_report(Worker& worker, const Message& message, std::int64_t now_ms) {
   if (message.number != signature_) {
-    worker.unfit =
-        fmt::format("rank {} built another job from the same sweep: is its program another build?", worker.number);
+    worker.unfit = fmt::format("rank {} serves another job: is its program another build?", worker.number);
     return send(worker, {.kind = MessageKind::leave});
   }
   being_told_.erase(worker.number);
@@ -235,7 +235,7 @@ void Coordinator::assign(Worker& worker, const std::vector<std::uint32_t>& tasks
   for (const auto task : tasks) {
     lease(worker, task, now_ms, false);
     const auto& inputs = schedule_.task(task).inputs;
-    work.assignments.push_back({task, inputs});
+    work.assignments.push_back({task, inputs, job_.order(task)});
     for (const auto input : inputs)
       if (worker.knows.insert(input).second) work.results.emplace_back(input, schedule_.outcome(input));
   }

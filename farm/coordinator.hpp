@@ -41,9 +41,8 @@ struct CoordinatorOptions {
 
 class Coordinator {
  public:
-  /// `schedule` and `transport` must outlive this. `frozen` is what workers build their job from.
-  Coordinator(Schedule& schedule, Transport& transport, std::string frozen, std::uint64_t signature,
-              CoordinatorOptions options = {});
+  /// All but the options must outlive this. `schedule` is of the tasks of `job`.
+  Coordinator(Schedule& schedule, Transport& transport, const Job& job, CoordinatorOptions options = {});
 
   void receive(int from, const Message& message, std::int64_t now_ms);
   /// Once a second or so: leases run out, lost workers are noticed.
@@ -70,7 +69,7 @@ class Coordinator {
   };
   struct Worker {
     int number = 0;
-    bool serves = false;  // it has built our job
+    bool serves = false;  // it runs our tasks
     std::string unfit;    // why it never will
     std::int64_t heard_ms = 0;
     std::uint64_t done = 0;
@@ -103,7 +102,8 @@ class Coordinator {
 
   Schedule& schedule_;
   Transport& transport_;
-  std::string frozen_;
+  const Job& job_;
+  std::string common_;
   std::uint64_t signature_;
   CoordinatorOptions options_;
   std::map<int, Worker> workers_;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/compute/gpu.hpp"
+#include "core/step/layout.hpp"
 #include "core/workload/build_program.hpp"
 #include "farm/plan.hpp"
 #include "farm/sweep_report.hpp"
@@ -70,9 +71,7 @@ std::string axes_text(const experiments::Sweep& sweep, const std::vector<core::O
 }  // namespace
 
 Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
-  experiments::GraphCache graphs;
-  core::step::Laboratory laboratory;
-  Plan whole = make_plan(sweep, true, graphs, laboratory);
+  Plan whole = make_plan(sweep);
   Forecast made;
   const double cost = cost_of(whole);
   const Plan plan = part_of(std::move(whole), shard);

@@ -1,8 +1,11 @@
-// What a farm computes, as the farm sees it: pure tasks with keys, costs and inputs. Every process of a run builds
-// the same job from the same frozen sweep, so a task is named by its number alone.
+// What a farm computes, as the farm sees it: pure tasks with keys, costs and inputs. The coordinating process alone
+// knows the whole job. A process that simulates is sent what the tasks have in common, once, and each task as an order
+// that stands for itself: so a sweep is planned once, and a worker is as small as its largest task.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +25,24 @@ class Job {
  public:
   virtual ~Job() = default;
   virtual const std::vector<Task>& tasks() const = 0;
-  /// Runs task `number`; `inputs` are the results of Task::inputs in that order. Pure: the same bytes every time.
-  virtual std::string run(std::uint32_t number, std::span<const std::string> inputs) = 0;
+  /// What a runner is made from.
+  virtual std::string common() const = 0;
+  /// What a runner runs `task` by.
+  virtual std::string order(std::uint32_t task) const = 0;
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  /// Runs the task of `order`; `inputs` are the results of its Task::inputs, in that order. Pure: the same bytes every
+  /// time.
+  virtual std::string run(const std::string& order, std::span<const std::string> inputs) = 0;
+};
+
+/// Both sides of a kind of job. They throw what is wrong with their text.
+struct JobKind {
+  std::function<std::unique_ptr<Job>(const std::string& frozen)> plan;
+  std::function<std::unique_ptr<Runner>(const std::string& common)> runner;
 };
 
 }  // namespace manyworlds::farm

@@ -44,6 +44,7 @@ std::string encode(const Message& message) {
   for (const auto& assignment : message.assignments) {
     to.put(assignment.task);
     put(to, assignment.inputs);
+    to.text(assignment.order);
   }
   to.put(static_cast<std::uint64_t>(message.results.size()));
   for (const auto& [task, result] : message.results) {
@@ -62,10 +63,11 @@ Message decode_message(const std::string& bytes) {
   message.flag = from.get<std::uint8_t>() != 0;
   message.number = from.get<std::uint64_t>();
   message.tasks = numbers(from);
-  message.assignments.resize(from.count(12));
+  message.assignments.resize(from.count(20));
   for (auto& assignment : message.assignments) {
     assignment.task = from.get<std::uint32_t>();
     assignment.inputs = numbers(from);
+    assignment.order = from.text();
   }
   message.results.resize(from.count(22));
   for (auto& [task, result] : message.results) {

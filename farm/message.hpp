@@ -13,13 +13,13 @@ namespace manyworlds::farm {
 
 enum class MessageKind : std::uint8_t {
   // worker to coordinator
-  hello,   // I am here; `flag`: I have the job's text and am still building
+  hello,   // I am here; `flag`: I was told the job and am still building
   report,  // I serve job `number`; `tasks` are what I hold, the first is running if `flag`
   result,  // `results` of tasks; `number` counts this worker's results, so that a doubled crash counts once
   lack,    // `tasks` whose results I need and never got
-  unfit,   // I cannot build the job: `text`
+  unfit,   // I cannot serve the job: `text`
   // coordinator to worker
-  job,    // `text` is the frozen job
+  job,    // `text` is what its tasks have in common
   work,   // `assignments`, with `results` among their inputs that you lack
   drop,   // `tasks` others have finished, or everything not running if `flag`
   alive,  // nothing else to say
@@ -33,6 +33,7 @@ constexpr bool for_coordinator(MessageKind kind) {
 struct Assignment {
   std::uint32_t task = 0;
   std::vector<std::uint32_t> inputs;
+  std::string order;  // Job::order()
 };
 
 struct Message {

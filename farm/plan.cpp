@@ -9,6 +9,7 @@
 
 #include "core/compute/gpu.hpp"
 #include "core/error.hpp"
+#include "core/step/laboratory.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -46,9 +47,7 @@ class Footprints {
 /// Looks at all experiments, outlines those that fit in an order of its own, and numbers what it found in theirs.
 class Planner {
  public:
-  Planner(const experiments::Sweep& sweep, bool share, experiments::GraphCache& graphs,
-          core::step::Laboratory& laboratory)
-      : sweep_(sweep), share_(share), graphs_(graphs), laboratory_(laboratory) {}
+  Planner(const experiments::Sweep& sweep, bool share) : sweep_(sweep), share_(share), laboratory_(share) {}
 
   Plan make() {
     Footprints footprints;
@@ -156,8 +155,8 @@ class Planner {
 
   const experiments::Sweep& sweep_;
   bool share_;
-  experiments::GraphCache& graphs_;
-  core::step::Laboratory& laboratory_;
+  experiments::GraphCache graphs_;
+  core::step::Laboratory laboratory_;
   std::map<std::tuple<const core::network::Graph*, core::network::Routing, std::int64_t, core::step::Arrangement>,
            std::uint32_t>
       layouts_;  // what a laboratory makes routes for; numbered as they come
@@ -170,9 +169,8 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const experiments::Sweep& sweep, bool share, experiments::GraphCache& graphs,
-               core::step::Laboratory& laboratory) {
-  return Planner(sweep, share, graphs, laboratory).make();
+Plan make_plan(const experiments::Sweep& sweep, bool share) {
+  return Planner(sweep, share).make();
 }
 
 std::vector<Task> tasks_of(const Plan& plan, bool share) {

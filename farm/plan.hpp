@@ -8,7 +8,6 @@
 
 #include "core/memory/footprint.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/laboratory.hpp"
 #include "experiments/experiment.hpp"
 #include "farm/job.hpp"
 
@@ -53,8 +52,7 @@ struct Plan {
 
 /// `share` off: every experiment is a step of its own that asks for nothing. Throws InputError, naming the experiment,
 /// where one cannot be simulated at all (a transport that would have to drop).
-Plan make_plan(const experiments::Sweep& sweep, bool share, experiments::GraphCache& graphs,
-               core::step::Laboratory& laboratory);
+Plan make_plan(const experiments::Sweep& sweep, bool share = true);
 
 std::vector<Task> tasks_of(const Plan& plan, bool share);
 

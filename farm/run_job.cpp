@@ -10,7 +10,6 @@
 #include "core/error.hpp"
 #include "farm/coordinator.hpp"
 #include "farm/exit_code.hpp"
-#include "farm/job_signature.hpp"
 #include "farm/launcher.hpp"
 #include "farm/ledger.hpp"
 #include "farm/processors.hpp"
@@ -63,11 +62,11 @@ LoopOptions loop_options(const RunOptions& options, int workers, bool launched) 
 /// The coordinating process: everything between the first look into the run directory and complete.json.
 RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int ranks, Zygote& zygote,
                       const RunHooks& hooks, Transport& transport, RankLoop& loop, ProgressLine* line) {
-  const std::unique_ptr<Job> job = zygote.factory()(frozen);
+  const std::unique_ptr<Job> job = zygote.kind().plan(frozen);
   Schedule schedule(job->tasks());
   Ledger ledger(options, frozen, ranks, *job, schedule, hooks);
   try {
-    Coordinator coordinator(schedule, transport, frozen, job_signature(job->tasks()));
+    Coordinator coordinator(schedule, transport, *job);
     const auto each_second = [&] {
       const auto& status =
           ledger.each_second(coordinator.draining() ? "draining" : "running", coordinator.loads(loop.now_ms()));

@@ -19,30 +19,31 @@ std::string unfit(const std::string& reason) {
   return ByteWriter().put(Kind::unfit).text(reason).take();
 }
 
-std::string build(const JobFactory& factory, const std::string& frozen, std::unique_ptr<Job>& job) {
+std::string build(const JobKind& kind, const std::string& common, std::unique_ptr<Runner>& runner) {
   try {
-    job = factory(frozen);
-    return ByteWriter().put(Kind::ready).put(job_signature(job->tasks())).take();
+    runner = kind.runner(common);
+    return ByteWriter().put(Kind::ready).put(job_signature(common)).take();
   } catch (const std::exception& error) {
     return unfit(error.what());
   }
 }
 
-std::string run(Job& job, ByteReader& request) {
+std::string run(Runner& runner, ByteReader& request) {
   const auto task = request.get<std::uint32_t>();
+  const std::string order = request.text();
   std::vector<std::string> inputs(request.count(sizeof(std::uint64_t)));
   for (auto& input : inputs) input = request.text();
-  const Outcome outcome = run_guarded(job, task, inputs);
+  const Outcome outcome = run_guarded(runner, order, inputs);
   return ByteWriter().put(Kind::computed).put(task).text(encode(outcome)).take();
 }
 
 }  // namespace
 
-Outcome run_guarded(Job& job, std::uint32_t task, const std::vector<std::string>& inputs) {
+Outcome run_guarded(Runner& runner, const std::string& order, const std::vector<std::string>& inputs) {
   const auto begin = std::chrono::steady_clock::now();
   Outcome outcome;
   try {
-    outcome.bytes = job.run(task, inputs);
+    outcome.bytes = runner.run(order, inputs);
   } catch (const std::exception& error) {
     outcome = {Status::error, error.what(), 0};
   }
@@ -51,13 +52,13 @@ Outcome run_guarded(Job& job, std::uint32_t task, const std::vector<std::string>
   return outcome;
 }
 
-std::string build_request(const std::string& frozen) {
-  return ByteWriter().put('b').text(frozen).take();
+std::string build_request(const std::string& common) {
+  return ByteWriter().put('b').text(common).take();
 }
 
-std::string run_request(std::uint32_t task, const std::vector<std::string>& inputs) {
+std::string run_request(std::uint32_t task, const std::string& order, const std::vector<std::string>& inputs) {
   ByteWriter to;
-  to.put('r').put(task).put(static_cast<std::uint64_t>(inputs.size()));
+  to.put('r').put(task).text(order).put(static_cast<std::uint64_t>(inputs.size()));
   for (const auto& input : inputs) to.text(input);
   return to.take();
 }
@@ -77,15 +78,15 @@ SimulatorReply decode_reply(const std::string& frame) {
   return reply;
 }
 
-void simulate(int socket, const JobFactory& factory) {
-  std::unique_ptr<Job> job;
+void simulate(int socket, const JobKind& kind) {
+  std::unique_ptr<Runner> runner;
   while (const auto frame = read_frame(socket)) {
     ByteReader request(*frame);
     std::string reply;
     if (request.get<char>() == 'b') {
-      reply = build(factory, request.text(), job);
-    } else if (job) {
-      reply = run(*job, request);
+      reply = build(kind, request.text(), runner);
+    } else if (runner) {
+      reply = run(*runner, request);
     } else {
       continue;  // its build failed and said so; what was already on its way is not ours to answer
     }

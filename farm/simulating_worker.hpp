@@ -1,4 +1,5 @@
-// What the simulating process does: builds the job it is sent, then runs the tasks it is sent, one at a time.
+// What the simulating process does: makes the runner of the job it is told, then runs the orders it is sent, one at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 namespace manyworlds::farm {
 
 /// Frames to the simulating process ...
-std::string build_request(const std::string& frozen);
-std::string run_request(std::uint32_t task, const std::vector<std::string>& inputs);
+std::string build_request(const std::string& common);
+std::string run_request(std::uint32_t task, const std::string& order, const std::vector<std::string>& inputs);
 
 /// ... and what comes back.
 struct SimulatorReply {
@@ -24,9 +25,9 @@ struct SimulatorReply {
 SimulatorReply decode_reply(const std::string& frame);
 
 /// Serves `socket` until the other side closes it.
-void simulate(int socket, const JobFactory& factory);
+void simulate(int socket, const JobKind& kind);
 
 /// Runs one task and turns whatever it throws into an outcome.
-Outcome run_guarded(Job& job, std::uint32_t task, const std::vector<std::string>& inputs);
+Outcome run_guarded(Runner& runner, const std::string& order, const std::vector<std::string>& inputs);
 
 }  // namespace manyworlds::farm

@@ -49,14 +49,14 @@ ZygoteSimulator::~ZygoteSimulator() {
   }
 }
 
-void ZygoteSimulator::build(const std::string& frozen) {
-  frozen_ = frozen;
+void ZygoteSimulator::build(const std::string& common) {
+  common_ = common;
   spawn();
 }
 
-void ZygoteSimulator::run(std::uint32_t task, const std::vector<std::string>& inputs) {
+void ZygoteSimulator::run(std::uint32_t task, const std::string& order, const std::vector<std::string>& inputs) {
   running_ = task;
-  run_frame_ = run_request(task, inputs);
+  run_frame_ = run_request(task, order, inputs);
   if (ready_) begin_task();
 }
 
@@ -80,7 +80,7 @@ void ZygoteSimulator::spawn() {
   pid_ = worker.pid;
   socket_.emplace(context_, asio::local::stream_protocol(), worker.socket);
   read();
-  write(build_request(frozen_));
+  write(build_request(common_));
 }
 
 void ZygoteSimulator::read() {
@@ -150,7 +150,7 @@ void ZygoteSimulator::died() {
   socket_.reset();
   const bool built = ready_;
   if (!built && ++deaths_while_building_ >= death.tries)
-    return answers_.unfit(fmt::format("cannot build the job: {}", death.bytes));
+    return answers_.unfit(fmt::format("cannot serve the job: {}", death.bytes));
   const auto lost = built ? std::exchange(running_, std::nullopt) : std::nullopt;
   spawn();
   if (lost) answers_.computed(*lost, death);

@@ -28,8 +28,8 @@ class ZygoteSimulator final : public Simulator {
   ZygoteSimulator(boost::asio::io_context& context, Zygote& zygote, TaskLimits limits, Answers answers);
   ~ZygoteSimulator() override;
 
-  void build(const std::string& frozen) override;
-  void run(std::uint32_t task, const std::vector<std::string>& inputs) override;
+  void build(const std::string& common) override;
+  void run(std::uint32_t task, const std::string& order, const std::vector<std::string>& inputs) override;
 
  private:
   void spawn();
@@ -50,7 +50,7 @@ class ZygoteSimulator final : public Simulator {
   std::optional<boost::asio::local::stream_protocol::socket> socket_;
   pid_t pid_ = -1;
   std::uint64_t life_ = 0;  // answers of an earlier process are not taken for the present one's
-  std::string frozen_;
+  std::string common_;
   bool ready_ = false;
   int deaths_while_building_ = 0;
   std::optional<std::uint32_t> running_;

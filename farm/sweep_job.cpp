@@ -4,37 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/sharing/bytes.hpp"
-#include "io/cpu_time.hpp"
+#include "farm/sweep_order.hpp"
+#include "farm/sweep_runner.hpp"
 
 namespace manyworlds::farm {
-
-using core::step::IsolatedResults;
-using core::step::Use;
-using core::step::World;
-using io::cpu_s;
-
-std::string encode(const CollectiveResult& result) {
-  return core::sharing::ByteWriter()
-      .integer(result.effort.link_hops.simulated)
-      .integer(result.effort.link_hops.periods)
-      .integer(result.effort.link_hops.rate)
-      .real(result.effort.cpu_s)
-      .text(core::step::encode(result.result))
-      .take();
-}
-
-CollectiveResult decode_collective(const std::string& bytes) {
-  core::sharing::ByteReader in(bytes);
-  CollectiveResult result;
-  for (auto* hops :
-       {&result.effort.link_hops.simulated, &result.effort.link_hops.periods, &result.effort.link_hops.rate})
-    *hops = in.integer();
-  result.effort.cpu_s = in.real();
-  result.result = core::step::decode_isolated(in.text());
-  in.end();
-  return result;
-}
 
 namespace {
 
@@ -77,53 +50,39 @@ std::pair<std::string, Shard> whole_and_shard(const std::string& frozen) {
 }
 
 SweepJob::SweepJob(const std::string& frozen, const JobTerms& terms)
-    : sweep_(experiments::thaw(frozen)),
-      laboratory_(terms.share),
-      plan_(part_of(make_plan(sweep_, terms.share, graphs_, laboratory_), terms.shard)),
-      tasks_(tasks_of(plan_, terms.share)) {}
+    : share_(terms.share),
+      sweep_(experiments::thaw(frozen)),
+      common_(experiments::common_of(sweep_)),
+      plan_(part_of(make_plan(sweep_, share_), terms.shard)),
+      tasks_(tasks_of(plan_, share_)) {}
 
-const World& SweepJob::world(std::uint32_t experiment) {
-  if (!world_ || experiment_of_world_ != experiment) {
-    world_ = std::make_unique<World>(laboratory_.world(configure(sweep_.experiments.at(experiment), graphs_)));
-    experiment_of_world_ = experiment;
+std::string SweepJob::common() const {
+  return encode(SweepCommon{share_, experiments::freeze(common_)});
+}
+
+std::string SweepJob::order(std::uint32_t task) const {
+  MANYWORLDS_CHECK(task < tasks_.size(), "task {} of {}", task, tasks_.size());
+  SweepOrder made;
+  const auto settings = [&](std::uint32_t experiment) {
+    return experiments::freeze_own(sweep_.experiments.at(experiment), common_);
+  };
+  if (plan_.is_step(task)) {
+    made.kind = SweepOrder::Kind::step;
+    made.settings = settings(plan_.steps[task - plan_.task_of_step(0)].experiment);
+    for (const std::uint32_t input : tasks_[task].inputs) made.inputs.push_back(tasks_[input].key);
+  } else {
+    const PlannedCollective& collective = plan_.collectives[task];
+    made.kind = SweepOrder::Kind::collective;
+    made.settings = settings(collective.experiment);
+    made.key = collective.key;
+    made.use = collective.use;
   }
-  return *world_;
-}
-
-std::string SweepJob::run(std::uint32_t number, std::span<const std::string> inputs) {
-  MANYWORLDS_CHECK(number < tasks_.size(), "task {} of {}", number, tasks_.size());
-  const auto collectives = static_cast<std::uint32_t>(plan_.collectives.size());
-  return plan_.is_step(number) ? run_step(plan_.steps[number - collectives], inputs)
-                               : run_collective(plan_.collectives[number]);
-}
-
-std::string SweepJob::run_collective(const PlannedCollective& collective) {
-  const double begin = cpu_s();
-  const core::network::LinkHops hops = laboratory_.link_hops();
-  const World& in = world(collective.experiment);
-  const Use& use = in.uses().at(collective.use);
-  MANYWORLDS_CHECK(use.key == collective.key, "use {} of experiment {} is {}, not {}", collective.use,
-                   collective.experiment, use.key.hex(), collective.key.hex());
-  CollectiveResult made{laboratory_.isolated(in, use), {}};
-  made.effort = {laboratory_.link_hops() - hops, cpu_s() - begin};
   return encode(made);
 }
 
-std::string SweepJob::run_step(const PlannedStep& step, std::span<const std::string> inputs) {
-  const double begin = cpu_s();
-  MANYWORLDS_CHECK(inputs.size() == step.collectives.size(), "{} inputs for {} collectives", inputs.size(),
-                   step.collectives.size());
-  IsolatedResults known;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    known[plan_.collectives[step.collectives[i]].key] =
-        std::make_shared<core::step::IsolatedResult>(decode_collective(inputs[i]).result);
-  core::step::StepResult result = laboratory_.run(world(step.experiment), known);
-  result.cpu_s = cpu_s() - begin;
-  return core::step::encode(result);
-}
-
-std::unique_ptr<Job> make_sweep_job(const std::string& frozen) {
-  return std::make_unique<SweepJob>(frozen);
+JobKind sweep_jobs() {
+  return {[](const std::string& frozen) { return std::make_unique<SweepJob>(frozen); },
+          [](const std::string& common) { return std::make_unique<SweepRunner>(common); }};
 }
 
 }  // namespace manyworlds::farm

@@ -8,7 +8,9 @@
 #include <iostream>
 
 #include "core/error.hpp"
+#include "core/step/result.hpp"
 #include "farm/answer_tables.hpp"
+#include "farm/collective_result.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/ledger.hpp"
 #include "farm/processors.hpp"

@@ -125,10 +125,11 @@ void Worker::run_next(std::int64_t now_ms) {
   }
   std::vector<std::string> inputs;
   for (const auto input : next->inputs) inputs.push_back(known_.at(input));
-  running_ = next->task;
-  queued_.erase(*running_);
+  const Assignment begun = std::move(*next);
   queue_.erase(next);
-  simulator_.run(*running_, inputs);
+  queued_.erase(begun.task);
+  running_ = begun.task;
+  simulator_.run(begun.task, begun.order, inputs);
 }
 
 void Worker::computed(std::uint32_t task, Outcome outcome, std::int64_t now_ms) {

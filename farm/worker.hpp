@@ -22,14 +22,14 @@ namespace manyworlds::farm {
 class Simulator {
  public:
   virtual ~Simulator() = default;
-  virtual void build(const std::string& frozen) = 0;
-  virtual void run(std::uint32_t task, const std::vector<std::string>& inputs) = 0;
+  virtual void build(const std::string& common) = 0;
+  virtual void run(std::uint32_t task, const std::string& order, const std::vector<std::string>& inputs) = 0;
 };
 
 struct WorkerOptions {
   std::int64_t report_ms = 1'000;
   std::int64_t silence_ms = 30'000;         // without a word of the coordinator for so long, leave
-  std::int64_t first_silence_ms = 600'000;  // the same before its first word: it builds the job, too
+  std::int64_t first_silence_ms = 600'000;  // the same before its first word: it plans the job first
 };
 
 class Worker {

@@ -73,7 +73,7 @@ Reply receive_reply(int control, int& descriptor) {
   return reply;
 }
 
-void spawn_for(int control, std::uint64_t memory_bytes, const JobFactory& factory) {
+void spawn_for(int control, std::uint64_t memory_bytes, const JobKind& kind) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     send_reply(control, {-errno, 0}, -1);
@@ -86,7 +86,7 @@ void spawn_for(int control, std::uint64_t memory_bytes, const JobFactory& factor
     ::close(control);
     ::close(ends[0]);
     limit_memory(memory_bytes);
-    simulate(ends[1], factory);
+    simulate(ends[1], kind);
     ::_exit(0);
   }
   send_reply(control, {child < 0 ? -errno : child, 0}, child < 0 ? -1 : ends[0]);
@@ -94,7 +94,7 @@ void spawn_for(int control, std::uint64_t memory_bytes, const JobFactory& factor
   ::close(ends[1]);
 }
 
-[[noreturn]] void serve(int control, const JobFactory& factory) {
+[[noreturn]] void serve(int control, const JobKind& kind) {
   // Draining and Ctrl-C are the message process's business; both signals may reach the whole group.
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGUSR1, SIG_IGN);
@@ -104,7 +104,7 @@ void spawn_for(int control, std::uint64_t memory_bytes, const JobFactory& factor
     if (got < 0 && errno == EINTR) continue;
     if (got != static_cast<ssize_t>(sizeof request)) ::_exit(0);
     if (request.what == 's') {
-      spawn_for(control, request.memory_bytes, factory);
+      spawn_for(control, request.memory_bytes, kind);
     } else {
       Reply reply{};
       do reply.pid = ::waitpid(request.pid, &reply.status, 0);
@@ -125,7 +125,7 @@ Reply ask(int control, Request request, int& descriptor) {
 
 }  // namespace
 
-Zygote::Zygote(JobFactory factory) : factory_(std::move(factory)) {
+Zygote::Zygote(JobKind kind) : kind_(std::move(kind)) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     throw core::IoError("open", "a socket pair for simulating workers");
@@ -135,7 +135,7 @@ Zygote::Zygote(JobFactory factory) : factory_(std::move(factory)) {
   if (pid_ == 0) {
     die_with(parent);
     ::close(ends[0]);
-    serve(ends[1], factory_);
+    serve(ends[1], kind_);
   }
   ::close(ends[1]);
   control_ = ends[0];

@@ -5,21 +5,15 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
 
 #include "farm/job.hpp"
 
 namespace manyworlds::farm {
 
-/// Builds the job from the frozen sweep; called in every process that needs it. Throws what is wrong with it.
-using JobFactory = std::function<std::unique_ptr<Job>(const std::string& frozen)>;
-
 class Zygote {
  public:
   /// Forks. Must be the first thing a process does; the caller must have no threads.
-  explicit Zygote(JobFactory factory);
+  explicit Zygote(JobKind kind);
   ~Zygote();
   Zygote(const Zygote&) = delete;
   Zygote& operator=(const Zygote&) = delete;
@@ -33,10 +27,10 @@ class Zygote {
   /// Waits for a worker whose socket has closed (or that was killed) and gives its wait status.
   int reap(pid_t pid);
 
-  const JobFactory& factory() const { return factory_; }
+  const JobKind& kind() const { return kind_; }
 
  private:
-  JobFactory factory_;
+  JobKind kind_;
   int control_ = -1;
   pid_t pid_ = -1;
 };

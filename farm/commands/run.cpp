@@ -16,6 +16,7 @@
 #include "farm/exit_code.hpp"
 #include "farm/simulating_worker.hpp"
 #include "farm/sweep_job.hpp"
+#include "farm/sweep_runner.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -24,12 +25,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 io::Results simulate(const experiments::Sweep& sweep) {
-  SweepJob job(frozen_job(sweep, {}));
+  const SweepJob job(frozen_job(sweep, {}));
+  SweepRunner runner(job.common());
   std::vector<Outcome> outcomes;
   for (std::uint32_t task = 0; task < job.tasks().size(); ++task) {
     std::vector<std::string> inputs;
     for (const std::uint32_t input : job.tasks()[task].inputs) inputs.push_back(outcomes[input].bytes);
-    outcomes.push_back(run_guarded(job, task, inputs));
+    outcomes.push_back(run_guarded(runner, job.order(task), inputs));
     if (!outcomes.back().ok()) {
       outcomes.resize(job.tasks().size(), outcomes.back());  // nothing after it can be computed
       break;

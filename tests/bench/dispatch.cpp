@@ -30,7 +30,7 @@ double cpu_s() {
 /// Holds one task until the loop comes round; its answer is made beforehand.
 struct EmptySimulator final : Simulator {
   void build(const std::string&) override { built = true; }
-  void run(std::uint32_t task, const std::vector<std::string>&) override { running = task; }
+  void run(std::uint32_t task, const std::string&, const std::vector<std::string>&) override { running = task; }
   bool built = false;
   std::optional<std::uint32_t> running;
 };
@@ -45,16 +45,16 @@ struct Figures {
   std::uint64_t messages = 0;  // to the coordinator
 };
 
-Figures dispatch(const synthetic::SyntheticJob& job, const std::string& frozen, const std::vector<std::string>& answers,
-                 int workers, io::Journal* journal) {
+Figures dispatch(const synthetic::SyntheticJob& job, const std::vector<std::string>& answers, int workers,
+                 io::Journal* journal) {
   Schedule schedule(job.tasks());
   if (journal != nullptr)
     schedule.on_settled = [&](std::uint32_t task, const Outcome& outcome) {
       journal->append(1, job.tasks()[task].key, outcome.bytes);
     };
   InProcessNetwork network(workers);
-  const std::uint64_t signature = job_signature(job.tasks());
-  Coordinator coordinator(schedule, network.party(0), frozen, signature);
+  const std::uint64_t signature = job_signature(job.common());
+  Coordinator coordinator(schedule, network.party(0), job);
   std::vector<Seat> seats(static_cast<std::size_t>(workers));
   for (int party = 0; party < workers; ++party) {
     Seat& seat = seats[static_cast<std::size_t>(party)];
@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
     const TemporaryFolder folder;
     std::unique_ptr<io::Journal> journal;
     if (journalling) journal = std::make_unique<io::Journal>(folder.path, "dispatch");
-    const Figures figures = dispatch(job, frozen, answers, count, journal.get());
+    const Figures figures = dispatch(job, answers, count, journal.get());
     std::cout << fmt::format(R"({{"workers": {}, "tasks": {}, "journal": {}, "cpu_s": {:.4f}, "tasks_per_s": {:.0f}, )"
                              R"("coordinator_us_per_message": {:.3f}, "messages_per_task": {:.3f}}})",
                              count, tasks, journalling, figures.all_s, tasks / figures.all_s,

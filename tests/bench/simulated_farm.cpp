@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
                      R"({{"workers": {}, "tasks": {}, "sum_s": {:.0f}, "longest_s": {:.1f}, "makespan_s": {:.2f}, )"
                      R"("efficiency": {:.4f}, "bound": {:.4f}, "longest_first": {:.4f}, "coordinator_load": {:.4f}, )"
                      R"("messages_per_s": {:.0f}, "runs": {}}})",
-                     workers, work.tasks.size(), sum_s, longest_s, farm.makespan_s(), farm.efficiency(),
+                     workers, work.all.size(), sum_s, longest_s, farm.makespan_s(), farm.efficiency(),
                      sum_s / (workers * std::max(longest_s, sum_s / workers)), sum_s / (workers * best_s),
                      farm.coordinator_load(), static_cast<double>(farm.messages()) / farm.makespan_s(), farm.runs())
               << std::endl;

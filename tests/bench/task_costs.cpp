@@ -2,14 +2,14 @@
 // task_costs SPEC.yaml [KEY=VALUE]...
 #include <fmt/format.h>
 
-#include "../farm/sweep_samples.hpp"
+#include "farm/plan.hpp"
 
 using namespace manyworlds;
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const experiments::Sweep sweep = experiments::read_sweep(argv[1], {argv + 2, argv + argc});
-  const farm::Plan plan = farm::testing::plan_of(sweep);
+  const farm::Plan plan = farm::make_plan(sweep);
   for (const auto& collective : plan.collectives) fmt::print("collective,{}\n", collective.cost);
   for (const auto& step : plan.steps) fmt::print("step,{}\n", step.cost);
 }

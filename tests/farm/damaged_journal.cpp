@@ -26,6 +26,7 @@ struct Life {
 
 Life live(const fs::path& directory) {
   SyntheticJob job(kFrozen);
+  SyntheticRunner runner(job.common());
   Schedule schedule(job.tasks());
   const RunHooks hooks;
   RunOptions options;
@@ -38,7 +39,7 @@ Life live(const fs::path& directory) {
   while (const auto task = schedule.take()) {
     std::vector<std::string> inputs;
     for (const auto input : job.tasks()[*task].inputs) inputs.push_back(schedule.outcome(input).bytes);
-    schedule.settle(*task, {Status::ok, job.run(*task, inputs), 1});
+    schedule.settle(*task, {Status::ok, runner.run(job.order(*task), inputs), 1});
   }
   REQUIRE(ledger.close(false).exit_code == 0);
   for (std::uint32_t task = 0; task < schedule.total(); ++task) life.bytes.push_back(schedule.outcome(task).bytes);

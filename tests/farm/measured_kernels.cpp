@@ -32,8 +32,8 @@ std::string printed(const std::vector<std::string>& words) {
 }
 
 io::Results answer(const experiments::Sweep& sweep, bool share) {
-  SweepJob job(frozen_job(sweep, {share, {}}));
-  const auto outcomes = run_all(job, job.plan());
+  const SweepJob job(frozen_job(sweep, {share, {}}));
+  const auto outcomes = run_all(job);
   for (const Outcome& outcome : outcomes) REQUIRE(outcome.ok());
   return answer_of(sweep, job.plan(), looking_into(outcomes));
 }

@@ -21,7 +21,7 @@ namespace {
 Message example() {
   Message message{.kind = MessageKind::work, .flag = true, .number = 0xfedcba9876543210ULL};
   message.tasks = {0, 1, 4'000'000'000U};
-  message.assignments = {{5, {1, 2, 3}}, {6, {}}};
+  message.assignments = {{5, {1, 2, 3}, "five"}, {6, {}, ""}};
   message.results = {{1, {Status::ok, std::string("\0bytes\xff", 7), 123}}, {2, {Status::crash, "", -1, 7}}};
   message.text = "frozen";
   return message;
@@ -37,6 +37,7 @@ TEST_CASE("a message survives its encoding") {
   CHECK(got.tasks == sent.tasks);
   REQUIRE(got.assignments.size() == 2);
   CHECK(got.assignments[0].inputs == sent.assignments[0].inputs);
+  CHECK(got.assignments[0].order == "five");
   REQUIRE(got.results.size() == 2);
   CHECK(got.results[0].second.bytes == sent.results[0].second.bytes);
   CHECK(got.results[1].second.status == Status::crash);

@@ -185,7 +185,7 @@ TEST_CASE("a large job is on its way to as many workers as there is room for, an
   const std::string frozen = "tasks=4";
   SyntheticJob job(frozen);
   Schedule schedule(job.tasks());
-  Coordinator coordinator(schedule, network.party(0), frozen, 42, {.job_bytes = 2 * frozen.size()});
+  Coordinator coordinator(schedule, network.party(0), job, {.job_bytes = 2 * frozen.size()});
   const auto told = [&](int worker, bool building) {
     coordinator.receive(worker, {.kind = MessageKind::hello, .flag = building}, 0);
     const auto answer = network.party(worker).receive();
@@ -202,12 +202,12 @@ TEST_CASE("a large job is on its way to as many workers as there is room for, an
   CHECK(told(0, false));
 }
 
-TEST_CASE("a worker that built another job is sent away and gets no work") {
+TEST_CASE("a worker that serves another job is sent away and gets no work") {
   InProcessNetwork network(2);
   SyntheticJob job("tasks=4");
   Schedule schedule(job.tasks());
-  Coordinator coordinator(schedule, network.party(0), "tasks=4", 42);
-  coordinator.receive(1, {.kind = MessageKind::report, .number = 43}, 0);
+  Coordinator coordinator(schedule, network.party(0), job);
+  coordinator.receive(1, {.kind = MessageKind::report, .number = job_signature("tasks=5")}, 0);
   const auto answer = network.party(1).receive();
   REQUIRE(answer);
   CHECK(decode_message(answer->message).kind == MessageKind::leave);

@@ -14,7 +14,7 @@ Work equal_tasks(std::size_t count, std::int64_t us) {
     Task task;
     task.key.digest = {i, 1};
     task.cost = 1;
-    work.tasks.push_back(task);
+    work.all.push_back(task);
     work.us.push_back(us);
   }
   return work;
@@ -52,6 +52,6 @@ TEST_CASE("1,024 workers are busy for nine tenths of the time with 100,000 steps
   REQUIRE(farm.run());
   CHECK(farm.efficiency() >= 0.9);
   CHECK(farm.efficiency() <= 1);
-  CHECK(farm.runs() <= work.tasks.size() + work.tasks.size() / 20);  // what is computed twice at the end is little
+  CHECK(farm.runs() <= work.all.size() + work.all.size() / 20);  // what is computed twice at the end is little
   CHECK(farm.coordinator_load() < 0.1);
 }

@@ -22,9 +22,14 @@
 namespace manyworlds::farm::synthetic {
 
 /// Tasks and how long each runs.
-struct Work {
-  std::vector<Task> tasks;
+struct Work final : Job {
+  const std::vector<Task>& tasks() const override { return all; }
+  std::string common() const override { return "work"; }
+  std::string order(std::uint32_t) const override { return std::string(order_bytes, 'o'); }
+
+  std::vector<Task> all;
   std::vector<std::int64_t> us;
+  std::size_t order_bytes = 1'000;
   std::int64_t sum_us() const {
     std::int64_t sum = 0;
     for (const auto one : us) sum += one;
@@ -66,9 +71,9 @@ struct MeasuredTasks {
       const MeasuredTask& one = from[random() % from.size()];
       work.us.push_back(one.us);
       Task task;
-      task.key.digest = {work.tasks.size(), seed};
+      task.key.digest = {work.all.size(), seed};
       task.cost = one.cost;
-      return work.tasks.emplace_back(task);
+      return work.all.emplace_back(task);
     };
     for (std::size_t i = 0; i < collective_count; ++i) add(collectives);
     for (std::size_t i = 0; i < step_count; ++i) {
@@ -106,13 +111,12 @@ struct FarmFigures {
 class SimulatedFarm final {
  public:
   SimulatedFarm(const Work& work, int workers, FarmFigures figures)
-      : work_(work), figures_(figures), schedule_(work.tasks) {
+      : work_(work), figures_(figures), schedule_(work.all) {
     for (int number = 0; number < workers; ++number) wires_.push_back(std::make_unique<Wire>(*this, number, workers));
-    const std::uint64_t signature = job_signature(work.tasks);
-    coordinator_ = std::make_unique<Coordinator>(schedule_, *wires_[0], "", signature);
+    coordinator_ = std::make_unique<Coordinator>(schedule_, *wires_[0], work);
     for (int number = 0; number < workers; ++number) {
       Seat& seat = seats_.emplace_back();
-      seat.simulator = std::make_unique<TimedSimulator>(*this, number, signature);
+      seat.simulator = std::make_unique<TimedSimulator>(*this, number);
       // Ranks of a real run do not begin in the same instant either.
       at(number * 1'000'000'000LL / workers, [this, number] { sit_down(number); });
     }
@@ -159,11 +163,12 @@ class SimulatedFarm final {
     int self_, size_;
   };
   struct TimedSimulator final : Simulator {
-    TimedSimulator(SimulatedFarm& of, int seat, std::uint64_t job) : farm(of), number(seat), signature(job) {}
-    void build(const std::string&) override {
-      farm.after(farm.figures_.around_ns, [this] { farm.worker(number).serves(signature, farm.now_ms()); });
+    TimedSimulator(SimulatedFarm& of, int seat) : farm(of), number(seat) {}
+    void build(const std::string& common) override {
+      farm.after(farm.figures_.around_ns,
+                 [this, signature = job_signature(common)] { farm.worker(number).serves(signature, farm.now_ms()); });
     }
-    void run(std::uint32_t task, const std::vector<std::string>&) override {
+    void run(std::uint32_t task, const std::string&, const std::vector<std::string>&) override {
       ++farm.runs_;
       const std::int64_t us = farm.work_.us[task];
       farm.after(farm.figures_.around_ns + 1'000 * us, [this, task, us] {
@@ -173,7 +178,6 @@ class SimulatedFarm final {
     }
     SimulatedFarm& farm;
     int number;
-    std::uint64_t signature;
   };
   struct Seat {
     std::unique_ptr<TimedSimulator> simulator;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "experiments/uncertainty.hpp"
+#include "farm/collective_result.hpp"
 #include "io/answer.hpp"
 #include "io/top.hpp"
 #include "sweep_samples.hpp"
@@ -15,8 +16,8 @@ using namespace manyworlds::farm::testing;
 namespace {
 
 io::Results answer(const experiments::Sweep& sweep, bool share = true, bool reversed = false) {
-  SweepJob job(frozen_job(sweep, {share, {}}));
-  const auto outcomes = run_all(job, job.plan(), reversed);
+  const SweepJob job(frozen_job(sweep, {share, {}}));
+  const auto outcomes = run_all(job, reversed);
   for (const Outcome& outcome : outcomes) REQUIRE(outcome.ok());
   return answer_of(sweep, job.plan(), looking_into(outcomes));
 }
@@ -49,8 +50,8 @@ TEST_CASE("the answer is the same with sharing, without, and with the tasks in a
 
 TEST_CASE("what a task took is not in the answer") {
   const auto sweep = small_sweep("");
-  SweepJob job(frozen_job(sweep, {}));
-  auto outcomes = run_all(job, job.plan());
+  const SweepJob job(frozen_job(sweep, {}));
+  auto outcomes = run_all(job);
   const std::string before = io::answer_bytes(answer_of(sweep, job.plan(), looking_into(outcomes)));
   for (std::uint32_t task = 0; task < outcomes.size(); ++task) {
     if (job.plan().is_step(task)) {
@@ -107,8 +108,8 @@ TEST_CASE("a world that did not run says why, and has NaN and -1 where others ha
   const auto sweep = small_sweep(
       "axes:\n  cluster.gpu.memory_gib: [0.125, 40]\n  limit.link_hops: [1, 1000000000]\n"
       "  strategy.global_batch: [16, 32]\n");
-  SweepJob job(frozen_job(sweep, {}));
-  auto outcomes = run_all(job, job.plan());
+  const SweepJob job(frozen_job(sweep, {}));
+  auto outcomes = run_all(job);
   const auto task = job.plan().task_of_step(job.plan().experiments.at(7).step);
   outcomes.at(task) = {Status::error, "it broke", 0};
   const auto results = answer_of(sweep, job.plan(), looking_into(outcomes));
@@ -192,8 +193,8 @@ TEST_CASE("overrides stand below the sweep's text, since they are part of what w
 
 TEST_CASE("provenance adds up what this run computed apart from what it was given") {
   const auto sweep = small_sweep("axes: {transport.seed: [1, 2]}\n");
-  SweepJob job(frozen_job(sweep, {}));
-  auto outcomes = run_all(job, job.plan());
+  const SweepJob job(frozen_job(sweep, {}));
+  auto outcomes = run_all(job);
   for (Outcome& outcome : outcomes) outcome.elapsed_us = std::max<std::int64_t>(1, outcome.elapsed_us);
   io::Results now = answer_of(sweep, job.plan(), looking_into(outcomes));
   add_provenance(now, job.plan(), looking_into(outcomes), {}, true);

@@ -5,6 +5,7 @@
 
 #include "core/memory/footprint.hpp"
 #include "farm/job_signature.hpp"
+#include "farm/sweep_order.hpp"
 #include "sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -14,32 +15,32 @@ using core::sharing::Key;
 
 TEST_CASE("experiments that are one world are one step, others are not") {
   // A seed means nothing to routes that follow the destination; every route of a hashed one may change with it.
-  const auto same = plan_of(small_sweep("axes: {transport.seed: [1, 2, 3]}\n"));
+  const auto same = make_plan(small_sweep("axes: {transport.seed: [1, 2, 3]}\n"));
   REQUIRE(same.steps.size() == 1);
   CHECK(same.steps[0].experiments == 3);
   for (const auto& experiment : same.experiments) CHECK(experiment.step == 0);
 
-  const auto other = plan_of(small_sweep("axes: {strategy.global_batch: [16, 32]}\n"));
+  const auto other = make_plan(small_sweep("axes: {strategy.global_batch: [16, 32]}\n"));
   REQUIRE(other.steps.size() == 2);
   CHECK(other.steps[0].key != other.steps[1].key);
 }
 
 TEST_CASE("what a library is told makes another world where it makes another collective, and only there") {
   const auto algorithms =
-      plan_of(small_sweep("axes: {collectives.all_reduce: [ring, halving_doubling, double_tree, auto]}\n"));
+      make_plan(small_sweep("axes: {collectives.all_reduce: [ring, halving_doubling, double_tree, auto]}\n"));
   CHECK(algorithms.steps.size() == 4);
-  const auto costs = plan_of(small_sweep("axes: {collectives.protocol: [none, simple, ll]}\n"));
+  const auto costs = make_plan(small_sweep("axes: {collectives.protocol: [none, simple, ll]}\n"));
   CHECK(costs.steps.size() == 3);
   // Nothing is broadcast here, and halving and doubling has neither chunks nor channels.
-  CHECK(plan_of(small_sweep("axes: {collectives.broadcast: [chain, binomial_tree]}\n")).steps.size() == 1);
-  CHECK(plan_of(small_sweep("axes: {collectives.chunk_bytes: [0, 1MiB], collectives.channels: [1, 2]}\n",
-                            {"collectives.all_reduce=halving_doubling"}))
+  CHECK(make_plan(small_sweep("axes: {collectives.broadcast: [chain, binomial_tree]}\n")).steps.size() == 1);
+  CHECK(make_plan(small_sweep("axes: {collectives.chunk_bytes: [0, 1MiB], collectives.channels: [1, 2]}\n",
+                              {"collectives.all_reduce=halving_doubling"}))
             .steps.size() == 1);
 }
 
 TEST_CASE("a tick makes another step of the same collectives, and a tick of 0 none") {
-  const Plan exact = plan_of(small_sweep(""));
-  const Plan both = plan_of(small_sweep("axes: {tick_ns: [0, 200ns, 1us]}\n"));
+  const Plan exact = make_plan(small_sweep(""));
+  const Plan both = make_plan(small_sweep("axes: {tick_ns: [0, 200ns, 1us]}\n"));
   REQUIRE(both.steps.size() == 3);
   CHECK(both.steps[0].key == exact.steps[0].key);
   REQUIRE(both.collectives.size() == exact.collectives.size());
@@ -48,7 +49,7 @@ TEST_CASE("a tick makes another step of the same collectives, and a tick of 0 no
 
 TEST_CASE("an automatic library's choice follows the fabric: outlines are not shared beyond it") {
   const auto sweep = small_sweep("axes: {cluster.nic_gbps: [1, 400]}\n", {"collectives.all_reduce=auto"});
-  const Plan plan = plan_of(sweep);
+  const Plan plan = make_plan(sweep);
   experiments::GraphCache graphs;
   core::step::Laboratory laboratory;
   REQUIRE(plan.steps.size() == 2);
@@ -63,7 +64,7 @@ TEST_CASE("an automatic library's choice follows the fabric: outlines are not sh
 
 TEST_CASE("a step's inputs are the collectives of its world, each planned once, before it") {
   const auto sweep = small_sweep("axes: {strategy.tp: [1, 2, 4], strategy.pp: [1, 2]}\n", {"strategy.global_batch=16"});
-  const Plan plan = plan_of(sweep);
+  const Plan plan = make_plan(sweep);
   experiments::GraphCache graphs;
   core::step::Laboratory laboratory;
   REQUIRE(plan.steps.size() == sweep.experiments.size());
@@ -95,7 +96,7 @@ TEST_CASE("an experiment fits when its peak is at most the GPU's memory, to the 
   const auto configuration = experiments::world_of(base.experiments[0].settings).configuration;
   const std::int64_t peak = core::memory::peak(configuration.model, configuration.strategy, configuration.gpu).total();
   const auto with_memory = [](std::int64_t bytes) {
-    return plan_of(
+    return make_plan(
         small_sweep("", {fmt::format("cluster.gpu.memory_gib={:.17g}", static_cast<double>(bytes) / (1 << 30))}));
   };
   const Plan enough = with_memory(peak), too_little = with_memory(peak - 1);
@@ -109,7 +110,7 @@ TEST_CASE("an experiment fits when its peak is at most the GPU's memory, to the 
 
 TEST_CASE("without sharing every experiment is a step of its own, and nothing is stored or handed over") {
   const auto sweep = small_sweep("axes: {transport.seed: [1, 2, 3]}\n");
-  const Plan plan = plan_of(sweep, false);
+  const Plan plan = make_plan(sweep, false);
   CHECK(plan.steps.size() == 3);
   CHECK(plan.collectives.empty());
   for (const Task& task : tasks_of(plan, false)) {
@@ -119,21 +120,53 @@ TEST_CASE("without sharing every experiment is a step of its own, and nothing is
 }
 
 TEST_CASE("a coupled step asks for no collective") {
-  const Plan plan = plan_of(small_sweep("axes: {composition: [composed, coupled]}\n"));
+  const Plan plan = make_plan(small_sweep("axes: {composition: [composed, coupled]}\n"));
   REQUIRE(plan.steps.size() == 2);
   CHECK_FALSE(plan.steps[0].collectives.empty());
   CHECK(plan.steps[1].collectives.empty());
 }
 
-TEST_CASE("every process that thaws the sweep has the same tasks") {
+TEST_CASE("every process that thaws the sweep has the same tasks, orders and signature") {
   const auto sweep = small_sweep("axes: {strategy.tp: [1, 2], topology: [{rail_optimized: {}}, {fat_tree: {}}]}\n");
   const std::string frozen = frozen_job(sweep, {});
   CHECK(frozen_job(experiments::thaw(frozen), {}) == frozen);
   CHECK(terms_of(frozen).share);
   CHECK_FALSE(terms_of(frozen_job(sweep, {false, {}})).share);
   const SweepJob one(frozen), other(frozen);
-  CHECK(job_signature(one.tasks()) == job_signature(other.tasks()));
-  CHECK(job_signature(one.tasks()) == job_signature(tasks_of(plan_of(sweep), true)));
+  const auto tasks = tasks_of(make_plan(sweep), true);
+  REQUIRE(one.tasks().size() == tasks.size());
+  CHECK(one.common() == other.common());
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) {
+    CHECK(one.tasks()[task].key == tasks[task].key);
+    CHECK(one.order(task) == other.order(task));
+  }
+  CHECK(job_signature(one.common()) != job_signature(SweepJob(frozen_job(sweep, {false, {}})).common()));
+}
+
+TEST_CASE("an order holds what is the experiment's own, and is as small in a large sweep as in a small one") {
+  const auto axes = [](int sizes) {
+    std::string all = "axes: {strategy.tp: [1, 2, 4], strategy.global_batch: [16";
+    for (int size = 1; size < sizes; ++size) all += fmt::format(", {}", 16 + 8 * size);
+    return all + "]}\n";
+  };
+  const SweepJob small(frozen_job(small_sweep(axes(2)), {})), large(frozen_job(small_sweep(axes(40)), {}));
+  CHECK(large.common() == small.common());
+  CHECK(large.order(0) == small.order(0));
+  for (std::uint32_t task = 0; task < large.plan().collectives.size(); ++task) {
+    const SweepOrder order = decode_order(large.order(task));
+    const auto experiment = large.sweep().experiments[large.plan().collectives[task].experiment];
+    const auto common = experiments::common_of(large.sweep());
+    CHECK(experiments::thaw_own(order.settings, common).settings == experiment.settings);
+    CHECK(order.settings.size() < 200);
+  }
+}
+
+TEST_CASE("an order cut anywhere is an internal error") {
+  const SweepJob job(frozen_job(small_sweep(""), {}));
+  const std::string whole = job.order(static_cast<std::uint32_t>(job.tasks().size() - 1));
+  CHECK(encode(decode_order(whole)) == whole);
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    CHECK_THROWS_AS(decode_order(whole.substr(0, size)), core::InternalError);
 }
 
 TEST_CASE("a frozen sweep that is none is bad input") {

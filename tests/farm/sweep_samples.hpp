@@ -10,6 +10,7 @@
 #include "farm/answer_tables.hpp"
 #include "farm/simulating_worker.hpp"
 #include "farm/sweep_job.hpp"
+#include "farm/sweep_runner.hpp"
 
 namespace manyworlds::farm::testing {
 
@@ -24,14 +25,10 @@ inline experiments::Sweep small_sweep(const std::string& rest, const std::vector
   return experiments::parse_sweep(text, "small.yaml", sets, experiments::Catalog());
 }
 
-inline Plan plan_of(const experiments::Sweep& sweep, bool share = true) {
-  experiments::GraphCache graphs;
-  core::step::Laboratory laboratory;
-  return make_plan(sweep, share, graphs, laboratory);
-}
-
 /// Every task in one loop; with `reversed`, the steps from the last to the first (collectives still before them).
-inline std::vector<Outcome> run_all(Job& job, const Plan& plan, bool reversed = false) {
+inline std::vector<Outcome> run_all(const SweepJob& job, bool reversed = false) {
+  const Plan& plan = job.plan();
+  SweepRunner runner(job.common());
   std::vector<std::uint32_t> order(job.tasks().size());
   std::iota(order.begin(), order.end(), 0u);
   const auto steps = order.begin() + static_cast<std::ptrdiff_t>(plan.collectives.size());
@@ -40,7 +37,7 @@ inline std::vector<Outcome> run_all(Job& job, const Plan& plan, bool reversed = 
   for (const std::uint32_t task : order) {
     std::vector<std::string> inputs;
     for (const auto input : job.tasks()[task].inputs) inputs.push_back(outcomes[input].bytes);
-    outcomes[task] = run_guarded(job, task, inputs);
+    outcomes[task] = run_guarded(runner, job.order(task), inputs);
   }
   return outcomes;
 }

@@ -36,7 +36,7 @@ Key digest_of(std::uint64_t number) {
 
 TEST_CASE("every experiment is in exactly one shard, with its step and all that the step may ask for") {
   const auto sweep = mixed_sweep();
-  const Plan whole = plan_of(sweep);
+  const Plan whole = make_plan(sweep);
   REQUIRE(std::any_of(whole.experiments.begin(), whole.experiments.end(), [](const auto& e) { return !e.fits(); }));
   for (const std::uint32_t count : {2u, 3u, 50u}) {
     std::map<Key, int> steps;
@@ -72,7 +72,7 @@ TEST_CASE("every experiment is in exactly one shard, with its step and all that 
 }
 
 TEST_CASE("eight shards of the first sweep cost about the same, and hardly more than the whole") {
-  const Plan whole = plan_of(first_sweep());
+  const Plan whole = make_plan(first_sweep());
   double sum = 0, most = 0;
   for (std::uint32_t number = 1; number <= 8; ++number) {
     const double cost = cost_of(part_of(whole, {number, 8}));
@@ -105,8 +105,8 @@ TEST_CASE("one large family of steps is cut, because a shard that waits for anot
 TEST_CASE("a shard's answer has its rows, and together they are the rows of the whole") {
   const auto sweep = mixed_sweep();
   const auto rows = [&](const JobTerms& terms) {
-    SweepJob job(frozen_job(sweep, terms));
-    const auto results = answer_of(job.sweep(), job.plan(), looking_into(run_all(job, job.plan())));
+    const SweepJob job(frozen_job(sweep, terms));
+    const auto results = answer_of(job.sweep(), job.plan(), looking_into(run_all(job)));
     std::map<std::int64_t, std::pair<std::string, std::int64_t>> made;
     const auto& table = results.experiments;
     for (std::size_t row = 0; row < table.rows(); ++row)

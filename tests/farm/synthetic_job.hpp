@@ -55,7 +55,7 @@ struct Shape {
 
 class SyntheticJob final : public Job {
  public:
-  explicit SyntheticJob(const std::string& frozen) : shape_(Shape::parse(frozen)) {
+  explicit SyntheticJob(const std::string& frozen) : frozen_(frozen), shape_(Shape::parse(frozen)) {
     for (std::uint32_t number = 0; number < shape_.tasks; ++number) {
       Task task;
       task.key.digest = {mix(shape_.seed * 1'000'003 + number), mix(number + 77)};
@@ -72,34 +72,48 @@ class SyntheticJob final : public Job {
   }
 
   const std::vector<Task>& tasks() const override { return tasks_; }
+  std::string common() const override { return frozen_; }
+  std::string order(std::uint32_t task) const override { return std::to_string(task); }
 
-  std::string run(std::uint32_t number, std::span<const std::string> inputs) override {
+ private:
+  std::string frozen_;
+  Shape shape_;
+  std::vector<Task> tasks_;
+};
+
+class SyntheticRunner final : public Runner {
+ public:
+  explicit SyntheticRunner(const std::string& common) : shape_(Shape::parse(common)) {}
+
+  std::string run(const std::string& order, std::span<const std::string> inputs) override {
+    const auto number = static_cast<std::uint32_t>(std::stoul(order));
     if (number == shape_.crash) ::raise(SIGSEGV);
     if (number == shape_.throws) throw std::runtime_error("this task throws");
     if (shape_.us > 0) ::usleep(static_cast<useconds_t>(mix(number) % (2 * shape_.us)));
     std::uint64_t hash = mix(number + shape_.seed);
     for (const auto& input : inputs)
       for (const char byte : input) hash = mix(hash * 257 + static_cast<unsigned char>(byte));
-    return std::to_string(number) + ":" + std::to_string(hash);
+    return order + ":" + std::to_string(hash);
   }
 
  private:
   Shape shape_;
-  std::vector<Task> tasks_;
 };
 
-inline std::unique_ptr<Job> make_job(const std::string& frozen) {
-  return std::make_unique<SyntheticJob>(frozen);
+inline JobKind jobs() {
+  return {[](const std::string& frozen) { return std::make_unique<SyntheticJob>(frozen); },
+          [](const std::string& common) { return std::make_unique<SyntheticRunner>(common); }};
 }
 
 /// The oracle: one task after the other in a plain loop.
 inline std::vector<std::string> plain_loop(const std::string& frozen) {
-  SyntheticJob job(frozen);
+  const SyntheticJob job(frozen);
+  SyntheticRunner runner(job.common());
   std::vector<std::string> results;
   for (std::uint32_t number = 0; number < job.tasks().size(); ++number) {
     std::vector<std::string> inputs;
     for (const auto input : job.tasks()[number].inputs) inputs.push_back(results[input]);
-    results.push_back(job.run(number, inputs));
+    results.push_back(runner.run(job.order(number), inputs));
   }
   return results;
 }

@@ -31,7 +31,6 @@ class VirtualFarm {
  public:
   VirtualFarm(const std::string& frozen, int parties, Trouble trouble)
       : job(frozen),
-        frozen_(frozen),
         trouble_(trouble),
         random_(trouble.faults.seed),
         network_(parties, trouble.faults),
@@ -80,12 +79,14 @@ class VirtualFarm {
  private:
   struct VirtualSimulator final : Simulator {
     explicit VirtualSimulator(VirtualFarm& of) : farm(of) {}
-    void build(const std::string& frozen) override {
-      signature = job_signature(SyntheticJob(frozen).tasks());
+    void build(const std::string& common) override {
+      runner.emplace(common);
+      signature = job_signature(common);
       built_ms = farm.now_ms + 20;
     }
-    void run(std::uint32_t task, const std::vector<std::string>& given) override {
+    void run(std::uint32_t task, const std::string& given_order, const std::vector<std::string>& given) override {
       running = task;
+      order = given_order;
       inputs = given;
       due_ms = farm.now_ms + 1 +
                static_cast<std::int64_t>(farm.random_() % static_cast<unsigned>(farm.trouble_.task_ms_max));
@@ -93,9 +94,11 @@ class VirtualFarm {
       ++farm.runs[task];
     }
     VirtualFarm& farm;
+    std::optional<SyntheticRunner> runner;
     std::uint64_t signature = 0;
     std::int64_t built_ms = -1, due_ms = 0;
     std::optional<std::uint32_t> running;
+    std::string order;
     std::vector<std::string> inputs;
   };
   struct Seat {
@@ -113,7 +116,7 @@ class VirtualFarm {
       ++times_settled[task];
       outcomes[task] = outcome;
     };
-    coordinator_.emplace(*schedule_, network_.party(0), frozen_, job_signature(job.tasks()), quick());
+    coordinator_.emplace(*schedule_, network_.party(0), job, quick());
     coordinating_ = true;
   }
 
@@ -197,12 +200,12 @@ class VirtualFarm {
     simulator.running.reset();
     const bool crashes =
         trouble_.crash_always.contains(task) || (trouble_.crash_once.contains(task) && runs[task] == 1);
-    Outcome outcome = crashes ? Outcome{Status::crash, "SIGSEGV", 0, 2} : run_guarded(job, task, simulator.inputs);
+    Outcome outcome = crashes ? Outcome{Status::crash, "SIGSEGV", 0, 2}
+                              : run_guarded(*simulator.runner, simulator.order, simulator.inputs);
     outcome.elapsed_us = 1'000 * (now_ms - (simulator.due_ms - 1));
     seat.worker->computed(task, outcome, now_ms);
   }
 
-  std::string frozen_;
   Trouble trouble_;
   std::mt19937_64 random_;
   InProcessNetwork network_;

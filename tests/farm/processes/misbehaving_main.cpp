@@ -9,6 +9,7 @@
 
 #include "farm/command_line.hpp"
 #include "farm/sweep_job.hpp"
+#include "farm/sweep_runner.hpp"
 
 using namespace manyworlds::farm;
 
@@ -34,27 +35,37 @@ void misbehave(const std::string& what) {
   while (what == "hang") ::pause();
 }
 
+constexpr std::string_view kMisdeed = "misdeed ";
+
 class MisbehavingJob final : public SweepJob {
  public:
   using SweepJob::SweepJob;
-  std::string run(std::uint32_t task, std::span<const std::string> inputs) override {
+  std::string order(std::uint32_t task) const override {
     if (plan().is_step(task)) {
       const std::uint32_t experiment = plan().steps[task - plan().task_of_step(0)].experiment;
-      if (const auto what = misdeeds_.find(experiment); what != misdeeds_.end()) misbehave(what->second);
+      if (const auto what = misdeeds_.find(experiment); what != misdeeds_.end())
+        return std::string(kMisdeed) + what->second;
     }
-    return SweepJob::run(task, inputs);
+    return SweepJob::order(task);
   }
 
  private:
   std::map<std::uint32_t, std::string> misdeeds_ = misdeeds();
 };
 
-std::unique_ptr<Job> make_misbehaving_job(const std::string& frozen) {
-  return std::make_unique<MisbehavingJob>(frozen);
-}
+class MisbehavingRunner final : public SweepRunner {
+ public:
+  using SweepRunner::SweepRunner;
+  std::string run(const std::string& order, std::span<const std::string> inputs) override {
+    if (order.starts_with(kMisdeed)) misbehave(order.substr(kMisdeed.size()));
+    return SweepRunner::run(order, inputs);
+  }
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return command_line(argc, argv, make_misbehaving_job);
+  return command_line(argc, argv,
+                      {[](const std::string& frozen) { return std::make_unique<MisbehavingJob>(frozen); },
+                       [](const std::string& common) { return std::make_unique<MisbehavingRunner>(common); }});
 }

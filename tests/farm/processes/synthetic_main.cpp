@@ -33,7 +33,7 @@ void write_figures(const std::filesystem::path& directory, const RunFigures& fig
 }  // namespace
 
 int main(int argc, char** argv) {
-  Zygote zygote(synthetic::make_job);
+  Zygote zygote(synthetic::jobs());
   try {
     RunOptions options;
     std::string frozen;

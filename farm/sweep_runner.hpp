@@ -1,0 +1,34 @@
+// Runs the tasks of a sweep in a process that never sees the sweep: a world at a time, from its order.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/step/laboratory.hpp"
+#include "experiments/experiment.hpp"
+#include "farm/job.hpp"
+#include "farm/sweep_order.hpp"
+
+namespace manyworlds::farm {
+
+class SweepRunner : public Runner {
+ public:
+  /// `common` as SweepJob::common() made it. Throws InputError and InternalError on anything else.
+  explicit SweepRunner(const std::string& common);
+  /// Of a collective, an encoded CollectiveResult; of a step, an encoded StepResult.
+  std::string run(const std::string& order, std::span<const std::string> inputs) override;
+
+ private:
+  explicit SweepRunner(const SweepCommon& common);
+  const core::step::World& world(const std::string& settings);
+  std::string run_collective(const SweepOrder& order);
+  std::string run_step(const SweepOrder& order, std::span<const std::string> inputs);
+
+  experiments::Common common_;
+  experiments::GraphCache graphs_;
+  core::step::Laboratory laboratory_;
+  std::string settings_;                      // of world_
+  std::unique_ptr<core::step::World> world_;  // the last one: tasks of an experiment often follow one another
+};
+
+}  // namespace manyworlds::farm
