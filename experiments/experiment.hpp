@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/compute/measured.hpp"
@@ -79,7 +80,7 @@ Sweep parse_sweep(const std::string& text, const std::string& file, const std::v
 /// Canonical JSON of the whole sweep, everything by value: the same sweep gives the same bytes, anywhere.
 std::string freeze(const Sweep& sweep);
 /// The sweep that freeze() wrote. Throws InputError on anything else.
-Sweep thaw(const std::string& json);
+Sweep thaw(std::string_view json);
 
 /// What all experiments of a sweep have in common, for whoever is given them one by one.
 struct Common {
@@ -89,11 +90,11 @@ struct Common {
 Common common_of(const Sweep& sweep);
 /// Canonical JSON, and back. Throws InputError on anything else.
 std::string freeze(const Common& common);
-Common thaw_common(const std::string& json);
+Common thaw_common(std::string_view json);
 
 /// The settings of `experiment` that are not common, as canonical JSON, and the experiment with these settings (without
 /// its id and axes). Throws InputError on anything else.
 std::string freeze_own(const Experiment& experiment, const Common& common);
-Experiment thaw_own(const std::string& json, const Common& common);
+Experiment thaw_own(std::string_view json, const Common& common);
 
 }  // namespace manyworlds::experiments

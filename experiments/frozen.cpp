@@ -137,7 +137,7 @@ Common thaw_common(const json& from) {
 
 /// Calls `thaw` with the document that `text` is.
 template <class Thaw>
-auto thawed_from(const std::string& text, const Thaw& thaw) {
+auto thawed_from(std::string_view text, const Thaw& thaw) {
   try {
     return thaw(json::parse(text));
   } catch (const json::exception& error) {
@@ -210,7 +210,7 @@ std::string freeze(const Sweep& sweep) {
   return made.dump() + "\n";
 }
 
-Sweep thaw(const std::string& text) {
+Sweep thaw(std::string_view text) {
   return thawed_from(text, thaw_document);
 }
 
@@ -229,7 +229,7 @@ std::string freeze(const Common& common) {
   return json{{"inputs", frozen_inputs(common.inputs)}, {"shared", frozen(common.settings)}}.dump();
 }
 
-Common thaw_common(const std::string& text) {
+Common thaw_common(std::string_view text) {
   return thawed_from(text, [](const json& from) { return thaw_common(from); });
 }
 
@@ -237,7 +237,7 @@ std::string freeze_own(const Experiment& experiment, const Common& common) {
   return frozen_own(experiment.settings, common.settings).dump();
 }
 
-Experiment thaw_own(const std::string& text, const Common& common) {
+Experiment thaw_own(std::string_view text, const Common& common) {
   return thawed_from(text, [&](const json& own) { return thaw_experiment(own, common); });
 }
 

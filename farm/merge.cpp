@@ -50,13 +50,15 @@ Sources look_at(const std::vector<fs::path>& runs, const fs::path& into, const s
     if (same_place(run, into))
       throw core::InputError(
           fmt::format("{} is both read and written; give the merged run a directory of its own", run.string()));
-    auto [whole, shard] = whole_and_shard(io::read_frozen_sweep(run));
+    const std::string text = read_job(run);
+    const FrozenJob job = open_job(text);
+    const std::string whole = whole_job(job);
     check_build(run, fingerprint);
     if (sources.all.empty()) sources.whole = whole;
     if (whole != sources.whole)
       throw core::InputError(fmt::format("{} and {} are not parts of one sweep: what they compute differs",
                                          runs.front().string(), run.string()));
-    sources.all.push_back({run, shard});
+    sources.all.push_back({run, job.terms.shard});
   }
   return sources;
 }

@@ -153,6 +153,21 @@ std::string resume_line(const RunOptions& options) {
                      options.store.empty() ? "" : " --store " + options.store);
 }
 
+std::vector<std::string> rank_words(const RunOptions& options) {
+  const auto seconds = [](std::chrono::milliseconds time) {
+    return fmt::format("{}s", std::chrono::duration_cast<std::chrono::seconds>(time).count());
+  };
+  std::vector<std::string> words{"resume", options.directory.string()};
+  const auto add = [&words](const char* word, const std::string& value) { words.insert(words.end(), {word, value}); };
+  if (!options.store.empty()) add("--store", options.store);
+  add("--store-limit", std::to_string(options.store_limit_bytes));
+  if (options.task_memory_bytes) add("--task-memory", std::to_string(*options.task_memory_bytes));
+  add("--task-time", seconds(options.task_time));
+  if (options.drain_after) add("--stop-after", seconds(*options.drain_after));
+  if (options.retry_failed) words.emplace_back("--retry-failed");
+  return words;
+}
+
 bool is_follower() {
   return launched_rank().value_or(0) > 0;
 }
@@ -175,7 +190,7 @@ RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote&
   fmt::print(stderr, "{} ranks ({})\n", count.ranks, count.why);
   RunOutcome outcome;
   outcome.state = RunOutcome::State::elsewhere;
-  outcome.exit_code = supervise({options.directory, resume_line(options), count.ranks, options.arguments});
+  outcome.exit_code = supervise({options.directory, resume_line(options), count.ranks, rank_words(options)});
   return outcome;
 } catch (const core::IoError& error) {
   throw FailedRun(error, options);

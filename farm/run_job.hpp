@@ -29,11 +29,14 @@ struct RunOptions {
   std::optional<std::uint64_t> task_memory_bytes;             // 0: no limit; default: memory_share_bytes()
   std::chrono::milliseconds task_time{0};                     // on the clock, of one task; 0: no limit
   std::optional<std::chrono::milliseconds> drain_after;       // the run stops by itself, to be gone on with
-  std::vector<std::string> arguments;  // the verb and its words, from which a rank comes to this same call
 };
 
 /// The command that goes on with this run.
 std::string resume_line(const RunOptions& options);
+
+/// The words after the program's name that a rank of this run is started with: it goes on with the run directory, which
+/// its supervisor has begun.
+std::vector<std::string> rank_words(const RunOptions& options);
 
 /// In the environment of ranks whose supervisor talks to people.
 inline constexpr const char* kSupervised = "MANYWORLDS_SUPERVISED";

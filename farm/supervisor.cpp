@@ -32,7 +32,7 @@ constexpr seconds kOutlives{10};        // what mpirun may take to leave when th
 std::vector<std::string> launch_command(const SuperviseOptions& options) {
   std::vector<std::string> words = launch_words(find_launcher().value_or(launcher_name()), options.ranks);
   words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
-  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  words.insert(words.end(), options.rank_words.begin(), options.rank_words.end());
   return words;
 }
 

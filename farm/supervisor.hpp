@@ -12,7 +12,7 @@ struct SuperviseOptions {
   std::filesystem::path directory;  // of the run
   std::string resume;               // the command that goes on with it
   int ranks = 1;
-  std::vector<std::string> arguments;  // the verb and its words, as the ranks shall get them
+  std::vector<std::string> rank_words;  // behind the program's name
 };
 
 /// Returns the exit code of the run. No threads of the caller may take SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGCHLD.

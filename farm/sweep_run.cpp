@@ -140,10 +140,10 @@ void check_before_work(const RunOptions& options) {
   check_store(options.store);
 }
 
-int run_sweep_job(const RunOptions& options, const std::string& frozen, const std::string& objective, bool json,
-                  Zygote& zygote) {
+int run_sweep_job(const RunOptions& options, const std::string& frozen, bool json, Zygote& zygote) {
   return run_sweep_job(
-      options, frozen, [&](const io::Results& results) { report(options, objective, json, results); }, zygote);
+      options, frozen, [&](const io::Results& results) { report(options, open_job(frozen).objective, json, results); },
+      zygote);
 }
 
 int run_sweep_job(const RunOptions& options, const std::string& frozen,
@@ -152,7 +152,7 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
   const bool supervised = rank && std::getenv(kSupervised) != nullptr;
   if (!rank) ::setenv(kSupervised, "1", 1);
   SharingSoFar sharing;
-  const RunHooks hooks = hooks_for(options, frozen.empty() || terms_of(frozen).share, sharing);
+  const RunHooks hooks = hooks_for(options, frozen.empty() || open_job(frozen).terms.share, sharing);
   const RunOutcome outcome = run_job(options, frozen, zygote, hooks);
   if (supervised || (rank && is_follower())) return outcome.exit_code;
   if (outcome.exit_code == kExitDrained) fmt::print(stderr, "stopped on request; `{}` goes on\n", resume_line(options));
@@ -165,7 +165,7 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
 int settle_sweep_job(const RunOptions& options, const std::string& frozen, SweepJob& job, Schedule& schedule,
                      bool json) {
   SharingSoFar sharing;
-  const RunHooks hooks = hooks_for(options, terms_of(frozen).share, sharing);
+  const RunHooks hooks = hooks_for(options, open_job(frozen).terms.share, sharing);
   const int code = Ledger(options, frozen, 1, job, schedule, hooks).close(!schedule.complete()).exit_code;
   if (code != kExitDrained)
     report(options, job.sweep().objective, json, io::read_results(io::results_of(options.directory)));

@@ -10,9 +10,8 @@
 
 namespace manyworlds::farm {
 
-/// `frozen` as frozen_job() made it; of ranks only rank 0 needs it. `objective` ranks the table. Returns the exit code.
-int run_sweep_job(const RunOptions& options, const std::string& frozen, const std::string& objective, bool json,
-                  Zygote& zygote);
+/// `frozen` as frozen_job() made it; of ranks only rank 0 needs it. Returns the exit code.
+int run_sweep_job(const RunOptions& options, const std::string& frozen, bool json, Zygote& zygote);
 
 /// The same, and `report` says what came out: once, in the process that talks to people, when the run has ended.
 int run_sweep_job(const RunOptions& options, const std::string& frozen,

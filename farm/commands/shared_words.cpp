@@ -60,8 +60,7 @@ bool no_sharing(const cxxopts::ParseResult& parsed) {
   return parsed.count("no-sharing") > 0;
 }
 
-RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory, const std::string& verb,
-                     const Invocation& invocation) {
+RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory) {
   RunOptions options;
   options.directory = directory;
   if (parsed.count("ranks") > 0) options.ranks = parsed["ranks"].as<int>();
@@ -75,8 +74,6 @@ RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& dire
   if (parsed.count("stop-after") > 0)
     options.drain_after = duration_of(parsed["stop-after"].as<std::string>(), "--stop-after");
   options.rebuild = parsed.count("rebuild") > 0;
-  options.arguments = {verb};
-  options.arguments.insert(options.arguments.end(), invocation.arguments.begin(), invocation.arguments.end());
   return options;
 }
 

@@ -26,9 +26,7 @@ void add_task_words(cxxopts::Options& options);
 /// Those and how a run is run: -j, --store-limit, --in-process, --stop-after, --rebuild.
 /// Without sharing no store is used either.
 void add_run_words(cxxopts::Options& options);
-/// `verb` and the invocation's words become what ranks are started with.
-RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory, const std::string& verb,
-                     const Invocation& invocation);
+RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory);
 
 bool no_sharing(const cxxopts::ParseResult& parsed);
 

@@ -12,8 +12,8 @@
 #include "farm/commands/shared_words.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/frozen_job.hpp"
 #include "farm/other_program.hpp"
-#include "farm/sweep_job.hpp"
 #include "io/file.hpp"
 #include "io/run_directory.hpp"
 

@@ -7,7 +7,7 @@
 #include "farm/commands/shared_words.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
-#include "farm/sweep_job.hpp"
+#include "farm/frozen_job.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/sweep_run.hpp"
 
@@ -41,17 +41,16 @@ int run_sweep(const Invocation& invocation) {
   const bool json = parsed->count("json") > 0;
   const SpecWords words = spec_words(*parsed);
   if (is_follower() && parsed->count("in-process") == 0)
-    return run_sweep_job(run_words(*parsed, "", "sweep", invocation), "", "", json, *invocation.zygote);
+    return run_sweep_job(run_words(*parsed, ""), "", json, *invocation.zygote);
 
   const experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog);
   const Shard shard = parsed->count("shard") > 0 ? parse_shard(required(*parsed, "shard")) : Shard{};
   if (parsed->count("dry-run") > 0) return dry_run(sweep, shard, json);
   std::string directory = run_directory_of(*parsed, sweep.name);
   if (parsed->count("output") == 0) directory = shard_directory(directory, shard);
-  const RunOptions run = run_words(*parsed, directory, "sweep", invocation);
+  const RunOptions run = run_words(*parsed, directory);
   check_before_work(run);
-  return run_sweep_job(run, frozen_job(sweep, {!no_sharing(*parsed), shard}), sweep.objective, json,
-                       *invocation.zygote);
+  return run_sweep_job(run, frozen_job(sweep, {!no_sharing(*parsed), shard}), json, *invocation.zygote);
 }
 
 }  // namespace manyworlds::farm::commands

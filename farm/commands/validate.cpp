@@ -12,8 +12,7 @@
 #include "farm/commands/shared_words.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
-#include "farm/processors.hpp"
-#include "farm/sweep_job.hpp"
+#include "farm/frozen_job.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/sweep_run.hpp"
 #include "farm/validated_tables.hpp"
@@ -48,7 +47,6 @@ class RunFolder {
   RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  bool temporary() const { return temporary_; }
 
  private:
   std::filesystem::path path_;
@@ -108,28 +106,15 @@ void write_text(const std::string& path, const std::string& text) {
   if (!file.flush()) throw core::IoError("write", path);
 }
 
-/// The words of a second run: those of the first, but for where it is kept.
-std::vector<std::string> without_output(const std::vector<std::string>& words) {
-  std::vector<std::string> kept;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "-o" || words[i] == "--output")
-      ++i;
-    else if (!words[i].starts_with("--output=") && !(words[i].starts_with("-o") && !words[i].starts_with("--")))
-      kept.push_back(words[i]);
-  }
-  return kept;
-}
-
 using Report = std::function<void(const io::Results&)>;
 
-/// Simulates the rows of `steps` in `folder`; ranks make the same rows from the words of `invocation`.
-int simulate(const cxxopts::ParseResult& parsed, const Invocation& invocation,
-             const std::vector<measured::TrainingStep>& steps, const RunFolder& folder, const Report& report) {
-  RunOptions run = run_words(parsed, folder.path().string(), "validate", invocation);
+/// Simulates the rows of `steps` in `folder`.
+int simulate(const cxxopts::ParseResult& parsed, Zygote& zygote, const std::vector<measured::TrainingStep>& steps,
+             const RunFolder& folder, const Report& report) {
+  RunOptions run = run_words(parsed, folder.path().string());
   if (parsed.count("store") == 0) run.store = "none";  // a cold run, so that what it takes is what it takes
-  if (folder.temporary()) run.arguments.insert(run.arguments.end(), {"-o", folder.path().string()});
   check_before_work(run);
-  return run_sweep_job(run, frozen_job(sweep_of(steps), {!no_sharing(parsed), {}}), report, *invocation.zygote);
+  return run_sweep_job(run, frozen_job(sweep_of(steps), {!no_sharing(parsed), {}}), report, zygote);
 }
 
 }  // namespace
@@ -155,7 +140,7 @@ int run_validate(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   if (is_follower() && parsed->count("in-process") == 0)
-    return run_sweep_job(run_words(*parsed, "", "validate", invocation), "", "", false, *invocation.zygote);
+    return run_sweep_job(run_words(*parsed, ""), "", false, *invocation.zygote);
 
   const experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
   Validation validation;
@@ -163,7 +148,7 @@ int run_validate(const Invocation& invocation) {
   validation.steps = std::move(tables.steps);
   validation.constants = constants_of(validation.steps, catalog);
   if (parsed->count("constants") > 0) {
-    if (parsed->count("leave-one-family-out") > 0 && !is_follower() && !launched_rank())
+    if (parsed->count("leave-one-family-out") > 0)
       throw core::InputError("it fits constants of its own; give one or the other",
                              "--leave-one-family-out --constants");
     const std::string file = required(*parsed, "constants");
@@ -186,7 +171,7 @@ int run_validate(const Invocation& invocation) {
   const RunFolder folder = parsed->count("output") > 0 ? RunFolder(required(*parsed, "output")) : RunFolder();
   int code = kExitDone;
   if (!validation.steps.empty()) {
-    code = simulate(*parsed, invocation, validation.steps, folder, take(kStepsTitle));
+    code = simulate(*parsed, *invocation.zygote, validation.steps, folder, take(kStepsTitle));
     if (!done) return code;  // a rank, or a run that was stopped
   }
   const std::vector<Compared> compared =
@@ -199,13 +184,9 @@ int run_validate(const Invocation& invocation) {
       validation.kinds.emplace_back(
           kLeftOutTitle, by_proportion(validation.steps, validation.kinds.front().second, constants, catalog));
     } else {
-      const RunFolder second, notes;
-      const std::string file = (notes.path() / "constants.csv").string();
-      write_text(file, constants_table(constants));
+      const RunFolder second;
       validation.steps = with_constants(validation.steps, constants, catalog);
-      Invocation again{without_output(invocation.arguments), invocation.zygote};
-      again.arguments.insert(again.arguments.end(), {"--constants", file});
-      code = std::max(code, simulate(*parsed, again, validation.steps, second, take(kLeftOutTitle)));
+      code = std::max(code, simulate(*parsed, *invocation.zygote, validation.steps, second, take(kLeftOutTitle)));
     }
   }
   if (parsed->count("residuals") > 0)

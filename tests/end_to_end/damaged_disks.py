@@ -175,6 +175,15 @@ class DamagedDisks(unittest.TestCase):
                 self.call("resume", run)
                 self.assert_whole(run)
 
+    def test_a_flipped_bit_anywhere_in_the_frozen_sweep_is_noticed(self):
+        run = self.directory / "run"
+        shutil.copytree(self.whole, run)
+        whole = (run / "sweep.frozen.json").read_bytes()
+        for at in range(0, len(whole), len(whole) // 12):
+            with self.subTest(at=at):
+                (run / "sweep.frozen.json").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+                self.one_line(self.call("resume", run, expect=2).stderr, run / "sweep.frozen.json")
+
     def test_other_files_of_a_run_with_a_flipped_bit_or_cut_are_told(self):
         for name in ("sweep.frozen.json", "build.json", "status.json", "complete.json"):
             whole = (self.whole / name).read_bytes()

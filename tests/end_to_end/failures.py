@@ -14,7 +14,7 @@ MISBEHAVING = str(BUILD / "tests" / "misbehaving")
 TINY = SWEEPS / "tiny.yaml"
 MISDEEDS = {3: ("crash", "crash", "SIGSEGV"), 5: ("allocate", "environment", "--task-memory"),
             7: ("hang", "environment", "--task-time"), 11: ("throw", "error", "it throws")}
-LIMITS = ["--task-memory", "2GiB", "--task-time", "5s"]
+LIMITS = ["--task-memory", "1GiB", "--task-time", "5s"]
 
 
 class Failures(unittest.TestCase):

@@ -58,13 +58,16 @@ TEST_CASE("the option --set keeps commas, may be repeated, and wants an equals s
   CHECK_THROWS_AS(commands::spec_words(parse_sweep({})), core::InputError);
 }
 
-TEST_CASE("ranks are started with the same words, and no sharing means no store") {
-  const commands::Invocation invocation{{"a.yaml", "-j", "3", "--no-sharing", "--store", "/tmp/s"}, nullptr};
-  const RunOptions options = commands::run_words(parse_sweep(invocation.arguments), "out", "sweep", invocation);
+TEST_CASE("ranks go on with what their supervisor began, by the same options, and no sharing means no store") {
+  const RunOptions options =
+      commands::run_words(parse_sweep({"a.yaml", "-j", "3", "--no-sharing", "--store", "/tmp/s", "--task-memory",
+                                       "1GiB", "--task-time", "2m", "--store-limit", "3MB", "--stop-after", "1h"}),
+                          "out");
   CHECK(options.ranks == 3);
   CHECK(options.store == "none");
-  CHECK(options.arguments ==
-        std::vector<std::string>{"sweep", "a.yaml", "-j", "3", "--no-sharing", "--store", "/tmp/s"});
+  CHECK(rank_words(options) == std::vector<std::string>{"resume", "out", "--store", "none", "--store-limit", "3000000",
+                                                        "--task-memory", "1073741824", "--task-time", "120s",
+                                                        "--stop-after", "3600s"});
 }
 
 TEST_CASE("limits of a task and of a run are told in sizes and durations") {
@@ -79,8 +82,8 @@ TEST_CASE("limits of a task and of a run are told in sizes and durations") {
   CHECK_THROWS_WITH(commands::size_of("-1", "--task-memory"), Catch::Contains("--task-memory"));
   CHECK_THROWS_AS(commands::size_of("0", "--bytes", 1), core::InputError);
 
-  const commands::Invocation words{{"a.yaml", "--task-memory", "1GiB", "--stop-after", "2m"}, nullptr};
-  const RunOptions options = commands::run_words(parse_sweep(words.arguments), "out", "sweep", words);
+  const RunOptions options =
+      commands::run_words(parse_sweep({"a.yaml", "--task-memory", "1GiB", "--stop-after", "2m"}), "out");
   CHECK(options.task_memory_bytes == std::uint64_t{1} << 30);
   CHECK(options.task_time == seconds(6 * 3'600));
   CHECK(options.drain_after == seconds(120));

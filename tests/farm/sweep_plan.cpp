@@ -1,6 +1,7 @@
 // Plans: what must be computed for a sweep, no more and no less.
 #include <catch2/catch.hpp>
 
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/memory/footprint.hpp"
@@ -129,9 +130,10 @@ TEST_CASE("a coupled step asks for no collective") {
 TEST_CASE("every process that thaws the sweep has the same tasks, orders and signature") {
   const auto sweep = small_sweep("axes: {strategy.tp: [1, 2], topology: [{rail_optimized: {}}, {fat_tree: {}}]}\n");
   const std::string frozen = frozen_job(sweep, {});
-  CHECK(frozen_job(experiments::thaw(frozen), {}) == frozen);
-  CHECK(terms_of(frozen).share);
-  CHECK_FALSE(terms_of(frozen_job(sweep, {false, {}})).share);
+  CHECK(frozen_job(experiments::thaw(open_job(frozen).sweep), {}) == frozen);
+  CHECK(open_job(frozen).terms.share);
+  CHECK_FALSE(open_job(frozen_job(sweep, {false, {}})).terms.share);
+  CHECK(open_job(frozen).objective == sweep.objective);
   const SweepJob one(frozen), other(frozen);
   const auto tasks = tasks_of(make_plan(sweep), true);
   REQUIRE(one.tasks().size() == tasks.size());
@@ -172,5 +174,19 @@ TEST_CASE("an order cut anywhere is an internal error") {
 TEST_CASE("a frozen sweep that is none is bad input") {
   CHECK_THROWS_AS(SweepJob("{}"), core::InputError);
   CHECK_THROWS_AS(SweepJob("not json"), core::InputError);
-  CHECK_THROWS_AS(terms_of(experiments::freeze(small_sweep(""))), core::InputError);
+  CHECK_THROWS_AS(open_job(experiments::freeze(small_sweep(""))), core::InputError);
+}
+
+TEST_CASE("a frozen job is JSON that says its sweep, and notices every change of a byte and every cut") {
+  const std::string frozen = frozen_job(small_sweep(""), {true, {2, 3}});
+  const auto read = nlohmann::json::parse(frozen);
+  CHECK(read.at("sweep") == nlohmann::json::parse(experiments::freeze(small_sweep(""))));
+  CHECK(read.at("shard") == std::vector<int>{2, 3});
+  for (std::size_t at = 0; at < frozen.size(); ++at) {
+    CAPTURE(at);
+    std::string changed = frozen;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    CHECK_THROWS_AS(open_job(changed), core::InputError);
+    CHECK_THROWS_AS(open_job(frozen.substr(0, at)), core::InputError);
+  }
 }

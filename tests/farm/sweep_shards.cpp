@@ -129,12 +129,12 @@ TEST_CASE("a shard's answer has its rows, and together they are the rows of the 
 
 TEST_CASE("a frozen job says its shard, and without it is the job of the whole sweep") {
   auto sweep = small_sweep("");
-  sweep.text += "# \"shard\":[9,9], is only a comment\n";
+  sweep.text += "# ,\"shard\":[9,9],\"sweep\": is only a comment\n";
   const std::string whole = frozen_job(sweep, {}), part = frozen_job(sweep, {true, {2, 3}});
-  CHECK(terms_of(part).shard == Shard{2, 3});
-  CHECK(terms_of(whole).shard == Shard{});
-  CHECK(whole_and_shard(part) == std::pair{whole, Shard{2, 3}});
-  CHECK(whole_and_shard(whole) == std::pair{whole, Shard{}});
+  CHECK(open_job(part).terms.shard == Shard{2, 3});
+  CHECK(open_job(whole).terms.shard == Shard{});
+  CHECK(whole_job(open_job(part)) == whole);
+  CHECK(whole_job(open_job(whole)) == whole);
   CHECK(frozen_job(sweep, {true, {1, 1}}) == whole);
 }
 
