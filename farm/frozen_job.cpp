@@ -68,7 +68,7 @@ std::string read_job(const std::filesystem::path& run_directory) {
     open_job(text);
   } catch (const InputError&) {
     throw InputError("damaged, or of another version; begin the sweep again in a new directory",
-                     (run_directory / "sweep.frozen.json").string());
+                     io::frozen_sweep_of(run_directory).string());
   }
   return text;
 }

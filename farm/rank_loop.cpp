@@ -17,8 +17,8 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kTick{200};
 constexpr std::int64_t kFarewell_ms = 3'000;  // what the last messages may take to leave
-// Polling backs off with the time since the last message: fast in a conversation, a hundred looks a second in silence.
-constexpr microseconds kFastestPoll{50}, kSlowestPoll{10'000};
+// Polling backs off with the time since the last message: fast in a conversation, 25 looks a second in silence.
+constexpr microseconds kFastestPoll{50}, kSlowestPoll{40'000};
 
 }  // namespace
 

@@ -34,8 +34,7 @@ std::string reason_of(const std::exception& error, const RunOptions& options) {
   const auto* failure = dynamic_cast<const core::IoError*>(&error);
   if (failure == nullptr) return error.what();
   const bool full = failure->code == ENOSPC || failure->code == EDQUOT;
-  std::error_code ignored;
-  const bool begun = std::filesystem::exists(options.directory / "sweep.frozen.json", ignored);
+  const bool begun = io::is_run_directory(options.directory);
   return fmt::format("{}; {}, then {}", failure->what(), full ? "make room" : "mend that",
                      begun ? fmt::format("`{}` goes on", resume_line(options)) : "give the same line again");
 }

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "farm/frame.hpp"
 #include "farm/progress.hpp"
+#include "farm/size_text.hpp"
 
 namespace manyworlds::farm {
 
@@ -136,9 +137,9 @@ Outcome ZygoteSimulator::describe_end(int wait_status) const {
             0, kTimeTries};
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kOutOfMemoryExit)
     return {Status::environment,
-            limits_.memory_bytes == 0 ? std::string("out of memory")
-                                      : fmt::format("out of memory: it needs more than {} (--task-memory)",
-                                                    memory_text(limits_.memory_bytes)),
+            limits_.memory_bytes == 0
+                ? std::string("out of memory")
+                : fmt::format("out of memory: it needs more than {} (--task-memory)", size_text(limits_.memory_bytes)),
             0, kMemoryTries};
   return describe_death(wait_status);
 }

@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "farm/processors.hpp"
-#include "farm/size_text.hpp"
 
 namespace manyworlds::farm {
 
@@ -52,10 +51,6 @@ std::uint64_t memory_share_bytes(int workers) {
   for (const std::string& limit : cgroup_limits("memory.max"))
     if (const auto bytes = bytes_in(limit)) all = std::min(all, *bytes);
   return all / 10 * 9 / static_cast<std::uint64_t>(std::max(workers, 1));
-}
-
-std::string memory_text(std::uint64_t bytes) {
-  return size_text(bytes);
 }
 
 }  // namespace manyworlds::farm

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <string>
 
 namespace manyworlds::farm {
 
@@ -21,8 +20,5 @@ void limit_memory(std::uint64_t memory_bytes);
 
 /// An even share of what this machine or cgroup has, nine tenths of it, for each of `workers`.
 std::uint64_t memory_share_bytes(int workers);
-
-/// "10.8 GiB".
-std::string memory_text(std::uint64_t bytes);
 
 }  // namespace manyworlds::farm
