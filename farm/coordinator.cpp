@@ -9,6 +9,10 @@
 
 namespace manyworlds::farm {
 
+namespace {
+constexpr std::size_t kChoice = 4;  // ready tasks for each worker
+}  // namespace
+
 Coordinator::Coordinator(Schedule& schedule, Transport& transport, const Job& job, CoordinatorOptions options)
     : schedule_(schedule),
       transport_(transport),
@@ -200,13 +204,32 @@ void Coordinator::refill(Worker& worker, std::int64_t now_ms) {
     const std::size_t held = worker.leases.size() + batch.size();
     const bool idle = held == 0;
     if (!idle && (queued >= enough_us || results_seen_ == 0 || held > schedule_.ready() / workers_.size())) break;
-    const auto task = schedule_.take();
+    const auto task = take_for(worker);
     if (!task) break;
+    remember_family(worker, schedule_.task(*task).family);
     if (!idle) queued += expected_us(*task);
     batch.push_back(*task);
   }
   if (batch.empty() && had_none) batch = to_steal();
   if (!batch.empty()) assign(worker, batch, now_ms);
+}
+
+/// Of what is about equally urgent the worker gets what is most like its last task, else what is like nobody's. At the
+/// end, when there is little left to choose from, only length counts.
+std::optional<std::uint32_t> Coordinator::take_for(const Worker& worker) {
+  if (schedule_.ready() < kChoice * workers_.size()) return schedule_.take();
+  return schedule_.take([&](const Task& task) {
+    if (task.family == worker.family) return 0;
+    const auto others = at_work_on_.find(task.family);
+    return others == at_work_on_.end() || others->second == 0 ? 1 : 2;
+  });
+}
+
+void Coordinator::remember_family(Worker& worker, std::uint32_t family) {
+  if (worker.family == family) return;
+  if (worker.family) --at_work_on_[*worker.family];
+  worker.family = family;
+  ++at_work_on_[family];
 }
 
 /// What waits behind another task at a worker may as well be computed by an idle one: the longest such task.

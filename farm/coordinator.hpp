@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <queue>
 #include <set>
 #include <string>
@@ -77,6 +78,7 @@ class Coordinator {
     std::map<std::uint32_t, Lease> leases;
     std::deque<std::uint32_t> order;          // in which it was given them; some are gone
     double cost_held = 0;                     // of all leases
+    std::optional<std::uint32_t> family;      // of the task it was given last
     std::unordered_set<std::uint32_t> knows;  // results it computed or was sent
     std::set<std::uint64_t> crash_numbers;    // of the crashes it reported: a doubled message is one crash
   };
@@ -89,6 +91,8 @@ class Coordinator {
   void died_in(Worker& worker, std::uint32_t task, const Outcome& outcome, std::int64_t now_ms);
   void refill(Worker& worker, std::int64_t now_ms);
   void refill_idle(std::int64_t now_ms);
+  std::optional<std::uint32_t> take_for(const Worker& worker);
+  void remember_family(Worker& worker, std::uint32_t family);
   void assign(Worker& worker, const std::vector<std::uint32_t>& tasks, std::int64_t now_ms);
   void lease(Worker& worker, std::uint32_t task, std::int64_t now_ms, bool running);
   void release(Worker& worker, std::uint32_t task);
@@ -113,6 +117,7 @@ class Coordinator {
   std::unordered_map<std::uint32_t, std::vector<int>> holders_;    // who has a lease on a task
   std::priority_queue<std::pair<double, std::uint32_t>> waiting_;  // behind another at its worker, by cost; or once did
   std::map<std::uint32_t, int> deaths_;                            // simulators that died in a task
+  std::unordered_map<std::uint32_t, int> at_work_on_;              // workers by the family they were given last
   double cost_seen_ = 0, elapsed_seen_us_ = 0;                     // what cost means in time, learnt from results
   std::size_t results_seen_ = 0;
   std::int64_t first_heard_ms_ = 0;

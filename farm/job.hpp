@@ -19,6 +19,7 @@ struct Task {
   double cost = 0;                    // expected work, for "longest first"; any unit
   bool stored = false;                // its result may be kept in the store and read from it
   std::vector<std::uint32_t> inputs;  // tasks (smaller numbers) whose results it needs
+  std::uint32_t family = 0;           // tasks of one family cost less one after another in the same process
 };
 
 class Job {

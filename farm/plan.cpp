@@ -139,12 +139,13 @@ class Planner {
     step.experiments = 1;
     step.instances = one.instances;
     step.cost = one.cost;
+    step.layout = one.layout;
     step.collectives.reserve(one.collectives.size());
     for (const auto& [number, use] : one.collectives) {
       Found& found = found_[number];
       if (found.planned == UINT32_MAX) {
         found.planned = static_cast<std::uint32_t>(plan_.collectives.size());
-        plan_.collectives.push_back({found.key, one.experiment, use, found.transfers});
+        plan_.collectives.push_back({found.key, one.experiment, use, found.transfers, one.layout});
       }
       step.collectives.push_back(found.planned);
     }
@@ -176,8 +177,9 @@ Plan make_plan(const experiments::Sweep& sweep, bool share) {
 std::vector<Task> tasks_of(const Plan& plan, bool share) {
   std::vector<Task> tasks;
   for (const PlannedCollective& collective : plan.collectives)
-    tasks.push_back({collective.key, collective.cost, share, {}});
-  for (const PlannedStep& step : plan.steps) tasks.push_back({step.key, step.cost, share, step.collectives});
+    tasks.push_back({collective.key, collective.cost, share, {}, collective.layout});
+  for (const PlannedStep& step : plan.steps)
+    tasks.push_back({step.key, step.cost, share, step.collectives, step.layout});
   return tasks;
 }
 

@@ -29,6 +29,7 @@ struct PlannedCollective {
   std::uint32_t experiment = 0;
   std::uint32_t use = 0;
   double cost = 0;
+  std::uint32_t layout = 0;  // of the experiment: those of one have fabric, routes and ranks' places in common
 };
 
 struct PlannedStep {
@@ -38,6 +39,7 @@ struct PlannedStep {
   std::vector<std::uint32_t> collectives;  // that it may ask for, ascending
   std::uint64_t instances = 0;             // collectives that one step runs
   double cost = 0;
+  std::uint32_t layout = 0;  // as of a collective
 };
 
 struct Plan {

@@ -9,6 +9,10 @@
 
 namespace manyworlds::farm {
 
+namespace {
+constexpr int kLooks = 64;
+}  // namespace
+
 Schedule::Schedule(const std::vector<Task>& tasks)
     : tasks_(tasks),
       state_(tasks.size(), State::waiting),
@@ -73,10 +77,25 @@ bool Schedule::settle(std::uint32_t task, Outcome outcome) {
 
 std::optional<std::uint32_t> Schedule::take() {
   if (ready_.empty()) return std::nullopt;
-  const std::uint32_t longest = *ready_.begin();
-  ready_.erase(ready_.begin());
-  state_[longest] = State::out;
-  return longest;
+  return hand_out(ready_.begin());
+}
+
+std::optional<std::uint32_t> Schedule::take(const std::function<int(const Task&)>& strangeness) {
+  if (ready_.empty()) return std::nullopt;
+  const double enough = ways_[*ready_.begin()] / 2;
+  auto best = ready_.begin();
+  int least = strangeness(tasks_[*best]);
+  auto next = std::next(best);
+  for (int looks = 1; looks < kLooks && least > 0 && next != ready_.end() && ways_[*next] >= enough; ++looks, ++next)
+    if (const int strange = strangeness(tasks_[*next]); strange < least) best = next, least = strange;
+  return hand_out(best);
+}
+
+std::uint32_t Schedule::hand_out(std::set<std::uint32_t, Longest>::iterator ready) {
+  const std::uint32_t task = *ready;
+  ready_.erase(ready);
+  state_[task] = State::out;
+  return task;
 }
 
 bool Schedule::take(std::uint32_t task) {

@@ -27,6 +27,9 @@ class Schedule {
 
   /// The ready task with the longest way to the end, now handed out; nothing when none is ready.
   std::optional<std::uint32_t> take();
+  /// The same, but of the first few whose way is at least half as long the one that is least strange to who takes it:
+  /// `strangeness` is 0 for what could not fit better.
+  std::optional<std::uint32_t> take(const std::function<int(const Task&)>& strangeness);
   /// Hands out this very task, when it is ready.
   bool take(std::uint32_t task);
   /// A task that was handed out and came to nothing is ready again.
@@ -52,6 +55,7 @@ class Schedule {
     }
   };
   void settle_one(std::uint32_t task, Outcome outcome);
+  std::uint32_t hand_out(std::set<std::uint32_t, Longest>::iterator ready);
 
   const std::vector<Task>& tasks_;
   std::vector<State> state_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <optional>
 
 #include "core/error.hpp"
 #include "farm/commands/shared_words.hpp"
@@ -43,14 +44,16 @@ int run_sweep(const Invocation& invocation) {
   if (is_follower() && parsed->count("in-process") == 0)
     return run_sweep_job(run_words(*parsed, ""), "", json, *invocation.zygote);
 
-  const experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog);
+  std::optional<experiments::Sweep> sweep = experiments::read_sweep(words.spec, words.set, words.catalog);
   const Shard shard = parsed->count("shard") > 0 ? parse_shard(required(*parsed, "shard")) : Shard{};
-  if (parsed->count("dry-run") > 0) return dry_run(sweep, shard, json);
-  std::string directory = run_directory_of(*parsed, sweep.name);
+  if (parsed->count("dry-run") > 0) return dry_run(*sweep, shard, json);
+  std::string directory = run_directory_of(*parsed, sweep->name);
   if (parsed->count("output") == 0) directory = shard_directory(directory, shard);
   const RunOptions run = run_words(*parsed, directory);
   check_before_work(run);
-  return run_sweep_job(run, frozen_job(sweep, {!no_sharing(*parsed), shard}), json, *invocation.zygote);
+  const std::string frozen = frozen_job(*sweep, {!no_sharing(*parsed), shard});
+  sweep.reset();  // a large one takes gigabytes, and whoever coordinates makes its own
+  return run_sweep_job(run, frozen, json, *invocation.zygote);
 }
 
 }  // namespace manyworlds::farm::commands

@@ -140,6 +140,62 @@ TEST_CASE("short tasks that long ones wait for do not wait for other long ones")
   CHECK(schedule.take() == 11U);
 }
 
+TEST_CASE("of tasks about as urgent as the first the one that fits best is taken, and never one half as urgent") {
+  std::vector<Task> tasks(100);
+  for (std::uint32_t task = 0; task < 100; ++task) tasks[task].cost = 200 - task, tasks[task].family = task / 10;
+  Schedule schedule(tasks);
+  const auto likes = [](std::uint32_t family) {
+    return [family](const Task& task) { return task.family == family ? 0 : 1; };
+  };
+  CHECK(schedule.take(likes(3)) == 30U);
+  CHECK(schedule.take(likes(3)) == 31U);
+  CHECK(schedule.take(likes(99)) == 0U);
+  CHECK(schedule.take(likes(9)) == 1U);  // as many are not looked at
+  tasks[50].cost = 1'000;
+  Schedule other(tasks);
+  CHECK(other.take(likes(3)) == 50U);
+}
+
+TEST_CASE("a worker stays with tasks of one family, and workers with different ones, while there is a choice") {
+  struct Families final : Job {
+    Families() : all(60) {
+      for (std::uint32_t task = 0; task < 60; ++task) {
+        all[task].key.digest[0] = task;
+        all[task].cost = 100 + task;
+        all[task].family = task % 3;
+      }
+    }
+    const std::vector<Task>& tasks() const override { return all; }
+    std::string common() const override { return "families"; }
+    std::string order(std::uint32_t) const override { return ""; }
+    std::vector<Task> all;
+  } const job;
+  InProcessNetwork network(2);
+  Schedule schedule(job.tasks());
+  Coordinator coordinator(schedule, network.party(0), job, {.hide_latency_us = 0});
+  std::map<int, std::set<std::uint32_t>> families;
+  std::uint64_t number = 0;
+  for (const int worker : {0, 1})
+    coordinator.receive(worker, {.kind = MessageKind::report, .number = job_signature("families")}, 0);
+  for (bool any = true; any && schedule.ready() >= 8;) {
+    any = false;
+    for (const int worker : {0, 1})
+      while (const auto envelope = network.party(worker).receive()) {
+        for (const Assignment& given : decode_message(envelope->message).assignments) {
+          any = true;
+          families[worker].insert(job.tasks()[given.task].family);
+          coordinator.receive(
+              worker,
+              {.kind = MessageKind::result, .number = ++number, .results = {{given.task, {Status::ok, "", 1'000}}}}, 0);
+        }
+      }
+  }
+  CHECK(schedule.ready() < 8);
+  // 20 of a family: each had its own, and somebody took the third besides.
+  CHECK(families[0].size() + families[1].size() <= 4);
+  CHECK(families[0] != families[1]);
+}
+
 TEST_CASE("what is known from the start is never handed out") {
   const std::string frozen = "tasks=40 seed=8";
   const auto expected = plain_loop(frozen);

@@ -73,6 +73,7 @@ struct MeasuredTasks {
       Task task;
       task.key.digest = {work.all.size(), seed};
       task.cost = one.cost;
+      task.family = static_cast<std::uint32_t>(work.all.size() / 8);
       return work.all.emplace_back(task);
     };
     for (std::size_t i = 0; i < collective_count; ++i) add(collectives);
