@@ -1,6 +1,7 @@
 #include "farm/processors.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -113,6 +114,12 @@ std::optional<std::string> find_program(const std::string& program) {
 
 std::string batch_job() {
   return environment("SLURM_JOB_ID");
+}
+
+void return_freed_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 }  // namespace manyworlds::farm

@@ -34,4 +34,7 @@ std::vector<std::string> cgroup_limits(const std::string& file);
 /// CPUs a cgroup v2 `cpu.max` text allows ("max 100000", "150000 100000"), rounded up; nothing when unlimited.
 std::optional<int> cpus_of_quota(const std::string& cpu_max);
 
+/// Gives memory that this process has freed back to the machine, where its allocator would keep it.
+void return_freed_memory();
+
 }  // namespace manyworlds::farm

@@ -62,6 +62,7 @@ LoopOptions loop_options(const RunOptions& options, int workers, bool launched) 
 RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int ranks, Zygote& zygote,
                       const RunHooks& hooks, Transport& transport, RankLoop& loop, ProgressLine* line) {
   const std::unique_ptr<Job> job = zygote.kind().plan(frozen);
+  return_freed_memory();  // planning takes much that is not kept
   Schedule schedule(job->tasks());
   Ledger ledger(options, frozen, ranks, *job, schedule, hooks);
   try {

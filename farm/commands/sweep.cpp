@@ -9,6 +9,7 @@
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/frozen_job.hpp"
+#include "farm/processors.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/sweep_run.hpp"
 
@@ -53,6 +54,7 @@ int run_sweep(const Invocation& invocation) {
   check_before_work(run);
   const std::string frozen = frozen_job(*sweep, {!no_sharing(*parsed), shard});
   sweep.reset();  // a large one takes gigabytes, and whoever coordinates makes its own
+  return_freed_memory();
   return run_sweep_job(run, frozen, json, *invocation.zygote);
 }
 
