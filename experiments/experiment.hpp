@@ -10,6 +10,7 @@
 #include "core/compute/measured.hpp"
 #include "experiments/graphs.hpp"
 #include "experiments/settings.hpp"
+#include "experiments/validity.hpp"
 
 namespace manyworlds::experiments {
 
@@ -71,11 +72,11 @@ const std::vector<Objective>& objectives();
 /// The sweep in the file at `path`, with every "key=value" of `overrides` applied and the catalog in `catalog_folder`
 /// (may be empty) beside ours. Throws InputError: file, line, key and what would be right.
 Sweep read_sweep(const std::string& path, const std::vector<std::string>& overrides = {},
-                 const std::string& catalog_folder = {});
+                 const std::string& catalog_folder = {}, Scope scope = Scope::step);
 
 /// As read_sweep, from text that is already here; `file` names it in messages.
 Sweep parse_sweep(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
-                  const Catalog& catalog);
+                  const Catalog& catalog, Scope scope = Scope::step);
 
 /// Canonical JSON of the whole sweep, everything by value: the same sweep gives the same bytes, anywhere.
 std::string freeze(const Sweep& sweep);

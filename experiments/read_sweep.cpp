@@ -76,7 +76,8 @@ Measured read_measured(const Node& node) {
 
 class Reader {
  public:
-  Reader(const std::string& file, const Catalog& catalog) : file_(file), catalog_(catalog) {}
+  Reader(const std::string& file, const Catalog& catalog, Scope scope)
+      : file_(file), catalog_(catalog), scope_(scope) {}
   Sweep read(const std::string& text, const std::vector<std::string>& overrides);
 
  private:
@@ -102,6 +103,7 @@ class Reader {
 
   std::string file_;
   const Catalog& catalog_;
+  Scope scope_;
   Sweep sweep_;
   Settings base_;
   Places places_;
@@ -281,7 +283,7 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
       sweep_.excluded.push_back({row, "where", constraint.text()});
       return;
     }
-  const auto violation = find_violation(world_of(settings, inputs_), graphs);
+  const auto violation = find_violation(world_of(settings, inputs_), graphs, scope_);
   if (!violation) {
     note_unmeasured(chosen, settings);
     sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
@@ -326,14 +328,14 @@ void Reader::expand() {
 }  // namespace
 
 Sweep parse_sweep(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
-                  const Catalog& catalog) {
-  return Reader(file, catalog).read(text, overrides);
+                  const Catalog& catalog, Scope scope) {
+  return Reader(file, catalog, scope).read(text, overrides);
 }
 
-Sweep read_sweep(const std::string& path, const std::vector<std::string>& overrides,
-                 const std::string& catalog_folder) {
+Sweep read_sweep(const std::string& path, const std::vector<std::string>& overrides, const std::string& catalog_folder,
+                 Scope scope) {
   const std::string text = import::read_text(path);
-  return parse_sweep(text, path, overrides, Catalog(catalog_folder));
+  return parse_sweep(text, path, overrides, Catalog(catalog_folder), scope);
 }
 
 }  // namespace manyworlds::experiments

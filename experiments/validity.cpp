@@ -328,10 +328,27 @@ Rule lossless_rule() {
           }};
 }
 
+/// What is remembered of collectives and episodes is remembered of slices, whose packets are alike.
+Rule step_transport_rule() {
+  Rule made = rule("step_transport", "transport",
+                   "steps take pinned paths (routing destination_mod_k or ecmp_hash), coalesced acks and a lossless "
+                   "fabric; `manyworlds net` takes the others too",
+                   [](const World& w) -> Broken {
+                     const auto& t = w.configuration.transport;
+                     if (!core::network::needs_individuals(t)) return std::nullopt;
+                     if (core::network::transport_type(t).trims) return t.kind + " sprays, and its switches trim";
+                     if (t.acks == core::network::Acks::in_band) return "acks in_band";
+                     return t.fabric == core::network::Fabric::lossy ? "fabric lossy" : "routing is by packet";
+                   });
+  made.steps_only = true;
+  return made;
+}
+
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
   for (auto part : {machine_rules(), model_rules(), attention_rules(), layout_rules(), expert_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
+  all.push_back(step_transport_rule());
   all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false));
   all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true));
   all.push_back(lossless_rule());
@@ -345,10 +362,12 @@ const std::vector<Rule>& rules() {
   return table;
 }
 
-std::optional<Violation> find_violation(const World& world, GraphCache& graphs) {
-  for (const Rule& one : rules())
+std::optional<Violation> find_violation(const World& world, GraphCache& graphs, Scope scope) {
+  for (const Rule& one : rules()) {
+    if (one.steps_only && scope != Scope::step) continue;
     if (const Broken values = one.check(world, graphs))
       return Violation{one.name, one.key, fmt::format("{}: {}", one.reason, *values)};
+  }
   return std::nullopt;
 }
 

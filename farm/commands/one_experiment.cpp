@@ -27,9 +27,9 @@ void add_experiment_words(cxxopts::Options& options) {
   options.add_options()("experiment", "the one of a sweep that has this id", cxxopts::value<std::int64_t>(), "ID");
 }
 
-experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed) {
+experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, experiments::Scope scope) {
   const SpecWords words = spec_words(parsed);
-  experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog);
+  experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog, scope);
   const std::size_t count = sweep.experiments.size();
   std::size_t chosen = 0;
   if (parsed.count("experiment") > 0) {

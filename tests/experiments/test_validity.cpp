@@ -62,6 +62,9 @@ const std::vector<Breach> kBreaches{
     {"overlap_parameters_needs_shards", {"strategy.stack={overlap_parameters: true}"}},
     {"overlap_parameters_needs_shards", {"strategy.stack={overlap_parameters: true}", "strategy.zero=3"}},
     {"two_level_needs_levels", {"collectives.all_reduce=two_level"}},
+    {"step_transport", {"transport.routing=spray"}},
+    {"step_transport", {"transport=eqds"}},
+    {"transport_options", {"transport={eqds: {eqds_paths: 3}}"}},
     {"topology_fits", {"topology={fat_tree: {pod_leaves: 2}}"}},
     {"faults_fit", {"faults.down=gpu0-rail0"}},
     {"lossless", {"transport.buffer_bytes=400001"}},
@@ -81,6 +84,14 @@ TEST_CASE("every rule of the table is broken by a test") {
   std::set<std::string> tested{"hidden_by_tp"};  // follows from hidden_by_heads and heads_by_tp; kept as a net
   for (const Breach& one : kBreaches) tested.insert(one.rule);
   for (const Rule& rule : rules()) CHECK(tested.count(rule.name) == 1);
+}
+
+TEST_CASE("the network by itself takes transports that steps do not") {
+  for (const std::string set : {"transport.routing=spray", "transport.acks=in_band", "transport=eqds"}) {
+    CAPTURE(set);
+    CHECK_THAT(error_of(kSingle, {set}), Contains("breaks rule step_transport: ") && Contains("`manyworlds net`"));
+    CHECK(parse_sweep(kSingle, "s.yaml", {set}, Catalog(), Scope::network).experiments.size() == 1);
+  }
 }
 
 TEST_CASE("a single invalid experiment names the line of the key") {

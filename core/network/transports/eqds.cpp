@@ -26,10 +26,15 @@ const OptionTable<EqdsOptions>& options() {
   return table;
 }
 
+std::string fault(const Transport& transport) {
+  const std::int64_t paths = options().make(transport.own).eqds_paths;
+  if (std::has_single_bit(static_cast<std::uint64_t>(paths))) return {};
+  return fmt::format("eqds_paths {}, which is no power of two", paths);
+}
+
 std::unique_ptr<individual::IndividualEngine> make(const Transport& transport, std::shared_ptr<Forwarding> forwarding) {
+  if (const std::string wrong = fault(transport); !wrong.empty()) throw InputError("transport: " + wrong);
   const EqdsOptions given = options().make(transport.own);
-  if (!std::has_single_bit(static_cast<std::uint64_t>(given.eqds_paths)))
-    throw InputError(fmt::format("transport.eqds_paths is {}; it must be a power of two", given.eqds_paths));
   individual::EqdsParameters parameters;
   parameters.payload_bytes = transport.payload_bytes;
   parameters.seed = static_cast<std::uint64_t>(transport.seed);
@@ -47,6 +52,7 @@ TransportType eqds_transport() {
           .help = "EQDS: receivers pull, senders spray, switches trim",
           .trims = true,
           .own = options().infos(),
+          .fault = fault,
           .make_individual = make};
 }
 
