@@ -5,6 +5,7 @@
 
 #include "experiments/uncertainty.hpp"
 #include "farm/collective_result.hpp"
+#include "farm/sweep_report.hpp"
 #include "io/answer.hpp"
 #include "io/top.hpp"
 #include "sweep_samples.hpp"
@@ -208,6 +209,17 @@ TEST_CASE("provenance adds up what this run computed apart from what it was give
   CHECK(provenance_number(later, "link_hops_simulated_earlier") == simulated);
   CHECK(provenance_number(now, "link_hops_transferred") == 2 * number(now, "link_hops"));
   CHECK(io::answer_bytes(now) == io::answer_bytes(later));
+}
+
+TEST_CASE("a sweep of worlds beyond their limit skipped nothing, and its summary does not say so") {
+  const auto sweep = small_sweep("", {"limit.link_hops=1"});
+  const SweepJob job(frozen_job(sweep, {}));
+  const auto outcomes = run_all(job);
+  io::Results results = answer_of(sweep, job.plan(), looking_into(outcomes));
+  add_provenance(results, job.plan(), looking_into(outcomes), {}, true);
+  REQUIRE(text(results.experiments, "status") == "too_large");
+  CHECK(provenance_number(results, "link_hops_transferred") == 0);
+  CHECK_THAT(summary_text(results), Catch::Contains("beyond their limit") && !Catch::Contains("skipped"));
 }
 
 TEST_CASE("an analytic row says so, has no packet counts, and is never slower than the packet row beside it") {
