@@ -69,14 +69,19 @@ struct Objective {
 };
 const std::vector<Objective>& objectives();
 
+struct ReadOptions {
+  Scope scope = Scope::step;
+  std::size_t most_points = 1'000'000;  // of all axes together; a sweep with more is refused
+};
+
 /// The sweep in the file at `path`, with every "key=value" of `overrides` applied and the catalog in `catalog_folder`
 /// (may be empty) beside ours. Throws InputError: file, line, key and what would be right.
 Sweep read_sweep(const std::string& path, const std::vector<std::string>& overrides = {},
-                 const std::string& catalog_folder = {}, Scope scope = Scope::step);
+                 const std::string& catalog_folder = {}, const ReadOptions& options = {});
 
 /// As read_sweep, from text that is already here; `file` names it in messages.
 Sweep parse_sweep(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
-                  const Catalog& catalog, Scope scope = Scope::step);
+                  const Catalog& catalog, const ReadOptions& options = {});
 
 /// Canonical JSON of the whole sweep, everything by value: the same sweep gives the same bytes, anywhere.
 std::string freeze(const Sweep& sweep);

@@ -23,8 +23,6 @@ using core::OptionInfo;
 using import::Entry;
 using import::Node;
 
-constexpr std::size_t kMostPoints = 1'000'000;
-
 struct Assignment {
   Target target;
   const Node* value = nullptr;
@@ -76,8 +74,8 @@ Measured read_measured(const Node& node) {
 
 class Reader {
  public:
-  Reader(const std::string& file, const Catalog& catalog, Scope scope)
-      : file_(file), catalog_(catalog), scope_(scope) {}
+  Reader(const std::string& file, const Catalog& catalog, const ReadOptions& options)
+      : file_(file), catalog_(catalog), options_(options) {}
   Sweep read(const std::string& text, const std::vector<std::string>& overrides);
 
  private:
@@ -103,7 +101,7 @@ class Reader {
 
   std::string file_;
   const Catalog& catalog_;
-  Scope scope_;
+  ReadOptions options_;
   Sweep sweep_;
   Settings base_;
   Places places_;
@@ -283,7 +281,7 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
       sweep_.excluded.push_back({row, "where", constraint.text()});
       return;
     }
-  const auto violation = find_violation(world_of(settings, inputs_), graphs, scope_);
+  const auto violation = find_violation(world_of(settings, inputs_), graphs, options_.scope);
   if (!violation) {
     note_unmeasured(chosen, settings);
     sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
@@ -308,8 +306,8 @@ void Reader::expand() {
   std::size_t points = 1;
   for (const Factor& factor : factors_) {
     points *= factor.size();
-    if (points > kMostPoints)
-      axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep", kMostPoints));
+    if (points > options_.most_points)
+      axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep", options_.most_points));
   }
   const Columns columns(factors_, base_, catalog_);
   sweep_.columns = columns.columns();
@@ -328,14 +326,14 @@ void Reader::expand() {
 }  // namespace
 
 Sweep parse_sweep(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
-                  const Catalog& catalog, Scope scope) {
-  return Reader(file, catalog, scope).read(text, overrides);
+                  const Catalog& catalog, const ReadOptions& options) {
+  return Reader(file, catalog, options).read(text, overrides);
 }
 
 Sweep read_sweep(const std::string& path, const std::vector<std::string>& overrides, const std::string& catalog_folder,
-                 Scope scope) {
+                 const ReadOptions& options) {
   const std::string text = import::read_text(path);
-  return parse_sweep(text, path, overrides, Catalog(catalog_folder), scope);
+  return parse_sweep(text, path, overrides, Catalog(catalog_folder), options);
 }
 
 }  // namespace manyworlds::experiments

@@ -29,7 +29,7 @@ void add_experiment_words(cxxopts::Options& options) {
 
 experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, experiments::Scope scope) {
   const SpecWords words = spec_words(parsed);
-  experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog, scope);
+  experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog, {.scope = scope});
   const std::size_t count = sweep.experiments.size();
   std::size_t chosen = 0;
   if (parsed.count("experiment") > 0) {

@@ -90,7 +90,7 @@ TEST_CASE("the network by itself takes transports that steps do not") {
   for (const std::string set : {"transport.routing=spray", "transport.acks=in_band", "transport=eqds"}) {
     CAPTURE(set);
     CHECK_THAT(error_of(kSingle, {set}), Contains("breaks rule step_transport: ") && Contains("`manyworlds net`"));
-    CHECK(parse_sweep(kSingle, "s.yaml", {set}, Catalog(), Scope::network).experiments.size() == 1);
+    CHECK(parse_sweep(kSingle, "s.yaml", {set}, Catalog(), {.scope = Scope::network}).experiments.size() == 1);
   }
 }
 
