@@ -28,7 +28,7 @@ DEMO = ROOT / "experiments" / "sweeps" / "first.yaml"
 DURATIONS = HERE / "task_durations_r1.csv"
 WORKERS = ["64", "256", "1024", "4096", "10000"]
 # Collectives and steps: what --dry-run counts.
-SWEEPS = {"r1": ("990", "2856"), "planning": ("7518", "44712"), "116,000 tasks": ("30000", "86000")}
+SWEEPS = {"r1": ("990", "2856"), "planning": ("7518", "44712"), "30 x r1": ("30000", "86000")}
 
 
 def lines(command):
