@@ -183,18 +183,24 @@ RunOutcome Ledger::close(bool drained) {
 }
 
 void Ledger::close_failed(int exit_code, const std::string& reason) noexcept {
+  declare_failed(directory_, exit_code, reason);
+}
+
+bool declare_failed(io::RunDirectory& directory, int exit_code, const std::string& reason) noexcept {
   const nlohmann::json complete{{"format", 1}, {"state", "failed"}, {"exit", exit_code}, {"reason", reason}};
   try {
     const std::string text = complete.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     try {
-      directory_.write_complete(text);
+      directory.write_complete(text);
     } catch (const core::IoError&) {
-      directory_.clear_status();  // it says that the run goes on, and its room is enough for the truth
-      directory_.write_complete(text);
+      directory.clear_status();  // it says that the run goes on, and its room is enough for the truth
+      directory.write_complete(text);
     }
+    return true;
   } catch (const std::exception& error) {
     // The same disk failing once more is no news.
     if (exit_code != kExitIo) fmt::print(stderr, "manyworlds: {}\n", error.what());
+    return false;
   }
 }
 

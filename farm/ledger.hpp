@@ -59,4 +59,7 @@ class Ledger {
   std::chrono::steady_clock::time_point begin_, status_written_, results_due_;
 };
 
+/// A run ended by an error, told to whoever waits for complete.json; false where that cannot be written.
+bool declare_failed(io::RunDirectory& directory, int exit_code, const std::string& reason) noexcept;
+
 }  // namespace manyworlds::farm

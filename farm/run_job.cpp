@@ -122,6 +122,20 @@ RunOutcome run_follower(const RunOptions& options, Zygote& zygote) {
   return outcome;
 }
 
+/// Whether the supervisor of this rank finds in complete.json why the run ended. What goes wrong before there is a
+/// ledger is written there now.
+bool supervisor_knows(const RunOptions& options, const std::exception& error) {
+  if (std::getenv(kSupervised) == nullptr) return false;
+  if (io::read_complete(options.directory)) return true;
+  try {
+    const std::string fingerprint(core::sharing::build_fingerprint());
+    auto directory = io::RunDirectory::resume(options.directory, {fingerprint, batch_job(), false});
+    return declare_failed(directory, exit_code_of(error), reason_of(error, options));
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks) {
   MpiTransport transport;
   RunOutcome outcome;
@@ -132,9 +146,7 @@ RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygo
     outcome = coordinate(options, frozen, transport.size(), zygote, hooks, transport, loop, nullptr);
     orderly = !loop.abandoned();
   } catch (const std::exception& error) {
-    // A supervisor tells what stands in complete.json. Where that could not be written, this process has to.
-    const bool told = std::getenv(kSupervised) != nullptr && io::read_complete(options.directory).has_value();
-    if (!told) fmt::print(stderr, "manyworlds: {}\n", reason_of(error, options));
+    if (!supervisor_knows(options, error)) fmt::print(stderr, "manyworlds: {}\n", reason_of(error, options));
     outcome.exit_code = exit_code_of(error);
     for (int rank = 0; rank < transport.size(); ++rank)
       transport.send(rank, encode(Message{.kind = MessageKind::leave}));

@@ -38,9 +38,6 @@ std::string resume_line(const RunOptions& options);
 /// its supervisor has begun.
 std::vector<std::string> rank_words(const RunOptions& options);
 
-/// In the environment of ranks whose supervisor talks to people.
-inline constexpr const char* kSupervised = "MANYWORLDS_SUPERVISED";
-
 /// What a finished run was like, for /provenance.
 struct RunFigures {
   int ranks = 1;

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -51,6 +52,7 @@ pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
   ::pthread_sigmask(SIG_SETMASK, &inherited, nullptr);
   if (const int nothing = ::open("/dev/null", O_RDONLY); nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   set_launch_environment();
+  ::setenv(kSupervised, "1", 1);
   ::execvp(arguments[0], arguments.data());
   ::_exit(127);
 }

@@ -8,6 +8,9 @@
 
 namespace manyworlds::farm {
 
+/// In the environment of ranks whose supervisor talks to people.
+inline constexpr const char* kSupervised = "MANYWORLDS_SUPERVISED";
+
 struct SuperviseOptions {
   std::filesystem::path directory;  // of the run
   std::string resume;               // the command that goes on with it

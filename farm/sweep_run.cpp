@@ -14,6 +14,7 @@
 #include "farm/exit_code.hpp"
 #include "farm/ledger.hpp"
 #include "farm/processors.hpp"
+#include "farm/supervisor.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/task_description.hpp"
 #include "io/run_directory.hpp"
@@ -150,7 +151,6 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
                   const std::function<void(const io::Results&)>& report, Zygote& zygote) {
   const bool rank = !options.in_process && launched_rank().has_value();
   const bool supervised = rank && std::getenv(kSupervised) != nullptr;
-  if (!rank) ::setenv(kSupervised, "1", 1);
   SharingSoFar sharing;
   const RunHooks hooks = hooks_for(options, frozen.empty() || open_job(frozen).terms.share, sharing);
   const RunOutcome outcome = run_job(options, frozen, zygote, hooks);

@@ -157,3 +157,14 @@ TEST_CASE("a directory in use, of another sweep, or impossible is bad input befo
   CHECK(run("/proc/nowhere", "tasks=5 -j 2") == 2);
   CHECK(run(directory.path / "none", "tasks=5 -j 0") == 2);
 }
+
+TEST_CASE("a job that cannot be planned ends the run, and complete.json has why") {
+  Directory directory;
+  const fs::path run_directory = directory.path / "run";
+  CHECK(run(run_directory, "tasks=5 oops=1 -j 2") == 70);
+  const auto complete = nlohmann::json::parse(slurp(run_directory / "complete.json"));
+  CHECK(complete.at("state") == "failed");
+  CHECK(complete.at("exit") == 70);
+  CHECK(complete.at("reason") == "unknown key oops");
+  check_nothing_left(run_directory, 5s);
+}
