@@ -14,6 +14,7 @@ const std::vector<Command>& registry() {
       {"status", "where a run stands", run_status},
       {"top", "the best experiments of a run", run_top},
       {"report", "a run as one self-contained HTML page", run_report},
+      {"export", "a table of a run's results, for programs that do not read HDF5", run_export},
       {"diff", "do two runs have the same answer?", run_diff},
       {"store", "what is kept between runs: its size, whether it is whole, less of it", run_store},
       {"validate", "predicted against published measurements", run_validate, true},

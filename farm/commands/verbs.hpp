@@ -13,6 +13,7 @@ int run_net(const Invocation& invocation);
 int run_status(const Invocation& invocation);
 int run_top(const Invocation& invocation);
 int run_report(const Invocation& invocation);
+int run_export(const Invocation& invocation);
 int run_diff(const Invocation& invocation);
 int run_store(const Invocation& invocation);
 int run_validate(const Invocation& invocation);
