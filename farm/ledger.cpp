@@ -20,11 +20,6 @@ constexpr std::chrono::seconds kStatusPeriod{2};
 constexpr std::chrono::seconds kResultsPeriod{60};
 constexpr std::size_t kListedFailures = 100;
 
-io::RunDirectory begin(const RunOptions& options, const std::string& frozen) {
-  const std::string fingerprint(core::sharing::build_fingerprint());
-  return io::RunDirectory::begin(options.directory, frozen, {fingerprint, batch_job(), options.rebuild});
-}
-
 /// What a failure's record says, or nothing where this build has no such class.
 std::optional<Outcome> failure_of(const std::string& payload) {
   const std::size_t end = payload.find('\n');
@@ -35,13 +30,18 @@ std::optional<Outcome> failure_of(const std::string& payload) {
 
 }  // namespace
 
+io::RunDirectory begin_run(const RunOptions& options, const std::string& frozen) {
+  const std::string fingerprint(core::sharing::build_fingerprint());
+  return io::RunDirectory::begin(options.directory, frozen, {fingerprint, batch_job(), options.rebuild});
+}
+
 Ledger::Ledger(const RunOptions& options, const std::string& frozen, int ranks, Job& job, Schedule& schedule,
                const RunHooks& hooks)
     : job_(job),
       schedule_(schedule),
       hooks_(hooks),
       ranks_(ranks),
-      directory_(begin(options, frozen)),
+      directory_(begin_run(options, frozen)),
       resume_line_(resume_line(options)),
       begin_(steady_clock::now()),
       status_written_(begin_),

@@ -15,6 +15,9 @@
 
 namespace manyworlds::farm {
 
+/// The directory of this run, begun or gone on with. Throws as io::RunDirectory::begin().
+io::RunDirectory begin_run(const RunOptions& options, const std::string& frozen);
+
 class Ledger {
  public:
   /// Settles in `schedule` what the journal and the store know, and from then on writes down whatever settles.

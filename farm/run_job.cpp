@@ -124,12 +124,11 @@ RunOutcome run_follower(const RunOptions& options, Zygote& zygote) {
 
 /// Whether the supervisor of this rank finds in complete.json why the run ended. What goes wrong before there is a
 /// ledger is written there now.
-bool supervisor_knows(const RunOptions& options, const std::exception& error) {
+bool supervisor_knows(const RunOptions& options, const std::string& frozen, const std::exception& error) {
   if (std::getenv(kSupervised) == nullptr) return false;
   if (io::read_complete(options.directory)) return true;
   try {
-    const std::string fingerprint(core::sharing::build_fingerprint());
-    auto directory = io::RunDirectory::resume(options.directory, {fingerprint, batch_job(), false});
+    io::RunDirectory directory = begin_run(options, frozen);
     return declare_failed(directory, exit_code_of(error), reason_of(error, options));
   } catch (const std::exception&) {
     return false;
@@ -146,7 +145,7 @@ RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygo
     outcome = coordinate(options, frozen, transport.size(), zygote, hooks, transport, loop, nullptr);
     orderly = !loop.abandoned();
   } catch (const std::exception& error) {
-    if (!supervisor_knows(options, error)) fmt::print(stderr, "manyworlds: {}\n", reason_of(error, options));
+    if (!supervisor_knows(options, frozen, error)) fmt::print(stderr, "manyworlds: {}\n", reason_of(error, options));
     outcome.exit_code = exit_code_of(error);
     for (int rank = 0; rank < transport.size(); ++rank)
       transport.send(rank, encode(Message{.kind = MessageKind::leave}));
@@ -194,11 +193,8 @@ RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote&
     fmt::print(stderr, "{} is not installed: running in this process with {} workers\n", launcher_name(), count.ranks);
   if (options.in_process || count.ranks == 1 || !launcher)
     return run_in_process(options, frozen, count.ranks, zygote, hooks);
-  {
-    // Whatever is wrong with the directory is said here, in one line, before a rank starts.
-    const std::string fingerprint(core::sharing::build_fingerprint());
-    io::RunDirectory::begin(options.directory, frozen, {fingerprint, batch_job(), options.rebuild}).clear_complete();
-  }
+  // Whatever is wrong with the directory is said here, in one line, before a rank starts.
+  begin_run(options, frozen).clear_complete();
   fmt::print(stderr, "{} ranks ({})\n", count.ranks, count.why);
   RunOutcome outcome;
   outcome.state = RunOutcome::State::elsewhere;
