@@ -334,11 +334,8 @@ Rule step_transport_rule() {
                    "steps take pinned paths (routing destination_mod_k or ecmp_hash), coalesced acks and a lossless "
                    "fabric; `manyworlds net` takes the others too",
                    [](const World& w) -> Broken {
-                     const auto& t = w.configuration.transport;
-                     if (!core::network::needs_individuals(t)) return std::nullopt;
-                     if (core::network::transport_type(t).trims) return t.kind + " sprays, and its switches trim";
-                     if (t.acks == core::network::Acks::in_band) return "acks in_band";
-                     return t.fabric == core::network::Fabric::lossy ? "fabric lossy" : "routing is by packet";
+                     std::string why = core::network::why_individuals(w.configuration.transport);
+                     return why.empty() ? std::nullopt : Broken(std::move(why));
                    });
   made.steps_only = true;
   return made;

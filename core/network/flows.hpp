@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -58,8 +59,9 @@ class Flows {
 
 std::unique_ptr<Flows> make_plain_flows(const Transport& transport);
 
-/// Whether a transport asks for what only packets as individuals can do: paths chosen on the way, loss, trimming,
-/// acknowledgements in band.
+/// What a transport asks for that only packets as individuals can do (paths chosen on the way, loss, trimming,
+/// acknowledgements in band), in words; "" where it asks for none of that.
+std::string why_individuals(const Transport& transport);
 bool needs_individuals(const Transport& transport);
 /// Packets as individuals on a whole fabric, whose links must be added in their order. A route gives two GPUs; the path
 /// matters only to pinned transports. Throws InputError if the transfers come to a standstill (PFC deadlock).

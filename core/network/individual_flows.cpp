@@ -83,9 +83,15 @@ class IndividualFlows final : public Flows {
 
 }  // namespace
 
+std::string why_individuals(const Transport& transport) {
+  if (transport_type(transport).trims) return transport.kind + " sprays, and its switches trim";
+  if (transport.acks == Acks::in_band) return "acks in_band";
+  if (transport.fabric == Fabric::lossy) return "fabric lossy";
+  return transport.routing > Routing::ecmp_hash ? "routing is by packet" : "";
+}
+
 bool needs_individuals(const Transport& transport) {
-  return transport_type(transport).trims || transport.acks == Acks::in_band || transport.fabric == Fabric::lossy ||
-         transport.routing > Routing::ecmp_hash;
+  return !why_individuals(transport).empty();
 }
 
 std::unique_ptr<Flows> make_individual_flows(const Transport& transport, std::shared_ptr<const Graph> graph) {
