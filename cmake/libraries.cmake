@@ -17,3 +17,6 @@ find_library(MUPARSERX_LIBRARY muparserx REQUIRED)
 add_library(muparserx::muparserx INTERFACE IMPORTED)
 target_include_directories(muparserx::muparserx SYSTEM INTERFACE ${MUPARSERX_INCLUDE})
 target_link_libraries(muparserx::muparserx INTERFACE ${MUPARSERX_LIBRARY})
+
+# The library that draws the charts of pages: Chart.js 3, one file.
+find_file(CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js REQUIRED)

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "io/page_assets.hpp"
 
 namespace manyworlds::io {
 
@@ -29,25 +30,8 @@ constexpr const char* kColours[kBreakdown.size()] = {"#2f6db3", "#1b4a80", "#7fb
                                                      "#c9b458", "#d1603d", "#b0413e", "#e09f5a", "#c77dbb",
                                                      "#8c4f9f", "#9db5a0", "#57a773"};
 
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&')
-      safe += "&amp;";
-    else if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '"')
-      safe += "&quot;";
-    else
-      safe += c;
-  }
-  return safe;
-}
-
 std::string cell(const std::string& text, bool left, const char* element = "td") {
-  return fmt::format("<{0}{1}>{2}</{0}>", element, left ? "" : " class=right", escaped(text));
+  return fmt::format("<{0}{1}>{2}</{0}>", element, left ? "" : " class=right", escape_html(text));
 }
 
 std::string table(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left) {
@@ -63,7 +47,7 @@ std::string table(const std::vector<std::vector<std::string>>& lines, const std:
 std::string summary(const Results& results) {
   std::string html = fmt::format("<h1>{} experiments</h1>\n<p>", results.experiments.rows());
   for (const auto& [status, count] : results.experiments.counts_of("status"))
-    html += fmt::format("{} {}, ", count, escaped(status));
+    html += fmt::format("{} {}, ", count, escape_html(status));
   return html + fmt::format("and {} combinations left out as invalid.</p>\n", results.excluded.rows());
 }
 
@@ -133,8 +117,8 @@ std::string report_page(const Results& results, const Ranking& ranking) {
       "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n"
       "<title>Manyworlds: {} experiments</title>\n<style>{}</style>\n{}<h2>The best</h2>\n{}<p>{}</p>\n{}{}{}{}"
       "<details><summary>The sweep</summary><pre>{}</pre></details>\n</html>\n",
-      results.experiments.rows(), kStyle, summary(results), table(best.lines, best.left), escaped(best.footer),
-      breakdown(results, ranking), failures(results), excluded(results), provenance(results), escaped(results.spec));
+      results.experiments.rows(), kStyle, summary(results), table(best.lines, best.left), escape_html(best.footer),
+      breakdown(results, ranking), failures(results), excluded(results), provenance(results), escape_html(results.spec));
 }
 
 }  // namespace manyworlds::io

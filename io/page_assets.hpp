@@ -1,0 +1,31 @@
+// What pages are made of, compiled in: our style sheet and scripts (io/pages/) and the chart library with its licence.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace manyworlds::io {
+
+struct PageAsset {
+  std::string name;  // of the file
+  std::string text;
+};
+
+/// The files of io/pages/, and the chart library: generated at build time.
+const std::vector<PageAsset>& page_files();
+const std::vector<PageAsset>& chart_library();
+
+/// The text of "page.css", "page.js", …; "chart.js" is the chart library.
+std::string_view page_asset(std::string_view name);
+
+/// `text` with what HTML would take for markup escaped; for text and for attributes in double quotes.
+std::string escape_html(std::string_view text);
+
+/// The beginning of a page up to its body: title, style, and a policy by which it may load nothing, but speak to where
+/// it came from.
+std::string page_head(std::string_view title);
+/// The scripts at its end: the chart library, page.js and those named; then the library's licence.
+std::string page_scripts(const std::vector<std::string_view>& names);
+
+}  // namespace manyworlds::io
