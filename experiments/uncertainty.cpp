@@ -95,6 +95,8 @@ Interval Uncertainty::of(const Settings& settings, const World& world) const {
   for (const Residuals& one : residuals_)
     if (one.kind == kind) (one.gpu == chip ? families.near : families.far).push_back(&one);
   Interval made;
+  made.chip = chip;
+  made.kind = kind;
   std::string because;
   if (!families.near.empty()) {
     made.basis = fmt::format("{} on {}: {}", kind, chip, many(families.near.size()));

@@ -22,6 +22,7 @@ std::string chip_of(const Catalog& catalog, const std::string& gpu);
 struct Interval {
   double low = 1, high = 1;  // of the step time, as factors of the predicted one; at most 1 and at least 1
   double told_apart = 1;     // ratio of the step times of two layouts of one choice from which on they are told apart
+  std::string chip, kind;    // chip_of() the GPU and the layout_kind(): what is looked for among what was measured
   std::string basis;         // of what residuals
 };
 

@@ -153,13 +153,21 @@ void add_uncertainty(std::vector<Column>& to, const Rows& rows) {
     for (const Row& row : rows) values.push_back(row.has_interval() ? part.value(row) : kNone);
     to.push_back({part.name, part.unit, part.description, std::move(values)});
   }
-  to.push_back(texts("step_time_basis", "whose residuals the three before come from; empty where there are none", rows,
-                     [](const Row& row) { return row.has_interval() ? row.interval.basis : std::string(); }));
+  const auto basis = [&](const char* name, const char* description, std::string experiments::Interval::*member) {
+    to.push_back(texts(name, std::string(description) + "; empty where there is no interval", rows,
+                       [&](const Row& row) { return row.has_interval() ? row.interval.*member : std::string(); }));
+  };
+  basis("step_time_basis", "whose residuals the three before come from", &experiments::Interval::basis);
+  basis("step_time_basis_gpu", "the chip whose published steps count most for it", &experiments::Interval::chip);
+  basis("step_time_basis_kind", "the kind of layout it is: dense, experts (a mixture of them), or sharded (ZeRO 3)",
+        &experiments::Interval::kind);
 }
 
 void add_memory(std::vector<Column>& to, const Rows& rows) {
   to.push_back(integers("memory_peak_bytes", "bytes", "peak memory of the rank that needs most, also where too much",
                         rows, [](const Row& row) { return row.planned.memory.total(); }));
+  to.push_back(integers("gpu_memory_bytes", "bytes", "what a process can have of the GPU's memory", rows,
+                        [](const Row& row) { return row.planned.memory_bytes; }));
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
     to.push_back(integers(fmt::format("memory_{}_bytes", part.name), "bytes",
                           fmt::format("of the peak: {}", part.description), rows,

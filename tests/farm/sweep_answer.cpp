@@ -101,6 +101,9 @@ TEST_CASE("a step time has the interval of its configuration, and a lower bound 
   CHECK(number(results, "told_apart_ratio") == sure.told_apart);
   CHECK(text(results.experiments, "step_time_basis", 0) == sure.basis);
   CHECK_FALSE(sure.basis.empty());
+  CHECK(text(results.experiments, "step_time_basis_gpu", 0) == "a100_80");
+  CHECK(text(results.experiments, "step_time_basis_kind", 0) == "dense");
+  CHECK(text(results.experiments, "step_time_basis_gpu", 1).empty());
   CHECK(std::isnan(number(results, "step_time_low_s", 1)));
   CHECK(text(results.experiments, "step_time_basis", 1).empty());
 }
@@ -132,6 +135,7 @@ TEST_CASE("a world that did not run says why, and has NaN and -1 where others ha
   CHECK_THAT(text(results.experiments, "reason", 4), Catch::Contains("link_hops 1"));
   CHECK_THAT(text(results.experiments, "reason", 0),
              Catch::Contains(fmt::format("{:.0f} bytes of {}", number(results, "memory_peak_bytes"), 1 << 27)));
+  CHECK(number(results, "gpu_memory_bytes") == 1 << 27);
 }
 
 TEST_CASE("sub-simulations are sorted by key and count the experiments that use them, also those that are one step") {
