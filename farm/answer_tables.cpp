@@ -333,25 +333,25 @@ class Uses {
   std::int64_t times_ = 0;
 };
 
-/// What became of a step: its result, or why there is none.
-std::vector<std::optional<StepResult>> step_results(const Plan& plan, const OutcomeOf& outcome) {
-  std::vector<std::optional<StepResult>> results(plan.steps.size());
-  for (std::uint32_t step = 0; step < plan.steps.size(); ++step)
-    if (const Outcome& of = outcome(plan.task_of_step(step)); of.ok())
-      results[step] = core::step::decode_step(of.bytes);
-  return results;
+/// What became of steps: their results, or nothing for those that have none.
+using StepResults = std::map<std::uint32_t, std::optional<StepResult>>;
+
+void add_step(StepResults& results, const Plan& plan, const OutcomeOf& outcome, std::uint32_t step) {
+  if (step == kNoStep) return;
+  const auto [place, is_new] = results.try_emplace(step);
+  if (!is_new) return;
+  if (const Outcome& of = outcome(plan.task_of_step(step)); of.ok()) place->second = core::step::decode_step(of.bytes);
 }
 
-Row row_of(const experiments::Experiment& experiment, const Plan& plan,
-           const std::vector<std::optional<StepResult>>& steps, const OutcomeOf& outcome,
-           const experiments::Uncertainty& uncertainty) {
+Row row_of(const experiments::Experiment& experiment, const Plan& plan, const StepResults& steps,
+           const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty) {
   const experiments::World world = experiments::world_of(experiment.settings);
   Row row{experiment, plan.experiments.at(experiment.id), world.configuration, "ran", "", nullptr, {}, {}};
   row.configuration.gpu.measured = measured_times(experiment);
   if (!row.planned.fits()) {
     row.status = "out_of_memory";
     row.reason = fmt::format("needs {} bytes of {}", row.planned.memory.total(), row.planned.memory_bytes);
-  } else if (const auto& step = steps[row.planned.step]; !step) {
+  } else if (const auto& step = steps.at(row.planned.step); !step) {
     const Outcome& none = outcome(plan.task_of_step(row.planned.step));
     row.status = none.status == Status::pending ? "pending" : "failed";
     row.reason = none.bytes;
@@ -368,10 +368,28 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan,
   return row;
 }
 
+void add_experiments(io::Results& to, const experiments::Sweep& sweep, const Rows& rows) {
+  for (const auto& column : sweep.columns) to.axis_names.push_back(column.name);
+  to.experiments = experiments_table(sweep, rows);
+}
+
 }  // namespace
 
+io::Results rows_of(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome,
+                    const experiments::Uncertainty& uncertainty, const std::vector<std::uint32_t>& experiments) {
+  StepResults steps;
+  for (const std::uint32_t id : experiments) add_step(steps, plan, outcome, plan.experiments.at(id).step);
+  Rows rows;
+  for (const std::uint32_t id : experiments)
+    rows.push_back(row_of(sweep.experiments.at(id), plan, steps, outcome, uncertainty));
+  io::Results results;
+  add_experiments(results, sweep, rows);
+  return results;
+}
+
 io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome) {
-  const auto steps = step_results(plan, outcome);
+  StepResults steps;
+  for (std::uint32_t step = 0; step < plan.steps.size(); ++step) add_step(steps, plan, outcome, step);
   const auto uncertainty = experiments::Uncertainty::compiled();
   Rows rows;
   for (const auto& experiment : sweep.experiments)
@@ -381,15 +399,14 @@ io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const O
   results.spec = sweep.text;
   if (!sweep.overrides.empty() && !results.spec.ends_with('\n')) results.spec += '\n';
   for (const std::string& set : sweep.overrides) results.spec += fmt::format("# --set {}\n", set);
-  for (const auto& column : sweep.columns) results.axis_names.push_back(column.name);
-  results.experiments = experiments_table(sweep, rows);
+  add_experiments(results, sweep, rows);
   results.excluded = excluded_table(sweep);
   Uses kernels, collectives, episodes;
-  for (std::uint32_t step = 0; step < steps.size(); ++step) {
-    if (!steps[step]) continue;
-    kernels.add(steps[step]->kernels, plan.steps[step].experiments);
-    collectives.add(steps[step]->collectives, plan.steps[step].experiments);
-    episodes.add(steps[step]->episodes, plan.steps[step].experiments);
+  for (const auto& [number, step] : steps) {
+    if (!step) continue;
+    kernels.add(step->kernels, plan.steps[number].experiments);
+    collectives.add(step->collectives, plan.steps[number].experiments);
+    episodes.add(step->episodes, plan.steps[number].experiments);
   }
   results.kernels = kernels.table();
   results.collectives = collectives.table();

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "experiments/uncertainty.hpp"
 #include "farm/outcome.hpp"
 #include "farm/plan.hpp"
 #include "farm/run_job.hpp"
@@ -19,6 +21,10 @@ using OutcomeOf = std::function<const Outcome&(std::uint32_t task)>;
 /// Depends on the sweep and the outcomes' bytes only, and of those on the answer alone. Of a shard it has the rows of
 /// its experiments, and all that the sweep left out.
 io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome);
+
+/// Of those rows the ones of `experiments` (ids, ascending) alone, with the names of axes and nothing else.
+io::Results rows_of(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome,
+                    const experiments::Uncertainty& uncertainty, const std::vector<std::uint32_t>& experiments);
 
 /// Appends how the answer was computed.
 void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& outcome, const RunFigures& figures,

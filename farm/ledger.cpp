@@ -126,10 +126,10 @@ RunFigures Ledger::figures() const {
 }
 
 void Ledger::write_status(const std::string& state) {
-  if (hooks_.sharing) progress_->sharing(hooks_.sharing());
   status_ = progress_->status(state, elapsed_s());
   status_["resume"] = resume_line_;
-  directory_.write_status(status_.dump(1) + "\n");
+  if (hooks_.told) status_.update(hooks_.told(schedule_));
+  directory_.write_status(status_.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   status_written_ = steady_clock::now();
 }
 

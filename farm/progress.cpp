@@ -98,7 +98,7 @@ nlohmann::json Progress::status(const std::string& state, double elapsed_s) cons
     const double by_count = static_cast<double>(all.total - all.done) * elapsed_s / static_cast<double>(computed_);
     status["time_left_s"] = cost_computed_ > 0 ? by_cost : by_count;
   }
-  status["sharing"] = sharing_ > 0 ? nlohmann::json(sharing_) : nlohmann::json(nullptr);
+  status["sharing"] = nullptr;
   return status;
 }
 
@@ -150,6 +150,23 @@ std::string describe_load(const nlohmann::json& load) {
                             of_rank(static_cast<std::size_t>(most - busy.begin())));
 }
 
+/// What became of experiments so far and which is the best; nothing of a job that has none.
+std::string describe_experiments(const nlohmann::json& status) {
+  if (!status.contains("experiments")) return {};
+  std::string text = "experiments:";
+  for (const char* what : {"ran", "out_of_memory", "too_large", "failed", "pending"})
+    if (const auto count = status["experiments"].at(what).get<std::uint64_t>(); count > 0)
+      text += fmt::format("{} {} {}", text.back() == ':' ? "" : ",", count, what);
+  text += "\n";
+  const nlohmann::json ranking = status.value("ranking", nlohmann::json());
+  if (ranking.is_null() || ranking.at("rows").empty()) return text;
+  const nlohmann::json& best = ranking["rows"][0];
+  const std::string layout = best.at("layout").get<std::string>();
+  return text + fmt::format("best of {} so far: experiment {}{}{}, {:.4g} s a step\n",
+                            ranking.at("ranked").get<std::uint64_t>(), best.at("id").get<std::uint32_t>(),
+                            layout.empty() ? "" : ", ", layout, best.at("step_time_s").get<double>());
+}
+
 }  // namespace
 
 std::string describe_status(const nlohmann::json& status) {
@@ -159,7 +176,7 @@ std::string describe_status(const nlohmann::json& status) {
   text += progress_line(status) +
           fmt::format("\n{} so far, {} of it known before\n", duration_text(status.at("elapsed_s").get<double>()),
                       status.at("known_before").get<std::uint64_t>()) +
-          describe_load(status.at("load"));
+          describe_load(status.at("load")) + describe_experiments(status);
   const std::string resume = status.at("resume").get<std::string>();
   if (const auto failed = status.at("failed").get<std::uint64_t>(); failed > 0)
     text += fmt::format(

@@ -20,8 +20,6 @@ class Progress {
   /// `known`: it came from the journal or the store and took no time now.
   void settled(std::uint32_t task, const Outcome& outcome, bool known);
   void load(std::vector<WorkerLoad> loads) { loads_ = std::move(loads); }
-  /// Experiments' uses of sub-simulations over sub-simulations, as far as known: what sharing saved.
-  void sharing(double factor) { sharing_ = factor; }
 
   /// The contents of status.json. `state` is running, draining, drained or complete.
   nlohmann::json status(const std::string& state, double elapsed_s) const;
@@ -40,7 +38,6 @@ class Progress {
   std::vector<WorkerLoad> loads_;
   std::uint64_t quarantined_ = 0;
   int ranks_;
-  double sharing_ = 0;
 };
 
 /// One line for a terminal out of a status: "experiments 12/600, collectives 80/91, 31.0/s, 1m20s left, sharing 14x".

@@ -51,8 +51,8 @@ struct RunHooks {
   std::function<std::vector<std::string>(const Job&)> kinds;
   /// After each settled task, which is journalled by then.
   std::function<void(std::uint32_t task, const Outcome&)> on_result;
-  /// What sharing has saved so far, as a factor; 0 when not known.
-  std::function<double()> sharing;
+  /// What status.json says besides how far the run is, as an object of its members.
+  std::function<nlohmann::json(const Schedule&)> told;
   /// What a task is to a person: the experiments that need it and their configuration.
   std::function<nlohmann::json(const Job&, std::uint32_t task)> describe;
   /// Writes the results: when every task is settled, before the run is declared complete; and now and then before,

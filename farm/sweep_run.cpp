@@ -3,17 +3,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 
 #include "core/error.hpp"
-#include "core/step/result.hpp"
 #include "farm/answer_tables.hpp"
-#include "farm/collective_result.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/ledger.hpp"
 #include "farm/processors.hpp"
+#include "farm/standing.hpp"
 #include "farm/supervisor.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/task_description.hpp"
@@ -24,55 +25,59 @@
 namespace manyworlds::farm {
 namespace {
 
-/// What sharing has saved so far: link-hops that worlds transferred over those that were simulated now.
-class SharingSoFar {
- public:
-  void begin(const Plan& plan) { plan_ = &plan; }
-  void add(std::uint32_t task, const Outcome& outcome) {
-    if (plan_ == nullptr || !outcome.ok()) return;
-    Effort effort;
-    if (plan_->is_step(task)) {
-      const auto step = core::step::decode_step(outcome.bytes);
-      const auto experiments = plan_->steps[task - plan_->task_of_step(0)].experiments;
-      transferred_ += static_cast<double>(step.link_hops) * experiments;
-      effort.link_hops = step.computed;
-    } else {
-      effort = decode_collective(outcome.bytes).effort;
-    }
-    if (outcome.elapsed_us > 0) simulated_ += static_cast<double>(effort.link_hops.simulated);
-  }
-  double factor() const { return simulated_ > 0 ? transferred_ / simulated_ : 0; }
-
- private:
-  const Plan* plan_ = nullptr;
-  double transferred_ = 0, simulated_ = 0;
-};
-
 std::vector<std::string> kinds_of(const Plan& plan) {
   std::vector<std::string> kinds(plan.collectives.size(), "collectives");
   kinds.insert(kinds.end(), plan.steps.size(), "steps");
   return kinds;
 }
 
-RunHooks hooks_for(const RunOptions& options, bool share, SharingSoFar& sharing) {
+OutcomeOf looking_into(const Schedule& schedule, const Outcome& pending) {
+  return
+      [&](std::uint32_t task) -> const Outcome& { return schedule.settled(task) ? schedule.outcome(task) : pending; };
+}
+
+/// What a watcher is told of the experiments so far, for a hundredth of the time since it was told the last time.
+class Telling {
+ public:
+  void begin(const SweepJob& job) { standing_.emplace(job); }
+  Standing& standing() { return standing_.value(); }
+  nlohmann::json told(const Schedule& schedule) {
+    const auto now = steady_clock::now();
+    const Outcome pending{Status::pending, "", 0};
+    standing().catch_up(looking_into(schedule, pending), (now - last_) / 100);
+    last_ = now;
+    nlohmann::json told = standing().told();
+    const double sharing = standing().sharing();
+    told["sharing"] = sharing > 0 ? nlohmann::json(sharing) : nlohmann::json(nullptr);
+    return told;
+  }
+
+ private:
+  using steady_clock = std::chrono::steady_clock;
+  std::optional<Standing> standing_;  // of the process that coordinates
+  steady_clock::time_point last_ = steady_clock::now();
+};
+
+RunHooks hooks_for(const RunOptions& options, bool share, Telling& telling) {
   RunHooks hooks;
-  hooks.kinds = [&sharing](const Job& job) {
-    const Plan& plan = dynamic_cast<const SweepJob&>(job).plan();
-    sharing.begin(plan);
-    return kinds_of(plan);
+  hooks.kinds = [&telling](const Job& job) {
+    const auto& sweep = dynamic_cast<const SweepJob&>(job);
+    telling.begin(sweep);
+    return kinds_of(sweep.plan());
   };
   hooks.describe = [](const Job& job, std::uint32_t task) {
     return describe_task(dynamic_cast<const SweepJob&>(job), task);
   };
-  hooks.on_result = [&sharing](std::uint32_t task, const Outcome& outcome) { sharing.add(task, outcome); };
-  hooks.sharing = [&sharing] { return sharing.factor(); };
-  hooks.write_results = [&options, share](Job& job, const Schedule& schedule, const RunFigures& figures) {
+  hooks.on_result = [&telling](std::uint32_t task, const Outcome& outcome) {
+    telling.standing().settled(task, outcome);
+  };
+  hooks.told = [&telling](const Schedule& schedule) { return telling.told(schedule); };
+  hooks.write_results = [&options, share, &telling](Job& job, const Schedule& schedule, const RunFigures& figures) {
     const auto& sweep = dynamic_cast<const SweepJob&>(job);
     const Outcome pending{Status::pending, "", 0};
-    const OutcomeOf outcome = [&](std::uint32_t task) -> const Outcome& {
-      return schedule.settled(task) ? schedule.outcome(task) : pending;
-    };
+    const OutcomeOf outcome = looking_into(schedule, pending);
     io::Results results = answer_of(sweep.sweep(), sweep.plan(), outcome);
+    telling.standing().take_in_all(results);
     add_provenance(results, sweep.plan(), outcome, figures, share);
     io::write_results(options.directory / "results.h5", results);
   };
@@ -151,8 +156,8 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
                   const std::function<void(const io::Results&)>& report, Zygote& zygote) {
   const bool rank = !options.in_process && launched_rank().has_value();
   const bool supervised = rank && std::getenv(kSupervised) != nullptr;
-  SharingSoFar sharing;
-  const RunHooks hooks = hooks_for(options, frozen.empty() || open_job(frozen).terms.share, sharing);
+  Telling telling;
+  const RunHooks hooks = hooks_for(options, frozen.empty() || open_job(frozen).terms.share, telling);
   const RunOutcome outcome = run_job(options, frozen, zygote, hooks);
   if (supervised || (rank && is_follower())) return outcome.exit_code;
   if (outcome.exit_code == kExitDrained) fmt::print(stderr, "stopped on request; `{}` goes on\n", resume_line(options));
@@ -164,8 +169,8 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
 
 int settle_sweep_job(const RunOptions& options, const std::string& frozen, SweepJob& job, Schedule& schedule,
                      bool json) {
-  SharingSoFar sharing;
-  const RunHooks hooks = hooks_for(options, open_job(frozen).terms.share, sharing);
+  Telling telling;
+  const RunHooks hooks = hooks_for(options, open_job(frozen).terms.share, telling);
   const int code = Ledger(options, frozen, 1, job, schedule, hooks).close(!schedule.complete()).exit_code;
   if (code != kExitDrained)
     report(options, job.sweep().objective, json, io::read_results(io::results_of(options.directory)));

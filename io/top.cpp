@@ -121,6 +121,10 @@ Order order_of(const std::string& by, const Table& experiments) {
 
 }  // namespace
 
+std::string layout_text(const Results& results, std::size_t row) {
+  return layout_of(results, short_names(results.axis_names), row);
+}
+
 Ranking rank_experiments(const Results& results, const TopOptions& options) {
   if (options.k < 1) throw core::InputError(fmt::format("must be at least 1, not {}", options.k), "-k");
   const Table& experiments = results.experiments;

@@ -56,22 +56,6 @@ std::string shown_interval(const Column* low, const Column* high, std::size_t ro
   return fmt::format("{:.{}f}-{}", low->number_at(row) / scale, decimals, top);
 }
 
-const char* name_of(Apart apart) {
-  switch (apart) {
-    case Apart::unknown:
-      return "unknown";
-    case Apart::best:
-      return "best";
-    case Apart::not_told:
-      return "not_told_apart";
-    case Apart::overlapping:
-      return "told_apart_intervals_overlap";
-    case Apart::told:
-      return "told_apart";
-  }
-  return "unknown";
-}
-
 const char* words_of(Apart apart) {
   switch (apart) {
     case Apart::unknown:
@@ -154,6 +138,22 @@ nlohmann::ordered_json value_at(const Column& column, std::size_t row) {
 }
 
 }  // namespace
+
+const char* name_of(Apart apart) {
+  switch (apart) {
+    case Apart::unknown:
+      return "unknown";
+    case Apart::best:
+      return "best";
+    case Apart::not_told:
+      return "not_told_apart";
+    case Apart::overlapping:
+      return "told_apart_intervals_overlap";
+    case Apart::told:
+      return "told_apart";
+  }
+  return "unknown";
+}
 
 RankingLines render_lines(const Results& results, const Ranking& ranking) {
   const Table& experiments = results.experiments;

@@ -28,6 +28,20 @@ class Sweeps(unittest.TestCase):
             self.assertEqual(run("diff", runs[0], other, directory=self.directory).stdout, "same answer\n")
             self.assertEqual(answer_digest(first), answer_digest(self.directory / other / "results.h5"), other)
 
+    def assert_told_as_in_results(self, name):
+        """What status.json says of the experiments of a run that is over, against what results.h5 has."""
+        status = json.loads((self.directory / name / "status.json").read_text())
+        top = json.loads(run("top", name, "--by", status["ranking"]["by"], "--json", directory=self.directory).stdout)
+        self.assertEqual(status["ranking"]["ranked"], top["candidates"])
+        self.assertEqual(len(status["ranking"]["rows"]), len(top["rows"]))
+        for told, row in zip(status["ranking"]["rows"], top["rows"]):
+            expected = {**row["columns"], **row}
+            self.assertEqual(told, {key: expected[key] for key in told})
+        with h5py.File(self.directory / name / "results.h5") as results:
+            became = [text.decode() for text in results["experiments/status"][:]]
+        for what in ("ran", "out_of_memory", "too_large", "failed", "pending"):
+            self.assertEqual(status["experiments"][what], became.count(what), what)
+
     def test_one_answer_on_any_number_of_ranks_with_and_without_sharing(self):
         tiny = SWEEPS / "tiny.yaml"
         variants = {"one": ["-j", 1], "two": ["-j", 2], "four": ["-j", 4], "inside": ["-j", 2, "--in-process"],
@@ -37,6 +51,7 @@ class Sweeps(unittest.TestCase):
             self.assertIn("20 experiments: 20 ran, and 4 combinations left out", done.stderr)
             self.assertIn("tokens/s/GPU", done.stdout)
             self.assertEqual(provenance(self.directory / name / "results.h5")["ranks"], words[1])
+            self.assert_told_as_in_results(name)
         self.assert_same(*variants)
         shared, alone = (provenance(self.directory / name / "results.h5") for name in ("two", "alone"))
         self.assertEqual(shared["link_hops_transferred"], alone["link_hops_transferred"])
