@@ -2,6 +2,8 @@
 #include "experiments/settings.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "experiments/import/scalar.hpp"
 #include "experiments/nearest.hpp"
@@ -238,6 +240,10 @@ std::string ask_for(const Settings& settings, const Branch& branch, const std::s
                      import::wanted(info), whose, info.name, key);
 }
 
+/// Without these a world runs, and its answer lacks a column.
+constexpr std::array<std::string_view, 3> kNoStepNeeds{"cluster.usd_per_gpu_hour", "cluster.gpu.board_power_w",
+                                                       "cluster.gpu.idle_power_w"};
+
 std::pair<std::string, std::string> absent_in(const Settings& settings, const Branch& branch, const std::string& path) {
   const std::vector<OptionInfo>* options = &branch.options;
   if (!branch.alternatives.empty())
@@ -249,6 +255,7 @@ std::pair<std::string, std::string> absent_in(const Settings& settings, const Br
     const bool read = std::get<std::string>(settings.at("topology")) == "graph";  // rates are those of the file
     if ((alone || read) && key == "cluster.gpu.scale_up_gb_per_s") continue;
     if (read && key == "cluster.nic_gbps") continue;
+    if (std::find(kNoStepNeeds.begin(), kNoStepNeeds.end(), key) != kNoStepNeeds.end()) continue;
     return {key, ask_for(settings, branch, key, info)};
   }
   for (const Branch& child : branch.branches)

@@ -55,6 +55,11 @@ std::vector<Rule> machine_rules() {
              return fmt::format("gpus_per_node {}, scale_up_domain {}", w.cluster.gpus_per_node,
                                 w.configuration.gpu.scale_up_domain);
            }),
+      rule("idle_below_board", "cluster.gpu.idle_power_w", "idle_power_w must be at most board_power_w",
+           [](const World& w) -> Broken {
+             if (!w.power.known() || w.power.idle_power_w <= w.power.board_power_w) return std::nullopt;
+             return fmt::format("idle_power_w {}, board_power_w {}", w.power.idle_power_w, w.power.board_power_w);
+           }),
       rule("pause_thresholds", "transport", "pfc_xon_bytes must be at most pfc_xoff_bytes, and that below buffer_bytes",
            [](const World& w) -> Broken {
              const auto& t = w.configuration.transport;

@@ -59,6 +59,7 @@ Branch make_vocabulary() {
   std::vector<OptionInfo> gpu = core::compute::gpu_options().infos();
   for (const OptionInfo& info : core::collective::calibration_options().infos()) gpu.push_back(info);
   for (const OptionInfo& info : kernel_table_options().infos()) gpu.push_back(info);
+  for (const OptionInfo& info : power_options().infos()) gpu.push_back(info);
   cluster.branches.push_back(cataloged("gpu", "the accelerator", std::move(gpu), "gpus"));
   Branch strategy = section("strategy", "how the model is cut over ranks", core::workload::strategy_options().infos());
   strategy.branches.push_back(

@@ -80,6 +80,8 @@ const core::OptionTable<Cluster>& cluster_options() {
       option("nic_gbps", &Cluster::nic_gbps, "network bandwidth of one GPU, one direction", {0.001, 1e6}, "Gb/s"),
       option("nic_latency_us", &Cluster::nic_latency_us, "latency of one link of the fabric, switching included",
              {0.000001, 1e6}, "us"),
+      option("usd_per_gpu_hour", &Cluster::usd_per_gpu_hour,
+             "price of one GPU for an hour, its share of hosts and network included", {0.000001, 1e6}, "USD/h"),
   };
   return table;
 }
@@ -131,6 +133,7 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   World world;
   world.inputs = std::move(inputs);
   world.cluster = make(cluster_options(), settings, "cluster.");
+  world.power = make(power_options(), settings, "cluster.gpu.");
   Configuration& made = world.configuration;
   const Configuration step = make(step_options(), settings, "");
   made.composition = step.composition;

@@ -8,6 +8,7 @@
 #include "core/options.hpp"
 #include "core/step/configuration.hpp"
 #include "experiments/faults.hpp"
+#include "experiments/power.hpp"
 #include "topologies/registry.hpp"
 
 namespace manyworlds::experiments {
@@ -26,12 +27,14 @@ struct Cluster {
   std::int64_t gpus_per_node = 8;
   double nic_gbps = 0;          // one direction, per GPU; absent until given
   double nic_latency_us = 0.5;  // one link of the fabric, switching included
+  double usd_per_gpu_hour = 0;  // its share of hosts and network included; absent until given
   std::int64_t gpus() const { return nodes * gpus_per_node; }
 };
 
 struct World {
   core::step::Configuration configuration;  // without its graph
   Cluster cluster;
+  GpuPower power;
   std::string topology;
   core::OptionSet topology_options;
   Faults faults;

@@ -22,6 +22,7 @@ struct Breach {
 const std::vector<Breach> kBreaches{
     {"gpus_at_most", {"cluster.nodes=131072"}},
     {"node_in_scale_up_domain", {"cluster.gpus_per_node=16"}},
+    {"idle_below_board", {"cluster.gpu.idle_power_w=401"}},
     {"pause_thresholds", {"transport.pfc_xon_bytes=500000"}},
     {"marking_thresholds", {"transport.ecn_kmin_bytes=500000"}},
     {"rate_skipping", {"skip.rate_tolerance=0.01", "fidelity=analytic"}},
