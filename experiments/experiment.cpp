@@ -19,7 +19,12 @@ core::step::Configuration configure(const Experiment& experiment, GraphCache& gr
 
 const std::vector<Objective>& objectives() {
   static const std::vector<Objective> all{
-      {"tokens_per_s_per_gpu", true}, {"step_time_s", false}, {"mfu", true}, {"memory_peak_bytes", false}};
+      {"tokens_per_s_per_gpu", true},
+      {"step_time_s", false},
+      {"mfu", true},
+      {"memory_peak_bytes", false},
+      {"gpu_energy_per_token_j", false, {"cluster.gpu.board_power_w", "cluster.gpu.idle_power_w"}},
+      {"usd_per_million_tokens", false, {"cluster.usd_per_gpu_hour"}}};
   return all;
 }
 

@@ -66,6 +66,7 @@ std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Experim
 struct Objective {
   std::string name;
   bool more_is_better;
+  std::vector<std::string> needs = {};  // settings that some experiment must have, or no row has the figure
 };
 const std::vector<Objective>& objectives();
 

@@ -84,6 +84,7 @@ class Reader {
   void read_override(const std::string& given);
   void check_overrides() const;
   void expand();
+  void check_objective() const;
   std::vector<Assignment> assignments(const std::vector<std::size_t>& chosen) const;
   Settings settle(const std::vector<std::size_t>& chosen, Places* places) const;
   [[noreturn]] void fail_at(const std::vector<std::size_t>& chosen, const std::string& key,
@@ -105,7 +106,7 @@ class Reader {
   Sweep sweep_;
   Settings base_;
   Places places_;
-  Node top_, axes_place_;
+  Node top_, axes_place_, objective_place_;
   std::vector<Factor> factors_;
   std::vector<Override> overrides_;
   std::vector<Constraint> constraints_;
@@ -121,6 +122,7 @@ Sweep Reader::read(const std::string& text, const std::vector<std::string>& over
   read_top(root);
   read_overrides(overrides);
   expand();
+  check_objective();
   return std::move(sweep_);
 }
 
@@ -143,6 +145,7 @@ void Reader::read_top(const Node& root) {
   std::vector<std::string> names;
   for (const Objective& one : objectives()) names.push_back(one.name);
   sweep_.objective = objective ? read_line(*objective, "objective", names) : names.front();
+  if (objective) objective_place_ = *objective;
   if (const Node* measured = root.find("measured")) sweep_.measured = read_measured(*measured);
 
   Assigner assigner(catalog_, base_, &places_);
@@ -321,6 +324,19 @@ void Reader::expand() {
   if (!unmeasured_.empty()) fail_unmeasured();
   if (sweep_.experiments.empty()) fail_empty();
   sweep_.inputs = inputs_;
+}
+
+/// Else the work would be done before its ranking finds no figure.
+void Reader::check_objective() const {
+  const auto of = std::find_if(objectives().begin(), objectives().end(),
+                               [&](const Objective& one) { return one.name == sweep_.objective; });
+  const bool known = std::any_of(sweep_.experiments.begin(), sweep_.experiments.end(), [&](const Experiment& one) {
+    return std::all_of(of->needs.begin(), of->needs.end(),
+                       [&](const std::string& key) { return one.settings.count(key) > 0; });
+  });
+  if (!known)
+    objective_place_.fail(fmt::format("'objective' {} needs {}, which no experiment has; give a value as in --set {}=…",
+                                      sweep_.objective, fmt::join(of->needs, " and "), of->needs.front()));
 }
 
 }  // namespace

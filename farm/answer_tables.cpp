@@ -35,12 +35,17 @@ struct Row {
   const StepResult* step = nullptr;                      // of one that ran
   experiments::Interval interval;                        // of a step that ran packet by packet
   std::optional<core::workload::KernelAccount> kernels;  // of one that ran with a table of measured times
+  experiments::GpuPower power;
+  double usd_per_gpu_hour = 0;  // none: nobody gave a price
 
   bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
   bool has_interval() const { return step != nullptr && !analytic(); }
   double gpus() const {
     const auto& s = configuration.strategy;
     return static_cast<double>(s.tp * s.cp * s.pp * s.dp);
+  }
+  double tokens() const {
+    return static_cast<double>(configuration.strategy.global_batch) * static_cast<double>(configuration.model.sequence);
   }
   double per_gpu_second(double total) const { return total / (core::seconds(step->step_ps) * gpus()); }
 };
@@ -120,12 +125,8 @@ void add_figures(std::vector<Column>& to, const Rows& rows) {
   to.push_back(reals("step_time_s", "s", "time of one training step", rows,
                      [](const Row& row) { return core::seconds(row.step->step_ps); }));
   to.push_back(counts("step_time_ps", "ps", "the same, exactly", rows, [](const StepResult& s) { return s.step_ps; }));
-  to.push_back(
-      reals("tokens_per_s_per_gpu", "tokens/s", "tokens trained per second on each GPU", rows, [](const Row& row) {
-        const auto& of = row.configuration;
-        return row.per_gpu_second(static_cast<double>(of.strategy.global_batch) *
-                                  static_cast<double>(of.model.sequence));
-      }));
+  to.push_back(reals("tokens_per_s_per_gpu", "tokens/s", "tokens trained per second on each GPU", rows,
+                     [](const Row& row) { return row.per_gpu_second(row.tokens()); }));
   to.push_back(reals("mfu", "", "model FLOPs utilisation: the model's own FLOPs over the GPUs' 16-bit matrix peak",
                      rows, [](const Row& row) {
                        const auto& of = row.configuration;
@@ -133,6 +134,28 @@ void add_figures(std::vector<Column>& to, const Rows& rows) {
                        return row.per_gpu_second(static_cast<double>(of.strategy.global_batch) * flops) /
                               (of.gpu.matrix_tflops * 1e12);
                      }));
+}
+
+/// What a token costs besides time, where some row has the figures for it or the sweep ranks by it.
+void add_costs(std::vector<Column>& to, const Rows& rows, const std::string& objective) {
+  const auto wanted = [&](const std::string& name, const std::function<bool(const Row&)>& has) {
+    return name == objective || std::any_of(rows.begin(), rows.end(), has);
+  };
+  const std::string energy = "gpu_energy_per_token_j", price = "usd_per_million_tokens";
+  if (wanted(energy, [](const Row& row) { return row.power.known(); }))
+    to.push_back(
+        reals(energy, "J/token",
+              "energy of the GPUs for each token: board power while kernels run, idle power while they wait, between "
+              "them while they communicate; without hosts, network and cooling; NaN without figures of the GPU",
+              rows, [](const Row& row) {
+                return experiments::gpu_energy_j(row.step->breakdown, row.power) * row.gpus() / row.tokens();
+              }));
+  if (wanted(price, [](const Row& row) { return row.usd_per_gpu_hour > 0; }))
+    to.push_back(reals(price, "USD", "price of the GPUs' time for a million tokens; NaN without a price", rows,
+                       [](const Row& row) {
+                         if (row.usd_per_gpu_hour <= 0) return kNone;
+                         return 1e6 * row.usd_per_gpu_hour / 3600 / row.per_gpu_second(row.tokens());
+                       }));
 }
 
 /// How sure step times are. A lower bound has no interval.
@@ -275,8 +298,10 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
       return rows[i].experiment.axes.at(a);
     }));
   std::vector<Column> computed;
-  for (const auto add :
-       {add_what_became, add_figures, add_uncertainty, add_memory, add_breakdown, add_measured_kernels, add_network})
+  const auto costs = [&](std::vector<Column>& to, const Rows& of) { add_costs(to, of, sweep.objective); };
+  using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
+  for (const Adder& add : {Adder(add_what_became), Adder(add_figures), Adder(costs), Adder(add_uncertainty),
+                           Adder(add_memory), Adder(add_breakdown), Adder(add_measured_kernels), Adder(add_network)})
     add(computed, rows);
   for (Column& column : computed)  // `composition` may be an axis, and is a column already
     if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));
@@ -346,7 +371,8 @@ void add_step(StepResults& results, const Plan& plan, const OutcomeOf& outcome, 
 Row row_of(const experiments::Experiment& experiment, const Plan& plan, const StepResults& steps,
            const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty) {
   const experiments::World world = experiments::world_of(experiment.settings);
-  Row row{experiment, plan.experiments.at(experiment.id), world.configuration, "ran", "", nullptr, {}, {}};
+  Row row{experiment,  plan.experiments.at(experiment.id), world.configuration, "ran", "", nullptr, {}, {},
+          world.power, world.cluster.usd_per_gpu_hour};
   row.configuration.gpu.measured = measured_times(experiment);
   if (!row.planned.fits()) {
     row.status = "out_of_memory";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -65,8 +66,10 @@ bool one_choice(const Results& results, std::size_t a, std::size_t b) {
 /// How sure the step times of rows are, and so everything in proportion to them.
 class StepTimes {
  public:
-  StepTimes(const Results& results, const Column& by) : results_(results), by_(by), is_time_(by.unit == "s") {
-    const bool speed = by.name == "step_time_s" || by.name == "tokens_per_s_per_gpu" || by.name == "mfu";
+  StepTimes(const Results& results, const Column& by)
+      : results_(results), by_(by), is_time_(by.unit == "s" || by.unit == "USD") {
+    const bool speed = by.name == "step_time_s" || by.name == "tokens_per_s_per_gpu" || by.name == "mfu" ||
+                       by.name == "usd_per_million_tokens";
     for (std::size_t i = 0; i < kColumns.size() && speed; ++i) columns_[i] = results.experiments.find(kColumns[i]);
   }
 
@@ -115,7 +118,8 @@ Order order_of(const std::string& by, const Table& experiments) {
   const Column& column = column_called(name, experiments, "--by");
   if (column.is_text())
     throw core::InputError(fmt::format("column '{}' is text; give a column of numbers", name), "--by");
-  const bool less_is_better = column.unit == "s" || column.unit == "bytes";
+  constexpr std::array<std::string_view, 4> kLessIsBetter{"s", "bytes", "J/token", "USD"};
+  const bool less_is_better = std::find(kLessIsBetter.begin(), kLessIsBetter.end(), column.unit) != kLessIsBetter.end();
   return {&column, descending || (!ascending && !less_is_better)};
 }
 

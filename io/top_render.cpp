@@ -34,7 +34,7 @@ std::string with_prefix(double value, const std::string& unit) {
   return fmt::format("{:.{}f}{}{}", scaled, decimals, suffix.empty() ? "" : " ", suffix);
 }
 
-/// `_s` columns in seconds, `bytes` in GiB, shares in per cent, counts as they are.
+/// `_s` columns in seconds, `bytes` in GiB, shares in per cent, money without a prefix, counts as they are.
 std::string shown(const Column* column, std::size_t row) {
   if (!column) return kMissing;
   if (const auto* texts = std::get_if<std::vector<std::string>>(&column->values)) return (*texts)[row];
@@ -42,7 +42,8 @@ std::string shown(const Column* column, std::size_t row) {
   if (std::isnan(value)) return kMissing;
   if (column->unit == "bytes") return fmt::format("{:.1f} GiB", value / (1 << 30));
   if (column->name == "mfu") return fmt::format("{:.1f} %", value * 100);
-  if (column->unit == "s") return with_prefix(value, "s");
+  if (column->unit == "s" || column->unit == "J/token") return with_prefix(value, column->unit);
+  if (column->unit == "USD") return fmt::format("{:#.3g} USD", value);
   return with_prefix(value, "");
 }
 

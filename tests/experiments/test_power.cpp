@@ -99,3 +99,17 @@ TEST_CASE("a price or a power that cannot be is an error with its line") {
   fails("gpu: {like: a100_40, communication_power_share: 1.5}", {"'cluster.gpu.communication_power_share'", "to 1"});
   fails("gpu: {like: a100_40, idle_power_w: 401}", {"idle_below_board", "idle_power_w 401, board_power_w 400"});
 }
+
+TEST_CASE("a sweep may rank by cost where some experiment has the figures, and is refused where none has") {
+  const std::string by_price = kSingle + "objective: usd_per_million_tokens\n";
+  CHECK_THAT(error_of(by_price), Catch::StartsWith("s.yaml:7: ") && Catch::Contains("cluster.usd_per_gpu_hour"));
+  CHECK(read(by_price, {"cluster.usd_per_gpu_hour=2"}).objective == "usd_per_million_tokens");
+  CHECK(error_of(kSingle + "objective: gpu_energy_per_token_j\n") == "(no error)");
+  const std::string unnamed =
+      "{matrix_tflops: 100, memory_gib: 40, memory_gb_per_s: 1000, compute_units: 100, scale_up_gb_per_s: 100}";
+  CHECK_THAT(
+      error_of(with(kSingle, "a100_40", unnamed) + "objective: gpu_energy_per_token_j\n"),
+      Catch::StartsWith("s.yaml:7: ") && Catch::Contains("cluster.gpu.board_power_w and cluster.gpu.idle_power_w"));
+  CHECK(error_of(with(kSingle, "a100_40", unnamed) + "axes: {cluster.gpu: [a100_40, " + unnamed +
+                 "]}\nobjective: gpu_energy_per_token_j\n") == "(no error)");
+}

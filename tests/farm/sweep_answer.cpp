@@ -156,7 +156,8 @@ TEST_CASE("sub-simulations are sorted by key and count the experiments that use 
 }
 
 TEST_CASE("axes are columns behind the id, and what was left out is kept with its rule") {
-  const auto sweep = tiny();
+  auto sweep = tiny();
+  for (auto& experiment : sweep.experiments) experiment.settings["cluster.usd_per_gpu_hour"] = 2.0;
   const auto results = answer(sweep);
   CHECK(results.axis_names.front() == "strategy.tp");
   CHECK(results.experiments.columns[0].name == "id");

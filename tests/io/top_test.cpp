@@ -46,6 +46,47 @@ TEST_CASE("the best come first, ties in the order of ids, and only those that ra
   CHECK((ranking.candidates == 6 && ranking.did_not_run == 3 && ranking.refused == 3 && ranking.without_value == 0));
 }
 
+TEST_CASE("less energy and less money come first, and layouts' costs are told apart as their step times are") {
+  const auto with_costs = [](double low, double high) {
+    Results results = sample_results();
+    std::vector<double> joules, usd, lows, highs, ratios;
+    for (std::size_t row = 0; row < results.experiments.rows(); ++row) {
+      const double step = results.experiments.find("step_time_s")->number_at(row);
+      joules.push_back(4 - step), usd.push_back(step / 100);
+      lows.push_back(step * low), highs.push_back(step * high), ratios.push_back(1.6);
+    }
+    results.experiments.columns.push_back({"gpu_energy_per_token_j", "J/token", "energy", joules});
+    results.experiments.columns.push_back({"usd_per_million_tokens", "USD", "price", usd});
+    results.experiments.columns.push_back({"step_time_low_s", "s", "", lows});
+    results.experiments.columns.push_back({"step_time_high_s", "s", "", highs});
+    results.experiments.columns.push_back({"told_apart_ratio", "", "", ratios});
+    return results;
+  };
+  const Results results = with_costs(0.9, 1.2);
+  const auto rows = [&](const std::string& by, const std::string& where) {
+    Rows all;
+    for (const Ranking::Row& row : rank_experiments(results, {100, by, where}).rows) all.push_back(row.row);
+    return all;
+  };
+  CHECK(rows("gpu_energy_per_token_j", "") == Rows{2, 5, 8, 1, 4, 10, 0, 6, 9});
+  CHECK(rows("usd_per_million_tokens", "") == Rows{0, 6, 9, 1, 4, 10, 2, 5, 8});
+  CHECK(rows("usd_per_million_tokens desc", "gpu_energy_per_token_j >= 2") == Rows{1, 4, 10, 0, 6, 9});
+  const auto apart = [&](const Results& of, const std::string& by) {
+    std::vector<Apart> marks;
+    for (const Ranking::Row& row : rank_experiments(of, {3, by, "id < 3"}).rows) marks.push_back(row.apart);
+    return marks;
+  };
+  using Marks = std::vector<Apart>;  // steps of 1, 2 and 3 s that differ in tp alone
+  CHECK(apart(results, "usd_per_million_tokens") == Marks{Apart::best, Apart::told, Apart::told});
+  CHECK(apart(with_costs(0.5, 1.2), "usd_per_million_tokens") == Marks{Apart::best, Apart::overlapping, Apart::told});
+  CHECK(apart(results, "usd_per_million_tokens") == apart(results, "step_time_s"));
+  CHECK(apart(results, "gpu_energy_per_token_j") == Marks(3, Apart::unknown));
+  const std::string shown = render_text(results, rank_experiments(results, {1, "usd_per_million_tokens", ""}));
+  CHECK_THAT(shown, Catch::Contains(" 0.0100 USD ") && Catch::Contains("smallest first"));
+  CHECK_THAT(render_text(results, rank_experiments(results, {1, "gpu_energy_per_token_j", ""})),
+             Catch::Contains(" 1.000 J/token "));
+}
+
 TEST_CASE("worlds that did not run are ranked when the condition asks for them") {
   CHECK(ranked({10, "memory_peak_bytes desc", "status == out_of_memory"}) == Rows{3, 7, 11});
   const Ranking ranking = rank_experiments(sample_results(), {10, "step_time_s", "status != ran"});
