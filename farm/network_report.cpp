@@ -3,26 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
+
+#include "core/collective/bus_bandwidth.hpp"
 
 namespace manyworlds::farm {
 namespace {
 
 using core::Time;
-using core::collective::Kind;
-using core::collective::Shape;
+using core::collective::bus_gb_per_s;
 using core::network::LinkLoad;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kBusiest = 5;  // links that a summary names
-
-/// Bytes that leave each member over the time, in GB/s: the bus bandwidth as NCCL's tests define it.
-double bus_gb_per_s(const Shape& shape, Time elapsed) {
-  const double n = shape.members;
-  const double factor = shape.kind == Kind::broadcast ? 1 : (shape.kind == Kind::all_reduce ? 2 : 1) * (n - 1) / n;
-  return factor * static_cast<double>(shape.bytes) / core::seconds(elapsed) * 1e-9;
-}
 
 double ns_per_hop(const NetworkRun& run, std::int64_t hops) {
   return hops > 0 ? run.cpu_s * 1e9 / static_cast<double>(hops) : 0;
@@ -62,16 +55,6 @@ std::string in_us(const Completion& times) {
 }
 
 }  // namespace
-
-std::vector<std::string> link_names(const core::network::Graph& graph) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, int> parallel;
-  std::vector<std::string> names;
-  for (const core::network::Link& link : graph.links) {
-    names.push_back(fmt::format("{}->{}", graph.names[link.from], graph.names[link.to]));
-    if (const int number = ++parallel[{link.from, link.to}]; number > 1) names.back() += fmt::format("#{}", number);
-  }
-  return names;
-}
 
 std::string NetworkReport::json() const {
   Json made{{shape != nullptr ? "members" : "flows", run.ends.size()},

@@ -26,9 +26,6 @@ struct NetworkReport {
 std::string flows_csv(const NetworkRun& run, const std::vector<experiments::import::Flow>& flows);
 std::string members_csv(const NetworkRun& run);
 
-/// A directed link as "leaf0->spine1", with "#2" and so on behind the second and later of parallel ones.
-std::vector<std::string> link_names(const core::network::Graph& graph);
-
 /// ASTRA-sim's times for a collective; `packets` is our simulation of the same, or null.
 struct AstraSimReport {
   const core::collective::Shape& shape;

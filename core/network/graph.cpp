@@ -1,6 +1,7 @@
 // Building a graph vertex by vertex and cable by cable.
 #include "core/network/graph.hpp"
 
+#include <map>
 #include <utility>
 
 #include "core/error.hpp"
@@ -34,6 +35,16 @@ std::uint32_t Graph::add_cable(const Link& forward) {
   links.push_back(forward);
   std::swap(links.back().from, links.back().to);
   return id;
+}
+
+std::vector<std::string> link_names(const Graph& graph) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, int> parallel;
+  std::vector<std::string> names;
+  for (const Link& link : graph.links) {
+    names.push_back(fmt::format("{}->{}", graph.names[link.from], graph.names[link.to]));
+    if (const int number = ++parallel[{link.from, link.to}]; number > 1) names.back() += fmt::format("#{}", number);
+  }
+  return names;
 }
 
 }  // namespace manyworlds::core::network

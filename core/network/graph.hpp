@@ -40,4 +40,7 @@ struct Graph {
   std::uint32_t add_cable(const Link& forward);
 };
 
+/// A directed link as "leaf0->spine1", with "#2" and so on behind the second and later of parallel ones.
+std::vector<std::string> link_names(const Graph& graph);
+
 }  // namespace manyworlds::core::network
