@@ -95,20 +95,44 @@ std::string read_file(const fs::path& path) {
   return bytes;
 }
 
-void write_aside(const fs::path& path, std::string_view bytes) {
-  fs::path aside = path;
-  aside += fmt::format(".{}{}", ::getpid(), kAsideSuffix);
+AsideFile::AsideFile(const fs::path& path) : path_(path), aside_(path) {
+  aside_ += fmt::format(".{}{}", ::getpid(), kAsideSuffix);
   try {
-    File file(aside, O_WRONLY | O_CREAT | O_TRUNC);
-    file.write_at(0, bytes);
-    file.sync_data();
-    file.close();
-    if (::rename(aside.c_str(), path.c_str()) != 0) throw IoError("put in place", path.string());
+    file_.emplace(aside_, O_WRONLY | O_CREAT | O_TRUNC);
   } catch (const IoError& error) {
-    ::unlink(aside.c_str());
-    throw IoError("write", path.string(), error.code);  // of the file asked for, not of the temporary
+    throw IoError("write", path_.string(), error.code);  // of the file asked for, not of the temporary
   }
-  sync_directory(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+AsideFile::~AsideFile() {
+  if (file_) ::unlink(aside_.c_str());
+}
+
+void AsideFile::append(std::string_view bytes) {
+  try {
+    file_->write_at(size_, bytes);
+  } catch (const IoError& error) {
+    throw IoError("write", path_.string(), error.code);
+  }
+  size_ += bytes.size();
+}
+
+void AsideFile::put_in_place() {
+  try {
+    file_->sync_data();
+    file_->close();
+    if (::rename(aside_.c_str(), path_.c_str()) != 0) throw IoError("put in place", path_.string());
+  } catch (const IoError& error) {
+    throw IoError("write", path_.string(), error.code);
+  }
+  file_.reset();
+  sync_directory(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+}
+
+void write_aside(const fs::path& path, std::string_view bytes) {
+  AsideFile file(path);
+  file.append(bytes);
+  file.put_in_place();
 }
 
 void make_directories(const fs::path& path) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,8 +42,27 @@ class File {
 
 std::string read_file(const std::filesystem::path& path);
 
-/// Readers see the old file or the new one, whole, also after a crash: temporary + fsync + rename + directory fsync.
-/// One process may write a path at a time.
+/// A file that is written piece by piece. Readers see the old file or the new one, whole, also after a crash:
+/// temporary + fsync + rename + directory fsync. One process may write a path at a time.
+class AsideFile {
+ public:
+  /// Throws IoError where `path` could not be written; the other two as well.
+  explicit AsideFile(const std::filesystem::path& path);
+  /// Removes the temporary of a file that was not put in place.
+  ~AsideFile();
+  AsideFile(const AsideFile&) = delete;
+  AsideFile& operator=(const AsideFile&) = delete;
+
+  void append(std::string_view bytes);
+  void put_in_place();
+
+ private:
+  std::filesystem::path path_, aside_;
+  std::optional<File> file_;
+  std::uint64_t size_ = 0;
+};
+
+/// A whole file at once, as AsideFile does it.
 void write_aside(const std::filesystem::path& path, std::string_view bytes);
 /// Ends the names of temporaries that write_aside leaves when it is killed.
 inline constexpr std::string_view kAsideSuffix = ".aside";
