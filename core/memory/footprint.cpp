@@ -35,23 +35,6 @@ constexpr std::array kParts{
     FootprintPart{"context", "context of the driver: code and stacks", &Footprint::context},
 };
 
-/// What does not change while a step runs.
-Footprint standing(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage) {
-  const ModelState state = model_state(model, strategy, stage);
-  const LibraryBytes libraries = library_bytes(model, strategy, gpu);
-  Footprint bytes;
-  bytes.weights = state.weights;
-  bytes.gradients = state.gradients;
-  bytes.optimizer = state.optimizer;
-  bytes.gathered = state.gathered;
-  bytes.workspaces = libraries.workspaces;
-  bytes.communicators = libraries.communicators;
-  bytes.context = libraries.context;
-  for (const std::int64_t part : {state.weights, state.gradients, state.optimizer, state.gathered})
-    bytes.rounding += reserved_bytes(part) - part;
-  return bytes;
-}
-
 /// What a chunk's layers keep with what stands before or behind them, and what the neediest of them adds. `layers`
 /// has those seen so far.
 LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const EndBytes& ends, std::int64_t stage,
@@ -96,18 +79,33 @@ std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, std:
   return most;
 }
 
-Footprint footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage) {
+Footprint held_at_rest(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage) {
+  const ModelState state = model_state(model, strategy, stage);
+  const LibraryBytes libraries = library_bytes(model, strategy, gpu);
+  Footprint bytes;
+  bytes.weights = state.weights;
+  bytes.gradients = state.gradients;
+  bytes.optimizer = state.optimizer;
+  bytes.gathered = state.gathered;
+  bytes.workspaces = libraries.workspaces;
+  bytes.communicators = libraries.communicators;
+  bytes.context = libraries.context;
+  for (const std::int64_t part : {state.weights, state.gradients, state.optimizer, state.gathered})
+    bytes.rounding += reserved_bytes(part) - part;
+  return bytes;
+}
+
+namespace {
+
+/// Calls `see` for every pass of the stage, with what the rank holds at most while it runs, and after it.
+template <typename See>
+void walk(const Model& model, const Strategy& strategy, Footprint now, std::int64_t stage, See&& see) {
   const EndBytes ends = end_bytes(model, strategy);
   std::map<LayerKind, LayerBytes> layers;
   std::vector<LayerBytes> chunks;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     chunks.push_back(chunk_bytes(model, strategy, ends, stage, chunk, layers));
 
-  Footprint now = standing(model, strategy, gpu, stage);
-  Footprint peak = now;
-  const auto look = [&peak](const Footprint& moment) {
-    if (moment.total() > peak.total()) peak = moment;
-  };
   for (const workload::Slot& slot : workload::schedule(strategy, stage)) {
     const LayerBytes& chunk = chunks[static_cast<std::size_t>(slot.chunk)];
     const bool head = stage == strategy.pp - 1 && slot.chunk == strategy.virtual_stages - 1;
@@ -116,18 +114,38 @@ Footprint footprint(const Model& model, const Strategy& strategy, const compute:
       now.rounding += chunk.kept.rounding;
       if (head) now.logits += ends.logits_kept;
     }
-    Footprint loss = now;  // the loss's forward or backward pass
-    if (head) loss.logits += ends.logits_transient;
-    look(loss);
-    if (slot.forward) continue;
-    if (head) now.logits -= ends.logits_kept;  // gone before the last layer's backward begins
-    Footprint backward = now;
-    backward.recomputed = chunk.recomputed;
-    backward.working = chunk.working;
-    look(backward);
-    now.activations -= chunk.kept.bytes;
-    now.rounding -= chunk.kept.rounding;
+    Footprint during = now;  // the loss's forward or backward pass
+    if (head) during.logits += ends.logits_transient;
+    if (!slot.forward) {
+      if (head) now.logits -= ends.logits_kept;  // gone before the last layer's backward begins
+      Footprint backward = now;
+      backward.recomputed = chunk.recomputed;
+      backward.working = chunk.working;
+      if (backward.total() > during.total()) during = backward;
+      now.activations -= chunk.kept.bytes;
+      now.rounding -= chunk.kept.rounding;
+    }
+    see(slot, during, now);
   }
+}
+
+}  // namespace
+
+std::vector<Held> held_by_passes(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
+                                 std::int64_t stage) {
+  std::vector<Held> passes;
+  walk(model, strategy, held_at_rest(model, strategy, gpu, stage), stage,
+       [&](const workload::Slot& pass, const Footprint& during, const Footprint& after) {
+         passes.push_back({pass, during, after});
+       });
+  return passes;
+}
+
+Footprint footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage) {
+  Footprint peak = held_at_rest(model, strategy, gpu, stage);
+  walk(model, strategy, peak, stage, [&](const workload::Slot&, const Footprint& during, const Footprint&) {
+    if (during.total() > peak.total()) peak = during;
+  });
   return peak;
 }
 

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/compute/gpu.hpp"
 #include "core/workload/model.hpp"
+#include "core/workload/schedule.hpp"
 #include "core/workload/strategy.hpp"
 
 namespace manyworlds::core::memory {
@@ -49,6 +51,19 @@ std::int64_t layers_in_flight(const workload::Model& model, const workload::Stra
 /// Peak of pipeline rank `stage` (0-based; all tp, cp and dp ranks of a stage are alike).
 Footprint footprint(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
                     std::int64_t stage);
+
+/// What a rank holds while a pass runs, where it holds most, and when the pass is over.
+struct Held {
+  workload::Slot pass;
+  Footprint during, after;
+};
+
+/// The passes of pipeline rank `stage` in the order of its schedule. The largest `during` is footprint().
+std::vector<Held> held_by_passes(const workload::Model& model, const workload::Strategy& strategy,
+                                 const compute::Gpu& gpu, std::int64_t stage);
+/// What it holds before the first of them.
+Footprint held_at_rest(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
+                       std::int64_t stage);
 
 /// The largest footprint over all stages.
 Footprint peak(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu);

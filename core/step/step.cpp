@@ -22,14 +22,21 @@ std::int64_t slowdown_ppm(const Configuration& of) {
 
 }  // namespace
 
-Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results)
+Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording)
     : world_(world),
       timeline_(world.programs(), stages(world.layout()), slowdown_ppm(world.configuration()),
                 world.configuration().tick_ps()),
       held_(stream::Clock(world.configuration().tick_ps())),
       entered_(world.instances(), 0),
       began_(world.instances(), 0),
-      link_busy_(world.layout().graph().links.size(), 0) {
+      link_busy_(world.layout().graph().links.size(), 0),
+      recording_(recording) {
+  if (recording_ != nullptr) {
+    std::vector<std::uint32_t> ranks;
+    for (const Recording::Rank& one : recording_->ranks) ranks.push_back(one.rank);
+    timeline_.record(ranks);
+    recording_->courses.assign(world.instances(), {});
+  }
   if (world.configuration().composition == Composition::coupled) {
     network_ = make_coupled(world);
   } else {
@@ -59,7 +66,10 @@ std::variant<StepResult, Needs> Step::advance() {
     if (exit <= tick) held_.take(*network_, exit);
     const Time at = std::min(tick, held_.due());
     if (exit < at) continue;  // the network has not come to the tick yet
-    for (const Member& member : held_.noticed(at)) {
+    const std::vector<Member> exits = held_.noticed(at);
+    if (recording_ != nullptr)
+      for (const Member& member : exits) recording_->courses[member.instance].ended = at;
+    for (const Member& member : exits) {
       const auto [rank, op] = world_.operation_of(member.instance, member.member);
       timeline_.complete(rank, op, began_[member.instance]);
     }
@@ -72,6 +82,7 @@ std::variant<StepResult, Needs> Step::advance() {
 /// Hands what the timeline entered at `at` to the network.
 void Step::enter(Time at) {
   if (entries_.empty()) return;
+  if (recording_ != nullptr) record_entries(at);
   entering_.clear();
   for (const stream::Entry& entry : entries_) {
     const auto [instance, member] = world_.entered_by(entry.rank, entry.op);
@@ -87,6 +98,17 @@ void Step::enter(Time at) {
   entries_.clear();
   std::sort(entering_.begin(), entering_.end());
   network_->enter(at, entering_);
+}
+
+void Step::record_entries(Time at) {
+  for (const stream::Entry& entry : entries_) {
+    Course& course = recording_->courses[world_.entered_by(entry.rank, entry.op).first];
+    if (course.first == kNever)
+      course.first = at;
+    else if (course.second == kNever)
+      course.second = at;
+    course.last = at;
+  }
 }
 
 bool Step::within_limit() {
@@ -129,6 +151,7 @@ StepResult Step::finish() {
                       of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp), of_wait(Wait::exposed_pp),
                       of_wait(Wait::exposed_cp), of_wait(Wait::exposed_ep), of_wait(Wait::bubble),
                       of_wait(Wait::stall)};
+  if (recording_ != nullptr) finish_recording();
   result.kernels = kernels();
   if (composed_ != nullptr) {
     for (const auto& [key, used] : composed_->isolated_used())
@@ -137,6 +160,15 @@ StepResult Step::finish() {
       result.episodes.push_back({key, used.parameters, used.lasts, used.times});
   }
   return result;
+}
+
+void Step::finish_recording() {
+  recording_->end = timeline_.end();
+  recording_->records = timeline_.records();
+  for (Recording::Rank& one : recording_->ranks) {
+    one.record = timeline_.record_of(one.rank);
+    one.alike = static_cast<std::uint32_t>(timeline_.like(one.rank).size());
+  }
 }
 
 std::vector<Used> Step::kernels() const {

@@ -9,6 +9,7 @@
 #include "core/network/memo.hpp"
 #include "core/step/held_exits.hpp"
 #include "core/step/network_side.hpp"
+#include "core/step/recording.hpp"
 #include "core/step/result.hpp"
 #include "core/step/world.hpp"
 #include "core/stream/timeline.hpp"
@@ -23,8 +24,9 @@ struct Needs {
 class Step {
  public:
   /// `world`, `episodes` and `results` outlive the step; `results` may grow between calls of advance().
-  /// Under Composition::coupled neither episodes nor results are used.
-  Step(const World& world, Episodes& episodes, const IsolatedResults& results);
+  /// Under Composition::coupled neither episodes nor results are used. Fills `recording`, if it is given, for the ranks
+  /// that it names.
+  Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording = nullptr);
 
   /// Throws InputError on a deadlock of pauses, naming its ports; InternalError on one of operations, naming two.
   std::variant<StepResult, Needs> advance();
@@ -34,6 +36,8 @@ class Step {
   bool within_limit();
   [[noreturn]] void explain_standstill() const;
   StepResult finish();
+  void record_entries(Time at);
+  void finish_recording();
   std::vector<Used> kernels() const;
 
   const World& world_;
@@ -47,6 +51,7 @@ class Step {
   std::vector<Time> began_;             // when the last member entered, by instance
   std::vector<Time> link_busy_;         // network links
   std::int64_t link_hops_ = 0, events_ = 0;
+  Recording* recording_;  // null: nobody asks
   bool started_ = false, too_large_ = false;
 };
 

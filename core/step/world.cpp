@@ -10,6 +10,24 @@ namespace manyworlds::core::step {
 using workload::Op;
 using workload::Role;
 
+Carried carried_by(const Use& use, const network::Transport& transport, const network::Graph& graph) {
+  std::vector<std::int64_t> packets(use.dag->pairs.size(), 0), bytes(packets);
+  for (const collective::Transfer& transfer : use.dag->transfers) {
+    const std::int64_t count = network::packets_of(transport, transfer.bytes);
+    packets[transfer.pair] += count;
+    bytes[transfer.pair] += transfer.bytes + count * transport.header_bytes;
+  }
+  Carried made;
+  std::map<std::uint32_t, std::int64_t> on_link;
+  for (std::size_t pair = 0; pair < packets.size(); ++pair)
+    for (const std::uint32_t link : use.connections->routes[pair]) {
+      made.link_hops += packets[pair];
+      if (graph.links[link].kind == network::LinkKind::network) on_link[link] += bytes[pair];
+    }
+  made.on_network.assign(on_link.begin(), on_link.end());
+  return made;
+}
+
 World::World(const Configuration& configuration, std::shared_ptr<Layout> layout, Dags& dags)
     : configuration_(configuration),
       layout_(std::move(layout)),
@@ -72,19 +90,9 @@ std::uint32_t World::add_use(std::uint32_t group, const Op& op, Dags& dags,
   use.connections = layout_->connect(group, layout_->pairs_number(*use.dag));
   const network::Transport& transport = configuration_.transport;
   use.key = collective_key(shape, use.connections->form, transport_key_);
-  std::vector<std::int64_t> packets(use.dag->pairs.size(), 0), bytes(packets);
-  for (const collective::Transfer& transfer : use.dag->transfers) {
-    const std::int64_t count = network::packets_of(transport, transfer.bytes);
-    packets[transfer.pair] += count;
-    bytes[transfer.pair] += transfer.bytes + count * transport.header_bytes;
-  }
-  std::map<std::uint32_t, std::int64_t> on_link;
-  for (std::size_t pair = 0; pair < packets.size(); ++pair)
-    for (const std::uint32_t link : use.connections->routes[pair]) {
-      use.link_hops += packets[pair];
-      if (layout_->graph().links[link].kind == network::LinkKind::network) on_link[link] += bytes[pair];
-    }
-  for (const auto& [link, total] : on_link)
+  const Carried carried = carried_by(use, transport, layout_->graph());
+  use.link_hops = carried.link_hops;
+  for (const auto& [link, total] : carried.on_network)
     use.busy.emplace_back(link, serialization_ps(total, layout_->graph().links[link].bits_per_second));
   uses_.push_back(std::move(use));
   return slot->second;

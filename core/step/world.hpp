@@ -24,6 +24,13 @@ struct Use {
   std::vector<std::pair<std::uint32_t, Time>> busy;  // network links and how long one instance occupies them
 };
 
+/// What one instance of a use puts on its links.
+struct Carried {
+  std::int64_t link_hops = 0;                                      // packets times links
+  std::vector<std::pair<std::uint32_t, std::int64_t>> on_network;  // network links and bytes, headers included
+};
+Carried carried_by(const Use& use, const network::Transport& transport, const network::Graph& graph);
+
 class World {
  public:
   /// `layout` must be that of the configuration.
@@ -38,6 +45,8 @@ class World {
   /// Instances are numbered by group, then by the order in which the group runs them; this order ranks ties.
   const Use& use_of(std::uint32_t instance) const { return uses_[use_of_[instance]]; }
   std::uint32_t use_number(std::uint32_t instance) const { return use_of_[instance]; }
+  /// The communicator that runs it: in Layout::groups().
+  std::uint32_t group_of(std::uint32_t instance) const { return group_of_instance_[instance]; }
 
   /// The instance that operation `op` of `rank` enters, and as which member.
   std::pair<std::uint32_t, std::uint32_t> entered_by(std::uint32_t rank, std::uint32_t op) const;

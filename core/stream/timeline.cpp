@@ -13,11 +13,6 @@ using workload::Op;
 using workload::Program;
 using workload::Role;
 
-constexpr std::array kStreamNames{"compute",      "tensor",        "data",          "send_forward",
-                                  "recv_forward", "send_backward", "recv_backward", "copy",
-                                  "send_context", "recv_context",  "expert",        "expert_data"};
-static_assert(kStreamNames.size() == workload::kStreams);
-
 constexpr std::int64_t kWhole = 1'000'000;  // millionths
 
 std::size_t stream_of(const Op& op) {
@@ -63,6 +58,17 @@ Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32
   for (std::uint32_t rank = 0; rank < class_of_.size(); ++rank) {
     squads_[class_of_[rank]].ranks.push_back(rank);
     unfinished_ += programs[class_of_[rank]].ops.size();
+  }
+}
+
+void Timeline::record(const std::vector<std::uint32_t>& ranks) {
+  followed_.assign(class_of_.size(), false);
+  for (const std::uint32_t rank : ranks) {
+    followed_.at(rank) = true;
+    Squad& squad = squads_[squad_of_[rank]];
+    if (is_recorded(squad)) continue;
+    squad.record = static_cast<std::uint32_t>(records_.size());
+    records_.emplace_back();
   }
 }
 
@@ -132,6 +138,7 @@ void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Caus
   std::uint32_t& done = squad.state.done[stream];
   MANYWORLDS_CHECK(done + 1 == squad.state.issued[stream] && streams_[squad.program].ops[stream][done] == op,
                    "rank {} ends op {} out of order", squad.ranks.front(), op);
+  if (is_recorded(squad)) note(squad, Span{op, squad.state.entered[stream], at});
   ++done;
   unfinished_ -= squad.ranks.size();
   end_ = std::max(end_, at);
@@ -184,7 +191,7 @@ void Timeline::split(std::uint32_t index, Time at) {
   std::vector<std::uint32_t> members{index};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     members.push_back(static_cast<std::uint32_t>(squads_.size()));
-    squads_.push_back({squads_[index].program, {}, squads_[index].state, {}, false});
+    squads_.push_back({squads_[index].program, {}, squads_[index].state, {}, false, kNoRecord});
     touch(members.back());
   }
   for (std::size_t i = 0, kernels = running_.size(); i < kernels; ++i)
@@ -196,7 +203,23 @@ void Timeline::split(std::uint32_t index, Time at) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     for (const std::uint32_t rank : parts[i].ranks) squad_of_[rank] = members[i];
     squads_[members[i]].ranks = std::move(parts[i].ranks);
+  }
+  if (const std::uint32_t record = std::exchange(squads_[index].record, kNoRecord); record != kNoRecord)
+    divide_record(record, members);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     for (std::size_t c = 0; c < parts[i].size; ++c) end_collective(members[i], all[parts[i].begin + c], at);
+  }
+}
+
+/// What was recorded before a split is so of every part in which a rank is followed.
+void Timeline::divide_record(std::uint32_t record, const std::vector<std::uint32_t>& squads) {
+  bool given = false;
+  for (const std::uint32_t part : squads) {
+    Squad& squad = squads_[part];
+    if (std::none_of(squad.ranks.begin(), squad.ranks.end(), [&](std::uint32_t rank) { return followed_[rank]; }))
+      continue;
+    squad.record = given ? static_cast<std::uint32_t>(records_.size()) : record;
+    if (std::exchange(given, true)) records_.push_back(Record(records_[record]));
   }
 }
 
@@ -228,11 +251,14 @@ void Timeline::advance(Time at, std::vector<Entry>& entries) {
 void Timeline::end_kernel(const Running& ended, Time at) {
   State& state = squads_[ended.squad].state;
   const Op& op = programs_[squads_[ended.squad].program].ops[ended.op];
+  Time slowed = 0;
   if (op.stream == workload::Stream::compute) {
-    state.account.waited[static_cast<std::size_t>(Wait::slowed)] += at - state.busy_until;
+    slowed = at - state.busy_until;
+    state.account.waited[static_cast<std::size_t>(Wait::slowed)] += slowed;
     state.busy_until = at;
   }
   end_op(ended.squad, ended.op, at, Cause{});
+  if (is_recorded(squads_[ended.squad])) records_[squads_[ended.squad].record].spans.back().slowed = slowed;
   touch(ended.squad);
 }
 
@@ -258,8 +284,8 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     const Op& op = program.ops[number];
     if (!ready(squad, op)) continue;
     ++state.issued[stream];
+    state.entered[stream] = at;
     if (op.is_collective) {
-      state.entered[stream] = at;
       issued_.push_back(number);
       if (!is_pipeline(op.role)) communicate(index, true, at);
       continue;
@@ -268,7 +294,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
       run_kernel(index, number, at + op.duration_ps);
       continue;
     }
-    book_wait(state, at);
+    book_wait(squad, at);
     const Time until = clock_.nearest(at + op.duration_ps);
     state.account.busy[static_cast<std::size_t>(op.booking)] += until - at;
     state.busy_until = until;  // until it is known to last longer
@@ -283,20 +309,35 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
 /// The compute stream starts again at `until`. What ended last on the rank is what it waited for. Between
 /// this rank's entry and the last member's it waited for others (a stall, or the bubble of a pipeline); before that
 /// its stream was busy with earlier communication, and after that the network was at work: both are exposed.
-void Timeline::book_wait(State& state, Time until) const {
-  const Time from = state.busy_until;
+void Timeline::book_wait(Squad& squad, Time until) {
+  const Time from = squad.state.busy_until;
   if (until == from) return;
-  const Cause& cause = state.cause;
-  const auto slot = [&](Wait wait) -> Time& { return state.account.waited[static_cast<std::size_t>(wait)]; };
-  if (!cause.collective) {
-    slot(Wait::bubble) += until - from;
-    return;
-  }
+  const Cause& cause = squad.state.cause;
+  if (!cause.collective) return book(squad, Wait::bubble, from, until);
   const bool pipeline = is_pipeline(cause.role);
   const Time entered = pipeline ? from : std::clamp(cause.entered, from, until);
   const Time began = std::clamp(cause.began, entered, until);
-  slot(exposed(cause.role)) += (entered - from) + (until - began);
-  slot(pipeline ? Wait::bubble : Wait::stall) += began - entered;
+  book(squad, exposed(cause.role), from, entered);
+  book(squad, pipeline ? Wait::bubble : Wait::stall, entered, began);
+  book(squad, exposed(cause.role), began, until);
+}
+
+void Timeline::book(Squad& squad, Wait why, Time from, Time until) {
+  if (from == until) return;
+  squad.state.account.waited[static_cast<std::size_t>(why)] += until - from;
+  if (is_recorded(squad)) note(squad, Idle{why, from, until});
+}
+
+void Timeline::note(const Squad& squad, const Span& span) {
+  records_[squad.record].spans.push_back(span);
+}
+
+void Timeline::note(const Squad& squad, const Idle& idle) {
+  std::vector<Idle>& known = records_[squad.record].idle;
+  if (!known.empty() && known.back().end == idle.begin && known.back().why == idle.why)
+    known.back().end = idle.end;
+  else
+    known.push_back(idle);
 }
 
 void Timeline::settle() {
@@ -305,9 +346,9 @@ void Timeline::settle() {
     State& state = squad.state;
     if (state.busy_until == end_) continue;
     if (state.cause.collective && !is_pipeline(state.cause.role)) {
-      book_wait(state, end_);
+      book_wait(squad, end_);
     } else {
-      state.account.waited[static_cast<std::size_t>(Wait::bubble)] += end_ - state.busy_until;
+      book(squad, Wait::bubble, state.busy_until, end_);
     }
     state.busy_until = end_;
   }
@@ -318,7 +359,8 @@ std::string Timeline::deadlock() const {
     const Program& program = programs_[class_of_[rank]];
     const Op& op = program.ops[index];
     const std::string label = op.label < program.labels.size() ? program.labels[op.label] : "operation";
-    return fmt::format("'{}' (operation {} of rank {}, stream {})", label, index, rank, kStreamNames[stream_of(op)]);
+    return fmt::format("'{}' (operation {} of rank {}, stream {})", label, index, rank,
+                       workload::kStreamNames[stream_of(op)]);
   };
   for (std::uint32_t rank = 0; rank < class_of_.size(); ++rank) {
     const Program& program = programs_[class_of_[rank]];

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/stream/clock.hpp"
+#include "core/stream/record.hpp"
 #include "core/units.hpp"
 #include "core/workload/program.hpp"
 
@@ -27,10 +28,6 @@ struct Entry {
   std::uint32_t rank = 0;
   std::uint32_t op = 0;
 };
-
-/// Why a compute stream waited; `slowed`: it did not, but its kernels took so much longer beside collectives.
-enum class Wait : std::uint8_t { exposed_tp, exposed_dp, exposed_pp, exposed_cp, exposed_ep, bubble, stall, slowed };
-inline constexpr std::size_t kWaits = 8;
 
 /// Times of one rank's compute stream; they add up to the end of the step.
 struct Account {
@@ -45,6 +42,8 @@ class Timeline {
   Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank,
            std::int64_t slowdown_ppm = 0, Time tick_ps = 1);
 
+  /// Keeps a Record of each of these ranks. Call before begin().
+  void record(const std::vector<std::uint32_t>& ranks);
   /// Issues what can start at time 0; appends collectives entered, squad by squad.
   void begin(std::vector<Entry>& entries);
   /// When the next kernel ends; kNever if none runs.
@@ -60,8 +59,13 @@ class Timeline {
   const workload::Op& op(std::uint32_t rank, std::uint32_t op) const { return programs_[class_of_[rank]].ops[op]; }
   /// By rank.
   std::vector<Account> accounts() const;
-  /// Closes the accounts at end(): what is left of a rank's step is bubble.
+  /// Closes the accounts and records at end(): what is left of a rank's step is bubble.
   void settle();
+  /// Records, and which of them is that of `rank`, one of record()'s: ranks to which the same happened have one.
+  const std::vector<Record>& records() const { return records_; }
+  std::uint32_t record_of(std::uint32_t rank) const { return squads_[squad_of_[rank]].record; }
+  /// The ranks to which the same happened as to `rank`, itself among them; ascending.
+  const std::vector<std::uint32_t>& like(std::uint32_t rank) const { return squads_[squad_of_[rank]].ranks; }
   /// For a step that cannot go on: one line naming an operation that waits and the one it waits for.
   std::string deadlock() const;
 
@@ -89,7 +93,7 @@ class Timeline {
   };
   struct State {
     std::array<std::uint32_t, workload::kStreams> issued{}, done{};  // ops of each stream
-    std::array<Time, workload::kStreams> entered{};  // when the collective at the head of each stream was entered
+    std::array<Time, workload::kStreams> entered{};  // when the operation at the head of each stream was issued
     std::array<Time, workload::kStreams> ends{};     // when the kernel at the head of each stream ends, as it looks
     Time work_left = 0, paced_at = 0;  // of the compute stream's kernel, when its pace last changed; in whole ps
     std::uint32_t communicating = 0;   // collectives under way that slow kernels down
@@ -97,12 +101,14 @@ class Timeline {
     Cause cause;
     Account account;
   };
+  static constexpr std::uint32_t kNoRecord = UINT32_MAX;
   struct Squad {
     std::uint32_t program = 0;
     std::vector<std::uint32_t> ranks;  // ascending
     State state;
     std::vector<Completion> completions;  // of this instant
     bool touched = false;
+    std::uint32_t record = kNoRecord;
   };
 
   void touch(std::uint32_t squad);
@@ -113,7 +119,12 @@ class Timeline {
   void end_op(std::uint32_t squad, std::uint32_t op, Time at, const Cause& cause);
   void end_collective(std::uint32_t squad, const Completion& completion, Time at);
   void issue(std::uint32_t squad, Time at, std::vector<Entry>& entries);
-  void book_wait(State& state, Time until) const;
+  bool is_recorded(const Squad& squad) const { return squad.record != kNoRecord; }
+  void divide_record(std::uint32_t record, const std::vector<std::uint32_t>& squads);
+  [[gnu::noinline]] void note(const Squad& squad, const Span& span);
+  [[gnu::noinline]] void note(const Squad& squad, const Idle& idle);
+  void book_wait(Squad& squad, Time until);
+  void book(Squad& squad, Wait why, Time from, Time until);
   /// Until the tick nearest to `until`.
   void run_kernel(std::uint32_t squad, std::uint32_t op, Time until);
   /// Whether that kernel still runs and ends when `running` says.
@@ -131,6 +142,8 @@ class Timeline {
   std::vector<Running> running_;         // a heap, earliest first; some are not current
   std::vector<std::uint32_t> touched_;   // squads to which something happens at this instant
   std::vector<std::uint32_t> issued_;    // collectives, while they are issued
+  std::vector<bool> followed_;           // by rank; empty if none is
+  std::vector<Record> records_;
   std::size_t unfinished_ = 0;
   Time end_ = 0;
 };

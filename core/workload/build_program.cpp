@@ -151,7 +151,8 @@ class Builder {
       issuer_.wait_for(slot.forward ? transfer(Stream::recv_forward, Role::recv_forward, "receive activations", {})
                                     : transfer(Stream::recv_backward, Role::recv_backward, "receive gradients", {}));
     of.name = issuer_.new_label(fmt::format("{} of micro-batch {}, chunk {}", slot.forward ? "forward" : "backward",
-                                            slot.micro_batch, slot.chunk));
+                                            slot.micro_batch, slot.chunk),
+                                slot);
     if (of.split) replicas_->before_part(of.pass, 0);
     for (std::size_t place = 0; !of.split && place < of.chunk->parts(); ++place) replicas_->before_part(of.pass, place);
   }

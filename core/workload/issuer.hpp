@@ -18,8 +18,9 @@ class Issuer {
  public:
   using Waits = std::vector<std::uint32_t>;
 
-  std::uint32_t new_label(std::string text) {
+  std::uint32_t new_label(std::string text, std::optional<Slot> pass = std::nullopt) {
     program_.labels.push_back(std::move(text));
+    program_.passes.push_back(pass);
     return static_cast<std::uint32_t>(program_.labels.size() - 1);
   }
   /// One label for all operations of this name, a string literal.

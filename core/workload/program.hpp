@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/collective/kind.hpp"
 #include "core/units.hpp"
+#include "core/workload/schedule.hpp"
 
 namespace manyworlds::core::workload {
 
@@ -27,6 +29,9 @@ enum class Stream : std::uint8_t {
   expert_data
 };
 inline constexpr std::size_t kStreams = 12;
+inline constexpr std::array<const char*, kStreams> kStreamNames{
+    "compute",       "tensor", "data",         "send_forward", "recv_forward", "send_backward",
+    "recv_backward", "copy",   "send_context", "recv_context", "expert",       "expert_data"};
 
 /// Which communicator of the rank a collective runs on. Sends are two-member communicators: (sender, receiver).
 enum class Role : std::uint8_t {
@@ -44,11 +49,16 @@ enum class Role : std::uint8_t {
   expert_data     // replicas of the same experts
 };
 inline constexpr std::size_t kRoles = 12;
+inline constexpr std::array<const char*, kRoles> kRoleNames{
+    "tensor",        "data",         "embedding",    "send_forward", "recv_forward",  "send_backward",
+    "recv_backward", "send_context", "recv_context", "expert",       "expert_tensor", "expert_data"};
 
 /// What time of the compute stream is booked under in the breakdown. `host`: no kernel runs, the next is not launched
 /// yet.
 enum class Booking : std::uint8_t { forward, backward, recompute, optimizer, host };
 inline constexpr std::size_t kBookings = 5;
+inline constexpr std::array<const char*, kBookings> kBookingNames{"forward", "backward", "recompute", "optimizer",
+                                                                  "host"};
 
 struct Op {
   bool is_collective = false;
@@ -66,6 +76,11 @@ struct Program {
   std::vector<Op> ops;               // in issue order: every wait points to a smaller index
   std::vector<std::uint32_t> waits;  // indices of ops
   std::vector<std::string> labels;
+  std::vector<std::optional<Slot>> passes;  // by label: the pass its operations belong to, if any; may be shorter
+
+  const Slot* pass_of(const Op& op) const {
+    return op.label < passes.size() && passes[op.label] ? &*passes[op.label] : nullptr;
+  }
 };
 
 }  // namespace manyworlds::core::workload

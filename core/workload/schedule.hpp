@@ -15,7 +15,7 @@ struct Slot {
   bool forward = true;
   std::int32_t micro_batch = 0;
   std::int32_t chunk = 0;  // of this rank: chunk c of rank r is the model's part c * pp + r
-  bool operator==(const Slot&) const = default;
+  auto operator<=>(const Slot&) const = default;
 };
 using Schedule = std::vector<Slot>;
 
