@@ -46,7 +46,7 @@ std::string SweepRunner::run_step(const SweepOrder& order, std::span<const std::
   core::step::IsolatedResults known;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     known[order.inputs[i]] = std::make_shared<core::step::IsolatedResult>(decode_collective(inputs[i]).result);
-  core::step::StepResult result = laboratory_.run(world(order.settings), known);
+  core::step::StepResult result = laboratory_.run(world(order.settings), known, recording_);
   result.cpu_s = cpu_s() - begin;
   return core::step::encode(result);
 }

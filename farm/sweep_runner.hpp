@@ -18,6 +18,11 @@ class SweepRunner : public Runner {
   /// Of a collective, an encoded CollectiveResult; of a step, an encoded StepResult.
   std::string run(const std::string& order, std::span<const std::string> inputs) override;
 
+  /// Steps from now on fill `recording`, for the ranks that it names; null: none does.
+  void record_steps(core::step::Recording* recording) { recording_ = recording; }
+  /// Of the last task that ran.
+  const core::step::World& last_world() const { return *world_; }
+
  private:
   explicit SweepRunner(const SweepCommon& common);
   const core::step::World& world(const std::string& settings);
@@ -29,6 +34,7 @@ class SweepRunner : public Runner {
   core::step::Laboratory laboratory_;
   std::string settings_;                      // of world_
   std::unique_ptr<core::step::World> world_;  // the last one: tasks of an experiment often follow one another
+  core::step::Recording* recording_ = nullptr;
 };
 
 }  // namespace manyworlds::farm

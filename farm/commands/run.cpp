@@ -10,35 +10,16 @@
 #include "core/memory/footprint.hpp"
 #include "core/workload/prices.hpp"
 #include "experiments/import/measured_kernels.hpp"
-#include "farm/answer_tables.hpp"
 #include "farm/commands/one_experiment.hpp"
+#include "farm/commands/run_recording.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
-#include "farm/simulating_worker.hpp"
-#include "farm/sweep_job.hpp"
-#include "farm/sweep_runner.hpp"
 
 namespace manyworlds::farm::commands {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-io::Results simulate(const experiments::Sweep& sweep) {
-  const SweepJob job(frozen_job(sweep, {}));
-  SweepRunner runner(job.common());
-  std::vector<Outcome> outcomes;
-  for (std::uint32_t task = 0; task < job.tasks().size(); ++task) {
-    std::vector<std::string> inputs;
-    for (const std::uint32_t input : job.tasks()[task].inputs) inputs.push_back(outcomes[input].bytes);
-    outcomes.push_back(run_guarded(runner, job.order(task), inputs));
-    if (!outcomes.back().ok()) {
-      outcomes.resize(job.tasks().size(), outcomes.back());  // nothing after it can be computed
-      break;
-    }
-  }
-  return answer_of(sweep, job.plan(), [&](std::uint32_t task) -> const Outcome& { return outcomes.at(task); });
-}
 
 /// The one row of the answer.
 struct Row {
@@ -206,21 +187,26 @@ int run_run(const Invocation& invocation) {
       "only the experiment's kernels (or --kernels=submodule, =layer) with sizes and times, as a CSV table to "
       "fill in for cluster.gpu.measured_kernels; nothing is simulated",
       cxxopts::value<std::string>()->implicit_value("kernel"), "LEVEL")("json", "every column of the answer, as JSON");
+  add_recording_words(options);
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   experiments::Sweep sweep = one_experiment(*parsed);
+  RecordingWords recording(*parsed, sweep);
   if (parsed->count("memory") > 0) return show_memory(sweep, parsed->count("json") > 0);
   if (parsed->count("kernels") > 0) return show_kernels(sweep, (*parsed)["kernels"].as<std::string>());
   if (parsed->count("coupled") > 0) {
     require_every_packet(sweep, "--coupled");
     sweep.experiments.front().settings["composition"] = std::string("coupled");
   }
-  const io::Results results = simulate(sweep);
-  const Row row{results.experiments};
+  const SingleRun run(sweep, recording.ranks());
+  const Row row{run.results().experiments};
   std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n" : as_text(row, sweep));
-  return row.text("status") == "failed" ? kExitFailed : kExitDone;
+  if (run.recorded()) recording.write(run);
+  if (recording.any() && !run.recorded())
+    std::cerr << fmt::format("manyworlds: no timeline, as the step did not run: {}\n", row.text("status"));
+  return row.text("status") == "failed" || (recording.any() && !run.recorded()) ? kExitFailed : kExitDone;
 }
 
 }  // namespace manyworlds::farm::commands

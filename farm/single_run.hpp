@@ -1,0 +1,30 @@
+// One experiment, run in this process: what `manyworlds run` answers from.
+#pragma once
+
+#include <memory>
+
+#include "core/step/recording.hpp"
+#include "experiments/experiment.hpp"
+#include "farm/sweep_runner.hpp"
+#include "io/results.hpp"
+
+namespace manyworlds::farm {
+
+class SingleRun {
+ public:
+  /// Runs the one experiment of `sweep`. With ranks, records what these do; ascending, each a rank of the experiment.
+  explicit SingleRun(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks = {});
+
+  const io::Results& results() const { return results_; }
+  /// Whether the step ran to its end and was recorded; only then is there a world.
+  bool recorded() const { return recording_.end > 0; }
+  const core::step::Recording& recording() const { return recording_; }
+  const core::step::World& world() const { return runner_->last_world(); }
+
+ private:
+  core::step::Recording recording_;
+  std::unique_ptr<SweepRunner> runner_;
+  io::Results results_;
+};
+
+}  // namespace manyworlds::farm
