@@ -95,13 +95,4 @@ void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& out
     if (const char* value = std::getenv(name); value != nullptr) add(name, std::string(value));
 }
 
-double provenance_number(const io::Results& results, const std::string& name) {
-  for (const io::Attribute& attribute : results.provenance) {
-    if (attribute.name != name) continue;
-    if (const auto* integer = std::get_if<std::int64_t>(&attribute.value)) return static_cast<double>(*integer);
-    if (const auto* real = std::get_if<double>(&attribute.value)) return *real;
-  }
-  return 0;
-}
-
 }  // namespace manyworlds::farm

@@ -30,7 +30,4 @@ io::Results rows_of(const experiments::Sweep& sweep, const Plan& plan, const Out
 void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& outcome, const RunFigures& figures,
                     bool share);
 
-/// The attribute of /provenance called `name` as a number; 0 where there is none.
-double provenance_number(const io::Results& results, const std::string& name);
-
 }  // namespace manyworlds::farm

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/step/result.hpp"
 #include "farm/collective_result.hpp"
+#include "io/sweep_facts.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -146,9 +147,10 @@ void Standing::take_in_points(const io::Results& rows) {
     return a.memory != b.memory ? a.memory < b.memory : a.id < b.id;
   });
   front_.clear();
+  const io::Axes axes(rows);
   for (auto& [point, row] : points) {
     if (!front_.empty() && point.memory >= front_.back().memory) continue;
-    if (row < rows.experiments.rows()) point.layout = io::layout_text(rows, row);
+    if (row < rows.experiments.rows()) point.layout = axes.layout(row);
     front_.push_back(std::move(point));
   }
 }

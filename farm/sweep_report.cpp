@@ -8,23 +8,18 @@
 #include "core/error.hpp"
 #include "farm/answer_tables.hpp"
 #include "farm/progress.hpp"
+#include "io/figures.hpp"
 
 namespace manyworlds::farm {
 namespace {
 
+using io::grouped;
 using Json = nlohmann::ordered_json;
 
 std::map<std::string, std::size_t> statuses(const io::Results& results) {
   const io::Column* status = results.experiments.find("status");
   MANYWORLDS_CHECK(status && status->is_text(), "results without a status");
   return results.experiments.counts_of("status");
-}
-
-/// 1234567 as "1,234,567".
-std::string grouped(double value) {
-  std::string digits = fmt::format("{:.0f}", value);
-  for (std::size_t at = digits.size(); at > 3 && digits[at - 4] != '-';) digits.insert(at -= 3, ",");
-  return digits;
 }
 
 }  // namespace
@@ -47,7 +42,7 @@ Json summary_json(const io::Results& results) {
 }
 
 std::string summary_text(const io::Results& results) {
-  const auto number = [&](const char* name) { return provenance_number(results, name); };
+  const auto number = [&](const char* name) { return io::provenance_number(results, name); };
   std::string text = fmt::format("{} experiments:", results.experiments.rows());
   for (const auto& [status, count] : statuses(results)) text += fmt::format(" {} {},", count, status);
   text += fmt::format(" and {} combinations left out\n", results.excluded.rows());

@@ -1,124 +1,142 @@
+// The page: blocks as HTML, and what its scripts draw as data.
 #include "io/report.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 
-#include "core/error.hpp"
 #include "io/page_assets.hpp"
+#include "io/page_data.hpp"
+#include "io/report_blocks.hpp"
 
 namespace manyworlds::io {
-
 namespace {
 
-constexpr std::size_t kListed = 200;  // of those that did not run
+using Json = nlohmann::ordered_json;
 
-constexpr const char* kStyle = R"(
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { padding: .2rem .7rem; text-align: left; border-bottom: 1px solid #8884; white-space: nowrap; }
-.right { text-align: right; font-variant-numeric: tabular-nums; }
-.bar { display: flex; height: 1.2rem; width: 24rem; }
-.legend span { margin-right: 1rem; white-space: nowrap; }
-.legend i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; }
-pre { overflow-x: auto; }
-)";
-
-// One colour a part of the step, in the order of kBreakdown; told apart in light and dark.
-constexpr const char* kColours[kBreakdown.size()] = {"#2f6db3", "#1b4a80", "#7fb0e6", "#5f5fb0", "#a3a3a3",
-                                                     "#c9b458", "#d1603d", "#b0413e", "#e09f5a", "#c77dbb",
-                                                     "#8c4f9f", "#9db5a0", "#57a773"};
-
-std::string cell(const std::string& text, bool left, const char* element = "td") {
-  return fmt::format("<{0}{1}>{2}</{0}>", element, left ? "" : " class=right", escape_html(text));
-}
-
-std::string table(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left) {
-  std::string html = "<table>\n";
-  for (const auto& line : lines) {
+std::string table(const Lines& lines) {
+  std::string html = "<div class=scroll><table>\n";
+  for (const auto& line : lines.lines) {
     html += "<tr>";
-    for (std::size_t i = 0; i < line.size(); ++i) html += cell(line[i], left.at(i), &line == &lines[0] ? "th" : "td");
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const char* element = &line == &lines.lines[0] ? "th" : "td";
+      html += fmt::format("<{0}{1}>{2}</{0}>", element,
+                          lines.left.at(i) ? line[i].size() > 60 ? " class=wraps" : "" : " class=right",
+                          escape_html(line[i]));
+    }
     html += "</tr>\n";
   }
-  return html + "</table>\n";
+  html += "</table></div>\n";
+  if (lines.summary.empty()) return html;
+  return fmt::format("<details><summary>{}</summary>{}</details>\n", escape_html(lines.summary), html);
 }
 
-std::string summary(const Results& results) {
-  std::string html = fmt::format("<h1>{} experiments</h1>\n<p>", results.experiments.rows());
-  for (const auto& [status, count] : results.experiments.counts_of("status"))
-    html += fmt::format("{} {}, ", count, escape_html(status));
-  return html + fmt::format("and {} combinations left out as invalid.</p>\n", results.excluded.rows());
+std::string canvas(const Picture& picture) {
+  return fmt::format("<div class=chart><canvas id=\"{}\" role=img aria-label=\"{}\"></canvas></div>\n",
+                     escape_html(picture.id), escape_html(picture.title));
 }
 
-/// The step of each ranked experiment as a bar of its parts, to one scale.
-std::string breakdown(const Results& results, const Ranking& ranking) {
-  const Column* step = results.experiments.find("step_time_s");
-  double longest = 0;
-  for (const auto& row : ranking.rows)
-    if (step && step->number_at(row.row) > longest) longest = step->number_at(row.row);
-  if (longest <= 0) return {};
-  std::string html = "<h2>Where the time of a step goes</h2>\n<p class=legend>";
-  for (std::size_t part = 0; part < kBreakdown.size(); ++part)
-    html += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kColours[part],
-                        kBreakdown[part].substr(0, kBreakdown[part].size() - 2));
-  html += "</p>\n<table>\n";
-  for (std::size_t i = 0; i < ranking.rows.size(); ++i) {
-    html += "<tr>" + cell(std::to_string(i + 1), false) + "<td><div class=bar>";
-    for (std::size_t part = 0; part < kBreakdown.size(); ++part) {
-      const Column* column = results.experiments.find(kBreakdown[part]);
-      const double value = column ? column->number_at(ranking.rows[i].row) : 0;
-      if (value > 0)
-        html += fmt::format("<div style=\"background:{};width:{:.3f}%\" title=\"{} {:.6g} s\"></div>", kColours[part],
-                            100 * value / longest, kBreakdown[part], value);
-    }
-    html += fmt::format("</div></td>{}</tr>\n", cell(ranking.rows[i].layout, true));
+struct ToHtml {
+  std::string operator()(const Heading& heading) const {
+    return fmt::format("<h{0}{1}>{2}</h{0}>\n", heading.level,
+                       heading.id.empty() ? "" : fmt::format(" id={}", heading.id), escape_html(heading.text));
   }
-  return html + "</table>\n";
-}
-
-/// Those without a step time and without an obvious reason; memory that does not suffice is counted above.
-std::string failures(const Results& results) {
-  std::vector<std::vector<std::string>> lines{{"id", "status", "reason"}};
-  std::size_t more = 0;
-  const Column* id = results.experiments.find("id");
-  for (std::size_t row = 0; row < results.experiments.rows(); ++row) {
-    const std::string status = results.experiments.text_at("status", row);
-    if (status != "failed" && status != "too_large") continue;
-    if (lines.size() > kListed)
-      ++more;
-    else
-      lines.push_back({fmt::format("{:.0f}", id->number_at(row)), status, results.experiments.text_at("reason", row)});
+  std::string operator()(const Words& words) const { return fmt::format("<p>{}</p>\n", escape_html(words.text)); }
+  std::string operator()(const Tiles& tiles) const {
+    std::string html = "<div class=tiles>\n";
+    for (const auto& [value, what] : tiles.figures)
+      html += fmt::format("<div class=tile><b>{}</b><span>{}</span></div>\n", escape_html(value), escape_html(what));
+    return html + "</div>\n";
   }
-  if (lines.size() == 1) return {};
-  return "<h2>Failed</h2>\n" + table(lines, {false, true, true}) +
-         (more > 0 ? fmt::format("<p>and {} more.</p>\n", more) : "");
+  std::string operator()(const Lines& lines) const { return table(lines); }
+  std::string operator()(const Picture& picture) const { return canvas(picture); }
+  std::string operator()(const Everything&) const { return std::string(page_asset("experiments.html")); }
+  std::string operator()(const Code& code) const {
+    return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", escape_html(code.title),
+                       escape_html(code.text));
+  }
+};
+
+std::string contents(const Report& report) {
+  std::string html = "<nav>\n";
+  for (const Block& block : report.blocks)
+    if (const auto* heading = std::get_if<Heading>(&block); heading != nullptr && !heading->id.empty())
+      html += fmt::format("<a href=\"#{}\">{}</a>\n", heading->id, escape_html(heading->text));
+  return html + "</nav>\n";
 }
 
-std::string excluded(const Results& results) {
-  std::vector<std::vector<std::string>> lines{{"rule", "combinations"}};
-  for (const auto& [rule, count] : results.excluded.counts_of("rule")) lines.push_back({rule, std::to_string(count)});
-  return lines.size() == 1 ? std::string() : "<h2>Left out</h2>\n" + table(lines, {true, false});
+Json number_or_null(double value) {
+  return std::isnan(value) ? Json() : Json(value);
 }
 
-std::string provenance(const Results& results) {
-  std::vector<std::vector<std::string>> lines{{"", ""}};
-  for (const Attribute& attribute : results.provenance)
-    lines.push_back(
-        {attribute.name, std::visit([](const auto& value) { return fmt::format("{}", value); }, attribute.value)});
-  return "<h2>How it was computed</h2>\n" + table(lines, {true, true});
+Json effect_json(const AxisEffect& effect) {
+  Json made{{"axis", effect.axis}, {"name", effect.name}, {"values", Json::array()}};
+  for (const AxisValue& value : effect.values)
+    made["values"].push_back({{"value", value.value},
+                              {"best", number_or_null(value.best)},
+                              {"upper", number_or_null(value.upper)},
+                              {"median", number_or_null(value.median)},
+                              {"lower", number_or_null(value.lower)}});
+  return made;
+}
+
+/// Every row once: those that are ranked, best first, then the others as they stand in the sweep.
+std::vector<std::size_t> in_order(const Ranking& all, std::size_t rows) {
+  std::vector<std::size_t> order;
+  std::vector<bool> ranked(rows);
+  for (const Ranking::Row& row : all.rows) {
+    order.push_back(row.row);
+    ranked[row.row] = true;
+  }
+  for (std::size_t row = 0; row < rows; ++row)
+    if (!ranked[row]) order.push_back(row);
+  return order;
+}
+
+Json data_of(const Report& report, const TopOptions& options) {
+  const Table& table = report.results->experiments;
+  Json data{{"rows", table.rows()}, {"by", report.ranking.by}, {"columns", Json::array()}};
+  for (const Column& column : table.columns) data["columns"].push_back(packed_column(column));
+  data["axes"] = Json::array();
+  const Axes axes(*report.results);
+  for (const Axes::Axis& axis : axes.all()) data["axes"].push_back({{"name", axis.name}, {"short", axis.short_name}});
+  TopOptions everybody = options;
+  everybody.k = static_cast<std::int64_t>(std::max<std::size_t>(1, table.rows()));
+  const Ranking all = rank_experiments(*report.results, everybody);
+  data["order"] = packed_rows(in_order(all, table.rows()));
+  data["ranked"] = all.rows.size();
+  data["parts"] = kBreakdown;
+  data["top"] = Json::array();
+  for (const Ranking::Row& row : report.ranking.rows) data["top"].push_back(row.row);
+  data["fronts"] = Json::array();
+  for (const Front& front : report.fronts)
+    data["fronts"].push_back({{"cost", front.cost->name}, {"title", front.title}, {"rows", front.rows}});
+  data["effects"] = Json::array();
+  for (const AxisEffect& effect : report.effects) data["effects"].push_back(effect_json(effect));
+  data["accuracy"] = Json::array();
+  for (const FamilyError& error : report.errors)
+    data["accuracy"].push_back({{"family", error.residuals.family}, {"steps", error.residuals.steps}});
+  return data;
 }
 
 }  // namespace
 
-std::string report_page(const Results& results, const Ranking& ranking) {
-  const RankingLines best = render_lines(results, ranking);
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n"
-      "<title>Manyworlds: {} experiments</title>\n<style>{}</style>\n{}<h2>The best</h2>\n{}<p>{}</p>\n{}{}{}{}"
-      "<details><summary>The sweep</summary><pre>{}</pre></details>\n</html>\n",
-      results.experiments.rows(), kStyle, summary(results), table(best.lines, best.left), escape_html(best.footer),
-      breakdown(results, ranking), failures(results), excluded(results), provenance(results), escape_html(results.spec));
+std::string report_page(const Results& results, const TopOptions& options) {
+  const Report report = make_report(results, options);
+  std::string html = page_head("Manyworlds: " + report.title);
+  html += fmt::format("<body>\n<h1>{}</h1>\n{}", escape_html(report.title), contents(report));
+  for (std::size_t i = 0; i < report.blocks.size(); ++i) {
+    const auto* picture = std::get_if<Picture>(&report.blocks[i]);
+    const bool beside = picture != nullptr && picture->kind == Picture::Kind::effect;  // its table
+    if (beside) html += "<div class=pair>\n";
+    html += std::visit(ToHtml{}, report.blocks[i]);
+    if (beside) html += std::visit(ToHtml{}, report.blocks.at(++i)) + "</div>\n";
+  }
+  html += fmt::format("<script type=\"application/json\" id=data>{}</script>\n", script_json(data_of(report, options)));
+  return html + page_scripts({"report.js", "experiments.js"}) + "</body>\n</html>\n";
 }
 
 }  // namespace manyworlds::io

@@ -25,4 +25,13 @@ std::array<std::pair<std::string, Table*>, 5> answer_tables(Results& results) {
   return tables_of<Table>(results);
 }
 
+double provenance_number(const Results& results, const std::string& name) {
+  for (const Attribute& attribute : results.provenance) {
+    if (attribute.name != name) continue;
+    if (const auto* integer = std::get_if<std::int64_t>(&attribute.value)) return static_cast<double>(*integer);
+    if (const auto* real = std::get_if<double>(&attribute.value)) return *real;
+  }
+  return 0;
+}
+
 }  // namespace manyworlds::io

@@ -35,6 +35,9 @@ struct Results {
 std::array<std::pair<std::string, const Table*>, 5> answer_tables(const Results& results);
 std::array<std::pair<std::string, Table*>, 5> answer_tables(Results& results);
 
+/// The attribute of /provenance called `name` as a number; 0 where there is none.
+double provenance_number(const Results& results, const std::string& name);
+
 /// Puts the file in place whole or not at all. The same results make the same bytes (with the same zlib and HDF5).
 /// Throws IoError.
 void write_results(const std::filesystem::path& path, const Results& results);

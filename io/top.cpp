@@ -5,40 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <string_view>
 
 #include "core/error.hpp"
 #include "io/condition.hpp"
+#include "io/sweep_facts.hpp"
 
 namespace manyworlds::io {
 
 namespace {
-
-/// "tp" for "strategy.tp", unless two axes end alike.
-std::vector<std::string> short_names(const std::vector<std::string>& axes) {
-  const auto leaf = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
-  std::map<std::string, int> uses;
-  for (const std::string& axis : axes) ++uses[leaf(axis)];
-  std::vector<std::string> names;
-  for (const std::string& axis : axes) names.push_back(uses[leaf(axis)] == 1 ? leaf(axis) : axis);
-  return names;
-}
-
-std::string layout_of(const Results& results, const std::vector<std::string>& names, std::size_t row) {
-  std::string layout;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    // A leaf of an axis over mappings stands in that axis' label already.
-    const bool leaf = std::any_of(results.axis_names.begin(), results.axis_names.end(), [&](const std::string& other) {
-      return results.axis_names[i].starts_with(other + ".");
-    });
-    if (leaf) continue;
-    const Column* axis = results.experiments.find(results.axis_names[i]);
-    MANYWORLDS_CHECK(axis, "axis '{}' has no column", results.axis_names[i]);
-    layout += fmt::format("{}{}={}", layout.empty() ? "" : " ", names[i], axis->text_at(row));
-  }
-  return layout;
-}
 
 void find_bound(const Table& experiments, Ranking::Row& row) {
   double largest = 0;
@@ -125,10 +100,6 @@ Order order_of(const std::string& by, const Table& experiments) {
 
 }  // namespace
 
-std::string layout_text(const Results& results, std::size_t row) {
-  return layout_of(results, short_names(results.axis_names), row);
-}
-
 Ranking rank_experiments(const Results& results, const TopOptions& options) {
   if (options.k < 1) throw core::InputError(fmt::format("must be at least 1, not {}", options.k), "-k");
   const Table& experiments = results.experiments;
@@ -160,10 +131,10 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
     return std::visit([&](const auto& ids) { return ids[a] < ids[b]; }, id.values);
   });
   rows.resize(std::min<std::size_t>(rows.size(), static_cast<std::size_t>(options.k)));
-  const std::vector<std::string> names = short_names(results.axis_names);
+  const Axes axes(results);
   const StepTimes times(results, *order.column);
   for (const std::size_t row : rows) {
-    ranking.rows.push_back({row, layout_of(results, names, row), "", 0, times.compare(rows.front(), row)});
+    ranking.rows.push_back({row, axes.layout(row), "", 0, times.compare(rows.front(), row)});
     find_bound(experiments, ranking.rows.back());
   }
   return ranking;

@@ -51,9 +51,6 @@ struct Ranking {
 /// "best", "told_apart", …: as JSON has it.
 const char* name_of(Apart apart);
 
-/// What sets an experiment of a sweep apart from the others: "tp=8 pp=2 …".
-std::string layout_text(const Results& results, std::size_t row);
-
 /// Throws InputError: no such column (with the nearest), a column of text, a condition that cannot be read, k < 1.
 Ranking rank_experiments(const Results& results, const TopOptions& options);
 

@@ -2,50 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "io/figures.hpp"
 #include "io/top.hpp"
 
 namespace manyworlds::io {
 
 namespace {
-
-constexpr const char* kMissing = "-";
-
-/// Four digits and a prefix: 1.234 ms, 12.34 k.
-std::string with_prefix(double value, const std::string& unit) {
-  struct Prefix {
-    double scale;
-    const char* name;
-  };
-  constexpr std::array<Prefix, 9> kPrefixes{
-      {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}, {1e-12, "p"}}};
-  const Prefix* prefix = &kPrefixes[4];
-  if (value != 0)
-    prefix = std::find_if(kPrefixes.begin(), kPrefixes.end() - 1,
-                          [&](const Prefix& each) { return std::abs(value) >= each.scale * 0.99995; });
-  const double scaled = value / prefix->scale;
-  const double size = std::abs(scaled) * 1.00005;
-  const int decimals = size < 10 ? 3 : size < 100 ? 2 : size < 1000 ? 1 : 0;
-  const std::string suffix = prefix->name + unit;
-  return fmt::format("{:.{}f}{}{}", scaled, decimals, suffix.empty() ? "" : " ", suffix);
-}
-
-/// `_s` columns in seconds, `bytes` in GiB, shares in per cent, money without a prefix, counts as they are.
-std::string shown(const Column* column, std::size_t row) {
-  if (!column) return kMissing;
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&column->values)) return (*texts)[row];
-  const double value = column->number_at(row);
-  if (std::isnan(value)) return kMissing;
-  if (column->unit == "bytes") return fmt::format("{:.1f} GiB", value / (1 << 30));
-  if (column->name == "mfu") return fmt::format("{:.1f} %", value * 100);
-  if (column->unit == "s" || column->unit == "J/token") return with_prefix(value, column->unit);
-  if (column->unit == "USD") return fmt::format("{:#.3g} USD", value);
-  return with_prefix(value, "");
-}
 
 /// The 80 % interval of the step time in the unit of its upper end: "2.1-2.9 s".
 std::string shown_interval(const Column* low, const Column* high, std::size_t row) {
@@ -71,12 +36,6 @@ const char* words_of(Apart apart) {
       return "behind";
   }
   return kMissing;
-}
-
-/// Places on a terminal: bytes that begin a UTF-8 character.
-std::size_t places(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 /// Columns aligned; the ones named in `left` to the left, the others to the right; no blanks at the ends of lines.

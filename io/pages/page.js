@@ -25,9 +25,22 @@ const page = (() => {
     if (value === null || value === undefined || Number.isNaN(value)) return '–';
     if (unit === 'bytes') return `${(value / 2 ** 30).toFixed(1)} GiB`;
     if (share) return `${(100 * value).toFixed(1)} %`;
-    if (unit === 's') return si(value, 's');
+    if (unit === 's' || unit === 'J/token') return si(value, unit);
+    if (unit === 'USD') return `${Number(value.toPrecision(3))} USD`;
     if (Number.isInteger(value)) return value.toLocaleString('en-US');
     return Math.abs(value) >= 1000 ? si(value) : String(Number(value.toPrecision(4)));
+  }
+
+  // What a column's figures are multiplied with for an axis with round numbers, and what is then said behind its title.
+  const scaleOf = (unit, share) => unit === 'bytes' ? [2 ** -30, ', GiB'] : share ? [100, ', %'] :
+    [1, unit === 'J/token' || unit === 'USD' ? `, ${unit}` : ''];
+
+  // Figures of an axis, all with the prefix of the largest: 0.5 s beside 2 s.
+  function ticks(unit, largest) {
+    const parts = (unit === 's' ? si(largest, 's') : si(largest)).split(' ');
+    const name = parts[1] || '', scale = name && name !== 's' ? {T: 1e12, G: 1e9, M: 1e6, k: 1e3, m: 1e-3, u: 1e-6, n: 1e-9,
+      p: 1e-12}[name[0]] : 1;
+    return value => `${Number((value / scale).toPrecision(4))}${name && ` ${name}`}`;
   }
 
   // An element with text and children; attributes by name.
@@ -103,19 +116,19 @@ const page = (() => {
   }
 
   // Lying bars made of parts: `parts` are {name, values, colour}, a value for each label.
-  function stackedBars(canvas, {labels, parts, xTitle, tick = figure}) {
+  function stackedBars(canvas, {labels, parts, xTitle, tick = figure, xTick = tick}) {
     return draw(canvas, () => ({
       type: 'bar',
       data: {labels, datasets: parts.map((part, i) =>
         ({label: part.name, data: part.values, backgroundColor: part.colour || kColours[i % kColours.length]}))},
       options: {
         indexAxis: 'y',
-        scales: {x: {stacked: true, title: {display: true, text: xTitle}, ticks: {callback: value => tick(value)}},
+        scales: {x: {stacked: true, title: {display: true, text: xTitle}, ticks: {callback: value => xTick(value)}},
           y: {stacked: true, ticks: {autoSkip: false}}},
         plugins: {tooltip: {callbacks: {label: item => `${item.dataset.label}: ${tick(item.raw)}`}}},
       },
     }));
   }
 
-  return {kColours, si, figure, element, colour, draw, redraw, scatter, stackedBars, thinned};
+  return {kColours, si, figure, scaleOf, ticks, element, colour, draw, redraw, scatter, stackedBars, thinned};
 })();

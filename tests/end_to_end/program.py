@@ -35,8 +35,8 @@ def environment_in(directory, mark="", **more):
     return {**os.environ, "XDG_CACHE_HOME": f"{directory}/cache", MARK: mark, **more}
 
 
-def run(*words, directory, expect=0, mark="", program=PROGRAM, user=None, **environment):
-    done = subprocess.run([program, *map(str, words)], cwd=directory, timeout=240, capture_output=True, text=True,
+def run(*words, directory, expect=0, mark="", program=PROGRAM, user=None, timeout=240, **environment):
+    done = subprocess.run([program, *map(str, words)], cwd=directory, timeout=timeout, capture_output=True, text=True,
                           env=environment_in(directory, mark, **environment), stdin=subprocess.DEVNULL, user=user)
     if done.returncode != expect:
         raise AssertionError(f"{words}: exit {done.returncode}, not {expect}\n{done.stdout}\n{done.stderr}")

@@ -5,6 +5,7 @@
 
 #include "farm/collective_result.hpp"
 #include "farm/standing.hpp"
+#include "io/sweep_facts.hpp"
 #include "sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -123,7 +124,7 @@ TEST_CASE("the front told is what no experiment beats in throughput and memory, 
   const json told = standing.told().at("pareto");
   auto ids = told.at("front").at("id").get<std::vector<std::uint32_t>>();
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    CHECK(told["front"]["layout"][i] == io::layout_text(answer, ids[i]));
+    CHECK(told["front"]["layout"][i] == io::Axes(answer).layout(ids[i]));
     CHECK(told["front"]["tokens_per_s_per_gpu"][i] ==
           answer.experiments.find("tokens_per_s_per_gpu")->number_at(ids[i]));
     CHECK(told["front"]["memory_peak_bytes"][i] == answer.experiments.find("memory_peak_bytes")->number_at(ids[i]));
