@@ -13,6 +13,7 @@ const std::vector<Command>& registry() {
       {"net", "the network alone: flows or a collective on a topology", run_net},
       {"status", "where a run stands", run_status},
       {"top", "the best experiments of a run", run_top},
+      {"compare", "two experiments of a run side by side", run_compare},
       {"report", "a run as one self-contained HTML page", run_report},
       {"export", "a table of a run's results, for programs that do not read HDF5", run_export},
       {"diff", "do two runs have the same answer?", run_diff},

@@ -12,6 +12,7 @@ int run_run(const Invocation& invocation);
 int run_net(const Invocation& invocation);
 int run_status(const Invocation& invocation);
 int run_top(const Invocation& invocation);
+int run_compare(const Invocation& invocation);
 int run_report(const Invocation& invocation);
 int run_export(const Invocation& invocation);
 int run_diff(const Invocation& invocation);

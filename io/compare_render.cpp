@@ -1,0 +1,233 @@
+// Two experiments as tables for people, and as JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "io/compare.hpp"
+#include "io/figures.hpp"
+
+namespace manyworlds::io {
+namespace {
+
+using Lines = std::vector<std::vector<std::string>>;
+
+/// The first column from the left, the others from the right.
+std::string aligned(const Lines& lines) {
+  std::vector<std::size_t> widths;
+  for (const auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()), 0);
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], places(line[i]));
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    std::string whole = "  ";
+    for (std::size_t i = 0; i < line.size(); ++i)
+      whole += i == 0 ? fmt::format("{:<{}}", line[i], widths[i]) : fmt::format("  {:>{}}", line[i], widths[i]);
+    text += whole.substr(0, whole.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string in_per_cent(std::optional<double> share) {
+  if (!share) return kMissing;
+  const double shown = std::round(1000 * *share) / 10;
+  return fmt::format("{:.1f} %", shown == 0 ? 0 : shown);  // no -0.0
+}
+
+std::string shown(const Contrast::Figure& figure, std::size_t side) {
+  const std::optional<double> value = figure.values[side];
+  if (!value) return kMissing;
+  if (figure.name == "mfu" || figure.name == "busiest_link_share") return in_per_cent(value);
+  if (figure.unit == "s") return fmt::format("{:.6f} s", *value);
+  if (figure.unit == "USD" || figure.unit == "J/token") return fmt::format("{:.4g}", *value);
+  return fmt::format("{:.{}f}", *value, figure.unit == "tokens/s" ? 1 : 0);
+}
+
+std::string change_of(const Contrast::Figure& figure) {
+  const auto& [a, b] = figure.values;
+  if (!a || !b) return kMissing;
+  if (figure.name == "mfu" || figure.name == "busiest_link_share")
+    return fmt::format("{:+.1f} points", 100 * (*b - *a));
+  if (*a == 0) return *b == 0 ? "0.0 %" : kMissing;
+  return fmt::format("{:+.1f} %", 100 * (*b / *a - 1));
+}
+
+/// Thousandths of milliseconds, or of GiB, that add up as the parts do.
+std::vector<std::int64_t> rounded(const Contrast::Whole& whole, std::size_t side, double unit) {
+  std::vector<std::int64_t> units;
+  std::vector<double> lost;
+  for (const Contrast::Part& part : whole.parts) {
+    const double value = static_cast<double>(part.values[side]) / unit;
+    units.push_back(static_cast<std::int64_t>(std::floor(value)));
+    lost.push_back(value - std::floor(value));
+  }
+  std::int64_t left = std::llround(static_cast<double>(whole.total[side]) / unit) -
+                      std::accumulate(units.begin(), units.end(), std::int64_t{0});
+  std::vector<std::size_t> order(units.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lost[a] > lost[b]; });
+  for (std::size_t i = 0; i < order.size() && left > 0; ++i, --left) ++units[order[i]];
+  return units;
+}
+
+/// A table of parts: A, B, B - A and its share. Figures are cut to `decimals` so that columns and rows add up as shown.
+std::string parts_text(const std::string& title, const Contrast::Whole& whole, double unit, int decimals) {
+  const double scale = std::pow(10.0, decimals);
+  const auto fixed = [&](std::int64_t units, bool sign) {
+    const double value = static_cast<double>(units) / scale;
+    return sign ? fmt::format("{:+.{}f}", value, decimals) : fmt::format("{:.{}f}", value, decimals);
+  };
+  const std::vector<std::int64_t> a = rounded(whole, 0, unit / scale), b = rounded(whole, 1, unit / scale);
+  Lines lines{{title, "A", "B", "B - A", "of the difference"}};
+  for (std::size_t i = 0; i < whole.parts.size(); ++i)
+    lines.push_back({whole.parts[i].name, fixed(a[i], false), fixed(b[i], false), fixed(b[i] - a[i], true),
+                     in_per_cent(whole.share_of(whole.parts[i]))});
+  const auto sum = [](const std::vector<std::int64_t>& all) {
+    return std::accumulate(all.begin(), all.end(), std::int64_t{0});
+  };
+  lines.push_back({"all of it", fixed(sum(a), false), fixed(sum(b), false), fixed(sum(b) - sum(a), true),
+                   whole.difference() == 0 ? kMissing : "100.0 %"});
+  return aligned(lines);
+}
+
+std::string apart_text(const Contrast& contrast) {
+  if (!contrast.time) return "";
+  const char* faster = contrast.faster == 0 ? "A" : "B";
+  const auto& total = contrast.time->total;
+  const double slower_by = static_cast<double>(total[contrast.faster == 0 ? 1 : 0]) /
+                           static_cast<double>(total[contrast.faster == 0 ? 0 : 1]);
+  const std::string lead =
+      slower_by == 1 ? "both are as fast"
+                     : fmt::format("{} is faster: the other takes {:.1f} % longer", faster, 100 * (slower_by - 1));
+  switch (contrast.apart) {
+    case Apart::not_told:
+      return lead + "; that is less than what predictions are known to be off by: not told apart\n";
+    case Apart::overlapping:
+      return lead + "; told apart, though their 80 % intervals overlap\n";
+    case Apart::told:
+      return lead + "; told apart, as their 80 % intervals do not overlap\n";
+    default:
+      return lead + "; how sure that is is not known\n";
+  }
+}
+
+std::string settings_text(const Contrast& contrast) {
+  Lines lines{{"what differs", "A", "B"}};
+  for (const Contrast::Setting& setting : contrast.differing)
+    lines.push_back({setting.name, setting.values[0], setting.values[1]});
+  std::string text = contrast.differing.empty() ? "  no axis differs\n" : aligned(lines);
+  if (contrast.common.empty()) return text;
+  text += "  both:";
+  for (const Contrast::Setting& setting : contrast.common)
+    text += fmt::format(" {}={}", setting.name, setting.values[0]);
+  return text + "\n";
+}
+
+Lines figures_lines(const Contrast& contrast) {
+  Lines lines{{"figures", "A", "B", "B - A"}};
+  lines.push_back({"status", contrast.status[0], contrast.status[1], ""});
+  const auto row = [&](const Contrast::Figure& figure, const char* title) {
+    if (figure.values[0] || figure.values[1])
+      lines.push_back({title, shown(figure, 0), shown(figure, 1), change_of(figure)});
+  };
+  row(contrast.figures[0], "step time");
+  row(contrast.figures[1], "80 % interval from");
+  row(contrast.figures[2], "to");
+  row(contrast.figures[3], "tokens/s/GPU");
+  row(contrast.figures[4], "MFU");
+  row(contrast.figures[5], "J of the GPUs/token");
+  row(contrast.figures[6], "USD/million tokens");
+  const auto bound = [&](std::size_t side) {
+    return contrast.bound_by[side].empty()
+               ? std::string(kMissing)
+               : fmt::format("{} {:.0f} %", contrast.bound_by[side], 100 * contrast.bound_share[side]);
+  };
+  if (!contrast.bound_by[0].empty() || !contrast.bound_by[1].empty())
+    lines.push_back({"bound by", bound(0), bound(1), ""});
+  row(contrast.network[0], "link-hops");
+  row(contrast.network[1], "packets marked");
+  row(contrast.network[2], "pauses");
+  row(contrast.network[3], "busiest network link");
+  return lines;
+}
+
+nlohmann::ordered_json json_of(const std::vector<Contrast::Figure>& figures) {
+  nlohmann::ordered_json made;
+  const auto value = [](std::optional<double> one) { return one ? nlohmann::ordered_json(*one) : nullptr; };
+  for (const Contrast::Figure& figure : figures)
+    made[figure.name] = {{"unit", figure.unit}, {"a", value(figure.values[0])}, {"b", value(figure.values[1])}};
+  return made;
+}
+
+nlohmann::ordered_json json_of(const std::vector<Contrast::Setting>& settings) {
+  nlohmann::ordered_json made = nlohmann::ordered_json::array();
+  for (const Contrast::Setting& setting : settings)
+    made.push_back({{"name", setting.name}, {"a", setting.values[0]}, {"b", setting.values[1]}});
+  return made;
+}
+
+nlohmann::ordered_json json_of(const std::optional<Contrast::Whole>& whole, const char* unit) {
+  if (!whole) return nullptr;
+  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+  for (const Contrast::Part& part : whole->parts) {
+    const auto share = whole->share_of(part);
+    parts.push_back({{"name", part.name},
+                     {"a", part.values[0]},
+                     {"b", part.values[1]},
+                     {"difference", part.difference()},
+                     {"share", share ? nlohmann::ordered_json(*share) : nullptr}});
+  }
+  return {{"unit", unit},
+          {"a", whole->total[0]},
+          {"b", whole->total[1]},
+          {"difference", whole->difference()},
+          {"parts", std::move(parts)}};
+}
+
+}  // namespace
+
+std::string render_text(const Contrast& contrast) {
+  std::string text = fmt::format("experiments {} (A) and {} (B)\n", contrast.ids[0], contrast.ids[1]);
+  text += settings_text(contrast) + "\n" + aligned(figures_lines(contrast));
+  for (std::size_t side = 0; side < 2; ++side)
+    if (!contrast.reason[side].empty()) text += fmt::format("  {}: {}\n", side == 0 ? "A" : "B", contrast.reason[side]);
+  if (contrast.time && (contrast.analytic[0] || contrast.analytic[1]))
+    text += fmt::format("{} of analytic fidelity: a lower bound of the step time\n",
+                        contrast.analytic[0] && contrast.analytic[1] ? "A and B are"
+                        : contrast.analytic[0]                       ? "A is"
+                                                                     : "B is");
+  text += apart_text(contrast);
+  if (contrast.time) text += "\n" + parts_text("where the time went, s", *contrast.time, 1e12, 6);
+  if (contrast.memory)
+    text += "\n" + parts_text("memory of the neediest rank, GiB", *contrast.memory, static_cast<double>(1 << 30), 3);
+  return text;
+}
+
+std::string render_json(const Contrast& contrast) {
+  const auto side = [&](std::size_t which) {
+    return nlohmann::ordered_json{{"id", contrast.ids[which]},
+                                  {"status", contrast.status[which]},
+                                  {"reason", contrast.reason[which]},
+                                  {"fidelity", contrast.analytic[which] ? "analytic" : "packet"},
+                                  {"bound_by", contrast.bound_by[which]},
+                                  {"bound_share", contrast.bound_share[which]}};
+  };
+  const nlohmann::ordered_json all{{"a", side(0)},
+                                   {"b", side(1)},
+                                   {"differing", json_of(contrast.differing)},
+                                   {"common", json_of(contrast.common)},
+                                   {"faster", !contrast.time         ? nlohmann::ordered_json(nullptr)
+                                              : contrast.faster == 0 ? "a"
+                                                                     : "b"},
+                                   {"apart", name_of(contrast.apart)},
+                                   {"figures", json_of(contrast.figures)},
+                                   {"time", json_of(contrast.time, "ps")},
+                                   {"memory", json_of(contrast.memory, "bytes")},
+                                   {"network", json_of(contrast.network)}};
+  return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace manyworlds::io
