@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kStyle =
     "text{font:12px "
-    "system-ui,sans-serif}rect,circle,text{fill:currentColor}line,polyline{stroke:currentColor;fill:none}"
+    "system-ui,sans-serif}rect,circle,text,path{fill:currentColor}path{shape-rendering:crispEdges}line,polyline{stroke:"
+    "currentColor;fill:none}"
     "polyline{stroke-width:1.5}.ground{color:#fff}.ink{color:#1c2330}.quiet{color:#5a6472}.grid{color:#d5dae1}.accent{"
     "color:#1f63b5}.bad{color:#b3403a}@media(prefers-color-scheme:dark){.ground{color:#14181f}.ink{color:#e4e8ee}."
     "quiet{"
@@ -42,6 +43,10 @@ void Svg::circle(double x, double y, double radius, std::string_view paint, std:
 void Svg::line(double x1, double y1, double x2, double y2, std::string_view paint) {
   body_ += fmt::format("<line x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\" {}/>\n", x1, y1, x2, y2,
                        painted(paint));
+}
+
+void Svg::path(std::string_view data, std::string_view paint) {
+  body_ += fmt::format("<path d=\"{}\" {}/>\n", data, painted(paint));
 }
 
 void Svg::polyline(std::string_view points, std::string_view paint) {

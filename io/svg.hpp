@@ -18,10 +18,12 @@ class Svg {
 
   Svg(double width, double height) : width_(width), height_(height) {}
 
-  /// `paint`: a colour, or one of the classes ink, quiet, grid, accent, bad.
+  /// `paint`: a colour, or one of the classes ground, ink, quiet, grid, accent, bad.
   void rectangle(double x, double y, double width, double height, std::string_view paint, std::string_view title = "");
   void circle(double x, double y, double radius, std::string_view paint, std::string_view title = "");
   void line(double x1, double y1, double x2, double y2, std::string_view paint);
+  /// Areas by their path data, whose edges lie on whole pixels as they are shown.
+  void path(std::string_view data, std::string_view paint);
   void polyline(std::string_view points, std::string_view paint);
   void text(double x, double y, std::string_view text, Anchor anchor = Anchor::start, std::string_view paint = "ink");
 

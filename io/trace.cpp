@@ -49,6 +49,8 @@ class Writer {
   void write(const TraceOptions& options) {
     begin(options);
     for (const Recording::Rank& rank : recording_.ranks) {
+      const auto& asked = options.ranks;
+      if (!asked.empty() && std::find(asked.begin(), asked.end(), rank.rank) == asked.end()) continue;
       const std::uint32_t stage = world_.layout().stage_of(rank.rank);
       name_rank(rank, stage);
       write_idle(rank);

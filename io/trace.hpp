@@ -6,14 +6,16 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/step/recording.hpp"
 
 namespace manyworlds::io {
 
 struct TraceOptions {
-  std::string name;       // of the experiment
-  std::size_t links = 8;  // network links with a counter, the busiest first
+  std::string name;                  // of the experiment
+  std::vector<std::uint32_t> ranks;  // of those recorded; none: all of them
+  std::size_t links = 8;             // network links with a counter, the busiest first
 };
 
 /// Hands the trace on in pieces. `recording` is that of a step of `world` that ran to its end. The same step makes the

@@ -205,7 +205,7 @@ int run_run(const Invocation& invocation) {
   std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n" : as_text(row, sweep));
   if (run.recorded()) recording.write(run);
   if (recording.any() && !run.recorded())
-    std::cerr << fmt::format("manyworlds: no timeline, as the step did not run: {}\n", row.text("status"));
+    std::cerr << fmt::format("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));
   return row.text("status") == "failed" || (recording.any() && !run.recorded()) ? kExitFailed : kExitDone;
 }
 

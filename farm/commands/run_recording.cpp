@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "core/error.hpp"
+#include "io/schedule_picture.hpp"
 #include "io/trace.hpp"
 
 namespace manyworlds::farm::commands {
@@ -16,7 +18,9 @@ void add_recording_words(cxxopts::Options& options) {
       "timeline-ranks", "whose: `stages` (the first rank of each pipeline stage), `all`, or numbers: 0,8,16",
       cxxopts::value<std::string>()->default_value("stages"),
       "RANKS")("timeline-links", "network links with a counter, the busiest ones",
-               cxxopts::value<std::int64_t>()->default_value("8"), "N");
+               cxxopts::value<std::int64_t>()->default_value("8"), "N")(
+      "schedule", "the pipeline's schedule as a picture: a row for each stage, and what its passes are made of",
+      cxxopts::value<std::string>(), "FILE.svg");
 }
 
 std::vector<std::uint32_t> ranks_named(const std::string& text, const core::workload::Strategy& strategy,
@@ -54,23 +58,43 @@ RecordingWords::RecordingWords(const cxxopts::ParseResult& parsed, const experim
   for (const std::string word : {"timeline-ranks", "timeline-links"})
     if (parsed.count(word) > 0 && parsed.count("timeline") == 0)
       throw core::InputError("belongs to --timeline FILE.json", "--" + word);
-  if (parsed.count("timeline") == 0) return;
-  for (const std::string word : {"memory", "kernels"})
-    if (parsed.count(word) > 0)
-      throw core::InputError(fmt::format("nothing is simulated under --{}: leave one of them out", word), "--timeline");
-  const auto links = parsed["timeline-links"].as<std::int64_t>();
-  if (links < 0) throw core::InputError(fmt::format("must be at least 0, not {}", links), "--timeline-links");
-  links_ = static_cast<std::size_t>(links);
-  const auto& strategy = experiments::world_of(sweep.experiments.front().settings, sweep.inputs).configuration.strategy;
-  ranks_ = ranks_named(parsed["timeline-ranks"].as<std::string>(), strategy, "--timeline-ranks");
-  timeline_.emplace(required(parsed, "timeline"));
+  for (const std::string file : {"timeline", "schedule"})
+    for (const std::string word : {"memory", "kernels"})
+      if (parsed.count(file) > 0 && parsed.count(word) > 0)
+        throw core::InputError(fmt::format("nothing is simulated under --{}: leave one of them out", word),
+                               "--" + file);
+  const auto& settings = sweep.experiments.front().settings;
+  const auto strategy = experiments::world_of(settings, sweep.inputs).configuration.strategy;
+  if (parsed.count("timeline") > 0) {
+    const auto links = parsed["timeline-links"].as<std::int64_t>();
+    if (links < 0) throw core::InputError(fmt::format("must be at least 0, not {}", links), "--timeline-links");
+    links_ = static_cast<std::size_t>(links);
+    timeline_ranks_ = ranks_named(parsed["timeline-ranks"].as<std::string>(), strategy, "--timeline-ranks");
+    timeline_.emplace(required(parsed, "timeline"));
+  }
+  if (parsed.count("schedule") > 0) {
+    schedule_ranks_ = ranks_named("stages", strategy, "--schedule");
+    schedule_.emplace(required(parsed, "schedule"));
+  }
+}
+
+std::vector<std::uint32_t> RecordingWords::ranks() const {
+  std::vector<std::uint32_t> all;
+  std::set_union(timeline_ranks_.begin(), timeline_ranks_.end(), schedule_ranks_.begin(), schedule_ranks_.end(),
+                 std::back_inserter(all));
+  return all;
 }
 
 void RecordingWords::write(const SingleRun& run) {
-  if (!timeline_) return;
-  io::write_trace(run.world(), run.recording(), {name_, links_},
-                  [&](std::string_view piece) { timeline_->append(piece); });
-  timeline_->put_in_place();
+  if (timeline_) {
+    io::write_trace(run.world(), run.recording(), {name_, timeline_ranks_, links_},
+                    [&](std::string_view piece) { timeline_->append(piece); });
+    timeline_->put_in_place();
+  }
+  if (schedule_) {
+    schedule_->append(io::schedule_picture(run.world(), run.recording(), name_));
+    schedule_->put_in_place();
+  }
 }
 
 }  // namespace manyworlds::farm::commands

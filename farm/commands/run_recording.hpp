@@ -1,4 +1,4 @@
-// The words of `manyworlds run` that ask what the ranks of the step did: --timeline and what belongs to it.
+// The words of `manyworlds run` that ask what the ranks of the step did: --timeline and what belongs to it, --schedule.
 #pragma once
 
 #include <optional>
@@ -19,17 +19,17 @@ class RecordingWords {
   /// Throws InputError, IoError.
   RecordingWords(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep);
 
-  bool any() const { return timeline_.has_value(); }
+  bool any() const { return timeline_.has_value() || schedule_.has_value(); }
   /// To be recorded, ascending.
-  const std::vector<std::uint32_t>& ranks() const { return ranks_; }
+  std::vector<std::uint32_t> ranks() const;
   /// Puts the files in place.
   void write(const SingleRun& run);
 
  private:
   std::string name_;
-  std::vector<std::uint32_t> ranks_;
+  std::vector<std::uint32_t> timeline_ranks_, schedule_ranks_;
   std::size_t links_ = 0;
-  std::optional<io::AsideFile> timeline_;
+  std::optional<io::AsideFile> timeline_, schedule_;
 };
 
 /// Ranks by `stages` (the first of each pipeline stage), `all`, or their numbers with commas between; ascending. Throws
