@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/step/recording.hpp"
+#include "core/workload/schedule.hpp"
 #include "step_worlds.hpp"
 
 using namespace manyworlds::tests;
@@ -224,6 +225,52 @@ TEST_CASE("what is recorded of a rank does not depend on which others are") {
       REQUIRE(part.recording.records.at(rank.record) == all.recording.records.at(same.record));
     }
   }
+}
+
+namespace {
+
+/// When the kernels of a pass run, by the labels that people read.
+std::pair<Time, Time> kernels_of(const Recorded& of, const Recording::Rank& rank, const workload::Slot& pass) {
+  const workload::Program& program = of.world.programs()[of.world.layout().stage_of(rank.rank)];
+  const std::string label = fmt::format("{} of micro-batch {}, chunk {}", pass.forward ? "forward" : "backward",
+                                        pass.micro_batch, pass.chunk);
+  std::pair<Time, Time> times{kNever, 0};
+  for (const stream::Span& span : of.recording.records.at(rank.record).spans)
+    if (program.labels.at(program.ops.at(span.op).label) == label)
+      times = {std::min(times.first, span.begin), std::max(times.second, span.end)};
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("a pass holds its memory from its first kernel to the end of its last, in the order of the schedule") {
+  std::size_t apart = 0, beside = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const Recorded of = record(draw_any(seed), step::Composition::composed);
+    const workload::Strategy& strategy = of.world.configuration().strategy;
+    const Recording::Rank& rank = of.recording.ranks.back();
+    const auto course = step::memory_over_time(of.world, of.recording, rank);
+    const auto order = workload::schedule(strategy, of.world.layout().stage_of(rank.rank));
+    REQUIRE(course.size() == 1 + 2 * order.size());
+    REQUIRE(course[0].at == 0);
+    Time over = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const auto [begin, end] = kernels_of(of, rank, order[i]);
+      if (begin < over) {  // beside a backward pass, which it is held after
+        REQUIRE((strategy.stack.overlap_experts && order[i].forward && !order[i - 1].forward));
+        REQUIRE(course[1 + 2 * i].at == over);
+        ++beside;
+      } else {
+        REQUIRE(course[1 + 2 * i].at == begin);
+        ++apart;
+      }
+      over = std::max(end, over);
+      REQUIRE(course[2 + 2 * i].at == over);
+    }
+  }
+  CHECK(apart > 300);
+  CHECK(beside > 3);
 }
 
 TEST_CASE("memory over time comes to the footprint of the stage at most, and ends as it began but for what stays") {
