@@ -36,11 +36,12 @@ std::uint64_t bytes_in(const fs::path& store) {
 
 /// One record of 1,000 bytes in a segment of its own, last used `age` ago; returns its path.
 fs::path put_aged(const TemporaryFolder& scratch, const std::string& build, std::uint64_t key, std::chrono::hours age) {
+  static const auto now = fs::file_time_type::clock::now();  // ages differ by whole hours, also across a second's end
   const auto before = segments_in(scratch.path);
   { Store(scratch.path, build).put(key_of(key), std::string(1000, 'p')); }
   for (const auto& path : segments_in(scratch.path)) {
     if (std::find(before.begin(), before.end(), path) != before.end()) continue;
-    fs::last_write_time(path, fs::file_time_type::clock::now() - age);
+    fs::last_write_time(path, now - age);
     return path;
   }
   FAIL("no new segment");
