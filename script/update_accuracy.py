@@ -14,15 +14,10 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+from readme_part import README, with_part
+
+ROOT = README.parent
 RESIDUALS = ROOT / "experiments/measured/residuals.csv"
-MARKS = ("<!-- accuracy-table -->\n", "<!-- /accuracy-table -->")
-
-
-def with_table(readme, table):
-    before, rest = readme.split(MARKS[0])
-    return before + MARKS[0] + table + MARKS[1] + rest.split(MARKS[1])[1]
 
 
 def main():
@@ -37,7 +32,7 @@ def main():
         if given.run:
             command += ["-o", given.run]
         table = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-        new = {README: with_table(README.read_text(), table), RESIDUALS: residuals.read_text()}
+        new = {README: with_part(README.read_text(), "accuracy-table", table), RESIDUALS: residuals.read_text()}
     differ = [path for path, text in new.items() if path.read_text() != text]
     for path in differ:
         print(f"{path.relative_to(ROOT)} {'is not what this build gives' if given.check else 'written'}", file=sys.stderr)
