@@ -18,5 +18,17 @@ add_library(muparserx::muparserx INTERFACE IMPORTED)
 target_include_directories(muparserx::muparserx SYSTEM INTERFACE ${MUPARSERX_INCLUDE})
 target_link_libraries(muparserx::muparserx INTERFACE ${MUPARSERX_LIBRARY})
 
-# The library that draws the charts of pages: Chart.js 3, one file.
-find_file(CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js REQUIRED)
+# The library that draws the charts of pages: Chart.js 3, one file. Few systems but Debian package it: elsewhere it is
+# fetched, or given as -DCHART_JS=FILE.
+find_file(CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js ${CMAKE_BINARY_DIR}/chart.js/package/dist)
+if(NOT CHART_JS)
+  set(archive ${CMAKE_BINARY_DIR}/chart.js.tgz)
+  file(DOWNLOAD https://registry.npmjs.org/chart.js/-/chart.js-3.9.1.tgz ${archive} STATUS status
+       EXPECTED_HASH SHA256=111e0751796f087a51e94dfed910ccfb1278fd30e584a6e48514dba9ae7e72c6)
+  if(NOT status MATCHES "^0;")
+    file(REMOVE ${archive})
+    message(FATAL_ERROR "No Chart.js (${status}): install libjs-chart.js, or give -DCHART_JS=FILE of its chart.min.js")
+  endif()
+  file(ARCHIVE_EXTRACT INPUT ${archive} DESTINATION ${CMAKE_BINARY_DIR}/chart.js)
+  find_file(CHART_JS chart.min.js PATHS ${CMAKE_BINARY_DIR}/chart.js/package/dist REQUIRED)
+endif()

@@ -37,6 +37,7 @@ const page = (() => {
 
   // Figures of an axis, all with the prefix of the largest: 0.5 s beside 2 s.
   function ticks(unit, largest) {
+    if (unit !== 's' && largest < 1 && largest >= 1e-3) return value => String(Number(value.toPrecision(4)));
     const parts = (unit === 's' ? si(largest, 's') : si(largest)).split(' ');
     const name = parts[1] || '', scale = name && name !== 's' ? {T: 1e12, G: 1e9, M: 1e6, k: 1e3, m: 1e-3, u: 1e-6, n: 1e-9,
       p: 1e-12}[name[0]] : 1;

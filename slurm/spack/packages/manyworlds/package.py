@@ -32,6 +32,7 @@ class Manyworlds(CMakePackage):
     depends_on("nlohmann-json@3.11:")
     depends_on("xxhash@0.8:")
     depends_on("yaml-cpp@0.7:")
+    # Chart.js is no Spack package: CMake fetches it, or takes -DCHART_JS=FILE.
 
     def cmake_args(self):
         return [self.define("MANYWORLDS_TESTS", False)]
