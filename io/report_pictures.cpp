@@ -13,17 +13,20 @@ namespace manyworlds::io {
 namespace {
 
 constexpr double kWidth = 900, kBar = 16, kRow = 22, kTop = 34, kBottom = 44, kRight = 20, kLetter = 7.2;
-constexpr std::size_t kMostLetters = 52, kMostValues = 12;
+constexpr std::size_t kMostLetters = 52, kFirstLetters = 32, kMostValues = 12;
 constexpr int kTicks = 6;
 
+/// Of long text what is in the middle goes: layouts differ at their ends too.
 std::string brief(const std::string& text) {
-  if (places(text) <= kMostLetters) return text;
+  const std::size_t letters = places(text);
+  if (letters <= kMostLetters) return text;
   std::string cut;
-  for (std::size_t i = 0, letters = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80 && ++letters == kMostLetters) break;
-    cut += text[i];
+  std::size_t letter = 0;
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) & 0xc0) != 0x80 && ++letter == kFirstLetters + 1) cut += "…";
+    if (letter <= kFirstLetters || letter > letters - (kMostLetters - kFirstLetters - 1)) cut += c;
   }
-  return cut + "…";
+  return cut;
 }
 
 /// What a column's values are divided by for an axis, and what that makes of its title.

@@ -35,7 +35,8 @@ const report = (() => {
   const number = name => row => columns.has(name) ? columns.get(name).at(row) : NaN;
   const canvas = id => document.getElementById(id);
   const tall = (id, rows) => { canvas(id).parentElement.style.height = `${6 + 1.5 * rows}rem`; };
-  const brief = text => text.length > 60 ? `${text.slice(0, 57)}…` : text;
+  // Of long text what is in the middle goes: layouts differ at their ends too.
+  const brief = text => text.length > 60 ? `${text.slice(0, 37)}…${text.slice(-22)}` : text;
 
   function drawBreakdown() {
     const rows = data.top, step = number('step_time_s');
