@@ -173,6 +173,7 @@ std::string describe_status(const nlohmann::json& status) {
   std::string text = fmt::format("{} on {} (process {}), {} ranks\n", status.at("state").get<std::string>(),
                                  status.at("host").get<std::string>(), status.at("pid").get<std::int64_t>(),
                                  status.at("ranks").get<std::int64_t>());
+  if (const auto reason = status.find("reason"); reason != status.end()) text += reason->get<std::string>() + "\n";
   text += progress_line(status) +
           fmt::format("\n{} so far, {} of it known before\n", duration_text(status.at("elapsed_s").get<double>()),
                       status.at("known_before").get<std::uint64_t>()) +
@@ -184,7 +185,9 @@ std::string describe_status(const nlohmann::json& status) {
         "tries them again\n",
         failed, status.at("quarantined").get<std::uint64_t>(), resume);
   const std::string state = status.at("state").get<std::string>();
-  return state == "drained" || state == "interrupted" ? text + fmt::format("`{}` goes on\n", resume) : text;
+  return state == "drained" || state == "interrupted" || state == "failed"
+             ? text + fmt::format("`{}` goes on\n", resume)
+             : text;
 }
 
 }  // namespace manyworlds::farm

@@ -15,6 +15,7 @@
 #include "farm/processors.hpp"
 #include "farm/progress.hpp"
 #include "farm/rank_loop.hpp"
+#include "farm/serve/live_server.hpp"
 #include "farm/supervisor.hpp"
 #include "farm/transport_in_process.hpp"
 #include "farm/transport_mpi.hpp"
@@ -60,7 +61,8 @@ LoopOptions loop_options(const RunOptions& options, int workers, bool launched) 
 
 /// The coordinating process: everything between the first look into the run directory and complete.json.
 RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int ranks, Zygote& zygote,
-                      const RunHooks& hooks, Transport& transport, RankLoop& loop, ProgressLine* line) {
+                      const RunHooks& hooks, Transport& transport, RankLoop& loop, ProgressLine* line,
+                      serve::LiveServer* live) {
   const std::unique_ptr<Job> job = zygote.kind().plan(frozen);
   return_freed_memory();  // planning takes much that is not kept
   Schedule schedule(job->tasks());
@@ -70,6 +72,7 @@ RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int 
     const auto each_second = [&] {
       const auto& status =
           ledger.each_second(coordinator.draining() ? "draining" : "running", coordinator.loads(loop.now_ms()));
+      if (live != nullptr) live->look();
       if (line != nullptr) line->draw(progress_line(status));
     };
     if (!schedule.complete()) {
@@ -90,12 +93,12 @@ RunOutcome coordinate(const RunOptions& options, const std::string& frozen, int 
 }
 
 RunOutcome run_in_process(const RunOptions& options, const std::string& frozen, int ranks, Zygote& zygote,
-                          const RunHooks& hooks) {
+                          const RunHooks& hooks, serve::LiveServer* live) {
   InProcessNetwork network(ranks);
   RankLoop loop(zygote, loop_options(options, ranks, false));
   for (int rank = 0; rank < ranks; ++rank) loop.add_worker(network.party(rank));
   ProgressLine line;
-  return coordinate(options, frozen, ranks, zygote, hooks, network.party(0), loop, &line);
+  return coordinate(options, frozen, ranks, zygote, hooks, network.party(0), loop, &line, live);
 }
 
 /// Gives what was sent last the time to leave: the others wait for it.
@@ -135,14 +138,15 @@ bool supervisor_knows(const RunOptions& options, const std::string& frozen, cons
   }
 }
 
-RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks) {
+RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks,
+                      serve::LiveServer* live) {
   MpiTransport transport;
   RunOutcome outcome;
   bool orderly = false;
   try {
     RankLoop loop(zygote, loop_options(options, ranks_on_this_machine(transport.size()), true));
     loop.add_worker(transport);
-    outcome = coordinate(options, frozen, transport.size(), zygote, hooks, transport, loop, nullptr);
+    outcome = coordinate(options, frozen, transport.size(), zygote, hooks, transport, loop, nullptr, live);
     orderly = !loop.abandoned();
   } catch (const std::exception& error) {
     if (!supervisor_knows(options, frozen, error)) fmt::print(stderr, "manyworlds: {}\n", reason_of(error, options));
@@ -185,20 +189,30 @@ bool is_follower() {
 
 RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks) try {
   hold_drain_signal();
-  if (!options.in_process && launched_rank())
-    return is_follower() ? run_follower(options, zygote) : run_leader(options, frozen, zygote, hooks);
+  const bool rank = !options.in_process && launched_rank();
+  if (rank && is_follower()) return run_follower(options, zygote);
+  std::optional<serve::LiveServer> live;
+  if (options.serve) {
+    live.emplace(*options.serve);
+    begin_run(options, frozen).clear_complete();
+    live->start(options.directory);
+  }
+  serve::LiveServer* const watched = live ? &*live : nullptr;
+  if (rank) return run_leader(options, frozen, zygote, hooks, watched);
   const RankCount count = rank_count(options.ranks);
   const bool launcher = find_launcher().has_value();
   if (!options.in_process && count.ranks > 1 && !launcher)
     fmt::print(stderr, "{} is not installed: running in this process with {} workers\n", launcher_name(), count.ranks);
   if (options.in_process || count.ranks == 1 || !launcher)
-    return run_in_process(options, frozen, count.ranks, zygote, hooks);
+    return run_in_process(options, frozen, count.ranks, zygote, hooks, watched);
   // Whatever is wrong with the directory is said here, in one line, before a rank starts.
   begin_run(options, frozen).clear_complete();
   fmt::print(stderr, "{} ranks ({})\n", count.ranks, count.why);
   RunOutcome outcome;
   outcome.state = RunOutcome::State::elsewhere;
-  outcome.exit_code = supervise({options.directory, resume_line(options), count.ranks, rank_words(options)});
+  outcome.exit_code = supervise({options.directory, resume_line(options), count.ranks, rank_words(options), [watched] {
+                                   if (watched != nullptr) watched->look();
+                                 }});
   return outcome;
 } catch (const core::IoError& error) {
   throw FailedRun(error, options);

@@ -60,7 +60,7 @@ pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
 class Supervision {
  public:
   Supervision(const SuperviseOptions& options, pid_t mpirun)
-      : directory_(options.directory), resume_(options.resume), mpirun_(mpirun) {}
+      : directory_(options.directory), resume_(options.resume), look_(options.look), mpirun_(mpirun) {}
 
   int watch(const sigset_t& signals) {
     while (!ended_) {
@@ -68,6 +68,7 @@ class Supervision {
       if (const int signal = ::sigtimedwait(&signals, nullptr, &wait); signal > 0) take(signal);
       int status = 0;
       if (::waitpid(mpirun_, &status, WNOHANG) == mpirun_) ended_ = true, wait_status_ = status;
+      if (look_) look_();
       draw();
       if (!ended_) end_when_overdue();
       if (!ended_) end_without_coordinator();
@@ -148,6 +149,7 @@ class Supervision {
 
   std::filesystem::path directory_;
   std::string resume_;
+  std::function<void()> look_;
   pid_t mpirun_;
   int wait_status_ = 0;
   bool ended_ = false, asked_to_stop_ = false, killed_ = false, was_coordinated_ = false, coordinator_died_ = false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct SuperviseOptions {
   std::string resume;               // the command that goes on with it
   int ranks = 1;
   std::vector<std::string> rank_words;  // behind the program's name
+  std::function<void()> look;           // now and then, while it runs
 };
 
 /// Returns the exit code of the run. No threads of the caller may take SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGCHLD.

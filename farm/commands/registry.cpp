@@ -12,6 +12,7 @@ const std::vector<Command>& registry() {
       {"run", "one experiment, with its breakdown", run_run},
       {"net", "the network alone: flows or a collective on a topology", run_net},
       {"status", "where a run stands", run_status},
+      {"serve", "a live page of a run", run_serve},
       {"top", "the best experiments of a run", run_top},
       {"compare", "two experiments of a run side by side", run_compare},
       {"report", "a run as one self-contained HTML page", run_report},

@@ -12,6 +12,7 @@ int run_resume(const Invocation& invocation) {
   cxxopts::Options options("manyworlds resume", "Goes on with what an interrupted sweep left.");
   options.add_options()("run", "the run directory", cxxopts::value<std::string>())("json", "what is said, as JSON");
   add_run_words(options);
+  add_serve_words(options);
   options.add_options()("retry-failed", "compute again what failed");
   options.parse_positional({"run"});
   options.positional_help("RUN_DIR");
@@ -19,6 +20,7 @@ int run_resume(const Invocation& invocation) {
   if (!parsed) return kExitDone;
   const bool json = parsed->count("json") > 0;
   RunOptions run = run_words(*parsed, required(*parsed, "run"));
+  take_serve_words(*parsed, run);
   run.retry_failed = parsed->count("retry-failed") > 0;
   if (is_follower() && !run.in_process) return run_sweep_job(run, "", json, *invocation.zygote);
 

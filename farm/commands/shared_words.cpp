@@ -56,6 +56,16 @@ void add_run_words(cxxopts::Options& options) {
   add_task_words(options);
 }
 
+void add_serve_words(cxxopts::Options& options) {
+  options.add_options()(
+      "serve", "a live page while it runs: at a port of this machine alone, or at HOST:PORT for whoever has the token",
+      cxxopts::value<std::string>(), "[HOST:]PORT");
+}
+
+void take_serve_words(const cxxopts::ParseResult& parsed, RunOptions& options) {
+  if (parsed.count("serve") > 0) options.serve = serve::parse_address(required(parsed, "serve"), "--serve");
+}
+
 bool no_sharing(const cxxopts::ParseResult& parsed) {
   return parsed.count("no-sharing") > 0;
 }

@@ -28,6 +28,10 @@ void add_task_words(cxxopts::Options& options);
 void add_run_words(cxxopts::Options& options);
 RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& directory);
 
+/// --serve, of verbs that run a sweep. Throws InputError for what is no address.
+void add_serve_words(cxxopts::Options& options);
+void take_serve_words(const cxxopts::ParseResult& parsed, RunOptions& options);
+
 bool no_sharing(const cxxopts::ParseResult& parsed);
 
 }  // namespace manyworlds::farm::commands

@@ -32,6 +32,7 @@ int run_sweep(const Invocation& invocation) {
   cxxopts::Options options("manyworlds sweep", "Runs every world of a sweep and ranks them.");
   add_spec_words(options);
   add_run_words(options);
+  add_serve_words(options);
   options.add_options()("o,output", "the run directory; default: runs/NAME", cxxopts::value<std::string>(), "RUN_DIR")(
       "shard", "only the I-th of N parts, which `manyworlds merge` joins; default RUN_DIR: runs/NAME.shards/I-of-N",
       cxxopts::value<std::string>(),
@@ -50,7 +51,8 @@ int run_sweep(const Invocation& invocation) {
   if (parsed->count("dry-run") > 0) return dry_run(*sweep, shard, json);
   std::string directory = run_directory_of(*parsed, sweep->name);
   if (parsed->count("output") == 0) directory = shard_directory(directory, shard);
-  const RunOptions run = run_words(*parsed, directory);
+  RunOptions run = run_words(*parsed, directory);
+  take_serve_words(*parsed, run);
   check_before_work(run);
   const std::string frozen = frozen_job(*sweep, {!no_sharing(*parsed), shard});
   sweep.reset();  // a large one takes gigabytes, and whoever coordinates makes its own

@@ -11,6 +11,7 @@ int run_merge(const Invocation& invocation);
 int run_run(const Invocation& invocation);
 int run_net(const Invocation& invocation);
 int run_status(const Invocation& invocation);
+int run_serve(const Invocation& invocation);
 int run_top(const Invocation& invocation);
 int run_compare(const Invocation& invocation);
 int run_report(const Invocation& invocation);
