@@ -46,7 +46,8 @@ Shape shape_of(Kind kind, Algorithm algorithm, Protocol protocol, std::int64_t b
 
 }  // namespace
 
-TEST_CASE("Simple launches, copies at the ends and pays for its chunks; halves of an all-reduce copy half as much") {
+TEST_CASE(
+    "Simple launches, copies at the ends and pays for its chunks, and halves of an all-reduce copy half as much") {
   const std::int64_t bytes = 1'000'000;  // 2 us at 500 GB/s, 1,000 ns for the root
   const auto costs_of_kind = [&](Kind kind, Algorithm algorithm) {
     return calibrated_costs(calibration(), shape_of(kind, algorithm, Protocol::calibrated_simple, bytes));

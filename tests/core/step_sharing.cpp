@@ -153,7 +153,8 @@ TEST_CASE("every figure of every link is in an isolated collective's key, and so
   changed.pfc_xoff_bytes += 1;
   step::RouteWriter names(graph);
   CHECK(key != step::collective_key(shape, step::form_of(names, plain), step::transport_key(changed)));
-  CHECK(key == step::collective_key(shape, step::form_of(names, plain), step::transport_key(transport)));  // names are forgotten
+  CHECK(key == step::collective_key(shape, step::form_of(names, plain),
+                                    step::transport_key(transport)));  // names are forgotten
 }
 
 TEST_CASE("a remembered state holds every link of its flows: one slower link is another state") {
@@ -238,7 +239,7 @@ TEST_CASE("sharing, and what a laboratory remembers of other worlds, change noth
   }
 }
 
-TEST_CASE("worlds with one step key take one time; what their step does not touch is not in the key") {
+TEST_CASE("worlds with one step key take one time, and what their step does not touch is not in the key") {
   step::Laboratory laboratory;
   Cluster cluster{4, 4, true, 1};
   step::Configuration a = world_of(cluster, 4, 1, 2);  // tensor parallel inside, data parallel along rails: no spine

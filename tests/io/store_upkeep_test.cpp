@@ -119,7 +119,7 @@ TEST_CASE("a writer begins a new segment when its own is full, and reads them al
   CHECK(Store(scratch.path, "build-1").size() == 21);
 }
 
-TEST_CASE("a segment whose writer lives is never evicted; when the writer is killed it is like any other") {
+TEST_CASE("a segment whose writer lives is never evicted, and when the writer is killed it is like any other") {
   const TemporaryFolder scratch;
   int ends[2];
   REQUIRE(::pipe(ends) == 0);

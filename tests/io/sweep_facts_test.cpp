@@ -158,7 +158,7 @@ TEST_CASE("the front is what no other row beats") {
   }
 }
 
-TEST_CASE("of what does not fit, what lacks least comes first; failures are gathered by their reasons") {
+TEST_CASE("of what does not fit, what lacks least comes first, and failures are gathered by their reasons") {
   Results results = drawn(1);
   const auto nearly = nearly_fitting(results, 1'000);
   CHECK(nearly.size() == results.experiments.counts_of("status").at("out_of_memory"));
