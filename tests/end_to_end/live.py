@@ -220,10 +220,22 @@ class Live(unittest.TestCase):
             self.serving()
             server = self.wait_for(lambda: server_of(self.mark), "server's process")
             self.assertEqual(os.getpriority(os.PRIO_PROCESS, server), 19)
+            limits = pathlib.Path(f"/proc/{server}/limits").read_text()
+            self.assertLess(int(re.search(r"Max address space +(\d+)", limits)[1]), 512 << 20)
+            self.assertLess(int(re.search(r"Max open files +(\d+)", limits)[1]), 2048)
             os.kill(server, signal.SIGKILL)
             _, err = self.finish(process)
             self.assertEqual(err.count("the server of the live page has ended (signal 9)"), 1, err)
             shutil.rmtree(self.directory / "run")
+
+    def test_a_server_does_not_outlive_a_run_that_is_killed(self):
+        process = self.sweep()
+        self.serving()
+        server = self.wait_for(lambda: server_of(self.mark), "server's process")
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        self.wait_for(lambda: not pathlib.Path(f"/proc/{server}").exists(), "end of the server", seconds=20)
+        self.assertRaises(OSError, ask, self.port, "/healthz")
 
     def test_a_run_under_a_foreign_mpirun_serves_from_its_first_rank(self):
         mpirun = shutil.which("mpirun")

@@ -288,6 +288,10 @@ TEST_CASE("addresses are read as people write them, and a port that cannot be ha
   CHECK_FALSE(open.loopback());
   CHECK(open.url() == fmt::format("http://{}:{}/", io::host_name(), open.port()));
   CHECK_THROWS_AS(Listener::inherited(STDIN_FILENO), core::InputError);
+  if (std::ifstream("/proc/net/if_inet6").peek() == std::ifstream::traits_type::eof()) return;  // no IPv6 here
+  const Listener six = Listener::at({"::1", 0}, "--serve");
+  CHECK(six.loopback());
+  CHECK(six.url() == fmt::format("http://[::1]:{}/", six.port()));
 }
 
 TEST_CASE("the live page names no address outside of where it came from") {

@@ -232,7 +232,7 @@ TEST_CASE("a stream in which nothing happens still beats, and a watcher that spe
 }
 
 TEST_CASE(
-    "300 watch at once and see every change; one too many is turned away in words, and room that is left is used") {
+    "300 watch at once and see every change, one too many is turned away in words, and room that is left is used") {
   ServerLimits limits = Served::quick();
   limits.connections = 300;
   Run run;
