@@ -83,7 +83,7 @@
 
   function showPareto(pareto) {
     if (!pareto || pareto.cloud.id.length === 0) return;
-    const points = (of, label) => of.id.map((id, i) => ({x: of.memory_peak_bytes[i], y: of.tokens_per_s_per_gpu[i],
+    const points = (of, label) => of.id.map((id, i) => ({x: of.memory_peak_bytes[i] / 2 ** 30, y: of.tokens_per_s_per_gpu[i],
       label: label(id, i)})).sort((a, b) => a.x - b.x);
     cloud.splice(0, cloud.length, ...points(pareto.cloud, id => `experiment ${id}`));
     front.splice(0, front.length,
@@ -92,8 +92,8 @@
       'beaten by none in one without losing in the other.';
     at('pareto-box').hidden = false;
     if (chart === null) {
-      chart = page.scatter(at('pareto'), {cloud, front, xTitle: 'peak memory', yTitle: 'tokens/s/GPU',
-        xTick: value => figure(value, 'bytes'), yTick: value => si(value)});
+      chart = page.scatter(at('pareto'), {cloud, front, xTitle: 'peak memory, GiB', yTitle: 'tokens/s/GPU',
+        xTick: value => figure(value), yTick: value => si(value)});
       return;
     }
     chart.chart.data.datasets[0].data = front;
