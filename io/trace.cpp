@@ -134,7 +134,8 @@ class Writer {
           category);
     put(arguments, std::forward<Values>(values)...);
     text_ += "}}";
-    event(R"("ph":"E","pid":{},"tid":{},"ts":{}}})", process, thread, in_us(to));
+    // Some readers (speedscope) end a slice by its name.
+    event(R"("ph":"E","pid":{},"tid":{},"ts":{},"name":{}}})", process, thread, in_us(to), name);
   }
 
   void write_idle(const Recording::Rank& rank) {

@@ -6,7 +6,7 @@ from decimal import Decimal
 REQUIRED = {  # keys of an event by its phase, and those of its arguments where they are fixed
     "M": {"ph", "name", "pid", "args"},
     "B": {"ph", "pid", "tid", "ts", "name", "cat", "args"},
-    "E": {"ph", "pid", "tid", "ts"},
+    "E": {"ph", "pid", "tid", "ts", "name"},
     "C": {"ph", "pid", "ts", "name", "args"},
 }
 METADATA = {"process_name": "name", "process_sort_index": "sort_index", "thread_name": "name",
@@ -76,6 +76,7 @@ class Trace:
         self.keys(event)
         thread = (event["pid"], event["tid"])
         begin, of = self.open[thread].pop()
+        assert event["name"] == of["name"], f"{event} ends {of}"
         self.threads.setdefault(thread, []).append(
             (begin, self.advance(thread, event["ts"]), of["name"], of["cat"], of["args"]))
 
