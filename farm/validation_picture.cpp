@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "io/page_assets.hpp"
+
 namespace manyworlds::farm {
 namespace {
 
@@ -40,9 +42,8 @@ std::string line(double x1, double y1, double x2, double y2, const char* style) 
 }
 
 std::string words(double x, double y, const std::string& text, const char* anchor = "start") {
-  std::string safe;
-  for (const char c : text) safe += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, safe);
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
+                     io::escape_html(text));
 }
 
 std::string frame(const Scale& scale) {

@@ -11,6 +11,7 @@
 #include "io/page_assets.hpp"
 #include "io/page_data.hpp"
 #include "io/report_blocks.hpp"
+#include "io/svg.hpp"
 
 namespace manyworlds::io {
 namespace {
@@ -109,6 +110,7 @@ Json data_of(const Report& report, const TopOptions& options) {
   data["order"] = packed_rows(in_order(all, table.rows()));
   data["ranked"] = all.rows.size();
   data["parts"] = kBreakdown;
+  data["colours"] = kPartColours;
   data["top"] = Json::array();
   for (const Ranking::Row& row : report.ranking.rows) data["top"].push_back(row.row);
   data["fronts"] = Json::array();

@@ -2,15 +2,15 @@
 // reader's system is, and the same calls make the same bytes.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
 namespace manyworlds::io {
 
-/// Colours that can be told apart in light and dark, for parts in a fixed order; also those of the pages' charts.
-inline constexpr const char* kPartColours[] = {"#2f6db3", "#6fa8e6", "#17a2a2", "#8a7fd6", "#9aa0a6",
-                                               "#c9a227", "#d1603d", "#b0413e", "#e8a15c", "#c77dbb",
-                                               "#8c4f9f", "#8fb39a", "#57a773"};
+/// Colours that can be told apart in light and dark, for the parts of a step in the order of kBreakdown.
+inline constexpr std::array kPartColours{"#2f6db3", "#6fa8e6", "#17a2a2", "#8a7fd6", "#9aa0a6", "#c9a227", "#d1603d",
+                                         "#b0413e", "#e8a15c", "#c77dbb", "#8c4f9f", "#8fb39a", "#57a773"};
 
 class Svg {
  public:

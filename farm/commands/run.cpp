@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@
 #include "farm/commands/run_recording.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "io/figures.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -153,6 +155,10 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
                       analytic ? " (analytic: nothing waits for anything on a link)" : "");
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
   text += fmt::format("MFU               {:.1f} %\n", 100 * row.number("mfu"));
+  for (const auto& [name, title] :
+       {std::pair("gpu_energy_per_token_j", "GPUs' energy"), std::pair("usd_per_million_tokens", "a million tokens")})
+    if (const io::Column* column = row.table.find(name); column != nullptr && !std::isnan(column->number_at(0)))
+      text += fmt::format("{:<18}{}\n", title, io::shown(column, 0));
   text += memory_text(row, sweep) + breakdown_text(row) + kernels_text(row);
   text += "network           ";
   if (!analytic)

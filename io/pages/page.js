@@ -2,8 +2,6 @@
 // data is only ever put into the page as text.
 'use strict';
 const page = (() => {
-  const kColours = ['#2f6db3', '#6fa8e6', '#17a2a2', '#8a7fd6', '#9aa0a6', '#c9a227', '#d1603d', '#b0413e', '#e8a15c',
-    '#c77dbb', '#8c4f9f', '#8fb39a', '#57a773'];
   const kDark = matchMedia('(prefers-color-scheme: dark)');
   const drawn = [];  // charts and how to make them again
 
@@ -120,8 +118,8 @@ const page = (() => {
   function stackedBars(canvas, {labels, parts, xTitle, tick = figure, xTick = tick}) {
     return draw(canvas, () => ({
       type: 'bar',
-      data: {labels, datasets: parts.map((part, i) =>
-        ({label: part.name, data: part.values, backgroundColor: part.colour || kColours[i % kColours.length]}))},
+      data: {labels, datasets: parts.map(part =>
+        ({label: part.name, data: part.values, backgroundColor: part.colour}))},
       options: {
         indexAxis: 'y',
         scales: {x: {stacked: true, title: {display: true, text: xTitle}, ticks: {callback: value => xTick(value)}},
@@ -131,5 +129,5 @@ const page = (() => {
     }));
   }
 
-  return {kColours, si, figure, scaleOf, ticks, element, colour, draw, redraw, scatter, stackedBars, thinned};
+  return {si, figure, scaleOf, ticks, element, colour, draw, redraw, scatter, stackedBars, thinned};
 })();

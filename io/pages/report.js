@@ -47,7 +47,7 @@ const report = (() => {
     const narrow = innerWidth < 700, longest = Math.max(...rows.map(step).filter(value => value > 0));
     page.stackedBars(canvas('breakdown'), {
       labels: rows.map((row, i) => narrow ? `#${i + 1}` : `#${i + 1}  ${brief(layout(row, apart))}`),
-      parts: data.parts.map((name, i) => ({name: name.slice(0, -2), values: rows.map(number(name)), colour: page.kColours[i]}))
+      parts: data.parts.map((name, i) => ({name: name.slice(0, -2), values: rows.map(number(name)), colour: data.colours[i]}))
         .filter(part => part.values.some(value => value > 0)),
       xTitle: 'step time', tick: value => page.si(value, 's'), xTick: page.ticks('s', longest)});
   }
