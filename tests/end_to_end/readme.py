@@ -39,7 +39,7 @@ class Readme(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             (pathlib.Path(directory) / "mine.yaml").write_text(blocks("yaml", section(RUN[0]))[0])
             commands = [line for title in RUN for block in blocks("sh", section(title)) for line in block.splitlines()]
-            self.assertEqual(len(commands), 11)
+            self.assertEqual(len(commands), 14)
             done = {}
             for command in commands:
                 done[command] = run(command, directory)
