@@ -35,7 +35,7 @@ std::string page_head(std::string_view title) {
       "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
       "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src 'unsafe-inline'; style-src "
-      "'unsafe-inline'; img-src data:; connect-src 'self'\">\n"
+      "'unsafe-inline'; img-src data:\">\n"
       "<link rel=icon href=\"data:,\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n",
       escape_html(title), page_asset("page.css"));
 }
