@@ -1,7 +1,5 @@
 #include "io/page_assets.hpp"
 
-#include <fmt/format.h>
-
 #include "core/error.hpp"
 
 namespace manyworlds::io {
@@ -28,24 +26,6 @@ std::string escape_html(std::string_view text) {
       safe += c;
   }
   return safe;
-}
-
-std::string page_head(std::string_view title) {
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
-      "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src 'unsafe-inline'; style-src "
-      "'unsafe-inline'; img-src data:\">\n"
-      "<link rel=icon href=\"data:,\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n",
-      escape_html(title), page_asset("page.css"));
-}
-
-std::string page_scripts(const std::vector<std::string_view>& names) {
-  std::string html =
-      fmt::format("<script>\n{}\n</script>\n<script>\n{}</script>\n", page_asset("chart.js"), page_asset("page.js"));
-  for (const std::string_view name : names) html += fmt::format("<script>\n{}</script>\n", page_asset(name));
-  return html + fmt::format("<details class=quiet><summary>Licence of the charts</summary><pre>{}</pre></details>\n",
-                            escape_html(page_asset("chart-licence.txt")));
 }
 
 }  // namespace manyworlds::io

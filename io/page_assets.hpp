@@ -22,9 +22,4 @@ std::string_view page_asset(std::string_view name);
 /// `text` with what HTML would take for markup escaped; for text and for attributes in double quotes.
 std::string escape_html(std::string_view text);
 
-/// The beginning of a page that is one file, up to its body: title, style, and a policy by which it may load nothing.
-std::string page_head(std::string_view title);
-/// The scripts at its end: the chart library, page.js and those named; then the library's licence.
-std::string page_scripts(const std::vector<std::string_view>& names);
-
 }  // namespace manyworlds::io

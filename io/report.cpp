@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <set>
 
 #include "io/page_assets.hpp"
 #include "io/page_data.hpp"
@@ -17,6 +15,26 @@ namespace manyworlds::io {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// The page up to its body: title, style, and a policy by which it may load nothing and speak to nobody.
+std::string head(std::string_view title) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+      "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src 'unsafe-inline'; style-src "
+      "'unsafe-inline'; img-src data:\">\n"
+      "<link rel=icon href=\"data:,\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n",
+      escape_html(title), page_asset("page.css"));
+}
+
+/// Its scripts, and the licence of the chart library.
+std::string scripts() {
+  std::string html;
+  for (const char* name : {"chart.js", "page.js", "report.js", "experiments.js"})
+    html += fmt::format("<script>\n{}\n</script>\n", page_asset(name));
+  return html + fmt::format("<details class=quiet><summary>Licence of the charts</summary><pre>{}</pre></details>\n",
+                            escape_html(page_asset("chart-licence.txt")));
+}
 
 std::string table(const Lines& lines) {
   std::string html = "<div class=scroll><table>\n";
@@ -128,7 +146,7 @@ Json data_of(const Report& report, const TopOptions& options) {
 
 std::string report_page(const Results& results, const TopOptions& options) {
   const Report report = make_report(results, options);
-  std::string html = page_head("Manyworlds: " + report.title);
+  std::string html = head("Manyworlds: " + report.title);
   html += fmt::format("<body>\n<h1>{}</h1>\n{}", escape_html(report.title), contents(report));
   for (std::size_t i = 0; i < report.blocks.size(); ++i) {
     const auto* picture = std::get_if<Picture>(&report.blocks[i]);
@@ -138,7 +156,7 @@ std::string report_page(const Results& results, const TopOptions& options) {
     if (beside) html += std::visit(ToHtml{}, report.blocks.at(++i)) + "</div>\n";
   }
   html += fmt::format("<script type=\"application/json\" id=data>{}</script>\n", script_json(data_of(report, options)));
-  return html + page_scripts({"report.js", "experiments.js"}) + "</body>\n</html>\n";
+  return html + scripts() + "</body>\n</html>\n";
 }
 
 }  // namespace manyworlds::io
