@@ -57,6 +57,7 @@ def include_faults(folder, text):
 
 
 def without_comments(text):
+    text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.DOTALL)  # compiled files may hold what looks like them
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
     return re.sub(r"^\s*#(?:[^\n]*\\\n)*[^\n]*$", "", text, flags=re.MULTILINE)
 
