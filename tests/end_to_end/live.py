@@ -21,6 +21,10 @@ from program import MARK, PROGRAM, SLOW_SWEEP, answer_digest, environment_in, ki
 
 TICKS = os.sysconf("SC_CLK_TCK")
 MOST_CLIENTS, NEVER_READ = 200, 40
+# Half a minute of two cores: a browser takes seconds to open, and is to see it move before it is killed and after.
+LONG_SWEEP = SLOW_SWEEP.replace("axes:", """axes:
+  strategy.overlap_grad_reduce: [false, true]
+  strategy.global_batch: [128, 256, 384, 512, 640, 768, 896, 1024]""")
 
 
 def free_port():
@@ -107,6 +111,7 @@ class Live(unittest.TestCase):
     def test_a_browser_watches_a_sweep_lose_its_coordinator_go_on_and_finish(self):
         if reason := browser.unavailable():
             self.skipTest(reason)
+        (self.directory / "slow.yaml").write_text(LONG_SWEEP)
         with browser.Browser() as page:
             process = self.sweep()
             self.serving()
