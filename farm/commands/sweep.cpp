@@ -42,6 +42,8 @@ int run_sweep(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   const bool json = parsed->count("json") > 0;
+  if (parsed->count("dry-run") > 0 && parsed->count("serve") > 0)
+    throw core::InputError("there is nothing to watch under --dry-run: leave one of them out", "--serve");
   const SpecWords words = spec_words(*parsed);
   if (is_follower() && parsed->count("in-process") == 0)
     return run_sweep_job(run_words(*parsed, ""), "", json, *invocation.zygote);

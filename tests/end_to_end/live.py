@@ -217,6 +217,8 @@ class Live(unittest.TestCase):
         for address in ("nothing", "70000", "no.such.host.invalid:80"):
             run("sweep", "slow.yaml", "-o", "never", "--serve", address, directory=self.directory, expect=2)
         self.assertFalse((self.directory / "never").exists())
+        done = run("sweep", "slow.yaml", "--dry-run", "--serve", self.port, directory=self.directory, expect=2)
+        self.assertEqual(done.stderr, "manyworlds sweep: --serve: there is nothing to watch under --dry-run: leave one of them out\n")
         run("serve", "never", self.port, directory=self.directory, expect=2)
 
     def test_a_server_that_dies_is_said_once_and_the_run_goes_on(self):
