@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "io/sweep_facts.hpp"
 
 namespace manyworlds::io {
 namespace {
@@ -130,21 +131,19 @@ std::optional<Contrast::Whole> memory_of(const Table& of) {
 
 /// Axes, and what follows from them where that differs.
 void compare_settings(const Results& two, Contrast& contrast) {
-  const auto compare = [&](const std::string& name, bool tell_common) {
-    const Column* column = two.experiments.find(name);
-    // A leaf of an axis over mappings stands in that axis' label already.
-    const bool leaf = std::any_of(two.axis_names.begin(), two.axis_names.end(),
-                                  [&](const std::string& other) { return name.starts_with(other + "."); });
-    if (column == nullptr || leaf) return;
-    Contrast::Setting setting{name, {column->text_at(0), column->text_at(1)}};
+  const auto compare = [&](const Column& column, bool tell_common) {
+    Contrast::Setting setting{column.name, {column.text_at(0), column.text_at(1)}};
     if (setting.values[0] != setting.values[1])
       contrast.differing.push_back(std::move(setting));
     else if (tell_common)
       contrast.common.push_back(std::move(setting));
   };
-  for (const std::string& axis : two.axis_names) compare(axis, true);
+  const Axes axes(two);
+  for (const Axes::Axis& axis : axes.all()) compare(*axis.column, true);
   for (const char* name : {"dp", "gpus", "gpu_memory_bytes", "fidelity", "composition", "collectives_calibrated"})
-    if (std::find(two.axis_names.begin(), two.axis_names.end(), name) == two.axis_names.end()) compare(name, false);
+    if (const Column* column = two.experiments.find(name);
+        column != nullptr && std::find(two.axis_names.begin(), two.axis_names.end(), name) == two.axis_names.end())
+      compare(*column, false);
 }
 
 }  // namespace
