@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <numeric>
 
 #include "core/error.hpp"
+#include "io/figures.hpp"
 #include "io/sweep_facts.hpp"
 
 namespace manyworlds::io {
@@ -53,23 +53,11 @@ Contrast::Figure figure(const Table& of, const char* name) {
   return {name, column != nullptr ? column->unit : "", {figure_at(column, 0), figure_at(column, 1)}};
 }
 
-/// Parts in whole units that add up to `total`: each rounded down, and the units that are left to those that lost most.
-/// Parts that do not come to the total, as in runs of other versions, get one more beside them.
+/// In whole units. Parts that do not come to the total, as in runs of other versions, get one more beside them.
 std::vector<std::int64_t> in_units(const std::vector<double>& parts, std::int64_t total) {
   std::vector<std::int64_t> units;
-  std::vector<std::size_t> order(parts.size());
-  std::iota(order.begin(), order.end(), 0);
-  for (const double part : parts) units.push_back(static_cast<std::int64_t>(std::floor(part)));
-  const std::int64_t left = total - std::accumulate(units.begin(), units.end(), std::int64_t{0});
-  if (left < 0 || left > static_cast<std::int64_t>(parts.size())) {
-    units.push_back(left);
-    return units;
-  }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return parts[a] - std::floor(parts[a]) > parts[b] - std::floor(parts[b]);
-  });
-  for (std::size_t i = 0; i < static_cast<std::size_t>(left); ++i) ++units[order[i]];
-  units.push_back(0);
+  const std::int64_t left = round_to_sum(parts, total, units);
+  units.push_back(left);
   return units;
 }
 
@@ -97,7 +85,7 @@ std::optional<Contrast::Whole> time_of(const Table& of) {
     names.clear();
     for (const std::string_view name : kBreakdown) {
       const Column* column = of.find(name);
-      names.emplace_back(name.substr(0, name.size() - 2));
+      names.push_back(part_name(name));
       parts.push_back(figure_at(column, row).value_or(0) * 1e12);
     }
     values[row] = in_units(parts, total[row]);

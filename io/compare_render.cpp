@@ -15,20 +15,10 @@ namespace {
 using Lines = std::vector<std::vector<std::string>>;
 
 /// The first column from the left, the others from the right.
-std::string aligned(const Lines& lines) {
-  std::vector<std::size_t> widths;
-  for (const auto& line : lines) {
-    widths.resize(std::max(widths.size(), line.size()), 0);
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], places(line[i]));
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    std::string whole = "  ";
-    for (std::size_t i = 0; i < line.size(); ++i)
-      whole += i == 0 ? fmt::format("{:<{}}", line[i], widths[i]) : fmt::format("  {:>{}}", line[i], widths[i]);
-    text += whole.substr(0, whole.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
+std::string in_columns(const Lines& lines) {
+  std::vector<bool> left(lines.front().size(), false);
+  left.front() = true;
+  return aligned(lines, left, "  ");
 }
 
 std::string in_per_cent(std::optional<double> share) {
@@ -40,7 +30,7 @@ std::string in_per_cent(std::optional<double> share) {
 std::string shown(const Contrast::Figure& figure, std::size_t side) {
   const std::optional<double> value = figure.values[side];
   if (!value) return kMissing;
-  if (figure.name == "mfu" || figure.name == "busiest_link_share") return in_per_cent(value);
+  if (is_share(figure.name)) return in_per_cent(value);
   if (figure.unit == "s") return fmt::format("{:.6f} s", *value);
   if (figure.unit == "USD" || figure.unit == "J/token") return fmt::format("{:.4g}", *value);
   return fmt::format("{:.{}f}", *value, figure.unit == "tokens/s" ? 1 : 0);
@@ -49,27 +39,17 @@ std::string shown(const Contrast::Figure& figure, std::size_t side) {
 std::string change_of(const Contrast::Figure& figure) {
   const auto& [a, b] = figure.values;
   if (!a || !b) return kMissing;
-  if (figure.name == "mfu" || figure.name == "busiest_link_share")
-    return fmt::format("{:+.1f} points", 100 * (*b - *a));
+  if (is_share(figure.name)) return fmt::format("{:+.1f} points", 100 * (*b - *a));
   if (*a == 0) return *b == 0 ? "0.0 %" : kMissing;
   return fmt::format("{:+.1f} %", 100 * (*b / *a - 1));
 }
 
 /// Thousandths of milliseconds, or of GiB, that add up as the parts do.
 std::vector<std::int64_t> rounded(const Contrast::Whole& whole, std::size_t side, double unit) {
+  std::vector<double> values;
+  for (const Contrast::Part& part : whole.parts) values.push_back(static_cast<double>(part.values[side]) / unit);
   std::vector<std::int64_t> units;
-  std::vector<double> lost;
-  for (const Contrast::Part& part : whole.parts) {
-    const double value = static_cast<double>(part.values[side]) / unit;
-    units.push_back(static_cast<std::int64_t>(std::floor(value)));
-    lost.push_back(value - std::floor(value));
-  }
-  std::int64_t left = std::llround(static_cast<double>(whole.total[side]) / unit) -
-                      std::accumulate(units.begin(), units.end(), std::int64_t{0});
-  std::vector<std::size_t> order(units.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lost[a] > lost[b]; });
-  for (std::size_t i = 0; i < order.size() && left > 0; ++i, --left) ++units[order[i]];
+  round_to_sum(values, std::llround(static_cast<double>(whole.total[side]) / unit), units);
   return units;
 }
 
@@ -90,7 +70,7 @@ std::string parts_text(const std::string& title, const Contrast::Whole& whole, d
   };
   lines.push_back({"all of it", fixed(sum(a), false), fixed(sum(b), false), fixed(sum(b) - sum(a), true),
                    whole.difference() == 0 ? kMissing : "100.0 %"});
-  return aligned(lines);
+  return in_columns(lines);
 }
 
 std::string apart_text(const Contrast& contrast) {
@@ -118,7 +98,7 @@ std::string settings_text(const Contrast& contrast) {
   Lines lines{{"what differs", "A", "B"}};
   for (const Contrast::Setting& setting : contrast.differing)
     lines.push_back({setting.name, setting.values[0], setting.values[1]});
-  std::string text = contrast.differing.empty() ? "  no axis differs\n" : aligned(lines);
+  std::string text = contrast.differing.empty() ? "  no axis differs\n" : in_columns(lines);
   if (contrast.common.empty()) return text;
   text += "  both:";
   for (const Contrast::Setting& setting : contrast.common)
@@ -191,7 +171,7 @@ nlohmann::ordered_json json_of(const std::optional<Contrast::Whole>& whole, cons
 
 std::string render_text(const Contrast& contrast) {
   std::string text = fmt::format("experiments {} (A) and {} (B)\n", contrast.ids[0], contrast.ids[1]);
-  text += settings_text(contrast) + "\n" + aligned(figures_lines(contrast));
+  text += settings_text(contrast) + "\n" + in_columns(figures_lines(contrast));
   for (std::size_t side = 0; side < 2; ++side)
     if (!contrast.reason[side].empty()) text += fmt::format("  {}: {}\n", side == 0 ? "A" : "B", contrast.reason[side]);
   if (contrast.time && (contrast.analytic[0] || contrast.analytic[1]))

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace manyworlds::io {
 
@@ -26,14 +27,14 @@ std::string with_prefix(double value, const std::string& unit) {
   return fmt::format("{:.{}f}{}{}", scaled, decimals, suffix.empty() ? "" : " ", suffix);
 }
 
-bool is_share(const Column& column) {
-  return column.name == "mfu" || column.name.ends_with("_share") || column.name.starts_with("time_by_");
+bool is_share(std::string_view column) {
+  return column == "mfu" || column.ends_with("_share") || column.starts_with("time_by_");
 }
 
 std::string shown_value(const Column& column, double value) {
   if (std::isnan(value)) return kMissing;
   if (column.unit == "bytes") return fmt::format("{:.1f} GiB", value / (1 << 30));
-  if (is_share(column)) return fmt::format("{:.1f} %", value * 100);
+  if (is_share(column.name)) return fmt::format("{:.1f} %", value * 100);
   if (column.unit == "USD") return fmt::format("{:#.3g} USD", value);
   return with_prefix(value, column.unit == "s" || column.unit == "J/token" ? column.unit : "");
 }
@@ -52,6 +53,37 @@ std::string grouped(double value) {
 std::size_t places(const std::string& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left,
+                    const std::string& margin) {
+  std::vector<std::size_t> widths(left.size(), 0);
+  for (const auto& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], places(line[i]));
+  std::string text;
+  for (const auto& line : lines) {
+    std::string whole = margin;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string blanks(widths[i] - places(line[i]), ' ');
+      whole += (i == 0 ? "" : "  ") + (left[i] ? line[i] + blanks : blanks + line[i]);
+    }
+    text += whole.substr(0, whole.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::int64_t round_to_sum(const std::vector<double>& figures, std::int64_t total, std::vector<std::int64_t>& units) {
+  units.clear();
+  for (const double figure : figures) units.push_back(static_cast<std::int64_t>(std::floor(figure)));
+  const std::int64_t left = total - std::accumulate(units.begin(), units.end(), std::int64_t{0});
+  if (left < 0 || left > static_cast<std::int64_t>(figures.size())) return left;
+  std::vector<std::size_t> order(figures.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return figures[a] - std::floor(figures[a]) > figures[b] - std::floor(figures[b]);
+  });
+  for (std::size_t i = 0; i < static_cast<std::size_t>(left); ++i) ++units[order[i]];
+  return 0;
 }
 
 }  // namespace manyworlds::io

@@ -1,7 +1,10 @@
 // Figures as people read them: SI prefixes, memory in GiB (as GPUs are sold), shares in per cent.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "io/table.hpp"
 
@@ -20,10 +23,20 @@ std::string shown(const Column* column, std::size_t row);
 /// 1234567 as "1,234,567".
 std::string grouped(double value);
 
-/// Whether its values are shares of something, shown in per cent.
-bool is_share(const Column& column);
+/// Whether a column of that name has shares of something, shown in per cent.
+bool is_share(std::string_view column);
 
 /// Places on a terminal: bytes that begin a UTF-8 character.
 std::size_t places(const std::string& text);
+
+/// Columns aligned; the ones named in `left` to the left, the others to the right; each line behind `margin`, without
+/// blanks at its end.
+std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left,
+                    const std::string& margin = "");
+
+/// Figures in whole units that add up to `total`: each rounded down, and the units that are left to those that lost
+/// most. Where more are left than there are figures, or fewer than none, they are not handed out; what is left is
+/// returned.
+std::int64_t round_to_sum(const std::vector<double>& figures, std::int64_t total, std::vector<std::int64_t>& units);
 
 }  // namespace manyworlds::io

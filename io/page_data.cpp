@@ -78,7 +78,7 @@ nlohmann::ordered_json packed_column(const Column& column) {
   Json made{{"name", column.name},
             {"unit", column.unit},
             {"description", column.description},
-            {"share", is_share(column)},
+            {"share", is_share(column.name)},
             {"text", column.is_text()}};
   if (std::visit([&](const auto& values) { return add_codes(values, made); }, column.values)) return made;
   if (column.is_text()) {

@@ -125,7 +125,7 @@ Lines breakdown_lines(const Report& report) {
                                         [&](const auto& row) { return part->number_at(row.row) > 0; }))
       continue;
     parts.push_back(part);
-    made.lines[0].emplace_back(name.substr(0, name.size() - 2));
+    made.lines[0].push_back(part_name(name));
     made.left.push_back(false);
   }
   const Column* step = table.find("step_time_s");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "io/figures.hpp"
@@ -36,8 +37,17 @@ struct Unit {
 };
 Unit unit_of(const Column& column, const std::string& title) {
   if (column.unit == "bytes") return {1.0 / (1 << 30), title + ", GiB"};
-  if (is_share(column)) return {100, title + ", %"};
+  if (is_share(column.name)) return {100, title + ", %"};
   return {1, column.unit.empty() || column.unit == "tokens/s" ? title : title + ", " + column.unit};
+}
+
+/// Lines and figures of an axis of numbers below a picture that reaches from `top` to `bottom`.
+void draw_across(Svg& svg, const Steps& steps, const std::function<double(double)>& x, double top, double bottom) {
+  for (double at = steps.first; at <= steps.last + steps.step / 2; at += steps.step) {
+    svg.line(x(at), top, x(at), bottom, "grid");
+    svg.text(x(at), bottom + 16, fmt::format("{:.6g}", std::abs(at) < steps.step / 2 ? 0 : at), Svg::Anchor::middle,
+             "quiet");
+  }
 }
 
 /// A picture with names on the left, a row for each, and an axis of numbers below.
@@ -49,11 +59,8 @@ class Rows {
     for (const std::string& name : names_) longest = std::max(longest, places(name));
     left_ = 16 + kLetter * static_cast<double>(longest);
     svg = Svg(kWidth, y(names_.size()) + kBottom);
-    for (double at = steps_.first; at <= steps_.last + steps_.step / 2; at += steps_.step) {
-      svg.line(x(at), top_ - 6, x(at), y(names_.size()), "grid");
-      svg.text(x(at), y(names_.size()) + 16, fmt::format("{:.6g}", std::abs(at) < steps_.step / 2 ? 0 : at),
-               Svg::Anchor::middle, "quiet");
-    }
+    draw_across(
+        svg, steps_, [this](double value) { return x(value); }, top_ - 6, y(names_.size()));
     svg.text((left_ + kWidth - kRight) / 2, y(names_.size()) + 34, title, Svg::Anchor::middle, "quiet");
     for (std::size_t i = 0; i < names_.size(); ++i) svg.text(left_ - 8, y(i) + 13, names_[i], Svg::Anchor::end);
   }
@@ -109,7 +116,7 @@ std::string breakdown(const Report& report) {
     const double x = 10 + kPlace * static_cast<double>(listed % 7),
                  y = 8 + kLegendLine * static_cast<double>(listed / 7);
     picture.svg.rectangle(x, y, 12, 12, kPartColours[part]);
-    picture.svg.text(x + 17, y + 11, kBreakdown[part].substr(0, kBreakdown[part].size() - 2));
+    picture.svg.text(x + 17, y + 11, part_name(kBreakdown[part]));
     ++listed;
   }
   return picture.svg.finish();
@@ -139,10 +146,7 @@ std::string pareto(const Report& report, const Front& front) {
     return kHeight - kBottom - (kHeight - kBottom - kTop) * (value - up.first) / (up.last - up.first);
   };
   Svg svg(kWidth, kHeight);
-  for (double at = across.first; at <= across.last + across.step / 2; at += across.step) {
-    svg.line(x(at), kTop, x(at), y(up.first), "grid");
-    svg.text(x(at), y(up.first) + 16, fmt::format("{:.6g}", at), Svg::Anchor::middle, "quiet");
-  }
+  draw_across(svg, across, x, kTop, y(up.first));
   for (double at = up.first; at <= up.last + up.step / 2; at += up.step) {
     svg.line(kLeft, y(at), kWidth - kRight, y(at), "grid");
     svg.text(kLeft - 8, y(at) + 4, fmt::format("{:.6g}", at), Svg::Anchor::end, "quiet");

@@ -22,7 +22,7 @@ void find_bound(const Table& experiments, Ranking::Row& row) {
     const double part = column ? column->number_at(row.row) : 0;
     if (!(part > largest)) continue;
     largest = part;
-    row.bound_by = name.substr(0, name.size() - 2);
+    row.bound_by = part_name(name);
   }
   const Column* step = experiments.find("step_time_s");
   if (step && largest > 0) row.bound_share = largest / step->number_at(row.row);

@@ -16,6 +16,11 @@ inline constexpr std::array<std::string_view, 13> kBreakdown{
     "forward_s",    "backward_s",   "recompute_s",  "optimizer_s",  "host_s",   "slowed_s", "exposed_tp_s",
     "exposed_dp_s", "exposed_pp_s", "exposed_cp_s", "exposed_ep_s", "bubble_s", "stall_s"};
 
+/// "forward" for "forward_s".
+inline std::string part_name(std::string_view column) {
+  return std::string(column.substr(0, column.size() - 2));
+}
+
 struct TopOptions {
   std::int64_t k = 10;
   std::string by = "tokens_per_s_per_gpu";  // may end in " asc" or " desc"; else less is better of seconds and bytes

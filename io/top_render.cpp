@@ -38,23 +38,6 @@ const char* words_of(Apart apart) {
   return kMissing;
 }
 
-/// Columns aligned; the ones named in `left` to the left, the others to the right; no blanks at the ends of lines.
-std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left) {
-  std::vector<std::size_t> widths(left.size(), 0);
-  for (const auto& line : lines)
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], places(line[i]));
-  std::string text;
-  for (const auto& line : lines) {
-    std::string whole;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string blanks(widths[i] - places(line[i]), ' ');
-      whole += (i == 0 ? "" : "  ") + (left[i] ? line[i] + blanks : blanks + line[i]);
-    }
-    text += whole.substr(0, whole.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
 /// How many of the rows shown are bounds and no packet results.
 std::ptrdiff_t analytic_rows(const Results& results, const Ranking& ranking) {
   const Column* fidelity = results.experiments.find("fidelity");

@@ -16,6 +16,7 @@
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
 #include "io/figures.hpp"
+#include "io/top.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -43,12 +44,10 @@ std::string gib(double bytes) {
 
 std::string breakdown_text(const Row& row) {
   std::string text = "breakdown, mean over ranks\n";
-  for (const char* part :
-       {"forward_s", "backward_s", "recompute_s", "optimizer_s", "host_s", "slowed_s", "exposed_tp_s", "exposed_dp_s",
-        "exposed_pp_s", "exposed_cp_s", "exposed_ep_s", "bubble_s", "stall_s"}) {
-    const std::string name(part);
-    text += fmt::format("  {:<16}{:>14.6f} s {:>6.1f} %\n", name.substr(0, name.size() - 2), row.number(name),
-                        100 * row.number(name) / row.number("step_time_s"));
+  for (const std::string_view part : io::kBreakdown) {
+    const double value = row.number(std::string(part));
+    text += fmt::format("  {:<16}{:>14.6f} s {:>6.1f} %\n", io::part_name(part), value,
+                        100 * value / row.number("step_time_s"));
   }
   return text;
 }

@@ -42,10 +42,12 @@ class Metric {
   const char* name_;
 };
 
+/// A metric and the member of the status that it tells.
+struct Part {
+  const char *name, *member, *help;
+};
+
 void add_tasks(std::string& to, const json& kinds) {
-  struct Part {
-    const char *name, *member, *help;
-  };
   for (const Part& part : {Part{"tasks", "total", "Tasks of the run."},
                            Part{"tasks_done", "done", "Tasks that are settled, failed ones included."},
                            Part{"tasks_failed", "failed", "Tasks that failed."}}) {
@@ -55,9 +57,6 @@ void add_tasks(std::string& to, const json& kinds) {
 }
 
 void add_figures(std::string& to, const json& status) {
-  struct Part {
-    const char *name, *member, *help;
-  };
   for (const Part& part :
        {Part{"tasks_quarantined", "quarantined", "Tasks given up as their simulator crashes."},
         Part{"tasks_known_before", "known_before", "Settled tasks that the journal or the store knew."},
@@ -89,9 +88,6 @@ void add_experiments(std::string& to, const json& status) {
 void add_load(std::string& to, const json& load) {
   const std::size_t ranks = load.at("rank").size();
   if (ranks == 0 || ranks > kListedRanks) return;
-  struct Part {
-    const char *name, *member, *help;
-  };
   for (const Part& part : {Part{"rank_busy_ratio", "busy", "Share of the time so far that the rank simulated."},
                            Part{"rank_tasks_done", "done", "Tasks the rank has run."},
                            Part{"rank_alive", "alive", "Whether the rank has spoken lately."}}) {
