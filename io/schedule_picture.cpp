@@ -139,8 +139,8 @@ class Picture {
   Picture(const World& world, const Recording& recording) : world_(world), recording_(recording) {
     for (const Recording::Rank& rank : recording.ranks)
       if (world.layout().stage_of(rank.rank) == ranks_.size()) ranks_.push_back(&rank);
-    MANYWORLDS_CHECK(ranks_.size() == world.programs().size(), "{} stages of {} are recorded", ranks_.size(),
-                     world.programs().size());
+    const std::uint32_t stages = world.layout().ranks() / world.layout().ranks_of_stage();
+    MANYWORLDS_CHECK(ranks_.size() == stages, "{} stages of {} are recorded", ranks_.size(), stages);
   }
 
   std::string draw(const std::string& title) {
@@ -178,7 +178,8 @@ class Picture {
     svg.text(kLeft - 8, top + kRow / 2 + 4, fmt::format("stage {}", stage), Svg::Anchor::end);
     svg.rectangle(kLeft, top, kWidth, kRow, kColours[kBubble].paint);
     const auto thinnest = static_cast<Time>(std::ceil(static_cast<double>(recording_.end) * kThinnest / kWidth));
-    const auto pieces = pieces_of(world_.programs()[stage], recording_.records[rank.record]);
+    const auto pieces =
+        pieces_of(world_.programs()[world_.layout().class_of(rank.rank)], recording_.records[rank.record]);
     for (const Segment& segment : widened(segments_of(pieces), thinnest)) {
       draw_segment(segment, top);
       const Number number{x(segment.begin), x(segment.end), top, segment.pass ? segment.pass->micro_batch : -1};

@@ -51,10 +51,9 @@ class Writer {
     for (const Recording::Rank& rank : recording_.ranks) {
       const auto& asked = options.ranks;
       if (!asked.empty() && std::find(asked.begin(), asked.end(), rank.rank) == asked.end()) continue;
-      const std::uint32_t stage = world_.layout().stage_of(rank.rank);
-      name_rank(rank, stage);
+      name_rank(rank);
       write_idle(rank);
-      write_streams(rank, stage);
+      write_streams(rank);
       write_memory(rank);
     }
     write_links();
@@ -115,13 +114,13 @@ class Writer {
           thread);
   }
 
-  void name_rank(const Recording::Rank& rank, std::uint32_t stage) {
+  void name_rank(const Recording::Rank& rank) {
     const auto& layout = world_.layout();
-    const std::size_t of_stage = layout.ranks() / world_.programs().size();
+    const std::uint32_t of_stage = layout.ranks_of_stage();
     const std::string others = rank.alike == of_stage
                                    ? fmt::format("stands for all {} of its stage", of_stage)
                                    : fmt::format("stands for {} of {} of its stage", rank.alike, of_stage);
-    name_process(process_of(rank), fmt::format("stage {}, rank {} ({}): {}", stage, rank.rank,
+    name_process(process_of(rank), fmt::format("stage {}, rank {} ({}): {}", layout.stage_of(rank.rank), rank.rank,
                                                layout.graph().names[layout.gpu_of(rank.rank)], others));
   }
 
@@ -145,8 +144,8 @@ class Writer {
             fmt::format("\"{}\"", core::stream::kWaitNames[static_cast<std::size_t>(idle.why)]), "wait", "");
   }
 
-  void write_streams(const Recording::Rank& rank, std::uint32_t stage) {
-    const Program& program = world_.programs()[stage];
+  void write_streams(const Recording::Rank& rank) {
+    const Program& program = world_.programs()[world_.layout().class_of(rank.rank)];
     std::vector<std::string> labels;
     for (const std::string& label : program.labels) labels.push_back(quoted(label));
     std::vector<std::vector<const Span*>> streams(kStreams);

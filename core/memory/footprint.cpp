@@ -18,6 +18,7 @@ namespace {
 
 using workload::LayerKind;
 using workload::Model;
+using workload::RankClass;
 using workload::Strategy;
 
 constexpr std::array kParts{
@@ -79,8 +80,8 @@ std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, std:
   return most;
 }
 
-Footprint held_at_rest(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage) {
-  const ModelState state = model_state(model, strategy, stage);
+Footprint held_at_rest(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
+  const ModelState state = model_state(model, strategy, of.stage);
   const LibraryBytes libraries = library_bytes(model, strategy, gpu);
   Footprint bytes;
   bytes.weights = state.weights;
@@ -99,7 +100,8 @@ namespace {
 
 /// Calls `see` for every pass of the stage, with what the rank holds at most while it runs, and after it.
 template <typename See>
-void walk(const Model& model, const Strategy& strategy, Footprint now, std::int64_t stage, See&& see) {
+void walk(const Model& model, const Strategy& strategy, Footprint now, RankClass of, See&& see) {
+  const std::int64_t stage = of.stage;
   const EndBytes ends = end_bytes(model, strategy);
   std::map<LayerKind, LayerBytes> layers;
   std::vector<LayerBytes> chunks;
@@ -131,19 +133,18 @@ void walk(const Model& model, const Strategy& strategy, Footprint now, std::int6
 
 }  // namespace
 
-std::vector<Held> held_by_passes(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                                 std::int64_t stage) {
+std::vector<Held> held_by_passes(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
   std::vector<Held> passes;
-  walk(model, strategy, held_at_rest(model, strategy, gpu, stage), stage,
+  walk(model, strategy, held_at_rest(model, strategy, gpu, of), of,
        [&](const workload::Slot& pass, const Footprint& during, const Footprint& after) {
          passes.push_back({pass, during, after});
        });
   return passes;
 }
 
-Footprint footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage) {
-  Footprint peak = held_at_rest(model, strategy, gpu, stage);
-  walk(model, strategy, peak, stage, [&](const workload::Slot&, const Footprint& during, const Footprint&) {
+Footprint footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
+  Footprint peak = held_at_rest(model, strategy, gpu, of);
+  walk(model, strategy, peak, of, [&](const workload::Slot&, const Footprint& during, const Footprint&) {
     if (during.total() > peak.total()) peak = during;
   });
   return peak;

@@ -8,6 +8,7 @@
 
 #include "core/compute/gpu.hpp"
 #include "core/workload/model.hpp"
+#include "core/workload/rank_class.hpp"
 #include "core/workload/schedule.hpp"
 #include "core/workload/strategy.hpp"
 
@@ -48,9 +49,9 @@ std::int64_t activation_bytes_per_layer(const workload::Model& model, const work
 /// Layers times micro-batches that a rank of `stage` keeps activations of when it keeps most.
 std::int64_t layers_in_flight(const workload::Model& model, const workload::Strategy& strategy, std::int64_t stage);
 
-/// Peak of pipeline rank `stage` (0-based; all tp, cp and dp ranks of a stage are alike).
+/// Peak of the ranks of a class.
 Footprint footprint(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
-                    std::int64_t stage);
+                    workload::RankClass of);
 
 /// What a rank holds while a pass runs, where it holds most, and when the pass is over.
 struct Held {
@@ -58,14 +59,14 @@ struct Held {
   Footprint during, after;
 };
 
-/// The passes of pipeline rank `stage` in the order of its schedule. The largest `during` is footprint().
+/// The passes of the ranks of a class in the order of their schedule. The largest `during` is footprint().
 std::vector<Held> held_by_passes(const workload::Model& model, const workload::Strategy& strategy,
-                                 const compute::Gpu& gpu, std::int64_t stage);
-/// What it holds before the first of them.
+                                 const compute::Gpu& gpu, workload::RankClass of);
+/// What one holds before the first of them.
 Footprint held_at_rest(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
-                       std::int64_t stage);
+                       workload::RankClass of);
 
-/// The largest footprint over all stages.
+/// The largest footprint over all classes.
 Footprint peak(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu);
 
 }  // namespace manyworlds::core::memory

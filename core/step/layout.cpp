@@ -57,7 +57,16 @@ Arrangement arrangement_of(const Configuration& configuration) {
           configuration.model.has_experts(),
           s.virtual_stages > 1,
           configuration.collectives.looks_at_network(),
+          false,
           configuration.placement};
+}
+
+std::vector<workload::RankClass> classes_of(const Arrangement& arrangement) {
+  std::vector<workload::RankClass> classes;
+  for (std::int64_t stage = 0; stage < arrangement.pp; ++stage)
+    for (std::int64_t e = 0; e < (arrangement.expert_ranks_differ ? arrangement.ep : 1); ++e)
+      classes.emplace_back(stage, e);
+  return classes;
 }
 
 collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
@@ -81,10 +90,19 @@ Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> 
     : gpus_per_node_(arrangement.gpus_per_node),
       per_stage_(static_cast<std::uint32_t>(arrangement.tp * arrangement.cp * arrangement.dp)),
       router_(std::move(router)),
+      classes_(classes_of(arrangement)),
       writer_(router_->graph()) {
   const std::uint32_t all = per_stage_ * static_cast<std::uint32_t>(arrangement.pp);
   MANYWORLDS_CHECK(all <= router_->graph().gpus, "{} ranks on {} GPUs", all, router_->graph().gpus);
   gpu_of_.resize(all);
+  class_sizes_.assign(classes_.size(), 0);
+  for (std::uint32_t rank = 0; rank < all; ++rank) {
+    const std::int64_t expert_rank = rank % per_stage_ / arrangement.etp % arrangement.ep;
+    const workload::RankClass of{stage_of(rank), arrangement.expert_ranks_differ ? expert_rank : 0};
+    const auto number = std::lower_bound(classes_.begin(), classes_.end(), of) - classes_.begin();
+    class_of_.push_back(static_cast<std::uint32_t>(number));
+    ++class_sizes_[class_of_.back()];
+  }
   std::array<std::uint32_t, workload::kRoles> none;
   none.fill(kNoGroup);
   group_of_.assign(all, none);
@@ -248,7 +266,7 @@ std::vector<std::uint32_t> Layout::gpus_of(const Group& group) const {
 void Layout::number_kinds(bool by_network) {
   std::map<GroupKind, std::uint32_t> known;
   for (Group& group : groups_) {
-    GroupKind kind{stage_of(group.ranks[0]), group.role, {}};
+    GroupKind kind{class_of(group.ranks[0]), group.role, {}};
     if (by_network)
       kind.who = communicator_of(*router_, gpus_of(group), group.per_node);
     else

@@ -12,6 +12,7 @@
 #include "core/sharing/key.hpp"
 #include "core/step/configuration.hpp"
 #include "core/workload/program.hpp"
+#include "core/workload/rank_class.hpp"
 
 namespace manyworlds::core::step {
 
@@ -51,12 +52,16 @@ struct Arrangement {
   std::int64_t gpus_per_node = 8;
   bool tied_embeddings = false;
   bool has_experts = false;
-  bool closed_pipeline = false;   // virtual stages: the last rank hands on to the first
-  bool looks_at_network = false;  // as the library does: groups with other paths or switches are of other kinds
+  bool closed_pipeline = false;      // virtual stages: the last rank hands on to the first
+  bool looks_at_network = false;     // as the library does: groups with other paths or switches are of other kinds
+  bool expert_ranks_differ = false;  // the ranks that share experts run programs of their own
   Placement placement = Placement::tp_dp_pp;
   auto operator<=>(const Arrangement&) const = default;
 };
 Arrangement arrangement_of(const Configuration& configuration);
+
+/// The classes of its ranks, ascending.
+std::vector<workload::RankClass> classes_of(const Arrangement& arrangement);
 
 /// A communicator. Sends have two members: sender, receiver.
 struct Group {
@@ -68,7 +73,7 @@ struct Group {
 
 /// What decides on the shapes of a group's collectives, beside the configuration.
 struct GroupKind {
-  std::uint32_t stage = 0;  // of its first member
+  std::uint32_t rank_class = 0;  // of its first member: in Layout::classes()
   workload::Role role = workload::Role::tensor;
   collective::Communicator who;  // its paths and switches only where an Arrangement looks at the network
   auto operator<=>(const GroupKind&) const = default;
@@ -108,6 +113,10 @@ class Layout {
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(gpu_of_.size()); }
   std::uint32_t gpu_of(std::uint32_t rank) const { return gpu_of_[rank]; }
   std::uint32_t stage_of(std::uint32_t rank) const { return rank / per_stage_; }
+  std::uint32_t ranks_of_stage() const { return per_stage_; }
+  const std::vector<workload::RankClass>& classes() const { return classes_; }  // ascending
+  std::uint32_t class_of(std::uint32_t rank) const { return class_of_[rank]; }
+  std::uint32_t class_size(std::uint32_t number) const { return class_sizes_[number]; }  // in ranks
   const std::vector<Group>& groups() const { return groups_; }
   const std::vector<GroupKind>& kinds() const { return kinds_; }
   /// The group in which `rank` plays `role`, and its place there; kNoGroup if it does not.
@@ -144,6 +153,9 @@ class Layout {
   std::uint32_t per_stage_;
   std::shared_ptr<network::Router> router_;
   std::vector<std::uint32_t> gpu_of_;
+  std::vector<workload::RankClass> classes_;
+  std::vector<std::uint32_t> class_of_;     // by rank
+  std::vector<std::uint32_t> class_sizes_;  // by class
   std::vector<Group> groups_;
   std::vector<GroupKind> kinds_;
   std::vector<std::array<std::uint32_t, workload::kRoles>> group_of_, member_of_;

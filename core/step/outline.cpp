@@ -46,14 +46,14 @@ void write_measured(sharing::Writer& writer, const Configuration& of) {
     ++measured;
     times.integer(place).integer(static_cast<std::int64_t>(price.level)).integer(price.ps);
   };
-  for (std::int64_t stage = 0; stage < of.strategy.pp; ++stage) {
-    for (const workload::PartWork& part : workload::stage_work(of.model, of.strategy, of.gpu, stage).parts)
+  for (const workload::RankClass& one : classes_of(arrangement_of(of))) {
+    for (const workload::PartWork& part : workload::stage_work(of.model, of.strategy, of.gpu, one).parts)
       for (const workload::Pass* pass : {&part.forward, &part.backward})
         for (const workload::Phase& phase : *pass)
           for (const workload::Work& work : phase.tape)
             if (work.kind == workload::Work::Kind::kernel) write(work.price);
     for (const compute::Kernel& kernel :
-         workload::optimizer_kernels(of.strategy, workload::stage_parameters(of.model, of.strategy, stage)))
+         workload::optimizer_kernels(of.strategy, workload::stage_parameters(of.model, of.strategy, one.stage)))
       write(compute::price(kernel, of.gpu));
   }
   if (measured > 0) writer.key(times.finish());
@@ -85,11 +85,11 @@ sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind,
 }  // namespace
 
 Operations::Operations(const Configuration& configuration) {
-  for (std::int64_t stage = 0; stage < configuration.strategy.pp; ++stage) {
+  for (const workload::RankClass& of : classes_of(arrangement_of(configuration))) {
     const workload::Program program =
-        workload::build_program(configuration.model, configuration.strategy, configuration.gpu, stage);
-    in_programs_ += program.ops.size();
-    auto& by_role = by_stage_.emplace_back();
+        workload::build_program(configuration.model, configuration.strategy, configuration.gpu, of);
+    in_programs_.push_back(program.ops.size());
+    auto& by_role = by_class_.emplace_back();
     for (const workload::Op& op : program.ops) {
       if (!op.is_collective) continue;
       std::vector<Operation>& known = by_role[static_cast<std::size_t>(op.role)];
@@ -115,9 +115,8 @@ Outline outline_of(const Configuration& configuration, const Operations& operati
   const ByKind by_kind = shaped(configuration, operations, layout, dags);
   Outline made;
   made.step = step_key(configuration, by_kind, layout);
-  const workload::Strategy& strategy = configuration.strategy;
-  made.cost =
-      static_cast<double>(operations.in_programs()) * static_cast<double>(strategy.tp * strategy.cp * strategy.dp);
+  for (std::uint32_t number = 0; number < layout.classes().size(); ++number)
+    made.cost += static_cast<double>(operations.in_program(number) * layout.class_size(number));
   const sharing::Key transport = transport_key(configuration.transport);
   std::vector<std::vector<bool>> seen;  // by numbers of shape and form
   std::uint32_t use = 0;

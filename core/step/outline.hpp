@@ -11,7 +11,7 @@
 
 namespace manyworlds::core::step {
 
-/// Collectives by the stage and role of the rank that enters them, in the order in which a program first does.
+/// Collectives by the class and role of the rank that enters them, in the order in which a program first does.
 class Operations {
  public:
   explicit Operations(const Configuration& configuration);
@@ -22,13 +22,13 @@ class Operations {
     std::uint64_t times = 0;
   };
   const std::vector<Operation>& of(const GroupKind& group) const {
-    return by_stage_[group.stage][static_cast<std::size_t>(group.role)];
+    return by_class_[group.rank_class][static_cast<std::size_t>(group.role)];
   }
-  std::uint64_t in_programs() const { return in_programs_; }  // kernels included, one rank of every stage
+  std::uint64_t in_program(std::uint32_t rank_class) const { return in_programs_[rank_class]; }  // kernels included
 
  private:
-  std::vector<std::array<std::vector<Operation>, workload::kRoles>> by_stage_;
-  std::uint64_t in_programs_ = 0;
+  std::vector<std::array<std::vector<Operation>, workload::kRoles>> by_class_;
+  std::vector<std::uint64_t> in_programs_;  // by class
 };
 
 /// The key of everything that Operations depend on.

@@ -102,11 +102,12 @@ std::vector<LinkCourse> busiest_links(const World& world, const Recording& recor
 
 std::vector<MemoryAt> memory_over_time(const World& world, const Recording& recording, const Recording::Rank& rank) {
   const Configuration& of = world.configuration();
-  const std::uint32_t stage = world.layout().stage_of(rank.rank);
-  const auto passes = passes_of(world.programs()[stage], recording.records[rank.record]);
-  std::vector<MemoryAt> course{{0, memory::held_at_rest(of.model, of.strategy, of.gpu, stage)}};
+  const std::uint32_t number = world.layout().class_of(rank.rank);
+  const workload::RankClass& one = world.layout().classes()[number];
+  const auto passes = passes_of(world.programs()[number], recording.records[rank.record]);
+  std::vector<MemoryAt> course{{0, memory::held_at_rest(of.model, of.strategy, of.gpu, one)}};
   Time over = 0;
-  for (const memory::Held& held : memory::held_by_passes(of.model, of.strategy, of.gpu, stage)) {
+  for (const memory::Held& held : memory::held_by_passes(of.model, of.strategy, of.gpu, one)) {
     const auto pass = passes.find(held.pass);
     const Extent when = pass == passes.end() ? Extent{over, over} : pass->second;
     const Time begin = std::max(over, when.begin);

@@ -55,7 +55,7 @@ struct MemoryAt {
 
 /// As core::memory walks the rank's schedule: what a pass holds at most is held from its first kernel to the end of its
 /// last, and not before the pass ahead of it in the schedule is over. Ascending; of several at one instant the last one
-/// stays. The largest is core::memory::footprint() of the stage.
+/// stays. The largest is core::memory::footprint() of the rank's class.
 std::vector<MemoryAt> memory_over_time(const World& world, const Recording& recording, const Recording::Rank& rank);
 
 }  // namespace manyworlds::core::step

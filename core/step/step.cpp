@@ -8,9 +8,9 @@
 namespace manyworlds::core::step {
 namespace {
 
-std::vector<std::uint32_t> stages(const Layout& layout) {
+std::vector<std::uint32_t> classes(const Layout& layout) {
   std::vector<std::uint32_t> of(layout.ranks());
-  for (std::uint32_t rank = 0; rank < of.size(); ++rank) of[rank] = layout.stage_of(rank);
+  for (std::uint32_t rank = 0; rank < of.size(); ++rank) of[rank] = layout.class_of(rank);
   return of;
 }
 
@@ -24,7 +24,7 @@ std::int64_t slowdown_ppm(const Configuration& of) {
 
 Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording)
     : world_(world),
-      timeline_(world.programs(), stages(world.layout()), slowdown_ppm(world.configuration()),
+      timeline_(world.programs(), classes(world.layout()), slowdown_ppm(world.configuration()),
                 world.configuration().tick_ps()),
       held_(stream::Clock(world.configuration().tick_ps())),
       entered_(world.instances(), 0),
@@ -173,10 +173,10 @@ void Step::finish_recording() {
 
 std::vector<Used> Step::kernels() const {
   const Configuration& of = world_.configuration();
-  const std::int64_t ranks_per_stage = of.strategy.tp * of.strategy.cp * of.strategy.dp;
+  const std::vector<workload::RankClass>& classes = world_.layout().classes();
   std::map<sharing::Key, Used> used;
-  for (std::int64_t stage = 0; stage < of.strategy.pp; ++stage)
-    for (const workload::KernelUse& use : workload::kernels_used(of.model, of.strategy, of.gpu, stage)) {
+  for (std::uint32_t number = 0; number < classes.size(); ++number)
+    for (const workload::KernelUse& use : workload::kernels_used(of.model, of.strategy, of.gpu, classes[number])) {
       const compute::Kernel& k = use.kernel;
       sharing::Writer writer("kernel");
       writer.text(k.name)
@@ -191,7 +191,7 @@ std::vector<Used> Step::kernels() const {
       if (measured)
         slot.parameters += fmt::format(", by a measured {}", compute::kLevelNames[static_cast<std::size_t>(use.level)]);
       slot.result_ps = use.cost_ps;
-      slot.times += use.times * ranks_per_stage;
+      slot.times += use.times * world_.layout().class_size(number);
     }
   std::vector<Used> sorted;
   for (auto& [key, use] : used) {

@@ -32,8 +32,8 @@ World::World(const Configuration& configuration, std::shared_ptr<Layout> layout,
     : configuration_(configuration),
       layout_(std::move(layout)),
       transport_key_(transport_key(configuration.transport)) {
-  for (std::int64_t stage = 0; stage < configuration.strategy.pp; ++stage) {
-    programs_.push_back(workload::build_program(configuration.model, configuration.strategy, configuration.gpu, stage));
+  for (const workload::RankClass& of : layout_->classes()) {
+    programs_.push_back(workload::build_program(configuration.model, configuration.strategy, configuration.gpu, of));
     auto& sequences = sequences_.emplace_back();
     auto& place = place_.emplace_back();
     for (std::uint32_t i = 0; i < programs_.back().ops.size(); ++i) {
@@ -49,15 +49,15 @@ World::World(const Configuration& configuration, std::shared_ptr<Layout> layout,
     const std::vector<std::uint32_t>& ranks = layout_->groups()[group].ranks;
     const auto& lead = sequence(ranks[0], role_of(group, 0)).ops;
     for (std::uint32_t member = 1; member < ranks.size(); ++member) {
-      if (layout_->stage_of(ranks[member]) == layout_->stage_of(ranks[0]) &&
+      if (layout_->class_of(ranks[member]) == layout_->class_of(ranks[0]) &&
           role_of(group, member) == role_of(group, 0))
         continue;  // the same program in the same role
       const auto& other = sequence(ranks[member], role_of(group, member)).ops;
       MANYWORLDS_CHECK(other.size() == lead.size(), "group {}: member 0 enters {} collectives, member {} {}", group,
                        lead.size(), member, other.size());
       for (std::size_t i = 0; i < lead.size(); ++i) {
-        const Op& a = programs_[layout_->stage_of(ranks[0])].ops[lead[i]];
-        const Op& b = programs_[layout_->stage_of(ranks[member])].ops[other[i]];
+        const Op& a = programs_[layout_->class_of(ranks[0])].ops[lead[i]];
+        const Op& b = programs_[layout_->class_of(ranks[member])].ops[other[i]];
         MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes,
                          "group {}, collective {}: members 0 and {} disagree ({} and {} B)", group, i, member, a.bytes,
                          b.bytes);
@@ -66,7 +66,7 @@ World::World(const Configuration& configuration, std::shared_ptr<Layout> layout,
     // A group repeats few operations very often.
     std::vector<std::pair<const Op*, std::uint32_t>> met;
     for (const std::uint32_t number : lead) {
-      const Op& op = programs_[layout_->stage_of(ranks[0])].ops[number];
+      const Op& op = programs_[layout_->class_of(ranks[0])].ops[number];
       auto use = std::find_if(met.begin(), met.end(), [&](const auto& one) {
         return one.first->kind == op.kind && one.first->bytes == op.bytes;
       });
@@ -107,11 +107,11 @@ Role World::role_of(std::uint32_t group, std::uint32_t member) const {
 }
 
 std::pair<std::uint32_t, std::uint32_t> World::entered_by(std::uint32_t rank, std::uint32_t op) const {
-  const std::uint32_t stage = layout_->stage_of(rank);
-  const Role role = programs_[stage].ops[op].role;
+  const std::uint32_t of = layout_->class_of(rank);
+  const Role role = programs_[of].ops[op].role;
   const std::uint32_t group = layout_->group_of(rank, role);
   MANYWORLDS_CHECK(group != Layout::kNoGroup, "rank {} enters a collective of a role it does not play", rank);
-  return {first_instance_[group] + place_[stage][op], layout_->member_of(rank, role)};
+  return {first_instance_[group] + place_[of][op], layout_->member_of(rank, role)};
 }
 
 std::pair<std::uint32_t, std::uint32_t> World::operation_of(std::uint32_t instance, std::uint32_t member) const {

@@ -39,7 +39,7 @@ class World {
   const Configuration& configuration() const { return configuration_; }
   const Layout& layout() const { return *layout_; }
   const network::Transport& transport() const { return configuration_.transport; }
-  const std::vector<workload::Program>& programs() const { return programs_; }  // by stage
+  const std::vector<workload::Program>& programs() const { return programs_; }  // by class of ranks
   const std::vector<Use>& uses() const { return uses_; }
   std::size_t instances() const { return use_of_.size(); }
   /// Instances are numbered by group, then by the order in which the group runs them; this order ranks ties.
@@ -61,15 +61,15 @@ class World {
                         std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t>& known);
   workload::Role role_of(std::uint32_t group, std::uint32_t member) const;
   const Sequence& sequence(std::uint32_t rank, workload::Role role) const {
-    return sequences_[layout_->stage_of(rank)][static_cast<std::size_t>(role)];
+    return sequences_[layout_->class_of(rank)][static_cast<std::size_t>(role)];
   }
 
   Configuration configuration_;
   std::shared_ptr<Layout> layout_;
   sharing::Key transport_key_;
   std::vector<workload::Program> programs_;
-  std::vector<std::array<Sequence, workload::kRoles>> sequences_;  // by stage
-  std::vector<std::vector<std::uint32_t>> place_;                  // by stage and op: its place in its role's sequence
+  std::vector<std::array<Sequence, workload::kRoles>> sequences_;  // by class
+  std::vector<std::vector<std::uint32_t>> place_;                  // by class and op: its place in its role's sequence
   std::vector<Use> uses_;
   std::vector<std::uint32_t> use_of_, group_of_instance_;  // by instance
   std::vector<std::uint32_t> first_instance_;              // by group

@@ -49,13 +49,13 @@ class Chunk {
 
 class Builder {
  public:
-  Builder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage)
+  Builder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of)
       : model_(model),
         strategy_(strategy),
         gpu_(gpu),
-        stage_(stage),
+        stage_(of.stage),
         rank_(cut(model, strategy)),
-        work_(stage_work(model, strategy, gpu, stage)),
+        work_(stage_work(model, strategy, gpu, of)),
         replicas_(make_replica_traffic(model, strategy, work_, issuer_)) {
     for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, gpu, strategy.micro_batches());
   }
@@ -239,8 +239,8 @@ class Builder {
 
 }  // namespace
 
-Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage) {
-  return Builder(model, strategy, gpu, stage).build();
+Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
+  return Builder(model, strategy, gpu, of).build();
 }
 
 }  // namespace manyworlds::core::workload

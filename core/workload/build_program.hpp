@@ -1,4 +1,4 @@
-// From a model, a strategy and a GPU to the program of one training step on the ranks of a pipeline stage.
+// From a model, a strategy and a GPU to the program of one training step on the ranks of a class.
 //
 // Compute waits for a tensor-parallel collective before it goes on (but for the input gathered again under sequence
 // parallelism, which hides behind a GEMM). Receives are posted early and in order: the n-th send_forward of a rank
@@ -13,12 +13,13 @@
 #include "core/compute/measured.hpp"
 #include "core/workload/model.hpp"
 #include "core/workload/program.hpp"
+#include "core/workload/rank_class.hpp"
 #include "core/workload/strategy.hpp"
 
 namespace manyworlds::core::workload {
 
-/// The program of every rank of pipeline rank `stage`. Time is O(operations).
-Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage);
+/// The program of every rank of the class. Time is O(operations).
+Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of);
 
 struct KernelUse {
   compute::Kernel kernel;
@@ -30,6 +31,6 @@ struct KernelUse {
 /// The distinct kernels of that program and what they cost there, sorted; their times x cost_ps add up to the program's
 /// compute operations.
 std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                                    std::int64_t stage);
+                                    RankClass of);
 
 }  // namespace manyworlds::core::workload

@@ -9,8 +9,8 @@
 namespace manyworlds::core::workload {
 
 std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                                    std::int64_t stage) {
-  const StageWork work = stage_work(model, strategy, gpu, stage);
+                                    RankClass of) {
+  const StageWork work = stage_work(model, strategy, gpu, of);
   std::map<Part, std::int64_t> parts;
   for (const auto& chunk : work.chunks)
     for (const Part part : chunk) parts[part] += strategy.micro_batches();

@@ -92,8 +92,9 @@ class StageBuilder {
 
 }  // namespace
 
-StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage,
+StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of,
                      Prices* prices) {
+  const std::int64_t stage = of.stage;
   StageBuilder builder(model, strategy, gpu, prices);
   StageWork work;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {

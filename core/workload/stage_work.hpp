@@ -1,4 +1,4 @@
-// What one pipeline rank runs: its model chunks as parts (embedding, layers, head) and each part's forward and
+// What the ranks of a class run: their model chunks as parts (embedding, layers, head) and each part's forward and
 // backward pass with the recomputation that the strategy asks for.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include "core/workload/parameters.hpp"
 #include "core/workload/prices.hpp"
 #include "core/workload/program.hpp"
+#include "core/workload/rank_class.hpp"
 #include "core/workload/strategy.hpp"
 
 namespace manyworlds::core::workload {
@@ -50,7 +51,7 @@ struct StageWork {
 };
 
 /// Every kernel has its price; `prices`, where given, gathers what they rest on.
-StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t stage,
+StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of,
                      Prices* prices = nullptr);
 
 /// The step's end on a rank: gradient norm and mixed-precision Adam over its share of `parameters` (from ZeRO 1 on one

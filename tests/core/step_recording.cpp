@@ -55,7 +55,7 @@ step::Configuration draw_any(std::uint64_t seed) {
 }
 
 const Op& op_of(const Recorded& of, std::uint32_t rank, const stream::Span& span) {
-  return of.world.programs()[of.world.layout().stage_of(rank)].ops.at(span.op);
+  return of.world.programs()[of.world.layout().class_of(rank)].ops.at(span.op);
 }
 
 /// Kernels of the compute stream and what it waits for fill the step; other streams are in order.
@@ -86,7 +86,7 @@ void require_streams_in_order(const Recorded& of, const Recording::Rank& rank) {
 }
 
 void require_every_operation_once(const Recorded& of, const Recording::Rank& rank) {
-  std::vector<int> times(of.world.programs()[of.world.layout().stage_of(rank.rank)].ops.size(), 0);
+  std::vector<int> times(of.world.programs()[of.world.layout().class_of(rank.rank)].ops.size(), 0);
   for (const stream::Span& span : of.recording.records.at(rank.record).spans) ++times.at(span.op);
   REQUIRE(std::all_of(times.begin(), times.end(), [](int count) { return count == 1; }));
 }
@@ -176,7 +176,7 @@ TEST_CASE("a recording has every operation once, fills the step, and adds up to 
     INFO("seed " << seed);
     const Recorded of = record(draw_any(seed), step::Composition::composed);
     REQUIRE(of.recording.end == of.result.step_ps);
-    const std::size_t of_stage = of.recording.ranks.size() / of.world.programs().size();
+    const std::size_t of_stage = of.world.layout().ranks_of_stage();
     for (const Recording::Rank& rank : of.recording.ranks) {
       require_every_operation_once(of, rank);
       require_streams_in_order(of, rank);
@@ -231,7 +231,7 @@ namespace {
 
 /// When the kernels of a pass run, by the labels that people read.
 std::pair<Time, Time> kernels_of(const Recorded& of, const Recording::Rank& rank, const workload::Slot& pass) {
-  const workload::Program& program = of.world.programs()[of.world.layout().stage_of(rank.rank)];
+  const workload::Program& program = of.world.programs()[of.world.layout().class_of(rank.rank)];
   const std::string label = fmt::format("{} of micro-batch {}, chunk {}", pass.forward ? "forward" : "backward",
                                         pass.micro_batch, pass.chunk);
   std::pair<Time, Time> times{kNever, 0};

@@ -141,6 +141,28 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   return made;
 }
 
+/// With half the replicas as context-parallel ranks, or with experts, or both.
+inline step::Configuration with_context_and_experts(step::Configuration world, std::uint64_t seed) {
+  workload::Strategy& s = world.strategy;
+  if (seed % 3 != 0 && s.dp % 2 == 0) {
+    s.cp = 2, s.dp /= 2, s.global_batch /= 2;
+    if (s.replicas() == 1) s.zero = 0;
+  }
+  if (seed % 3 != 1 && (s.tp == 1 || s.sequence_parallel)) {
+    world.model.experts = 8, world.model.experts_per_token = 2;
+    world.model.dense_layers = static_cast<std::int64_t>(seed % 2);
+    s.etp = seed % 5 == 0 ? s.tp : 1;
+    s.ep = std::min<std::int64_t>(s.tp * s.replicas() / s.etp, seed % 4 == 0 ? 2 : 8);
+    if (seed % 2 == 0) s.stack.dispatcher = workload::Dispatcher::hybrid_ep;
+    s.stack.overlap_experts = seed % 7 < 3;
+  }
+  if (seed % 4 == 1) {
+    world.model.attention = workload::Attention::latent, world.model.position = workload::Position::rotary;
+    world.model.query_rank = 128, world.model.kv_rank = 64, world.model.rotary_dim = 32, world.model.value_dim = 48;
+  }
+  return world;
+}
+
 inline step::StepResult run_world(step::Configuration configuration, step::Composition composition, bool share = true) {
   configuration.composition = composition;
   step::Laboratory laboratory(share);
