@@ -6,16 +6,27 @@
 
 #include <deque>
 #include <list>
+#include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "farm/transport.hpp"
 
 namespace manyworlds::farm {
 
+/// After how many seconds a rank is dead, not slow.
+struct MpiPatience {
+  double send_s = 60;     // that did not take a message
+  double silence_s = 60;  // that said nothing, as ranks part
+  double least_s = 20;    // once it is waited for, whatever it did not say while rank 0 was busy
+  double leader_s = 600;  // rank 0, which hears nobody while it writes the answer
+};
+
 class MpiTransport final : public Transport {
  public:
   /// Starts MPI.
-  MpiTransport();
+  explicit MpiTransport(MpiPatience patience = {});
 
   int self() const override { return self_; }
   int size() const override { return size_; }
@@ -23,8 +34,9 @@ class MpiTransport final : public Transport {
   std::optional<Envelope> receive() override;
   bool flushed() override;
 
-  /// Ends MPI, which waits for all ranks; only when `clean`, that is when all of them are known to come. Else, or
-  /// when it takes longer than a few seconds, the process leaves with `exit_code` without a goodbye.
+  /// Ends MPI, which waits for all ranks, when `clean` and all of them said that they come too: rank 0 hears that from
+  /// each, however long it takes as long as they live, and tells them. Else, as when a rank died, the process leaves
+  /// with `exit_code` and without MPI_Finalize. What was not received by then is lost.
   void leave(bool clean, int exit_code);
 
  private:
@@ -39,14 +51,21 @@ class MpiTransport final : public Transport {
     std::string bytes;
     int from;
   };
+  void post(int to, std::string message, int tag);
   void start_receiving();
   void progress_sends();
+  bool part(bool clean);
+  void hear_goodbyes(std::map<int, char>& goodbyes);
+  template <class Over>
+  void take_until(Over over);
 
+  MpiPatience patience_;
   int self_ = 0, size_ = 1;
   std::list<Sending> sending_;
   std::list<Receiving> receiving_;
   std::deque<Envelope> to_self_;
   std::set<int> unreachable_;
+  std::vector<double> heard_s_;  // when each rank spoke last
 };
 
 }  // namespace manyworlds::farm

@@ -25,6 +25,17 @@ std::vector<Rank> wait_until_busy(const fs::path& run, std::size_t ranks) {
   return found;
 }
 
+/// Two ranks under mpirun that part in that way (parting_main.cpp).
+pid_t start_parting(const fs::path& log, const std::string& way, const std::vector<std::string>& more = {}) {
+  for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) ::setenv(name, "1", 0);
+  ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+  ::setenv("OMPI_MCA_plm_rsh_agent", "sh", 0);
+  std::vector<std::string> words{"mpirun", "--oversubscribe", "--bind-to", "none"};
+  words.insert(words.end(), more.begin(), more.end());
+  words.insert(words.end(), {"-n", "2", PARTING_PROGRAM, way});
+  return start_program(log, words);
+}
+
 void check_nothing_left(const fs::path& run, std::chrono::milliseconds limit) {
   CHECK(eventually([&] { return processes_of(run).empty(); }, limit));
 }
@@ -167,4 +178,28 @@ TEST_CASE("a job that cannot be planned ends the run, and complete.json has why"
   CHECK(complete.at("exit") == 70);
   CHECK(complete.at("reason") == "unknown key oops");
   check_nothing_left(run_directory, 5s);
+}
+
+TEST_CASE("ranks that live end MPI together, however late one is and whatever it still sends") {
+  Directory directory;
+  const fs::path log = directory.path / "log";
+  for (const std::string way : {"late_result", "slow_leader", "slow_follower", "slow_after"}) {
+    INFO(way);
+    CHECK(wait_for(start_parting(log, way), 60s) == 0);
+    CHECK_THAT(slurp(log), !Catch::Contains("exiting improperly"));
+  }
+  std::size_t finalized = 0;
+  const std::string said = slurp(log), line = "finalized\n";
+  for (std::size_t at = said.find(line); at != std::string::npos; at = said.find(line, at + 1)) ++finalized;
+  CHECK(finalized == 8);
+}
+
+TEST_CASE("a rank that died, or a coordinating one that failed, is waited for no longer than it takes to know") {
+  Directory directory;
+  const fs::path log = directory.path / "log";
+  for (const std::string way : {"killed_follower", "failed_leader"}) {
+    INFO(way);
+    CHECK(wait_for(start_parting(log, way, {"--enable-recovery"}), 30s) != -1);
+    CHECK_THAT(slurp(log), !Catch::Contains("finalized"));
+  }
 }

@@ -40,13 +40,10 @@ inline std::string slurp(const fs::path& path) {
   return text.str();
 }
 
-inline pid_t start(const fs::path& run, const std::string& words) {
-  const std::string log = run.string() + ".log";
-  std::vector<std::string> all{SYNTHETIC_PROGRAM, run.string()};
-  std::istringstream split(words);
-  for (std::string word; split >> word;) all.push_back(word);
+/// With what it says in `log`.
+inline pid_t start_program(const fs::path& log, std::vector<std::string> words) {
   std::vector<char*> arguments;
-  for (auto& word : all) arguments.push_back(word.data());
+  for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -54,8 +51,15 @@ inline pid_t start(const fs::path& run, const std::string& words) {
   const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(out, STDERR_FILENO);
-  ::execv(arguments[0], arguments.data());
+  ::execvp(arguments[0], arguments.data());
   ::_exit(127);
+}
+
+inline pid_t start(const fs::path& run, const std::string& words) {
+  std::vector<std::string> all{SYNTHETIC_PROGRAM, run.string()};
+  std::istringstream split(words);
+  for (std::string word; split >> word;) all.push_back(word);
+  return start_program(run.string() + ".log", all);
 }
 
 /// Exit code, or 128 + signal; -1 when it has not ended by then.
