@@ -23,8 +23,17 @@ const std::vector<Objective>& objectives() {
       {"step_time_s", false},
       {"mfu", true},
       {"memory_peak_bytes", false},
-      {"gpu_energy_per_token_j", false, {"cluster.gpu.board_power_w", "cluster.gpu.idle_power_w"}},
-      {"usd_per_million_tokens", false, {"cluster.usd_per_gpu_hour"}}};
+      {"gpu_energy_per_token_j", false, {{"cluster.gpu.board_power_w", "cluster.gpu.idle_power_w"}}},
+      {"energy_per_token_j",
+       false,
+       {{"cluster.gpu.board_power_w", "cluster.gpu.idle_power_w", "cluster.host_power_w", "cluster.pue"}}},
+      {"usd_per_million_tokens", false, {{"cluster.usd_per_gpu_hour"}, {"cluster.usd_per_gpu"}}},
+      {"goodput", true, {{"training.node_mtbf_hours"}, {"training.gpu_mtbf_hours"}}},
+      {"train_time_s", false, {{"training.tokens"}}},
+      {"train_energy_kwh", false, {{"training.tokens", "cluster.host_power_w", "cluster.pue"}}},
+      {"train_usd",
+       false,
+       {{"training.tokens", "cluster.usd_per_gpu_hour"}, {"training.tokens", "cluster.usd_per_gpu"}}}};
   return all;
 }
 

@@ -66,7 +66,8 @@ std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Experim
 struct Objective {
   std::string name;
   bool more_is_better;
-  std::vector<std::string> needs = {};  // settings that some experiment must have, or no row has the figure
+  /// Settings that some experiment must have all of, one of these lists, or no row has the figure. Empty: none.
+  std::vector<std::vector<std::string>> needs = {};
 };
 const std::vector<Objective>& objectives();
 

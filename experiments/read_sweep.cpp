@@ -331,12 +331,15 @@ void Reader::check_objective() const {
   const auto of = std::find_if(objectives().begin(), objectives().end(),
                                [&](const Objective& one) { return one.name == sweep_.objective; });
   const bool known = std::any_of(sweep_.experiments.begin(), sweep_.experiments.end(), [&](const Experiment& one) {
-    return std::all_of(of->needs.begin(), of->needs.end(),
-                       [&](const std::string& key) { return one.settings.count(key) > 0; });
+    const auto has = [&](const std::string& key) { return one.settings.count(key) > 0; };
+    return std::any_of(of->needs.begin(), of->needs.end(),
+                       [&](const auto& keys) { return std::all_of(keys.begin(), keys.end(), has); });
   });
-  if (!known)
-    objective_place_.fail(fmt::format("'objective' {} needs {}, which no experiment has; give a value as in --set {}=…",
-                                      sweep_.objective, fmt::join(of->needs, " and "), of->needs.front()));
+  if (known || of->needs.empty()) return;
+  std::vector<std::string> lists;
+  for (const auto& keys : of->needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
+  objective_place_.fail(fmt::format("'objective' {} needs {}, which no experiment has; give a value as in --set {}=…",
+                                    sweep_.objective, fmt::join(lists, ", or "), of->needs.front().front()));
 }
 
 }  // namespace

@@ -241,8 +241,12 @@ std::string ask_for(const Settings& settings, const Branch& branch, const std::s
 }
 
 /// Without these a world runs, and its answer lacks a column.
-constexpr std::array<std::string_view, 3> kNoStepNeeds{"cluster.usd_per_gpu_hour", "cluster.gpu.board_power_w",
-                                                       "cluster.gpu.idle_power_w"};
+constexpr std::array<std::string_view, 10> kNoStepNeeds{"cluster.usd_per_gpu_hour",    "cluster.gpu.board_power_w",
+                                                        "cluster.gpu.idle_power_w",    "cluster.host_power_w",
+                                                        "cluster.switch_port_power_w", "cluster.pue",
+                                                        "cluster.usd_per_gpu",         "cluster.lifetime_years",
+                                                        "cluster.utilisation",         "cluster.usd_per_kwh"};
+constexpr std::string_view kSectionNoStepNeeds = "training.";
 
 std::pair<std::string, std::string> absent_in(const Settings& settings, const Branch& branch, const std::string& path) {
   const std::vector<OptionInfo>* options = &branch.options;
@@ -256,6 +260,7 @@ std::pair<std::string, std::string> absent_in(const Settings& settings, const Br
     if ((alone || read) && key == "cluster.gpu.scale_up_gb_per_s") continue;
     if (read && key == "cluster.nic_gbps") continue;
     if (std::find(kNoStepNeeds.begin(), kNoStepNeeds.end(), key) != kNoStepNeeds.end()) continue;
+    if (key.starts_with(kSectionNoStepNeeds)) continue;
     return {key, ask_for(settings, branch, key, info)};
   }
   for (const Branch& child : branch.branches)

@@ -7,6 +7,7 @@
 #include "core/network/fabric.hpp"
 #include "core/network/flows.hpp"
 #include "core/network/transports/registry.hpp"
+#include "experiments/cost_rules.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -354,6 +355,7 @@ std::vector<Rule> all_rules() {
   all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false));
   all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true));
   all.push_back(lossless_rule());
+  for (Rule& one : cost_rules()) all.push_back(std::move(one));
   return all;
 }
 

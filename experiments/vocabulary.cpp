@@ -55,7 +55,10 @@ Branch make_vocabulary() {
                                      "packet: every packet on every link; analytic: a lower bound that knows no "
                                      "contention, for screening",
                                      {"packet", "analytic"}, "packet"));  // in the order of core::network::Fidelity
-  Branch cluster = cataloged("cluster", "machines, GPUs and NICs", cluster_options().infos(), "clusters");
+  std::vector<OptionInfo> machines = cluster_options().infos();
+  for (const OptionInfo& info : machine_power_options().infos()) machines.push_back(info);
+  for (const OptionInfo& info : price_options().infos()) machines.push_back(info);
+  Branch cluster = cataloged("cluster", "machines, GPUs and NICs", std::move(machines), "clusters");
   std::vector<OptionInfo> gpu = core::compute::gpu_options().infos();
   for (const OptionInfo& info : core::collective::calibration_options().infos()) gpu.push_back(info);
   for (const OptionInfo& info : kernel_table_options().infos()) gpu.push_back(info);
@@ -72,6 +75,8 @@ Branch make_vocabulary() {
                    transport_branch(),
                    section("collectives", "algorithms of collectives", core::collective::library_options().infos()),
                    std::move(strategy),
+                   section("training", "a whole training run: its length, its failures and its checkpoints",
+                           training_options().infos()),
                    section("skip", "what need not be simulated packet by packet", skip_options().infos()),
                    section("limit", "counted limits of one world", limit_options().infos())};
   return root;

@@ -134,6 +134,9 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   world.inputs = std::move(inputs);
   world.cluster = make(cluster_options(), settings, "cluster.");
   world.power = make(power_options(), settings, "cluster.gpu.");
+  world.machine_power = make(machine_power_options(), settings, "cluster.");
+  world.price = make(price_options(), settings, "cluster.");
+  world.training = make(training_options(), settings, "training.");
   Configuration& made = world.configuration;
   const Configuration step = make(step_options(), settings, "");
   made.composition = step.composition;

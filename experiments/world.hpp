@@ -9,6 +9,8 @@
 #include "core/step/configuration.hpp"
 #include "experiments/faults.hpp"
 #include "experiments/power.hpp"
+#include "experiments/price.hpp"
+#include "experiments/training.hpp"
 #include "topologies/registry.hpp"
 
 namespace manyworlds::experiments {
@@ -35,6 +37,9 @@ struct World {
   core::step::Configuration configuration;  // without its graph
   Cluster cluster;
   GpuPower power;
+  MachinePower machine_power;
+  Price price;
+  Training training;
   std::string topology;
   core::OptionSet topology_options;
   Faults faults;

@@ -14,6 +14,7 @@
 #include "core/workload/prices.hpp"
 #include "experiments/calibration.hpp"
 #include "experiments/uncertainty.hpp"
+#include "farm/answer_costs.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -35,8 +36,7 @@ struct Row {
   const StepResult* step = nullptr;                      // of one that ran
   experiments::Interval interval;                        // of a step that ran packet by packet
   std::optional<core::workload::KernelAccount> kernels;  // of one that ran with a table of measured times
-  experiments::GpuPower power;
-  double usd_per_gpu_hour = 0;  // none: nobody gave a price
+  RowCosts costs;
 
   bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
   bool has_interval() const { return step != nullptr && !analytic(); }
@@ -134,28 +134,6 @@ void add_figures(std::vector<Column>& to, const Rows& rows) {
                        return row.per_gpu_second(static_cast<double>(of.strategy.global_batch) * flops) /
                               (of.gpu.matrix_tflops * 1e12);
                      }));
-}
-
-/// What a token costs besides time, where some row has the figures for it or the sweep ranks by it.
-void add_costs(std::vector<Column>& to, const Rows& rows, const std::string& objective) {
-  const auto wanted = [&](const std::string& name, const std::function<bool(const Row&)>& has) {
-    return name == objective || std::any_of(rows.begin(), rows.end(), has);
-  };
-  const std::string energy = "gpu_energy_per_token_j", price = "usd_per_million_tokens";
-  if (wanted(energy, [](const Row& row) { return row.power.known(); }))
-    to.push_back(
-        reals(energy, "J/token",
-              "energy of the GPUs for each token: board power while kernels run, idle power while they wait, between "
-              "them while they communicate; without hosts, network and cooling; NaN without figures of the GPU",
-              rows, [](const Row& row) {
-                return experiments::gpu_energy_j(row.step->breakdown, row.power) * row.gpus() / row.tokens();
-              }));
-  if (wanted(price, [](const Row& row) { return row.usd_per_gpu_hour > 0; }))
-    to.push_back(reals(price, "USD", "price of the GPUs' time for a million tokens; NaN without a price", rows,
-                       [](const Row& row) {
-                         if (row.usd_per_gpu_hour <= 0) return kNone;
-                         return 1e6 * row.usd_per_gpu_hour / 3600 / row.per_gpu_second(row.tokens());
-                       }));
 }
 
 /// How sure step times are. A lower bound has no interval.
@@ -298,7 +276,11 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
       return rows[i].experiment.axes.at(a);
     }));
   std::vector<Column> computed;
-  const auto costs = [&](std::vector<Column>& to, const Rows& of) { add_costs(to, of, sweep.objective); };
+  const auto costs = [&](std::vector<Column>& to, const Rows& of) {
+    std::vector<const RowCosts*> all;
+    for (const Row& row : of) all.push_back(&row.costs);
+    for (Column& column : cost_columns(all, sweep.objective)) to.push_back(std::move(column));
+  };
   using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
   for (const Adder& add : {Adder(add_what_became), Adder(add_figures), Adder(costs), Adder(add_uncertainty),
                            Adder(add_memory), Adder(add_breakdown), Adder(add_measured_kernels), Adder(add_network)})
@@ -368,11 +350,20 @@ void add_step(StepResults& results, const Plan& plan, const OutcomeOf& outcome, 
   if (const Outcome& of = outcome(plan.task_of_step(step)); of.ok()) place->second = core::step::decode_step(of.bytes);
 }
 
+RowCosts costs_of(const experiments::World& world, const StepResult* step, experiments::GraphCache& graphs) {
+  StepResult second;
+  second.step_ps = core::kSecond;
+  second.breakdown.forward_s = 1;
+  // A graph takes time, and nobody asks for ports that draw an unknown power.
+  const bool counts_ports = world.machine_power.switch_port_power_w > 0 && world.cluster.nodes > 1;
+  const auto graph = counts_ports ? graphs.get(world) : nullptr;
+  return {experiments::costs_of(world, step != nullptr ? *step : second, graph.get()), step != nullptr};
+}
+
 Row row_of(const experiments::Experiment& experiment, const Plan& plan, const StepResults& steps,
-           const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty) {
-  const experiments::World world = experiments::world_of(experiment.settings);
-  Row row{experiment,  plan.experiments.at(experiment.id), world.configuration, "ran", "", nullptr, {}, {},
-          world.power, world.cluster.usd_per_gpu_hour};
+           const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty, experiments::GraphCache& graphs) {
+  const experiments::World world = experiments::world_of(experiment.settings, experiment.inputs);
+  Row row{experiment, plan.experiments.at(experiment.id), world.configuration, "ran", "", nullptr, {}, {}, {}};
   row.configuration.gpu.measured = measured_times(experiment);
   if (!row.planned.fits()) {
     row.status = "out_of_memory";
@@ -391,6 +382,7 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
     const auto& of = row.configuration;
     if (of.gpu.measured) row.kernels = core::workload::kernel_account(of.model, of.strategy, of.gpu);
   }
+  row.costs = costs_of(world, row.step, graphs);
   return row;
 }
 
@@ -402,12 +394,13 @@ void add_experiments(io::Results& to, const experiments::Sweep& sweep, const Row
 }  // namespace
 
 io::Results rows_of(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome,
-                    const experiments::Uncertainty& uncertainty, const std::vector<std::uint32_t>& experiments) {
+                    const experiments::Uncertainty& uncertainty, const std::vector<std::uint32_t>& ids) {
   StepResults steps;
-  for (const std::uint32_t id : experiments) add_step(steps, plan, outcome, plan.experiments.at(id).step);
+  for (const std::uint32_t id : ids) add_step(steps, plan, outcome, plan.experiments.at(id).step);
   Rows rows;
-  for (const std::uint32_t id : experiments)
-    rows.push_back(row_of(sweep.experiments.at(id), plan, steps, outcome, uncertainty));
+  experiments::GraphCache graphs;
+  for (const std::uint32_t id : ids)
+    rows.push_back(row_of(sweep.experiments.at(id), plan, steps, outcome, uncertainty, graphs));
   io::Results results;
   add_experiments(results, sweep, rows);
   return results;
@@ -418,9 +411,10 @@ io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const O
   for (std::uint32_t step = 0; step < plan.steps.size(); ++step) add_step(steps, plan, outcome, step);
   const auto uncertainty = experiments::Uncertainty::compiled();
   Rows rows;
+  experiments::GraphCache graphs;
   for (const auto& experiment : sweep.experiments)
     if (!plan.experiments.at(experiment.id).elsewhere)
-      rows.push_back(row_of(experiment, plan, steps, outcome, uncertainty));
+      rows.push_back(row_of(experiment, plan, steps, outcome, uncertainty, graphs));
   io::Results results;
   results.spec = sweep.text;
   if (!sweep.overrides.empty() && !results.spec.ends_with('\n')) results.spec += '\n';

@@ -154,8 +154,9 @@ Contrast compare_experiments(const Results& results, std::int64_t a, std::int64_
     contrast.reason[row] = of.text_at("reason", row);
     contrast.analytic[row] = of.text_at("fidelity", row) == "analytic";
   }
-  for (const char* name : {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu",
-                           "gpu_energy_per_token_j", "usd_per_million_tokens"})
+  for (const char* name :
+       {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu", "gpu_energy_per_token_j",
+        "energy_per_token_j", "usd_per_million_tokens", "goodput", "train_time_s", "train_usd"})
     contrast.figures.push_back(figure(of, name));
   for (const char* name : {"link_hops", "ecn_marks", "pauses", "busiest_link_share"})
     contrast.network.push_back(figure(of, name));

@@ -119,7 +119,11 @@ Lines figures_lines(const Contrast& contrast) {
   row(contrast.figures[3], "tokens/s/GPU");
   row(contrast.figures[4], "MFU");
   row(contrast.figures[5], "J of the GPUs/token");
-  row(contrast.figures[6], "USD/million tokens");
+  row(contrast.figures[6], "J of the building/token");
+  row(contrast.figures[7], "USD/million tokens");
+  row(contrast.figures[8], "goodput");
+  row(contrast.figures[9], "time to train");
+  row(contrast.figures[10], "USD to train");
   const auto bound = [&](std::size_t side) {
     return contrast.bound_by[side].empty()
                ? std::string(kMissing)

@@ -28,13 +28,16 @@ std::string with_prefix(double value, const std::string& unit) {
 }
 
 bool is_share(std::string_view column) {
-  return column == "mfu" || column.ends_with("_share") || column.starts_with("time_by_");
+  return column == "mfu" || column.starts_with("goodput") || column.ends_with("_share") ||
+         column.starts_with("time_by_");
 }
 
 std::string shown_value(const Column& column, double value) {
   if (std::isnan(value)) return kMissing;
+  if (std::isinf(value)) return "infinite";
   if (column.unit == "bytes") return fmt::format("{:.1f} GiB", value / (1 << 30));
   if (is_share(column.name)) return fmt::format("{:.1f} %", value * 100);
+  if (column.unit == "USD" && std::abs(value) >= 99.95) return grouped(value) + " USD";
   if (column.unit == "USD") return fmt::format("{:#.3g} USD", value);
   return with_prefix(value, column.unit == "s" || column.unit == "J/token" ? column.unit : "");
 }

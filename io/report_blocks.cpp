@@ -355,7 +355,9 @@ std::vector<std::pair<const Column*, std::string>> costs(const Table& table) {
   std::vector<std::pair<const Column*, std::string>> made;
   for (const auto& [name, title] :
        {std::pair("memory_peak_bytes", "peak memory"), std::pair("usd_per_million_tokens", "price of a million tokens"),
-        std::pair("gpu_energy_per_token_j", "the GPUs' energy for a token")})
+        std::pair("gpu_energy_per_token_j", "the GPUs' energy for a token"),
+        std::pair("energy_per_token_j", "the building's energy for a token"),
+        std::pair("train_usd", "price of the training run")})
     if (const Column* column = table.find(name)) made.emplace_back(column, title);
   return made;
 }

@@ -155,7 +155,10 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
   text += fmt::format("MFU               {:.1f} %\n", 100 * row.number("mfu"));
   for (const auto& [name, title] :
-       {std::pair("gpu_energy_per_token_j", "GPUs' energy"), std::pair("usd_per_million_tokens", "a million tokens")})
+       {std::pair("gpu_energy_per_token_j", "GPUs' energy"), std::pair("energy_per_token_j", "building's energy"),
+        std::pair("usd_per_million_tokens", "a million tokens"), std::pair("goodput", "goodput"),
+        std::pair("checkpoint_interval_s", "checkpoint every"), std::pair("train_time_s", "time to train"),
+        std::pair("train_energy_kwh", "kWh to train"), std::pair("train_usd", "USD to train")})
     if (const io::Column* column = row.table.find(name); column != nullptr && !std::isnan(column->number_at(0)))
       text += fmt::format("{:<18}{}\n", title, io::shown(column, 0));
   text += memory_text(row, sweep) + breakdown_text(row) + kernels_text(row);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "experiments/costs.hpp"
 #include "io/answer.hpp"
 #include "io/top.hpp"
 #include "sweep_samples.hpp"
@@ -129,4 +130,67 @@ TEST_CASE("what did not run costs nothing that is known") {
     CHECK(std::isnan(number(results, name, 0)));
     CHECK(number(results, name, 1) > 0);
   }
+}
+
+TEST_CASE("what a training run costs is in no key, and follows from the step, its price and its failures") {
+  const std::vector<std::string> fails{"training.node_mtbf_hours=100",  "training.restart_s=600",
+                                       "training.storage_gb_per_s=0.5", "training.snapshot_gb_per_s=20",
+                                       "training.tokens=1e10",          "cluster.usd_per_gpu_hour=2"};
+  const auto sweep = small_sweep("axes: {training.checkpoint: [none, sync, async, flash]}\n", fails);
+  CHECK(make_plan(sweep).steps.size() == 1);
+  CHECK(keys(sweep) == keys(small_sweep("")));
+  const auto results = answer(sweep);
+  for (std::size_t row = 0; row < 4; ++row) {
+    const double useful = 1e10 / kTokens * number(results, "step_time_s", row);
+    CHECK(number(results, "train_time_s", row) == Approx(useful / number(results, "goodput", row)).epsilon(1e-12));
+    CHECK(number(results, "train_usd", row) ==
+          Approx(2 * kGpus / 3600 * number(results, "train_time_s", row)).epsilon(1e-12));
+    double shares = 0;
+    for (const char* name : {"goodput", "repeated_share", "checkpointing_share", "restarting_share"})
+      shares += number(results, name, row);
+    CHECK(shares == Approx(1).epsilon(1e-12));
+    if (row > 0) CHECK(number(results, "goodput", row) > number(results, "goodput", row - 1));
+  }
+  CHECK(std::isnan(number(results, "checkpoint_interval_s", 0)));
+  CHECK(results.experiments.find("train_energy_kwh") == nullptr);  // nobody said what hosts draw
+  CHECK(io::rank_experiments(results, {4, "train_usd", ""}).rows.front().row == 3);
+}
+
+TEST_CASE("columns of costs are there from the beginning of a sweep, and by the figures of what does not run") {
+  const std::vector<std::string> sets{"training.node_mtbf_hours=100", "training.restart_s=600",
+                                      "training.checkpoint=sync", "training.block_s=5", "training.tokens=1e9"};
+  const auto sweep = small_sweep("axes: {cluster.gpu.memory_gib: [0.125, 40]}\n", sets);
+  const SweepJob job(frozen_job(sweep, {}));
+  const Outcome pending{Status::pending, "", 0};
+  const auto begun = answer_of(sweep, job.plan(), [&](std::uint32_t) -> const Outcome& { return pending; });
+  const auto done = answer(sweep);
+  std::vector<std::string> at_first, at_last;
+  for (const io::Column& column : begun.experiments.columns) at_first.push_back(column.name);
+  for (const io::Column& column : done.experiments.columns) at_last.push_back(column.name);
+  CHECK(at_first == at_last);
+  CHECK(std::isnan(number(done, "train_time_s", 0)));
+  CHECK(number(done, "train_time_s", 1) > 0);
+  CHECK(std::isnan(number(begun, "train_time_s", 1)));
+}
+
+TEST_CASE("a fabric with fewer ports draws less, and the steps on it are what they were") {
+  const std::vector<std::string> draws{"cluster.host_power_w=1000", "cluster.switch_port_power_w=20",
+                                       "cluster.pue=1.2"};
+  const std::string fabrics =
+      "axes: {topology: [{rail_optimized: {oversubscription: 1}}, {rail_optimized: {oversubscription: 2}}]}\n";
+  const auto with = answer(small_sweep(fabrics, draws)), without = answer(small_sweep(fabrics));
+  experiments::GraphCache graphs;
+  for (std::size_t row = 0; row < 2; ++row) {
+    const auto world = experiments::world_of(small_sweep(fabrics).experiments.at(row).settings);
+    const auto ports = static_cast<double>(experiments::switch_ports(*graphs.get(world)));
+    const double step = number(with, "step_time_s", row);
+    CHECK(number(with, "network_energy_per_token_j", row) == Approx(20 * ports * step / kTokens).epsilon(1e-12));
+    CHECK(number(with, "energy_per_token_j", row) ==
+          Approx(1.2 * (number(with, "gpu_energy_per_token_j", row) + (20 * ports + 2000) * step / kTokens))
+              .epsilon(1e-12));
+    CHECK(number(with, "step_time_ps", row) == number(without, "step_time_ps", row));
+  }
+  CHECK(number(with, "network_energy_per_token_j", 1) / number(with, "step_time_s", 1) <
+        number(with, "network_energy_per_token_j", 0) / number(with, "step_time_s", 0));
+  CHECK(without.experiments.find("energy_per_token_j") == nullptr);
 }

@@ -1,11 +1,13 @@
 // The ranking: order, conditions, what is left out and how it is printed.
 #include "io/top.hpp"
 
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "io/condition.hpp"
+#include "io/figures.hpp"
 #include "sample_results.hpp"
 #include "scratch_files.hpp"
 
@@ -258,4 +260,16 @@ TEST_CASE("JSON has every column of every row, and null for what is missing") {
       render_json(results, rank_experiments(results, {1, "memory_peak_bytes", "status == out_of_memory"})));
   CHECK(failed["rows"][0]["columns"]["step_time_s"].is_null());
   CHECK(failed["rows"][0]["bound_by"] == "");
+}
+
+TEST_CASE("large sums of money are written out, shares in per cent, and what never ends says so") {
+  const auto shown = [](const char* name, const char* unit, double value) {
+    return shown_value({name, unit, "", std::vector<double>{value}}, value);
+  };
+  CHECK(shown("usd_per_million_tokens", "USD", 0.03621) == "0.0362 USD");
+  CHECK(shown("train_usd", "USD", 999.4) == "999 USD");
+  CHECK(shown("train_usd", "USD", 17'395'935.2) == "17,395,935 USD");
+  CHECK(shown("goodput", "", 0.9451) == "94.5 %");
+  CHECK(shown("goodput_first_order", "", 0.9437) == "94.4 %");
+  CHECK(shown("train_time_s", "s", std::numeric_limits<double>::infinity()) == "infinite");
 }
