@@ -212,3 +212,22 @@ TEST_CASE("a run without checkpoints needs a length for its goodput, and may nev
   CHECK(std::isnan(run.checkpoint_interval_s));
   CHECK(std::isinf(costs(both(fails, {"training.tokens=1e15"})).train_time_s));
 }
+
+TEST_CASE("the sweep that is shipped of checkpoints leaves what docs/model.md prints beside the claim") {
+  const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/checkpointing.yaml");
+  REQUIRE(sweep.experiments.size() == 8);
+  core::step::StepResult step = two_seconds();  // goodput does not depend on it
+  std::vector<std::string> printed;
+  std::vector<Costs> all;
+  for (const Experiment& experiment : sweep.experiments) {
+    all.push_back(costs_of(world_of(experiment.settings), step, nullptr));
+    printed.push_back(fmt::format("{:.1f} %", 100 * all.back().goodput));
+  }
+  CHECK(printed == std::vector<std::string>{"91.7 %", "98.3 %", "98.4 %", "98.6 %",  // 1,024 GPUs
+                                            "76.5 %", "91.9 %", "92.5 %", "94.5 %"});
+  const auto spent = [&](std::size_t at) { return all[at].checkpointing_share + all[at].repeated_share; };
+  CHECK(fmt::format("{:.0f} %, {:.0f} %", 100 * (1 - spent(7) / spent(4)), 100 * (1 - spent(6) / spent(4))) ==
+        "86 %, 77 %");
+  CHECK(fmt::format("{:.0f} %, {:.0f} %", 100 * (1 - (1 - all[7].goodput) / (1 - all[4].goodput)),
+                    100 * (1 - (1 - all[6].goodput) / (1 - all[4].goodput))) == "76 %, 68 %");
+}
