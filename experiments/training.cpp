@@ -61,9 +61,8 @@ Checkpoints checkpoints_of(const Training& training, double bytes, double gpus) 
     case CheckpointKind::flash:
       break;
   }
-  const double copy_s = bytes / gpus / (training.snapshot_gb_per_s * 1e9);
-  return {training.block_s > 0 ? training.block_s : copy_s, storage_s,
-          training.checkpoint == CheckpointKind::flash ? 0 : 1};
+  const double block_s = training.block_s > 0 ? training.block_s : bytes / gpus / (training.snapshot_gb_per_s * 1e9);
+  return {block_s, storage_s, training.checkpoint == CheckpointKind::flash ? 0 : 1};
 }
 
 Failures failures_of(const Training& training, double nodes, double gpus) {

@@ -31,14 +31,17 @@ std::string shown(const Contrast::Figure& figure, std::size_t side) {
   const std::optional<double> value = figure.values[side];
   if (!value) return kMissing;
   if (is_share(figure.name)) return in_per_cent(value);
+  if (std::isinf(*value)) return "infinite";
+  if (figure.unit == "s" && *value >= kDays) return in_days(*value);
   if (figure.unit == "s") return fmt::format("{:.6f} s", *value);
+  if (figure.name == "train_usd") return grouped(*value);
   if (figure.unit == "USD" || figure.unit == "J/token") return fmt::format("{:.4g}", *value);
   return fmt::format("{:.{}f}", *value, figure.unit == "tokens/s" ? 1 : 0);
 }
 
 std::string change_of(const Contrast::Figure& figure) {
   const auto& [a, b] = figure.values;
-  if (!a || !b) return kMissing;
+  if (!a || !b || std::isinf(*a) || std::isinf(*b)) return kMissing;
   if (is_share(figure.name)) return fmt::format("{:+.1f} points", 100 * (*b - *a));
   if (*a == 0) return *b == 0 ? "0.0 %" : kMissing;
   return fmt::format("{:+.1f} %", 100 * (*b / *a - 1));

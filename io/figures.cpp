@@ -27,6 +27,10 @@ std::string with_prefix(double value, const std::string& unit) {
   return fmt::format("{:.{}f}{}{}", scaled, decimals, suffix.empty() ? "" : " ", suffix);
 }
 
+std::string in_days(double seconds) {
+  return fmt::format("{:.1f} days", seconds / 86'400);
+}
+
 bool is_share(std::string_view column) {
   return column == "mfu" || column.starts_with("goodput") || column.ends_with("_share") ||
          column.starts_with("time_by_");
@@ -39,6 +43,7 @@ std::string shown_value(const Column& column, double value) {
   if (is_share(column.name)) return fmt::format("{:.1f} %", value * 100);
   if (column.unit == "USD" && std::abs(value) >= 99.95) return grouped(value) + " USD";
   if (column.unit == "USD") return fmt::format("{:#.3g} USD", value);
+  if (column.unit == "s" && value >= kDays) return in_days(value);
   return with_prefix(value, column.unit == "s" || column.unit == "J/token" ? column.unit : "");
 }
 

@@ -15,6 +15,10 @@ inline constexpr const char* kMissing = "-";
 /// Four digits and a prefix: 1.234 ms, 12.34 k.
 std::string with_prefix(double value, const std::string& unit);
 
+/// From so many seconds on a time is told in days: no step takes so long.
+inline constexpr double kDays = 100'000;
+std::string in_days(double seconds);
+
 /// A value as one of the column's is shown, money without a prefix; kMissing if it is NaN.
 std::string shown_value(const Column& column, double value);
 /// That of a row; text as it is; kMissing where there is no column.

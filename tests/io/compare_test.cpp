@@ -3,6 +3,7 @@
 #include "io/compare.hpp"
 
 #include <catch2/catch.hpp>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -181,6 +182,17 @@ TEST_CASE("leaves of an axis over mappings are told by its label alone, and cost
   REQUIRE(priced != contrast.figures.end());
   CHECK(priced->values == Pair<std::optional<double>>{0.5, 0.75});
   CHECK_THAT(render_text(contrast), Catch::Contains("USD/million tokens") && !Catch::Contains("J of the GPUs"));
+}
+
+TEST_CASE("training runs are told in days and dollars, and one that never ends as such") {
+  Results results = sample_results();
+  std::vector<double> time(12, 864'000), usd(12, 17'395'935);
+  time[1] = usd[1] = std::numeric_limits<double>::infinity();
+  add(results, "train_time_s", "s", time);
+  add(results, "train_usd", "USD", usd);
+  const std::string text = render_text(compare_experiments(results, 0, 1));
+  CHECK_THAT(text, Catch::Matches("(.|\n)*time to train +10.0 days +infinite +-\\n(.|\n)*"));
+  CHECK_THAT(text, Catch::Matches("(.|\n)*USD to train +17,395,935 +infinite +-\\n(.|\n)*"));
 }
 
 TEST_CASE("analytic step times are told as bounds") {

@@ -271,5 +271,7 @@ TEST_CASE("large sums of money are written out, shares in per cent, and what nev
   CHECK(shown("train_usd", "USD", 17'395'935.2) == "17,395,935 USD");
   CHECK(shown("goodput", "", 0.9451) == "94.5 %");
   CHECK(shown("goodput_first_order", "", 0.9437) == "94.4 %");
+  CHECK(shown("train_time_s", "s", 90'000) == "90.00 ks");
+  CHECK(shown("train_time_s", "s", 864'000) == "10.0 days");
   CHECK(shown("train_time_s", "s", std::numeric_limits<double>::infinity()) == "infinite");
 }
