@@ -78,6 +78,14 @@ inline Model deepseek_v3() {
   return model;
 }
 
+/// Jiang et al. 2024 (arXiv 2401.04088), table 1.
+inline Model mixtral_8x7b() {
+  Model model = llama(32, 4'096, 32, 8, 14'336, 32'000);
+  model.experts = 8;
+  model.experts_per_token = 2;
+  return model;
+}
+
 /// OpenAI 2025 (arXiv 2508.10925), section 2 and the released configuration.
 inline Model gpt_oss_120b() {
   Model model = llama(36, 2'880, 64, 8, 2'880, 201'088);

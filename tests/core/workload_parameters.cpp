@@ -38,6 +38,7 @@ TEST_CASE("of models with experts a token visits the parameters that their autho
   CHECK(billions(active_parameters(qwen3_30b_a3b())) == Approx(3.3).margin(0.06));
   CHECK(billions(active_parameters(qwen3_235b_a22b())) == Approx(22).margin(0.2));
   CHECK(billions(active_parameters(deepseek_v3())) == Approx(37).margin(0.6));
+  CHECK(billions(active_parameters(mixtral_8x7b())) == Approx(12.9).margin(0.05));
   const std::int64_t table = 201'088 * 2'880;  // the paper's table 1 leaves the embedding out
   CHECK(billions(active_parameters(gpt_oss_120b()) - table) == Approx(5.13).margin(0.005));
 }

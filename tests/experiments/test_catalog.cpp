@@ -26,9 +26,10 @@ TEST_CASE("the catalog holds the GPUs and models that the project promises") {
   for (const char* name : {"v100_32", "a100_40", "a100_80", "h100_sxm", "h800_sxm", "h200_sxm", "b200_hgx", "mi300x",
                            "ascend_910b", "metax_c500", "metax_c550"})
     CHECK(catalog.of("gpus").count(name) == 1);
-  for (const char* name : {"gpt3-125m", "gpt3-13b", "gpt3-175b", "megatron-22b", "megatron-530b", "megatron-1t",
-                           "llama2-7b", "llama2-70b", "llama3-8b", "llama3-70b", "llama3-405b", "qwen3-30b-a3b",
-                           "qwen3-235b-a22b", "deepseek-v3", "gpt-oss-20b", "gpt-oss-120b", "kimi-k2"})
+  for (const char* name :
+       {"gpt3-125m", "gpt3-13b", "gpt3-175b", "megatron-22b", "megatron-530b", "megatron-1t", "llama2-7b", "llama2-70b",
+        "llama3-8b", "llama3-70b", "llama3-405b", "qwen3-30b-a3b", "qwen3-235b-a22b", "deepseek-v3", "gpt-oss-20b",
+        "gpt-oss-120b", "kimi-k2", "mixtral-8x7b", "mixtral-8x22b"})
     CHECK(catalog.of("models").count(name) == 1);
   CHECK(catalog.of("clusters").size() >= 2);
 }
@@ -93,6 +94,8 @@ TEST_CASE("catalog models with experts have the parameters of the released check
   CHECK(parameters("deepseek-v3") == 671'026'419'200 - 58 * 256);  // besides: a correction bias per expert
   CHECK(parameters("gpt-oss-120b") == 116'829'156'672 - 36 * 64);  // besides: a sink logit per head
   CHECK(parameters("gpt-oss-20b") == 20'914'757'184 - 24 * 64);
+  CHECK(parameters("mixtral-8x7b") == 46'702'792'704);
+  CHECK(parameters("mixtral-8x22b") == 140'620'634'112);
 }
 
 TEST_CASE("a folder of the user's adds to the catalog, and its faults are named") {
