@@ -18,8 +18,8 @@ using core::collective::Shape;
 namespace {
 
 /// Every kind that a user may name; a send is a flow.
-constexpr std::array kKinds{Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::all_to_all,
-                            Kind::broadcast};
+constexpr std::array kKinds{Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
+                            Kind::all_to_all, Kind::broadcast,  Kind::reduce};
 
 Kind kind_named(const std::string& name) {
   std::vector<std::string> names;

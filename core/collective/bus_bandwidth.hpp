@@ -6,9 +6,9 @@
 namespace manyworlds::core::collective {
 
 /// What bus bandwidth is to algorithm bandwidth: 2 (n - 1) / n of an all-reduce, (n - 1) / n of an all-gather, a
-/// reduce-scatter and an all-to-all, 1 of a broadcast and a send.
+/// reduce-scatter and an all-to-all, 1 of a broadcast, a send and a reduce.
 constexpr double bus_factor(Kind kind, std::uint32_t members) {
-  if (kind == Kind::broadcast || kind == Kind::send) return 1;
+  if (kind == Kind::broadcast || kind == Kind::send || kind == Kind::reduce) return 1;
   const double n = members;
   return (kind == Kind::all_reduce ? 2 : 1) * (n - 1) / n;
 }

@@ -25,7 +25,8 @@ double at_rate(double bytes, double gb_per_s) {
 /// What a member stores, flags beside it: its part of the vector, or all of it where vectors go through trees.
 double part_of(const Shape& shape) {
   const auto bytes = static_cast<double>(shape.bytes);
-  const bool whole = shape.algorithm == Algorithm::double_tree || shape.kind == Kind::broadcast;
+  const bool whole =
+      shape.algorithm == Algorithm::double_tree || shape.kind == Kind::broadcast || shape.kind == Kind::reduce;
   return whole ? bytes : bytes / shape.members;
 }
 

@@ -1,5 +1,6 @@
 // Broadcast along a chain: members pass it on in the order of a ring that begins at the root; with chunks a member
-// passes one on while the next one comes (van de Geijn's pipelined broadcast; NCCL's ring broadcast).
+// passes one on while the next one comes (van de Geijn's pipelined broadcast; NCCL's ring broadcast). A reduce comes
+// back along it: each adds its own to what it passes on.
 #include <algorithm>
 
 #include "core/collective/registry.hpp"
@@ -13,12 +14,13 @@ void add_chain(DagBuilder& dag, const Shape& shape) {
   for (std::uint32_t channel = 0; channel < shape.channels; ++channel) {
     dag.set_channel(channel);
     std::vector<std::uint32_t> order = ring_order(shape, channel);
-    std::rotate(order.begin(), std::find(order.begin(), order.end(), 0u), order.end());
+    std::rotate(order.begin(), std::find(order.begin(), order.end(), shape.root()), order.end());
+    if (shape.kind == Kind::reduce) std::reverse(order.begin(), order.end());
     for (std::uint32_t slice = 0; slice < count; ++slice) {
       std::uint32_t before = kNoNode;
       for (std::uint32_t i = 0; i + 1 < shape.members; ++i)
         before = dag.add(order[i], order[i + 1], {0, 1, 1, channel * count + slice, shape.channels * count},
-                         Effect::copy, {before});
+                         shape.kind == Kind::reduce ? Effect::reduce : Effect::copy, {before});
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/collective/protocol.hpp"
+#include "core/collective/split.hpp"
 #include "core/units.hpp"
 
 namespace manyworlds::core::collective {
@@ -47,8 +48,10 @@ struct Shape {
   bool rail_switches = false;     // in_switch: the members of equal local index hang on one switch
   ProtocolCosts calibrated = {};  // of a calibrated protocol; others have their own figures
   std::int64_t node_bytes = 0;    // hybrid_ep: what goes to another node, once; 0: each member's part by itself
+  Split split = {};               // of all_to_all, broadcast and reduce
   auto operator<=>(const Shape&) const = default;
-  std::string text() const;  // "all_reduce ring n=8 20971520 B", and what differs from the plain form
+  std::uint32_t root() const;  // of a broadcast or a reduce
+  std::string text() const;    // "all_reduce ring n=8 20971520 B", and what differs from the plain form
 };
 
 /// What its protocol costs.

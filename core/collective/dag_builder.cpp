@@ -17,6 +17,12 @@ constexpr std::uint64_t kFree = UINT64_MAX;
 DagBuilder::DagBuilder(const Shape& shape, Trace* trace) : shape_(shape), trace_(trace), costs_(costs_of(shape)) {
   MANYWORLDS_CHECK(shape.members < 1u << 24 && shape.per_node > 0, "{} members, {} per node", shape.members,
                    shape.per_node);
+  MANYWORLDS_CHECK(shape.split.even() || shape.split.bytes.size() == shape.members, "{} shares for {} members",
+                   shape.split.bytes.size(), shape.members);
+  before_.assign(1, 0);
+  for (const std::int64_t each : shape.split.bytes) before_.push_back(before_.back() + each);
+  MANYWORLDS_CHECK(shape.split.even() || before_.back() == shape.bytes, "shares of {} B make {} B", shape.bytes,
+                   before_.back());
   dag_.launch_ps = costs_.launch_ps;
   dag_.members = shape.members;
   dag_.uses.assign(shape.members, 0);
@@ -29,25 +35,32 @@ void DagBuilder::cut(std::uint32_t blocks, std::uint32_t rows) {
   rows_ = rows;
 }
 
+DagBuilder::Block DagBuilder::block(std::uint32_t number) const {
+  const std::uint32_t row = number / blocks_, column = number % blocks_;
+  if (rows_ == 1 || shape_.split.even())
+    return {row * shape_.bytes + chunk_begin(shape_.bytes, blocks_, column),
+            chunk_bytes(shape_.bytes, blocks_, column)};
+  const std::uint32_t member = shape_.split.by_source ? row : column;
+  const std::int64_t bytes = shape_.split.bytes[member];
+  if (shape_.split.by_source) return {rows_ * before_[row] + column * bytes, bytes};
+  return {row * shape_.bytes + before_[column], bytes};
+}
+
 std::int64_t DagBuilder::bytes_of(const Part& part) const {
   if (part.bytes >= 0) return part.bytes;
   if (part.shares == 1 && part.stride == 1 && rows_ == 1)
     return chunk_begin(shape_.bytes, blocks_, part.first + part.count) - chunk_begin(shape_.bytes, blocks_, part.first);
   std::int64_t sum = 0;
-  for (std::uint32_t i = 0; i < part.count; ++i) {
-    const std::int64_t block = chunk_bytes(shape_.bytes, blocks_, (part.first + i * part.stride) % blocks_);
-    sum += chunk_bytes(block, part.shares, part.share);
-  }
+  for (std::uint32_t i = 0; i < part.count; ++i)
+    sum += chunk_bytes(block((part.first + i * part.stride) % (rows_ * blocks_)).bytes, part.shares, part.share);
   return sum;
 }
 
 void DagBuilder::record(std::uint32_t transfer, const Part& part, Effect effect) {
   for (std::uint32_t i = 0; i < part.count; ++i) {
-    const std::uint32_t block = part.first + i * part.stride, row = block / blocks_, column = block % blocks_;
-    const std::int64_t bytes = chunk_bytes(shape_.bytes, blocks_, column);
-    const std::int64_t begin =
-        row * shape_.bytes + chunk_begin(shape_.bytes, blocks_, column) + chunk_begin(bytes, part.shares, part.share);
-    trace_->ranges.push_back({transfer, begin, begin + chunk_bytes(bytes, part.shares, part.share)});
+    const Block whole = block(part.first + i * part.stride);
+    const std::int64_t begin = whole.begin + chunk_begin(whole.bytes, part.shares, part.share);
+    trace_->ranges.push_back({transfer, begin, begin + chunk_bytes(whole.bytes, part.shares, part.share)});
   }
   trace_->effects.push_back(effect);
 }

@@ -39,7 +39,8 @@ class DagBuilder {
  public:
   explicit DagBuilder(const Shape& shape, Trace* trace = nullptr);
 
-  /// From now on the buffer of `rows` x shape.bytes is cut into `blocks` blocks a row, as even as bytes allow.
+  /// From now on the buffer of `rows` x shape.bytes is cut into `blocks` blocks a row, as even as bytes allow, or where
+  /// there are several rows as the shape's split has it.
   void cut(std::uint32_t blocks, std::uint32_t rows = 1);
   std::int64_t bytes_of(const Part& part) const;
 
@@ -68,6 +69,10 @@ class DagBuilder {
     std::uint32_t last = kNoNode, before_last = kNoNode;
   };
 
+  struct Block {
+    std::int64_t begin, bytes;
+  };
+  Block block(std::uint32_t number) const;
   std::uint32_t pair_of(std::uint32_t source, std::uint32_t destination);
   void grow();
   std::uint32_t node_of(std::uint32_t member) const { return member / shape_.per_node; }
@@ -80,6 +85,7 @@ class DagBuilder {
   Trace* trace_;
   Dag dag_;
   std::uint32_t blocks_ = 1, rows_ = 1, channel_ = 0;
+  std::vector<std::int64_t> before_;  // bytes of the split before each member
   ProtocolCosts costs_;
   std::vector<Connection> connections_;                           // by pair
   std::vector<std::uint64_t> keys_;                               // open addressing: what a slot is for

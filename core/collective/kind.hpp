@@ -7,8 +7,8 @@ namespace manyworlds::core::collective {
 
 /// `bytes` of an operation is, per rank: all_reduce the vector; all_gather the gathered result; reduce_scatter the
 /// vector that is reduced; all_to_all what a rank sends in all (its own part included); broadcast and send what is
-/// sent. A broadcast comes from member 0.
-enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send };
+/// sent; reduce the vector. A broadcast comes from member 0 and a reduce ends there, unless a Split says otherwise.
+enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send, reduce };
 
 /// Which kinds each of them can do stands in registry.cpp.
 enum class Algorithm : std::uint8_t {

@@ -1,6 +1,7 @@
 #include "core/collective/library.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/collective/protocol.hpp"
 #include "core/collective/registry.hpp"
@@ -104,8 +105,14 @@ Work in_switch(const Sizes& s, std::int64_t passes, bool rail_switches) {
   return work;
 }
 
+/// What an even operation would carry that has as many bytes for each member as the busiest has here.
+std::int64_t bytes_of_busiest(const Shape& shape) {
+  if (shape.split.even() || shape.kind != Kind::all_to_all) return shape.bytes;
+  return shape.members * *std::max_element(shape.split.bytes.begin(), shape.split.bytes.end());
+}
+
 Work work_of(const Shape& shape) {
-  const Sizes s{shape.members, shape.per_node, shape.members / shape.per_node, shape.bytes, shape.channels};
+  const Sizes s{shape.members, shape.per_node, shape.members / shape.per_node, bytes_of_busiest(shape), shape.channels};
   const std::int64_t passes = shape.kind == Kind::all_reduce ? 2 : 1;
   if (shape.kind == Kind::send) return s.p > 1 ? Work{1, 0, s.bytes, 0} : Work{0, 1, 0, s.bytes};
   switch (shape.algorithm) {
@@ -177,6 +184,11 @@ bool considered(Algorithm algorithm, Kind kind, const Library& library, const Co
 
 /// What an algorithm does not depend on goes back to its default.
 Shape reduced(Shape shape) {
+  const std::vector<std::int64_t>& split = shape.split.bytes;
+  const bool to_or_from_all = shape.kind == Kind::all_to_all;
+  if (to_or_from_all && std::adjacent_find(split.begin(), split.end(), std::not_equal_to<>()) == split.end())
+    shape.split = {};
+  if (!to_or_from_all && shape.root() == 0) shape.split = {};
   if (shape.kind == Kind::send) {
     if (shape.protocol == Protocol::none) shape.per_node = 1;
     shape.channels = 1;
@@ -210,7 +222,7 @@ std::vector<Algorithm> able(Kind kind) {
 bool Library::looks_at_network() const {
   const auto looks = [](Algorithm told) { return told == Algorithm::automatic || told == Algorithm::in_switch; };
   return protocol == Protocol::automatic || protocol == Protocol::calibrated || looks(all_reduce) ||
-         looks(all_gather) || looks(reduce_scatter) || looks(all_to_all) || looks(broadcast);
+         looks(all_gather) || looks(reduce_scatter) || looks(all_to_all) || looks(broadcast) || looks(reduce);
 }
 
 std::vector<Algorithm> Library::candidates(Kind kind) const {
@@ -220,6 +232,7 @@ std::vector<Algorithm> Library::candidates(Kind kind) const {
   if (kind == Kind::reduce_scatter) told = reduce_scatter;
   if (kind == Kind::all_to_all) told = all_to_all;
   if (kind == Kind::broadcast) told = broadcast;
+  if (kind == Kind::reduce) told = reduce;
   if (told == Algorithm::as_all_reduce)
     told = all_reduce == Algorithm::automatic || can_do(all_reduce, kind) ? all_reduce : Algorithm::ring;
   return told == Algorithm::automatic ? able(kind) : std::vector{told};
@@ -279,7 +292,8 @@ void calibrate(Shape& shape, const Calibration& calibration) {
 
 }  // namespace
 
-Shape choose(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes) {
+Shape choose(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes,
+             const Split& split) {
   Shape shape;
   shape.kind = kind;
   shape.members = communicator.members;
@@ -287,6 +301,7 @@ Shape choose(const Library& library, const Communicator& communicator, Kind kind
   shape.bytes = bytes;
   shape.channels = static_cast<std::uint32_t>(library.channels);
   shape.chunk_bytes = library.chunk_bytes;
+  shape.split = split;
   const Shape plain = shape;
   const std::vector<Protocol> protocols = protocols_of(library);
   const std::vector<Algorithm> algorithms =

@@ -13,6 +13,7 @@ struct Library {
   Algorithm reduce_scatter = Algorithm::as_all_reduce;
   Algorithm all_to_all = Algorithm::pairwise;
   Algorithm broadcast = Algorithm::chain;
+  Algorithm reduce = Algorithm::chain;
   Protocol protocol = Protocol::none;
   std::int64_t channels = 1;
   std::int64_t chunk_bytes = 0;  // see Shape
@@ -46,7 +47,8 @@ struct Communicator {
 
 /// The shape of an operation of `bytes` (see Kind). What it does not depend on is left at its default, so that equal
 /// DAGs have equal shapes where that is easily seen.
-Shape choose(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes);
+Shape choose(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes,
+             const Split& split = {});
 
 /// Alpha and beta: how long the library's model takes an operation of this shape to last.
 Time predicted_ps(const Shape& shape, const Communicator& communicator);

@@ -47,6 +47,7 @@ const OptionTable<Library>& library_options() {
       algorithm(Kind::reduce_scatter, &Library::reduce_scatter),
       algorithm(Kind::all_to_all, &Library::all_to_all),
       algorithm(Kind::broadcast, &Library::broadcast),
+      algorithm(Kind::reduce, &Library::reduce),
       named<Protocol>("protocol",
                       "costs of launching and handing on, and flags among the data; none: no such costs; calibrated: "
                       "what the GPU's library_ figures say, with their share of the NICs' rate",

@@ -81,7 +81,7 @@ const std::vector<AlgorithmInfo>& algorithms() {
       {.algorithm = Algorithm::chain,
        .name = "chain",
        .help = "from member to member along the ring's order",
-       .kinds = {Kind::broadcast},
+       .kinds = {Kind::broadcast, Kind::reduce},
        .add = add_chain,
        .pipelined = true,
        .multi_channel = true,
@@ -106,7 +106,8 @@ bool can_do(Algorithm algorithm, Kind kind) {
 }
 
 const char* name_of(Kind kind) {
-  static constexpr std::array kNames{"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send"};
+  static constexpr std::array kNames{"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                     "broadcast",  "send",       "reduce"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
@@ -117,7 +118,15 @@ std::string Shape::text() const {
   if (channels > 1) text += fmt::format(" channels={}", channels);
   if (chunk_bytes > 0) text += fmt::format(" chunks={} B", chunk_bytes);
   if (node_bytes > 0) text += fmt::format(" to each node {} B", node_bytes);
-  return text;
+  if (split.even()) return text;
+  if (kind == Kind::broadcast || kind == Kind::reduce) return text + fmt::format(" root={}", root());
+  const auto [least, most] = std::minmax_element(split.bytes.begin(), split.bytes.end());
+  return text + fmt::format(" {} {}-{} B", split.by_source ? "each from" : "each to", *least, *most);
+}
+
+std::uint32_t Shape::root() const {
+  if (split.even()) return 0;
+  return static_cast<std::uint32_t>(std::max_element(split.bytes.begin(), split.bytes.end()) - split.bytes.begin());
 }
 
 ProtocolCosts costs_of(const Shape& shape) {

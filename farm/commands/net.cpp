@@ -104,7 +104,7 @@ int run_net(const Invocation& invocation) {
   add_experiment_words(options);
   options.add_options()("flows", "a table src,dst,bytes,start_ps of flows between GPUs", cxxopts::value<std::string>(),
                         "FILE.csv")(
-      "collective", "one over all GPUs: all_reduce, all_gather, reduce_scatter, all_to_all or broadcast",
+      "collective", "one over all GPUs: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or reduce",
       cxxopts::value<std::string>(),
       "KIND")("bytes", "of the collective, per GPU, as in 1GiB", cxxopts::value<std::string>(), "SIZE")(
       "algorithm", "of the collective, or auto; otherwise what SPEC's collectives say (see `list collectives`)",

@@ -146,7 +146,7 @@ TEST_CASE("what an automatic library picks is within a third of the best, in pac
   Bench bench;
   for (const Protocol protocol : {Protocol::none, Protocol::simple})
     for (const Kind kind :
-         {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::all_to_all, Kind::broadcast})
+         {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::all_to_all, Kind::broadcast, Kind::reduce})
       for (const std::int64_t bytes : {1'000, 100'000, 4'000'000}) {
         Library library;
         library.all_reduce = library.all_gather = library.reduce_scatter = Algorithm::automatic;

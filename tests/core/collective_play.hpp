@@ -27,10 +27,10 @@ class Buffers {
   Buffers(const Shape& shape, const Dag& dag, const Trace& trace) : shape_(shape) {
     std::set<std::int64_t> cuts{0, size()};
     for (const Trace::Range& range : trace.ranges) cuts.insert({range.begin, range.end});
-    const std::uint32_t rows = shape.kind == Kind::all_to_all ? shape.members : 1;
-    for (std::uint32_t row = 0; row < rows; ++row)
-      for (std::uint32_t i = 0; i < shape.members; ++i)
-        cuts.insert(row * shape.bytes + chunk_begin(shape.bytes, shape.members, i));
+    if (shape.kind == Kind::all_to_all) lay_out_messages();
+    for (const Message& message : messages_) cuts.insert(message.begin);
+    for (std::uint32_t i = 0; i < shape.members && messages_.empty(); ++i)
+      cuts.insert(chunk_begin(shape.bytes, shape.members, i));
     begins_.assign(cuts.begin(), cuts.end());
     begins_.pop_back();  // the end of the buffer
     held_.assign(shape.members + dag.switches.size(), std::vector<Contributions>(begins_.size()));
@@ -55,8 +55,9 @@ class Buffers {
     Contributions all;
     for (std::uint32_t i = 0; i < shape_.members; ++i) all.set(i);
     if (shape_.kind == Kind::all_reduce) return all;
+    if (shape_.kind == Kind::reduce) return member == shape_.root() ? all : Contributions();
     if (shape_.kind == Kind::reduce_scatter) return block(byte) == member ? all : Contributions();
-    if (shape_.kind == Kind::all_to_all && block(byte % shape_.bytes) != member) return {};
+    if (shape_.kind == Kind::all_to_all && message(byte).to != member) return {};
     return Contributions().set(owner(byte));
   }
 
@@ -68,13 +69,35 @@ class Buffers {
   }
   std::uint32_t owner(std::int64_t byte) const {
     if (shape_.kind == Kind::all_gather) return block(byte);
-    return shape_.kind == Kind::all_to_all ? static_cast<std::uint32_t>(byte / shape_.bytes) : 0;
+    return shape_.kind == Kind::all_to_all ? message(byte).from : shape_.root();
   }
   bool begins_with(std::uint32_t member, std::int64_t byte) const {
-    return shape_.kind == Kind::all_reduce || shape_.kind == Kind::reduce_scatter || owner(byte) == member;
+    return shape_.kind == Kind::all_reduce || shape_.kind == Kind::reduce_scatter || shape_.kind == Kind::reduce ||
+           owner(byte) == member;
+  }
+
+  /// What one member has for another, in the send buffers of all members one after another.
+  struct Message {
+    std::int64_t begin;
+    std::uint32_t from, to;
+  };
+  void lay_out_messages() {
+    std::int64_t begin = 0;
+    for (std::uint32_t from = 0; from < shape_.members; ++from)
+      for (std::uint32_t to = 0; to < shape_.members; ++to) {
+        messages_.push_back({begin, from, to});
+        begin += shape_.split.even() ? chunk_bytes(shape_.bytes, shape_.members, to)
+                                     : shape_.split.bytes[shape_.split.by_source ? from : to];
+      }
+    REQUIRE(begin == size());
+  }
+  const Message& message(std::int64_t byte) const {
+    return *std::prev(std::upper_bound(messages_.begin(), messages_.end(), byte,
+                                       [](std::int64_t at, const Message& one) { return at < one.begin; }));
   }
 
   Shape shape_;
+  std::vector<Message> messages_;  // of an all-to-all
   std::vector<std::int64_t> begins_;
   std::vector<std::vector<Contributions>> held_;
 };
