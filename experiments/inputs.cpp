@@ -4,6 +4,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/workload/prices.hpp"
 #include "experiments/import/measured_kernels.hpp"
+#include "experiments/import/measured_routing.hpp"
 #include "experiments/import/topology.hpp"
 #include "experiments/vocabulary.hpp"
 
@@ -11,6 +12,7 @@ namespace manyworlds::experiments {
 namespace {
 
 constexpr const char* kMeasuredKernels = "cluster.gpu.measured_kernels";
+constexpr const char* kMeasuredRouting = "routing.file";
 constexpr const char* kMeasuredOnly = "cluster.gpu.measured_only";
 
 void add_files(std::vector<NamedFile>& to, const Settings& settings, const std::string& path,
@@ -52,6 +54,8 @@ std::vector<NamedFile> named_files(const Settings& settings) {
 void check_file(const NamedFile& file, const std::string& text) {
   if (file.key == kMeasuredKernels)
     import::parse_measured_kernels(text, file.path);
+  else if (file.key == kMeasuredRouting)
+    import::parse_measured_routing(text, file.path);
   else
     import::parse_topology(text, file.path);
 }
@@ -79,7 +83,7 @@ std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Setting
 std::vector<std::string> unmeasured_kernels(const Settings& settings, const Inputs& inputs) {
   std::vector<std::string> lacking;
   if (!table_of(settings).measured_only) return lacking;
-  core::step::Configuration of = world_of(settings).configuration;
+  core::step::Configuration of = world_of(settings, std::make_shared<const Inputs>(inputs)).configuration;
   const auto peak = static_cast<double>(core::memory::peak(of.model, of.strategy, of.gpu).total());
   if (peak > of.gpu.memory_gib * static_cast<double>(1 << 30)) return lacking;  // it will not run
   of.gpu.measured = measured_times(settings, inputs);

@@ -65,13 +65,14 @@ std::vector<Listed> algorithms() {
 }  // namespace
 
 const std::vector<std::string>& listings() {
-  static const std::vector<std::string> all{"gpus",        "models",    "clusters",  "topologies",
-                                            "collectives", "schedules", "transports"};
+  static const std::vector<std::string> all{"gpus",        "models",    "clusters",   "topologies",
+                                            "collectives", "schedules", "transports", "routings"};
   return all;
 }
 
 std::vector<Listed> list(const std::string& kind, const Catalog& catalog) {
   if (kind == "topologies") return components(*find_branch(vocabulary().branches, "topology"));
+  if (kind == "routings") return components(*find_branch(vocabulary().branches, "routing"));
   if (kind == "transports") return components(*find_branch(vocabulary().branches, "transport"));
   if (kind == "collectives") return algorithms();
   if (kind == "schedules") return choices("strategy", "schedule");

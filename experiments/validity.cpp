@@ -8,11 +8,14 @@
 #include "core/network/flows.hpp"
 #include "core/network/transports/registry.hpp"
 #include "experiments/cost_rules.hpp"
+#include "experiments/routing.hpp"
 
 namespace manyworlds::experiments {
 namespace {
 
 using core::step::Placement;
+using core::workload::Dispatcher;
+using core::workload::ExpertGemm;
 using core::workload::ScheduleKind;
 using core::workload::Split;
 using Broken = std::optional<std::string>;
@@ -277,6 +280,66 @@ std::vector<Rule> expert_rules() {
   };
 }
 
+/// What is told of tokens and their experts beside how many there are.
+std::vector<Rule> routing_rules() {
+  return {
+      rule(
+          "routing_fits", "routing",
+          fmt::format("routing other than balanced needs experts, {} of all layers together at most, and of a measured "
+                      "table all of them, none with more tokens than can go there",
+                      kMostLoads),
+          [](const World& w) -> Broken { return w.routing_fault.empty() ? std::nullopt : Broken(w.routing_fault); }),
+      rule("routing_by_all_to_all", "strategy.stack.dispatcher",
+           "routing other than balanced, and capacity_factor, need dispatcher all_to_all: how often experts of one "
+           "token share a rank no load tells",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.stack.dispatcher == Dispatcher::all_to_all) return std::nullopt;
+             if (!w.configuration.model.routing && s.capacity_factor == 0) return std::nullopt;
+             return fmt::format("dispatcher hybrid_ep, capacity_factor {}", s.capacity_factor);
+           }),
+      rule("expert_keys_wanted", "strategy", "capacity_factor, expert_recompute_tokens and hot_experts need experts",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (w.configuration.model.has_experts()) return std::nullopt;
+             if (s.capacity_factor == 0 && s.expert_recompute_tokens == 0 && !s.hot_experts) return std::nullopt;
+             return "experts 0";
+           }),
+      rule("capacity_wanted", "strategy.capacity_factor",
+           "pad_to_capacity and token_drop position need a capacity_factor (Megatron-LM, arguments.py)",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.capacity_factor > 0) return std::nullopt;
+             if (!s.pad_to_capacity && s.token_drop == core::workload::TokenDrop::probs) return std::nullopt;
+             return "capacity_factor 0";
+           }),
+      rule("batched_experts", "strategy.expert_gemm",
+           "expert_gemm batched needs pad_to_capacity: a batched GEMM takes as many rows of every expert",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.expert_gemm != ExpertGemm::batched || s.pad_to_capacity) return std::nullopt;
+             return "pad_to_capacity false";
+           }),
+      rule("expert_recompute_beside", "strategy.expert_recompute_tokens",
+           "expert_recompute_tokens needs recompute none or selective: full makes everything again",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.expert_recompute_tokens == 0 || s.recompute != core::workload::Recompute::full) return std::nullopt;
+             return "recompute full";
+           }),
+      rule("hot_experts_fit", "strategy.hot_experts",
+           "hot_experts needs ep > 1, etp 1, no pad_to_capacity, and hot_expert_tflops and hot_expert_gbps above 0",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!s.hot_experts) return std::nullopt;
+             if (s.ep > 1 && s.etp == 1 && !s.pad_to_capacity && s.hot_expert_tflops > 0 && s.hot_expert_gbps > 0)
+               return std::nullopt;
+             return fmt::format("ep {}, etp {}, pad_to_capacity {}, hot_expert_tflops {}, hot_expert_gbps {}", s.ep,
+                                s.etp, s.pad_to_capacity, s.hot_expert_tflops, s.hot_expert_gbps);
+           }),
+  };
+}
+
 std::vector<Rule> attention_rules() {
   return {
       rule("latent_wanted", "model.attention", "query_rank, kv_rank, rotary_dim and value_dim need attention latent",
@@ -349,7 +412,7 @@ Rule step_transport_rule() {
 
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
-  for (auto part : {machine_rules(), model_rules(), attention_rules(), layout_rules(), expert_rules()})
+  for (auto part : {machine_rules(), model_rules(), attention_rules(), layout_rules(), expert_rules(), routing_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
   all.push_back(step_transport_rule());
   all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false));

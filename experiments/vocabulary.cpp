@@ -3,6 +3,7 @@
 
 #include "core/network/transports/registry.hpp"
 #include "experiments/inputs.hpp"
+#include "experiments/routing.hpp"
 #include "experiments/world.hpp"
 
 namespace manyworlds::experiments {
@@ -69,6 +70,7 @@ Branch make_vocabulary() {
       cataloged("stack", "what the training software does", core::workload::stack_options().infos(), "stacks"));
   root.branches = {cataloged("model", "the transformer", core::workload::model_options().infos(), "models"),
                    std::move(cluster),
+                   routing_branch(),
                    topology_branch(),
                    section("faults", "what is broken in the fabric", fault_options().infos()),
                    section("placement", "which rank sits on which GPU", placement_options().infos()),

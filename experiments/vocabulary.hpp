@@ -22,7 +22,7 @@ struct Branch {
   std::vector<core::OptionInfo> options;
   std::vector<Branch> branches;
   std::string catalog;                    // "gpus", "models", "clusters": a name of it may stand for the mapping
-  std::vector<Alternative> alternatives;  // of topology and transport, which choose exactly one
+  std::vector<Alternative> alternatives;  // of routing, topology and transport, which choose exactly one
 };
 
 /// The root: its options and branches are the keys of `base`.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/network/transports/registry.hpp"
+#include "experiments/routing.hpp"
 #include "experiments/vocabulary.hpp"
 
 namespace manyworlds::experiments {
@@ -59,6 +60,12 @@ core::network::Transport transport_of(const Settings& settings) {
   transport.own = values_under(settings, "transport.", core::network::transport_type(transport).own);
   transport.rate_tolerance_ppm = parts_per_million(make(skip_options(), settings, "skip.").rate_tolerance);
   return transport;
+}
+
+/// Figures that the rule for copies of experts is not told.
+void reckon_with(core::workload::Strategy& strategy, const core::compute::Gpu& gpu, const Cluster& cluster) {
+  if (strategy.hot_expert_tflops == 0) strategy.hot_expert_tflops = gpu.matrix_tflops * gpu.gemm_efficiency;
+  if (strategy.hot_expert_gbps == 0) strategy.hot_expert_gbps = cluster.nic_gbps;
 }
 
 }  // namespace
@@ -146,9 +153,13 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   made.collectives.calibration = make(core::collective::calibration_options(), settings, "cluster.gpu.");
   made.limit = make(limit_options(), settings, "limit.");
   made.model = make(core::workload::model_options(), settings, "model.");
+  RoutingChoice routing = routing_of(settings, world.inputs.get(), made.model);
+  made.model.routing = std::move(routing.routing);
+  world.routing_fault = std::move(routing.fault);
   made.gpu = make(core::compute::gpu_options(), settings, "cluster.gpu.");
   made.strategy = make(core::workload::strategy_options(), settings, "strategy.");
   made.strategy.stack = make(core::workload::stack_options(), settings, "strategy.stack.");
+  if (made.strategy.hot_experts) reckon_with(made.strategy, made.gpu, world.cluster);
   made.transport = transport_of(settings);
   world.faults = make(fault_options(), settings, "faults.");
   made.gpus_per_node = world.cluster.gpus_per_node;

@@ -42,6 +42,7 @@ struct World {
   Training training;
   std::string topology;
   core::OptionSet topology_options;
+  std::string routing_fault;  // why the routing does not fit the model; empty: it does
   Faults faults;
   std::shared_ptr<const Inputs> inputs;  // may be null where no setting names a file
   topologies::Site site() const;
@@ -58,7 +59,8 @@ struct Skip {
 };
 const core::OptionTable<Skip>& skip_options();
 
-/// dp follows from the GPUs; it is 0 where they are no multiple of tp x cp x pp (a validity rule says so).
+/// Without `inputs` what files hold is left out, such as a measured routing. dp follows from the GPUs; it is 0 where
+/// they are no multiple of tp x cp x pp (a validity rule says so).
 World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs = nullptr);
 
 }  // namespace manyworlds::experiments

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/step/result.hpp"
+#include "core/workload/expert_load.hpp"
 #include "core/workload/operators.hpp"
 #include "core/workload/prices.hpp"
 #include "experiments/calibration.hpp"
@@ -246,6 +247,32 @@ void add_measured_kernels(std::vector<Column>& to, const Rows& rows) {
                core::workload::model_disagrees);
 }
 
+/// What routers and capacity make of the experts' tokens, where some row's experts are not balanced.
+void add_routing(std::vector<Column>& to, const Rows& rows) {
+  using core::workload::RoutingAccount;
+  std::vector<RoutingAccount> accounts;
+  bool any = false;
+  for (const Row& row : rows) {
+    const auto& of = row.configuration;
+    any |= of.model.routing || of.strategy.capacity_factor > 0;
+    accounts.push_back(core::workload::routing_account(of.model, of.strategy));
+  }
+  if (!any) return;
+  const auto figures = [&](const char* name, const char* description, double RoutingAccount::*member) {
+    std::vector<double> values;
+    for (const RoutingAccount& account : accounts) values.push_back(account.*member);
+    to.push_back({name, "", description, std::move(values)});
+  };
+  figures("expert_drop_rate", "share of tokens' ways to experts that is dropped, mean over layers with experts",
+          &RoutingAccount::drop_rate);
+  figures("expert_imbalance",
+          "rows that the busiest expert rank of a layer computes over those of the mean rank, mean over such layers",
+          &RoutingAccount::imbalance);
+  std::vector<std::int64_t> copies;
+  for (const RoutingAccount& account : accounts) copies.push_back(account.copies);
+  to.push_back({"hot_expert_copies", "", "hot experts that every rank has a copy of, all layers together", copies});
+}
+
 void add_network(std::vector<Column>& to, const Rows& rows) {
   struct Part {
     const char *name, *description;
@@ -282,8 +309,9 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
     for (Column& column : cost_columns(all, sweep.objective)) to.push_back(std::move(column));
   };
   using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
-  for (const Adder& add : {Adder(add_what_became), Adder(add_figures), Adder(costs), Adder(add_uncertainty),
-                           Adder(add_memory), Adder(add_breakdown), Adder(add_measured_kernels), Adder(add_network)})
+  for (const Adder& add :
+       {Adder(add_what_became), Adder(add_figures), Adder(costs), Adder(add_uncertainty), Adder(add_memory),
+        Adder(add_breakdown), Adder(add_measured_kernels), Adder(add_routing), Adder(add_network)})
     add(computed, rows);
   for (Column& column : computed)  // `composition` may be an axis, and is a column already
     if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));

@@ -24,7 +24,7 @@ Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
   std::set<std::pair<core::sharing::Key, core::compute::Kernel>> distinct;
   for (const auto& experiment : sweep.experiments) {
     if (!plan.experiments[experiment.id].fits() || plan.experiments[experiment.id].elsewhere) continue;
-    const auto configuration = experiments::world_of(experiment.settings).configuration;
+    const auto configuration = experiments::world_of(experiment.settings, experiment.inputs).configuration;
     const auto& strategy = configuration.strategy;
     core::sharing::Writer gpu("gpu");
     core::step::write_options(gpu, core::compute::gpu_options().read(configuration.gpu));
@@ -33,13 +33,18 @@ Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
     core::step::write_options(all, core::workload::model_options().read(configuration.model));
     core::step::write_options(all, core::workload::strategy_options().read(strategy));
     all.integer(strategy.dp).key(gpu_key);
+    if (configuration.model.routing) all.key(configuration.model.routing->key);
     const auto [known, is_new] = times_of.try_emplace(all.finish(), 0);
-    if (is_new)
-      for (std::int64_t stage = 0; stage < strategy.pp; ++stage)
-        for (const auto& use : core::workload::kernels_used(configuration.model, strategy, configuration.gpu, stage)) {
+    if (is_new) {
+      const auto classes = core::workload::rank_classes(configuration.model, strategy);
+      const auto ranks =
+          strategy.tp * strategy.cp * strategy.dp * strategy.pp / static_cast<std::int64_t>(classes.size());
+      for (const core::workload::RankClass& of : classes)
+        for (const auto& use : core::workload::kernels_used(configuration.model, strategy, configuration.gpu, of)) {
           distinct.insert({gpu_key, use.kernel});
-          known->second += static_cast<std::uint64_t>(use.times * strategy.tp * strategy.cp * strategy.dp);
+          known->second += static_cast<std::uint64_t>(use.times * ranks);
         }
+    }
     count.naive += known->second;
   }
   count.unique = distinct.size();

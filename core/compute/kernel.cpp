@@ -76,6 +76,65 @@ Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64
   return matrix_product(name, m, n, k, batch, dtype, 8);
 }
 
+namespace {
+
+Shares shares_of(std::span<const std::int64_t> tokens) {
+  Shares made;
+  for (const std::int64_t each : tokens) {
+    made.tokens += each;
+    made.most = std::max(made.most, each);
+    made.tiles_64 += (each + 63) / 64;
+    made.tiles_128 += (each + 127) / 128;
+    made.tiles_256 += (each + 255) / 256;
+  }
+  return made;
+}
+
+/// Those with tokens, and whether they have unequal numbers.
+struct Busy {
+  std::int64_t experts = 0, mean = 0;
+  bool unequal = false;
+};
+
+Busy busy(std::span<const std::int64_t> tokens, const Shares& shares) {
+  MANYWORLDS_CHECK(shares.tokens > 0, "a GEMM of {} experts without tokens", tokens.size());
+  Busy made;
+  for (const std::int64_t each : tokens) {
+    made.experts += each > 0;
+    made.unequal |= each > 0 && each < shares.most;
+  }
+  made.mean = (shares.tokens + made.experts - 1) / made.experts;
+  return made;
+}
+
+}  // namespace
+
+Kernel grouped_gemm(std::string_view name, std::span<const std::int64_t> tokens, std::int64_t n, std::int64_t k,
+                    Dtype dtype) {
+  const Shares shares = shares_of(tokens);
+  const Busy of = busy(tokens, shares);
+  Kernel kernel = grouped_gemm(name, of.mean, n, k, of.experts, dtype);
+  if (!of.unequal) return kernel;
+  kernel.shares = shares;
+  kernel.bytes =
+      (shares.tokens * k + of.experts * k * n) * halves_of_a_byte(dtype) / 2 + kBf16Bytes * shares.tokens * n;
+  kernel.flops = 2 * shares.tokens * n * k;
+  return kernel;
+}
+
+Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64_t n,
+                               std::span<const std::int64_t> tokens, Dtype dtype) {
+  const Shares shares = shares_of(tokens);
+  const Busy of = busy(tokens, shares);
+  Kernel kernel = grouped_weight_gradient(name, m, n, of.mean, of.experts, dtype);
+  if (!of.unequal) return kernel;
+  kernel.shares = shares;
+  kernel.shares.tiles_64 = kernel.shares.tiles_128 = kernel.shares.tiles_256 = 0;  // tokens are what is summed over
+  kernel.bytes = shares.tokens * (m + n) * halves_of_a_byte(dtype) / 2 + 8 * of.experts * m * n;
+  kernel.flops = 2 * shares.tokens * m * n;
+  return kernel;
+}
+
 Kernel batched_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
   return matrix_product(name, m, n, k, batch, Dtype::bf16, kBf16Bytes);
 }

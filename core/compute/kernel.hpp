@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "core/compute/gpu.hpp"
@@ -22,6 +23,15 @@ enum class KernelClass : std::uint8_t {
 };
 enum class Dtype : std::uint8_t { bf16, fp32, fp8, fp4 };
 
+/// Tokens of a GEMM of several experts, where they have unequal numbers: all, those of the largest share, and the tiles
+/// of 64, 128 and 256 tokens that they fill, each expert its own.
+struct Shares {
+  std::int64_t tokens = 0;  // 0: all have as many
+  std::int64_t most = 0;
+  std::int64_t tiles_64 = 0, tiles_128 = 0, tiles_256 = 0;
+  auto operator<=>(const Shares&) const = default;
+};
+
 /// Everything a cost model may look at, and so the content of a kernel's key. A GEMM is C[m,n] = A[m,k] B[k,n],
 /// `batch` times; fused attention has m queries, n keys and heads of width k, `batch` times; memory-bound kernels have
 /// no shape, only the bytes they read and write.
@@ -32,6 +42,7 @@ struct Kernel {
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
   std::int64_t bytes = 0;  // read and written in device memory
   std::int64_t flops = 0;
+  Shares shares;  // of unequal experts: m, of a weight gradient k, is then the mean, rounded up
   auto operator<=>(const Kernel&) const = default;
 };
 
@@ -45,6 +56,11 @@ Kernel grouped_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::
                     Dtype dtype);
 Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                                std::int64_t batch, Dtype dtype);
+/// The same for experts with so many tokens each, of which some must have any; none of those without.
+Kernel grouped_gemm(std::string_view name, std::span<const std::int64_t> tokens, std::int64_t n, std::int64_t k,
+                    Dtype dtype);
+Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64_t n,
+                               std::span<const std::int64_t> tokens, Dtype dtype);
 /// A batched GEMM of the attention core.
 Kernel batched_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch);
 /// Fused attention. `pairs` is how many of the queries x keys are looked at (half of them if causal); `value_width`

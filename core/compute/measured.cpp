@@ -4,6 +4,10 @@
 
 namespace manyworlds::core::compute {
 
+bool can_be_measured(const Kernel& kernel) {
+  return kernel.shares.tokens == 0;
+}
+
 Measurable measurable(const Kernel& kernel) {
   Measurable made;
   made.name = kernel.name;
@@ -44,7 +48,7 @@ const MeasuredTime* MeasuredTimes::find(const Measurable& of) const {
 }
 
 Price price(const Kernel& kernel, const Gpu& gpu) {
-  if (gpu.measured)
+  if (gpu.measured && can_be_measured(kernel))
     if (const MeasuredTime* found = gpu.measured->find(measurable(kernel))) return {found->time_ps, Level::kernel};
   return {cost(kernel, gpu), Level::model};
 }

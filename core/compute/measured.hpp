@@ -41,6 +41,8 @@ struct Measurable {
   auto operator<=>(const Measurable&) const = default;
 };
 
+/// Of experts with unequal numbers of tokens nothing is: no row says how many each has.
+bool can_be_measured(const Kernel& kernel);
 Measurable measurable(const Kernel& kernel);
 /// One line for people.
 std::string describe(const Measurable& of);

@@ -2,6 +2,7 @@
 #include "core/memory/activations.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "core/memory/allocator.hpp"
@@ -32,13 +33,13 @@ Kept kept(const std::vector<Operator>& operators, bool core) {
 }
 
 /// A layer's operators; where it has experts, what they keep stands for what its feed-forward part would.
-std::vector<Operator> operators_of(const Model& model, const Strategy& strategy, workload::LayerKind kind) {
+std::vector<Operator> operators_of(const Model& model, const Strategy& strategy, const ExpertTensors* experts) {
   std::vector<Operator> operators = workload::layer_operators(model, strategy);
-  if (!kind.experts) return operators;
+  if (experts == nullptr) return operators;
   std::erase_if(operators, [](const Operator& each) {
     return each.name == "mlp_up" || each.name == "gelu" || each.name == "swiglu" || each.name == "mlp_down";
   });
-  for (const std::int64_t bytes : expert_tensors(model, strategy)) {
+  for (const std::int64_t bytes : experts->kept) {
     operators.emplace_back();
     operators.back().kept_bytes = bytes;
   }
@@ -47,28 +48,35 @@ std::vector<Operator> operators_of(const Model& model, const Strategy& strategy,
 
 /// Gradients before and after the feed-forward layer's activation function, or before and after the softmax of
 /// attention scores, whichever are larger; with them that of the residual stream.
-std::int64_t working_bytes(const Model& model, const Strategy& strategy, workload::LayerKind kind) {
-  const Cut rank = workload::cut(model, strategy, kind);
+std::int64_t working_bytes(const Model& model, const Strategy& strategy, const ExpertTensors* experts) {
+  const Cut rank = workload::cut(model, strategy, {.experts = experts != nullptr});
   const std::int64_t widths = model.activation == workload::Activation::swiglu ? 3 : 2;
-  const std::int64_t inner = kind.experts ? rank.routed_tokens * rank.expert_ffn : rank.tokens * rank.ffn;
-  const std::int64_t feed_forward = 2 * widths * inner;
+  const std::int64_t inner = experts ? experts->computed_rows * rank.expert_ffn : rank.tokens * rank.ffn;
+  const std::int64_t feed_forward = 2 * widths * inner + (experts ? experts->copies_gradients : 0);
   return std::max(feed_forward, 2 * score_bytes(model, strategy)) + rank.hidden_bytes();
 }
 
 }  // namespace
 
-LayerBytes layer_bytes(const Model& model, const Strategy& strategy, workload::LayerKind kind) {
-  const std::vector<Operator> operators = operators_of(model, strategy, kind);
+LayerBytes layer_bytes(const Model& model, const Strategy& strategy, workload::LayerKind kind,
+                       std::int64_t expert_rank) {
+  std::optional<ExpertTensors> experts;
+  if (kind.experts) experts = expert_tensors(model, strategy, kind, expert_rank);
+  const ExpertTensors* const inside = experts ? &*experts : nullptr;
+  const std::vector<Operator> operators = operators_of(model, strategy, inside);
   const Kept all = kept(operators, true);
+  const std::int64_t made_again = experts ? experts->made_again : 0;
   LayerBytes layer;
-  layer.working = working_bytes(model, strategy, kind);
+  layer.working = working_bytes(model, strategy, inside);
   switch (strategy.recompute) {
     case Recompute::none:
       layer.kept = all;
+      layer.recomputed = made_again;
       break;
     case Recompute::selective:
       layer.kept = kept(operators, false);
-      layer.recomputed = all.bytes - layer.kept.bytes;
+      // Of experts before the core of attention: what is made again for them is gone by then.
+      layer.recomputed = std::max(all.bytes - layer.kept.bytes, made_again);
       break;
     case Recompute::full:
       // The layer's whole input stays on every rank, 2sbh (Korthikanti et al., table 2). A layer that is made again has

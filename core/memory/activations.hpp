@@ -24,11 +24,13 @@ struct Kept {
 /// A layer: what it keeps, and what its backward pass adds while it runs.
 struct LayerBytes {
   Kept kept;
-  std::int64_t recomputed = 0;  // made again: the whole layer, or its attention core
-  std::int64_t working = 0;     // gradients of activations, at the widest point of the layer
+  std::int64_t recomputed = 0;  // made again: the whole layer, its attention core, or what its experts compute
+  std::int64_t working = 0;     // gradients of activations, at the widest point of the layer, and of copied experts
 };
 
-LayerBytes layer_bytes(const workload::Model& model, const workload::Strategy& strategy, workload::LayerKind kind);
+/// On the ranks of that place among those that share the layer's experts.
+LayerBytes layer_bytes(const workload::Model& model, const workload::Strategy& strategy, workload::LayerKind kind,
+                       std::int64_t expert_rank = 0);
 
 /// Embedding and head; the head's logits apart, which live from the loss's forward to its backward pass.
 struct EndBytes {

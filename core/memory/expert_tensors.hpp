@@ -10,7 +10,15 @@
 
 namespace manyworlds::core::memory {
 
-/// Bytes of each tensor that takes the place of a dense layer's feed-forward part; every expert is sent as many tokens.
-std::vector<std::int64_t> expert_tensors(const workload::Model& model, const workload::Strategy& strategy);
+/// What takes the place of a dense layer's feed-forward part, on the ranks of one place among those that share its
+/// experts.
+struct ExpertTensors {
+  std::vector<std::int64_t> kept;  // bytes of each tensor; copies of hot experts' weights among them
+  std::int64_t made_again = 0;     // of those that are computed again instead
+  std::int64_t computed_rows = 0;  // of this rank's experts
+  std::int64_t copies_gradients = 0;
+};
+ExpertTensors expert_tensors(const workload::Model& model, const workload::Strategy& strategy, workload::LayerKind kind,
+                             std::int64_t expert_rank);
 
 }  // namespace manyworlds::core::memory

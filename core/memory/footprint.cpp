@@ -38,12 +38,13 @@ constexpr std::array kParts{
 
 /// What a chunk's layers keep with what stands before or behind them, and what the neediest of them adds. `layers`
 /// has those seen so far.
-LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const EndBytes& ends, std::int64_t stage,
+LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const EndBytes& ends, RankClass of,
                        std::int64_t chunk, std::map<LayerKind, LayerBytes>& layers) {
+  const std::int64_t stage = of.stage;
   LayerBytes all;
   for (const LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
     const auto [known, is_new] = layers.try_emplace(kind);
-    if (is_new) known->second = layer_bytes(model, strategy, kind);
+    if (is_new) known->second = layer_bytes(model, strategy, kind, of.expert_rank);
     const LayerBytes& layer = known->second;
     all.kept += layer.kept;
     if (layer.recomputed + layer.working > all.recomputed + all.working)
@@ -106,7 +107,7 @@ void walk(const Model& model, const Strategy& strategy, Footprint now, RankClass
   std::map<LayerKind, LayerBytes> layers;
   std::vector<LayerBytes> chunks;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
-    chunks.push_back(chunk_bytes(model, strategy, ends, stage, chunk, layers));
+    chunks.push_back(chunk_bytes(model, strategy, ends, of, chunk, layers));
 
   for (const workload::Slot& slot : workload::schedule(strategy, stage)) {
     const LayerBytes& chunk = chunks[static_cast<std::size_t>(slot.chunk)];
@@ -151,9 +152,9 @@ Footprint footprint(const Model& model, const Strategy& strategy, const compute:
 }
 
 Footprint peak(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
-  Footprint most = footprint(model, strategy, gpu, 0);
-  for (std::int64_t stage = 1; stage < strategy.pp; ++stage) {
-    const Footprint other = footprint(model, strategy, gpu, stage);
+  Footprint most;
+  for (const RankClass& of : workload::rank_classes(model, strategy)) {
+    const Footprint other = footprint(model, strategy, gpu, of);
     if (other.total() > most.total()) most = other;
   }
   return most;

@@ -6,6 +6,7 @@
 #include "core/compute/host.hpp"
 #include "core/step/layout.hpp"
 #include "core/workload/cut.hpp"
+#include "core/workload/expert_load.hpp"
 #include "core/workload/parameters.hpp"
 #include "core/workload/replica_traffic.hpp"
 #include "core/workload/stage_work.hpp"
@@ -29,8 +30,7 @@ class Form {
     ClosedForm made;
     double all = 0, slowest = 0;  // of a micro-batch through all stages, and through the slowest
     for (std::int64_t stage = 0; stage < s_.pp; ++stage) {
-      const StageWork work = workload::stage_work(of_.model, s_, of_.gpu, stage);
-      const Passes passes = passes_of(work);
+      const Passes passes = slowest_of(stage);
       all += passes.forward + passes.backward;
       slowest = std::max(slowest, passes.forward + passes.backward);
       const workload::Parameters parameters = workload::stage_parameters(of_.model, s_, stage);
@@ -52,6 +52,16 @@ class Form {
   struct Passes {
     double forward = 0, backward = 0;
   };
+
+  /// Of the ranks of a stage those that take longest: the others wait for them in every exchange of tokens.
+  Passes slowest_of(std::int64_t stage) const {
+    Passes most;
+    for (std::int64_t e = 0; e < (workload::expert_ranks_differ(of_.model, s_) ? s_.ep : 1); ++e) {
+      const Passes one = passes_of(workload::stage_work(of_.model, s_, of_.gpu, {stage, e}));
+      if (one.forward + one.backward > most.forward + most.backward) most = one;
+    }
+    return most;
+  }
 
   /// Of one micro-batch through all chunks of a stage.
   Passes passes_of(const StageWork& work) const {
@@ -113,10 +123,10 @@ class Form {
   }
 
   double collective_s(std::int64_t members, std::int64_t stride, Kind kind, std::int64_t bytes,
-                      workload::Role role = workload::Role::tensor) const {
+                      workload::Role role = workload::Role::tensor, const collective::Split& split = {}) const {
     if (members < 2 || bytes == 0) return 0;
     const Communicator who = communicator(members, stride);
-    collective::Shape shape = shape_of(of_, {0, role, who}, kind, bytes);
+    collective::Shape shape = shape_of(of_, {0, role, who}, kind, bytes, split);
     shape.per_node = who.per_node;  // left out where the DAG does not depend on it
     return seconds(collective::predicted_ps(shape, who));
   }
@@ -125,7 +135,7 @@ class Form {
   double shared_s(const workload::Work& work) const {
     if (work.role == workload::Role::expert) {
       if (s_.stack.overlap_experts) return 0;  // beside another micro-batch
-      return collective_s(s_.ep, s_.etp, work.collective, work.bytes, work.role);
+      return collective_s(s_.ep, s_.etp, work.collective, work.bytes, work.role, work.split);
     }
     if (work.role == workload::Role::expert_tensor) return collective_s(s_.etp, 1, work.collective, work.bytes);
     const bool in_ring = work.role == workload::Role::send_context;

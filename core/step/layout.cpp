@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/network/transports/registry.hpp"
+#include "core/workload/expert_load.hpp"
 #include "core/workload/experts.hpp"
 
 namespace manyworlds::core::step {
@@ -57,7 +58,7 @@ Arrangement arrangement_of(const Configuration& configuration) {
           configuration.model.has_experts(),
           s.virtual_stages > 1,
           configuration.collectives.looks_at_network(),
-          false,
+          workload::expert_ranks_differ(configuration.model, configuration.strategy),
           configuration.placement};
 }
 
@@ -70,10 +71,10 @@ std::vector<workload::RankClass> classes_of(const Arrangement& arrangement) {
 }
 
 collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
-                           std::int64_t bytes) {
+                           std::int64_t bytes, const collective::Split& split) {
   const bool tokens = group.role == Role::expert && kind == collective::Kind::all_to_all;
   if (!tokens || configuration.strategy.stack.dispatcher != workload::Dispatcher::hybrid_ep)
-    return collective::choose(configuration.collectives, group.who, kind, bytes);
+    return collective::choose(configuration.collectives, group.who, kind, bytes, split);
   collective::Library library = configuration.collectives;
   library.all_to_all = collective::Algorithm::hybrid_ep;
   collective::Shape shape = collective::choose(library, group.who, kind, bytes);
@@ -353,6 +354,10 @@ void write_shape(sharing::Writer& writer, const collective::Shape& shape) {
   writer.integer(shape.members).integer(shape.bytes).integer(shape.per_node);
   writer.integer(shape.channels).integer(shape.chunk_bytes).integer(static_cast<std::int64_t>(shape.protocol));
   writer.integer(shape.rail_switches).integer(shape.node_bytes);
+  if (!shape.split.even()) {
+    writer.text(shape.split.by_source ? "by source" : "by destination");
+    for (const std::int64_t bytes : shape.split.bytes) writer.integer(bytes);
+  }
   const collective::ProtocolCosts& costs = shape.calibrated;
   for (const std::int64_t figure :
        {costs.launch_ps, Time{costs.inside_ps}, Time{costs.between_ps}, costs.line_bytes, costs.payload_bytes})

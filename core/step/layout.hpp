@@ -80,7 +80,7 @@ struct GroupKind {
 };
 
 collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
-                           std::int64_t bytes);
+                           std::int64_t bytes, const collective::Split& split = {});
 
 /// Routes of a communicator's connections, over the graph's links.
 struct Connections {

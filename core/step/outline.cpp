@@ -25,13 +25,23 @@ ByKind shaped(const Configuration& configuration, const Operations& operations, 
   for (const GroupKind& kind : layout.kinds()) {
     std::vector<Shaped>& made = all.emplace_back();
     for (const auto& operation : operations.of(kind)) {
-      const collective::Shape shape = shape_of(configuration, kind, operation.kind, operation.bytes);
+      const collective::Shape shape = shape_of(configuration, kind, operation.kind, operation.bytes, operation.split);
+      const auto same = std::find_if(made.begin(), made.end(), [&](const Shaped& one) { return one.shape == shape; });
+      if (same != made.end()) {  // unequal shares may come to equal ones
+        same->times += operation.times;
+        continue;
+      }
       const auto dag = dags.get(shape);
       const auto number = numbers.try_emplace(shape, static_cast<std::uint32_t>(numbers.size())).first->second;
       made.push_back({operation.times, shape, dag->transfers.size(), layout.pairs_number(*dag), number});
     }
   }
   return all;
+}
+
+/// What options do not hold: loads of experts that the router gives.
+void write_routing(sharing::Writer& writer, const workload::Model& model) {
+  if (model.routing) writer.text("routing").key(model.routing->key);
 }
 
 /// The times that measurements give to kernels, in the order of the work. Rows of a table that fit nothing here say
@@ -46,7 +56,7 @@ void write_measured(sharing::Writer& writer, const Configuration& of) {
     ++measured;
     times.integer(place).integer(static_cast<std::int64_t>(price.level)).integer(price.ps);
   };
-  for (const workload::RankClass& one : classes_of(arrangement_of(of))) {
+  for (const workload::RankClass& one : workload::rank_classes(of.model, of.strategy)) {
     for (const workload::PartWork& part : workload::stage_work(of.model, of.strategy, of.gpu, one).parts)
       for (const workload::Pass* pass : {&part.forward, &part.backward})
         for (const workload::Phase& phase : *pass)
@@ -65,6 +75,7 @@ sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind,
   write_options(writer, workload::strategy_options().read(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));
+  write_routing(writer, configuration.model);
   write_measured(writer, configuration);
   writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
@@ -85,7 +96,7 @@ sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind,
 }  // namespace
 
 Operations::Operations(const Configuration& configuration) {
-  for (const workload::RankClass& of : classes_of(arrangement_of(configuration))) {
+  for (const workload::RankClass& of : workload::rank_classes(configuration.model, configuration.strategy)) {
     const workload::Program program =
         workload::build_program(configuration.model, configuration.strategy, configuration.gpu, of);
     in_programs_.push_back(program.ops.size());
@@ -93,9 +104,11 @@ Operations::Operations(const Configuration& configuration) {
     for (const workload::Op& op : program.ops) {
       if (!op.is_collective) continue;
       std::vector<Operation>& known = by_role[static_cast<std::size_t>(op.role)];
-      auto same = std::find_if(known.begin(), known.end(),
-                               [&](const Operation& one) { return one.kind == op.kind && one.bytes == op.bytes; });
-      if (same == known.end()) same = known.insert(same, {op.kind, op.bytes, 0});
+      const collective::Split& split = program.split_of(op);
+      auto same = std::find_if(known.begin(), known.end(), [&](const Operation& one) {
+        return one.kind == op.kind && one.bytes == op.bytes && one.split == split;
+      });
+      if (same == known.end()) same = known.insert(same, {op.kind, op.bytes, split, 0});
       ++same->times;
     }
   }
@@ -107,6 +120,7 @@ sharing::Key operations_key(const Configuration& configuration) {
   write_options(writer, workload::strategy_options().read(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));
+  write_routing(writer, configuration.model);
   write_measured(writer, configuration);
   return writer.integer(configuration.strategy.dp).finish();
 }

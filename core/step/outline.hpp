@@ -19,6 +19,7 @@ class Operations {
   struct Operation {
     collective::Kind kind = collective::Kind::all_reduce;
     std::int64_t bytes = 0;
+    collective::Split split;
     std::uint64_t times = 0;
   };
   const std::vector<Operation>& of(const GroupKind& group) const {

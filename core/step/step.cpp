@@ -183,11 +183,17 @@ std::vector<Used> Step::kernels() const {
           .integer(static_cast<std::int64_t>(k.kernel_class))
           .integer(static_cast<std::int64_t>(k.dtype));
       for (const std::int64_t value : {k.m, k.n, k.k, k.batch, k.bytes, k.flops}) writer.integer(value);
+      if (k.shares.tokens > 0)
+        for (const std::int64_t value :
+             {k.shares.tokens, k.shares.most, k.shares.tiles_64, k.shares.tiles_128, k.shares.tiles_256})
+          writer.integer(value);
       write_options(writer, compute::gpu_options().read(of.gpu));
       const bool measured = use.level != compute::Level::model;
       if (measured) writer.integer(static_cast<std::int64_t>(use.level)).integer(use.cost_ps);
       Used& slot = used[writer.finish()];
       slot.parameters = fmt::format("{} {}x{}x{} batch {} {} B", k.name, k.m, k.n, k.k, k.batch, k.bytes);
+      if (k.shares.tokens > 0)
+        slot.parameters += fmt::format(", {} tokens, at most {}", k.shares.tokens, k.shares.most);
       if (measured)
         slot.parameters += fmt::format(", by a measured {}", compute::kLevelNames[static_cast<std::size_t>(use.level)]);
       slot.result_ps = use.cost_ps;

@@ -55,32 +55,34 @@ World::World(const Configuration& configuration, std::shared_ptr<Layout> layout,
       const auto& other = sequence(ranks[member], role_of(group, member)).ops;
       MANYWORLDS_CHECK(other.size() == lead.size(), "group {}: member 0 enters {} collectives, member {} {}", group,
                        lead.size(), member, other.size());
+      const workload::Program &first = programs_[layout_->class_of(ranks[0])],
+                              &second = programs_[layout_->class_of(ranks[member])];
       for (std::size_t i = 0; i < lead.size(); ++i) {
-        const Op& a = programs_[layout_->class_of(ranks[0])].ops[lead[i]];
-        const Op& b = programs_[layout_->class_of(ranks[member])].ops[other[i]];
-        MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes,
+        const Op &a = first.ops[lead[i]], &b = second.ops[other[i]];
+        MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes && first.split_of(a) == second.split_of(b),
                          "group {}, collective {}: members 0 and {} disagree ({} and {} B)", group, i, member, a.bytes,
                          b.bytes);
       }
     }
     // A group repeats few operations very often.
     std::vector<std::pair<const Op*, std::uint32_t>> met;
+    const workload::Program& program = programs_[layout_->class_of(ranks[0])];
     for (const std::uint32_t number : lead) {
-      const Op& op = programs_[layout_->class_of(ranks[0])].ops[number];
+      const Op& op = program.ops[number];
       auto use = std::find_if(met.begin(), met.end(), [&](const auto& one) {
-        return one.first->kind == op.kind && one.first->bytes == op.bytes;
+        return one.first->kind == op.kind && one.first->bytes == op.bytes && one.first->split == op.split;
       });
-      if (use == met.end()) use = met.insert(use, {&op, add_use(group, op, dags, known)});
+      if (use == met.end()) use = met.insert(use, {&op, add_use(group, op, program.split_of(op), dags, known)});
       use_of_.push_back(use->second);
       group_of_instance_.push_back(group);
     }
   }
 }
 
-std::uint32_t World::add_use(std::uint32_t group, const Op& op, Dags& dags,
+std::uint32_t World::add_use(std::uint32_t group, const Op& op, const collective::Split& split, Dags& dags,
                              std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t>& known) {
   const GroupKind& group_kind = layout_->kinds()[layout_->groups()[group].kind];
-  const collective::Shape shape = shape_of(configuration_, group_kind, op.kind, op.bytes);
+  const collective::Shape shape = shape_of(configuration_, group_kind, op.kind, op.bytes, split);
   const auto [slot, is_new] = known.try_emplace({group, shape}, static_cast<std::uint32_t>(uses_.size()));
   if (!is_new) return slot->second;
   Use use;

@@ -57,7 +57,7 @@ class World {
   struct Sequence {  // of a role in a program
     std::vector<std::uint32_t> ops;
   };
-  std::uint32_t add_use(std::uint32_t group, const workload::Op& op, Dags& dags,
+  std::uint32_t add_use(std::uint32_t group, const workload::Op& op, const collective::Split& split, Dags& dags,
                         std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t>& known);
   workload::Role role_of(std::uint32_t group, std::uint32_t member) const;
   const Sequence& sequence(std::uint32_t rank, workload::Role role) const {

@@ -194,7 +194,7 @@ class Builder {
     return role == Role::send_context ? Stream::send_context : Stream::tensor;
   }
   void start(Stream stream, Role role, const Piece& piece, Strand& of) {
-    of.started.push_back(issuer_.start(stream, role, piece.collective, piece.bytes, piece.name));
+    of.started.push_back(issuer_.start(stream, role, piece.collective, piece.bytes, piece.name, piece.split));
   }
 
   /// Whatever of the gradients is still to be added up once the last backward pass is done.

@@ -51,7 +51,6 @@ std::int64_t attended_pairs(const Model& model, std::int64_t cp, LayerKind kind)
 void cut_experts(Cut& rank, const Model& model, const Strategy& strategy) {
   rank.experts = share(model.experts, strategy.ep, "experts");
   rank.expert_ffn = share(model.expert_ffn(), strategy.etp, "expert_ffn_hidden");
-  rank.routed_tokens = rank.region_tokens * model.experts_per_token * strategy.etp;
   if (model.shared_ffn_hidden > 0) rank.shared_ffn = share(model.shared_ffn_hidden, strategy.tp, "shared_ffn_hidden");
 }
 

@@ -26,11 +26,10 @@ struct Cut {
   std::int64_t heads = 0;      // on this rank, as are the next three
   std::int64_t kv_heads = 0;
   std::int64_t ffn = 0;
-  std::int64_t shared_ffn = 0;     // of the shared expert
-  std::int64_t experts = 0;        // on this rank
-  std::int64_t expert_ffn = 0;     // of one of them
-  std::int64_t routed_tokens = 0;  // tokens that this rank's experts see, balanced: a token counts once per expert
-  std::int64_t vocabulary = 0;     // padded
+  std::int64_t shared_ffn = 0;  // of the shared expert
+  std::int64_t experts = 0;     // on this rank
+  std::int64_t expert_ffn = 0;  // of one of them
+  std::int64_t vocabulary = 0;  // padded
 
   std::int64_t query_width() const { return heads * head_dim; }
   std::int64_t value_width() const { return heads * value_dim; }

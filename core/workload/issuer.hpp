@@ -54,8 +54,11 @@ class Issuer {
     std::uint32_t op = 0;
     Waits covered;
   };
-  Started start(Stream stream, Role role, collective::Kind kind, std::int64_t bytes, std::string_view name) {
-    return {collective(stream, role, kind, bytes, name, all_so_far()), pending_};
+  Started start(Stream stream, Role role, collective::Kind kind, std::int64_t bytes, std::string_view name,
+                const collective::Split& split) {
+    const std::uint32_t op = collective(stream, role, kind, bytes, name, all_so_far());
+    if (!split.even()) program_.ops[op].split = number_of(split);
+    return {op, pending_};
   }
   void wait_for_instead(const Started& started) {
     for (const std::uint32_t op : started.covered) std::erase(pending_, op);
@@ -84,6 +87,12 @@ class Issuer {
   Program take() { return std::move(program_); }
 
  private:
+  std::uint32_t number_of(const collective::Split& split) {
+    const auto [known, is_new] = splits_.try_emplace(split, static_cast<std::uint32_t>(program_.splits.size()));
+    if (is_new) program_.splits.push_back(split);
+    return known->second;
+  }
+
   /// Streams run in order: waits for operations of the same stream are left out.
   std::uint32_t issue(Op op, std::uint32_t label, const Waits& waits) {
     op.label = label;
@@ -97,6 +106,7 @@ class Issuer {
 
   Program program_;
   std::map<std::string_view, std::uint32_t> labels_;
+  std::map<collective::Split, std::uint32_t> splits_;  // uneven ones
   Waits pending_;
   std::optional<std::uint32_t> last_compute_;
 };

@@ -3,9 +3,11 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "core/options.hpp"
+#include "core/workload/routing.hpp"
 
 namespace manyworlds::core::workload {
 
@@ -16,8 +18,9 @@ enum class Attention : std::uint8_t { multi_head, latent };
 
 /// What differs between the layers of a model.
 struct LayerKind {
-  bool experts = false;   // its feed-forward part is a mixture of experts
-  bool windowed = false;  // its attention looks back `window` tokens
+  bool experts = false;    // its feed-forward part is a mixture of experts
+  bool windowed = false;   // its attention looks back `window` tokens
+  std::uint32_t load = 0;  // in Routing::loads, of experts that get unequal numbers of tokens
   auto operator<=>(const LayerKind&) const = default;
 };
 
@@ -44,6 +47,7 @@ struct Model {
   std::int64_t expert_ffn_hidden = 0;  // 0: as ffn_hidden
   std::int64_t shared_ffn_hidden = 0;  // of the shared expert that every token visits; 0: none
   std::int64_t dense_layers = 0;       // the first layers, which have one feed-forward network of ffn_hidden
+  std::shared_ptr<const Routing> routing = nullptr;  // null: balanced, every expert gets as many tokens
 
   // Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1).
   Attention attention = Attention::multi_head;
@@ -66,7 +70,9 @@ struct Model {
   std::int64_t value_width() const { return is_latent() && value_dim > 0 ? value_dim : head_width(); }
   /// Of the layer `index`, counted from the embedding.
   LayerKind layer_kind(std::int64_t index) const {
-    return {has_experts() && index >= dense_layers, window > 0 && index % window_every == 0};
+    const bool routed = has_experts() && index >= dense_layers;
+    return {routed, window > 0 && index % window_every == 0,
+            routed && routing ? routing->load_of_layer[static_cast<std::size_t>(index)] : 0};
   }
 };
 

@@ -137,7 +137,8 @@ std::vector<Operator> embedding_operators(const Model& model, const Strategy& st
   return operators;
 }
 
-std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy, LayerKind kind) {
+std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy, LayerKind kind,
+                                      std::int64_t expert_rank) {
   const Cut rank = cut(model, strategy, kind);
   const Dtype dtype = dtype_of(strategy.stack.precision);
   std::vector<Operator> operators;
@@ -149,7 +150,7 @@ std::vector<Operator> layer_operators(const Model& model, const Strategy& strate
   operators.push_back(residual("attention_residual", rank, model.dropout));
   operators.push_back(branch_norm("mlp_norm", rank));
   if (kind.experts)
-    add_experts(operators, model, strategy, rank, dtype);
+    add_experts(operators, model, strategy, {kind, expert_rank}, rank, dtype);
   else
     add_feed_forward(operators, model, rank, dtype);
   operators.push_back(residual("mlp_residual", rank, model.dropout));
@@ -166,10 +167,12 @@ std::vector<Operator> head_operators(const Model& model, const Strategy& strateg
 std::int64_t model_flops_per_sequence(const Model& model) {
   std::int64_t sum = 6 * model.sequence * model.hidden * model.vocabulary;
   std::map<LayerKind, std::int64_t> flops;
+  Model balanced = model;
+  balanced.routing = nullptr;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerKind kind = model.layer_kind(layer);
+    const LayerKind kind = balanced.layer_kind(layer);
     const auto [known, is_new] = flops.try_emplace(kind, 0);
-    if (is_new) known->second = matrix_flops(layer_operators(model, Strategy{}, kind));
+    if (is_new) known->second = matrix_flops(layer_operators(balanced, Strategy{}, kind));
     sum += known->second;
   }
   return sum;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/collective/kind.hpp"
+#include "core/collective/split.hpp"
 #include "core/compute/kernel.hpp"
 #include "core/compute/measured.hpp"
 #include "core/workload/cut.hpp"
@@ -28,9 +29,11 @@ struct Work {
   compute::Price price;                                        // kernel, once its part is priced (workload/prices.hpp)
   collective::Kind collective = collective::Kind::all_reduce;  // start
   std::int64_t bytes = 0;                                      // start: see collective::Kind
+  collective::Split split;                                     // start: who sends how much, where it is not the same
   Role role = Role::tensor;                                    // start
   std::string_view name;                                       // start
   bool of_experts = false;                                     // needs to know how many tokens came to each expert
+  bool of_load = false;                                        // depends on the experts of this rank and layer
 };
 using Tape = std::vector<Work>;
 
@@ -40,16 +43,20 @@ struct Operator {
   std::int64_t kept_bytes = 0;  // for the backward pass, whatever is recomputed selectively
   std::int64_t core_bytes = 0;  // kept too, unless the attention core is recomputed
   bool attention_core = false;  // scores to weighted values: what selective recompute runs again
+  bool again = false;           // of experts with many tokens: run again in the backward pass, whatever is recomputed
 };
 
 /// In forward order; the backward pass runs them in reverse.
 std::vector<Operator> embedding_operators(const Model& model, const Strategy& strategy);
-std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy, LayerKind kind = {});
+/// On the ranks of that place among those that share the layer's experts.
+std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy, LayerKind kind = {},
+                                      std::int64_t expert_rank = 0);
 /// Final norm, vocabulary layer and loss.
 std::vector<Operator> head_operators(const Model& model, const Strategy& strategy);
 
 /// GEMM and attention FLOPs of one sequence, forward and backward, nothing recomputed, vocabulary unpadded: what
-/// model FLOPs utilisation counts (Narayanan et al. 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh) for GPT).
+/// model FLOPs utilisation counts (Narayanan et al. 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh) for GPT). Experts as
+/// if they were balanced.
 std::int64_t model_flops_per_sequence(const Model& model);
 
 }  // namespace manyworlds::core::workload

@@ -57,10 +57,6 @@ Held dense_part(const Model& model, LayerKind kind) {
   return part;
 }
 
-std::int64_t expert_parameters(const Model& model, std::int64_t etp) {
-  return feed_forward_parameters(model, model.expert_ffn()) / etp + (model.biases ? model.hidden : 0);
-}
-
 /// With so many experts in each layer that has any.
 std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   const std::int64_t table = model.vocabulary * model.hidden;
@@ -75,6 +71,10 @@ std::int64_t parameters_with(const Model& model, std::int64_t experts) {
 }
 
 }  // namespace
+
+std::int64_t expert_parameters(const Model& model, std::int64_t etp) {
+  return feed_forward_parameters(model, model.expert_ffn()) / etp + (model.biases ? model.hidden : 0);
+}
 
 std::int64_t replicated_layer_parameters(const Model& model, LayerKind kind) {
   return dense_part(model, kind).whole;

@@ -29,6 +29,9 @@ Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerK
 /// parallelism): all that are on every rank.
 std::int64_t replicated_layer_parameters(const Model& model, LayerKind kind);
 
+/// One expert of a layer, cut over `etp` ranks.
+std::int64_t expert_parameters(const Model& model, std::int64_t etp);
+
 /// Token table (vocabulary padded for tp) and, if learned, position table.
 std::int64_t embedding_parameters(const Model& model, std::int64_t tp);
 

@@ -50,6 +50,7 @@ class Merger {
       piece.joined = join_;
       piece.collective = work.collective;
       piece.bytes = work.bytes;
+      piece.split = work.split;
       piece.role = work.role;
       piece.name = work.name;
       pieces_.push_back(piece);

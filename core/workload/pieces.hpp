@@ -18,6 +18,7 @@ struct Piece {
   Time duration_ps = 0;                                        // compute
   collective::Kind collective = collective::Kind::all_reduce;  // start
   std::int64_t bytes = 0;                                      // start
+  collective::Split split;                                     // start
   Role role = Role::tensor;                                    // start
   std::string_view name;                                       // start
   std::int32_t finished_parts = 0;                             // parts of the chunk that end with this piece (split)

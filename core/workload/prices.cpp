@@ -65,6 +65,7 @@ void scale(const Group& group, Time sum_ps, Time whole_ps, Level level) {
 }
 
 void note(Prices& prices, const compute::Kernel& kernel, const compute::Gpu& gpu) {
+  if (!compute::can_be_measured(kernel)) return;
   const auto [slot, is_new] = prices.try_emplace(compute::measurable(kernel));
   if (!is_new) return;
   slot->second.model_ps = slot->second.finer_ps = compute::cost(kernel, gpu);
@@ -97,6 +98,8 @@ class Pricer {
 
   void whole(Level level, std::string_view name, Direction direction, const Group& group) const {
     if (group.empty() || (!gpu_.measured && !prices_)) return;
+    // Of what depends on the experts of this very rank and layer, no row says anything.
+    if (std::any_of(group.begin(), group.end(), [](const Work* work) { return work->of_load; })) return;
     const Measurable what = as_whole(level, name, direction, rank_, group);
     PriceSources sources;
     sources.finer_measured = true;
@@ -169,11 +172,11 @@ std::int64_t rows_used(const Prices& prices) {
 KernelAccount kernel_account(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
   KernelAccount made;
   std::set<compute::Kernel> modelled;
-  for (std::int64_t stage = 0; stage < strategy.pp; ++stage) {
-    stage_work(model, strategy, gpu, stage, &made.prices);
-    for (const compute::Kernel& kernel : optimizer_kernels(strategy, stage_parameters(model, strategy, stage)))
+  for (const RankClass& of : rank_classes(model, strategy)) {
+    stage_work(model, strategy, gpu, of, &made.prices);
+    for (const compute::Kernel& kernel : optimizer_kernels(strategy, stage_parameters(model, strategy, of.stage)))
       note(made.prices, kernel, gpu);
-    for (const KernelUse& use : kernels_used(model, strategy, gpu, stage)) {
+    for (const KernelUse& use : kernels_used(model, strategy, gpu, of)) {
       made.ps.at(static_cast<std::size_t>(use.level)) += static_cast<Wide>(use.cost_ps) * use.times;
       if (use.level == Level::model) modelled.insert(use.kernel);
     }

@@ -38,7 +38,7 @@ void price(std::string_view part, const Cut& rank, const compute::Gpu& gpu, std:
 /// What the kernels of a step rest on.
 struct KernelAccount {
   Prices prices;
-  std::array<Wide, compute::kLevelNames.size()> ps{};  // of one rank of every stage, by compute::Level
+  std::array<Wide, compute::kLevelNames.size()> ps{};  // of one rank of every class, by compute::Level
   std::vector<compute::Kernel> modelled;               // distinct ones that no measurement covers, sorted
 
   double share(compute::Level level) const;  // of all those times

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/collective/kind.hpp"
+#include "core/collective/split.hpp"
 #include "core/units.hpp"
 #include "core/workload/schedule.hpp"
 
@@ -68,16 +69,19 @@ struct Op {
   collective::Kind kind = collective::Kind::all_reduce;  // collectives
   std::uint32_t label = 0;                               // index into Program::labels, for people
   std::uint32_t waits_begin = 0, waits_end = 0;          // into Program::waits
+  std::uint32_t split = 0;                               // collectives: in Program::splits
   Time duration_ps = 0;                                  // kernels: the sum of what runs back to back
   std::int64_t bytes = 0;                                // collectives, per rank (see collective::Kind)
 };
 
 struct Program {
-  std::vector<Op> ops;               // in issue order: every wait points to a smaller index
-  std::vector<std::uint32_t> waits;  // indices of ops
+  std::vector<Op> ops;                        // in issue order: every wait points to a smaller index
+  std::vector<std::uint32_t> waits;           // indices of ops
+  std::vector<collective::Split> splits{{}};  // distinct ones, the even one first
   std::vector<std::string> labels;
   std::vector<std::optional<Slot>> passes;  // by label: the pass its operations belong to, if any; may be shorter
 
+  const collective::Split& split_of(const Op& op) const { return splits[op.split]; }
   const Slot* pass_of(const Op& op) const {
     return op.label < passes.size() && passes[op.label] ? &*passes[op.label] : nullptr;
   }

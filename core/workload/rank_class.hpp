@@ -3,6 +3,10 @@
 
 #include <compare>
 #include <cstdint>
+#include <vector>
+
+#include "core/workload/model.hpp"
+#include "core/workload/strategy.hpp"
 
 namespace manyworlds::core::workload {
 
@@ -15,5 +19,8 @@ struct RankClass {
   RankClass(std::int64_t of_stage, std::int64_t of_expert_rank = 0) : stage(of_stage), expert_rank(of_expert_rank) {}
   auto operator<=>(const RankClass&) const = default;
 };
+
+/// Those of a layout, ascending.
+std::vector<RankClass> rank_classes(const Model& model, const Strategy& strategy);
 
 }  // namespace manyworlds::core::workload

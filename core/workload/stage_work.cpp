@@ -9,11 +9,22 @@
 namespace manyworlds::core::workload {
 namespace {
 
-Tape forward_of(const std::vector<Operator>& operators, bool core_only) {
+template <class Which>
+Tape forward_of(const std::vector<Operator>& operators, Which which) {
   Tape tape;
   for (const Operator& each : operators)
-    if (each.attention_core || !core_only) append(tape, each.forward);
+    if (which(each)) append(tape, each.forward);
   return tape;
+}
+
+bool every(const Operator&) {
+  return true;
+}
+bool of_core(const Operator& one) {
+  return one.attention_core;
+}
+bool of_many_tokens(const Operator& one) {
+  return one.again;
 }
 
 /// Gradients of norms, row-parallel biases and positions: whole on every tensor rank.
@@ -30,20 +41,22 @@ std::int64_t replicated(const Model& model, const Strategy& strategy, std::int64
 }  // namespace
 
 Pass forward_pass(const std::vector<Operator>& operators) {
-  return {{Booking::forward, forward_of(operators, false)}};
+  return {{Booking::forward, forward_of(operators, every)}};
 }
 
 Pass backward_pass(const std::vector<Operator>& operators, Recompute recompute) {
   Pass pass;
-  if (recompute == Recompute::full) pass.push_back({Booking::recompute, forward_of(operators, false)});
+  if (recompute == Recompute::full) pass.push_back({Booking::recompute, forward_of(operators, every)});
   pass.push_back({Booking::backward, {}});
-  bool core_ready = recompute != Recompute::selective;
+  const auto make_again = [&](auto which, bool& ready) {
+    pass.push_back({Booking::recompute, forward_of(operators, which)});
+    pass.push_back({Booking::backward, {}});
+    ready = true;
+  };
+  bool core_ready = recompute != Recompute::selective, experts_ready = recompute == Recompute::full;
   for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
-    if (each->attention_core && !core_ready) {
-      pass.push_back({Booking::recompute, forward_of(operators, true)});
-      pass.push_back({Booking::backward, {}});
-      core_ready = true;
-    }
+    if (each->attention_core && !core_ready) make_again(of_core, core_ready);
+    if (each->again && !experts_ready) make_again(of_many_tokens, experts_ready);
     append(pass.back().tape, each->backward);
   }
   return pass;
@@ -53,8 +66,9 @@ namespace {
 
 class StageBuilder {
  public:
-  StageBuilder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, Prices* prices)
-      : model_(model), strategy_(strategy), gpu_(gpu), prices_(prices) {}
+  StageBuilder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t expert_rank,
+               Prices* prices)
+      : model_(model), strategy_(strategy), gpu_(gpu), expert_rank_(expert_rank), prices_(prices) {}
 
   // Only layers are recomputed: what embedding and head keep is small, or the logits themselves.
   Part embedding() {
@@ -68,8 +82,8 @@ class StageBuilder {
   Part layer(LayerKind kind) {
     const auto [known, is_new] = layers_.try_emplace(kind, Part{0});
     if (is_new)
-      known->second = add(name_of(kind), layer_operators(model_, strategy_, kind), kind, strategy_.recompute,
-                          layer_parameters(model_, strategy_, kind));
+      known->second = add(name_of(kind), layer_operators(model_, strategy_, kind, expert_rank_), kind,
+                          strategy_.recompute, layer_parameters(model_, strategy_, kind));
     return known->second;
   }
   std::vector<PartWork> take() { return std::move(parts_); }
@@ -85,6 +99,7 @@ class StageBuilder {
   const Model& model_;
   const Strategy& strategy_;
   const compute::Gpu& gpu_;
+  const std::int64_t expert_rank_;
   Prices* prices_;
   std::vector<PartWork> parts_;
   std::map<LayerKind, Part> layers_;
@@ -95,7 +110,7 @@ class StageBuilder {
 StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of,
                      Prices* prices) {
   const std::int64_t stage = of.stage;
-  StageBuilder builder(model, strategy, gpu, prices);
+  StageBuilder builder(model, strategy, gpu, of.expert_rank, prices);
   StageWork work;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
     std::vector<Part>& parts = work.chunks.emplace_back();

@@ -24,8 +24,9 @@ using Pass = std::vector<Phase>;
 
 Pass forward_pass(const std::vector<Operator>& operators);
 
-/// Operators in reverse. Selective recompute runs the attention core's forward again just before its backward; full
-/// recompute runs the whole forward, collectives included, before the first operator's backward.
+/// Operators in reverse. Selective recompute runs the attention core's forward again just before its backward, as do
+/// experts that keep their inputs alone; full recompute runs the whole forward, collectives included, before the first
+/// operator's backward.
 Pass backward_pass(const std::vector<Operator>& operators, Recompute recompute);
 
 struct PartWork {

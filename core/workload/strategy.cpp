@@ -31,6 +31,29 @@ const OptionTable<Strategy>& strategy_options() {
       option("bucket_parameters", &Strategy::bucket_parameters,
              "parameters of one gradient bucket; zero 3 takes layers instead", {1, 1'000'000'000'000}, "parameters"),
       option("overlap_grad_reduce", &Strategy::overlap_grad_reduce, "gradients leave while the backward pass goes on"),
+      option("capacity_factor", &Strategy::capacity_factor,
+             "rows that an expert takes at most over those of a balanced one; 0: nothing is dropped", {0, 1'000}),
+      choice("token_drop", &Strategy::token_drop, {"probs", "position"},
+             "which tokens an expert drops beyond its capacity: those of the lowest probability, or the last ones"),
+      option("pad_to_capacity", &Strategy::pad_to_capacity,
+             "experts below their capacity are sent empty rows up to it"),
+      choice("expert_gemm", &Strategy::expert_gemm, {"grouped", "batched"},
+             "GEMMs of a rank's experts: one for each, of its own tokens; or one of all, padded to capacity"),
+      option("expert_recompute_tokens", &Strategy::expert_recompute_tokens,
+             "a rank whose experts get more rows of a micro-batch than this in a layer keeps their inputs alone, and "
+             "computes them again in the backward pass; 0: never",
+             {0, 1'000'000'000'000}, "tokens"),
+      option("hot_experts", &Strategy::hot_experts,
+             "every rank has copies of those experts whose tokens take longer to travel and to compute than the copies "
+             "(FasterMoE's shadow experts)"),
+      option("hot_expert_spread", &Strategy::hot_expert_spread,
+             "no copies in layers whose experts' loads have a standard deviation below this share of their mean",
+             {0, 1'000}),
+      option("hot_expert_tflops", &Strategy::hot_expert_tflops,
+             "what the rule for copies takes a GPU to compute; 0: matrix_tflops x gemm_efficiency", {0, 1e6},
+             "TFLOP/s"),
+      option("hot_expert_gbps", &Strategy::hot_expert_gbps,
+             "what it takes the network of one GPU to carry; 0: nic_gbps", {0, 1e6}, "Gb/s"),
   };
   return table;
 }

@@ -13,6 +13,11 @@ enum class Recompute : std::uint8_t { none, selective, full };
 /// embedding and head are (Megatron-LM's account-for-embedding- and -loss-in-pipeline-split); light_last: the last
 /// takes what is left when the others are full.
 enum class Split : std::uint8_t { even, light_ends, light_last };
+/// Which tokens an expert drops beyond its capacity: those of the lowest probability, or the last ones.
+enum class TokenDrop : std::uint8_t { probs, position };
+/// The GEMMs of a rank's experts: as many as there are experts, each of its own tokens (Transformer Engine's
+/// GroupedLinear); or one batched GEMM of experts that all have their capacity.
+enum class ExpertGemm : std::uint8_t { grouped, batched };
 enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved };
 
 struct Strategy {
@@ -32,6 +37,15 @@ struct Strategy {
   std::int64_t zero = 0;                        // ZeRO stage
   std::int64_t bucket_parameters = 40'000'000;  // gradient bucket, parameters (Megatron's ddp-bucket-size)
   bool overlap_grad_reduce = true;              // buckets leave while the backward pass goes on
+  double capacity_factor = 0;  // rows of an expert over those of a balanced one, at most; 0: nothing is dropped
+  TokenDrop token_drop = TokenDrop::probs;
+  bool pad_to_capacity = false;
+  ExpertGemm expert_gemm = ExpertGemm::grouped;
+  std::int64_t expert_recompute_tokens = 0;  // a rank whose experts get more makes their activations again; 0: none
+  bool hot_experts = false;                  // every rank has copies of the experts that pay for it (FasterMoE)
+  double hot_expert_spread = 0;              // none below this standard deviation of the load over its mean
+  double hot_expert_tflops = 0;              // what the rule for copies takes a GPU and its network to reach
+  double hot_expert_gbps = 0;
   Stack stack;
 
   /// Ranks of a stage that hold the same dense parameters, or the same experts: gradients are added up over them.

@@ -53,7 +53,7 @@ std::string breakdown_text(const Row& row) {
 }
 
 std::string memory_text(const Row& row, const experiments::Sweep& sweep) {
-  const auto configuration = experiments::world_of(sweep.experiments.front().settings).configuration;
+  const auto configuration = experiments::world_of(sweep.experiments.front().settings, sweep.inputs).configuration;
   std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib(row.number("memory_peak_bytes")),
                                  configuration.gpu.memory_gib);
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
@@ -62,11 +62,14 @@ std::string memory_text(const Row& row, const experiments::Sweep& sweep) {
   return text;
 }
 
-/// What each pipeline rank needs at its peak, part by part.
+/// What each pipeline rank needs at its peak, part by part: of its ranks the one that needs most.
 std::vector<core::memory::Footprint> footprints(const core::step::Configuration& of) {
-  std::vector<core::memory::Footprint> stages;
-  for (std::int64_t stage = 0; stage < of.strategy.pp; ++stage)
-    stages.push_back(core::memory::footprint(of.model, of.strategy, of.gpu, stage));
+  std::vector<core::memory::Footprint> stages(static_cast<std::size_t>(of.strategy.pp));
+  for (const core::workload::RankClass& one : core::workload::rank_classes(of.model, of.strategy)) {
+    core::memory::Footprint& most = stages[static_cast<std::size_t>(one.stage)];
+    const auto other = core::memory::footprint(of.model, of.strategy, of.gpu, one);
+    if (other.total() > most.total()) most = other;
+  }
   return stages;
 }
 
@@ -114,7 +117,7 @@ int show_kernels(const experiments::Sweep& sweep, const std::string& level) {
         fmt::format("must be one of {}, not '{}'", fmt::join(kLevelNames.begin() + 1, kLevelNames.end(), ", "), level),
         "--kernels");
   const auto& experiment = sweep.experiments.front();
-  auto of = experiments::world_of(experiment.settings).configuration;
+  auto of = experiments::world_of(experiment.settings, sweep.inputs).configuration;
   of.gpu.measured = measured_times(experiment);
   std::vector<experiments::import::KernelRow> rows;
   for (const auto& [what, sources] : core::workload::kernel_account(of.model, of.strategy, of.gpu).prices)

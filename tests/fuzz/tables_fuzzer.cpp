@@ -1,7 +1,8 @@
-// Any text as each of the tables that users give: measured kernels and flows.
+// Any text as each of the tables that users give: measured kernels, flows and loads of experts.
 #include "core/error.hpp"
 #include "experiments/import/flows.hpp"
 #include "experiments/import/measured_kernels.hpp"
+#include "experiments/import/measured_routing.hpp"
 
 using namespace manyworlds;
 
@@ -13,6 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   try {
     experiments::import::parse_flows(text, "flows.csv", 64);
+  } catch (const core::InputError&) {
+  }
+  try {
+    experiments::import::parse_measured_routing(text, "routing.csv");
   } catch (const core::InputError&) {
   }
   return 0;
