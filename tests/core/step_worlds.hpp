@@ -163,6 +163,33 @@ inline step::Configuration with_context_and_experts(step::Configuration world, s
   return world;
 }
 
+/// With experts whose loads follow Zipf's law, and by turns capacity, copies of hot experts, recomputation of loaded
+/// ranks, an all-to-all by rails, and any pipeline, tensor and context parallelism of drawn worlds.
+inline step::Configuration draw_routed(std::uint64_t seed) {
+  step::Configuration world = draw_world(seed);
+  workload::Strategy& s = world.strategy;
+  if (s.tp > 1) s.sequence_parallel = true;
+  if (seed % 5 == 1 && s.dp % 2 == 0) {
+    s.cp = 2, s.dp /= 2, s.global_batch /= 2;
+    if (s.replicas() == 1) s.zero = 0;
+  }
+  world.model.experts = 8, world.model.experts_per_token = 2;
+  world.model.expert_ffn_hidden = 256;
+  world.model.dense_layers = static_cast<std::int64_t>(seed % 2);
+  s.etp = seed % 7 == 0 ? s.tp : 1;
+  s.ep = std::min<std::int64_t>(s.tp * s.replicas() / s.etp, seed % 4 == 0 ? 2 : 8);
+  world.model.routing = workload::zipf_routing(world.model.layers, 8, 0.4 + 0.2 * static_cast<double>(seed % 6),
+                                               static_cast<std::int64_t>(seed));
+  if (seed % 3 == 0) s.capacity_factor = 1.25;
+  s.pad_to_capacity = seed % 9 == 0;
+  s.expert_recompute_tokens = seed % 4 == 1 && s.recompute != workload::Recompute::full ? 150 : 0;
+  s.hot_experts = seed % 2 == 0 && s.etp == 1 && s.ep > 1 && !s.pad_to_capacity;
+  s.hot_expert_tflops = 0.1, s.hot_expert_gbps = 400;  // slow enough to compute for copies to pay
+  s.stack.overlap_experts = seed % 7 < 3;
+  if (seed % 3 == 1) world.collectives.all_to_all = collective::Algorithm::node_aware;
+  return world;
+}
+
 inline step::StepResult run_world(step::Configuration configuration, step::Composition composition, bool share = true) {
   configuration.composition = composition;
   step::Laboratory laboratory(share);

@@ -7,8 +7,8 @@
 
 int main() {
   using namespace manyworlds::tests;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const auto result = run_world(draw_world(seed), step::Composition::composed);
+  for (std::uint64_t seed = 1; seed <= 90; ++seed) {
+    const auto result = run_world(seed <= 60 ? draw_world(seed) : draw_routed(seed), step::Composition::composed);
     std::printf("%lld %lld %lld %lld", static_cast<long long>(result.step_ps), static_cast<long long>(result.link_hops),
                 static_cast<long long>(result.ecn_marks), static_cast<long long>(result.pauses));
     const step::Breakdown& b = result.breakdown;
