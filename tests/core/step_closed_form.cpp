@@ -75,3 +75,21 @@ TEST_CASE("the closed form of ZeRO 3 gathers beside the units before, as the sim
     CHECK(step::closed_form(world, links_of(cluster)).step_s == Approx(simulated_s(world)).epsilon(0.15));
   }
 }
+
+TEST_CASE("the closed form takes the slowest of the ranks that share experts") {
+  Cluster cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = 4;
+  step::Configuration world = world_of(cluster, 1, 1, 2);
+  world.model.experts = 8, world.model.experts_per_token = 2;
+  world.model.sequence = 4'096;
+  world.strategy.ep = 4;
+  const double balanced = step::closed_form(world, links_of(cluster)).step_s;
+  CHECK(balanced == Approx(simulated_s(world)).epsilon(0.1));
+  std::vector<std::vector<std::int64_t>> hot(4, std::vector<std::int64_t>(8, 1));
+  for (auto& load : hot) load[3] = 100;  // in every layer the same rank is the busiest
+  world.model.routing = workload::make_routing(hot);
+  const double uneven = step::closed_form(world, links_of(cluster)).step_s;
+  CHECK(uneven > 1.05 * balanced);
+  CHECK(uneven == Approx(simulated_s(world)).epsilon(0.1));
+}
