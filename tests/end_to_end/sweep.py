@@ -67,6 +67,25 @@ class Sweeps(unittest.TestCase):
         self.assertNotEqual(answer_digest(self.directory / "one" / "results.h5"),
                             answer_digest(self.directory / "other" / "results.h5"))
 
+    def test_one_answer_where_experts_get_unequal_loads_also_from_a_measured_table(self):
+        batched = SWEEPS / "batched_experts.yaml"
+        table = "layer,expert,tokens\n" + "".join(f"{layer},{expert},{100 + (37 * expert + 11 * layer) % 97}\n"
+                                                  for layer in range(4) for expert in range(128))
+        (self.directory / "loads.csv").write_text(table)
+        measured = ["--set", f"routing={{measured: {{file: {self.directory}/loads.csv}}}}"]
+        for of, words in {"zipf": ["--set", "routing={zipf: {exponent: 0.4}}"], "measured": measured}.items():
+            variants = {"one": ["-j", 1], "three": ["-j", 3], "alone": ["-j", 2, "--no-sharing"]}
+            for name, ranks in variants.items():
+                self.sweep(batched, "-o", f"{of}-{name}", "--store", "none", *ranks, *words)
+            self.assert_same(*(f"{of}-{name}" for name in variants))
+        run("diff", "zipf-one", "measured-one", directory=self.directory, expect=1)
+        with h5py.File(self.directory / "measured-one" / "results.h5") as results:
+            figures = {name: results[f"experiments/{name}"][:] for name in ("expert_imbalance", "expert_drop_rate",
+                                                                           "strategy.capacity_factor")}
+        for imbalance, dropped, factor in zip(*figures.values()):
+            self.assertGreaterEqual(imbalance, 1)
+            self.assertEqual(dropped > 0, factor > 0)  # the hottest expert gets more than 1.25 times the mean
+
     def test_a_second_run_with_the_same_store_simulates_nothing_and_the_same_line_again_neither(self):
         tiny = SWEEPS / "tiny.yaml"
         self.sweep(tiny, "-o", "first", "-j", 2, "--store", "store")
