@@ -16,7 +16,6 @@ namespace {
 using core::step::Placement;
 using core::workload::Dispatcher;
 using core::workload::ExpertGemm;
-using core::workload::ScheduleKind;
 using core::workload::Split;
 using Broken = std::optional<std::string>;
 
@@ -123,18 +122,17 @@ std::vector<Rule> model_rules() {
              return divides("ffn_hidden", w.configuration.model.ffn(), "tp", w.configuration.strategy.tp);
            }),
       rule("layers_by_stages", "strategy.pp",
-           "chunks, of which there are pp x virtual_stages, must get whole layers: split even divides them all, "
-           "light_ends "
-           "divides layers + 2 over two chunks or more, light_last leaves some to the last",
+           "sections, of which there are pp x virtual_stages (dualpipe: pp), must get whole layers: split even divides "
+           "them all, light_ends divides layers + 2 over two sections or more, light_last leaves some to the last",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
-             const std::int64_t layers = w.configuration.model.layers, chunks = s.pp * s.virtual_stages;
-             if (s.split == Split::even) return divides("layers", layers, "pp x virtual_stages", chunks);
-             if (s.split == Split::light_ends && chunks > 1)
-               return divides("layers + 2", layers + 2, "pp x virtual_stages", chunks);
-             if (s.split == Split::light_last && (chunks - 1) * ((layers + chunks - 1) / chunks) < layers)
+             const std::int64_t layers = w.configuration.model.layers, sections = s.sections().count();
+             if (s.split == Split::even) return divides("layers", layers, "sections", sections);
+             if (s.split == Split::light_ends && sections > 1)
+               return divides("layers + 2", layers + 2, "sections", sections);
+             if (s.split == Split::light_last && (sections - 1) * ((layers + sections - 1) / sections) < layers)
                return std::nullopt;
-             return fmt::format("layers {}, pp x virtual_stages {}", layers, chunks);
+             return fmt::format("layers {}, sections {}", layers, sections);
            }),
   };
 }
@@ -155,25 +153,12 @@ std::vector<Rule> layout_rules() {
              const auto& s = w.configuration.strategy;
              return divides("global_batch", s.global_batch, "dp x micro_batch", s.dp * s.micro_batch);
            }),
-      rule("virtual_stages_need_interleaved", "strategy.virtual_stages",
-           "virtual_stages > 1 needs schedule interleaved and pp > 1",
+      rule("schedule_fits", "strategy.schedule", "the schedule must fit pp, virtual_stages and the micro-batches",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
-             if (s.virtual_stages == 1 || (s.schedule == ScheduleKind::interleaved && s.pp > 1)) return std::nullopt;
-             return fmt::format("virtual_stages {}, pp {}", s.virtual_stages, s.pp);
-           }),
-      rule("interleaved_needs_virtual_stages", "strategy.schedule", "schedule interleaved needs virtual_stages > 1",
-           [](const World& w) -> Broken {
-             const auto& s = w.configuration.strategy;
-             if (s.schedule != ScheduleKind::interleaved || s.virtual_stages > 1) return std::nullopt;
-             return fmt::format("virtual_stages {}", s.virtual_stages);
-           }),
-      rule("interleaved_micro_batches", "strategy.global_batch",
-           "schedule interleaved needs global_batch / (dp x micro_batch), its micro-batches, to be a multiple of pp",
-           [](const World& w) -> Broken {
-             const auto& s = w.configuration.strategy;
-             if (s.schedule != ScheduleKind::interleaved) return std::nullopt;
-             return divides("micro-batches", s.micro_batches(), "pp", s.pp);
+             std::string fault = core::workload::schedule_fault(core::workload::schedule_type(s.schedule),
+                                                                {s.pp, s.micro_batches(), s.virtual_stages});
+             return fault.empty() ? std::nullopt : Broken(std::move(fault));
            }),
       rule("sequence_parallel_needs_tp", "strategy.sequence_parallel", "sequence_parallel needs tp > 1",
            [](const World& w) -> Broken {
@@ -194,6 +179,14 @@ std::vector<Rule> layout_rules() {
              if (!s.sequence_parallel) return std::nullopt;
              return divides("sequence", w.configuration.model.sequence, "tp x cp", s.tp * s.cp);
            }),
+      rule("zero_3_on_mirrored", "strategy.zero",
+           "zero 3 keeps tied embedding and head gathered together from forward to backward pass, which dualpipe's two "
+           "directions do not allow",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.zero < 3 || s.copies() == 1 || !w.configuration.model.tied_embeddings) return std::nullopt;
+             return "tied_embeddings true";
+           }),
       rule("zero_needs_dp", "strategy.zero", "zero above 0 needs dp x cp > 1",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
@@ -205,6 +198,15 @@ std::vector<Rule> layout_rules() {
              const auto& s = w.configuration.strategy;
              if (!s.stack.overlap_tensor || s.tp == 1 || s.sequence_parallel) return std::nullopt;
              return fmt::format("tp {}, sequence_parallel false", s.tp);
+           }),
+      rule("post_validation_alone", "strategy.stack.post_validation",
+           "post_validation lets a rank go on to its next step by itself, which parameters gathered for that step's "
+           "first "
+           "passes (overlap_parameters, zero 3) do not",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!s.stack.post_validation || (!s.stack.overlap_parameters && s.zero < 3)) return std::nullopt;
+             return fmt::format("zero {}, overlap_parameters {}", s.zero, s.stack.overlap_parameters);
            }),
       rule("overlap_parameters_needs_shards", "strategy.stack.overlap_parameters",
            "overlap_parameters needs zero 1 or 2, which gather what the optimizer wrote",

@@ -32,6 +32,12 @@ Kept kept(const std::vector<Operator>& operators, bool core) {
   return sum;
 }
 
+Kept held(const std::vector<Operator>& operators) {
+  Kept sum;
+  for (const Operator& each : operators) sum += tensor(each.weight_bytes);
+  return sum;
+}
+
 /// A layer's operators; where it has experts, what they keep stands for what its feed-forward part would.
 std::vector<Operator> operators_of(const Model& model, const Strategy& strategy, const ExpertTensors* experts) {
   std::vector<Operator> operators = workload::layer_operators(model, strategy);
@@ -68,6 +74,7 @@ LayerBytes layer_bytes(const Model& model, const Strategy& strategy, workload::L
   const std::int64_t made_again = experts ? experts->made_again : 0;
   LayerBytes layer;
   layer.working = working_bytes(model, strategy, inside);
+  layer.held = held(workload::layer_operators(model, strategy, kind, expert_rank));
   switch (strategy.recompute) {
     case Recompute::none:
       layer.kept = all;
@@ -94,6 +101,7 @@ EndBytes end_bytes(const Model& model, const Strategy& strategy) {
   ends.embedding = kept(workload::embedding_operators(model, strategy), true);
   std::vector<Operator> head = workload::head_operators(model, strategy);
   head.back().kept_bytes -= 4 * logits;
+  ends.head_held = held(head);
   ends.head = kept(head, true);
   ends.logits_kept = 4 * logits;
   // In 16 bits the GEMM's output, then its gradient; Megatron-LM's fused loss holds one more copy in fp32.

@@ -24,6 +24,7 @@ struct Kept {
 /// A layer: what it keeps, and what its backward pass adds while it runs.
 struct LayerBytes {
   Kept kept;
+  Kept held;                    // between the two halves of a backward pass, for gradients of weights
   std::int64_t recomputed = 0;  // made again: the whole layer, its attention core, or what its experts compute
   std::int64_t working = 0;     // gradients of activations, at the widest point of the layer, and of copied experts
 };
@@ -35,6 +36,7 @@ LayerBytes layer_bytes(const workload::Model& model, const workload::Strategy& s
 /// Embedding and head; the head's logits apart, which live from the loss's forward to its backward pass.
 struct EndBytes {
   Kept embedding, head;
+  Kept head_held;                     // as LayerBytes::held
   std::int64_t logits_kept = 0;       // fp32
   std::int64_t logits_transient = 0;  // beside them while the loss or its gradient is computed
 };

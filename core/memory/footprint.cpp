@@ -10,8 +10,8 @@
 #include "core/memory/allocator.hpp"
 #include "core/memory/libraries.hpp"
 #include "core/memory/model_state.hpp"
+#include "core/workload/build_program.hpp"
 #include "core/workload/cut.hpp"
-#include "core/workload/schedule.hpp"
 
 namespace manyworlds::core::memory {
 namespace {
@@ -47,11 +47,13 @@ LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const EndBy
     if (is_new) known->second = layer_bytes(model, strategy, kind, of.expert_rank);
     const LayerBytes& layer = known->second;
     all.kept += layer.kept;
+    all.held += layer.held;
     if (layer.recomputed + layer.working > all.recomputed + all.working)
       all.recomputed = layer.recomputed, all.working = layer.working;
   }
-  if (stage == 0 && chunk == 0) all.kept += ends.embedding;
-  if (stage == strategy.pp - 1 && chunk == strategy.virtual_stages - 1) all.kept += ends.head;
+  const workload::Sections sections = strategy.sections();
+  if (sections.is_first(stage, chunk)) all.kept += ends.embedding;
+  if (sections.is_last(stage, chunk)) all.kept += ends.head, all.held += ends.head_held;
   return all;
 }
 
@@ -71,11 +73,13 @@ std::int64_t activation_bytes_per_layer(const Model& model, const Strategy& stra
   return layer_bytes(model, strategy, kind).kept.bytes;
 }
 
-std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, std::int64_t stage) {
+std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, const workload::Schedule& order,
+                              std::int64_t stage) {
   std::int64_t alive = 0, most = 0;
-  for (const workload::Slot& slot : workload::schedule(strategy, stage)) {
+  for (const workload::Slot& slot : order) {
     const auto layers = static_cast<std::int64_t>(workload::chunk_layers(model, strategy, stage, slot.chunk).size());
-    alive += slot.forward ? layers : -layers;
+    if (slot.forward()) alive += layers;
+    if (slot.ends_backward()) alive -= layers;
     most = std::max(most, alive);
   }
   return most;
@@ -101,32 +105,42 @@ namespace {
 
 /// Calls `see` for every pass of the stage, with what the rank holds at most while it runs, and after it.
 template <typename See>
-void walk(const Model& model, const Strategy& strategy, Footprint now, RankClass of, See&& see) {
+void walk(const Model& model, const Strategy& strategy, const workload::Schedule& order, Footprint now, RankClass of,
+          See&& see) {
   const std::int64_t stage = of.stage;
   const EndBytes ends = end_bytes(model, strategy);
+  const workload::Sections sections = strategy.sections();
   std::map<LayerKind, LayerBytes> layers;
   std::vector<LayerBytes> chunks;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     chunks.push_back(chunk_bytes(model, strategy, ends, of, chunk, layers));
+  const auto add = [&](const Kept& kept) { now.activations += kept.bytes, now.rounding += kept.rounding; };
+  const auto drop = [&](const Kept& kept) { now.activations -= kept.bytes, now.rounding -= kept.rounding; };
 
-  for (const workload::Slot& slot : workload::schedule(strategy, stage)) {
+  for (const workload::Slot& slot : order) {
     const LayerBytes& chunk = chunks[static_cast<std::size_t>(slot.chunk)];
-    const bool head = stage == strategy.pp - 1 && slot.chunk == strategy.virtual_stages - 1;
-    if (slot.forward) {
-      now.activations += chunk.kept.bytes;
-      now.rounding += chunk.kept.rounding;
+    if (slot.kind == workload::PassKind::weight_gradient) {
+      const Footprint during = now;
+      drop(chunk.held);
+      see(slot, during, now);
+      continue;
+    }
+    const bool head = sections.is_last(stage, slot.chunk);
+    if (slot.forward()) {
+      add(chunk.kept);
       if (head) now.logits += ends.logits_kept;
     }
     Footprint during = now;  // the loss's forward or backward pass
     if (head) during.logits += ends.logits_transient;
-    if (!slot.forward) {
+    if (slot.begins_backward()) {
       if (head) now.logits -= ends.logits_kept;  // gone before the last layer's backward begins
       Footprint backward = now;
       backward.recomputed = chunk.recomputed;
       backward.working = chunk.working;
       if (backward.total() > during.total()) during = backward;
-      now.activations -= chunk.kept.bytes;
-      now.rounding -= chunk.kept.rounding;
+      drop(chunk.kept);
+      if (!slot.ends_backward()) add(chunk.held);
+      if (now.total() > during.total()) during = now;
     }
     see(slot, during, now);
   }
@@ -136,25 +150,37 @@ void walk(const Model& model, const Strategy& strategy, Footprint now, RankClass
 
 std::vector<Held> held_by_passes(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
   std::vector<Held> passes;
-  walk(model, strategy, held_at_rest(model, strategy, gpu, of), of,
+  const auto orders = workload::pipeline_orders(model, strategy, gpu);
+  walk(model, strategy, orders[static_cast<std::size_t>(of.stage)], held_at_rest(model, strategy, gpu, of), of,
        [&](const workload::Slot& pass, const Footprint& during, const Footprint& after) {
          passes.push_back({pass, during, after});
        });
   return passes;
 }
 
-Footprint footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
+namespace {
+
+Footprint footprint_of(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
+                       const workload::Schedule& order, RankClass of) {
   Footprint peak = held_at_rest(model, strategy, gpu, of);
-  walk(model, strategy, peak, of, [&](const workload::Slot&, const Footprint& during, const Footprint&) {
+  walk(model, strategy, order, peak, of, [&](const workload::Slot&, const Footprint& during, const Footprint&) {
     if (during.total() > peak.total()) peak = during;
   });
   return peak;
 }
 
+}  // namespace
+
+Footprint footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
+  const auto orders = workload::pipeline_orders(model, strategy, gpu);
+  return footprint_of(model, strategy, gpu, orders[static_cast<std::size_t>(of.stage)], of);
+}
+
 Footprint peak(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
+  const auto orders = workload::pipeline_orders(model, strategy, gpu);
   Footprint most;
   for (const RankClass& of : workload::rank_classes(model, strategy)) {
-    const Footprint other = footprint(model, strategy, gpu, of);
+    const Footprint other = footprint_of(model, strategy, gpu, orders[static_cast<std::size_t>(of.stage)], of);
     if (other.total() > most.total()) most = other;
   }
   return most;

@@ -46,8 +46,10 @@ std::span<const FootprintPart> footprint_parts();
 std::int64_t activation_bytes_per_layer(const workload::Model& model, const workload::Strategy& strategy,
                                         workload::LayerKind kind = {});
 
-/// Layers times micro-batches that a rank of `stage` keeps activations of when it keeps most.
-std::int64_t layers_in_flight(const workload::Model& model, const workload::Strategy& strategy, std::int64_t stage);
+/// Layers times micro-batches that a rank of `stage`, whose order of passes is `order`, keeps activations of when it
+/// keeps most.
+std::int64_t layers_in_flight(const workload::Model& model, const workload::Strategy& strategy,
+                              const workload::Schedule& order, std::int64_t stage);
 
 /// Peak of the ranks of a class.
 Footprint footprint(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,

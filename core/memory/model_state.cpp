@@ -40,8 +40,9 @@ std::int64_t largest_layer(const Model& model, const Strategy& strategy, std::in
 
 /// A unit of FSDP is a layer; embedding and head together are one more.
 std::int64_t outer_unit(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  std::int64_t sum = stage == 0 ? workload::embedding_parameters(model, strategy.tp) : 0;
-  if (stage == strategy.pp - 1) sum += workload::head_parameters(model, strategy.tp, strategy.pp == 1);
+  const workload::Sections sections = strategy.sections();
+  std::int64_t sum = sections.has_first(stage) ? workload::embedding_parameters(model, strategy.tp) : 0;
+  if (sections.has_last(stage)) sum += workload::head_parameters(model, strategy.tp, sections.ends_meet());
   return sum;
 }
 

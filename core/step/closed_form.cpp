@@ -1,11 +1,16 @@
 #include "core/step/closed_form.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/compute/host.hpp"
 #include "core/step/layout.hpp"
+#include "core/workload/build_program.hpp"
 #include "core/workload/cut.hpp"
+#include "core/workload/eager.hpp"
 #include "core/workload/expert_load.hpp"
 #include "core/workload/parameters.hpp"
 #include "core/workload/replica_traffic.hpp"
@@ -29,8 +34,10 @@ class Form {
   ClosedForm step() {
     ClosedForm made;
     double all = 0, slowest = 0;  // of a micro-batch through all stages, and through the slowest
+    std::vector<StageWork> works;
     for (std::int64_t stage = 0; stage < s_.pp; ++stage) {
-      const Passes passes = slowest_of(stage);
+      SlowestRank of_stage = slowest_of(stage);
+      const Passes& passes = of_stage.passes;
       all += passes.forward + passes.backward;
       slowest = std::max(slowest, passes.forward + passes.backward);
       const workload::Parameters parameters = workload::stage_parameters(of_.model, s_, stage);
@@ -39,11 +46,16 @@ class Form {
       for (const auto& kernel : workload::optimizer_kernels(s_, parameters))
         optimizer += seconds(compute::price(kernel, of_.gpu).ps);
       made.optimizer_s = std::max(made.optimizer_s, optimizer);
+      works.push_back(std::move(of_stage.work));
     }
-    // A micro-batch must pass all stages; then the slowest works off the others.
-    const double transfers = s_.pp > 1 ? 2 * static_cast<double>(s_.pp - 1) * transfer_s() : 0;
-    made.pipeline_s = static_cast<double>(s_.micro_batches()) * slowest;
-    made.bubble_s = (all - slowest) / static_cast<double>(s_.virtual_stages) + transfers;
+    made.pipeline_s = static_cast<double>(s_.chunk_micro_batches()) * slowest;
+    if (workload::schedule_type(s_.schedule).has_formula) {
+      // A micro-batch must pass all stages; then the slowest works off the others.
+      const double transfers = s_.pp > 1 ? 2 * static_cast<double>(s_.pp - 1) * transfer_s() : 0;
+      made.bubble_s = (all - slowest) / static_cast<double>(s_.virtual_stages) + transfers;
+    } else {
+      made.bubble_s = eager_s(works) - made.pipeline_s;
+    }
     made.step_s = made.pipeline_s + made.bubble_s + made.gradients_s + made.optimizer_s;
     return made;
   }
@@ -53,12 +65,19 @@ class Form {
     double forward = 0, backward = 0;
   };
 
-  /// Of the ranks of a stage those that take longest: the others wait for them in every exchange of tokens.
-  Passes slowest_of(std::int64_t stage) const {
-    Passes most;
+  struct SlowestRank {
+    Passes passes;
+    StageWork work;
+  };
+
+  /// Of the ranks of a stage one that takes longest: the others wait for it in every exchange of tokens.
+  SlowestRank slowest_of(std::int64_t stage) const {
+    SlowestRank most;
     for (std::int64_t e = 0; e < (workload::expert_ranks_differ(of_.model, s_) ? s_.ep : 1); ++e) {
-      const Passes one = passes_of(workload::stage_work(of_.model, s_, of_.gpu, {stage, e}));
-      if (one.forward + one.backward > most.forward + most.backward) most = one;
+      StageWork work = workload::stage_work(of_.model, s_, of_.gpu, {stage, e});
+      const Passes one = passes_of(work);
+      if (e == 0 || one.forward + one.backward > most.passes.forward + most.passes.backward)
+        most = {one, std::move(work)};
     }
     return most;
   }
@@ -77,6 +96,22 @@ class Form {
         for (const Part part : chunk) sum.forward += of_part[part].forward, sum.backward += of_part[part].backward;
       }
     return sum;
+  }
+
+  /// All passes in their orders, as soon as they can run.
+  double eager_s(const std::vector<StageWork>& works) const {
+    std::map<std::tuple<std::int64_t, std::int32_t, workload::PassKind>, Time> known;
+    const auto lasts = [&](std::int64_t rank, const workload::Slot& slot) {
+      const auto [found, is_new] = known.try_emplace({rank, slot.chunk, slot.kind}, Time{0});
+      const StageWork& work = works[static_cast<std::size_t>(rank)];
+      if (is_new)
+        for (const Part part : work.chunks[static_cast<std::size_t>(slot.chunk)])
+          found->second += round_half_up(pass_s(work.of(part).pass(slot.kind), work) * 1e12);
+      return found->second;
+    };
+    const auto run = workload::run_eagerly(s_.sections(), workload::pipeline_orders(of_.model, s_, of_.gpu), lasts,
+                                           round_half_up(transfer_s() * 1e12));
+    return seconds(s_.stack.post_validation ? run.longest_ps : run.step_ps);
   }
 
   /// ZeRO 3: beside each unit the next one is gathered, and in the backward pass the gradients of the one before are

@@ -56,9 +56,10 @@ Arrangement arrangement_of(const Configuration& configuration) {
           configuration.gpus_per_node,
           configuration.model.tied_embeddings,
           configuration.model.has_experts(),
-          s.virtual_stages > 1,
+          s.virtual_stages > 1 && s.folding() == workload::Folding::loop,
           configuration.collectives.looks_at_network(),
           workload::expert_ranks_differ(configuration.model, configuration.strategy),
+          s.folding(),
           configuration.placement};
 }
 
@@ -130,13 +131,18 @@ void Layout::add_groups(const Arrangement& arrangement) {
       for (std::uint32_t t = 0; t < tp; ++t) members.push_back(rank(t, r, p));
       add_group(Role::tensor, std::move(members), Role::tensor);
     }
-  for (std::uint32_t p = 0; p < pp && replicas > 1; ++p)
+  // Mirrored, stages p and pp - 1 - p hold the same.
+  const bool mirrored = arrangement.folding == workload::Folding::mirror,
+             folded = arrangement.folding != workload::Folding::loop;
+  const std::uint32_t apart = mirrored ? pp / 2 : pp;  // stages that hold different parameters
+  for (std::uint32_t p = 0; p < apart && (replicas > 1 || mirrored); ++p)
     for (std::uint32_t t = 0; t < tp; ++t) {
       std::vector<std::uint32_t> members;
       for (std::uint32_t r = 0; r < replicas; ++r) members.push_back(rank(t, r, p));
+      for (std::uint32_t r = 0; r < replicas && mirrored; ++r) members.push_back(rank(t, r, pp - 1 - p));
       add_group(Role::data, std::move(members), Role::data);
     }
-  for (std::uint32_t r = 0; r < replicas && pp > 1 && arrangement.tied_embeddings; ++r)
+  for (std::uint32_t r = 0; r < replicas && pp > 1 && !folded && arrangement.tied_embeddings; ++r)
     for (std::uint32_t t = 0; t < tp; ++t)
       add_group(Role::embedding, {rank(t, r, 0), rank(t, r, pp - 1)}, Role::embedding);
   // With virtual stages the pipeline closes to a ring: the last rank hands chunk c to the first as chunk c + 1.
@@ -147,19 +153,30 @@ void Layout::add_groups(const Arrangement& arrangement) {
         const std::uint32_t here = rank(t, r, p), next = rank(t, r, (p + 1) % pp);
         add_group(Role::send_forward, {here, next}, Role::recv_forward);
         add_group(Role::send_backward, {next, here}, Role::recv_backward);
+        if (!folded) continue;
+        add_group(Role::send_forward_back, {next, here}, Role::recv_forward_back);
+        add_group(Role::send_backward_on, {here, next}, Role::recv_backward_on);
       }
   for (std::uint32_t p = 0; p < pp && cp > 1; ++p)
     for (std::uint32_t r = 0; r < replicas; ++r)
       for (std::uint32_t t = 0; t < tp; ++t)
         add_group(Role::send_context, {rank(t, r, p), rank(t, r / cp * cp + (r + 1) % cp, p)}, Role::recv_context);
-  for (std::uint32_t p = 0; p < pp && arrangement.has_experts; ++p) add_expert_groups(arrangement, p * per_stage_);
+  for (std::uint32_t p = 0; p < apart && arrangement.has_experts; ++p) {
+    std::vector<std::uint32_t> firsts{p * per_stage_};
+    if (mirrored) firsts.push_back((pp - 1 - p) * per_stage_);
+    add_expert_groups(arrangement, firsts);
+  }
 }
 
-/// Of the ranks of a stage, in their order: `etp` neighbours share an expert, `ep` of these all experts of a layer.
-void Layout::add_expert_groups(const Arrangement& arrangement, std::uint32_t first) {
+/// Of the ranks of stages that hold the same, which begin at `firsts`, in their order: `etp` neighbours share an
+/// expert, `ep` of these all experts of a layer.
+void Layout::add_expert_groups(const Arrangement& arrangement, const std::vector<std::uint32_t>& firsts) {
   const auto etp = static_cast<std::uint32_t>(arrangement.etp), ep = static_cast<std::uint32_t>(arrangement.ep);
-  const std::uint32_t copies = per_stage_ / (etp * ep);
-  const auto rank = [&](std::uint32_t t, std::uint32_t e, std::uint32_t c) { return first + t + etp * (e + ep * c); };
+  const std::uint32_t in_stage = per_stage_ / (etp * ep);
+  const auto copies = in_stage * static_cast<std::uint32_t>(firsts.size());
+  const auto rank = [&](std::uint32_t t, std::uint32_t e, std::uint32_t c) {
+    return firsts[c / in_stage] + t + etp * (e + ep * (c % in_stage));
+  };
   for (std::uint32_t c = 0; c < copies && etp > 1; ++c)
     for (std::uint32_t e = 0; e < ep; ++e) {
       std::vector<std::uint32_t> members;

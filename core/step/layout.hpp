@@ -55,6 +55,7 @@ struct Arrangement {
   bool closed_pipeline = false;      // virtual stages: the last rank hands on to the first
   bool looks_at_network = false;     // as the library does: groups with other paths or switches are of other kinds
   bool expert_ranks_differ = false;  // the ranks that share experts run programs of their own
+  workload::Folding folding = workload::Folding::loop;
   Placement placement = Placement::tp_dp_pp;
   auto operator<=>(const Arrangement&) const = default;
 };
@@ -144,7 +145,7 @@ class Layout {
     std::vector<std::shared_ptr<const Connections>> by_group;
   };
   void add_groups(const Arrangement& arrangement);
-  void add_expert_groups(const Arrangement& arrangement, std::uint32_t first);
+  void add_expert_groups(const Arrangement& arrangement, const std::vector<std::uint32_t>& firsts);
   void add_group(workload::Role role, std::vector<std::uint32_t> ranks, workload::Role role_of_others);
   void number_kinds(bool by_network);
   std::vector<std::uint32_t> gpus_of(const Group& group) const;

@@ -96,9 +96,10 @@ sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind,
 }  // namespace
 
 Operations::Operations(const Configuration& configuration) {
+  const auto orders = workload::pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
   for (const workload::RankClass& of : workload::rank_classes(configuration.model, configuration.strategy)) {
     const workload::Program program =
-        workload::build_program(configuration.model, configuration.strategy, configuration.gpu, of);
+        workload::build_program(configuration.model, configuration.strategy, configuration.gpu, orders, of);
     in_programs_.push_back(program.ops.size());
     auto& by_role = by_class_.emplace_back();
     for (const workload::Op& op : program.ops) {

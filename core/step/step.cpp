@@ -31,6 +31,7 @@ Step::Step(const World& world, Episodes& episodes, const IsolatedResults& result
       began_(world.instances(), 0),
       link_busy_(world.layout().graph().links.size(), 0),
       recording_(recording) {
+  if (world.configuration().strategy.stack.post_validation) timeline_.begin_apart();
   if (recording_ != nullptr) {
     std::vector<std::uint32_t> ranks;
     for (const Recording::Rank& one : recording_->ranks) ranks.push_back(one.rank);
@@ -122,7 +123,7 @@ StepResult Step::finish() {
   result.too_large = too_large_;
   if (too_large_) return result;
   timeline_.settle();
-  result.step_ps = timeline_.end();
+  result.step_ps = timeline_.lasts();
   if (composed_ != nullptr) composed_->close(timeline_.end());
   const network::Counters counters = network_->counters();
   const bool packets = world_.configuration().transport.fidelity == network::Fidelity::packet;

@@ -32,8 +32,10 @@ World::World(const Configuration& configuration, std::shared_ptr<Layout> layout,
     : configuration_(configuration),
       layout_(std::move(layout)),
       transport_key_(transport_key(configuration.transport)) {
+  const auto orders = workload::pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
   for (const workload::RankClass& of : layout_->classes()) {
-    programs_.push_back(workload::build_program(configuration.model, configuration.strategy, configuration.gpu, of));
+    programs_.push_back(
+        workload::build_program(configuration.model, configuration.strategy, configuration.gpu, orders, of));
     auto& sequences = sequences_.emplace_back();
     auto& place = place_.emplace_back();
     for (std::uint32_t i = 0; i < programs_.back().ops.size(); ++i) {
@@ -102,10 +104,7 @@ std::uint32_t World::add_use(std::uint32_t group, const Op& op, const collective
 
 Role World::role_of(std::uint32_t group, std::uint32_t member) const {
   const Role role = layout_->groups()[group].role;
-  if (member == 0) return role;
-  if (role == Role::send_forward) return Role::recv_forward;
-  if (role == Role::send_context) return Role::recv_context;
-  return role == Role::send_backward ? Role::recv_backward : role;
+  return member == 0 ? role : workload::receiver_of(role);
 }
 
 std::pair<std::uint32_t, std::uint32_t> World::entered_by(std::uint32_t rank, std::uint32_t op) const {

@@ -25,8 +25,7 @@ bool slows(const Op& op) {
 }
 
 bool is_pipeline(Role role) {
-  return role == Role::send_forward || role == Role::recv_forward || role == Role::send_backward ||
-         role == Role::recv_backward;
+  return workload::is_pipeline_transfer(role);
 }
 
 Wait exposed(Role role) {
@@ -142,6 +141,7 @@ void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Caus
   ++done;
   unfinished_ -= squad.ranks.size();
   end_ = std::max(end_, at);
+  squad.state.ended = at;
   squad.state.cause = cause;
 }
 
@@ -294,6 +294,10 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
       run_kernel(index, number, at + op.duration_ps);
       continue;
     }
+    if (state.began == kNever) {
+      state.began = apart_ ? at : 0;
+      state.busy_until = state.began;
+    }
     book_wait(squad, at);
     const Time until = clock_.nearest(at + op.duration_ps);
     state.account.busy[static_cast<std::size_t>(op.booking)] += until - at;
@@ -340,17 +344,27 @@ void Timeline::note(const Squad& squad, const Idle& idle) {
     known.push_back(idle);
 }
 
+Time Timeline::lasts() const {
+  if (!apart_) return end_;
+  Time most = 0;
+  for (const Squad& squad : squads_)
+    if (squad.state.began != kNever) most = std::max(most, squad.state.ended - squad.state.began);
+  return most;
+}
+
 void Timeline::settle() {
+  const Time length = lasts();
   for (Squad& squad : squads_) {
     // Trailing collectives (parameters gathered after the optimizer) are exposed; the rest is bubble.
     State& state = squad.state;
-    if (state.busy_until == end_) continue;
+    const Time until = apart_ && state.began != kNever ? state.began + length : end_;
+    if (state.busy_until == until) continue;
     if (state.cause.collective && !is_pipeline(state.cause.role)) {
-      book_wait(squad, end_);
+      book_wait(squad, until);
     } else {
-      book(squad, Wait::bubble, state.busy_until, end_);
+      book(squad, Wait::bubble, state.busy_until, until);
     }
-    state.busy_until = end_;
+    state.busy_until = until;
   }
 }
 

@@ -29,7 +29,7 @@ struct Entry {
   std::uint32_t op = 0;
 };
 
-/// Times of one rank's compute stream; they add up to the end of the step.
+/// Times of one rank's compute stream; they add up to Timeline::lasts().
 struct Account {
   std::array<Time, workload::kBookings> busy{};
   std::array<Time, kWaits> waited{};
@@ -42,6 +42,9 @@ class Timeline {
   Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank,
            std::int64_t slowdown_ppm = 0, Time tick_ps = 1);
 
+  /// A rank's step begins with its first kernel, not with the first of all ranks: where no rank waits for another
+  /// between two steps, each begins the next when it has ended its own. Call before begin().
+  void begin_apart() { apart_ = true; }
   /// Keeps a Record of each of these ranks. Call before begin().
   void record(const std::vector<std::uint32_t>& ranks);
   /// Issues what can start at time 0; appends collectives entered, squad by squad.
@@ -56,10 +59,12 @@ class Timeline {
 
   bool finished() const { return unfinished_ == 0; }
   Time end() const { return end_; }
+  /// The step of the rank whose step is longest: end(), unless ranks begin apart.
+  Time lasts() const;
   const workload::Op& op(std::uint32_t rank, std::uint32_t op) const { return programs_[class_of_[rank]].ops[op]; }
   /// By rank.
   std::vector<Account> accounts() const;
-  /// Closes the accounts and records at end(): what is left of a rank's step is bubble.
+  /// Closes the accounts and records when the step has lasted as long as lasts(): what is left of a rank's is bubble.
   void settle();
   /// Records, and which of them is that of `rank`, one of record()'s: ranks to which the same happened have one.
   const std::vector<Record>& records() const { return records_; }
@@ -98,6 +103,7 @@ class Timeline {
     Time work_left = 0, paced_at = 0;  // of the compute stream's kernel, when its pace last changed; in whole ps
     std::uint32_t communicating = 0;   // collectives under way that slow kernels down
     Time busy_until = 0;               // of the compute stream, for the account
+    Time began = kNever, ended = 0;    // of the rank's step: its first kernel, its last operation
     Cause cause;
     Account account;
   };
@@ -146,6 +152,7 @@ class Timeline {
   std::vector<Record> records_;
   std::size_t unfinished_ = 0;
   Time end_ = 0;
+  bool apart_ = false;
 };
 
 }  // namespace manyworlds::core::stream

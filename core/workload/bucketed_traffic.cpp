@@ -24,17 +24,18 @@ class BucketedTraffic : public ReplicaTraffic {
       families_.push_back(std::move(family));
     }
     for (const auto& parts : work.chunks) parts_.push_back(parts.size());
+    in_order_ = work.in_order;
   }
 
   bool splits(const PassOfStep& pass) const override {
     if (families_.empty()) return false;
-    if (pass.slot.forward) return pass.first && gathers_in_forward();
+    if (pass.slot.forward()) return pass.first && gathers_in_forward();
     return strategy_.overlap_grad_reduce && reduces_after(pass);
   }
 
   void begin_step() override {
     if (!gathers_in_forward()) return;
-    for (std::size_t chunk = 0; chunk < parts_.size(); ++chunk)
+    for (const std::size_t chunk : in_order_)
       for (Family& family : families_) {
         Chunk& of = family.chunks[chunk];
         of.gathers.resize(of.buckets.size());
@@ -44,7 +45,7 @@ class BucketedTraffic : public ReplicaTraffic {
   }
 
   void before_part(const PassOfStep& pass, std::size_t place) override {
-    if (!pass.slot.forward) {
+    if (!pass.slot.forward()) {
       if (place == 0)
         for (Family& family : families_) family.chunks[chunk_of(pass)].left = 0;
       return;
@@ -61,7 +62,7 @@ class BucketedTraffic : public ReplicaTraffic {
   }
 
   void after_part(const PassOfStep& pass, std::size_t place) override {
-    if (pass.slot.forward || !reduces_after(pass)) return;
+    if (!reduces_after(pass)) return;
     const bool ends = place + 1 == parts_[chunk_of(pass)];
     if (!strategy_.overlap_grad_reduce && !(strategy_.zero == 2 && ends)) return;
     for (Family& family : families_) {
@@ -76,8 +77,8 @@ class BucketedTraffic : public ReplicaTraffic {
     Issuer::Waits waits;
     for (Family& family : families_) {
       if (!strategy_.overlap_grad_reduce && strategy_.zero < 2)
-        for (auto chunk = family.chunks.rbegin(); chunk != family.chunks.rend(); ++chunk)
-          for (const Bucket& bucket : chunk->buckets) reduce(family, bucket);
+        for (auto chunk = in_order_.rbegin(); chunk != in_order_.rend(); ++chunk)
+          for (const Bucket& bucket : family.chunks[*chunk].buckets) reduce(family, bucket);
       if (family.last) waits.push_back(*family.last);
     }
     return waits;
@@ -85,7 +86,7 @@ class BucketedTraffic : public ReplicaTraffic {
 
   void finish_step() override {
     if (strategy_.zero == 0 || gathers_in_forward()) return;
-    for (std::size_t chunk = 0; chunk < parts_.size(); ++chunk)
+    for (const std::size_t chunk : in_order_)
       for (Family& family : families_)
         for (const Bucket& bucket : family.chunks[chunk].buckets) gather(family, bucket, issuer_.all_so_far());
   }
@@ -104,7 +105,9 @@ class BucketedTraffic : public ReplicaTraffic {
 
   static std::size_t chunk_of(const PassOfStep& pass) { return static_cast<std::size_t>(pass.slot.chunk); }
   bool gathers_in_forward() const { return strategy_.zero > 0 && strategy_.stack.overlap_parameters; }
-  bool reduces_after(const PassOfStep& pass) const { return pass.last || strategy_.zero == 2; }
+  bool reduces_after(const PassOfStep& pass) const {
+    return pass.slot.ends_backward() && (pass.last || strategy_.zero == 2);
+  }
 
   void reduce(Family& family, const Bucket& bucket) {
     const bool shared = strategy_.zero > 0;
@@ -122,6 +125,8 @@ class BucketedTraffic : public ReplicaTraffic {
   Issuer& issuer_;
   std::vector<Family> families_;
   std::vector<std::size_t> parts_;  // of each chunk
+  std::vector<std::size_t>
+      in_order_;  // chunks, in the order of the model: ranks with the same sections take turns alike
 };
 
 }  // namespace

@@ -2,14 +2,17 @@
 // then gradients, optimizer and parameters.
 #include "core/workload/build_program.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/workload/cut.hpp"
+#include "core/workload/eager.hpp"
 #include "core/workload/issuer.hpp"
 #include "core/workload/parameters.hpp"
 #include "core/workload/pieces.hpp"
@@ -28,13 +31,12 @@ class Chunk {
 
   std::size_t parts() const { return parts_.size(); }
   PassOfStep begin(const Slot& slot) {
-    const bool first = slot.forward && !std::exchange(begun_, true);
-    return {slot, first, !slot.forward && --left_ == 0};
+    const bool first = slot.forward() && !std::exchange(begun_, true);
+    return {slot, first, slot.ends_backward() && --left_ == 0};
   }
-  const std::vector<Piece>& pieces(bool forward, bool split) {
-    auto& made = made_[{forward, split}];
-    if (made.empty())
-      made = forward ? forward_pieces(work_, parts_, gpu_, split) : backward_pieces(work_, parts_, gpu_, split);
+  const std::vector<Piece>& pieces(PassKind kind, bool split) {
+    auto& made = made_[{kind, split}];
+    if (made.empty()) made = pieces_of(work_, parts_, kind, gpu_, split);
     return made;
   }
 
@@ -42,31 +44,55 @@ class Chunk {
   const StageWork& work_;
   const std::vector<Part>& parts_;
   const compute::Gpu& gpu_;
-  std::int64_t left_;  // micro-batches whose backward has not begun
+  std::int64_t left_;  // micro-batches whose backward pass has not ended
   bool begun_ = false;
-  std::map<std::pair<bool, bool>, std::vector<Piece>> made_;
+  std::map<std::pair<PassKind, bool>, std::vector<Piece>> made_;
 };
+
+/// The role and stream of what travels between pipeline ranks.
+struct Way {
+  Stream stream;
+  Role role;
+  std::string_view name;
+};
+Way way(bool forward, bool back, bool sends) {
+  if (forward && sends)
+    return back ? Way{Stream::send_forward_back, Role::send_forward_back, "send activations"}
+                : Way{Stream::send_forward, Role::send_forward, "send activations"};
+  if (forward)
+    return back ? Way{Stream::recv_forward_back, Role::recv_forward_back, "receive activations"}
+                : Way{Stream::recv_forward, Role::recv_forward, "receive activations"};
+  if (sends)
+    return back ? Way{Stream::send_backward_on, Role::send_backward_on, "send gradients"}
+                : Way{Stream::send_backward, Role::send_backward, "send gradients"};
+  return back ? Way{Stream::recv_backward_on, Role::recv_backward_on, "receive gradients"}
+              : Way{Stream::recv_backward, Role::recv_backward, "receive gradients"};
+}
 
 class Builder {
  public:
-  Builder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of)
+  Builder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, const std::vector<Schedule>& orders,
+          RankClass of)
       : model_(model),
         strategy_(strategy),
         gpu_(gpu),
+        orders_(orders),
         stage_(of.stage),
+        sections_(strategy.sections()),
         rank_(cut(model, strategy)),
         work_(stage_work(model, strategy, gpu, of)),
         replicas_(make_replica_traffic(model, strategy, work_, issuer_)) {
-    for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, gpu, strategy.micro_batches());
+    for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, gpu, strategy.chunk_micro_batches());
   }
 
   Program build() {
     replicas_->begin_step();
-    const std::vector<Slot> slots = schedule(strategy_, stage_);
+    const Schedule& slots = orders_[static_cast<std::size_t>(stage_)];
     for (std::size_t i = 0; i < slots.size(); ++i) {
       Strand one = strand(slots[i]);
-      const bool next_forward = !slots[i].forward && i + 1 < slots.size() && slots[i + 1].forward;
-      if (!strategy_.stack.overlap_experts || !next_forward || one.split) {
+      const bool next_forward = slots[i].kind == PassKind::backward && i + 1 < slots.size() && slots[i + 1].forward();
+      const bool together = slots[i].beside_next || (strategy_.stack.overlap_experts && next_forward);
+      if (!together || one.split) {
         play(one);
         continue;
       }
@@ -74,7 +100,7 @@ class Builder {
       if (other.split)
         play(one), play(other);
       else
-        play_beside(one, other);
+        play_beside(one, other, slots[i - 1].beside_next);
     }
     finish_gradients();
     run_optimizer();
@@ -83,11 +109,6 @@ class Builder {
   }
 
  private:
-  bool first_part(const Slot& slot) const { return stage_ == 0 && slot.chunk == 0; }
-  bool last_part(const Slot& slot) const {
-    return stage_ == strategy_.pp - 1 && slot.chunk == strategy_.virtual_stages - 1;
-  }
-
   /// A slot of the schedule while it is played.
   struct Strand {
     PassOfStep pass;
@@ -108,7 +129,7 @@ class Builder {
     made.split = replicas_->splits(made.pass);
     return made;
   }
-  const std::vector<Piece>& pieces_of(const Strand& of) { return of.chunk->pieces(of.pass.slot.forward, of.split); }
+  const std::vector<Piece>& pieces_of(const Strand& of) { return of.chunk->pieces(of.pass.slot.kind, of.split); }
 
   void play(Strand& one) {
     issuer_.wait_for_nothing();
@@ -117,21 +138,22 @@ class Builder {
     end(one);
   }
 
-  /// A backward pass and the forward pass after it, another micro-batch's: whenever one waits for tokens to travel, the
-  /// other goes on (Megatron-Core's schedule for overlap_moe_expert_parallel_comm).
-  void play_beside(Strand& backward, Strand& forward) {
-    Strand* now = &backward;
-    Strand* other = &forward;
+  /// Two passes of different micro-batches, one of them forward: whenever one waits for tokens to travel, the other
+  /// goes on (Megatron-Core's schedule for overlap_moe_expert_parallel_comm). As one they begin when both have what
+  /// they need and hand on when both are done (DualPipe's overlapped_forward_backward).
+  void play_beside(Strand& first, Strand& second, bool as_one) {
+    Strand* now = &first;
+    Strand* other = &second;
     issuer_.wait_for_nothing();
     begin(*now);
-    now->waits = issuer_.exchange_waits({});
+    if (!as_one) now->waits = issuer_.exchange_waits({});
     begin(*other);
-    other->waits = issuer_.exchange_waits(std::move(now->waits));
+    if (!as_one) other->waits = issuer_.exchange_waits(std::move(now->waits));
     for (bool both = true; both || now->at < pieces_of(*now).size();) {
       if (now->at == pieces_of(*now).size()) {
         both = false;
-        end(*now);
-        issuer_.exchange_waits(std::move(other->waits));
+        if (!as_one) end(*now);
+        now->waits = issuer_.exchange_waits(std::move(other->waits));
         std::swap(now, other);
         continue;
       }
@@ -143,16 +165,16 @@ class Builder {
       play_next(*now);
     }
     end(*now);
+    if (!as_one) return;
+    for (const std::uint32_t op : other->waits) issuer_.wait_for(op);
+    end(*other);
   }
 
   void begin(Strand& of) {
     const Slot& slot = of.pass.slot;
-    if (strategy_.pp > 1 && !(slot.forward ? first_part(slot) : last_part(slot)))
-      issuer_.wait_for(slot.forward ? transfer(Stream::recv_forward, Role::recv_forward, "receive activations", {})
-                                    : transfer(Stream::recv_backward, Role::recv_backward, "receive gradients", {}));
-    of.name = issuer_.new_label(fmt::format("{} of micro-batch {}, chunk {}", slot.forward ? "forward" : "backward",
-                                            slot.micro_batch, slot.chunk),
-                                slot);
+    for (const std::uint32_t sent : std::exchange(sent_, {})) issuer_.wait_for(sent);
+    if (const auto from = source_of(slot)) receive(slot, *from);
+    of.name = issuer_.new_label(name_of(slot), slot);
     if (of.split) replicas_->before_part(of.pass, 0);
     for (std::size_t place = 0; !of.split && place < of.chunk->parts(); ++place) replicas_->before_part(of.pass, place);
   }
@@ -169,15 +191,52 @@ class Builder {
   void end(Strand& of) {
     while (of.place < of.chunk->parts()) replicas_->after_part(of.pass, of.place++);
     const Slot& slot = of.pass.slot;
-    if (strategy_.pp == 1 || (slot.forward ? last_part(slot) : first_part(slot))) return;
-    if (slot.forward)
-      transfer(Stream::send_forward, Role::send_forward, "send activations", issuer_.all_so_far());
-    else
-      transfer(Stream::send_backward, Role::send_backward, "send gradients", issuer_.all_so_far());
+    const auto to = slot.forward()           ? sections_.after(stage_, slot.chunk)
+                    : slot.begins_backward() ? sections_.before(stage_, slot.chunk)
+                                             : std::nullopt;
+    if (!to || to->rank == stage_) return;
+    const auto sent = transfer(way(slot.forward(), sections_.goes_back(slot.forward() ? slot.chunk : to->chunk), true),
+                               issuer_.all_so_far());
+    if (!strategy_.stack.overlap_transfers) sent_.push_back(sent);
   }
 
-  std::uint32_t transfer(Stream stream, Role role, std::string_view name, const Issuer::Waits& waits) {
-    return issuer_.collective(stream, role, collective::Kind::send, rank_.boundary_bytes(), name, waits);
+  /// The chunk of another rank that a pass has its input from.
+  std::optional<ChunkAt> source_of(const Slot& slot) const {
+    std::optional<ChunkAt> from;
+    if (slot.forward()) from = sections_.before(stage_, slot.chunk);
+    if (slot.begins_backward()) from = sections_.after(stage_, slot.chunk);
+    return from && from->rank != stage_ ? from : std::nullopt;
+  }
+
+  /// Receives are posted in the order in which the other rank sends, up to the one that `slot` needs, unless they are.
+  void receive(const Slot& slot, const ChunkAt& from) {
+    const bool back = sections_.goes_back(slot.forward() ? from.chunk : slot.chunk);
+    const Way by = way(slot.forward(), back, false);
+    auto [known, is_new] = arrivals_.try_emplace(by.role);
+    Arrivals& arrivals = known->second;
+    if (is_new) arrivals.due = sent_to_here(slot.forward(), back, from.rank);
+    auto& posted = arrivals.posted;
+    while (!posted.contains({slot.micro_batch, slot.chunk}) && posted.size() < arrivals.due.size()) {
+      const auto& next = arrivals.due[posted.size()];
+      posted.emplace(next, transfer(by, {}));
+    }
+    issuer_.wait_for(posted.at({slot.micro_batch, slot.chunk}));
+  }
+
+  /// By micro-batch and chunk of this rank, what `from` sends on one way, in its order.
+  std::vector<std::pair<std::int32_t, std::int64_t>> sent_to_here(bool forward, bool back, std::int64_t from) const {
+    std::vector<std::pair<std::int32_t, std::int64_t>> sent;
+    for (const Slot& slot : orders_[static_cast<std::size_t>(from)]) {
+      if (forward ? !slot.forward() : !slot.begins_backward()) continue;
+      const auto to = forward ? sections_.after(from, slot.chunk) : sections_.before(from, slot.chunk);
+      if (!to || to->rank != stage_ || sections_.goes_back(forward ? slot.chunk : to->chunk) != back) continue;
+      sent.emplace_back(slot.micro_batch, to->chunk);
+    }
+    return sent;
+  }
+
+  std::uint32_t transfer(const Way& by, const Issuer::Waits& waits) {
+    return issuer_.collective(by.stream, by.role, collective::Kind::send, rank_.boundary_bytes(), by.name, waits);
   }
 
   void play(const Piece& piece, Strand& of) {
@@ -207,8 +266,8 @@ class Builder {
                                           gradient_bytes(strategy_) * work_.replicated_parameters, "norm gradients",
                                           waits));
     }
-    const bool holds_table = stage_ == 0 || stage_ == strategy_.pp - 1;
-    if (model_.tied_embeddings && strategy_.pp > 1 && holds_table) {
+    const bool holds_table = sections_.has_first(stage_) || sections_.has_last(stage_);
+    if (model_.tied_embeddings && !sections_.ends_meet() && holds_table) {
       const std::int64_t bytes = gradient_bytes(strategy_) * token_table_parameters(model_, strategy_.tp);
       // From ZeRO 2 on a rank has its share of the gradients.
       const std::int64_t shares = strategy_.zero >= 2 ? strategy_.replicas() : 1;
@@ -229,18 +288,69 @@ class Builder {
   const Model& model_;
   const Strategy& strategy_;
   const compute::Gpu& gpu_;
+  const std::vector<Schedule>& orders_;
   const std::int64_t stage_;
+  const Sections sections_;
   const Cut rank_;
   const StageWork work_;
   Issuer issuer_;
   std::unique_ptr<ReplicaTraffic> replicas_;
   std::vector<Chunk> chunks_;
+  struct Arrivals {
+    std::vector<std::pair<std::int32_t, std::int64_t>> due;  // micro-batches and chunks, in the sender's order
+    std::map<std::pair<std::int32_t, std::int64_t>, std::uint32_t> posted;
+  };
+  std::map<Role, Arrivals> arrivals_;
+  Issuer::Waits sent_;  // by the last passes, where the next one waits for it
 };
+
+/// A pass through all parts of a chunk.
+Time lasts(const StageWork& work, const std::vector<Part>& chunk, PassKind kind, const compute::Gpu& gpu) {
+  Time sum = 0;
+  for (const Piece& piece : pieces_of(work, chunk, kind, gpu, false)) sum += piece.duration_ps;
+  return sum;
+}
+
+/// Of a rank on the average, as those were that such orders were published with (Qi et al. 2024, table 9).
+PassCosts mean_costs(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
+  PassCosts sum{0, 0, 0, 0, 0};
+  for (std::int64_t stage = 0; stage < strategy.pp; ++stage) {
+    const StageWork work = stage_work(model, strategy, gpu, stage);
+    const std::vector<Part>& chunk = work.chunks.at(0);
+    sum.forward_ps += lasts(work, chunk, PassKind::forward, gpu);
+    sum.input_gradient_ps += lasts(work, chunk, PassKind::input_gradient, gpu);
+    sum.weight_gradient_ps += lasts(work, chunk, PassKind::weight_gradient, gpu);
+    for (const Part part : chunk) {
+      sum.kept_bytes += work.of(part).kept_bytes;
+      sum.held_bytes += std::min(work.of(part).held_bytes, work.of(part).kept_bytes);
+    }
+  }
+  for (std::int64_t* figure :
+       {&sum.forward_ps, &sum.input_gradient_ps, &sum.weight_gradient_ps, &sum.kept_bytes, &sum.held_bytes})
+    *figure /= strategy.pp;
+  return sum;
+}
 
 }  // namespace
 
+std::vector<Schedule> pipeline_orders(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
+  MANYWORLDS_CHECK(strategy.micro_batches() > 0, "global batch {} over dp {} x micro-batch {}", strategy.global_batch,
+                   strategy.dp, strategy.micro_batch);
+  const ScheduleType& type = schedule_type(strategy.schedule);
+  Pipeline pipeline{strategy.pp, strategy.micro_batches(), strategy.virtual_stages};
+  const std::string fault = schedule_fault(type, pipeline);
+  MANYWORLDS_CHECK(fault.empty(), "{}", fault);
+  if (type.asks_costs) pipeline.costs = mean_costs(model, strategy, gpu);
+  return type.orders(pipeline);
+}
+
+Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
+                      const std::vector<Schedule>& orders, RankClass of) {
+  return Builder(model, strategy, gpu, orders, of).build();
+}
+
 Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
-  return Builder(model, strategy, gpu, of).build();
+  return build_program(model, strategy, gpu, pipeline_orders(model, strategy, gpu), of);
 }
 
 }  // namespace manyworlds::core::workload

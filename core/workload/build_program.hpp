@@ -1,8 +1,9 @@
 // From a model, a strategy and a GPU to the program of one training step on the ranks of a class.
 //
 // Compute waits for a tensor-parallel collective before it goes on (but for the input gathered again under sequence
-// parallelism, which hides behind a GEMM). Receives are posted early and in order: the n-th send_forward of a rank
-// meets the n-th recv_forward of the next rank of the ring, likewise backward.
+// parallelism, which hides behind a GEMM). Receives are posted early, in the order in which the other rank sends: the
+// n-th send of a rank meets the n-th receive of its neighbour, forward and backward, and both ways where a pipeline is
+// folded.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,12 @@
 
 namespace manyworlds::core::workload {
 
-/// The program of every rank of the class. Time is O(operations).
+/// The order of passes of every pipeline rank.
+std::vector<Schedule> pipeline_orders(const Model& model, const Strategy& strategy, const compute::Gpu& gpu);
+
+/// The program of every rank of the class; `orders` are those of all pipeline ranks. Time is O(operations).
+Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
+                      const std::vector<Schedule>& orders, RankClass of);
 Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of);
 
 struct KernelUse {

@@ -21,20 +21,21 @@ std::int64_t padded_vocabulary(const Model& model, std::int64_t tp) {
   return (model.vocabulary + multiple - 1) / multiple * multiple;
 }
 
-std::int64_t layers_before_chunk(const Model& model, const Strategy& strategy, std::int64_t number) {
-  const std::int64_t chunks = strategy.pp * strategy.virtual_stages;
-  if (number == chunks) return model.layers;
+std::int64_t layers_before_section(const Model& model, const Strategy& strategy, std::int64_t section) {
+  const std::int64_t sections = strategy.sections().count();
+  if (section == sections) return model.layers;
   if (strategy.split == Split::light_ends)
-    return number == 0 ? 0 : number * share(model.layers + 2, chunks, "layers + 2") - 1;
-  if (strategy.split == Split::light_last) return number * ((model.layers + chunks - 1) / chunks);
-  return number * share(model.layers, chunks, "layers");
+    return section == 0 ? 0 : section * share(model.layers + 2, sections, "layers + 2") - 1;
+  if (strategy.split == Split::light_last) return section * ((model.layers + sections - 1) / sections);
+  return section * share(model.layers, sections, "layers");
 }
 
 std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy, std::int64_t stage,
                                     std::int64_t chunk) {
-  const std::int64_t number = chunk * strategy.pp + stage, end = layers_before_chunk(model, strategy, number + 1);
+  const std::int64_t section = strategy.sections().of(stage, chunk);
+  const std::int64_t end = layers_before_section(model, strategy, section + 1);
   std::vector<LayerKind> kinds;
-  for (std::int64_t layer = layers_before_chunk(model, strategy, number); layer < end; ++layer)
+  for (std::int64_t layer = layers_before_section(model, strategy, section); layer < end; ++layer)
     kinds.push_back(model.layer_kind(layer));
   return kinds;
 }

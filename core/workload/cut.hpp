@@ -46,8 +46,8 @@ Cut cut(const Model& model, const Strategy& strategy, LayerKind kind = {});
 /// The vocabulary rounded up to a multiple of 128 x tp, as Megatron-LM pads it.
 std::int64_t padded_vocabulary(const Model& model, std::int64_t tp);
 
-/// Layers of the model before its chunk `number`, of pp x virtual stages in forward order, as Strategy::split has them.
-std::int64_t layers_before_chunk(const Model& model, const Strategy& strategy, std::int64_t number);
+/// Layers of the model before its section `section`, in forward order, as Strategy::split has them.
+std::int64_t layers_before_section(const Model& model, const Strategy& strategy, std::int64_t section);
 
 /// The layers of chunk `chunk` of pipeline rank `stage`, in forward order.
 std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy, std::int64_t stage,

@@ -154,7 +154,9 @@ class ExpertGemms {
            load_.experts.empty()
                ? grouped_weight_gradient(of.name, of.out, of.in, each_, experts_, of.dtype)
                : compute::grouped_weight_gradient(of.name, of.out, of.in, std::span(load_.experts), of.dtype));
-    if (of.bias) made.backward.push_back(kernel(memory_bound("bias_gradient", 2 * load_.computed * of.out)));
+    made.backward.back().of_weights = true;
+    if (of.bias) made.backward.push_back(of_weights(memory_bound("bias_gradient", 2 * load_.computed * of.out)));
+    made.weight_bytes = made.kept_bytes + 2 * load_.computed * of.out;
     return made;
   }
 

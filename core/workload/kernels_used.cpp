@@ -13,12 +13,12 @@ std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy
   const StageWork work = stage_work(model, strategy, gpu, of);
   std::map<Part, std::int64_t> parts;
   for (const auto& chunk : work.chunks)
-    for (const Part part : chunk) parts[part] += strategy.micro_batches();
+    for (const Part part : chunk) parts[part] += strategy.chunk_micro_batches();
 
   std::map<std::tuple<compute::Kernel, Time, compute::Level>, std::int64_t> times;
   Parameters parameters;
   for (const auto& [part, runs] : parts) {
-    const std::int64_t copies = runs / strategy.micro_batches();
+    const std::int64_t copies = runs / strategy.chunk_micro_batches();
     parameters.dense += work.of(part).parameters.dense * copies;
     parameters.experts += work.of(part).parameters.experts * copies;
     for (const Pass* pass : {&work.of(part).forward, &work.of(part).backward})

@@ -16,6 +16,12 @@ Work kernel(compute::Kernel kernel) {
   return work;
 }
 
+Work of_weights(compute::Kernel made) {
+  Work work = kernel(std::move(made));
+  work.of_weights = true;
+  return work;
+}
+
 void start(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role) {
   Work work;
   work.kind = Work::Kind::start;
@@ -111,6 +117,7 @@ Operator column_parallel(const Cut& rank, const Linear& of) {
   Operator made;
   made.name = of.name;
   made.kept_bytes = stored_bytes(of.dtype, rank.region_tokens * of.in);
+  made.weight_bytes = stored_bytes(of.dtype, rank.tokens * of.in) + 2 * rank.tokens * of.out;
   const std::int64_t gathered = stored_bytes(of.dtype, rank.tokens * of.in), summed = 2 * rank.tokens * of.in;
   quantise(made.forward, of.dtype, rank.region_tokens * of.in);
   if (rank.sequence_parallel)
@@ -126,8 +133,8 @@ Operator column_parallel(const Cut& rank, const Linear& of) {
     start(made.backward, of.name, rank.sequence_parallel ? Kind::reduce_scatter : Kind::all_reduce, summed);
     if (!rank.overlap_input_gradient) join(made.backward);
   }
-  made.backward.push_back(kernel(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
-  if (of.bias) made.backward.push_back(kernel(memory_bound("bias_gradient", 2 * rank.tokens * of.out)));
+  made.backward.push_back(of_weights(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
+  if (of.bias) made.backward.push_back(of_weights(memory_bound("bias_gradient", 2 * rank.tokens * of.out)));
   if (rank.tensor > 1 && rank.overlap_input_gradient) join(made.backward);
   return made;
 }
@@ -137,6 +144,7 @@ Operator row_parallel(const Cut& rank, const Linear& of) {
   Operator made;
   made.name = of.name;
   made.kept_bytes = stored_bytes(of.dtype, rank.tokens * of.in);
+  made.weight_bytes = stored_bytes(of.dtype, rank.tokens * of.in) + 2 * rank.tokens * of.out;
   const std::int64_t summed = 2 * rank.tokens * of.out;
   quantise(made.forward, of.dtype, rank.tokens * of.in);
   if (rank.sequence_parallel) {
@@ -146,14 +154,14 @@ Operator row_parallel(const Cut& rank, const Linear& of) {
     if (rank.tensor > 1) block_on(made.forward, of.name, Kind::all_reduce, summed);
   }
 
-  if (of.bias) made.backward.push_back(kernel(memory_bound("bias_gradient", 2 * rank.region_tokens * of.out)));
+  if (of.bias) made.backward.push_back(of_weights(memory_bound("bias_gradient", 2 * rank.region_tokens * of.out)));
   quantise(made.backward, of.dtype, rank.region_tokens * of.out);
   if (rank.sequence_parallel)
     gemm_beside(made.backward, rank, of.name, of.in, of.out, of.dtype, Kind::all_gather,
                 stored_bytes(of.dtype, rank.tokens * of.out), true);
   else
     made.backward.push_back(kernel(gemm(of.name, rank.tokens, of.in, of.out, of.dtype)));
-  made.backward.push_back(kernel(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
+  made.backward.push_back(of_weights(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
   return made;
 }
 
@@ -161,11 +169,12 @@ Operator whole_linear(const Cut& rank, const Linear& of) {
   Operator made;
   made.name = of.name;
   made.kept_bytes = stored_bytes(of.dtype, rank.region_tokens * of.in);
+  made.weight_bytes = stored_bytes(of.dtype, rank.region_tokens * of.in) + 2 * rank.region_tokens * of.out;
   quantise(made.forward, of.dtype, rank.region_tokens * of.in);
   made.forward.push_back(kernel(gemm(of.name, rank.region_tokens, of.out, of.in, of.dtype)));
   quantise(made.backward, of.dtype, rank.region_tokens * of.out);
   made.backward.push_back(kernel(gemm(of.name, rank.region_tokens, of.in, of.out, of.dtype)));
-  made.backward.push_back(kernel(weight_gradient(of.name, of.out, of.in, rank.region_tokens, of.dtype)));
+  made.backward.push_back(of_weights(weight_gradient(of.name, of.out, of.in, rank.region_tokens, of.dtype)));
   return made;
 }
 

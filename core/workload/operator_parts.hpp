@@ -9,6 +9,8 @@
 namespace manyworlds::core::workload {
 
 Work kernel(compute::Kernel kernel);
+/// One that makes gradients of weights.
+Work of_weights(compute::Kernel kernel);
 void start(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
 void join(Tape& tape);
 void append(Tape& to, const Tape& from);

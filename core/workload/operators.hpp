@@ -34,16 +34,18 @@ struct Work {
   std::string_view name;                                       // start
   bool of_experts = false;                                     // needs to know how many tokens came to each expert
   bool of_load = false;                                        // depends on the experts of this rank and layer
+  bool of_weights = false;                                     // kernel: gradients of weights, which no rank waits for
 };
 using Tape = std::vector<Work>;
 
 struct Operator {
   std::string_view name;
   Tape forward, backward;
-  std::int64_t kept_bytes = 0;  // for the backward pass, whatever is recomputed selectively
-  std::int64_t core_bytes = 0;  // kept too, unless the attention core is recomputed
-  bool attention_core = false;  // scores to weighted values: what selective recompute runs again
-  bool again = false;           // of experts with many tokens: run again in the backward pass, whatever is recomputed
+  std::int64_t kept_bytes = 0;    // for the backward pass, whatever is recomputed selectively
+  std::int64_t core_bytes = 0;    // kept too, unless the attention core is recomputed
+  std::int64_t weight_bytes = 0;  // what gradients of weights are made from, 16-bit gradients of what came out included
+  bool attention_core = false;    // scores to weighted values: what selective recompute runs again
+  bool again = false;             // of experts with many tokens: run again in the backward pass, whatever is recomputed
 };
 
 /// In forward order; the backward pass runs them in reverse.

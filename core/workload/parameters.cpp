@@ -112,8 +112,9 @@ Parameters stage_parameters(const Model& model, const Strategy& strategy, std::i
       const Parameters layer = layer_parameters(model, strategy, kind);
       sum.dense += layer.dense, sum.experts += layer.experts;
     }
-  if (stage == 0) sum.dense += embedding_parameters(model, strategy.tp);
-  if (stage == strategy.pp - 1) sum.dense += head_parameters(model, strategy.tp, strategy.pp == 1);
+  const Sections sections = strategy.sections();
+  if (sections.has_first(stage)) sum.dense += embedding_parameters(model, strategy.tp);
+  if (sections.has_last(stage)) sum.dense += head_parameters(model, strategy.tp, sections.ends_meet());
   return sum;
 }
 

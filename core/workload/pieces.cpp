@@ -28,7 +28,7 @@ class Merger {
 
   /// The part ends here: what follows is a new piece.
   void finish_part() {
-    MANYWORLDS_CHECK(!pieces_.empty(), "a part has no work");
+    if (pieces_.empty()) compute(Booking::backward, 0);  // an embedding has no gradients of weights of its own
     pieces_.back().finished_parts += 1;
     open_ = false;
   }
@@ -83,21 +83,12 @@ class Merger {
 
 }  // namespace
 
-std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
-                                  bool split) {
+std::vector<Piece> pieces_of(const StageWork& work, const std::vector<Part>& chunk, PassKind kind,
+                             const compute::Gpu& gpu, bool split) {
   Merger merger(work, gpu);
-  for (const Part part : chunk) {
-    merger.add(work.of(part).forward);
-    if (split) merger.finish_part();
-  }
-  return merger.take();
-}
-
-std::vector<Piece> backward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
-                                   bool split) {
-  Merger merger(work, gpu);
-  for (auto part = chunk.rbegin(); part != chunk.rend(); ++part) {
-    merger.add(work.of(*part).backward);
+  for (std::size_t place = 0; place < chunk.size(); ++place) {
+    const Part part = chunk[kind == PassKind::forward ? place : chunk.size() - 1 - place];
+    merger.add(work.of(part).pass(kind));
     if (split) merger.finish_part();
   }
   return merger.take();

@@ -26,9 +26,7 @@ struct Piece {
 
 /// A chunk's pass. Backward passes take the parts in reverse; `split` breaks them where a part ends, so that parameters
 /// can come and gradients leave part by part.
-std::vector<Piece> forward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
-                                  bool split);
-std::vector<Piece> backward_pieces(const StageWork& work, const std::vector<Part>& chunk, const compute::Gpu& gpu,
-                                   bool split);
+std::vector<Piece> pieces_of(const StageWork& work, const std::vector<Part>& chunk, PassKind kind,
+                             const compute::Gpu& gpu, bool split);
 
 }  // namespace manyworlds::core::workload

@@ -27,12 +27,29 @@ enum class Stream : std::uint8_t {
   send_context,
   recv_context,
   expert,
-  expert_data
+  expert_data,
+  send_forward_back,
+  recv_forward_back,
+  send_backward_on,
+  recv_backward_on
 };
-inline constexpr std::size_t kStreams = 12;
-inline constexpr std::array<const char*, kStreams> kStreamNames{
-    "compute",       "tensor", "data",         "send_forward", "recv_forward", "send_backward",
-    "recv_backward", "copy",   "send_context", "recv_context", "expert",       "expert_data"};
+inline constexpr std::size_t kStreams = 16;
+inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
+                                                                "tensor",
+                                                                "data",
+                                                                "send_forward",
+                                                                "recv_forward",
+                                                                "send_backward",
+                                                                "recv_backward",
+                                                                "copy",
+                                                                "send_context",
+                                                                "recv_context",
+                                                                "expert",
+                                                                "expert_data",
+                                                                "send_forward_back",
+                                                                "recv_forward_back",
+                                                                "send_backward_on",
+                                                                "recv_backward_on"};
 
 /// Which communicator of the rank a collective runs on. Sends are two-member communicators: (sender, receiver).
 enum class Role : std::uint8_t {
@@ -47,12 +64,41 @@ enum class Role : std::uint8_t {
   recv_context,
   expert,         // ranks that share a layer's experts
   expert_tensor,  // ranks that one expert is cut over
-  expert_data     // replicas of the same experts
+  expert_data,    // replicas of the same experts
+  // Of chunks whose forward passes go to the rank before: V-shaped pipelines, DualPipe.
+  send_forward_back,
+  recv_forward_back,
+  send_backward_on,
+  recv_backward_on
 };
-inline constexpr std::size_t kRoles = 12;
+inline constexpr std::size_t kRoles = 16;
 inline constexpr std::array<const char*, kRoles> kRoleNames{
-    "tensor",        "data",         "embedding",    "send_forward", "recv_forward",  "send_backward",
-    "recv_backward", "send_context", "recv_context", "expert",       "expert_tensor", "expert_data"};
+    "tensor",          "data",          "embedding",         "send_forward",      "recv_forward",
+    "send_backward",   "recv_backward", "send_context",      "recv_context",      "expert",
+    "expert_tensor",   "expert_data",   "send_forward_back", "recv_forward_back", "send_backward_on",
+    "recv_backward_on"};
+
+/// Between pipeline ranks.
+constexpr bool is_pipeline_transfer(Role role) {
+  return (role >= Role::send_forward && role <= Role::recv_backward) || role >= Role::send_forward_back;
+}
+/// What the second member of a sending role's communicator plays; other roles are played by all.
+constexpr Role receiver_of(Role role) {
+  switch (role) {
+    case Role::send_forward:
+      return Role::recv_forward;
+    case Role::send_backward:
+      return Role::recv_backward;
+    case Role::send_context:
+      return Role::recv_context;
+    case Role::send_forward_back:
+      return Role::recv_forward_back;
+    case Role::send_backward_on:
+      return Role::recv_backward_on;
+    default:
+      return role;
+  }
+}
 
 /// What time of the compute stream is booked under in the breakdown. `host`: no kernel runs, the next is not launched
 /// yet.

@@ -17,7 +17,7 @@ class ShardedTraffic : public ReplicaTraffic {
       std::vector<Parameters>& units = units_.emplace_back();
       for (const Part part : parts) units.push_back(work.of(part).parameters);
     }
-    has_root_ = model.tied_embeddings && strategy.pp == 1;
+    has_root_ = model.tied_embeddings && work.has_both_ends;
     if (!has_root_) return;
     units_.front().front().dense += units_.back().back().dense;
     units_.back().back() = {};
@@ -34,7 +34,7 @@ class ShardedTraffic : public ReplicaTraffic {
   }
 
   void after_part(const PassOfStep& pass, std::size_t place) override {
-    if (pass.slot.forward) return;
+    if (!pass.slot.ends_backward()) return;
     const Parameters& unit = unit_of(pass, place);
     for (std::size_t family = 0; family < families_.size(); ++family) {
       const std::int64_t count = unit.*families_[family].count;
@@ -59,14 +59,14 @@ class ShardedTraffic : public ReplicaTraffic {
   }
   const Parameters& unit_of(const PassOfStep& pass, std::size_t place) const {
     const auto& units = units_[static_cast<std::size_t>(pass.slot.chunk)];
-    return units[pass.slot.forward ? place : units.size() - 1 - place];
+    return units[pass.slot.forward() ? place : units.size() - 1 - place];
   }
 
   void begin_pass(const PassOfStep& pass) {
     // The gradients of a backward pass are waited for when it ends.
-    if (before_ && !before_->slot.forward)
+    if (before_ && !before_->slot.forward())
       for (const auto& last : last_) issuer_.wait_for(last);
-    follows_at_once_ = !pass.slot.forward && before_ && before_->slot.forward &&
+    follows_at_once_ = pass.slot.begins_backward() && before_ && before_->slot.forward() &&
                        before_->slot.micro_batch == pass.slot.micro_batch && before_->slot.chunk == pass.slot.chunk;
     before_ = pass;
     gathers_.clear();
@@ -74,7 +74,8 @@ class ShardedTraffic : public ReplicaTraffic {
 
   /// Whether the unit is there already when a pass comes to it.
   bool is_whole(const PassOfStep& pass, std::size_t place) const {
-    if (pass.slot.forward) return false;
+    if (pass.slot.forward()) return false;
+    if (pass.slot.kind == PassKind::weight_gradient) return true;  // gradients of weights need no weights
     const bool is_root = has_root_ && pass.slot.chunk == 0 && place + 1 == units_in(pass);
     return is_root || (follows_at_once_ && place == 0);
   }

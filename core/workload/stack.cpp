@@ -23,6 +23,13 @@ const OptionTable<Stack>& stack_options() {
       option("overlap_experts", &Stack::overlap_experts,
              "tokens travel to their experts and back beside the kernels of another micro-batch (Megatron-Core's "
              "overlap_moe_expert_parallel_comm)"),
+      option("overlap_transfers", &Stack::overlap_transfers,
+             "kernels go on while activations and gradients are sent to other pipeline ranks (Megatron-LM's "
+             "overlap_p2p_comm); else the next pass waits until they have left"),
+      option(
+          "post_validation", &Stack::post_validation,
+          "the optimizer runs as soon as a rank has its gradients, whose norm is checked afterwards (Qi et al. 2024, "
+          "section 4): a rank's step lasts from its own first kernel to its own end"),
       option("overlap_parameters", &Stack::overlap_parameters,
              "zero 1 and 2: parameters are gathered beside the next forward pass"),
       option("reduce_in_16bit", &Stack::reduce_in_16bit, "gradients are added up over replicas in 16 bits"),

@@ -38,7 +38,9 @@ struct Stack {
   bool fused_loss = false;     // the loss's kernels are fused by the compiler, which holds one more copy of logits
   CudaGraphs cuda_graphs = CudaGraphs::none;  // what a graph launches waits for no host
   Dispatcher dispatcher = Dispatcher::all_to_all;
-  bool overlap_experts = false;  // tokens travel beside the kernels of another micro-batch's pass
+  bool overlap_transfers = true;  // kernels go on while a pipeline rank's results are sent
+  bool post_validation = false;   // no rank waits for others before its optimizer (Qi et al. 2024, section 4)
+  bool overlap_experts = false;   // tokens travel beside the kernels of another micro-batch's pass
 };
 
 const OptionTable<Stack>& stack_options();

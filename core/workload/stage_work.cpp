@@ -1,7 +1,9 @@
 // Parts and passes of one pipeline rank.
 #include "core/workload/stage_work.hpp"
 
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "core/workload/operator_parts.hpp"
 #include "core/workload/parameters.hpp"
@@ -33,8 +35,10 @@ std::int64_t replicated(const Model& model, const Strategy& strategy, std::int64
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
       sum += replicated_layer_parameters(model, kind);
-  if (stage == 0) sum += embedding_parameters(model, strategy.tp) - token_table_parameters(model, strategy.tp);
-  if (stage == strategy.pp - 1) sum += final_norm_parameters(model);
+  const Sections sections = strategy.sections();
+  if (sections.has_first(stage))
+    sum += embedding_parameters(model, strategy.tp) - token_table_parameters(model, strategy.tp);
+  if (sections.has_last(stage)) sum += final_norm_parameters(model);
   return sum;
 }
 
@@ -64,6 +68,17 @@ Pass backward_pass(const std::vector<Operator>& operators, Recompute recompute) 
 
 namespace {
 
+/// What of a backward pass makes gradients of weights, or all but that.
+Pass of_weights(const Pass& backward, bool are) {
+  Pass some;
+  for (const Phase& phase : backward) {
+    some.push_back({phase.booking, {}});
+    for (const Work& work : phase.tape)
+      if (work.of_weights == are) some.back().tape.push_back(work);
+  }
+  return some;
+}
+
 class StageBuilder {
  public:
   StageBuilder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t expert_rank,
@@ -77,7 +92,7 @@ class StageBuilder {
   }
   Part head() {
     return add("head", head_operators(model_, strategy_), {}, Recompute::none,
-               {head_parameters(model_, strategy_.tp, strategy_.pp == 1), 0});
+               {head_parameters(model_, strategy_.tp, strategy_.sections().ends_meet()), 0});
   }
   Part layer(LayerKind kind) {
     const auto [known, is_new] = layers_.try_emplace(kind, Part{0});
@@ -92,7 +107,14 @@ class StageBuilder {
   Part add(std::string_view name, std::vector<Operator> operators, LayerKind kind, Recompute recompute,
            const Parameters& parameters) {
     price(name, cut(model_, strategy_, kind), gpu_, operators, prices_);
-    parts_.push_back({forward_pass(operators), backward_pass(operators, recompute), parameters});
+    const Pass backward = backward_pass(operators, recompute);
+    PartWork made{forward_pass(operators), backward, of_weights(backward, false), of_weights(backward, true),
+                  parameters};
+    for (const Operator& each : operators) {
+      made.kept_bytes += each.kept_bytes + each.core_bytes;
+      made.held_bytes += each.weight_bytes;
+    }
+    parts_.push_back(std::move(made));
     return parts_.size() - 1;
   }
 
@@ -112,14 +134,20 @@ StageWork stage_work(const Model& model, const Strategy& strategy, const compute
   const std::int64_t stage = of.stage;
   StageBuilder builder(model, strategy, gpu, of.expert_rank, prices);
   StageWork work;
+  const Sections sections = strategy.sections();
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
     std::vector<Part>& parts = work.chunks.emplace_back();
-    if (chunk == 0 && stage == 0) parts.push_back(builder.embedding());
+    if (sections.is_first(stage, chunk)) parts.push_back(builder.embedding());
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk)) parts.push_back(builder.layer(kind));
-    if (chunk == strategy.virtual_stages - 1 && stage == strategy.pp - 1) parts.push_back(builder.head());
+    if (sections.is_last(stage, chunk)) parts.push_back(builder.head());
   }
+  for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk) work.in_order.push_back(chunk);
+  std::sort(work.in_order.begin(), work.in_order.end(), [&](std::size_t a, std::size_t b) {
+    return sections.of(stage, static_cast<std::int64_t>(a)) < sections.of(stage, static_cast<std::int64_t>(b));
+  });
   work.parts = builder.take();
   work.cuda_graphs = strategy.stack.cuda_graphs;
+  work.has_both_ends = sections.has_first(stage) && sections.has_last(stage);
   work.replicated_parameters = replicated(model, strategy, stage);
   return work;
 }

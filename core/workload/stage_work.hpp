@@ -31,7 +31,15 @@ Pass backward_pass(const std::vector<Operator>& operators, Recompute recompute);
 
 struct PartWork {
   Pass forward, backward;
+  Pass input_gradient, weight_gradient;  // the same work in two passes
   Parameters parameters;
+  std::int64_t kept_bytes = 0;  // of a micro-batch, for its backward pass, nothing recomputed
+  std::int64_t held_bytes = 0;  // for gradients of weights: what went in, and gradients of what came out
+
+  const Pass& pass(PassKind kind) const {
+    const Pass* const all[] = {&forward, &backward, &input_gradient, &weight_gradient};
+    return *all[static_cast<std::size_t>(kind)];
+  }
 };
 
 /// An embedding, a layer or a head: its number in StageWork::parts.
@@ -40,7 +48,9 @@ using Part = std::size_t;
 struct StageWork {
   std::vector<PartWork> parts;            // distinct ones
   std::vector<std::vector<Part>> chunks;  // of this rank, each in forward order
+  std::vector<std::size_t> in_order;      // the chunks, in the order of the model
   CudaGraphs cuda_graphs = CudaGraphs::none;
+  bool has_both_ends = false;  // embedding and head are on this rank
   /// Gradients that tensor ranks add up under sequence parallelism, since each saw a share of the tokens.
   std::int64_t replicated_parameters = 0;
 

@@ -2,6 +2,15 @@
 #include "core/workload/strategy.hpp"
 
 namespace manyworlds::core::workload {
+namespace {
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const ScheduleType& type : schedules()) names.push_back(type.name);
+  return names;
+}
+
+}  // namespace
 
 const OptionTable<Strategy>& strategy_options() {
   static const OptionTable<Strategy> table{
@@ -13,9 +22,10 @@ const OptionTable<Strategy>& strategy_options() {
              {1, 1'024}),
       option("micro_batch", &Strategy::micro_batch, "samples of one micro-batch", {1, 65'536}),
       option("global_batch", &Strategy::global_batch, "samples of one step over all replicas", {1, 16'777'216}),
-      option("virtual_stages", &Strategy::virtual_stages, "model chunks per pipeline rank; > 1 needs interleaved",
+      option("virtual_stages", &Strategy::virtual_stages,
+             "model chunks per pipeline rank: two or more for interleaved, 2 for V-shaped schedules and DualPipe",
              {1, 1'024}),
-      choice("schedule", &Strategy::schedule, {"gpipe", "1f1b", "interleaved"}, "pipeline schedule"),
+      choice("schedule", &Strategy::schedule, schedule_names(), "pipeline schedule"),
       choice(
           "split", &Strategy::split, {"even", "light_ends", "light_last"},
           "layers of the pp x virtual_stages chunks: as many in each; one fewer in the first and the last, which have "

@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "core/options.hpp"
+#include "core/workload/schedule.hpp"
+#include "core/workload/sections.hpp"
 #include "core/workload/stack.hpp"
 
 namespace manyworlds::core::workload {
@@ -18,7 +20,6 @@ enum class TokenDrop : std::uint8_t { probs, position };
 /// The GEMMs of a rank's experts: as many as there are experts, each of its own tokens (Transformer Engine's
 /// GroupedLinear); or one batched GEMM of experts that all have their capacity.
 enum class ExpertGemm : std::uint8_t { grouped, batched };
-enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved };
 
 struct Strategy {
   std::int64_t tp = 1;
@@ -29,8 +30,8 @@ struct Strategy {
   std::int64_t etp = 1;  // expert tensor parallel: ranks that one expert is cut over; divides tp
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
-  std::int64_t virtual_stages = 1;  // model chunks per pipeline rank; > 1 needs the interleaved schedule
-  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  std::int64_t virtual_stages = 1;  // model chunks per pipeline rank, as many as the schedule has
+  ScheduleKind schedule{};
   Split split = Split::even;
   Recompute recompute = Recompute::none;
   bool sequence_parallel = false;
@@ -49,10 +50,16 @@ struct Strategy {
   Stack stack;
 
   /// Ranks of a stage that hold the same dense parameters, or the same experts: gradients are added up over them.
-  std::int64_t replicas() const { return dp * cp; }
-  std::int64_t expert_replicas() const { return tp * cp * dp / (ep * etp); }
-  /// Micro-batches that one pipeline runs in a step.
+  std::int64_t replicas() const { return dp * cp * copies(); }
+  std::int64_t expert_replicas() const { return tp * cp * dp * copies() / (ep * etp); }
+  /// Micro-batches that one pipeline runs in a step, and those of them that a chunk of a rank runs.
   std::int64_t micro_batches() const { return global_batch / (dp * micro_batch); }
+  std::int64_t chunk_micro_batches() const { return micro_batches() / copies(); }
+
+  Folding folding() const { return schedule_type(schedule).folding; }
+  Sections sections() const { return {folding(), pp, virtual_stages}; }
+  /// Pipeline ranks that hold a section.
+  std::int64_t copies() const { return folding() == Folding::mirror ? 2 : 1; }
 };
 
 const OptionTable<Strategy>& strategy_options();

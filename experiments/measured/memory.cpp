@@ -14,7 +14,6 @@ namespace {
 
 using core::workload::Model;
 using core::workload::Recompute;
-using core::workload::ScheduleKind;
 using core::workload::Stack;
 using core::workload::Strategy;
 using import::CsvRow;
@@ -166,7 +165,7 @@ void read_parallelism(Strategy& strategy, const CsvRow& row) {
 void read_strategy(MemoryRow& made, const CsvRow& row) {
   Strategy& strategy = made.strategy;
   strategy.virtual_stages = virtual_stages(made, row);
-  if (strategy.virtual_stages > 1) strategy.schedule = ScheduleKind::interleaved;
+  if (strategy.virtual_stages > 1) strategy.schedule = core::workload::schedule_named("interleaved");
   const std::int64_t replica = strategy.tp * strategy.pp * strategy.cp;
   if (made.gpus % replica != 0) left_out(made, fmt::format("{} GPUs are no multiple of tp x pp x cp", made.gpus));
   strategy.dp = std::max<std::int64_t>(made.gpus / replica, 1);

@@ -335,6 +335,9 @@ void RowReader::set_stack() {
   // What it gathers late is what an optimizer shard wrote; replicas that share nothing, or all, have none.
   const std::int64_t zero = std::get<std::int64_t>(settings_.at("strategy.zero"));
   if (zero == 0 || zero == 3) set("strategy.stack.overlap_parameters", "false");
+  // Those who split backward passes check the norm of gradients after the optimizer (Qi et al. 2024, section 4).
+  if (std::get<std::string>(settings_.at("strategy.schedule")).starts_with("zb_"))
+    set("strategy.stack.post_validation", "true");
   const std::string said = meaning("dtype").value_or("bf16");
   if (!row_.given("dtype")) assume("dtype");
   if (knows("strategy.stack.precision"))

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/step/recording.hpp"
-#include "core/workload/schedule.hpp"
+#include "core/workload/build_program.hpp"
 #include "step_worlds.hpp"
 
 using namespace manyworlds::tests;
@@ -232,8 +232,9 @@ namespace {
 /// When the kernels of a pass run, by the labels that people read.
 std::pair<Time, Time> kernels_of(const Recorded& of, const Recording::Rank& rank, const workload::Slot& pass) {
   const workload::Program& program = of.world.programs()[of.world.layout().class_of(rank.rank)];
-  const std::string label = fmt::format("{} of micro-batch {}, chunk {}", pass.forward ? "forward" : "backward",
-                                        pass.micro_batch, pass.chunk);
+  constexpr std::array<const char*, 4> kNames{"forward", "backward", "input gradients", "weight gradients"};
+  const std::string label = fmt::format("{} of micro-batch {}, chunk {}",
+                                        kNames.at(static_cast<std::size_t>(pass.kind)), pass.micro_batch, pass.chunk);
   std::pair<Time, Time> times{kNever, 0};
   for (const stream::Span& span : of.recording.records.at(rank.record).spans)
     if (program.labels.at(program.ops.at(span.op).label) == label)
@@ -251,14 +252,16 @@ TEST_CASE("a pass holds its memory from its first kernel to the end of its last,
     const workload::Strategy& strategy = of.world.configuration().strategy;
     const Recording::Rank& rank = of.recording.ranks.back();
     const auto course = step::memory_over_time(of.world, of.recording, rank);
-    const auto order = workload::schedule(strategy, of.world.layout().stage_of(rank.rank));
+    const step::Configuration& configuration = of.world.configuration();
+    const auto order = workload::pipeline_orders(configuration.model, strategy, configuration.gpu)
+                           .at(of.world.layout().stage_of(rank.rank));
     REQUIRE(course.size() == 1 + 2 * order.size());
     REQUIRE(course[0].at == 0);
     Time over = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const auto [begin, end] = kernels_of(of, rank, order[i]);
       if (begin < over) {  // beside a backward pass, which it is held after
-        REQUIRE((strategy.stack.overlap_experts && order[i].forward && !order[i - 1].forward));
+        REQUIRE((strategy.stack.overlap_experts && order[i].forward() && !order[i - 1].forward()));
         REQUIRE(course[1 + 2 * i].at == over);
         ++beside;
       } else {

@@ -113,8 +113,8 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   while (tp * pp > gpus) pp /= 2;
   step::Configuration made = world_of(cluster, tp, pp, pp * any({1, 2}));
   workload::Strategy& s = made.strategy;
-  if (pp > 1 && any({0, 1}) != 0) s.schedule = workload::ScheduleKind::gpipe;
-  if (pp == 2 && any({0, 1}) != 0) s.schedule = workload::ScheduleKind::interleaved, s.virtual_stages = 2;
+  if (pp > 1 && any({0, 1}) != 0) s.schedule = workload::schedule_named("gpipe");
+  if (pp == 2 && any({0, 1}) != 0) s.schedule = workload::schedule_named("interleaved"), s.virtual_stages = 2;
   s.sequence_parallel = tp > 1 && any({0, 1}) != 0;
   s.recompute = static_cast<workload::Recompute>(any({0, 1, 2}));
   s.zero = s.dp > 1 ? any({0, 1}) : 0;
@@ -152,7 +152,7 @@ inline step::Configuration with_context_and_experts(step::Configuration world, s
     world.model.experts = 8, world.model.experts_per_token = 2;
     world.model.dense_layers = static_cast<std::int64_t>(seed % 2);
     s.etp = seed % 5 == 0 ? s.tp : 1;
-    s.ep = std::min<std::int64_t>(s.tp * s.replicas() / s.etp, seed % 4 == 0 ? 2 : 8);
+    s.ep = std::min<std::int64_t>(s.tp * s.cp * s.dp / s.etp, seed % 4 == 0 ? 2 : 8);
     if (seed % 2 == 0) s.stack.dispatcher = workload::Dispatcher::hybrid_ep;
     s.stack.overlap_experts = seed % 7 < 3;
   }
@@ -187,6 +187,24 @@ inline step::Configuration draw_routed(std::uint64_t seed) {
   s.hot_expert_tflops = 0.1, s.hot_expert_gbps = 400;  // slow enough to compute for copies to pay
   s.stack.overlap_experts = seed % 7 < 3;
   if (seed % 3 == 1) world.collectives.all_to_all = collective::Algorithm::node_aware;
+  return world;
+}
+
+/// With another schedule, on as many ranks as it needs, and twice as many micro-batches as ranks.
+inline step::Configuration with_schedule(step::Configuration world, const workload::ScheduleType& type) {
+  workload::Strategy& s = world.strategy;
+  if (s.pp == 1) {
+    if (s.dp % 2 == 0)
+      s.dp /= 2;
+    else if (s.tp % 2 == 0)
+      s.tp /= 2, s.sequence_parallel &= s.tp > 1, s.stack.overlap_tensor &= s.sequence_parallel;
+    s.pp = 2;
+  }
+  s.schedule = workload::schedule_named(type.name);
+  s.virtual_stages = type.chunks == workload::ScheduleType::kSeveral ? 2 : type.chunks;
+  s.global_batch = 2 * s.pp * s.dp * s.micro_batch;
+  world.model.layers = 2 * s.sections().count();
+  if (s.replicas() == 1) s.zero = 0;
   return world;
 }
 

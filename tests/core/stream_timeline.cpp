@@ -5,7 +5,7 @@
 #include <random>
 
 #include "core/stream/timeline.hpp"
-#include "core/workload/schedule.hpp"
+#include "pipeline_play.hpp"
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::stream;
@@ -35,94 +35,6 @@ std::uint32_t add(Program& program, Op op, std::vector<std::uint32_t> waits = {}
   op.waits_end = static_cast<std::uint32_t>(program.waits.size());
   program.ops.push_back(op);
   return static_cast<std::uint32_t>(program.ops.size() - 1);
-}
-
-// A stage that runs its schedule with passes of given length, receiving before and sending after each.
-Program stage_program(const workload::Strategy& strategy, std::int64_t stage, Time forward, Time backward) {
-  Program program;
-  program.labels = {"pass"};
-  const bool first_rank = stage == 0, last_rank = stage == strategy.pp - 1;
-  for (const Slot& slot : workload::schedule(strategy, stage)) {
-    const bool first = first_rank && slot.chunk == 0, last = last_rank && slot.chunk == strategy.virtual_stages - 1;
-    std::vector<std::uint32_t> waits;
-    if (slot.forward ? !first : !last)
-      waits = {slot.forward ? add(program, send(Stream::recv_forward, Role::recv_forward))
-                            : add(program, send(Stream::recv_backward, Role::recv_backward))};
-    const auto pass = add(program,
-                          kernel(slot.forward ? forward : backward,
-                                 slot.forward ? workload::Booking::forward : workload::Booking::backward),
-                          waits);
-    if (slot.forward ? !last : !first)
-      slot.forward ? add(program, send(Stream::send_forward, Role::send_forward), {pass})
-                   : add(program, send(Stream::send_backward, Role::send_backward), {pass});
-  }
-  return program;
-}
-
-// Plays the stages with transfers that take no time: the n-th send of a stage meets the n-th receive of its neighbour.
-Timeline play(const std::vector<Program>& programs, Time transfer = 0) {
-  const auto stages = static_cast<std::uint32_t>(programs.size());
-  std::vector<std::uint32_t> each(stages);
-  for (std::uint32_t i = 0; i < stages; ++i) each[i] = i;
-  Timeline timeline(programs, each);
-  using Meeting = std::tuple<bool, std::uint32_t, std::uint32_t>;  // forward?, sender, which
-  std::map<Meeting, std::vector<Entry>> waiting;
-  std::map<std::pair<Role, std::uint32_t>, std::uint32_t> count;
-  std::multimap<Time, std::pair<Entry, Time>> ends;
-  std::vector<Entry> entries;
-  Time now = 0;
-  timeline.begin(entries);
-  while (true) {
-    while (!entries.empty()) {
-      const std::vector<Entry> batch = std::move(entries);
-      entries.clear();
-      for (const Entry& entry : batch) {
-        const Role role = timeline.op(entry.rank, entry.op).role;
-        const bool forward = role == Role::send_forward || role == Role::recv_forward;
-        const bool sends = role == Role::send_forward || role == Role::send_backward;
-        const std::uint32_t which = count[{role, entry.rank}]++;
-        const std::uint32_t sender = sends ? entry.rank : (entry.rank + (forward ? stages - 1 : 1)) % stages;
-        auto& met = waiting[{forward, sender, which}];
-        met.push_back(entry);
-        if (met.size() == 2)
-          for (const Entry& member : met) ends.emplace(now + transfer, std::pair{member, now});
-      }
-      bool any = false;
-      while (!ends.empty() && ends.begin()->first == now) {
-        const auto [entry, began] = ends.begin()->second;
-        ends.erase(ends.begin());
-        timeline.complete(entry.rank, entry.op, began);
-        any = true;
-      }
-      if (any) timeline.advance(now, entries);
-    }
-    if (timeline.finished()) return timeline;
-    const Time next = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
-    if (next == kNever) return timeline;
-    now = next;
-    while (!ends.empty() && ends.begin()->first == now) {
-      const auto [entry, began] = ends.begin()->second;
-      ends.erase(ends.begin());
-      timeline.complete(entry.rank, entry.op, began);
-    }
-    timeline.advance(now, entries);
-  }
-}
-
-std::vector<Program> programs_of(const workload::Strategy& strategy, Time forward, Time backward) {
-  std::vector<Program> programs;
-  for (std::int64_t stage = 0; stage < strategy.pp; ++stage)
-    programs.push_back(stage_program(strategy, stage, forward, backward));
-  return programs;
-}
-
-workload::Strategy pipeline(workload::ScheduleKind kind, std::int64_t p, std::int64_t m, std::int64_t v = 1) {
-  workload::Strategy strategy;
-  strategy.pp = p;
-  strategy.global_batch = m;
-  strategy.virtual_stages = v;
-  strategy.schedule = kind;
-  return strategy;
 }
 
 /// Operations on all streams, each waiting for some before it.
@@ -173,36 +85,8 @@ Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint3
 
 }  // namespace
 
-TEST_CASE("GPipe and 1F1B take (m + p - 1)(F + B) when communication is free") {
-  using workload::ScheduleKind;
-  for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b})
-    for (const std::int64_t p : {1, 2, 4, 8})
-      for (const std::int64_t m : {1, 4, 8, 13})
-        for (const Time backward : {100, 200, 170}) {
-          const auto programs = programs_of(pipeline(kind, p, m), 100, backward);
-          Timeline timeline = play(programs);
-          REQUIRE(timeline.finished());
-          CHECK(timeline.end() == (m + p - 1) * (100 + backward));
-          timeline.settle();
-          for (const Account& account : timeline.accounts())
-            CHECK(account.waited[static_cast<std::size_t>(Wait::bubble)] == (p - 1) * (100 + backward));
-        }
-}
-
-TEST_CASE("interleaved 1F1B cuts the bubble by the number of chunks: m v (F + B) + (p - 1)(F + B), a chunk a pass") {
-  for (const std::int64_t p : {2, 4, 8})
-    for (const std::int64_t m : {1, 2, 4})
-      for (const std::int64_t v : {2, 3, 4})
-        for (const Time backward : {100, 200}) {
-          const auto programs = programs_of(pipeline(workload::ScheduleKind::interleaved, p, m * p, v), 100, backward);
-          Timeline timeline = play(programs);
-          REQUIRE(timeline.finished());
-          CHECK(timeline.end() == m * p * v * (100 + backward) + (p - 1) * (100 + backward));
-        }
-}
-
 TEST_CASE("a transfer between two stages is exposed on the receiver and the wait for the sender is bubble") {
-  const auto programs = programs_of(pipeline(workload::ScheduleKind::gpipe, 2, 1), 100, 200);
+  const auto programs = pipeline_programs(workload::type_of("gpipe"), {2, 1, 1}, {100, 100, 100});
   Timeline timeline = play(programs, 7);
   CHECK(timeline.end() == 100 + 7 + 100 + 200 + 7 + 200);
   timeline.settle();
@@ -216,7 +100,7 @@ TEST_CASE("a transfer between two stages is exposed on the receiver and the wait
 }
 
 TEST_CASE("every rank's account adds up to the step") {
-  const auto programs = programs_of(pipeline(workload::ScheduleKind::one_f_one_b, 4, 6), 130, 210);
+  const auto programs = pipeline_programs(workload::type_of("1f1b"), {4, 6, 1}, {130, 110, 100});
   Timeline timeline = play(programs, 11);
   timeline.settle();
   for (const Account& account : timeline.accounts()) {

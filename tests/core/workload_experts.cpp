@@ -135,7 +135,7 @@ TEST_CASE("the host launches a kernel for each expert, unless a graph does") {
     strategy.stack.cuda_graphs = graphs;
     const StageWork work = stage_work(model, strategy, round_gpu(), 0);
     Time sum = 0;
-    for (const Piece& piece : forward_pieces(work, work.chunks[0], gpu, false))
+    for (const Piece& piece : pieces_of(work, work.chunks[0], PassKind::forward, gpu, false))
       sum += piece.booking == Booking::host ? piece.duration_ps : 0;
     return sum;
   };

@@ -16,32 +16,25 @@ inline Model small(bool llama_style, std::int64_t layers) {
 
 inline std::vector<Program> programs(const Model& model, const Strategy& strategy) {
   std::vector<Program> all;
+  const auto orders = pipeline_orders(model, strategy, round_gpu());
   for (std::int64_t stage = 0; stage < strategy.pp; ++stage)
-    all.push_back(build_program(model, strategy, round_gpu(), stage));
+    all.push_back(build_program(model, strategy, round_gpu(), orders, stage));
   return all;
 }
 
 /// Strategies over schedules, sizes, cuts and recomputation; each with a model whose layers it divides.
 inline std::vector<std::pair<Model, Strategy>> grid() {
   std::vector<std::pair<Model, Strategy>> all;
-  for (const auto& [pp, v, m] : {std::tuple{1, 1, 3},
-                                 {1, 2, 2},
-                                 {2, 1, 5},
-                                 {2, 1, 1},
-                                 {4, 1, 4},
-                                 {2, 2, 4},
-                                 {4, 2, 8},
-                                 {4, 3, 4},
-                                 {3, 2, 9},
-                                 {8, 2, 8}})
-    for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved}) {
-      if ((v > 1) != (kind == ScheduleKind::interleaved)) continue;
+  for (const auto& [pp, v, m] :
+       {std::tuple{1, 1, 3}, {2, 1, 5}, {2, 1, 1}, {4, 1, 4}, {2, 2, 4}, {4, 2, 8}, {4, 3, 4}, {3, 2, 9}, {8, 2, 16}})
+    for (const ScheduleType& type : schedules()) {
+      if (!schedule_fault(type, {pp, m, v}).empty()) continue;
       for (const int tp : {1, 4})
         for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
           for (const bool fancy : {false, true}) {  // sequence parallel, ZeRO 1, Llama style; or none of them
             Strategy strategy = layout(tp, pp, 2, 2 * 2 * m, v);
             strategy.dp = 2;
-            strategy.schedule = kind;
+            strategy.schedule = schedule_named(type.name);
             strategy.recompute = recompute;
             strategy.sequence_parallel = fancy;
             strategy.zero = fancy;

@@ -4,107 +4,159 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <set>
 #include <utility>
 
-#include "workload_models.hpp"
+#include "core/workload/sections.hpp"
+#include "pipelines.hpp"
 
 using namespace manyworlds::core::workload;
 
 namespace {
 
-Strategy strategy_of(ScheduleKind kind, std::int64_t pp, std::int64_t micro_batches, std::int64_t virtual_stages) {
-  Strategy strategy = layout(1, pp, 1, micro_batches, virtual_stages);
-  strategy.schedule = kind;
-  return strategy;
-}
-
-/// Every strategy of a grid, all schedules.
-std::vector<Strategy> grid() {
-  std::vector<Strategy> all;
-  for (const ScheduleEntry& entry : registered_schedules())
-    for (const std::int64_t pp : {1, 2, 3, 4, 8})
-      for (const std::int64_t groups : {1, 2, 3, 7})
-        for (const std::int64_t chunks : {1, 2, 3, 5})
-          if (chunks == 1 || entry.kind == ScheduleKind::interleaved)
-            all.push_back(strategy_of(entry.kind, pp, groups * pp, chunks));
-  return all;
-}
-
 std::int64_t most_alive(const Schedule& order) {
   std::int64_t alive = 0, most = 0;
-  for (const Slot& slot : order) most = std::max(most, alive += slot.forward ? 1 : -1);
+  for (const Slot& slot : order) {
+    if (slot.forward()) most = std::max(most, ++alive);
+    if (slot.ends_backward()) --alive;
+  }
   return most;
+}
+
+Schedule order_of(const char* name, std::int64_t ranks, std::int64_t micro_batches, std::int64_t chunks,
+                  std::int64_t rank) {
+  const auto orders = type_of(name).orders({ranks, micro_batches, chunks});
+  return orders.at(static_cast<std::size_t>(rank));
+}
+
+Slot forward(std::int32_t micro_batch, std::int32_t chunk = 0) {
+  return {PassKind::forward, micro_batch, chunk};
+}
+Slot backward(std::int32_t micro_batch, std::int32_t chunk = 0) {
+  return {PassKind::backward, micro_batch, chunk};
 }
 
 }  // namespace
 
-TEST_CASE("every schedule runs each micro-batch of each chunk forward once, then backward once") {
-  for (const Strategy& strategy : grid())
-    for (std::int64_t stage = 0; stage < strategy.pp; ++stage) {
-      std::map<std::pair<std::int32_t, std::int32_t>, int> passes;  // 1: forward done, 2: both
-      for (const Slot& slot : schedule(strategy, stage)) {
-        int& done = passes[{slot.micro_batch, slot.chunk}];
-        REQUIRE(done == (slot.forward ? 0 : 1));
-        ++done;
+TEST_CASE("every schedule runs each micro-batch of each section once: forward, then backward, whole or in two") {
+  std::set<std::string> seen;
+  for (const auto& [type, pipeline] : every_pipeline()) {
+    CAPTURE(type->name, pipeline.ranks, pipeline.micro_batches, pipeline.chunks);
+    const Sections sections(type->folding, pipeline.ranks, pipeline.chunks);
+    const auto orders = type->orders(pipeline);
+    REQUIRE(orders.size() == static_cast<std::size_t>(pipeline.ranks));
+    std::map<std::pair<std::int32_t, std::int64_t>, int> forwards, gradients;  // by micro-batch and section
+    for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
+      std::map<std::pair<std::int32_t, std::int32_t>, int> done;  // 1: forward, 2: gradients of the input, 3: all
+      for (const Slot& slot : orders[static_cast<std::size_t>(rank)]) {
+        int& state = done[{slot.micro_batch, slot.chunk}];
+        const std::pair at{slot.micro_batch, sections.of(rank, slot.chunk)};
+        REQUIRE(state == (slot.forward() ? 0 : slot.begins_backward() ? 1 : 2));
+        state = slot.forward() ? 1 : slot.ends_backward() ? 3 : 2;
+        if (slot.forward()) ++forwards[at];
+        if (slot.ends_backward()) ++gradients[at];
       }
-      REQUIRE(passes.size() == static_cast<std::size_t>(strategy.micro_batches() * strategy.virtual_stages));
-      const auto both = [](const auto& pass) { return pass.second == 2; };
-      REQUIRE(std::all_of(passes.begin(), passes.end(), both));
-      REQUIRE(passes.rbegin()->first.first == strategy.micro_batches() - 1);
+      for (const auto& [pass, state] : done) REQUIRE(state == 3);
+    }
+    REQUIRE(forwards.size() == static_cast<std::size_t>(pipeline.micro_batches * sections.count()));
+    REQUIRE(forwards == gradients);
+    for (const auto& [pass, times] : forwards) REQUIRE(times == 1);
+    seen.insert(type->name);
+  }
+  CHECK(seen.size() == schedules().size());
+}
+
+TEST_CASE("sections lie on the ranks once, or twice where mirrored, and hand on to each other") {
+  for (const Folding folding : {Folding::loop, Folding::vee, Folding::mirror})
+    for (const std::int64_t ranks : {2, 3, 4, 8}) {
+      const std::int64_t chunks = folding == Folding::loop ? 3 : 2;
+      const Sections sections(folding, ranks, chunks);
+      std::map<std::int64_t, int> held;
+      for (std::int64_t rank = 0; rank < ranks; ++rank)
+        for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+          const std::int64_t section = sections.of(rank, chunk);
+          ++held[section];
+          const auto after = sections.after(rank, chunk);
+          REQUIRE(after.has_value() == (section + 1 < sections.count()));
+          if (!after) continue;
+          REQUIRE(sections.of(after->rank, after->chunk) == section + 1);
+          REQUIRE(sections.before(after->rank, after->chunk) == ChunkAt{rank, chunk});
+        }
+      REQUIRE(held.size() == static_cast<std::size_t>(sections.count()));
+      for (const auto& [section, times] : held) REQUIRE(times == (folding == Folding::mirror ? 2 : 1));
     }
 }
 
-TEST_CASE("GPipe keeps every micro-batch alive, 1F1B at most pp - stage") {
-  for (const std::int64_t pp : {1, 2, 4, 8})
-    for (const std::int64_t m : {1, 3, 8, 21})
-      for (std::int64_t stage = 0; stage < pp; ++stage) {
-        CHECK(most_alive(schedule(strategy_of(ScheduleKind::gpipe, pp, m, 1), stage)) == m);
-        CHECK(most_alive(schedule(strategy_of(ScheduleKind::one_f_one_b, pp, m, 1), stage)) == std::min(m, pp - stage));
+TEST_CASE("what schedules keep alive is what their papers say, on every rank") {
+  for (const std::int64_t p : {2, 4, 6, 8, 16})
+    for (const std::int64_t m : {2 * p, 3 * p, 5 * p})
+      for (std::int64_t rank = 0; rank < p; ++rank) {
+        CAPTURE(p, m, rank);
+        CHECK(most_alive(order_of("gpipe", p, m, 1, rank)) == m);
+        CHECK(most_alive(order_of("1f1b", p, m, 1, rank)) == p - rank);
+        CHECK(most_alive(order_of("zb_h1", p, m, 1, rank)) == p);
+        CHECK(most_alive(order_of("zb_h2", p, m, 1, rank)) == 2 * p - 1);
+        CHECK(most_alive(order_of("zb_1p", p, m, 1, rank)) <= p);
+        CHECK(most_alive(order_of("zb_2p", p, m, 1, rank)) <= 2 * p);
+        CHECK(most_alive(order_of("zb_v", p, m, 2, rank)) == 2 * p);
+        CHECK(most_alive(order_of("dualpipev", p, m, 2, rank)) == 2 * p + 1);
+        CHECK(most_alive(order_of("dualpipe", p, m, 2, rank)) == p + 1);
+        for (const std::int64_t v : {2, 3})
+          CHECK(most_alive(order_of("interleaved", p, m, v, rank)) ==
+                std::min((v - 1) * p + 2 * (p - rank - 1) + 1, m * v));
       }
 }
 
-TEST_CASE("interleaved 1F1B keeps (v - 1) p + 2 (p - stage - 1) + 1 chunks alive") {
-  for (const std::int64_t p : {2, 4, 8})
-    for (const std::int64_t v : {1, 2, 3})
-      for (std::int64_t stage = 0; stage < p; ++stage)
-        CHECK(most_alive(schedule(strategy_of(ScheduleKind::interleaved, p, 4 * p, v), stage)) ==
-              (v - 1) * p + 2 * (p - stage - 1) + 1);
+TEST_CASE(
+    "V-Half keeps about half of what 1F1B's first rank keeps, V-Min about a third, never more than their blocks") {
+  for (const std::int64_t p : {4, 5, 6, 7, 8, 12, 16, 24}) {
+    std::int64_t half = 0, least = 0;
+    for (std::int64_t rank = 0; rank < p; ++rank) {
+      half = std::max(half, most_alive(order_of("v_half", p, 3 * p, 2, rank)));
+      least = std::max(least, most_alive(order_of("v_min", p, 3 * p, 2, rank)));
+    }
+    // Chunks are half a rank's layers, and lives of a block last 6p and 4p units of which six bring one more of each.
+    CAPTURE(p);
+    CHECK(half <= p + 3);
+    CHECK(half >= p);
+    CHECK(least <= (4 * p + 5) / 6 + 3);
+    CHECK(least >= 4 * p / 6);
+  }
 }
 
-TEST_CASE("1F1B on the first of four stages begins with three forward passes") {
-  const Schedule order = schedule(strategy_of(ScheduleKind::one_f_one_b, 4, 8, 1), 0);
-  const Schedule begin{{true, 0, 0},  {true, 1, 0}, {true, 2, 0}, {true, 3, 0},
-                       {false, 0, 0}, {true, 4, 0}, {false, 1, 0}};
+TEST_CASE("1F1B on the first of four ranks begins with three forward passes") {
+  const Schedule order = order_of("1f1b", 4, 8, 1, 0);
+  const Schedule begin{forward(0), forward(1), forward(2), forward(3), backward(0), forward(4), backward(1)};
   CHECK(Schedule(order.begin(), order.begin() + 7) == begin);
-  CHECK(order.back() == Slot{false, 7, 0});
+  CHECK(order.back() == backward(7));
 }
 
-TEST_CASE("interleaved 1F1B runs as figure 4 of Narayanan et al. draws it: four stages, two chunks") {
-  const Strategy strategy = strategy_of(ScheduleKind::interleaved, 4, 8, 2);
+TEST_CASE("interleaved 1F1B runs as figure 4 of Narayanan et al. draws it: four ranks, two chunks") {
   // Device 1: 1 2 3 4 of chunk 0, 1 2 3 4 of chunk 1, 5 6 of chunk 0 warm it up; then 7 forward, 1 of chunk 1 backward.
-  const Schedule first = schedule(strategy, 0);
-  const Schedule begin{{true, 0, 0},  {true, 1, 0},  {true, 2, 0},  {true, 3, 0},  {true, 0, 1},
-                       {true, 1, 1},  {true, 2, 1},  {true, 3, 1},  {true, 4, 0},  {true, 5, 0},
-                       {true, 6, 0},  {false, 0, 1}, {true, 7, 0},  {false, 1, 1}, {true, 4, 1},
-                       {false, 2, 1}, {true, 5, 1},  {false, 3, 1}, {true, 6, 1},  {false, 0, 0}};
+  const Schedule first = order_of("interleaved", 4, 8, 2, 0);
+  const Schedule begin{forward(0),     forward(1),     forward(2),     forward(3),     forward(0, 1),
+                       forward(1, 1),  forward(2, 1),  forward(3, 1),  forward(4),     forward(5),
+                       forward(6),     backward(0, 1), forward(7),     backward(1, 1), forward(4, 1),
+                       backward(2, 1), forward(5, 1),  backward(3, 1), forward(6, 1),  backward(0)};
   CHECK(Schedule(first.begin(), first.begin() + 20) == begin);
   // Device 4 turns its first micro-batch round as soon as chunk 1 has it.
-  const Schedule last = schedule(strategy, 3);
-  const Schedule turn{{true, 0, 0}, {true, 1, 0},  {true, 2, 0}, {true, 3, 0},
-                      {true, 0, 1}, {false, 0, 1}, {true, 1, 1}};
+  const Schedule last = order_of("interleaved", 4, 8, 2, 3);
+  const Schedule turn{forward(0), forward(1), forward(2), forward(3), forward(0, 1), backward(0, 1), forward(1, 1)};
   CHECK(Schedule(last.begin(), last.begin() + 7) == turn);
 }
 
-TEST_CASE("interleaving over one chunk and 1F1B run the same passes in an order that differs only in warm-up") {
-  for (std::int64_t stage = 0; stage < 4; ++stage) {
-    const Schedule a = schedule(strategy_of(ScheduleKind::interleaved, 4, 8, 1), stage);
-    const Schedule b = schedule(strategy_of(ScheduleKind::one_f_one_b, 4, 8, 1), stage);
-    const auto passes = [](const Schedule& order, bool forward) {
-      Schedule some;
-      std::copy_if(order.begin(), order.end(), std::back_inserter(some), [&](Slot s) { return s.forward == forward; });
-      return some;
-    };
-    CHECK(passes(a, true) == passes(b, true));
-    CHECK(passes(a, false) == passes(b, false));
-  }
+TEST_CASE("a schedule says what it lacks") {
+  const auto fault = [](const char* name, Pipeline pipeline) { return schedule_fault(type_of(name), pipeline); };
+  CHECK(fault("1f1b", {4, 8, 1}).empty());
+  CHECK(fault("1f1b", {4, 8, 2}) == "1f1b has 1 model chunks on a rank: virtual_stages 1");
+  CHECK(fault("interleaved", {4, 8, 1}) == "interleaved has two or more model chunks on a rank: virtual_stages > 1");
+  CHECK(fault("interleaved", {4, 6, 2}) ==
+        "interleaved needs its micro-batches, global_batch / (dp x micro_batch), to be a multiple of pp: micro-batches "
+        "6, pp 4");
+  CHECK(fault("zb_v", {1, 8, 2}) == "zb_v needs pp > 1");
+  CHECK(fault("dualpipe", {3, 8, 2}) == "dualpipe needs an even pp: pp 3");
+  CHECK(fault("dualpipe", {4, 9, 2}).find("an even number of micro-batches") != std::string::npos);
+  CHECK(fault("dualpipe", {4, 6, 2}).find("at least 2 pp") != std::string::npos);
+  CHECK(fault("dualpipev", {4, 7, 2}).find("at least 2 pp micro-batches") != std::string::npos);
+  CHECK(fault("dualpipev", {4, 8, 2}).empty());
 }

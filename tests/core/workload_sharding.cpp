@@ -85,8 +85,8 @@ class PlainSharding {
       }
       return of;
     };
-    const std::vector<Time> forward = costs(forward_pieces(work, work.chunks[0], gpu, true));
-    const std::vector<Time> backward = costs(backward_pieces(work, work.chunks[0], gpu, true));
+    const std::vector<Time> forward = costs(pieces_of(work, work.chunks[0], PassKind::forward, gpu, true));
+    const std::vector<Time> backward = costs(pieces_of(work, work.chunks[0], PassKind::backward, gpu, true));
     const std::size_t units = work.chunks[0].size();
     for (std::size_t i = 0; i < units; ++i) {
       std::int64_t parameters = work.of(work.chunks[0][i]).parameters.total();
@@ -179,7 +179,7 @@ TEST_CASE("ZeRO 2 scatters gradients after every pass and gathers parameters onc
           for (const Bucket& bucket : buckets(parts, strategy.bucket_parameters))
             parameters += in_equal_shares(bucket.parameters, strategy);
         }
-        const Bytes expected{{collective::Kind::reduce_scatter, strategy.micro_batches() * 4 * parameters},
+        const Bytes expected{{collective::Kind::reduce_scatter, strategy.chunk_micro_batches() * 4 * parameters},
                              {collective::Kind::all_gather, 2 * parameters}};
         REQUIRE(data_bytes(build_program(model, strategy, round_gpu(), stage)) == expected);
       }
@@ -187,8 +187,8 @@ TEST_CASE("ZeRO 2 scatters gradients after every pass and gathers parameters onc
 
 TEST_CASE("ZeRO 3 gathers a unit before every pass but where its backward follows at once, and scatters gradients") {
   for (const auto& [model, strategy] : grid_with(3)) {
-    if (strategy.pp > 1 && strategy.schedule != ScheduleKind::one_f_one_b) continue;
-    if (strategy.pp == 1 && strategy.schedule == ScheduleKind::gpipe && strategy.micro_batches() > 1) continue;
+    if (strategy.pp > 1 && strategy.schedule != schedule_named("1f1b")) continue;
+    if (strategy.pp == 1 && strategy.schedule == schedule_named("gpipe") && strategy.micro_batches() > 1) continue;
     const std::int64_t stage = strategy.pp - 1, m = strategy.micro_batches();
     const StageWork work = stage_work(model, strategy, round_gpu(), stage);
     std::vector<std::int64_t> units;

@@ -59,7 +59,7 @@ RULES = {
     "tp_in_node": ["strategy.tp=4", "cluster.gpus_per_node=2", "cluster.nodes=4"],
     "batch_by_replicas": ["strategy.global_batch=7"],
     "sequence_parallel_needs_tp": ["strategy.tp=1", "strategy.sequence_parallel=true"],
-    "virtual_stages_need_interleaved": ["strategy.virtual_stages=2"],
+    "schedule_fits": ["strategy.virtual_stages=2"],
     "topology_fits": ["topology={fat_tree: {pod_leaves: 2}}"],
     "faults_fit": ["faults.down=gpu0-rail0"],
     "lossless": ["transport.buffer_bytes=400001"],

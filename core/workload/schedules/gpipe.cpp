@@ -1,17 +1,22 @@
 // GPipe (Huang et al. 2019): every forward pass, then every backward pass, in the same order (Narayanan et al. 2021,
 // figure 3).
-#include "core/error.hpp"
-#include "core/workload/schedules/schedules.hpp"
+#include "core/workload/schedules/orders.hpp"
 
-namespace manyworlds::core::workload::schedules {
+namespace manyworlds::core::workload {
+namespace {
 
-Schedule gpipe(const Strategy& strategy, std::int64_t) {
-  MANYWORLDS_CHECK(strategy.virtual_stages == 1, "virtual_stages = {} without interleaving", strategy.virtual_stages);
-  const auto micro_batches = static_cast<std::int32_t>(strategy.micro_batches());
-  Schedule order;
-  for (const bool forward : {true, false})
-    for (std::int32_t i = 0; i < micro_batches; ++i) order.push_back({forward, i, 0});
-  return order;
+std::vector<Schedule> orders(const Pipeline& pipeline) {
+  OrderWriter order(1);
+  for (std::int64_t i = 0; i < pipeline.micro_batches; ++i) order.forward(0);
+  for (std::int64_t i = 0; i < pipeline.micro_batches; ++i) order.backward(0);
+  return std::vector<Schedule>(static_cast<std::size_t>(pipeline.ranks), order.take());
 }
 
-}  // namespace manyworlds::core::workload::schedules
+}  // namespace
+
+ScheduleType gpipe_schedule() {
+  return {
+      .name = "gpipe", .help = "all forward passes, then all backward passes", .orders = orders, .has_formula = true};
+}
+
+}  // namespace manyworlds::core::workload

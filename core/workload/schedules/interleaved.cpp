@@ -1,37 +1,51 @@
-// Interleaved 1F1B (Narayanan et al. 2021, section 2.2.2), in Megatron-LM's order: micro-batches go in groups of pp
+// Interleaved 1F1B (Narayanan et al. 2021, section 2.2.2), in Megatron-LM's order: micro-batches go in groups of p
 // through chunk 0, then chunk 1, …; backward passes take the chunks from the last.
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "core/workload/schedules/schedules.hpp"
+#include "core/workload/schedules/orders.hpp"
 
-namespace manyworlds::core::workload::schedules {
+namespace manyworlds::core::workload {
 namespace {
 
-/// The k-th forward or backward pass of any rank.
-Slot slot(const Strategy& strategy, bool forward, std::int64_t k) {
-  const std::int64_t group = strategy.pp * strategy.virtual_stages;
-  const std::int64_t turn = k % group / strategy.pp;
-  const std::int64_t chunk = forward ? turn : strategy.virtual_stages - 1 - turn;
-  const std::int64_t micro_batch = k / group * strategy.pp + k % strategy.pp;
-  return {forward, static_cast<std::int32_t>(micro_batch), static_cast<std::int32_t>(chunk)};
+/// The chunk of the k-th forward pass of any rank.
+std::int32_t chunk_of(const Pipeline& pipeline, std::int64_t k) {
+  return static_cast<std::int32_t>(k % (pipeline.ranks * pipeline.chunks) / pipeline.ranks);
+}
+
+std::vector<Schedule> orders(const Pipeline& pipeline) {
+  const std::int64_t passes = pipeline.micro_batches * pipeline.chunks;
+  return of_each_rank(pipeline, [&](std::int64_t rank) {
+    const std::int64_t warm_up =
+        std::min(2 * (pipeline.ranks - rank - 1) + (pipeline.chunks - 1) * pipeline.ranks, passes);
+    OrderWriter order(pipeline.chunks);
+    for (std::int64_t k = 0; k < passes + warm_up; ++k) {
+      if (k < passes) order.forward(chunk_of(pipeline, k));
+      if (k >= warm_up)
+        order.backward(static_cast<std::int32_t>(pipeline.chunks) - 1 - chunk_of(pipeline, k - warm_up));
+    }
+    return order.take();
+  });
+}
+
+std::string fault(const Pipeline& pipeline) {
+  if (pipeline.micro_batches % pipeline.ranks == 0) return "";
+  return fmt::format(
+      "interleaved needs its micro-batches, global_batch / (dp x micro_batch), to be a multiple of pp: "
+      "micro-batches {}, pp {}",
+      pipeline.micro_batches, pipeline.ranks);
 }
 
 }  // namespace
 
-Schedule interleaved(const Strategy& strategy, std::int64_t stage) {
-  const std::int64_t micro_batches = strategy.micro_batches();
-  MANYWORLDS_CHECK(micro_batches % strategy.pp == 0, "{} micro-batches in groups of pp = {}", micro_batches,
-                   strategy.pp);
-  const std::int64_t passes = micro_batches * strategy.virtual_stages;
-  const std::int64_t warm_up =
-      std::min(2 * (strategy.pp - stage - 1) + (strategy.virtual_stages - 1) * strategy.pp, passes);
-  Schedule order;
-  for (std::int64_t k = 0; k < passes + warm_up; ++k) {
-    if (k < passes) order.push_back(slot(strategy, true, k));
-    if (k >= warm_up) order.push_back(slot(strategy, false, k - warm_up));
-  }
-  return order;
+ScheduleType interleaved_schedule() {
+  return {.name = "interleaved",
+          .help = "1F1B over several model chunks per rank: a smaller bubble",
+          .orders = orders,
+          .chunks = ScheduleType::kSeveral,
+          .fault = fault,
+          .has_formula = true};
 }
 
-}  // namespace manyworlds::core::workload::schedules
+}  // namespace manyworlds::core::workload

@@ -1,32 +1,55 @@
-// The list of schedules: a new one is a new file here and one line below.
+// The list of schedules: one line each, in the order in which `manyworlds list` shows them.
+#include <fmt/format.h>
+
 #include "core/error.hpp"
-#include "core/workload/schedules/schedules.hpp"
+#include "core/workload/schedule.hpp"
 
 namespace manyworlds::core::workload {
-namespace {
 
-constexpr ScheduleEntry kSchedules[] = {
-    {ScheduleKind::gpipe, "gpipe", "all forward passes, then all backward passes", schedules::gpipe},
-    {ScheduleKind::one_f_one_b, "1f1b", "one forward, one backward in turn; at most pp micro-batches alive",
-     schedules::one_f_one_b},
-    {ScheduleKind::interleaved, "interleaved", "1F1B over several model chunks per rank: a smaller bubble",
-     schedules::interleaved},
-};
+// clang-format off
+#define MANYWORLDS_SCHEDULES(entry) \
+  entry(one_f_one_b)                \
+  entry(gpipe)                      \
+  entry(interleaved)                \
+  entry(zb_h1)                      \
+  entry(zb_h2)                      \
+  entry(zb_1p)                      \
+  entry(zb_2p)                      \
+  entry(zb_v)                       \
+  entry(v_half)                     \
+  entry(v_min)                      \
+  entry(dualpipe)                   \
+  entry(dualpipev)
+// clang-format on
 
-}  // namespace
+#define MANYWORLDS_DECLARE(name) ScheduleType name##_schedule();
+MANYWORLDS_SCHEDULES(MANYWORLDS_DECLARE)
 
-std::span<const ScheduleEntry> registered_schedules() {
-  return kSchedules;
+const std::vector<ScheduleType>& schedules() {
+#define MANYWORLDS_CALL(name) name##_schedule(),
+  static const std::vector<ScheduleType> all{MANYWORLDS_SCHEDULES(MANYWORLDS_CALL)};
+  return all;
 }
 
-Schedule schedule(const Strategy& strategy, std::int64_t stage) {
-  MANYWORLDS_CHECK(stage >= 0 && stage < strategy.pp, "stage {} of {}", stage, strategy.pp);
-  MANYWORLDS_CHECK(strategy.micro_batches() > 0, "global batch {} over dp {} x micro-batch {}", strategy.global_batch,
-                   strategy.dp, strategy.micro_batch);
-  for (const ScheduleEntry& entry : kSchedules)
-    if (entry.kind == strategy.schedule) return entry.order(strategy, stage);
-  MANYWORLDS_CHECK(false, "schedule {} is not registered", static_cast<int>(strategy.schedule));
-  return {};
+const ScheduleType& schedule_type(ScheduleKind kind) {
+  return schedules().at(static_cast<std::size_t>(kind));
+}
+
+ScheduleKind schedule_named(std::string_view name) {
+  for (std::size_t i = 0; i < schedules().size(); ++i)
+    if (schedules()[i].name == name) return static_cast<ScheduleKind>(i);
+  MANYWORLDS_CHECK(false, "no schedule '{}'", name);
+}
+
+std::string schedule_fault(const ScheduleType& type, const Pipeline& pipeline) {
+  const bool several = type.chunks == ScheduleType::kSeveral;
+  if (several ? pipeline.chunks < 2 : pipeline.chunks != type.chunks)
+    return fmt::format("{} has {} model chunks on a rank: virtual_stages {}", type.name,
+                       several ? "two or more" : std::to_string(type.chunks),
+                       several ? "> 1" : std::to_string(type.chunks));
+  if ((several || type.folding != Folding::loop) && pipeline.ranks < 2)
+    return fmt::format("{} needs pp > 1", type.name);
+  return type.fault != nullptr ? type.fault(pipeline) : "";
 }
 
 }  // namespace manyworlds::core::workload
