@@ -1,5 +1,6 @@
 // Rows of `manyworlds list`.
 #include "core/collective/registry.hpp"
+#include "core/workload/schedule.hpp"
 #include "experiments/import/scalar.hpp"
 #include "experiments/nearest.hpp"
 #include "experiments/schema.hpp"
@@ -43,12 +44,14 @@ std::vector<Listed> components(const Branch& branch) {
   return rows;
 }
 
-std::vector<Listed> choices(const std::string& section, const std::string& option) {
+std::vector<Listed> pipeline_schedules() {
+  using core::workload::ScheduleType;
   std::vector<Listed> rows;
-  const OptionInfo* info = find_option(find_branch(vocabulary().branches, section)->options, option);
-  MANYWORLDS_CHECK(info, "no option '{}.{}'", section, option);
-  for (const std::string& name : info->choices)
-    rows.push_back({name, fmt::format("{}.{}: {}", section, option, info->help), {}});
+  for (const ScheduleType& type : core::workload::schedules())
+    rows.push_back(
+        {type.name,
+         type.help,
+         {{"virtual_stages", type.chunks == ScheduleType::kSeveral ? "2 or more" : std::to_string(type.chunks)}}});
   return rows;
 }
 
@@ -75,7 +78,7 @@ std::vector<Listed> list(const std::string& kind, const Catalog& catalog) {
   if (kind == "routings") return components(*find_branch(vocabulary().branches, "routing"));
   if (kind == "transports") return components(*find_branch(vocabulary().branches, "transport"));
   if (kind == "collectives") return algorithms();
-  if (kind == "schedules") return choices("strategy", "schedule");
+  if (kind == "schedules") return pipeline_schedules();
   if (kind != "gpus" && kind != "models" && kind != "clusters")
     throw core::InputError(fmt::format("cannot list '{}'{}", kind, suggestion(kind, listings())));
   std::vector<Listed> rows;

@@ -1,56 +1,11 @@
 // The sweeps we ship that turn optimisations of experts on and off do show what they are for.
 #include <catch2/catch.hpp>
 
-#include <map>
-
-#include "core/memory/footprint.hpp"
-#include "core/step/laboratory.hpp"
-#include "core/workload/expert_load.hpp"
-#include "sweeps.hpp"
+#include "run_sweep.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
 using namespace manyworlds::experiments::testing;
-
-namespace {
-
-struct Ran {
-  double step_s = 0, stall_s = 0, recompute_s = 0;
-  std::int64_t peak_bytes = 0;
-  bool fits = false;
-  core::workload::RoutingAccount routing;
-};
-
-/// By the values of the axes, joined with blanks.
-std::map<std::string, Ran> run(const std::string& name) {
-  const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/" + name);
-  std::map<std::string, Ran> all;
-  core::step::Laboratory laboratory;
-  core::step::IsolatedResults results;
-  GraphCache graphs;
-  for (const Experiment& experiment : sweep.experiments) {
-    std::string label;
-    for (std::size_t i = 0; i < experiment.axes.size(); ++i)
-      if (!sweep.columns[i].name.starts_with("routing."))  // the routing's own label has it
-        label += (label.empty() ? "" : " ") +
-                 std::visit([](const auto& value) { return fmt::format("{}", value); }, experiment.axes[i]);
-    const auto of = configure(experiment, graphs);
-    Ran ran;
-    ran.routing = core::workload::routing_account(of.model, of.strategy);
-    ran.peak_bytes = core::memory::peak(of.model, of.strategy, of.gpu).total();
-    ran.fits = static_cast<double>(ran.peak_bytes) <= of.gpu.memory_gib * (1 << 30);
-    if (ran.fits) {
-      const auto result = laboratory.run(laboratory.world(of), results);
-      ran.step_s = core::seconds(result.step_ps);
-      ran.stall_s = result.breakdown.stall_s + result.breakdown.exposed_ep_s;
-      ran.recompute_s = result.breakdown.recompute_s;
-    }
-    all[label] = ran;
-  }
-  return all;
-}
-
-}  // namespace
 
 TEST_CASE("copies of hot experts pay the more the less evenly routers choose, and balanced there are none") {
   const auto ran = run("hot_experts.yaml");
