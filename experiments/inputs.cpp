@@ -5,6 +5,7 @@
 #include "core/workload/prices.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "experiments/import/measured_routing.hpp"
+#include "experiments/import/schedule_file.hpp"
 #include "experiments/import/topology.hpp"
 #include "experiments/vocabulary.hpp"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr const char* kMeasuredKernels = "cluster.gpu.measured_kernels";
 constexpr const char* kMeasuredRouting = "routing.file";
+constexpr const char* kScheduleFile = "strategy.schedule_file";
 constexpr const char* kMeasuredOnly = "cluster.gpu.measured_only";
 
 void add_files(std::vector<NamedFile>& to, const Settings& settings, const std::string& path,
@@ -56,6 +58,8 @@ void check_file(const NamedFile& file, const std::string& text) {
     import::parse_measured_kernels(text, file.path);
   else if (file.key == kMeasuredRouting)
     import::parse_measured_routing(text, file.path);
+  else if (file.key == kScheduleFile)
+    import::parse_schedule(text, file.path);
   else
     import::parse_topology(text, file.path);
 }
@@ -70,6 +74,24 @@ const core::OptionTable<KernelTable>& kernel_table_options() {
                    "a kernel that the table of measured times does not cover is an error"),
   };
   return table;
+}
+
+const core::OptionTable<ScheduleFile>& schedule_file_options() {
+  static const core::OptionTable<ScheduleFile> table{
+      core::option("schedule_file", &ScheduleFile::schedule_file,
+                   "the orders of schedule written, as PyTorch's pipeline schedules write them (docs/formats.md)", {},
+                   "file"),
+  };
+  return table;
+}
+
+std::shared_ptr<const core::workload::WrittenSchedule> written_schedule(const Settings& settings,
+                                                                        const Inputs& inputs) {
+  const auto path = settings.find(kScheduleFile);
+  if (path == settings.end() || std::get<std::string>(path->second).empty()) return nullptr;
+  const auto text = inputs.find(std::get<std::string>(path->second));
+  MANYWORLDS_CHECK(text != inputs.end(), "the sweep does not hold '{}'", std::get<std::string>(path->second));
+  return std::make_shared<const core::workload::WrittenSchedule>(import::parse_schedule(text->second, text->first));
 }
 
 std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Settings& settings, const Inputs& inputs) {

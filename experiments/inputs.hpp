@@ -26,6 +26,15 @@ struct KernelTable {
 };
 const core::OptionTable<KernelTable>& kernel_table_options();
 
+/// A pipeline schedule that is read from a file.
+struct ScheduleFile {
+  std::string schedule_file;  // a path; empty: none
+};
+const core::OptionTable<ScheduleFile>& schedule_file_options();
+
+/// What that file holds; null where none is named. It must be among `inputs`.
+std::shared_ptr<const core::workload::WrittenSchedule> written_schedule(const Settings& settings, const Inputs& inputs);
+
 /// The table that the GPU's settings name; null where they name none. It must be among `inputs`.
 std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Settings& settings, const Inputs& inputs);
 

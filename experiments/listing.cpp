@@ -47,11 +47,12 @@ std::vector<Listed> components(const Branch& branch) {
 std::vector<Listed> pipeline_schedules() {
   using core::workload::ScheduleType;
   std::vector<Listed> rows;
-  for (const ScheduleType& type : core::workload::schedules())
-    rows.push_back(
-        {type.name,
-         type.help,
-         {{"virtual_stages", type.chunks == ScheduleType::kSeveral ? "2 or more" : std::to_string(type.chunks)}}});
+  for (const ScheduleType& type : core::workload::schedules()) {
+    const std::string chunks = type.chunks == ScheduleType::kSeveral     ? "2 or more"
+                               : type.chunks == ScheduleType::kAsWritten ? "as in the file"
+                                                                         : std::to_string(type.chunks);
+    rows.push_back({type.name, type.help, {{"virtual_stages", chunks}}});
+  }
   return rows;
 }
 

@@ -153,11 +153,18 @@ std::vector<Rule> layout_rules() {
              const auto& s = w.configuration.strategy;
              return divides("global_batch", s.global_batch, "dp x micro_batch", s.dp * s.micro_batch);
            }),
+      rule("schedule_file_wanted", "strategy.schedule_file", "schedule_file needs schedule written",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             const core::workload::ScheduleType& type = core::workload::schedule_type(s.schedule);
+             if (!s.written || type.chunks == core::workload::ScheduleType::kAsWritten) return std::nullopt;
+             return fmt::format("schedule {}", type.name);
+           }),
       rule("schedule_fits", "strategy.schedule", "the schedule must fit pp, virtual_stages and the micro-batches",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
-             std::string fault = core::workload::schedule_fault(core::workload::schedule_type(s.schedule),
-                                                                {s.pp, s.micro_batches(), s.virtual_stages});
+             std::string fault =
+                 core::workload::schedule_fault(core::workload::schedule_type(s.schedule), s.pipeline());
              return fault.empty() ? std::nullopt : Broken(std::move(fault));
            }),
       rule("sequence_parallel_needs_tp", "strategy.sequence_parallel", "sequence_parallel needs tp > 1",

@@ -65,7 +65,9 @@ Branch make_vocabulary() {
   for (const OptionInfo& info : kernel_table_options().infos()) gpu.push_back(info);
   for (const OptionInfo& info : power_options().infos()) gpu.push_back(info);
   cluster.branches.push_back(cataloged("gpu", "the accelerator", std::move(gpu), "gpus"));
-  Branch strategy = section("strategy", "how the model is cut over ranks", core::workload::strategy_options().infos());
+  std::vector<OptionInfo> cuts = core::workload::strategy_options().infos();
+  for (const OptionInfo& info : schedule_file_options().infos()) cuts.push_back(info);
+  Branch strategy = section("strategy", "how the model is cut over ranks", std::move(cuts));
   strategy.branches.push_back(
       cataloged("stack", "what the training software does", core::workload::stack_options().infos(), "stacks"));
   root.branches = {cataloged("model", "the transformer", core::workload::model_options().infos(), "models"),

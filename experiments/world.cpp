@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/network/transports/registry.hpp"
+#include "experiments/inputs.hpp"
 #include "experiments/routing.hpp"
 #include "experiments/vocabulary.hpp"
 
@@ -159,6 +160,7 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   made.gpu = make(core::compute::gpu_options(), settings, "cluster.gpu.");
   made.strategy = make(core::workload::strategy_options(), settings, "strategy.");
   made.strategy.stack = make(core::workload::stack_options(), settings, "strategy.stack.");
+  if (world.inputs) made.strategy.written = written_schedule(settings, *world.inputs);
   if (made.strategy.hot_experts) reckon_with(made.strategy, made.gpu, world.cluster);
   made.transport = transport_of(settings);
   world.faults = make(fault_options(), settings, "faults.");

@@ -39,9 +39,10 @@ ByKind shaped(const Configuration& configuration, const Operations& operations, 
   return all;
 }
 
-/// What options do not hold: loads of experts that the router gives.
-void write_routing(sharing::Writer& writer, const workload::Model& model) {
-  if (model.routing) writer.text("routing").key(model.routing->key);
+/// What options do not hold: loads of experts that the router gives, and orders from a file.
+void write_files(sharing::Writer& writer, const Configuration& of) {
+  if (of.model.routing) writer.text("routing").key(of.model.routing->key);
+  if (of.strategy.written) writer.text("schedule").key(workload::key_of(*of.strategy.written));
 }
 
 /// The times that measurements give to kernels, in the order of the work. Rows of a table that fit nothing here say
@@ -75,7 +76,7 @@ sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind,
   write_options(writer, workload::strategy_options().read(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));
-  write_routing(writer, configuration.model);
+  write_files(writer, configuration);
   write_measured(writer, configuration);
   writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
@@ -121,7 +122,7 @@ sharing::Key operations_key(const Configuration& configuration) {
   write_options(writer, workload::strategy_options().read(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));
-  write_routing(writer, configuration.model);
+  write_files(writer, configuration);
   write_measured(writer, configuration);
   return writer.integer(configuration.strategy.dp).finish();
 }

@@ -337,7 +337,7 @@ std::vector<Schedule> pipeline_orders(const Model& model, const Strategy& strate
   MANYWORLDS_CHECK(strategy.micro_batches() > 0, "global batch {} over dp {} x micro-batch {}", strategy.global_batch,
                    strategy.dp, strategy.micro_batch);
   const ScheduleType& type = schedule_type(strategy.schedule);
-  Pipeline pipeline{strategy.pp, strategy.micro_batches(), strategy.virtual_stages};
+  Pipeline pipeline = strategy.pipeline();
   const std::string fault = schedule_fault(type, pipeline);
   MANYWORLDS_CHECK(fault.empty(), "{}", fault);
   if (type.asks_costs) pipeline.costs = mean_costs(model, strategy, gpu);

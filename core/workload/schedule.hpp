@@ -41,23 +41,26 @@ struct PassCosts {
   std::int64_t held_bytes = 1;  // of these until the gradients of weights are done
 };
 
+struct WrittenSchedule;
+
 /// What decides on the order of passes.
 struct Pipeline {
   std::int64_t ranks = 1;
   std::int64_t micro_batches = 1;
-  std::int64_t chunks = 1;  // of each rank
-  PassCosts costs = {};     // of use to a schedule that asks_costs
+  std::int64_t chunks = 1;                   // of each rank
+  PassCosts costs = {};                      // of use to a schedule that asks_costs
+  const WrittenSchedule* written = nullptr;  // of use to the schedule of that name
 };
 
 struct ScheduleType {
   std::string name, help;
   std::vector<Schedule> (*orders)(const Pipeline&);  // by rank
   Folding folding = Folding::loop;
-  std::int64_t chunks = 1;                          // that a rank has; kSeveral: 2 or more
+  std::int64_t chunks = 1;  // that a rank has; kSeveral: 2 or more; kAsWritten: as its file says
   std::string (*fault)(const Pipeline&) = nullptr;  // why it cannot run there; empty if it can
   bool asks_costs = false;
   bool has_formula = false;  // its bubble is that of 1F1B, divided by the chunks of a rank
-  static constexpr std::int64_t kSeveral = 0;
+  static constexpr std::int64_t kSeveral = 0, kAsWritten = -1;
 };
 
 /// A place in schedules(). The first is the default.

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "core/options.hpp"
 #include "core/workload/schedule.hpp"
 #include "core/workload/sections.hpp"
 #include "core/workload/stack.hpp"
+#include "core/workload/written_schedule.hpp"
 
 namespace manyworlds::core::workload {
 
@@ -32,6 +34,7 @@ struct Strategy {
   std::int64_t global_batch = 1;
   std::int64_t virtual_stages = 1;  // model chunks per pipeline rank, as many as the schedule has
   ScheduleKind schedule{};
+  std::shared_ptr<const WrittenSchedule> written = nullptr;  // the file's, of the schedule `written`
   Split split = Split::even;
   Recompute recompute = Recompute::none;
   bool sequence_parallel = false;
@@ -56,7 +59,11 @@ struct Strategy {
   std::int64_t micro_batches() const { return global_batch / (dp * micro_batch); }
   std::int64_t chunk_micro_batches() const { return micro_batches() / copies(); }
 
-  Folding folding() const { return schedule_type(schedule).folding; }
+  Folding folding() const {
+    const ScheduleType& type = schedule_type(schedule);
+    return type.chunks == ScheduleType::kAsWritten && written ? written->folding : type.folding;
+  }
+  Pipeline pipeline() const { return {pp, micro_batches(), virtual_stages, {}, written.get()}; }
   Sections sections() const { return {folding(), pp, virtual_stages}; }
   /// Pipeline ranks that hold a section.
   std::int64_t copies() const { return folding() == Folding::mirror ? 2 : 1; }

@@ -63,7 +63,7 @@ TEST_CASE("every schedule runs each micro-batch of each section once: forward, t
     for (const auto& [pass, times] : forwards) REQUIRE(times == 1);
     seen.insert(type->name);
   }
-  CHECK(seen.size() == schedules().size());
+  CHECK(seen.size() + 1 == schedules().size());  // all but the one that is read from a file
 }
 
 TEST_CASE("sections lie on the ranks once, or twice where mirrored, and hand on to each other") {

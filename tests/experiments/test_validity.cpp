@@ -42,6 +42,7 @@ const std::vector<Breach> kBreaches{
     {"schedule_fits", {"strategy.schedule=interleaved"}},
     {"schedule_fits", {"strategy.schedule=interleaved", "strategy.virtual_stages=2", "strategy.global_batch=2"}},
     {"schedule_fits", {"strategy.schedule=zb_v"}},
+    {"schedule_fits", {"strategy.schedule=written"}},
     {"schedule_fits", {"strategy.schedule=dualpipe", "strategy.virtual_stages=2", "strategy.global_batch=4"}},
     {"post_validation_alone", {"strategy.stack={post_validation: true}", "strategy.zero=3"}},
     {"zero_3_on_mirrored",
@@ -128,7 +129,8 @@ TEST_CASE("a single experiment that breaks a rule is refused with the rule's nam
 }
 
 TEST_CASE("every rule of the table is broken by a test") {
-  std::set<std::string> tested{"hidden_by_tp"};  // follows from hidden_by_heads and heads_by_tp; kept as a net
+  // The first follows from hidden_by_heads and heads_by_tp and is kept as a net; the second needs a file.
+  std::set<std::string> tested{"hidden_by_tp", "schedule_file_wanted"};
   for (const Breach& one : kBreaches) tested.insert(one.rule);
   for (const Rule& rule : rules()) CHECK(tested.count(rule.name) == 1);
 }

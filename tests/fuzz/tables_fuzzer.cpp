@@ -3,6 +3,7 @@
 #include "experiments/import/flows.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "experiments/import/measured_routing.hpp"
+#include "experiments/import/schedule_file.hpp"
 
 using namespace manyworlds;
 
@@ -18,6 +19,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   try {
     experiments::import::parse_measured_routing(text, "routing.csv");
+  } catch (const core::InputError&) {
+  }
+  try {
+    experiments::import::parse_schedule(text, "schedule.csv");
   } catch (const core::InputError&) {
   }
   return 0;

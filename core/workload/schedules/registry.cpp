@@ -19,7 +19,8 @@ namespace manyworlds::core::workload {
   entry(v_half)                     \
   entry(v_min)                      \
   entry(dualpipe)                   \
-  entry(dualpipev)
+  entry(dualpipev)                  \
+  entry(written)
 // clang-format on
 
 #define MANYWORLDS_DECLARE(name) ScheduleType name##_schedule();
@@ -43,7 +44,7 @@ ScheduleKind schedule_named(std::string_view name) {
 
 std::string schedule_fault(const ScheduleType& type, const Pipeline& pipeline) {
   const bool several = type.chunks == ScheduleType::kSeveral;
-  if (several ? pipeline.chunks < 2 : pipeline.chunks != type.chunks)
+  if (type.chunks != ScheduleType::kAsWritten && (several ? pipeline.chunks < 2 : pipeline.chunks != type.chunks))
     return fmt::format("{} has {} model chunks on a rank: virtual_stages {}", type.name,
                        several ? "two or more" : std::to_string(type.chunks),
                        several ? "> 1" : std::to_string(type.chunks));
