@@ -200,6 +200,18 @@ std::vector<Rule> layout_rules() {
              if (s.zero == 0 || s.replicas() > 1) return std::nullopt;
              return fmt::format("dp {}, cp {}", s.dp, s.cp);
            }),
+      rule("zero_group_fits", "strategy.zero_group",
+           "zero_group needs zero above 0, 2 replicas or more in a group, and groups of equally many, of the dense "
+           "parameters' replicas and of the experts'",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (s.zero_group == 0) return std::nullopt;
+             if (s.zero > 0 && s.zero_group > 1 && s.replicas() % s.zero_group == 0 &&
+                 (!w.configuration.model.has_experts() || s.expert_replicas() % s.zero_groups() == 0))
+               return std::nullopt;
+             return fmt::format("zero {}, zero_group {}, replicas {}, of experts {}", s.zero, s.zero_group,
+                                s.replicas(), s.expert_replicas());
+           }),
       rule("overlap_tensor_needs_sequence_parallel", "strategy.stack", "overlap_tensor needs sequence_parallel",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;

@@ -38,10 +38,12 @@ std::int64_t communicators(const Model& model, const Strategy& strategy) {
   add(strategy.tp);
   add(strategy.pp);
   add(strategy.cp);
-  add(strategy.replicas());
+  add(strategy.shards());
+  add(strategy.zero_groups());
   if (model.has_experts()) {
     add(strategy.ep);
-    add(strategy.expert_replicas());
+    add(strategy.expert_shards());
+    add(strategy.zero_groups());
   }
   return count;
 }

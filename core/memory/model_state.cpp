@@ -27,7 +27,7 @@ bool gradients_in_16bit(const Strategy& strategy) {
 /// Of what the ranks hold alike, this rank's share.
 std::int64_t share(const Parameters& held, const Strategy& strategy) {
   const auto part = [](std::int64_t whole, std::int64_t ranks) { return (whole + ranks - 1) / ranks; };
-  return part(held.dense, strategy.replicas()) + part(held.experts, strategy.expert_replicas());
+  return part(held.dense, strategy.shards()) + part(held.experts, strategy.expert_shards());
 }
 
 std::int64_t largest_layer(const Model& model, const Strategy& strategy, std::int64_t stage) {

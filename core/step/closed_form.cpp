@@ -41,7 +41,8 @@ class Form {
       all += passes.forward + passes.backward;
       slowest = std::max(slowest, passes.forward + passes.backward);
       const workload::Parameters parameters = workload::stage_parameters(of_.model, s_, stage);
-      made.gradients_s = std::max(made.gradients_s, s_.zero == 3 ? 0 : gradients_s(parameters, passes));
+      made.gradients_s =
+          std::max(made.gradients_s, s_.zero == 3 ? across_s(parameters) : gradients_s(parameters, passes));
       double optimizer = 0;
       for (const auto& kernel : workload::optimizer_kernels(s_, parameters))
         optimizer += seconds(compute::price(kernel, of_.gpu).ps);
@@ -139,9 +140,20 @@ class Form {
 
   /// One collective of the replicas over parameters of which each takes so many bytes.
   double replicas_s(Kind kind, std::int64_t bytes_each, const workload::Parameters& parameters) const {
-    double sum = collective_s(s_.replicas(), s_.tp, kind, bytes_each * parameters.dense);
+    double sum = collective_s(s_.shards(), s_.tp, kind, bytes_each * parameters.dense);
     if (parameters.experts > 0)
-      sum += collective_s(s_.expert_replicas(), s_.ep * s_.etp, kind, bytes_each * parameters.experts);
+      sum += collective_s(s_.expert_shards(), s_.ep * s_.etp, kind, bytes_each * parameters.experts);
+    return sum;
+  }
+
+  /// Adding up the shares of gradients over the groups among whose replicas ZeRO shares out.
+  double across_s(const workload::Parameters& parameters) const {
+    const std::int64_t each = workload::gradient_bytes(s_);
+    double sum =
+        collective_s(s_.zero_groups(), s_.tp * s_.shards(), Kind::all_reduce, each * parameters.dense / s_.shards());
+    if (parameters.experts > 0)
+      sum += collective_s(s_.zero_groups(), s_.ep * s_.etp * s_.expert_shards(), Kind::all_reduce,
+                          each * parameters.experts / s_.expert_shards());
     return sum;
   }
 
@@ -218,14 +230,16 @@ class Form {
   double gradients_s(const workload::Parameters& parameters, const Passes& passes) const {
     const std::int64_t buckets = std::max<std::int64_t>(1, parameters.total() / s_.bucket_parameters);
     const workload::Parameters bucket{parameters.dense / buckets, parameters.experts / buckets};
-    const auto exposed = [&](Kind kind, std::int64_t bytes_each, bool hides, double behind) {
-      const double each = replicas_s(kind, bytes_each, bucket), whole = static_cast<double>(buckets) * each;
+    const auto exposed = [&](Kind kind, std::int64_t bytes_each, bool hides, double behind, double across = 0) {
+      // Groups add up a bucket's shares while the next one is scattered.
+      const double one = replicas_s(kind, bytes_each, bucket), each = one + across;
+      const double whole = static_cast<double>(buckets) * std::max(one, across) + std::min(one, across);
       if (!hides) return whole;
       const double hidden = std::min(whole - each, behind), pace = 1 + of_.gpu.communication_slowdown;
       return whole - hidden + hidden * (1 - 1 / pace);
     };
     const Kind kind = s_.zero > 0 ? Kind::reduce_scatter : Kind::all_reduce;
-    double sum = exposed(kind, workload::gradient_bytes(s_), s_.overlap_grad_reduce, passes.backward);
+    double sum = exposed(kind, workload::gradient_bytes(s_), s_.overlap_grad_reduce, passes.backward, across_s(bucket));
     if (s_.zero > 0) sum += exposed(Kind::all_gather, kParameterBytes, s_.stack.overlap_parameters, passes.forward);
     return sum;
   }

@@ -60,7 +60,8 @@ Arrangement arrangement_of(const Configuration& configuration) {
           configuration.collectives.looks_at_network(),
           workload::expert_ranks_differ(configuration.model, configuration.strategy),
           s.folding(),
-          configuration.placement};
+          configuration.placement,
+          s.zero_groups()};
 }
 
 std::vector<workload::RankClass> classes_of(const Arrangement& arrangement) {
@@ -140,7 +141,7 @@ void Layout::add_groups(const Arrangement& arrangement) {
       std::vector<std::uint32_t> members;
       for (std::uint32_t r = 0; r < replicas; ++r) members.push_back(rank(t, r, p));
       for (std::uint32_t r = 0; r < replicas && mirrored; ++r) members.push_back(rank(t, r, pp - 1 - p));
-      add_group(Role::data, std::move(members), Role::data);
+      add_replicas(Role::data, Role::data_across, arrangement.zero_groups, std::move(members));
     }
   for (std::uint32_t r = 0; r < replicas && pp > 1 && !folded && arrangement.tied_embeddings; ++r)
     for (std::uint32_t t = 0; t < tp; ++t)
@@ -193,8 +194,20 @@ void Layout::add_expert_groups(const Arrangement& arrangement, const std::vector
     for (std::uint32_t t = 0; t < etp; ++t) {
       std::vector<std::uint32_t> members;
       for (std::uint32_t c = 0; c < copies; ++c) members.push_back(rank(t, e, c));
-      add_group(Role::expert_data, std::move(members), Role::expert_data);
+      add_replicas(Role::expert_data, Role::expert_data_across, arrangement.zero_groups, std::move(members));
     }
+}
+
+void Layout::add_replicas(Role role, Role across, std::int64_t groups, std::vector<std::uint32_t> ranks) {
+  const auto shards = static_cast<std::ptrdiff_t>(ranks.size()) / groups;
+  for (auto first = ranks.begin(); first != ranks.end() && shards > 1; first += shards)
+    add_group(role, {first, first + shards}, role);
+  for (std::ptrdiff_t share = 0; share < shards && groups > 1; ++share) {
+    std::vector<std::uint32_t> members;
+    for (std::int64_t group = 0; group < groups; ++group)
+      members.push_back(ranks[static_cast<std::size_t>(share + group * shards)]);
+    add_group(across, std::move(members), across);
+  }
 }
 
 void Layout::add_group(Role role, std::vector<std::uint32_t> ranks, Role role_of_others) {

@@ -57,6 +57,7 @@ struct Arrangement {
   bool expert_ranks_differ = false;  // the ranks that share experts run programs of their own
   workload::Folding folding = workload::Folding::loop;
   Placement placement = Placement::tp_dp_pp;
+  std::int64_t zero_groups = 1;
   auto operator<=>(const Arrangement&) const = default;
 };
 Arrangement arrangement_of(const Configuration& configuration);
@@ -146,6 +147,8 @@ class Layout {
   };
   void add_groups(const Arrangement& arrangement);
   void add_expert_groups(const Arrangement& arrangement, const std::vector<std::uint32_t>& firsts);
+  /// Of ranks that hold the same: the groups that share it out, and those across them. Without ZeRO all are one group.
+  void add_replicas(workload::Role role, workload::Role across, std::int64_t groups, std::vector<std::uint32_t> ranks);
   void add_group(workload::Role role, std::vector<std::uint32_t> ranks, workload::Role role_of_others);
   void number_kinds(bool by_network);
   std::vector<std::uint32_t> gpus_of(const Group& group) const;

@@ -14,7 +14,7 @@ class BucketedTraffic : public ReplicaTraffic {
   BucketedTraffic(const Model& model, const Strategy& strategy, const StageWork& work, Issuer& issuer)
       : strategy_(strategy), issuer_(issuer) {
     for (const ParameterFamily& each : replicated_families(model, strategy)) {
-      Family family{each, {}, {}};
+      Family family{each, {}, {}, {}};
       for (const auto& parts : work.chunks) {
         std::vector<std::int64_t> backward_order;
         for (auto part = parts.rbegin(); part != parts.rend(); ++part)
@@ -37,6 +37,7 @@ class BucketedTraffic : public ReplicaTraffic {
     if (!gathers_in_forward()) return;
     for (const std::size_t chunk : in_order_)
       for (Family& family : families_) {
+        if (family.is.shards == 1) continue;
         Chunk& of = family.chunks[chunk];
         of.gathers.resize(of.buckets.size());
         for (std::size_t bucket = of.buckets.size(); bucket-- > 0;)
@@ -53,6 +54,7 @@ class BucketedTraffic : public ReplicaTraffic {
     if (!pass.first || !gathers_in_forward()) return;
     const std::size_t backward_place = parts_[chunk_of(pass)] - 1 - place;
     for (const Family& family : families_) {
+      if (family.is.shards == 1) continue;
       const Chunk& chunk = family.chunks[chunk_of(pass)];
       // Gathers run from the last bucket to the first: the first that holds some of the part is the last needed.
       std::size_t bucket = 0;
@@ -68,8 +70,10 @@ class BucketedTraffic : public ReplicaTraffic {
     for (Family& family : families_) {
       Chunk& chunk = family.chunks[chunk_of(pass)];
       while (chunk.left < chunk.buckets.size() && chunk.buckets[chunk.left].ready_after <= place)
-        reduce(family, chunk.buckets[chunk.left++]);
-      if (!strategy_.overlap_grad_reduce) issuer_.wait_for(family.last);
+        reduce(family, chunk.buckets[chunk.left++], pass.last);
+      if (strategy_.overlap_grad_reduce) continue;
+      issuer_.wait_for(family.last);
+      issuer_.wait_for(family.last_across);
     }
   }
 
@@ -78,8 +82,9 @@ class BucketedTraffic : public ReplicaTraffic {
     for (Family& family : families_) {
       if (!strategy_.overlap_grad_reduce && strategy_.zero < 2)
         for (auto chunk = in_order_.rbegin(); chunk != in_order_.rend(); ++chunk)
-          for (const Bucket& bucket : family.chunks[*chunk].buckets) reduce(family, bucket);
-      if (family.last) waits.push_back(*family.last);
+          for (const Bucket& bucket : family.chunks[*chunk].buckets) reduce(family, bucket, true);
+      for (const auto& last : {family.last, family.last_across})
+        if (last) waits.push_back(*last);
     }
     return waits;
   }
@@ -88,7 +93,8 @@ class BucketedTraffic : public ReplicaTraffic {
     if (strategy_.zero == 0 || gathers_in_forward()) return;
     for (const std::size_t chunk : in_order_)
       for (Family& family : families_)
-        for (const Bucket& bucket : family.chunks[chunk].buckets) gather(family, bucket, issuer_.all_so_far());
+        for (const Bucket& bucket : family.chunks[chunk].buckets)
+          if (family.is.shards > 1) gather(family, bucket, issuer_.all_so_far());
   }
 
  private:
@@ -100,7 +106,7 @@ class BucketedTraffic : public ReplicaTraffic {
   struct Family {
     ParameterFamily is;
     std::vector<Chunk> chunks;
-    std::optional<std::uint32_t> last;  // gradients that left
+    std::optional<std::uint32_t> last, last_across;  // gradients that left
   };
 
   static std::size_t chunk_of(const PassOfStep& pass) { return static_cast<std::size_t>(pass.slot.chunk); }
@@ -109,12 +115,21 @@ class BucketedTraffic : public ReplicaTraffic {
     return pass.slot.ends_backward() && (pass.last || strategy_.zero == 2);
   }
 
-  void reduce(Family& family, const Bucket& bucket) {
+  /// `last`: no more of these gradients come in this step.
+  void reduce(Family& family, const Bucket& bucket, bool last) {
     const bool shared = strategy_.zero > 0;
     const std::int64_t parameters = shared ? family.is.padded(bucket.parameters) : bucket.parameters;
-    family.last = issuer_.collective(family.is.stream, family.is.role,
-                                     shared ? collective::Kind::reduce_scatter : collective::Kind::all_reduce,
-                                     gradient_bytes(strategy_) * parameters, "gradient bucket", issuer_.all_so_far());
+    Issuer::Waits waits = issuer_.all_so_far();
+    if (family.is.shards > 1) {
+      family.last = issuer_.collective(family.is.stream, family.is.role,
+                                       shared ? collective::Kind::reduce_scatter : collective::Kind::all_reduce,
+                                       gradient_bytes(strategy_) * parameters, "gradient bucket", waits);
+      waits = {*family.last};
+    }
+    if (last && family.is.groups > 1)
+      family.last_across = issuer_.collective(
+          family.is.stream_across, family.is.role_across, collective::Kind::all_reduce,
+          gradient_bytes(strategy_) * family.is.share(bucket.parameters), "share of a gradient bucket", waits);
   }
   std::uint32_t gather(const Family& family, const Bucket& bucket, const Issuer::Waits& waits) {
     return issuer_.collective(family.is.stream, family.is.role, collective::Kind::all_gather,
@@ -144,14 +159,18 @@ std::unique_ptr<ReplicaTraffic> make_replica_traffic(const Model& model, const S
 
 std::vector<ParameterFamily> replicated_families(const Model& model, const Strategy& strategy) {
   std::vector<ParameterFamily> families;
-  if (strategy.replicas() > 1) families.push_back({Stream::data, Role::data, &Parameters::dense, strategy.replicas()});
+  const std::int64_t groups = strategy.zero_groups();
+  if (strategy.replicas() > 1)
+    families.push_back({Stream::data, Role::data, Stream::data_across, Role::data_across, &Parameters::dense,
+                        strategy.shards(), groups});
   if (model.has_experts() && strategy.expert_replicas() > 1)
-    families.push_back({Stream::expert_data, Role::expert_data, &Parameters::experts, strategy.expert_replicas()});
+    families.push_back({Stream::expert_data, Role::expert_data, Stream::expert_data_across, Role::expert_data_across,
+                        &Parameters::experts, strategy.expert_shards(), groups});
   return families;
 }
 
 std::int64_t ParameterFamily::padded(std::int64_t parameters) const {
-  const std::int64_t unit = replicas * kShareUnit;
+  const std::int64_t unit = shards * kShareUnit;
   return (parameters + unit - 1) / unit * unit;
 }
 

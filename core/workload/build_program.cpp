@@ -270,7 +270,7 @@ class Builder {
     if (model_.tied_embeddings && !sections_.ends_meet() && holds_table) {
       const std::int64_t bytes = gradient_bytes(strategy_) * token_table_parameters(model_, strategy_.tp);
       // From ZeRO 2 on a rank has its share of the gradients.
-      const std::int64_t shares = strategy_.zero >= 2 ? strategy_.replicas() : 1;
+      const std::int64_t shares = strategy_.zero >= 2 ? strategy_.shards() : 1;
       gradients.push_back(issuer_.collective(Stream::data, Role::embedding, collective::Kind::all_reduce,
                                              (bytes + shares - 1) / shares, "embedding gradients",
                                              issuer_.all_so_far()));

@@ -31,9 +31,11 @@ enum class Stream : std::uint8_t {
   send_forward_back,
   recv_forward_back,
   send_backward_on,
-  recv_backward_on
+  recv_backward_on,
+  data_across,
+  expert_data_across
 };
-inline constexpr std::size_t kStreams = 16;
+inline constexpr std::size_t kStreams = 18;
 inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "tensor",
                                                                 "data",
@@ -49,12 +51,14 @@ inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "send_forward_back",
                                                                 "recv_forward_back",
                                                                 "send_backward_on",
-                                                                "recv_backward_on"};
+                                                                "recv_backward_on",
+                                                                "data_across",
+                                                                "expert_data_across"};
 
 /// Which communicator of the rank a collective runs on. Sends are two-member communicators: (sender, receiver).
 enum class Role : std::uint8_t {
   tensor,
-  data,  // replicas of the dense parameters
+  data,  // replicas of the dense parameters, or those of them that share out
   embedding,
   send_forward,
   recv_forward,
@@ -69,18 +73,21 @@ enum class Role : std::uint8_t {
   send_forward_back,
   recv_forward_back,
   send_backward_on,
-  recv_backward_on
+  recv_backward_on,
+  data_across,  // replicas of the same share
+  expert_data_across
 };
-inline constexpr std::size_t kRoles = 16;
+inline constexpr std::size_t kRoles = 18;
 inline constexpr std::array<const char*, kRoles> kRoleNames{
-    "tensor",          "data",          "embedding",         "send_forward",      "recv_forward",
-    "send_backward",   "recv_backward", "send_context",      "recv_context",      "expert",
-    "expert_tensor",   "expert_data",   "send_forward_back", "recv_forward_back", "send_backward_on",
-    "recv_backward_on"};
+    "tensor",           "data",          "embedding",         "send_forward",      "recv_forward",
+    "send_backward",    "recv_backward", "send_context",      "recv_context",      "expert",
+    "expert_tensor",    "expert_data",   "send_forward_back", "recv_forward_back", "send_backward_on",
+    "recv_backward_on", "data_across",   "expert_data_across"};
 
 /// Between pipeline ranks.
 constexpr bool is_pipeline_transfer(Role role) {
-  return (role >= Role::send_forward && role <= Role::recv_backward) || role >= Role::send_forward_back;
+  return (role >= Role::send_forward && role <= Role::recv_backward) ||
+         (role >= Role::send_forward_back && role <= Role::recv_backward_on);
 }
 /// What the second member of a sending role's communicator plays; other roles are played by all.
 constexpr Role receiver_of(Role role) {

@@ -1,5 +1,8 @@
 // What replicas tell each other in a step: gradients added up, parameters gathered. ZeRO stages 0 to 3 (Rajbhandari et
-// al. 2020, section 5). One class holds buckets of parameters, stages 0 to 2, the other whole units, stage 3.
+// al. 2020, section 5). Where ZeRO shares out within groups of replicas, each group scatters and gathers by itself, and
+// the ranks with the same share of every group add it up once, when the last micro-batch's gradients are in it (hybrid
+// sharding: Zhao et al. 2023, section 3.2.2; FSDP2's set_requires_all_reduce). One class holds buckets of parameters,
+// stages 0 to 2, the other whole units, stage 3.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +42,19 @@ class ReplicaTraffic {
 std::unique_ptr<ReplicaTraffic> make_replica_traffic(const Model& model, const Strategy& strategy,
                                                      const StageWork& work, Issuer& issuer);
 
-/// Parameters of one kind, by the communicator of the ranks that hold the same.
+/// Parameters of one kind, by the communicators of the ranks that hold the same.
 struct ParameterFamily {
   Stream stream = Stream::data;
   Role role = Role::data;
+  Stream stream_across = Stream::data_across;
+  Role role_across = Role::data_across;
   std::int64_t Parameters::*count = &Parameters::dense;
-  std::int64_t replicas = 1;
+  std::int64_t shards = 1;  // ranks of a group; without ZeRO all replicas are one
+  std::int64_t groups = 1;
 
-  /// What goes over the network for `parameters` that replicas share out: padding makes all shares equal, in units of
+  /// What a rank adds up with the other groups of `parameters`.
+  std::int64_t share(std::int64_t parameters) const { return shards > 1 ? padded(parameters) / shards : parameters; }
+  /// What goes over the network for `parameters` that a group shares out: padding makes all shares equal, in units of
   /// kShareUnit (FSDP pads flat parameters, Megatron-Core's distributed optimizer its buckets).
   std::int64_t padded(std::int64_t parameters) const;
 };

@@ -12,7 +12,11 @@ namespace {
 class ShardedTraffic : public ReplicaTraffic {
  public:
   ShardedTraffic(const Model& model, const Strategy& strategy, const StageWork& work, Issuer& issuer)
-      : strategy_(strategy), issuer_(issuer), families_(replicated_families(model, strategy)), last_(families_.size()) {
+      : strategy_(strategy),
+        issuer_(issuer),
+        families_(replicated_families(model, strategy)),
+        last_(families_.size()),
+        last_across_(families_.size()) {
     for (const auto& parts : work.chunks) {
       std::vector<Parameters>& units = units_.emplace_back();
       for (const Part part : parts) units.push_back(work.of(part).parameters);
@@ -39,17 +43,28 @@ class ShardedTraffic : public ReplicaTraffic {
     for (std::size_t family = 0; family < families_.size(); ++family) {
       const std::int64_t count = unit.*families_[family].count;
       if (count == 0) continue;
-      last_[family] =
-          issue(family, collective::Kind::reduce_scatter, gradient_bytes(strategy_) * families_[family].padded(count),
-                "gradients of a unit", issuer_.all_so_far());
-      if (!strategy_.overlap_grad_reduce) issuer_.wait_for(last_[family]);
+      const ParameterFamily& is = families_[family];
+      Issuer::Waits waits = issuer_.all_so_far();
+      if (is.shards > 1) {
+        last_[family] = issue(family, collective::Kind::reduce_scatter, gradient_bytes(strategy_) * is.padded(count),
+                              "gradients of a unit", waits);
+        waits = {*last_[family]};
+      }
+      if (pass.last && is.groups > 1)
+        last_across_[family] =
+            issuer_.collective(is.stream_across, is.role_across, collective::Kind::all_reduce,
+                               gradient_bytes(strategy_) * is.share(count), "share of a unit's gradients", waits);
+      if (strategy_.overlap_grad_reduce) continue;
+      issuer_.wait_for(last_[family]);
+      issuer_.wait_for(last_across_[family]);
     }
   }
 
   Issuer::Waits finish_gradients() override {
     Issuer::Waits waits;
-    for (const auto& last : last_)
-      if (last) waits.push_back(*last);
+    for (const auto* all : {&last_, &last_across_})
+      for (const auto& last : *all)
+        if (last) waits.push_back(*last);
     return waits;
   }
 
@@ -65,7 +80,8 @@ class ShardedTraffic : public ReplicaTraffic {
   void begin_pass(const PassOfStep& pass) {
     // The gradients of a backward pass are waited for when it ends.
     if (before_ && !before_->slot.forward())
-      for (const auto& last : last_) issuer_.wait_for(last);
+      for (const auto* all : {&last_, &last_across_})
+        for (const auto& last : *all) issuer_.wait_for(last);
     follows_at_once_ = pass.slot.begins_backward() && before_ && before_->slot.forward() &&
                        before_->slot.micro_batch == pass.slot.micro_batch && before_->slot.chunk == pass.slot.chunk;
     before_ = pass;
@@ -85,7 +101,8 @@ class ShardedTraffic : public ReplicaTraffic {
       Issuer::Waits& gathers = gathers_.emplace_back();
       if (is_whole(pass, next)) continue;
       for (std::size_t family = 0; family < families_.size(); ++family)
-        if (const std::int64_t count = unit_of(pass, next).*families_[family].count; count > 0)
+        if (const std::int64_t count = unit_of(pass, next).*families_[family].count;
+            count > 0 && families_[family].shards > 1)
           gathers.push_back(issue(family, collective::Kind::all_gather,
                                   kParameterBytes * families_[family].padded(count), "parameters of a unit",
                                   issuer_.last_kernel()));
@@ -102,10 +119,10 @@ class ShardedTraffic : public ReplicaTraffic {
   const std::vector<ParameterFamily> families_;
   std::vector<std::vector<Parameters>> units_;  // by chunk, in forward order
   bool has_root_ = false;
-  std::vector<std::optional<std::uint32_t>> last_;  // gradients, by family
-  std::optional<PassOfStep> before_;                // the pass that runs, or ran last
-  bool follows_at_once_ = false;                    // it is the backward of the forward just before
-  std::vector<Issuer::Waits> gathers_;              // of the units of this pass, so far
+  std::vector<std::optional<std::uint32_t>> last_, last_across_;  // gradients, by family
+  std::optional<PassOfStep> before_;                              // the pass that runs, or ran last
+  bool follows_at_once_ = false;                                  // it is the backward of the forward just before
+  std::vector<Issuer::Waits> gathers_;                            // of the units of this pass, so far
 };
 
 }  // namespace

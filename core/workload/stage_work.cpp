@@ -156,8 +156,8 @@ std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const P
   using compute::Dtype;
   using compute::memory_bound;
   const auto divided = [](std::int64_t count, std::int64_t parts) { return (count + parts - 1) / parts; };
-  const std::int64_t share = strategy.zero > 0 ? divided(parameters.dense, strategy.replicas()) +
-                                                     divided(parameters.experts, strategy.expert_replicas())
+  const std::int64_t share = strategy.zero > 0 ? divided(parameters.dense, strategy.shards()) +
+                                                     divided(parameters.experts, strategy.expert_shards())
                                                : parameters.total();
   const std::int64_t gradients = strategy.zero > 1 ? share : parameters.total();
   // Adam reads gradient, master weight and two moments (16 bytes), writes the last three and the bf16 weight (14).

@@ -66,7 +66,7 @@ StageWork stage_work(const Model& model, const Strategy& strategy, const compute
                      Prices* prices = nullptr);
 
 /// The step's end on a rank: gradient norm and mixed-precision Adam over its share of `parameters` (from ZeRO 1 on one
-/// of each replica), and zeroing the gradients (from ZeRO 2 on of that share).
+/// of each that shares out), and zeroing the gradients (from ZeRO 2 on of that share).
 std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const Parameters& parameters);
 
 }  // namespace manyworlds::core::workload

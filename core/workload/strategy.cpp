@@ -38,6 +38,10 @@ const OptionTable<Strategy>& strategy_options() {
              "ZeRO stage: 1 cuts the optimizer states over the replicas, 2 the gradients too, 3 (FSDP) the parameters "
              "too, which are gathered layer by layer",
              {0, 3}),
+      option("zero_group", &Strategy::zero_group,
+             "replicas among which ZeRO shares out; each group of so many holds everything, and groups add up their "
+             "gradients share by share (HSDP); 0: all replicas",
+             {0, 131'072}),
       option("bucket_parameters", &Strategy::bucket_parameters,
              "parameters of one gradient bucket; zero 3 takes layers instead", {1, 1'000'000'000'000}, "parameters"),
       option("overlap_grad_reduce", &Strategy::overlap_grad_reduce, "gradients leave while the backward pass goes on"),

@@ -39,6 +39,7 @@ struct Strategy {
   Recompute recompute = Recompute::none;
   bool sequence_parallel = false;
   std::int64_t zero = 0;                        // ZeRO stage
+  std::int64_t zero_group = 0;                  // replicas that share out among themselves; 0: all
   std::int64_t bucket_parameters = 40'000'000;  // gradient bucket, parameters (Megatron's ddp-bucket-size)
   bool overlap_grad_reduce = true;              // buckets leave while the backward pass goes on
   double capacity_factor = 0;  // rows of an expert over those of a balanced one, at most; 0: nothing is dropped
@@ -55,6 +56,10 @@ struct Strategy {
   /// Ranks of a stage that hold the same dense parameters, or the same experts: gradients are added up over them.
   std::int64_t replicas() const { return dp * cp * copies(); }
   std::int64_t expert_replicas() const { return tp * cp * dp * copies() / (ep * etp); }
+  /// Groups of replicas of which each has everything once under ZeRO, and the ranks of one.
+  std::int64_t zero_groups() const { return zero_group > 0 ? replicas() / zero_group : 1; }
+  std::int64_t shards() const { return replicas() / zero_groups(); }
+  std::int64_t expert_shards() const { return expert_replicas() / zero_groups(); }
   /// Micro-batches that one pipeline runs in a step, and those of them that a chunk of a rank runs.
   std::int64_t micro_batches() const { return global_batch / (dp * micro_batch); }
   std::int64_t chunk_micro_batches() const { return micro_batches() / copies(); }
