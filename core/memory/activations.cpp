@@ -7,6 +7,7 @@
 
 #include "core/memory/allocator.hpp"
 #include "core/memory/expert_tensors.hpp"
+#include "core/workload/context_exchange.hpp"
 #include "core/workload/operators.hpp"
 
 namespace manyworlds::core::memory {
@@ -53,13 +54,16 @@ std::vector<Operator> operators_of(const Model& model, const Strategy& strategy,
 }
 
 /// Gradients before and after the feed-forward layer's activation function, or before and after the softmax of
-/// attention scores, whichever are larger; with them that of the residual stream.
+/// attention scores, or keys and values gathered from all ranks and their gradients, whichever are larger; with them
+/// that of the residual stream.
 std::int64_t working_bytes(const Model& model, const Strategy& strategy, const ExpertTensors* experts) {
   const Cut rank = workload::cut(model, strategy, {.experts = experts != nullptr});
   const std::int64_t widths = model.activation == workload::Activation::swiglu ? 3 : 2;
   const std::int64_t inner = experts ? experts->computed_rows * rank.expert_ffn : rank.tokens * rank.ffn;
   const std::int64_t feed_forward = 2 * widths * inner + (experts ? experts->copies_gradients : 0);
-  return std::max(feed_forward, 2 * score_bytes(model, strategy)) + rank.hidden_bytes();
+  const bool gathers = strategy.cp > 1 && strategy.cp_comm == workload::ContextExchange::all_gather;
+  const std::int64_t gathered = gathers ? 2 * workload::gathered_key_bytes(rank, strategy.cp) : 0;
+  return std::max({feed_forward, 2 * score_bytes(model, strategy), gathered}) + rank.hidden_bytes();
 }
 
 }  // namespace

@@ -185,6 +185,7 @@ class Form {
       return collective_s(s_.ep, s_.etp, work.collective, work.bytes, work.role, work.split);
     }
     if (work.role == workload::Role::expert_tensor) return collective_s(s_.etp, 1, work.collective, work.bytes);
+    if (work.role == workload::Role::context) return collective_s(s_.cp, s_.tp, work.collective, work.bytes);
     const bool in_ring = work.role == workload::Role::send_context;
     return collective_s(in_ring ? 2 : s_.tp, in_ring ? s_.tp : 1, work.collective, work.bytes);
   }
@@ -198,15 +199,23 @@ class Form {
   /// A pass on one rank: kernels in order, collectives in order on a stream of their own, joins between them.
   double pass_s(const Pass& pass, const workload::StageWork& of) const {
     double now = 0, network_free = 0;
+    std::vector<std::pair<workload::Role, double>> started;  // and when they end
     Time busy = 0;
     compute::HostWork host;
     for (const auto& phase : pass)
       for (const auto& work : phase.tape) {
         if (work.kind == workload::Work::Kind::join) {
-          now = std::max(now, network_free);
+          const auto but = std::min<std::int64_t>(work.awaited.but, std::ssize(started));
+          const auto end = std::remove_if(started.begin(), started.end() - but, [&](const auto& one) {
+            if (work.awaited.role && *work.awaited.role != one.first) return false;
+            now = std::max(now, one.second);
+            return true;
+          });
+          started.erase(end, started.end() - but);
         } else if (work.kind == workload::Work::Kind::start) {
           host.collectives += of.by_host(work) ? 1 : 0;
           network_free = std::max(now, network_free) + shared_s(work);
+          started.emplace_back(work.role, network_free);
         } else {
           const Time cost = work.price.ps;
           if (of.by_host(work)) host.kernels += work.launches, busy += cost;
@@ -217,10 +226,20 @@ class Form {
     return now + seconds(compute::host_wait(host, busy, of_.gpu));
   }
 
+  /// How much longer kernels take beside a collective.
+  double pace_beside(bool adds) const {
+    using workload::CommunicationEngine;
+    const workload::Stack& stack = s_.stack;
+    if (stack.communication_engine == CommunicationEngine::calibrated) return 1 + of_.gpu.communication_slowdown;
+    if (stack.communication_engine == CommunicationEngine::copy && !adds) return 1;
+    const auto units = static_cast<double>(of_.gpu.compute_units);
+    return units / (units - static_cast<double>(stack.communication_sms));
+  }
+
   /// When a kernel of `work` seconds ends that runs beside communication until `until`.
   double after_kernel(double now, double work, double until) const {
     if (until <= now) return now + work;
-    const double pace = 1 + of_.gpu.communication_slowdown;
+    const double pace = pace_beside(false);
     const double beside = (until - now) / pace;  // of the work
     return beside >= work ? now + work * pace : until + work - beside;
   }
@@ -231,11 +250,12 @@ class Form {
     const std::int64_t buckets = std::max<std::int64_t>(1, parameters.total() / s_.bucket_parameters);
     const workload::Parameters bucket{parameters.dense / buckets, parameters.experts / buckets};
     const auto exposed = [&](Kind kind, std::int64_t bytes_each, bool hides, double behind, double across = 0) {
+      const bool adds = kind != Kind::all_gather;
       // Groups add up a bucket's shares while the next one is scattered.
       const double one = replicas_s(kind, bytes_each, bucket), each = one + across;
       const double whole = static_cast<double>(buckets) * std::max(one, across) + std::min(one, across);
       if (!hides) return whole;
-      const double hidden = std::min(whole - each, behind), pace = 1 + of_.gpu.communication_slowdown;
+      const double hidden = std::min(whole - each, behind), pace = pace_beside(adds);
       return whole - hidden + hidden * (1 - 1 / pace);
     };
     const Kind kind = s_.zero > 0 ? Kind::reduce_scatter : Kind::all_reduce;

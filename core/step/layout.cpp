@@ -56,6 +56,7 @@ Arrangement arrangement_of(const Configuration& configuration) {
           configuration.gpus_per_node,
           configuration.model.tied_embeddings,
           configuration.model.has_experts(),
+          s.cp_comm == workload::ContextExchange::ring,
           s.virtual_stages > 1 && s.folding() == workload::Folding::loop,
           configuration.collectives.looks_at_network(),
           workload::expert_ranks_differ(configuration.model, configuration.strategy),
@@ -158,7 +159,14 @@ void Layout::add_groups(const Arrangement& arrangement) {
         add_group(Role::send_forward_back, {next, here}, Role::recv_forward_back);
         add_group(Role::send_backward_on, {here, next}, Role::recv_backward_on);
       }
-  for (std::uint32_t p = 0; p < pp && cp > 1; ++p)
+  for (std::uint32_t p = 0; p < pp && cp > 1 && !arrangement.context_ring; ++p)
+    for (std::uint32_t r = 0; r < replicas; r += cp)
+      for (std::uint32_t t = 0; t < tp; ++t) {
+        std::vector<std::uint32_t> members;
+        for (std::uint32_t c = 0; c < cp; ++c) members.push_back(rank(t, r + c, p));
+        add_group(Role::context, std::move(members), Role::context);
+      }
+  for (std::uint32_t p = 0; p < pp && cp > 1 && arrangement.context_ring; ++p)
     for (std::uint32_t r = 0; r < replicas; ++r)
       for (std::uint32_t t = 0; t < tp; ++t)
         add_group(Role::send_context, {rank(t, r, p), rank(t, r / cp * cp + (r + 1) % cp, p)}, Role::recv_context);

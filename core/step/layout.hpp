@@ -52,6 +52,7 @@ struct Arrangement {
   std::int64_t gpus_per_node = 8;
   bool tied_embeddings = false;
   bool has_experts = false;
+  bool context_ring = true;          // cp ranks pass on in a ring, else all of them communicate
   bool closed_pipeline = false;      // virtual stages: the last rank hands on to the first
   bool looks_at_network = false;     // as the library does: groups with other paths or switches are of other kinds
   bool expert_ranks_differ = false;  // the ranks that share experts run programs of their own

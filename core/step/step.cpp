@@ -15,16 +15,24 @@ std::vector<std::uint32_t> classes(const Layout& layout) {
 }
 
 /// None under `fidelity: analytic`, which is to stay a lower bound: a collective that comes earlier may slow down more.
-std::int64_t slowdown_ppm(const Configuration& of) {
-  if (of.transport.fidelity == network::Fidelity::analytic) return 0;
-  return round_half_up(of.gpu.communication_slowdown * 1e6);
+stream::Interference interference(const Configuration& of) {
+  using workload::CommunicationEngine;
+  if (of.transport.fidelity == network::Fidelity::analytic) return {};
+  const workload::Stack& stack = of.strategy.stack;
+  if (stack.communication_engine == CommunicationEngine::calibrated)
+    return round_half_up(of.gpu.communication_slowdown * 1e6);
+  stream::Interference made;
+  made.units = of.gpu.compute_units;
+  made.to_add = stack.communication_sms;
+  made.to_move = stack.communication_engine == CommunicationEngine::sm ? stack.communication_sms : 0;
+  return made;
 }
 
 }  // namespace
 
 Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording)
     : world_(world),
-      timeline_(world.programs(), classes(world.layout()), slowdown_ppm(world.configuration()),
+      timeline_(world.programs(), classes(world.layout()), interference(world.configuration()),
                 world.configuration().tick_ps()),
       held_(stream::Clock(world.configuration().tick_ps())),
       entered_(world.instances(), 0),

@@ -30,7 +30,7 @@ bool is_pipeline(Role role) {
 
 Wait exposed(Role role) {
   if (role == Role::tensor) return Wait::exposed_tp;
-  if (role == Role::send_context || role == Role::recv_context) return Wait::exposed_cp;
+  if (role == Role::send_context || role == Role::recv_context || role == Role::context) return Wait::exposed_cp;
   if (role == Role::expert || role == Role::expert_tensor) return Wait::exposed_ep;
   return is_pipeline(role) ? Wait::exposed_pp : Wait::exposed_dp;
 }
@@ -38,9 +38,9 @@ Wait exposed(Role role) {
 }  // namespace
 
 Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32_t> program_of_rank,
-                   std::int64_t slowdown_ppm, Time tick_ps)
+                   const Interference& interference, Time tick_ps)
     : programs_(programs),
-      slowdown_ppm_(slowdown_ppm),
+      interference_(interference),
       clock_(tick_ps),
       class_of_(std::move(program_of_rank)),
       streams_(programs.size()),
@@ -110,25 +110,53 @@ bool Timeline::current(const Running& running) const {
          squad.state.ends[stream] == running.at;
 }
 
-/// How long `work` takes beside a collective.
-Time Timeline::paced(Time work) const {
-  return static_cast<Time>((Wide{work} * (kWhole + slowdown_ppm_) + kWhole - 1) / kWhole);
+namespace {
+
+/// How long `work` takes at a pace, rounded up.
+Time paced(Time work, std::int64_t slow, std::int64_t alone) {
+  if (slow == alone) return work;
+  return static_cast<Time>((Wide{work} * slow + alone - 1) / alone);
 }
 
-/// A collective begins or ends on the ranks of a squad: its kernel goes on at another pace if it is the first or last.
-void Timeline::communicate(std::uint32_t index, bool begins, Time at) {
+bool adds(collective::Kind kind) {
+  using collective::Kind;
+  return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
+}
+
+}  // namespace
+
+Timeline::Pace Timeline::pace_of(const State& state) const {
+  if (state.communicating == 0) return {1, 1};
+  if (interference_.units == 0) return {kWhole + interference_.slowdown_ppm, kWhole};
+  const std::int64_t left = interference_.units - state.communicating;
+  MANYWORLDS_CHECK(left > 0, "collectives take {} of {} compute units", state.communicating, interference_.units);
+  return {interference_.units, left};
+}
+
+/// An exchange of a context ring takes what its sending half does.
+std::int64_t Timeline::taken_by(const Op& op) const {
+  if (is_pipeline(op.role)) return 0;
+  if (interference_.units == 0) return interference_.slowdown_ppm > 0 ? 1 : 0;
+  if (op.role == Role::recv_context) return 0;
+  return adds(op.kind) ? interference_.to_add : interference_.to_move;
+}
+
+/// So much more is taken by collectives on the ranks of a squad: its kernel goes on at another pace, if it is another.
+void Timeline::communicate(std::uint32_t index, std::int64_t more, Time at) {
+  if (more == 0) return;
   State& state = squads_[index].state;
-  const bool was_slow = state.communicating > 0;
-  state.communicating += begins ? 1 : -1;
-  if (slowdown_ppm_ == 0 || was_slow == (state.communicating > 0)) return;
+  const Pace before = pace_of(state);
+  state.communicating += more;
+  const Pace now = pace_of(state);
+  if (before == now) return;
   constexpr auto kCompute = static_cast<std::size_t>(workload::Stream::compute);
   if (state.issued[kCompute] == state.done[kCompute] || state.ends[kCompute] == at) return;
   const std::uint32_t op = streams_[squads_[index].program].ops[kCompute][state.done[kCompute]];
   if (!slows(programs_[squads_[index].program].ops[op])) return;
   const Time passed = at - state.paced_at;
-  state.work_left -= was_slow ? static_cast<Time>(Wide{passed} * kWhole / (kWhole + slowdown_ppm_)) : passed;
+  state.work_left -= static_cast<Time>(Wide{passed} * before.alone / before.slow);
   state.paced_at = at;
-  run_kernel(index, op, at + (was_slow ? state.work_left : paced(state.work_left)));
+  run_kernel(index, op, at + paced(state.work_left, now.slow, now.alone));
 }
 
 void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Cause& cause) {
@@ -149,7 +177,7 @@ void Timeline::end_collective(std::uint32_t index, const Completion& completion,
   const Squad& squad = squads_[index];
   const Op& op = programs_[squad.program].ops[completion.op];
   end_op(index, completion.op, at, {squad.state.entered[stream_of(op)], completion.began, op.role, true});
-  if (!is_pipeline(op.role)) communicate(index, false, at);
+  communicate(index, -taken_by(op), at);
 }
 
 /// Ends what ended for the ranks of a squad, which stay together if it was the same for all.
@@ -287,7 +315,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     state.entered[stream] = at;
     if (op.is_collective) {
       issued_.push_back(number);
-      if (!is_pipeline(op.role)) communicate(index, true, at);
+      communicate(index, taken_by(op), at);
       continue;
     }
     if (op.stream != workload::Stream::compute) {
@@ -304,7 +332,8 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     state.busy_until = until;  // until it is known to last longer
     state.work_left = op.duration_ps;
     state.paced_at = at;
-    run_kernel(index, number, at + (state.communicating > 0 && slows(op) ? paced(op.duration_ps) : op.duration_ps));
+    const Pace pace = slows(op) ? pace_of(state) : Pace{1, 1};
+    run_kernel(index, number, at + paced(op.duration_ps, pace.slow, pace.alone));
   }
   for (const std::uint32_t rank : squad.ranks)
     for (const std::uint32_t op : issued_) entries.push_back({rank, op});

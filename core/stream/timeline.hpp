@@ -3,7 +3,8 @@
 // and end when the network says so.
 //
 // Collectives take compute units and memory bandwidth from kernels: while at least one that is no pipeline transfer is
-// under way on a rank, from its entry to its end, the rank's compute stream is slower by a fixed share.
+// under way on a rank, from its entry to its end, the rank's compute stream is slower, by a fixed share or by the
+// compute units that each of them takes.
 //
 // All of it happens on the ticks of a clock: a kernel ends on the tick nearest to when it would, also one whose pace
 // has changed, and collectives end on ticks as whoever calls complete() sees to.
@@ -29,6 +30,16 @@ struct Entry {
   std::uint32_t op = 0;
 };
 
+/// What collectives take from the kernels beside them.
+struct Interference {
+  // NOLINTNEXTLINE(google-explicit-constructor): a share is all there is to most of them
+  Interference(std::int64_t ppm = 0) : slowdown_ppm(ppm) {}
+
+  std::int64_t slowdown_ppm = 0;  // so many millionths longer kernels take while any is under way
+  std::int64_t units = 0;         // above 0, instead: the GPU's compute units, of which each collective under way takes
+  std::int64_t to_move = 0, to_add = 0;  // so many: one that moves data, and one that adds it up
+};
+
 /// Times of one rank's compute stream; they add up to Timeline::lasts().
 struct Account {
   std::array<Time, workload::kBookings> busy{};
@@ -37,10 +48,9 @@ struct Account {
 
 class Timeline {
  public:
-  /// `programs` outlive the timeline; `program_of_rank` names one for each rank. Beside collectives kernels take
-  /// `slowdown_ppm` millionths longer. The clock ticks every `tick_ps`.
+  /// `programs` outlive the timeline; `program_of_rank` names one for each rank. The clock ticks every `tick_ps`.
   Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank,
-           std::int64_t slowdown_ppm = 0, Time tick_ps = 1);
+           const Interference& interference = {}, Time tick_ps = 1);
 
   /// A rank's step begins with its first kernel, not with the first of all ranks: where no rank waits for another
   /// between two steps, each begins the next when it has ended its own. Call before begin().
@@ -101,7 +111,7 @@ class Timeline {
     std::array<Time, workload::kStreams> entered{};  // when the operation at the head of each stream was issued
     std::array<Time, workload::kStreams> ends{};     // when the kernel at the head of each stream ends, as it looks
     Time work_left = 0, paced_at = 0;  // of the compute stream's kernel, when its pace last changed; in whole ps
-    std::uint32_t communicating = 0;   // collectives under way that slow kernels down
+    std::int64_t communicating = 0;    // collectives under way that slow kernels down, or the units that they take
     Time busy_until = 0;               // of the compute stream, for the account
     Time began = kNever, ended = 0;    // of the rank's step: its first kernel, its last operation
     Cause cause;
@@ -135,11 +145,17 @@ class Timeline {
   void run_kernel(std::uint32_t squad, std::uint32_t op, Time until);
   /// Whether that kernel still runs and ends when `running` says.
   bool current(const Running& running) const;
-  void communicate(std::uint32_t squad, bool begins, Time at);
-  Time paced(Time work) const;
+  /// How long kernels take, over how long they take alone.
+  struct Pace {
+    std::int64_t slow, alone;
+    bool operator==(const Pace&) const = default;
+  };
+  Pace pace_of(const State& state) const;
+  std::int64_t taken_by(const workload::Op& op) const;
+  void communicate(std::uint32_t squad, std::int64_t more, Time at);
 
   const std::vector<workload::Program>& programs_;
-  const std::int64_t slowdown_ppm_;
+  const Interference interference_;
   const Clock clock_;
   std::vector<std::uint32_t> class_of_;
   std::vector<Streams> streams_;  // by program

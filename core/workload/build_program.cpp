@@ -240,17 +240,29 @@ class Builder {
   }
 
   void play(const Piece& piece, Strand& of) {
-    if (piece.joined)
-      for (const Issuer::Started& one : std::exchange(of.started, {})) issuer_.wait_for_instead(one);
+    if (piece.joined) await(piece.awaited, of);
     if (piece.kind != Piece::Kind::start) return issuer_.compute(piece.booking, piece.duration_ps, of.name);
     if (piece.role == Role::send_context) start(Stream::recv_context, Role::recv_context, piece, of);
     start(stream_of(piece.role), piece.role, piece, of);
     of.travels |= piece.role == Role::expert;
   }
 
+  void await(const Awaited& awaited, Strand& of) {
+    const auto before = std::max<std::int64_t>(std::ssize(of.started) - awaited.but, 0);
+    std::vector<Issuer::Started> left;
+    for (std::int64_t i = 0; i < std::ssize(of.started); ++i) {
+      Issuer::Started& one = of.started[static_cast<std::size_t>(i)];
+      if (i < before && (!awaited.role || issuer_.role_of(one.op) == *awaited.role))
+        issuer_.wait_for_instead(one);
+      else
+        left.push_back(std::move(one));
+    }
+    of.started = std::move(left);
+  }
+
   static Stream stream_of(Role role) {
     if (role == Role::expert || role == Role::expert_tensor) return Stream::expert;
-    return role == Role::send_context ? Stream::send_context : Stream::tensor;
+    return role == Role::send_context || role == Role::context ? Stream::send_context : Stream::tensor;
   }
   void start(Stream stream, Role role, const Piece& piece, Strand& of) {
     of.started.push_back(issuer_.start(stream, role, piece.collective, piece.bytes, piece.name, piece.split));

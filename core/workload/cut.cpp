@@ -70,6 +70,10 @@ Cut cut(const Model& model, const Strategy& strategy, LayerKind kind) {
   rank.tokens = strategy.micro_batch * rank.sequence;
   const std::int64_t piece = share(rank.sequence, rank.sequence_parallel ? strategy.tp : 1, "sequence");
   rank.region_tokens = strategy.micro_batch * piece;
+  if (rank.overlap_tensor && strategy.stack.tensor_chunks > 0) {
+    rank.tensor_chunks = strategy.stack.tensor_chunks;
+    share(rank.tokens, rank.tensor * rank.tensor_chunks, "tokens of a micro-batch");
+  }
   rank.hidden = model.hidden;
   if (model.head_dim == 0) share(model.hidden, model.heads, "hidden");
   rank.head_dim = model.key_width();

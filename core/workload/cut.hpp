@@ -13,6 +13,7 @@ struct Cut {
   std::int64_t tensor = 1;              // ranks a layer is cut over
   bool sequence_parallel = false;       // and they split the tokens between tensor-parallel regions
   bool overlap_tensor = false;          // see Stack
+  std::int64_t tensor_chunks = 0;       // see Stack
   bool overlap_input_gradient = false;  // see Stack
   std::int64_t samples = 0;             // of a micro-batch
   std::int64_t sequence = 0;            // tokens of a sample, of which a context-parallel rank has its share

@@ -65,6 +65,8 @@ class Issuer {
     wait_for(started.op);
   }
 
+  Role role_of(std::uint32_t op) const { return program_.ops[op].role; }
+
   /// The next kernel waits for `op` too.
   void wait_for(std::uint32_t op) {
     if (std::find(pending_.begin(), pending_.end(), op) == pending_.end()) pending_.push_back(op);

@@ -32,9 +32,10 @@ void start(Tape& tape, std::string_view name, collective::Kind kind, std::int64_
   tape.push_back(work);
 }
 
-void join(Tape& tape) {
+void join(Tape& tape, Awaited awaited) {
   Work work;
   work.kind = Work::Kind::join;
+  work.awaited = awaited;
   tape.push_back(work);
 }
 
@@ -90,12 +91,31 @@ void quantise(Tape& tape, Dtype dtype, std::int64_t elements) {
 
 namespace {
 
+/// A GEMM in chunks of tokens, each with a collective of its own, which run one after another: the GEMM of a chunk
+/// stands beside the collective of the next (`before`) or of the last (Transformer Engine's userbuffers, pipelined;
+/// Chang et al. 2024, Flux, section 2.2).
+void gemm_in_chunks(Tape& tape, const Cut& rank, std::string_view name, std::int64_t out, std::int64_t in, Dtype dtype,
+                    collective::Kind kind, std::int64_t bytes, bool before) {
+  const std::int64_t chunks = rank.tensor_chunks;
+  const auto start_chunk = [&](std::int64_t i) {
+    start(tape, name, kind, bytes * (i + 1) / chunks - bytes * i / chunks);
+  };
+  for (std::int64_t i = 0; i < chunks && before; ++i) start_chunk(i);
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    if (before) join(tape, {std::nullopt, chunks - 1 - i});
+    tape.push_back(kernel(gemm(name, rank.tokens / chunks, out, in, dtype)));
+    if (!before) start_chunk(i);
+  }
+  if (!before) join(tape);
+}
+
 /// A GEMM over all tokens and the collective that brings its input (`before`) or takes its result. With overlap both
 /// go ring step by ring step, so that only one step's share of the GEMM has nothing beside it (Transformer Engine's
-/// userbuffers).
+/// userbuffers), or chunk by chunk.
 void gemm_beside(Tape& tape, const Cut& rank, std::string_view name, std::int64_t out, std::int64_t in, Dtype dtype,
                  collective::Kind kind, std::int64_t bytes, bool before) {
   const auto part = [&](std::int64_t tokens) { tape.push_back(kernel(gemm(name, tokens, out, in, dtype))); };
+  if (rank.tensor_chunks > 0) return gemm_in_chunks(tape, rank, name, out, in, dtype, kind, bytes, before);
   const std::int64_t step = rank.tokens / rank.tensor;
   if (!rank.overlap_tensor) {
     if (before) block_on(tape, name, kind, bytes);

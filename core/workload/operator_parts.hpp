@@ -12,7 +12,7 @@ Work kernel(compute::Kernel kernel);
 /// One that makes gradients of weights.
 Work of_weights(compute::Kernel kernel);
 void start(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
-void join(Tape& tape);
+void join(Tape& tape, Awaited awaited = {});
 void append(Tape& to, const Tape& from);
 /// A collective that the next kernel needs at once.
 void block_on(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);

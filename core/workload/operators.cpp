@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "core/workload/context_exchange.hpp"
 #include "core/workload/context_ring.hpp"
 #include "core/workload/experts.hpp"
 #include "core/workload/latent_attention.hpp"
@@ -22,22 +23,22 @@ using compute::memory_bound;
 /// Scores = Q K^T, softmax (scale and mask fused), dropout, values = P V; nothing fused across them. Without dropout
 /// the softmax's output is the second GEMM's input and is kept once.
 void add_unfused_attention(std::vector<Operator>& operators, const Cut& rank, bool dropout) {
-  const std::int64_t s = rank.sequence, d = rank.head_dim, v = rank.value_dim, batch = rank.samples * rank.heads;
-  const std::int64_t scores = batch * s * s;
+  const std::int64_t s = rank.sequence, keys = rank.keys, d = rank.head_dim, v = rank.value_dim;
+  const std::int64_t batch = rank.samples * rank.heads, scores = batch * s * keys;
   Operator score;
   score.name = "attention_scores";
   score.kept_bytes = 2 * rank.tokens * (rank.heads + rank.kv_heads) * d;
-  score.forward.push_back(kernel(batched_gemm(score.name, s, s, d, batch)));
-  score.backward.push_back(kernel(batched_gemm("attention_query_gradient", s, d, s, batch)));
-  score.backward.push_back(kernel(batched_gemm("attention_key_gradient", s, d, s, batch)));
+  score.forward.push_back(kernel(batched_gemm(score.name, s, keys, d, batch)));
+  score.backward.push_back(kernel(batched_gemm("attention_query_gradient", s, d, keys, batch)));
+  score.backward.push_back(kernel(batched_gemm("attention_key_gradient", keys, d, s, batch)));
 
   Operator value;
   value.name = "attention_values";
   value.kept_bytes = 2 * rank.tokens * rank.kv_heads * v;
   value.core_bytes = dropout ? 2 * scores : 0;
-  value.forward.push_back(kernel(batched_gemm(value.name, s, v, s, batch)));
-  value.backward.push_back(kernel(batched_gemm("attention_probability_gradient", s, s, v, batch)));
-  value.backward.push_back(kernel(batched_gemm("attention_value_gradient", s, v, s, batch)));
+  value.forward.push_back(kernel(batched_gemm(value.name, s, v, keys, batch)));
+  value.backward.push_back(kernel(batched_gemm("attention_probability_gradient", s, keys, v, batch)));
+  value.backward.push_back(kernel(batched_gemm("attention_value_gradient", keys, v, s, batch)));
 
   operators.push_back(score);
   operators.push_back(elementwise("softmax", scores, 4, 6, 0));
@@ -65,15 +66,24 @@ void add_fused_attention(std::vector<Operator>& operators, const Cut& rank, Atte
   operators.push_back(made);
 }
 
-/// On one context-parallel rank: all of it, or what a block of keys of one rank's tokens takes, once for each block.
-std::vector<Operator> attention_core(const Cut& rank, std::int64_t cp, bool dropout, AttentionKernel kind) {
-  const Cut block = block_of_ring(rank, cp);
+/// On one context-parallel rank: all of it; or what a block of keys of one rank's tokens takes, once for each block; or
+/// that of its tokens with all keys, or of its heads with all tokens.
+std::vector<Operator> attention_core(const Cut& rank, const Strategy& strategy, bool dropout) {
+  const std::int64_t cp = strategy.cp;
+  const bool in_ring = cp > 1 && strategy.cp_comm == ContextExchange::ring,
+             by_heads = cp > 1 && strategy.cp_comm == ContextExchange::ulysses;
+  const Cut seen = in_ring ? block_of_ring(rank, cp) : by_heads ? turned_to_heads(rank, cp) : rank;
   std::vector<Operator> operators;
-  if (kind == AttentionKernel::unfused)
-    add_unfused_attention(operators, block, dropout);
+  if (strategy.stack.attention == AttentionKernel::unfused)
+    add_unfused_attention(operators, seen, dropout);
   else
-    add_fused_attention(operators, block, kind);
-  if (cp > 1) operators = {round_the_ring(operators, rank, cp)};
+    add_fused_attention(operators, seen, strategy.stack.attention);
+  if (in_ring)
+    operators = {round_the_ring(operators, rank, cp)};
+  else if (by_heads)
+    operators = turn_to_heads(operators, rank);
+  else if (cp > 1)
+    operators = gather_keys(operators, rank, cp);
   for (Operator& each : operators) each.attention_core = true;
   return operators;
 }
@@ -144,8 +154,7 @@ std::vector<Operator> layer_operators(const Model& model, const Strategy& strate
   std::vector<Operator> operators;
   operators.push_back(branch_norm("attention_norm", rank));
   add_attention_input(operators, model, rank, dtype);
-  for (Operator& each : attention_core(rank, strategy.cp, model.dropout, strategy.stack.attention))
-    operators.push_back(std::move(each));
+  for (Operator& each : attention_core(rank, strategy, model.dropout)) operators.push_back(std::move(each));
   operators.push_back(row_parallel(rank, {"attention_output", rank.value_width(), rank.hidden, model.biases, dtype}));
   operators.push_back(residual("attention_residual", rank, model.dropout));
   operators.push_back(branch_norm("mlp_norm", rank));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,12 @@
 #include "core/workload/strategy.hpp"
 
 namespace manyworlds::core::workload {
+
+/// Which of the collectives started so far a join waits for.
+struct Awaited {
+  std::optional<Role> role;  // those of one role; none: of all
+  std::int64_t but = 0;      // not so many of those started last
+};
 
 /// One item of a rank's work on a micro-batch: a kernel; a collective among the ranks that share the micro-batch, which
 /// starts after the kernels before it; or the point from which kernels need the collectives started so far. With
@@ -32,6 +39,7 @@ struct Work {
   collective::Split split;                                     // start: who sends how much, where it is not the same
   Role role = Role::tensor;                                    // start
   std::string_view name;                                       // start
+  Awaited awaited;                                             // join
   bool of_experts = false;                                     // needs to know how many tokens came to each expert
   bool of_load = false;                                        // depends on the experts of this rank and layer
   bool of_weights = false;                                     // kernel: gradients of weights, which no rank waits for

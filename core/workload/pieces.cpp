@@ -1,6 +1,8 @@
 // Merging of the kernels between two communications.
 #include "core/workload/pieces.hpp"
 
+#include <algorithm>
+
 #include "core/compute/host.hpp"
 #include "core/error.hpp"
 
@@ -42,12 +44,13 @@ class Merger {
   /// The time of a kernel; 0 for communication.
   Time add(const Work& work, Booking booking) {
     if (work.kind == Work::Kind::join) {
-      join_ = true;
+      await(work.awaited);
       open_ = false;
     } else if (work.kind == Work::Kind::start) {
       Piece piece;
       piece.kind = Piece::Kind::start;
       piece.joined = join_;
+      piece.awaited = awaited_;
       piece.collective = work.collective;
       piece.bytes = work.bytes;
       piece.split = work.split;
@@ -62,10 +65,21 @@ class Merger {
     return 0;
   }
 
+  /// Of two joins that follow each other one must wait for all that the other does.
+  void await(const Awaited& awaited) {
+    const bool wider = !join_ || !awaited.role;
+    MANYWORLDS_CHECK(wider || !awaited_.role || awaited_.role == awaited.role, "a join for two roles");
+    const std::int64_t but = join_ ? std::min(awaited.but, awaited_.but) : awaited.but;
+    if (wider) awaited_ = awaited;
+    awaited_.but = but;
+    join_ = true;
+  }
+
   void compute(Booking booking, Time duration_ps) {
     if (!open_ || pieces_.back().booking != booking) {
       Piece piece;
       piece.joined = join_;
+      piece.awaited = awaited_;
       piece.booking = booking;
       pieces_.push_back(piece);
       open_ = true;
@@ -78,7 +92,8 @@ class Merger {
   const compute::Gpu& gpu_;
   std::vector<Piece> pieces_;
   bool open_ = false;  // the last piece takes more kernels
-  bool join_ = false;  // the next piece needs the collectives so far
+  bool join_ = false;  // the next piece needs collectives started so far
+  Awaited awaited_;    // those
 };
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace manyworlds::core::workload {
 struct Piece {
   enum class Kind : std::uint8_t { compute, start };
   Kind kind = Kind::compute;
-  bool joined = false;                                         // needs every collective started before it
+  bool joined = false;                                         // needs collectives started before it
+  Awaited awaited;                                             // those
   Booking booking = Booking::forward;                          // compute
   Time duration_ps = 0;                                        // compute
   collective::Kind collective = collective::Kind::all_reduce;  // start

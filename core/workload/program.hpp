@@ -24,7 +24,7 @@ enum class Stream : std::uint8_t {
   send_backward,
   recv_backward,
   copy,
-  send_context,
+  send_context,  // all communication of context parallelism but what comes round a ring
   recv_context,
   expert,
   expert_data,
@@ -75,14 +75,29 @@ enum class Role : std::uint8_t {
   send_backward_on,
   recv_backward_on,
   data_across,  // replicas of the same share
-  expert_data_across
+  expert_data_across,
+  context  // ranks that share the tokens of a sample, where these do not go round a ring
 };
-inline constexpr std::size_t kRoles = 18;
-inline constexpr std::array<const char*, kRoles> kRoleNames{
-    "tensor",           "data",          "embedding",         "send_forward",      "recv_forward",
-    "send_backward",    "recv_backward", "send_context",      "recv_context",      "expert",
-    "expert_tensor",    "expert_data",   "send_forward_back", "recv_forward_back", "send_backward_on",
-    "recv_backward_on", "data_across",   "expert_data_across"};
+inline constexpr std::size_t kRoles = 19;
+inline constexpr std::array<const char*, kRoles> kRoleNames{"tensor",
+                                                            "data",
+                                                            "embedding",
+                                                            "send_forward",
+                                                            "recv_forward",
+                                                            "send_backward",
+                                                            "recv_backward",
+                                                            "send_context",
+                                                            "recv_context",
+                                                            "expert",
+                                                            "expert_tensor",
+                                                            "expert_data",
+                                                            "send_forward_back",
+                                                            "recv_forward_back",
+                                                            "send_backward_on",
+                                                            "recv_backward_on",
+                                                            "data_across",
+                                                            "expert_data_across",
+                                                            "context"};
 
 /// Between pipeline ranks.
 constexpr bool is_pipeline_transfer(Role role) {

@@ -14,6 +14,11 @@ const OptionTable<Stack>& stack_options() {
              "the collective of a layer's input gradient runs beside the GEMM of its weight gradient"),
       option("overlap_tensor", &Stack::overlap_tensor,
              "collectives of sequence parallelism run piece by piece beside the GEMM that makes or takes their data"),
+      option(
+          "tensor_chunks", &Stack::tensor_chunks,
+          "chunks of tokens in which overlap_tensor cuts a GEMM and its collective; 0: the steps of the collective's "
+          "ring, as many as tp",
+          {0, 1'024}),
       choice("cuda_graphs", &Stack::cuda_graphs, {"none", "but_experts", "all"},
              "what is launched by CUDA graphs, for which the host is no limit: nothing, all but experts and their "
              "exchange, everything"),
@@ -33,6 +38,15 @@ const OptionTable<Stack>& stack_options() {
       option("overlap_parameters", &Stack::overlap_parameters,
              "zero 1 and 2: parameters are gathered beside the next forward pass"),
       option("reduce_in_16bit", &Stack::reduce_in_16bit, "gradients are added up over replicas in 16 bits"),
+      choice(
+          "communication_engine", &Stack::communication_engine, {"calibrated", "sm", "copy"},
+          "what moves the bytes of collectives: kernels that slow others by the GPU's communication_slowdown, kernels "
+          "that take communication_sms compute units each, or copy engines that take none (SDMA)"),
+      option(
+          "communication_sms", &Stack::communication_sms,
+          "compute units that each collective takes while it runs: sm: every one; copy: one that adds up, which copy "
+          "engines cannot",
+          {0, 100'000}, "units"),
       choice("layers", &Stack::layers, {"framework", "transformer_engine"},
              "whose layers run: transformer_engine has a workspace of its own, framework one buffer of scores if "
              "attention is unfused"),

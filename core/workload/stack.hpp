@@ -25,12 +25,18 @@ enum class Dispatcher : std::uint8_t { all_to_all, hybrid_ep };
 /// What CUDA graphs launch: nothing; all but experts and their exchange, whose sizes the host learns first; everything.
 enum class CudaGraphs : std::uint8_t { none, but_experts, all };
 
+/// What moves the bytes of collectives. calibrated: the communication library's kernels, beside which others are slower
+/// by what was fitted (Gpu::communication_slowdown); sm: kernels that take so many compute units and nothing else;
+/// copy: the GPU's copy engines, and the NIC's, that take none, but for what adds up.
+enum class CommunicationEngine : std::uint8_t { calibrated, sm, copy };
+
 struct Stack {
   AttentionKernel attention = AttentionKernel::unfused;
   Precision precision = Precision::bf16;
   bool overlap_input_gradient =
       false;                        // a linear layer's input gradient is exchanged beside its weight gradient's GEMM
   bool overlap_tensor = false;      // collectives of sequence parallelism run in pieces beside the GEMM next to them
+  std::int64_t tensor_chunks = 0;   // in so many pieces; 0: as many as the collective's ring has steps
   bool overlap_parameters = false;  // ZeRO 1 and 2: parameters are gathered beside the next forward pass
   bool reduce_in_16bit = false;     // gradients are added up over replicas in 16 bits
   LayerLibrary layers = LayerLibrary::framework;
@@ -40,7 +46,9 @@ struct Stack {
   Dispatcher dispatcher = Dispatcher::all_to_all;
   bool overlap_transfers = true;  // kernels go on while a pipeline rank's results are sent
   bool post_validation = false;   // no rank waits for others before its optimizer (Qi et al. 2024, section 4)
-  bool overlap_experts = false;   // tokens travel beside the kernels of another micro-batch's pass
+  CommunicationEngine communication_engine = CommunicationEngine::calibrated;
+  std::int64_t communication_sms = 0;  // compute units that a collective takes which adds up, or is run by kernels
+  bool overlap_experts = false;        // tokens travel beside the kernels of another micro-batch's pass
 };
 
 const OptionTable<Stack>& stack_options();

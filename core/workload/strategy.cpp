@@ -45,6 +45,9 @@ const OptionTable<Strategy>& strategy_options() {
       option("bucket_parameters", &Strategy::bucket_parameters,
              "parameters of one gradient bucket; zero 3 takes layers instead", {1, 1'000'000'000'000}, "parameters"),
       option("overlap_grad_reduce", &Strategy::overlap_grad_reduce, "gradients leave while the backward pass goes on"),
+      choice("cp_comm", &Strategy::cp_comm, {"ring", "all_gather", "ulysses"},
+             "what context-parallel ranks exchange: keys and values round a ring (Megatron-LM's cp-comm-type p2p), or "
+             "gathered before attention (all_gather), or tokens for heads by all-to-alls (ulysses, a2a)"),
       option("capacity_factor", &Strategy::capacity_factor,
              "rows that an expert takes at most over those of a balanced one; 0: nothing is dropped", {0, 1'000}),
       choice("token_drop", &Strategy::token_drop, {"probs", "position"},

@@ -17,6 +17,9 @@ enum class Recompute : std::uint8_t { none, selective, full };
 /// embedding and head are (Megatron-LM's account-for-embedding- and -loss-in-pipeline-split); light_last: the last
 /// takes what is left when the others are full.
 enum class Split : std::uint8_t { even, light_ends, light_last };
+/// How context-parallel ranks see each other's tokens: keys and values go round a ring, or are gathered before
+/// attention, or all-to-alls turn shares of the tokens into shares of the heads and back (DeepSpeed Ulysses).
+enum class ContextExchange : std::uint8_t { ring, all_gather, ulysses };
 /// Which tokens an expert drops beyond its capacity: those of the lowest probability, or the last ones.
 enum class TokenDrop : std::uint8_t { probs, position };
 /// The GEMMs of a rank's experts: as many as there are experts, each of its own tokens (Transformer Engine's
@@ -42,6 +45,7 @@ struct Strategy {
   std::int64_t zero_group = 0;                  // replicas that share out among themselves; 0: all
   std::int64_t bucket_parameters = 40'000'000;  // gradient bucket, parameters (Megatron's ddp-bucket-size)
   bool overlap_grad_reduce = true;              // buckets leave while the backward pass goes on
+  ContextExchange cp_comm = ContextExchange::ring;
   double capacity_factor = 0;  // rows of an expert over those of a balanced one, at most; 0: nothing is dropped
   TokenDrop token_drop = TokenDrop::probs;
   bool pad_to_capacity = false;

@@ -71,6 +71,25 @@ TEST_CASE("composed and coupled agree to the picosecond with context parallelism
   CHECK(experts > 10);
 }
 
+TEST_CASE("composed and coupled agree to the picosecond with other overlaps, exchanges and engines") {
+  std::size_t contexts = 0, chunks = 0, slowed = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration world = with_overlaps(with_context_and_experts(draw_world(seed), seed), seed);
+    const auto composed = run_world(world, step::Composition::composed);
+    const auto coupled = run_world(world, step::Composition::coupled);
+    require_same(composed, coupled);
+    REQUIRE(composed.breakdown.exposed_cp_s == coupled.breakdown.exposed_cp_s);
+    REQUIRE(composed.breakdown.slowed_s == coupled.breakdown.slowed_s);
+    contexts += composed.breakdown.exposed_cp_s > 0;
+    chunks += world.strategy.stack.tensor_chunks > 1;
+    slowed += composed.breakdown.slowed_s > 0;
+  }
+  CHECK(contexts > 10);
+  CHECK(chunks > 20);
+  CHECK(slowed > 20);
+}
+
 TEST_CASE("composed and coupled agree to the picosecond under every schedule") {
   for (const workload::ScheduleType& type : workload::schedules()) {
     if (type.chunks == workload::ScheduleType::kAsWritten) continue;

@@ -163,6 +163,18 @@ inline step::Configuration with_context_and_experts(step::Configuration world, s
   return world;
 }
 
+/// With tensor-parallel communication in chunks, keys that are gathered or heads that are traded, and collectives that
+/// take compute units or none.
+inline step::Configuration with_overlaps(step::Configuration world, std::uint64_t seed) {
+  workload::Strategy& s = world.strategy;
+  if (s.cp > 1) s.cp_comm = static_cast<workload::ContextExchange>(1 + seed % 2);
+  if (s.tp > 1) s.sequence_parallel = s.stack.overlap_tensor = true;
+  if (s.tp > 1) s.stack.tensor_chunks = 1 << seed % 4;
+  s.stack.communication_engine = static_cast<workload::CommunicationEngine>(seed / 2 % 3);
+  s.stack.communication_sms = s.stack.communication_engine == workload::CommunicationEngine::calibrated ? 0 : 15;
+  return world;
+}
+
 /// With experts whose loads follow Zipf's law, and by turns capacity, copies of hot experts, recomputation of loaded
 /// ranks, an all-to-all by rails, and any pipeline, tensor and context parallelism of drawn worlds.
 inline step::Configuration draw_routed(std::uint64_t seed) {

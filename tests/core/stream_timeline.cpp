@@ -245,3 +245,40 @@ TEST_CASE("a kernel beside a collective takes longer by the slow-down for as lon
   // Both kernels take a quarter longer, waiting for the host does not.
   CHECK(run(1'575) == std::pair<Time, Time>{1'250 + 200 + 125, 275});
 }
+
+TEST_CASE(
+    "a kernel beside collectives that take n of SM units takes SM / (SM - n) times as long, and alone no longer") {
+  std::vector<Program> programs(1);
+  Op reduce = send(Stream::data, Role::data), gather = send(Stream::expert, Role::expert),
+     exchange = send(Stream::recv_context, Role::recv_context);
+  reduce.kind = collective::Kind::all_reduce, gather.kind = collective::Kind::all_gather;
+  const std::vector<std::uint32_t> collectives{add(programs[0], reduce), add(programs[0], gather),
+                                               add(programs[0], exchange)};
+  add(programs[0], kernel(11'200));
+  // When each of the three ends: an all-reduce, an all-gather, and the receiving half of an exchange.
+  const auto run = [&](std::vector<Time> ends, std::int64_t to_move, std::int64_t to_add) {
+    Interference interference;
+    interference.units = 132, interference.to_move = to_move, interference.to_add = to_add;
+    Timeline timeline(programs, {0}, interference);
+    std::vector<Entry> entries;
+    timeline.begin(entries);
+    while (!timeline.finished()) {
+      const Time at = std::min(timeline.next_kernel(), *std::min_element(ends.begin(), ends.end()));
+      for (std::size_t i = 0; i < ends.size(); ++i)
+        if (ends[i] == at) timeline.complete(0, collectives[i], 0), ends[i] = kNever;
+      timeline.advance(at, entries);
+    }
+    timeline.settle();
+    return timeline.accounts()[0].busy[0] + timeline.accounts()[0].waited[static_cast<std::size_t>(Wait::slowed)];
+  };
+  constexpr Time kLate = 100'000;
+  CHECK(run({0, 0, kLate}, 20, 20) == 11'200);
+  CHECK(run({kLate, 0, kLate}, 20, 20) == 13'200);  // 132 / 112
+  CHECK(run({0, kLate, kLate}, 20, 20) == 13'200);
+  CHECK(run({kLate, kLate, kLate}, 20, 20) == 16'070);     // 132 / 92, rounded up
+  CHECK(run({1'320, 10'000, kLate}, 20, 20) == 12'916);    // 920 beside both, 7,364 beside one, 2,916 alone
+  CHECK(run({6'600, 0, kLate}, 20, 20) == 6'600 + 5'600);  // 6,600 beside it do 5,600 of work
+  CHECK(run({0, kLate, kLate}, 0, 20) == 11'200);          // copy engines move
+  CHECK(run({kLate, 0, kLate}, 0, 20) == 13'200);          // but do not add up
+  CHECK(run({kLate, kLate, kLate}, 0, 0) == 11'200);
+}

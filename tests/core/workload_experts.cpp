@@ -4,6 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "core/memory/activations.hpp"
+#include "core/memory/footprint.hpp"
 #include "core/workload/experts.hpp"
 #include "core/workload/operators.hpp"
 #include "core/workload/parameters.hpp"
@@ -227,6 +229,65 @@ TEST_CASE("context-parallel ranks share the FLOPs, and pass keys and values roun
       CHECK(bytes_of(program, Role::data)[collective::Kind::all_reduce] ==
             4 * stage_parameters(model, many, 0).total());
     }
+}
+
+TEST_CASE("context-parallel ranks gather keys and values, or trade tokens for heads, and share the FLOPs") {
+  const Model model = small(true, 2);
+  using collective::Kind;
+  for (const AttentionKernel attention : {AttentionKernel::unfused, AttentionKernel::cudnn})
+    for (const std::int64_t cp : {2, 4})
+      for (const ContextExchange form : {ContextExchange::all_gather, ContextExchange::ulysses}) {
+        Strategy one = layout(1, 1, 2, 6), ring = one;
+        one.stack.attention = ring.stack.attention = attention;
+        ring.cp = cp;
+        Strategy many = ring;
+        many.cp_comm = form;
+        CAPTURE(attention, cp, form);
+        for (const bool forward : {true, false})
+          CHECK(cp * flops_of(layer_operators(model, many), forward) == flops_of(layer_operators(model, one), forward));
+        const Program program = build_program(model, many, round_gpu(), 0);
+        const std::int64_t passes = 2 * 3, tokens = 2 * model.sequence / cp;
+        const std::int64_t keys = 2 * tokens * 4 * 64, queries = 2 * tokens * 8 * 64;  // values and outputs as wide
+        // Gathered forward and again for the backward pass, whose gradients are scattered; or there and back, twice.
+        const Bytes gathered{{Kind::all_gather, passes * 2 * cp * 2 * keys},
+                             {Kind::reduce_scatter, passes * cp * 2 * keys}};
+        const Bytes turned{{Kind::all_to_all, passes * 2 * (2 * queries + 2 * keys)}};
+        CHECK(bytes_of(program, Role::context) == (form == ContextExchange::ulysses ? turned : gathered));
+        CHECK(bytes_of(program, Role::send_context).empty());
+        // A rank keeps its own keys and values, or those of its heads.
+        const auto kept = [&](const Strategy& of) { return memory::activation_bytes_per_layer(model, of); };
+        CHECK(kept(many) == kept(ring));
+        const auto working = [&](const Strategy& of) { return memory::layer_bytes(model, of, {}).working; };
+        if (form == ContextExchange::ulysses) CHECK(working(many) == working(ring));
+      }
+}
+
+TEST_CASE("keys and values that a rank has gathered, and their gradients, are in memory while it attends") {
+  Model model = small(true, 2);
+  model.sequence = 65'536, model.kv_heads = 8, model.ffn_hidden = 64;  // so that nothing else is as large
+  Strategy ring = layout(1, 1, 1, 1);
+  ring.stack.attention = AttentionKernel::cudnn;
+  ring.cp = 8;
+  Strategy gathered = ring;
+  gathered.cp_comm = ContextExchange::all_gather;
+  const std::int64_t hidden = 2 * 65'536 / 8 * 512;
+  CHECK(memory::layer_bytes(model, gathered, {}).working == 2 * 2 * 65'536 * 2 * 512 + hidden);
+  CHECK(memory::layer_bytes(model, ring, {}).working == 2 * 3 * 65'536 / 8 * 64 + hidden);
+}
+
+TEST_CASE("heads take their tokens with two copies of each tensor on the way") {
+  const Model model = small(true, 1);
+  Strategy strategy = layout(1, 1, 1, 1);
+  strategy.cp = 2, strategy.cp_comm = ContextExchange::ulysses;
+  std::int64_t bytes = 0, copies = 0;
+  for (const Operator& each : layer_operators(model, strategy))
+    if (each.name == "tokens_to_heads" || each.name == "heads_to_tokens")
+      for (const Tape* tape : {&each.forward, &each.backward})
+        for (const Work& work : *tape)
+          if (work.kind == Work::Kind::kernel) bytes += work.kernel.bytes, ++copies;
+  CHECK(copies == 2 * 2 * 4);
+  const std::int64_t elements = model.sequence / 2 * (8 + 4 + 4 + 8) * 64;
+  CHECK(bytes == 2 * 2 * 4 * elements);  // there and back, before and after, read and written in 16 bits
 }
 
 TEST_CASE("a window of w tokens leaves w (2 s - w) / 2 of the pairs of a sample") {

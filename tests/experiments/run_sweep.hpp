@@ -13,6 +13,7 @@ namespace manyworlds::experiments::testing {
 
 struct Ran {
   double step_s = 0, stall_s = 0, recompute_s = 0;
+  double exposed_s = 0, slowed_s = 0;  // communication that is waited for; what it slows kernels by
   std::int64_t peak_bytes = 0;
   bool fits = false;
   core::workload::RoutingAccount routing;
@@ -40,6 +41,9 @@ inline std::map<std::string, Ran> run(const std::string& name) {
       const auto result = laboratory.run(laboratory.world(of), results);
       ran.step_s = core::seconds(result.step_ps);
       ran.stall_s = result.breakdown.stall_s + result.breakdown.exposed_ep_s;
+      const auto& b = result.breakdown;
+      ran.exposed_s = b.exposed_tp_s + b.exposed_dp_s + b.exposed_pp_s + b.exposed_cp_s + b.exposed_ep_s;
+      ran.slowed_s = b.slowed_s;
       ran.recompute_s = result.breakdown.recompute_s;
     }
     all[label] = ran;
