@@ -88,11 +88,49 @@ std::vector<Rule> engine_rules() {
   };
 }
 
+std::vector<Rule> expert_overlap_rules() {
+  using core::workload::Recompute;
+  return {
+      rule("expert_overlap_fits", "strategy.stack.overlap_experts",
+           "overlap_experts needs experts and ep > 1, recompute none or selective, and virtual_stages > 1 with pp > 1 "
+           "(Megatron-LM, transformer_config.py): a forward and a backward pass take turns",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!s.stack.overlap_experts) return std::nullopt;
+             const bool experts = w.configuration.model.has_experts();
+             if (experts && s.ep > 1 && s.recompute != Recompute::full && (s.pp == 1 || s.virtual_stages > 1))
+               return std::nullopt;
+             return fmt::format("experts {}, ep {}, recompute {}, pp {}, virtual_stages {}",
+                                w.configuration.model.experts, s.ep, s.recompute == Recompute::full ? "full" : "less",
+                                s.pp, s.virtual_stages);
+           }),
+      rule("shared_overlap_fits", "strategy.stack.overlap_shared_expert",
+           "overlap_shared_expert needs a shared expert and ep > 1, and no overlap_experts, which hides the same "
+           "exchanges (Megatron-LM, transformer_config.py)",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!s.stack.overlap_shared_expert) return std::nullopt;
+             const std::int64_t shared = w.configuration.model.shared_ffn_hidden;
+             if (shared > 0 && s.ep > 1 && !s.stack.overlap_experts) return std::nullopt;
+             return fmt::format("shared_ffn_hidden {}, ep {}, overlap_experts {}", shared, s.ep,
+                                s.stack.overlap_experts);
+           }),
+      rule("delayed_weights_fit", "strategy.stack.delay_expert_weights",
+           "delay_expert_weights needs experts and ep > 1: gradients of tokens that travel",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             if (!s.stack.delay_expert_weights || (w.configuration.model.has_experts() && s.ep > 1))
+               return std::nullopt;
+             return fmt::format("experts {}, ep {}", w.configuration.model.experts, s.ep);
+           }),
+  };
+}
+
 }  // namespace
 
 std::vector<Rule> overlap_rules() {
   std::vector<Rule> all;
-  for (auto part : {tensor_rules(), context_rules(), engine_rules()})
+  for (auto part : {tensor_rules(), context_rules(), engine_rules(), expert_overlap_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
   return all;
 }

@@ -60,10 +60,23 @@ std::int64_t working_bytes(const Model& model, const Strategy& strategy, const E
   const Cut rank = workload::cut(model, strategy, {.experts = experts != nullptr});
   const std::int64_t widths = model.activation == workload::Activation::swiglu ? 3 : 2;
   const std::int64_t inner = experts ? experts->computed_rows * rank.expert_ffn : rank.tokens * rank.ffn;
-  const std::int64_t feed_forward = 2 * widths * inner + (experts ? experts->copies_gradients : 0);
+  // Gradients of weights that are made late need the gradient of the experts' output until then.
+  const std::int64_t late = experts && strategy.stack.delay_expert_weights ? experts->computed_rows * rank.hidden : 0;
+  const std::int64_t feed_forward = 2 * (widths * inner + late) + (experts ? experts->copies_gradients : 0);
   const bool gathers = strategy.cp > 1 && strategy.cp_comm == workload::ContextExchange::all_gather;
   const std::int64_t gathered = gathers ? 2 * workload::gathered_key_bytes(rank, strategy.cp) : 0;
   return std::max({feed_forward, 2 * score_bytes(model, strategy), gathered}) + rank.hidden_bytes();
+}
+
+/// Of one weight in 16 bits, before it is added to those of earlier micro-batches.
+std::int64_t largest_gradient(const std::vector<Operator>& operators) {
+  std::int64_t most = 0;
+  for (const Operator& each : operators)
+    for (const workload::Work& work : each.backward) {
+      const compute::Kernel& kernel = work.kernel;
+      if (work.of_weights) most = std::max(most, 2 * kernel.m * kernel.n * kernel.batch);
+    }
+  return most;
 }
 
 }  // namespace
@@ -77,8 +90,10 @@ LayerBytes layer_bytes(const Model& model, const Strategy& strategy, workload::L
   const Kept all = kept(operators, true);
   const std::int64_t made_again = experts ? experts->made_again : 0;
   LayerBytes layer;
+  const std::vector<Operator> work = workload::layer_operators(model, strategy, kind, expert_rank);
   layer.working = working_bytes(model, strategy, inside);
-  layer.held = held(workload::layer_operators(model, strategy, kind, expert_rank));
+  if (!strategy.stack.gradient_accumulation_fusion) layer.working += largest_gradient(work);
+  layer.held = held(work);
   switch (strategy.recompute) {
     case Recompute::none:
       layer.kept = all;

@@ -1,6 +1,8 @@
 // Tensors of router, dispatch, experts and the shared expert.
 #include "core/memory/expert_tensors.hpp"
 
+#include <numeric>
+
 #include "core/workload/cut.hpp"
 #include "core/workload/expert_load.hpp"
 #include "core/workload/parameters.hpp"
@@ -22,10 +24,13 @@ ExpertTensors expert_tensors(const workload::Model& model, const workload::Strat
       2 * kFp32 * rank.region_tokens * model.experts,  // its logits and probabilities
       k16Bit * mine.computed * rank.hidden,            // tokens as experts have them
   };
-  const std::vector<std::int64_t> inside{k16Bit * mine.computed * rank.expert_ffn * up,
-                                         k16Bit * mine.computed * rank.expert_ffn};
+  // Into the activation function and out of it; where SwiGLU is not fused, the gate's on the way too.
+  const bool gate_apart = up == 2 && !strategy.stack.bias_activation_fusion;
+  std::vector<std::int64_t> inside{k16Bit * mine.computed * rank.expert_ffn * up,
+                                   k16Bit * mine.computed * rank.expert_ffn};
+  if (gate_apart) inside.push_back(inside.back());
   if (workload::makes_experts_again(strategy, mine))
-    made.made_again = inside[0] + inside[1];
+    made.made_again = std::accumulate(inside.begin(), inside.end(), std::int64_t{0});
   else
     made.kept.insert(made.kept.end(), inside.begin(), inside.end());
   // What comes back, to be weighed by probabilities.
@@ -36,6 +41,7 @@ ExpertTensors expert_tensors(const workload::Model& model, const workload::Strat
   if (rank.shared_ffn > 0) {
     made.kept.push_back(k16Bit * rank.tokens * rank.shared_ffn * up);
     made.kept.push_back(k16Bit * rank.tokens * rank.shared_ffn);
+    if (gate_apart) made.kept.push_back(k16Bit * rank.tokens * rank.shared_ffn);
   }
   const std::int64_t parameters = workload::expert_parameters(model, strategy.etp);
   const auto copies = static_cast<std::int64_t>(load.copied.size());

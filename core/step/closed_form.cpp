@@ -1,6 +1,7 @@
 #include "core/step/closed_form.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -199,6 +200,7 @@ class Form {
   /// A pass on one rank: kernels in order, collectives in order on a stream of their own, joins between them.
   double pass_s(const Pass& pass, const workload::StageWork& of) const {
     double now = 0, network_free = 0;
+    std::array<double, 2> stream_free{};                     // of experts' exchanges, and of all others
     std::vector<std::pair<workload::Role, double>> started;  // and when they end
     Time busy = 0;
     compute::HostWork host;
@@ -214,8 +216,11 @@ class Form {
           started.erase(end, started.end() - but);
         } else if (work.kind == workload::Work::Kind::start) {
           host.collectives += of.by_host(work) ? 1 : 0;
-          network_free = std::max(now, network_free) + shared_s(work);
-          started.emplace_back(work.role, network_free);
+          const bool of_experts = work.role == workload::Role::expert || work.role == workload::Role::expert_tensor;
+          double& free = stream_free.at(of_experts ? 1 : 0);
+          free = std::max(now, free) + shared_s(work);
+          network_free = std::max(network_free, free);
+          started.emplace_back(work.role, free);
         } else {
           const Time cost = work.price.ps;
           if (of.by_host(work)) host.kernels += work.launches, busy += cost;

@@ -157,7 +157,9 @@ class Builder {
         std::swap(now, other);
         continue;
       }
-      if (both && std::exchange(now->travels, false) && pieces_of(*now)[now->at].joined) {
+      const Piece& next = pieces_of(*now)[now->at];
+      if (both && now->travels && next.joined && !next.awaited.role) {
+        now->travels = false;
         now->waits = issuer_.exchange_waits(std::move(other->waits));
         std::swap(now, other);
         if (now->at == pieces_of(*now).size()) continue;

@@ -63,6 +63,7 @@ Cut cut(const Model& model, const Strategy& strategy, LayerKind kind) {
   rank.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
   rank.overlap_tensor = strategy.stack.overlap_tensor && rank.sequence_parallel;
   rank.overlap_input_gradient = strategy.stack.overlap_input_gradient;
+  rank.stack = strategy.stack;
   rank.samples = strategy.micro_batch;
   rank.sequence = share(model.sequence, strategy.cp, "sequence");
   rank.keys = model.sequence;

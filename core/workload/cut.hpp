@@ -15,6 +15,7 @@ struct Cut {
   bool overlap_tensor = false;          // see Stack
   std::int64_t tensor_chunks = 0;       // see Stack
   bool overlap_input_gradient = false;  // see Stack
+  Stack stack;                          // which kernels are fused
   std::int64_t samples = 0;             // of a micro-batch
   std::int64_t sequence = 0;            // tokens of a sample, of which a context-parallel rank has its share
   std::int64_t keys = 0;                // tokens of a sample that attention looks at: all of them

@@ -2,6 +2,8 @@
 #include "core/workload/experts.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -17,9 +19,9 @@ using compute::grouped_gemm;
 using compute::grouped_weight_gradient;
 using compute::memory_bound;
 
-/// Kernels of Megatron-Core's router with moe_router_fusion, most of them tiny (NVIDIA/Megatron-LM, "Optimizing
-/// DeepSeek-V3 Training Performance on NVIDIA GB200 NVL72", section 2.1.4).
-constexpr std::int64_t kRouterKernels = 31;
+/// Kernels of Megatron-Core's router with and without moe_router_fusion, most of them tiny (NVIDIA/Megatron-LM,
+/// "Optimizing DeepSeek-V3 Training Performance on NVIDIA GB200 NVL72", section 2.1.4).
+constexpr std::int64_t kRouterKernels = 31, kUnfusedRouterKernels = 72;
 
 /// Scores of every expert for every token, and the choice among them: logits are read and probabilities written in
 /// fp32, and back. The norm's output is kept for the router and what follows it.
@@ -28,7 +30,7 @@ void add_router(std::vector<Operator>& operators, const Model& model, const Cut&
   if (model.shared_ffn_hidden > 0) operators.back().kept_bytes = 0;  // the shared expert keeps the same input
   const std::int64_t scores = rank.region_tokens * model.experts;
   operators.push_back(elementwise("route", scores, 8, 12, 4 * scores));
-  operators.back().forward.front().launches = kRouterKernels;
+  operators.back().forward.front().launches = rank.stack.router_fusion ? kRouterKernels : kUnfusedRouterKernels;
 }
 
 /// Scores are cut down to each expert's capacity: a top-k over the tokens of every expert, of the scores (fp32) or of
@@ -68,13 +70,33 @@ Tokens tokens_of(const Model& model, const Strategy& strategy, const Cut& rank, 
   return made;
 }
 
-/// From one row a token to a row for each of its copies, in the order of their experts; back, they are added up.
-Operator permute(std::int64_t tokens, std::int64_t copies, std::int64_t hidden) {
+/// From one row a token to a row for each of its copies, in the order of their experts; back, they are added up. Not
+/// fused, as Megatron-LM writes it: the routing map is transposed and numbers of tokens are chosen by it, rows are
+/// copied one by one, and added up in zeroed ones.
+Operator permute(const Cut& rank, const Model& model, std::int64_t tokens, std::int64_t copies) {
   Operator made;
   made.name = "permute";
-  const std::int64_t bytes = 2 * (tokens + copies) * hidden;
-  made.forward.push_back(kernel(memory_bound(made.name, bytes)));
-  made.backward.push_back(kernel(memory_bound(made.name, bytes)));
+  if (rank.stack.permute_fusion) {
+    const std::int64_t bytes = 2 * (tokens + copies) * rank.hidden;
+    made.forward.push_back(kernel(memory_bound(made.name, bytes)));
+    made.backward.push_back(kernel(memory_bound(made.name, bytes)));
+    return made;
+  }
+  const std::int64_t map = tokens * model.experts;
+  for (const std::int64_t bytes : {2 * map, 9 * map + 8 * copies, 4 * copies * rank.hidden})
+    made.forward.push_back(kernel(memory_bound(made.name, bytes)));
+  for (const std::int64_t bytes : {2 * tokens * rank.hidden, 6 * copies * rank.hidden})
+    made.backward.push_back(kernel(memory_bound(made.name, bytes)));
+  return made;
+}
+
+/// The other way round; the numbers of tokens are known.
+Operator unpermute(const Cut& rank, const Operator& permuted) {
+  Operator made = permuted;
+  made.name = "unpermute";
+  if (rank.stack.permute_fusion) return made;
+  std::swap(made.forward, made.backward);
+  made.backward.erase(made.backward.begin(), made.backward.end() - 1);
   return made;
 }
 
@@ -84,29 +106,42 @@ Operator sort(std::string_view name, std::int64_t rows, const Cut& rank) {
 }
 
 /// To the ranks with the experts, or from them: an all-to-all over expert-parallel ranks, and where an expert is cut
-/// over tensor ranks a gather of their tokens, or a sum of their results.
-Operator travel(std::string_view name, const Tokens& of, const Strategy& strategy, bool out) {
-  Operator made;
-  made.name = name;
+/// over tensor ranks a gather of their tokens, or a sum of their results. What stands between `leave` and `come` runs
+/// beside the all-to-all, in both directions.
+struct Travel {
+  Operator leave, come;
+
+  Operator whole() const {
+    Operator made = leave;
+    append(made.forward, come.forward);
+    made.backward = come.backward;
+    append(made.backward, leave.backward);
+    return made;
+  }
+};
+Travel travel(std::string_view name, const Tokens& of, const Strategy& strategy, bool out) {
+  Travel made;
+  made.leave.name = made.come.name = name;
+  const bool apart = strategy.ep > 1 && of.bytes > 0;
   const std::int64_t whole = of.received_bytes * strategy.etp;
-  const auto between = [&](Tape& tape, bool back) {
-    if (strategy.ep == 1 || of.bytes == 0) return;
+  const auto begin = [&](Tape& tape, bool back) {
+    if (!apart) return;
     start(tape, name, Kind::all_to_all, of.bytes, Role::expert);
     tape.back().split = {of.to_ranks.bytes, back && !of.to_ranks.even()};
-    join(tape);
   };
-  const auto gather = [&](Tape& tape) {
-    between(tape, false);
-    if (strategy.etp > 1 && whole > 0) block_on(tape, name, Kind::all_gather, whole, Role::expert_tensor);
+  const auto end = [&](Tape& tape) {
+    if (apart) join(tape);
   };
-  const auto scatter = [&](Tape& tape) {
-    if (strategy.etp > 1 && whole > 0) block_on(tape, name, Kind::reduce_scatter, whole, Role::expert_tensor);
-    between(tape, true);
+  const auto across = [&](Tape& tape, Kind kind) {
+    if (strategy.etp > 1 && whole > 0) block_on(tape, name, kind, whole, Role::expert_tensor);
   };
-  if (out)
-    gather(made.forward), scatter(made.backward);
-  else
-    scatter(made.forward), gather(made.backward);
+  // Out the tensor ranks gather what has come, back they add up what leaves.
+  Tape &gathers_leave = out ? made.leave.forward : made.come.backward,
+       &gathers_come = out ? made.come.forward : made.leave.backward,
+       &scatters_leave = out ? made.come.backward : made.leave.forward,
+       &scatters_come = out ? made.leave.backward : made.come.forward;
+  begin(gathers_leave, false), end(gathers_come), across(gathers_come, Kind::all_gather);
+  across(scatters_leave, Kind::reduce_scatter), begin(scatters_leave, true), end(scatters_come);
   return made;
 }
 
@@ -133,7 +168,8 @@ Operator share_copies(const Model& model, const Strategy& strategy, const Expert
 /// GroupedLinear), and as many that quantise its input.
 class ExpertGemms {
  public:
-  ExpertGemms(const Strategy& strategy, const Cut& rank, const RankLoad& load) : load_(load), experts_(rank.experts) {
+  ExpertGemms(const Strategy& strategy, const Cut& rank, const RankLoad& load)
+      : rank_(rank), load_(load), experts_(rank.experts) {
     each_ = (load.computed + rank.experts - 1) / rank.experts;
     launches_ = load.experts.empty() ? rank.experts
                                      : std::count_if(load.experts.begin(), load.experts.end(),
@@ -150,11 +186,12 @@ class ExpertGemms {
     product(made.forward, of.name, of.out, of.in, of.dtype);
     quantise_rows(made.backward, of.dtype, of.out);
     product(made.backward, of.name, of.in, of.out, of.dtype);
-    launch(made.backward,
-           load_.experts.empty()
-               ? grouped_weight_gradient(of.name, of.out, of.in, each_, experts_, of.dtype)
-               : compute::grouped_weight_gradient(of.name, of.out, of.in, std::span(load_.experts), of.dtype));
-    made.backward.back().of_weights = true;
+    add_weight_gradient(
+        made.backward, rank_,
+        load_.experts.empty()
+            ? grouped_weight_gradient(of.name, of.out, of.in, each_, experts_, of.dtype)
+            : compute::grouped_weight_gradient(of.name, of.out, of.in, std::span(load_.experts), of.dtype),
+        launches_);
     if (of.bias) made.backward.push_back(of_weights(memory_bound("bias_gradient", 2 * load_.computed * of.out)));
     made.weight_bytes = made.kept_bytes + 2 * load_.computed * of.out;
     return made;
@@ -175,6 +212,7 @@ class ExpertGemms {
     if (tape.size() > before) tape.back().launches = launches_;
   }
 
+  const Cut& rank_;
   const RankLoad& load_;
   std::int64_t experts_ = 0, each_ = 0, launches_ = 0;
 };
@@ -188,40 +226,96 @@ void add_computation(std::vector<Operator>& operators, const Model& model, const
   const std::size_t first = operators.size();
   const std::int64_t up = model.activation == Activation::swiglu ? 2 * rank.expert_ffn : rank.expert_ffn;
   operators.push_back(gemms.linear({"expert_up", rank.hidden, up, model.biases, dtype}));
-  operators.push_back(activation(model, load.computed * rank.expert_ffn));
+  operators.push_back(activation(model, rank, load.computed * rank.expert_ffn));
   operators.push_back(gemms.linear({"expert_down", rank.expert_ffn, rank.hidden, model.biases, dtype}));
   if (!makes_experts_again(strategy, load)) return;
   for (std::size_t i = first; i < operators.size(); ++i) operators[i].again = true;
   operators[first + 1].kept_bytes = operators[first + 2].kept_bytes = 0;
 }
 
-/// Between the router and the sum of a token's results: what is only known once tokens are routed.
+/// What every token visits beside its experts.
+std::vector<Operator> shared_expert(const Model& model, const Cut& rank, compute::Dtype dtype) {
+  if (model.shared_ffn_hidden == 0) return {};
+  const bool gated = model.activation == Activation::swiglu;
+  const std::int64_t up = gated ? 2 * rank.shared_ffn : rank.shared_ffn;
+  return {column_parallel(rank, {"shared_up", rank.hidden, up, model.biases, dtype}),
+          activation(model, rank, rank.tokens * rank.shared_ffn),
+          row_parallel(rank, {"shared_down", rank.shared_ffn, rank.hidden, model.biases, dtype})};
+}
+
+/// Its forward or its backward passes alone, beside tokens that travel: what waits for tensor ranks does not wait for
+/// those.
+std::vector<Operator> beside_travel(std::vector<Operator> shared, bool forward) {
+  for (Operator& each : shared) {
+    (forward ? each.backward : each.forward).clear();
+    if (!forward) each.kept_bytes = each.weight_bytes = 0;
+    for (Work& work : forward ? each.forward : each.backward)
+      if (work.kind == Work::Kind::join) work.awaited.role = Role::tensor;
+  }
+  return shared;
+}
+
+/// What makes gradients of the experts' weights, taken out of their backward passes.
+Operator delayed_weights(std::vector<Operator>& experts) {
+  Operator made;
+  made.name = "expert_weights";
+  for (auto each = experts.rbegin(); each != experts.rend(); ++each) {
+    const auto of_weights = [](const Work& work) { return work.of_weights; };
+    std::copy_if(each->backward.begin(), each->backward.end(), std::back_inserter(made.backward), of_weights);
+    std::erase_if(each->backward, of_weights);
+  }
+  return made;
+}
+
+/// Between the router and the sum of a token's results: what is only known once tokens are routed; and what of `shared`
+/// runs beside it.
 void add_routed(std::vector<Operator>& operators, const Model& model, const Strategy& strategy, const ExpertLayer& of,
-                const Cut& rank, compute::Dtype dtype) {
+                const Cut& rank, compute::Dtype dtype, const std::vector<Operator>& shared) {
   const ExpertLoad load = expert_load(model, strategy, of.kind);
   const RankLoad mine = rank_load(model, strategy, load, of.expert_rank);
   const bool copied = strategy.stack.dispatcher == Dispatcher::all_to_all;
   const Tokens tokens = tokens_of(model, strategy, rank, load, mine);
   const bool sorts = copied && strategy.ep * strategy.etp > 1 && rank.experts > 1;
+  const auto add = [&](Operator made) {
+    for (Tape* tape : {&made.forward, &made.backward})
+      for (Work& work : *tape) work.of_experts = true, work.of_load = !load.rows.empty();
+    operators.push_back(std::move(made));
+  };
+  const auto beside = [&](bool forward) {
+    for (Operator& each : beside_travel(shared, forward)) operators.push_back(std::move(each));
+  };
+  std::vector<Operator> experts;
+  add_computation(experts, model, strategy, rank, mine, dtype);
+  std::optional<Operator> weights;
+  if (strategy.stack.delay_expert_weights) weights = delayed_weights(experts);
   // Copied before they leave, or as they come.
   const std::int64_t rows = copied ? tokens.here : tokens.sent * strategy.etp;
-  const Operator permuted = permute(rows, copied ? tokens.copies : mine.computed, rank.hidden);
-  const std::size_t first = operators.size();
-  if (copied) operators.push_back(permuted);
-  if (!load.copied.empty()) operators.push_back(share_copies(model, strategy, load));
-  operators.push_back(travel("dispatch", tokens, strategy, true));
-  if (!copied) operators.push_back(permuted);
-  if (sorts && mine.computed > 0) operators.push_back(sort("sort_by_expert", mine.computed, rank));
-  add_computation(operators, model, strategy, rank, mine, dtype);
-  if (sorts && mine.computed > 0) operators.push_back(sort("sort_by_rank", mine.computed, rank));
-  Operator unpermuted = permuted;
-  unpermuted.name = "unpermute";
-  if (!copied) operators.push_back(unpermuted);
-  operators.push_back(travel("combine", tokens, strategy, false));
-  if (copied) operators.push_back(unpermuted);
-  for (std::size_t i = first; i < operators.size(); ++i)
-    for (Tape* tape : {&operators[i].forward, &operators[i].backward})
-      for (Work& work : *tape) work.of_experts = true, work.of_load = !load.rows.empty();
+  const Operator permuted = permute(rank, model, rows, copied ? tokens.copies : mine.computed);
+  const Travel dispatch = travel("dispatch", tokens, strategy, true),
+               combine = travel("combine", tokens, strategy, false);
+  if (copied) add(permuted);
+  if (!load.copied.empty()) add(share_copies(model, strategy, load));
+  if (shared.empty() && !weights) {
+    add(dispatch.whole());
+  } else {
+    add(dispatch.leave);
+    beside(true);
+    if (weights) add(*std::move(weights));
+    add(dispatch.come);
+  }
+  if (!copied) add(permuted);
+  if (sorts && mine.computed > 0) add(sort("sort_by_expert", mine.computed, rank));
+  for (Operator& each : experts) add(std::move(each));
+  if (sorts && mine.computed > 0) add(sort("sort_by_rank", mine.computed, rank));
+  if (!copied) add(unpermute(rank, permuted));
+  if (shared.empty()) {
+    add(combine.whole());
+  } else {
+    add(combine.leave);
+    beside(false);
+    add(combine.come);
+  }
+  if (copied) add(unpermute(rank, permuted));
 }
 
 }  // namespace
@@ -241,13 +335,11 @@ void add_experts(std::vector<Operator>& operators, const Model& model, const Str
                  const Cut& rank, compute::Dtype dtype) {
   add_router(operators, model, rank);
   add_capacity(operators, model, strategy, rank);
-  add_routed(operators, model, strategy, of, rank, dtype);
-  if (model.shared_ffn_hidden == 0) return;
-  const bool gated = model.activation == Activation::swiglu;
-  const std::int64_t shared_up = gated ? 2 * rank.shared_ffn : rank.shared_ffn;
-  operators.push_back(column_parallel(rank, {"shared_up", rank.hidden, shared_up, model.biases, dtype}));
-  operators.push_back(activation(model, rank.tokens * rank.shared_ffn));
-  operators.push_back(row_parallel(rank, {"shared_down", rank.shared_ffn, rank.hidden, model.biases, dtype}));
+  const std::vector<Operator> shared = shared_expert(model, rank, dtype);
+  const bool beside = strategy.stack.overlap_shared_expert;
+  add_routed(operators, model, strategy, of, rank, dtype, beside ? shared : std::vector<Operator>());
+  if (shared.empty()) return;
+  if (!beside) operators.insert(operators.end(), shared.begin(), shared.end());
   operators.push_back(elementwise("add_shared", rank.region_tokens * rank.hidden, 6, 0, 0));
 }
 

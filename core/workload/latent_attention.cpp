@@ -20,6 +20,8 @@ void add_latent_attention_input(std::vector<Operator>& operators, const Model& m
   operators.push_back(column_parallel(rank, {"key_value_up", model.kv_rank, key_value, false, dtype}));
   // Turned parts and plain parts are put together, of queries and of keys.
   operators.push_back(elementwise("rotary", 2 * rank.tokens * rank.query_width(), 4, 4, 0));
+  if (!rank.stack.rope_fusion)  // of all heads' queries, and of the keys' one, before
+    operators.insert(operators.end() - 1, rotary(rank, rank.tokens * (rank.heads + 1) * model.rotary_dim));
 }
 
 }  // namespace manyworlds::core::workload

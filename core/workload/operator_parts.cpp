@@ -58,6 +58,16 @@ Operator elementwise(std::string_view name, std::int64_t elements, std::int64_t 
   return made;
 }
 
+Operator chain(std::string_view name, std::int64_t elements, std::initializer_list<std::int64_t> forward,
+               std::initializer_list<std::int64_t> backward, std::int64_t kept_bytes) {
+  Operator made;
+  made.name = name;
+  made.kept_bytes = kept_bytes;
+  for (const std::int64_t bytes : forward) made.forward.push_back(kernel(memory_bound(name, bytes * elements)));
+  for (const std::int64_t bytes : backward) made.backward.push_back(kernel(memory_bound(name, bytes * elements)));
+  return made;
+}
+
 Operator norm(std::string_view name, std::int64_t elements) {
   return elementwise(name, elements, 4, 6, 2 * elements);
 }
@@ -68,9 +78,41 @@ Operator branch_norm(std::string_view name, const Cut& rank) {
   return made;
 }
 
-Operator residual(std::string_view name, const Cut& rank, bool dropout) {
+Operator residual(std::string_view name, const Cut& rank, const Model& model) {
   const std::int64_t elements = rank.region_tokens * rank.hidden;
-  return elementwise(name, elements, dropout ? 7 : 6, dropout ? 5 : 0, dropout ? elements : 0);
+  const bool dropout = model.dropout;
+  if (rank.stack.bias_dropout_fusion)
+    return elementwise(name, elements, dropout ? 7 : 6, dropout ? 5 : 0, dropout ? elements : 0);
+  Operator made = dropout ? chain(name, elements, {5, 6}, {5}, elements) : chain(name, elements, {6}, {}, 0);
+  if (model.biases) made.forward.insert(made.forward.begin(), kernel(memory_bound(name, 4 * elements)));
+  return made;
+}
+
+Operator activation(const Model& model, const Cut& rank, std::int64_t elements) {
+  const bool gated = model.activation == Activation::swiglu;
+  const std::string_view name = gated ? "swiglu" : "gelu";
+  if (rank.stack.bias_activation_fusion)
+    return gated ? elementwise(name, elements, 6, 10, 4 * elements) : elementwise(name, elements, 4, 6, 2 * elements);
+  Operator made =
+      gated ? chain(name, elements, {4, 6}, {6, 6, 6, 8}, 6 * elements) : chain(name, elements, {4}, {6}, 2 * elements);
+  if (model.biases) made.forward.insert(made.forward.begin(), kernel(memory_bound(name, (gated ? 8 : 4) * elements)));
+  return made;
+}
+
+Operator rotary(const Cut& rank, std::int64_t elements) {
+  return rank.stack.rope_fusion ? elementwise("rotary", elements, 4, 4, 0)
+                                : chain("rotary", elements, {2, 4, 4, 4, 6}, {4, 4, 2, 4, 6}, 0);
+}
+
+void add_weight_gradient(Tape& tape, const Cut& rank, compute::Kernel gradient, std::int64_t launches) {
+  const std::int64_t elements = gradient.m * gradient.n * gradient.batch;
+  const bool fused = rank.stack.gradient_accumulation_fusion;
+  if (!fused) gradient.bytes -= 6 * elements;
+  tape.push_back(of_weights(std::move(gradient)));
+  tape.back().launches = launches;
+  if (fused) return;
+  tape.push_back(of_weights(memory_bound("accumulate_gradient", 10 * elements)));
+  tape.back().launches = launches;
 }
 
 Dtype dtype_of(Precision precision) {
@@ -153,7 +195,7 @@ Operator column_parallel(const Cut& rank, const Linear& of) {
     start(made.backward, of.name, rank.sequence_parallel ? Kind::reduce_scatter : Kind::all_reduce, summed);
     if (!rank.overlap_input_gradient) join(made.backward);
   }
-  made.backward.push_back(of_weights(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
+  add_weight_gradient(made.backward, rank, weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype));
   if (of.bias) made.backward.push_back(of_weights(memory_bound("bias_gradient", 2 * rank.tokens * of.out)));
   if (rank.tensor > 1 && rank.overlap_input_gradient) join(made.backward);
   return made;
@@ -181,7 +223,7 @@ Operator row_parallel(const Cut& rank, const Linear& of) {
                 stored_bytes(of.dtype, rank.tokens * of.out), true);
   else
     made.backward.push_back(kernel(gemm(of.name, rank.tokens, of.in, of.out, of.dtype)));
-  made.backward.push_back(of_weights(weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype)));
+  add_weight_gradient(made.backward, rank, weight_gradient(of.name, of.out, of.in, rank.tokens, of.dtype));
   return made;
 }
 
@@ -194,13 +236,8 @@ Operator whole_linear(const Cut& rank, const Linear& of) {
   made.forward.push_back(kernel(gemm(of.name, rank.region_tokens, of.out, of.in, of.dtype)));
   quantise(made.backward, of.dtype, rank.region_tokens * of.out);
   made.backward.push_back(kernel(gemm(of.name, rank.region_tokens, of.in, of.out, of.dtype)));
-  made.backward.push_back(of_weights(weight_gradient(of.name, of.out, of.in, rank.region_tokens, of.dtype)));
+  add_weight_gradient(made.backward, rank, weight_gradient(of.name, of.out, of.in, rank.region_tokens, of.dtype));
   return made;
-}
-
-Operator activation(const Model& model, std::int64_t elements) {
-  return model.activation == Activation::swiglu ? elementwise("swiglu", elements, 6, 10, 4 * elements)
-                                                : elementwise("gelu", elements, 4, 6, 2 * elements);
 }
 
 }  // namespace manyworlds::core::workload

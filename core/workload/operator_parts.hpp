@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 #include "core/workload/operators.hpp"
@@ -20,14 +21,27 @@ void block_on(Tape& tape, std::string_view name, collective::Kind kind, std::int
 /// Memory-bound operator over `elements`, with bytes per element in each direction (0: no kernel).
 Operator elementwise(std::string_view name, std::int64_t elements, std::int64_t forward, std::int64_t backward,
                      std::int64_t kept_bytes);
+/// The same as chains of kernels through memory, each of so many bytes per element: none but the last leaves anything
+/// in caches, and each is launched.
+Operator chain(std::string_view name, std::int64_t elements, std::initializer_list<std::int64_t> forward,
+               std::initializer_list<std::int64_t> backward, std::int64_t kept_bytes);
 /// Forward: read x, write y. Backward: read x and dy, write dx. Bytes per element 4 and 6.
 Operator norm(std::string_view name, std::int64_t elements);
 /// The norm that opens a residual branch: its backward also adds the gradient that came past the branch (r, r, w).
 Operator branch_norm(std::string_view name, const Cut& rank);
 /// Bias, dropout and residual in one kernel. Forward: read x and residual, write y (and mask). Backward: dropout only.
-Operator residual(std::string_view name, const Cut& rank, bool dropout);
-/// GELU: read x, write y; backward read x and dy, write dx. SwiGLU has two inputs, gate and up. `elements` of y.
-Operator activation(const Model& model, std::int64_t elements);
+/// Not fused: x and bias are added (4 bytes per element), dropped out (5), and added to the residual (6).
+Operator residual(std::string_view name, const Cut& rank, const Model& model);
+/// GELU: read x, write y; backward read x and dy, write dx. SwiGLU has two inputs, gate and up. `elements` of y. Not
+/// fused, the bias is added before (4 bytes per element of x), and SwiGLU is a SiLU (4), kept, and a product (6);
+/// backward two products (6 each), the SiLU's gradient (6), and both halves put together (8).
+Operator activation(const Model& model, const Cut& rank, std::int64_t elements);
+/// Positions of queries and keys, read and written; not fused, x cos + rotate(x) sin as Megatron-LM writes it: half of
+/// x negated, halves put together, two products and a sum, 20 bytes per element, and as many backward.
+Operator rotary(const Cut& rank, std::int64_t elements);
+/// A GEMM that makes gradients of weights, and adds them to those of earlier micro-batches; not fused, it writes them
+/// in 16 bits, and another kernel reads them and adds them to fp32 ones (10 bytes per element).
+void add_weight_gradient(Tape& tape, const Cut& rank, compute::Kernel gradient, std::int64_t launches = 1);
 
 compute::Dtype dtype_of(Precision precision);
 /// Bytes of a GEMM's input as it is kept for the backward pass and as sequence parallelism gathers it: quantised, with

@@ -66,6 +66,18 @@ void add_fused_attention(std::vector<Operator>& operators, const Cut& rank, Atte
   operators.push_back(made);
 }
 
+/// Keys and values that heads share are repeated for each of them, and the gradients of all that share one added up. A
+/// rank that has no others' keys keeps them so.
+void repeat_keys(std::vector<Operator>& core, const Cut& rank) {
+  const std::int64_t width = 2 * rank.samples * rank.keys * (rank.head_dim + rank.value_dim);
+  Operator made;
+  made.name = "repeat_keys";
+  if (rank.keys == rank.sequence) made.kept_bytes = width * (rank.heads - rank.kv_heads);
+  made.forward.push_back(kernel(memory_bound(made.name, width * (rank.kv_heads + rank.heads))));
+  made.backward.push_back(kernel(memory_bound(made.name, width * (rank.kv_heads + rank.heads))));
+  core.insert(core.begin(), std::move(made));
+}
+
 /// On one context-parallel rank: all of it; or what a block of keys of one rank's tokens takes, once for each block; or
 /// that of its tokens with all keys, or of its heads with all tokens.
 std::vector<Operator> attention_core(const Cut& rank, const Strategy& strategy, bool dropout) {
@@ -78,6 +90,7 @@ std::vector<Operator> attention_core(const Cut& rank, const Strategy& strategy, 
     add_unfused_attention(operators, seen, dropout);
   else
     add_fused_attention(operators, seen, strategy.stack.attention);
+  if (!strategy.stack.grouped_query_fusion && rank.kv_heads < rank.heads) repeat_keys(operators, seen);
   if (in_ring)
     operators = {round_the_ring(operators, rank, cp)};
   else if (by_heads)
@@ -93,13 +106,13 @@ void add_attention_input(std::vector<Operator>& operators, const Model& model, c
   operators.push_back(column_parallel(rank, {"qkv", rank.hidden, rank.qkv_width(), model.biases, dtype}));
   const std::int64_t turned = rank.tokens * (rank.heads + rank.kv_heads) * rank.head_dim;
   if (model.query_key_norm) operators.push_back(norm("query_key_norm", turned));
-  if (model.position == Position::rotary) operators.push_back(elementwise("rotary", turned, 4, 4, 0));
+  if (model.position == Position::rotary) operators.push_back(rotary(rank, turned));
 }
 
 void add_feed_forward(std::vector<Operator>& operators, const Model& model, const Cut& rank, Dtype dtype) {
   const std::int64_t up = model.activation == Activation::swiglu ? 2 * rank.ffn : rank.ffn;
   operators.push_back(column_parallel(rank, {"mlp_up", rank.hidden, up, model.biases, dtype}));
-  operators.push_back(activation(model, rank.tokens * rank.ffn));
+  operators.push_back(activation(model, rank, rank.tokens * rank.ffn));
   operators.push_back(row_parallel(rank, {"mlp_down", rank.ffn, rank.hidden, model.biases, dtype}));
 }
 
@@ -156,13 +169,13 @@ std::vector<Operator> layer_operators(const Model& model, const Strategy& strate
   add_attention_input(operators, model, rank, dtype);
   for (Operator& each : attention_core(rank, strategy, model.dropout)) operators.push_back(std::move(each));
   operators.push_back(row_parallel(rank, {"attention_output", rank.value_width(), rank.hidden, model.biases, dtype}));
-  operators.push_back(residual("attention_residual", rank, model.dropout));
+  operators.push_back(residual("attention_residual", rank, model));
   operators.push_back(branch_norm("mlp_norm", rank));
   if (kind.experts)
     add_experts(operators, model, strategy, {kind, expert_rank}, rank, dtype);
   else
     add_feed_forward(operators, model, rank, dtype);
-  operators.push_back(residual("mlp_residual", rank, model.dropout));
+  operators.push_back(residual("mlp_residual", rank, model));
   return operators;
 }
 

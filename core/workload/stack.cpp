@@ -28,6 +28,26 @@ const OptionTable<Stack>& stack_options() {
       option("overlap_experts", &Stack::overlap_experts,
              "tokens travel to their experts and back beside the kernels of another micro-batch (Megatron-Core's "
              "overlap_moe_expert_parallel_comm)"),
+      option("overlap_shared_expert", &Stack::overlap_shared_expert,
+             "the shared expert's forward pass runs beside tokens on their way to the other experts, its backward pass "
+             "beside gradients on their way there (Megatron-LM's moe_shared_expert_overlap)"),
+      option("delay_expert_weights", &Stack::delay_expert_weights,
+             "gradients of the experts' weights are made beside gradients of tokens on their way back (Megatron-LM's "
+             "delay_wgrad_compute)"),
+      option("bias_activation_fusion", &Stack::bias_activation_fusion,
+             "bias and activation function, or both halves of SwiGLU, are one kernel (bias_gelu_fusion, "
+             "bias_swiglu_fusion)"),
+      option("bias_dropout_fusion", &Stack::bias_dropout_fusion, "bias, dropout and residual are one kernel"),
+      option("rope_fusion", &Stack::rope_fusion, "rotary positions are one kernel (apply_rope_fusion)"),
+      option("grouped_query_fusion", &Stack::grouped_query_fusion,
+             "attention reads keys and values that heads share; else they are repeated for every head first"),
+      option("permute_fusion", &Stack::permute_fusion,
+             "tokens are put in the order of their experts, and back, by one kernel (moe_permute_fusion)"),
+      option("router_fusion", &Stack::router_fusion, "31 kernels of the router instead of 72 (moe_router_fusion)"),
+      option(
+          "gradient_accumulation_fusion", &Stack::gradient_accumulation_fusion,
+          "GEMMs add gradients of weights to those of earlier micro-batches; else they write 16 bits, which a kernel "
+          "adds"),
       option("overlap_transfers", &Stack::overlap_transfers,
              "kernels go on while activations and gradients are sent to other pipeline ranks (Megatron-LM's "
              "overlap_p2p_comm); else the next pass waits until they have left"),

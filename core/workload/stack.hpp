@@ -48,7 +48,17 @@ struct Stack {
   bool post_validation = false;   // no rank waits for others before its optimizer (Qi et al. 2024, section 4)
   CommunicationEngine communication_engine = CommunicationEngine::calibrated;
   std::int64_t communication_sms = 0;  // compute units that a collective takes which adds up, or is run by kernels
-  bool overlap_experts = false;        // tokens travel beside the kernels of another micro-batch's pass
+  bool overlap_shared_expert = false;  // the shared expert runs beside tokens that travel to the others, and back
+  bool delay_expert_weights = false;   // gradients of experts' weights are made beside gradients that travel
+  // Kernels that are fused, each with its own name in Megatron-LM; off, they are chains of kernels through memory.
+  bool bias_activation_fusion = true;
+  bool bias_dropout_fusion = true;
+  bool rope_fusion = true;
+  bool grouped_query_fusion = true;  // attention takes shared keys and values as they are
+  bool permute_fusion = true;
+  bool router_fusion = true;
+  bool gradient_accumulation_fusion = true;  // GEMMs add gradients of weights to those of earlier micro-batches
+  bool overlap_experts = false;              // tokens travel beside the kernels of another micro-batch's pass
 };
 
 const OptionTable<Stack>& stack_options();

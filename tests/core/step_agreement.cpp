@@ -72,7 +72,7 @@ TEST_CASE("composed and coupled agree to the picosecond with context parallelism
 }
 
 TEST_CASE("composed and coupled agree to the picosecond with other overlaps, exchanges and engines") {
-  std::size_t contexts = 0, chunks = 0, slowed = 0;
+  std::size_t contexts = 0, chunks = 0, slowed = 0, shared = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
     const step::Configuration world = with_overlaps(with_context_and_experts(draw_world(seed), seed), seed);
@@ -82,11 +82,14 @@ TEST_CASE("composed and coupled agree to the picosecond with other overlaps, exc
     REQUIRE(composed.breakdown.exposed_cp_s == coupled.breakdown.exposed_cp_s);
     REQUIRE(composed.breakdown.slowed_s == coupled.breakdown.slowed_s);
     contexts += composed.breakdown.exposed_cp_s > 0;
+    REQUIRE(composed.breakdown.exposed_ep_s == coupled.breakdown.exposed_ep_s);
     chunks += world.strategy.stack.tensor_chunks > 1;
+    shared += world.strategy.stack.overlap_shared_expert;
     slowed += composed.breakdown.slowed_s > 0;
   }
   CHECK(contexts > 10);
   CHECK(chunks > 20);
+  CHECK(shared > 5);
   CHECK(slowed > 20);
 }
 

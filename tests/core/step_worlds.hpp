@@ -171,6 +171,15 @@ inline step::Configuration with_overlaps(step::Configuration world, std::uint64_
   if (s.tp > 1) s.sequence_parallel = s.stack.overlap_tensor = true;
   if (s.tp > 1) s.stack.tensor_chunks = 1 << seed % 4;
   s.stack.communication_engine = static_cast<workload::CommunicationEngine>(seed / 2 % 3);
+  if (world.model.has_experts() && s.ep > 1 && !s.stack.overlap_experts) {
+    world.model.shared_ffn_hidden = 512;
+    s.stack.overlap_shared_expert = seed % 4 != 1;
+    s.stack.delay_expert_weights = seed % 4 != 2;
+  }
+  bool* const fusions[] = {&s.stack.bias_activation_fusion,      &s.stack.bias_dropout_fusion, &s.stack.rope_fusion,
+                           &s.stack.grouped_query_fusion,        &s.stack.permute_fusion,      &s.stack.router_fusion,
+                           &s.stack.gradient_accumulation_fusion};
+  for (std::size_t i = 0; i < std::size(fusions); ++i) *fusions[i] = (seed >> i & 1) == 0;
   s.stack.communication_sms = s.stack.communication_engine == workload::CommunicationEngine::calibrated ? 0 : 15;
   return world;
 }

@@ -1,4 +1,4 @@
-// Communication of tensor parallelism in chunks, on the streams, against the closed form of a pipeline of two stages.
+// Communication of tensor and expert parallelism beside kernels, on the streams, against closed forms.
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
@@ -141,4 +141,80 @@ TEST_CASE("a chunk's tiles fill whole waves of its own and its kernel is launche
         before = all;
       }
     }
+}
+
+namespace {
+
+/// Times of the shared expert's kernels, and of those that make gradients of the experts' weights, where all stand in
+/// a row.
+struct Windows {
+  Time forward = 0, backward = 0, weights = 0;
+};
+Windows windows_of(const std::vector<Operator>& layer) {
+  Windows made;
+  bool inside = false;
+  const auto cost = [](const Work& work) {
+    return work.kind == Work::Kind::kernel ? compute::cost(work.kernel, round_gpu()) : 0;
+  };
+  for (const Operator& each : layer) {
+    inside |= each.name == "shared_up";
+    for (const Work& work : each.forward)
+      if (inside) made.forward += cost(work);
+    for (const Work& work : each.backward) {
+      if (inside) made.backward += cost(work);
+      if ((each.name == "expert_up" || each.name == "expert_down") && work.of_weights) made.weights += cost(work);
+    }
+    if (each.name == "shared_down") inside = false;
+  }
+  return made;
+}
+
+/// What a step waits for tokens that travel, `exchange` for each all-to-all.
+Time exposed(const Program& program, Time exchange) {
+  const std::vector<Program> programs{program};
+  stream::Timeline timeline(programs, {0});
+  std::multimap<Time, std::uint32_t> ends;
+  std::vector<stream::Entry> entries;
+  std::map<std::uint32_t, Time> began;
+  timeline.begin(entries);
+  for (Time now = 0; !timeline.finished(); timeline.advance(now, entries)) {
+    for (const stream::Entry& entry : entries) {
+      began[entry.op] = now;
+      ends.emplace(now + (programs[0].ops[entry.op].role == Role::expert ? exchange : 0), entry.op);
+    }
+    entries.clear();
+    now = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
+    REQUIRE(now != kNever);
+    for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin()))
+      timeline.complete(0, ends.begin()->second, began.at(ends.begin()->second));
+  }
+  timeline.settle();
+  return timeline.accounts()[0].waited[static_cast<std::size_t>(stream::Wait::exposed_ep)];
+}
+
+}  // namespace
+
+TEST_CASE("of four all-to-alls the shared expert hides two, late gradients of weights one, and one is exposed") {
+  Model model = small(true, 2);
+  model.experts = 8, model.experts_per_token = 2, model.expert_ffn_hidden = 256, model.shared_ffn_hidden = 1'024;
+  for (const std::int64_t tp : {1, 2}) {
+    Strategy strategy = layout(tp, 1, 1, 12);
+    strategy.dp = 4, strategy.ep = 4;
+    strategy.sequence_parallel = tp > 1;
+    const std::int64_t layers = 2 * 3;  // and micro-batches
+    const Windows windows = windows_of(layer_operators(model, strategy, {.experts = true}));
+    REQUIRE(windows.weights > 3 * kMicrosecond);
+    for (const bool shared : {false, true})
+      for (const bool weights : {false, true}) {
+        strategy.stack.overlap_shared_expert = shared;
+        strategy.stack.delay_expert_weights = weights;
+        CAPTURE(tp, shared, weights);
+        const Program program = build_program(model, strategy, round_gpu(), 0);
+        for (const Time exchange : {Time{1}, 1 * kMicrosecond, 3 * kMicrosecond})
+          CHECK(exposed(program, exchange) == layers * (4 - 2 * shared - weights) * exchange);
+        for (const Time exchange : {kMillisecond, 7 * kMillisecond})
+          CHECK(exposed(program, exchange) ==
+                layers * (4 * exchange - shared * (windows.forward + windows.backward) - weights * windows.weights));
+      }
+  }
 }
