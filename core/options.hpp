@@ -29,7 +29,9 @@ struct OptionInfo {
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices;  // of a text option; empty: any text
-  OptionValue fallback;              // the default
+  /// Of a text option: several of `choices`, or whole numbers in range where there are none, joined by '+'; "none".
+  bool several = false;
+  OptionValue fallback;  // the default
 };
 
 struct Range {
@@ -120,6 +122,60 @@ typename OptionTable<T>::Row choice(std::string name, Enum T::*member, std::vect
               if (names[i] == std::get<std::string>(value)) to.*member = static_cast<Enum>(i);
           },
           [member, names](const T& from) { return OptionValue(names.at(static_cast<std::size_t>(from.*member))); }};
+}
+
+/// "a+b" as {"a", "b"}; "none" as nothing.
+std::vector<std::string> several_of(const std::string& joined);
+/// The other way.
+std::string join_several(const std::vector<std::string>& names);
+
+/// Any of `names`: bit i of the member stands for the i-th.
+template <class T>
+typename OptionTable<T>::Row any_of(std::string name, std::uint32_t T::*member, std::vector<std::string> names,
+                                    std::string help) {
+  OptionInfo info;
+  info.name = std::move(name);
+  info.help = std::move(help);
+  info.kind = OptionInfo::Kind::text;
+  info.choices = names;
+  info.several = true;
+  return {info,
+          [member, names](T& to, const OptionValue& value) {
+            to.*member = 0;
+            for (const std::string& one : several_of(std::get<std::string>(value)))
+              for (std::size_t i = 0; i < names.size(); ++i)
+                if (names[i] == one) to.*member |= std::uint32_t{1} << i;
+          },
+          [member, names](const T& from) {
+            std::vector<std::string> some;
+            for (std::size_t i = 0; i < names.size(); ++i)
+              if (from.*member >> i & 1) some.push_back(names[i]);
+            return OptionValue(join_several(some));
+          }};
+}
+
+/// Whole numbers, as many as there are.
+template <class T>
+typename OptionTable<T>::Row numbers(std::string name, std::vector<std::int64_t> T::*member, std::string help,
+                                     Range range) {
+  OptionInfo info;
+  info.name = std::move(name);
+  info.help = std::move(help);
+  info.kind = OptionInfo::Kind::text;
+  info.minimum = range.minimum;
+  info.maximum = range.maximum;
+  info.several = true;
+  return {info,
+          [member](T& to, const OptionValue& value) {
+            (to.*member).clear();
+            for (const std::string& one : several_of(std::get<std::string>(value)))
+              (to.*member).push_back(std::stoll(one));
+          },
+          [member](const T& from) {
+            std::vector<std::string> all;
+            for (const std::int64_t one : from.*member) all.push_back(std::to_string(one));
+            return OptionValue(join_several(all));
+          }};
 }
 
 }  // namespace manyworlds::core

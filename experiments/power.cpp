@@ -50,7 +50,7 @@ double gpu_energy_j(const core::step::Breakdown& breakdown, const GpuPower& powe
   const auto& b = breakdown;
   const double kernels_s = b.forward_s + b.backward_s + b.recompute_s + b.slowed_s;
   const double communication_s = b.exposed_tp_s + b.exposed_dp_s + b.exposed_pp_s + b.exposed_cp_s + b.exposed_ep_s;
-  const double waiting_s = b.host_s + b.bubble_s + b.stall_s;
+  const double waiting_s = b.host_s + b.exposed_offload_s + b.bubble_s + b.stall_s;
   const auto watts = [&](double share) {
     return power.idle_power_w + share * (power.board_power_w - power.idle_power_w);
   };

@@ -27,7 +27,7 @@ bool takes_suffix(const OptionInfo& info) {
 }
 
 json option_schema(const OptionInfo& info) {
-  json made;
+  json made, items_of_list{{"type", info.choices.empty() ? "integer" : "string"}};
   switch (info.kind) {
     case Kind::boolean:
       made["type"] = "boolean";
@@ -42,9 +42,11 @@ json option_schema(const OptionInfo& info) {
       made["type"] = "string";
       break;
   }
-  if (!info.choices.empty()) made["enum"] = info.choices;
-  if (std::isfinite(info.minimum)) made["minimum"] = info.minimum;
-  if (std::isfinite(info.maximum)) made["maximum"] = info.maximum;
+  json& values = info.several ? items_of_list : made;
+  if (!info.choices.empty()) values["enum"] = info.choices;
+  if (std::isfinite(info.minimum)) values["minimum"] = info.minimum;
+  if (std::isfinite(info.maximum)) values["maximum"] = info.maximum;
+  if (info.several) made = any_of({made, json{{"type", "array"}, {"items", items_of_list}}});
   if (takes_suffix(info))
     made = any_of({made, json{{"type", "string"}, {"pattern", "^[0-9.]+ ?(B|bytes|[KMGT]i?B|ps|ns|us|ms|s)$"}}});
   made["description"] = info.help + (info.unit.empty() ? "" : " (" + info.unit + ")");

@@ -7,6 +7,7 @@
 #include "core/network/fabric.hpp"
 #include "core/network/flows.hpp"
 #include "core/network/transports/registry.hpp"
+#include "experiments/activation_rules.hpp"
 #include "experiments/cost_rules.hpp"
 #include "experiments/overlap_rules.hpp"
 #include "experiments/routing.hpp"
@@ -124,11 +125,14 @@ std::vector<Rule> model_rules() {
            }),
       rule("layers_by_stages", "strategy.pp",
            "sections, of which there are pp x virtual_stages (dualpipe: pp), must get whole layers: split even divides "
-           "them all, light_ends divides layers + 2 over two sections or more, light_last leaves some to the last",
+           "them all and empty_layers, light_ends divides layers + 2 over two sections or more, light_last leaves some "
+           "to the last",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
              const std::int64_t layers = w.configuration.model.layers, sections = s.sections().count();
-             if (s.split == Split::even) return divides("layers", layers, "sections", sections);
+             if (!s.section_layers.empty()) return std::nullopt;  // listed_layers looks at them
+             if (s.split == Split::even)
+               return divides("layers + empty_layers", layers + s.empty_layers, "sections", sections);
              if (s.split == Split::light_ends && sections > 1)
                return divides("layers + 2", layers + 2, "sections", sections);
              if (s.split == Split::light_last && (sections - 1) * ((layers + sections - 1) / sections) < layers)
@@ -434,8 +438,8 @@ Rule step_transport_rule() {
 
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
-  for (auto part : {machine_rules(), model_rules(), attention_rules(), layout_rules(), expert_rules(), routing_rules(),
-                    overlap_rules()})
+  for (auto part : {machine_rules(), model_rules(), section_rules(), attention_rules(), layout_rules(), expert_rules(),
+                    routing_rules(), overlap_rules(), activation_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
   all.push_back(step_transport_rule());
   all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false));

@@ -36,6 +36,7 @@ class Footprints {
     append(key, core::workload::stack_options(), strategy.stack);
     append(key, core::compute::gpu_options(), configuration.gpu);
     if (configuration.model.routing) key += configuration.model.routing->key.hex();
+    if (strategy.written) key += core::workload::key_of(*strategy.written).hex();
     const auto [known, is_new] = known_.try_emplace(std::move(key));
     if (is_new) known->second = core::memory::peak(configuration.model, strategy, configuration.gpu);
     return known->second;

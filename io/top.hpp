@@ -12,9 +12,10 @@
 namespace manyworlds::io {
 
 /// The columns that add up to the step time, as far as a run has them.
-inline constexpr std::array<std::string_view, 13> kBreakdown{
-    "forward_s",    "backward_s",   "recompute_s",  "optimizer_s",  "host_s",   "slowed_s", "exposed_tp_s",
-    "exposed_dp_s", "exposed_pp_s", "exposed_cp_s", "exposed_ep_s", "bubble_s", "stall_s"};
+inline constexpr std::array<std::string_view, 14> kBreakdown{
+    "forward_s",    "backward_s",        "recompute_s",  "optimizer_s",  "host_s",
+    "slowed_s",     "exposed_tp_s",      "exposed_dp_s", "exposed_pp_s", "exposed_cp_s",
+    "exposed_ep_s", "exposed_offload_s", "bubble_s",     "stall_s"};
 
 /// "forward" for "forward_s".
 inline std::string part_name(std::string_view column) {

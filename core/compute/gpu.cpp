@@ -42,6 +42,10 @@ const OptionTable<Gpu>& gpu_options() {
       option("communication_slowdown", &Gpu::communication_slowdown,
              "how much longer kernels take while a collective runs on their GPU, as a share of their time", {0, 10},
              "share"),
+      option("host_gb_per_s", &Gpu::host_gb_per_s,
+             "rate at which a copy engine moves activations to the host's memory or back, all GPUs at once, one "
+             "direction",
+             {0.001, 1e6}, "GB/s"),
       option("scale_up_gb_per_s", &Gpu::scale_up_gb_per_s, "scale-up bandwidth of one GPU, one direction", {0.001, 1e6},
              "GB/s"),
       option("scale_up_latency_us", &Gpu::scale_up_latency_us, "latency of one scale-up link", {0.000001, 1e6}, "us"),

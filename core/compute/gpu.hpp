@@ -39,6 +39,8 @@ struct Gpu {
   double host_collective_us = 15;       // and a collective
   double communication_slowdown = 0.2;  // how much longer kernels take beside collectives, a share of their time
 
+  double host_gb_per_s = 25;  // to the host's memory or from it, all GPUs at once, one direction, GB/s
+
   double scale_up_gb_per_s = 0;      // one direction, per GPU, GB/s
   double scale_up_latency_us = 0.5;  // one link, microseconds
   ScaleUp scale_up = ScaleUp::nvswitch;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/workload/cut.hpp"
+#include "core/workload/keeping.hpp"
 #include "core/workload/model.hpp"
 #include "core/workload/strategy.hpp"
 
@@ -24,14 +25,20 @@ struct Kept {
 /// A layer: what it keeps, and what its backward pass adds while it runs.
 struct LayerBytes {
   Kept kept;
+  std::int64_t away = 0;        // of it in the host's memory, until the backward pass
   Kept held;                    // between the two halves of a backward pass, for gradients of weights
-  std::int64_t recomputed = 0;  // made again: the whole layer, its attention core, or what its experts compute
+  std::int64_t recomputed = 0;  // made again, at most at a time
   std::int64_t working = 0;     // gradients of activations, at the widest point of the layer, and of copied experts
 };
 
-/// On the ranks of that place among those that share the layer's experts.
-LayerBytes layer_bytes(const workload::Model& model, const workload::Strategy& strategy, workload::LayerKind kind,
-                       std::int64_t expert_rank = 0);
+/// A layer on the ranks of one place among those that share its experts.
+struct LayerAt {
+  workload::LayerKind kind;
+  workload::Keeping keeping;
+  std::int64_t expert_rank = 0;
+  auto operator<=>(const LayerAt&) const = default;
+};
+LayerBytes layer_bytes(const workload::Model& model, const workload::Strategy& strategy, const LayerAt& at);
 
 /// Embedding and head; the head's logits apart, which live from the loss's forward to its backward pass.
 struct EndBytes {

@@ -12,6 +12,7 @@
 #include "core/memory/model_state.hpp"
 #include "core/workload/build_program.hpp"
 #include "core/workload/cut.hpp"
+#include "core/workload/host_traffic.hpp"
 
 namespace manyworlds::core::memory {
 namespace {
@@ -39,14 +40,18 @@ constexpr std::array kParts{
 /// What a chunk's layers keep with what stands before or behind them, and what the neediest of them adds. `layers`
 /// has those seen so far.
 LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const EndBytes& ends, RankClass of,
-                       std::int64_t chunk, std::map<LayerKind, LayerBytes>& layers) {
+                       std::int64_t chunk, std::map<LayerAt, LayerBytes>& layers, std::int64_t& most_away) {
   const std::int64_t stage = of.stage;
   LayerBytes all;
+  std::int64_t place = 0;
   for (const LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
-    const auto [known, is_new] = layers.try_emplace(kind);
-    if (is_new) known->second = layer_bytes(model, strategy, kind, of.expert_rank);
+    const LayerAt at{kind, workload::keeping_of(strategy, stage, place++), of.expert_rank};
+    const auto [known, is_new] = layers.try_emplace(at);
+    if (is_new) known->second = layer_bytes(model, strategy, at);
     const LayerBytes& layer = known->second;
     all.kept += layer.kept;
+    all.away += layer.away;
+    most_away = std::max(most_away, layer.away);
     all.held += layer.held;
     if (layer.recomputed + layer.working > all.recomputed + all.working)
       all.recomputed = layer.recomputed, all.working = layer.working;
@@ -70,7 +75,7 @@ std::span<const FootprintPart> footprint_parts() {
 }
 
 std::int64_t activation_bytes_per_layer(const Model& model, const Strategy& strategy, LayerKind kind) {
-  return layer_bytes(model, strategy, kind).kept.bytes;
+  return layer_bytes(model, strategy, {kind, workload::keeping_of(strategy, 0, 0)}).kept.bytes;
 }
 
 std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, const workload::Schedule& order,
@@ -110,10 +115,19 @@ void walk(const Model& model, const Strategy& strategy, const workload::Schedule
   const std::int64_t stage = of.stage;
   const EndBytes ends = end_bytes(model, strategy);
   const workload::Sections sections = strategy.sections();
-  std::map<LayerKind, LayerBytes> layers;
+  std::map<LayerAt, LayerBytes> layers;
   std::vector<LayerBytes> chunks;
+  std::int64_t most_away = 0;  // of a layer
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
-    chunks.push_back(chunk_bytes(model, strategy, ends, of, chunk, layers));
+    chunks.push_back(chunk_bytes(model, strategy, ends, of, chunk, layers, most_away));
+  // Of what goes to the host as much is here as HostTraffic lets be on its way.
+  std::int64_t away = 0;
+  const auto send = [&](std::int64_t bytes) {
+    const std::int64_t here = workload::kLayersOnTheirWay * most_away;
+    const std::int64_t before = std::min(away, here);
+    away += bytes;
+    now.activations += std::min(away, here) - before - bytes;
+  };
   const auto add = [&](const Kept& kept) { now.activations += kept.bytes, now.rounding += kept.rounding; };
   const auto drop = [&](const Kept& kept) { now.activations -= kept.bytes, now.rounding -= kept.rounding; };
 
@@ -128,6 +142,7 @@ void walk(const Model& model, const Strategy& strategy, const workload::Schedule
     const bool head = sections.is_last(stage, slot.chunk);
     if (slot.forward()) {
       add(chunk.kept);
+      send(chunk.away);
       if (head) now.logits += ends.logits_kept;
     }
     Footprint during = now;  // the loss's forward or backward pass
@@ -139,6 +154,7 @@ void walk(const Model& model, const Strategy& strategy, const workload::Schedule
       backward.working = chunk.working;
       if (backward.total() > during.total()) during = backward;
       drop(chunk.kept);
+      send(-chunk.away);
       if (!slot.ends_backward()) add(chunk.held);
       if (now.total() > during.total()) during = now;
     }

@@ -13,7 +13,7 @@ void fields(Result& r, Field field) {
   field(b.forward_s), field(b.backward_s), field(b.recompute_s), field(b.optimizer_s);
   field(b.host_s), field(b.slowed_s);
   field(b.exposed_tp_s), field(b.exposed_dp_s), field(b.exposed_pp_s), field(b.exposed_cp_s), field(b.exposed_ep_s),
-      field(b.bubble_s), field(b.stall_s);
+      field(b.exposed_offload_s), field(b.bubble_s), field(b.stall_s);
   field(r.computed.simulated), field(r.computed.periods), field(r.computed.rate), field(r.cpu_s);
 }
 

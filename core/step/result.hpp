@@ -18,9 +18,10 @@ struct Breakdown {
   double host_s = 0;    // waiting for the host to launch the next kernel
   double slowed_s = 0;  // what kernels took longer because collectives ran beside them
   double exposed_tp_s = 0, exposed_dp_s = 0, exposed_pp_s = 0, exposed_cp_s = 0,
-         exposed_ep_s = 0;  // communication that compute waited for
-  double bubble_s = 0;      // waiting for a pipeline neighbour to begin, and the end of the step
-  double stall_s = 0;       // waiting for the slowest member of a collective
+         exposed_ep_s = 0;       // communication that compute waited for
+  double exposed_offload_s = 0;  // waiting for activations to go to the host or to come back
+  double bubble_s = 0;           // waiting for a pipeline neighbour to begin, and the end of the step
+  double stall_s = 0;            // waiting for the slowest member of a collective
 };
 
 /// One sub-simulation that the step used.

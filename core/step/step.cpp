@@ -158,8 +158,8 @@ StepResult Step::finish() {
   result.breakdown = {of(Booking::forward),      of(Booking::backward),     of(Booking::recompute),
                       of(Booking::optimizer),    of(Booking::host),         of_wait(Wait::slowed),
                       of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp), of_wait(Wait::exposed_pp),
-                      of_wait(Wait::exposed_cp), of_wait(Wait::exposed_ep), of_wait(Wait::bubble),
-                      of_wait(Wait::stall)};
+                      of_wait(Wait::exposed_cp), of_wait(Wait::exposed_ep), of_wait(Wait::exposed_offload),
+                      of_wait(Wait::bubble),     of_wait(Wait::stall)};
   if (recording_ != nullptr) finish_recording();
   result.kernels = kernels();
   if (composed_ != nullptr) {

@@ -11,10 +11,21 @@
 namespace manyworlds::core::stream {
 
 /// Why a compute stream waited; `slowed`: it did not, but its kernels took so much longer beside collectives.
-enum class Wait : std::uint8_t { exposed_tp, exposed_dp, exposed_pp, exposed_cp, exposed_ep, bubble, stall, slowed };
-inline constexpr std::size_t kWaits = 8;
-inline constexpr std::array<const char*, kWaits> kWaitNames{"exposed_tp", "exposed_dp", "exposed_pp", "exposed_cp",
-                                                            "exposed_ep", "bubble",     "stall",      "slowed"};
+enum class Wait : std::uint8_t {
+  exposed_tp,
+  exposed_dp,
+  exposed_pp,
+  exposed_cp,
+  exposed_ep,
+  bubble,
+  stall,
+  slowed,
+  exposed_offload
+};
+inline constexpr std::size_t kWaits = 9;
+inline constexpr std::array<const char*, kWaits> kWaitNames{"exposed_tp", "exposed_dp", "exposed_pp",
+                                                            "exposed_cp", "exposed_ep", "bubble",
+                                                            "stall",      "slowed",     "exposed_offload"};
 
 /// An operation from when it was issued (a kernel starts, the rank enters a collective) to when its stream went on.
 struct Span {

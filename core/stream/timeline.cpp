@@ -285,7 +285,9 @@ void Timeline::end_kernel(const Running& ended, Time at) {
     state.account.waited[static_cast<std::size_t>(Wait::slowed)] += slowed;
     state.busy_until = at;
   }
-  end_op(ended.squad, ended.op, at, Cause{});
+  Cause cause;
+  cause.copy = op.stream != workload::Stream::compute;
+  end_op(ended.squad, ended.op, at, cause);
   if (is_recorded(squads_[ended.squad])) records_[squads_[ended.squad].record].spans.back().slowed = slowed;
   touch(ended.squad);
 }
@@ -346,7 +348,7 @@ void Timeline::book_wait(Squad& squad, Time until) {
   const Time from = squad.state.busy_until;
   if (until == from) return;
   const Cause& cause = squad.state.cause;
-  if (!cause.collective) return book(squad, Wait::bubble, from, until);
+  if (!cause.collective) return book(squad, cause.copy ? Wait::exposed_offload : Wait::bubble, from, until);
   const bool pipeline = is_pipeline(cause.role);
   const Time entered = pipeline ? from : std::clamp(cause.entered, from, until);
   const Time began = std::clamp(cause.began, entered, until);

@@ -98,7 +98,7 @@ class Timeline {
   struct Cause {
     Time entered = 0, began = 0;
     workload::Role role = workload::Role::tensor;
-    bool collective = false;
+    bool collective = false, copy = false;
   };
   /// A collective that ended for a rank.
   struct Completion {

@@ -12,7 +12,7 @@ namespace {
 class BucketedTraffic : public ReplicaTraffic {
  public:
   BucketedTraffic(const Model& model, const Strategy& strategy, const StageWork& work, Issuer& issuer)
-      : strategy_(strategy), issuer_(issuer) {
+      : strategy_(strategy), issuer_(issuer), in_order_(work.in_order) {
     for (const ParameterFamily& each : replicated_families(model, strategy)) {
       Family family{each, {}, {}, {}};
       for (const auto& parts : work.chunks) {
@@ -24,7 +24,6 @@ class BucketedTraffic : public ReplicaTraffic {
       families_.push_back(std::move(family));
     }
     for (const auto& parts : work.chunks) parts_.push_back(parts.size());
-    in_order_ = work.in_order;
   }
 
   bool splits(const PassOfStep& pass) const override {
@@ -139,9 +138,8 @@ class BucketedTraffic : public ReplicaTraffic {
   const Strategy& strategy_;
   Issuer& issuer_;
   std::vector<Family> families_;
-  std::vector<std::size_t> parts_;  // of each chunk
-  std::vector<std::size_t>
-      in_order_;  // chunks, in the order of the model: ranks with the same sections take turns alike
+  std::vector<std::size_t> parts_;            // of each chunk
+  const std::vector<std::size_t>& in_order_;  // chunks, in the order of the model: ranks with the same take turns alike
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/workload/cut.hpp"
 #include "core/workload/eager.hpp"
+#include "core/workload/host_traffic.hpp"
 #include "core/workload/issuer.hpp"
 #include "core/workload/parameters.hpp"
 #include "core/workload/pieces.hpp"
@@ -56,17 +57,17 @@ struct Way {
   std::string_view name;
 };
 Way way(bool forward, bool back, bool sends) {
-  if (forward && sends)
-    return back ? Way{Stream::send_forward_back, Role::send_forward_back, "send activations"}
-                : Way{Stream::send_forward, Role::send_forward, "send activations"};
-  if (forward)
-    return back ? Way{Stream::recv_forward_back, Role::recv_forward_back, "receive activations"}
-                : Way{Stream::recv_forward, Role::recv_forward, "receive activations"};
-  if (sends)
-    return back ? Way{Stream::send_backward_on, Role::send_backward_on, "send gradients"}
-                : Way{Stream::send_backward, Role::send_backward, "send gradients"};
-  return back ? Way{Stream::recv_backward_on, Role::recv_backward_on, "receive gradients"}
-              : Way{Stream::recv_backward, Role::recv_backward, "receive gradients"};
+  using S = Stream;
+  using R = Role;
+  static constexpr Way kForward[2][2] = {{{S::recv_forward, R::recv_forward, "receive activations"},
+                                          {S::recv_forward_back, R::recv_forward_back, "receive activations"}},
+                                         {{S::send_forward, R::send_forward, "send activations"},
+                                          {S::send_forward_back, R::send_forward_back, "send activations"}}};
+  static constexpr Way kBackward[2][2] = {{{S::recv_backward, R::recv_backward, "receive gradients"},
+                                           {S::recv_backward_on, R::recv_backward_on, "receive gradients"}},
+                                          {{S::send_backward, R::send_backward, "send gradients"},
+                                           {S::send_backward_on, R::send_backward_on, "send gradients"}}};
+  return (forward ? kForward : kBackward)[sends][back];
 }
 
 class Builder {
@@ -81,7 +82,8 @@ class Builder {
         sections_(strategy.sections()),
         rank_(cut(model, strategy)),
         work_(stage_work(model, strategy, gpu, of)),
-        replicas_(make_replica_traffic(model, strategy, work_, issuer_)) {
+        replicas_(make_replica_traffic(model, strategy, work_, issuer_)),
+        host_(work_, gpu, orders[static_cast<std::size_t>(stage_)], issuer_) {
     for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, gpu, strategy.chunk_micro_batches());
   }
 
@@ -126,7 +128,7 @@ class Builder {
     Strand made;
     made.chunk = &chunks_.at(static_cast<std::size_t>(slot.chunk));
     made.pass = made.chunk->begin(slot);
-    made.split = replicas_->splits(made.pass);
+    made.split = replicas_->splits(made.pass) || host_.splits(slot);
     return made;
   }
   const std::vector<Piece>& pieces_of(const Strand& of) { return of.chunk->pieces(of.pass.slot.kind, of.split); }
@@ -177,21 +179,31 @@ class Builder {
     for (const std::uint32_t sent : std::exchange(sent_, {})) issuer_.wait_for(sent);
     if (const auto from = source_of(slot)) receive(slot, *from);
     of.name = issuer_.new_label(name_of(slot), slot);
-    if (of.split) replicas_->before_part(of.pass, 0);
-    for (std::size_t place = 0; !of.split && place < of.chunk->parts(); ++place) replicas_->before_part(of.pass, place);
+    for (std::size_t place = 0; place < (of.split ? std::min<std::size_t>(1, of.chunk->parts()) : of.chunk->parts());
+         ++place)
+      before_part(of, place);
+  }
+
+  void before_part(Strand& of, std::size_t place) {
+    replicas_->before_part(of.pass, place);
+    host_.before_part(of.pass.slot, place);
+  }
+  void after_part(Strand& of, std::size_t place) {
+    host_.after_part(of.pass.slot, place);
+    replicas_->after_part(of.pass, place);
   }
 
   void play_next(Strand& of) {
     const Piece& piece = pieces_of(of)[of.at++];
     play(piece, of);
     for (std::int32_t part = 0; part < piece.finished_parts; ++part) {
-      replicas_->after_part(of.pass, of.place++);
-      if (of.place < of.chunk->parts()) replicas_->before_part(of.pass, of.place);
+      after_part(of, of.place++);
+      if (of.place < of.chunk->parts()) before_part(of, of.place);
     }
   }
 
   void end(Strand& of) {
-    while (of.place < of.chunk->parts()) replicas_->after_part(of.pass, of.place++);
+    while (of.place < of.chunk->parts()) after_part(of, of.place++);
     const Slot& slot = of.pass.slot;
     const auto to = slot.forward()           ? sections_.after(stage_, slot.chunk)
                     : slot.begins_backward() ? sections_.before(stage_, slot.chunk)
@@ -309,6 +321,7 @@ class Builder {
   const StageWork work_;
   Issuer issuer_;
   std::unique_ptr<ReplicaTraffic> replicas_;
+  HostTraffic host_;
   std::vector<Chunk> chunks_;
   struct Arrivals {
     std::vector<std::pair<std::int32_t, std::int64_t>> due;  // micro-batches and chunks, in the sender's order

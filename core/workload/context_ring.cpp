@@ -25,6 +25,7 @@ Operator round_the_ring(const std::vector<Operator>& block, const Cut& rank, std
   const std::int64_t keys_and_values = 2 * rank.tokens * rank.kv_heads * (rank.head_dim + rank.value_dim);
   for (const Operator& each : block) {
     made.kept_bytes += each.kept_bytes;  // a rank keeps its own block; others come round again
+    made.input_bytes += each.input_bytes;
     made.core_bytes += cp * each.core_bytes;
   }
   for (std::int64_t turn = 0; turn < cp; ++turn) {

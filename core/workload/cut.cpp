@@ -24,10 +24,15 @@ std::int64_t padded_vocabulary(const Model& model, std::int64_t tp) {
 std::int64_t layers_before_section(const Model& model, const Strategy& strategy, std::int64_t section) {
   const std::int64_t sections = strategy.sections().count();
   if (section == sections) return model.layers;
+  if (!strategy.section_layers.empty()) {
+    std::int64_t before = 0;
+    for (std::int64_t i = 0; i < section; ++i) before += strategy.section_layers.at(static_cast<std::size_t>(i));
+    return before;
+  }
   if (strategy.split == Split::light_ends)
     return section == 0 ? 0 : section * share(model.layers + 2, sections, "layers + 2") - 1;
   if (strategy.split == Split::light_last) return section * ((model.layers + sections - 1) / sections);
-  return section * share(model.layers, sections, "layers");
+  return std::min(section * share(model.layers + strategy.empty_layers, sections, "layers"), model.layers);
 }
 
 std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy, std::int64_t stage,

@@ -24,12 +24,13 @@ using compute::memory_bound;
 constexpr std::int64_t kRouterKernels = 31, kUnfusedRouterKernels = 72;
 
 /// Scores of every expert for every token, and the choice among them: logits are read and probabilities written in
-/// fp32, and back. The norm's output is kept for the router and what follows it.
+/// fp32, and back. The norm's output is kept for the router, what follows it and the shared expert; so are both scores.
 void add_router(std::vector<Operator>& operators, const Model& model, const Cut& rank) {
   operators.push_back(whole_linear(rank, {"router", rank.hidden, model.experts}));
-  if (model.shared_ffn_hidden > 0) operators.back().kept_bytes = 0;  // the shared expert keeps the same input
+  takes(operators.back(), again::mlp_norm);
   const std::int64_t scores = rank.region_tokens * model.experts;
-  operators.push_back(elementwise("route", scores, 8, 12, 4 * scores));
+  operators.push_back(elementwise("route", scores, 8, 12, 8 * scores));
+  takes(operators.back(), again::moe);
   operators.back().forward.front().launches = rank.stack.router_fusion ? kRouterKernels : kUnfusedRouterKernels;
 }
 
@@ -41,6 +42,7 @@ void add_capacity(std::vector<Operator>& operators, const Model& model, const St
   const std::int64_t forward = strategy.token_drop == TokenDrop::probs ? 4 + 9 + 12 : 5 + 4 + 9 + 12;
   operators.push_back(elementwise("capacity", scores, forward, 9, scores));
   operators.back().forward.front().launches = strategy.token_drop == TokenDrop::probs ? 5 : 6;
+  takes(operators.back(), again::moe);
 }
 
 /// Tokens of this rank as they travel.
@@ -150,6 +152,8 @@ Operator share_copies(const Model& model, const Strategy& strategy, const Expert
   Operator made;
   made.name = "hot_experts";
   const std::int64_t parameters = expert_parameters(model, 1), each = model.experts / strategy.ep;
+  made.kept_bytes = kParameterBytes * parameters;
+  made.tensors = static_cast<std::int64_t>(load.copied.size());
   const auto every = [&](Tape& tape, Kind kind, std::int64_t bytes) {
     for (const std::int64_t expert : load.copied) {
       start(tape, made.name, kind, bytes, Role::expert);
@@ -228,19 +232,30 @@ void add_computation(std::vector<Operator>& operators, const Model& model, const
   operators.push_back(gemms.linear({"expert_up", rank.hidden, up, model.biases, dtype}));
   operators.push_back(activation(model, rank, load.computed * rank.expert_ffn));
   operators.push_back(gemms.linear({"expert_down", rank.expert_ffn, rank.hidden, model.biases, dtype}));
-  if (!makes_experts_again(strategy, load)) return;
-  for (std::size_t i = first; i < operators.size(); ++i) operators[i].again = true;
-  operators[first + 1].kept_bytes = operators[first + 2].kept_bytes = 0;
+  const Modules many = makes_experts_again(strategy, load) ? again::many_tokens : 0;
+  Operator* const made = &operators[first];
+  takes(made[0], again::moe);
+  takes(made[1], again::moe | many);
+  takes(made[2], again::moe | many | again::moe_act);
+  for (std::size_t i = 0; i < 3; ++i) {
+    made[i].part_of = many | (i == 1 ? again::moe_act : 0);
+    made[i].offloaded_as = away::expert_fc1 << i;
+  }
 }
 
-/// What every token visits beside its experts.
+/// What every token visits beside its experts. Its input is the router's, which keeps it.
 std::vector<Operator> shared_expert(const Model& model, const Cut& rank, compute::Dtype dtype) {
   if (model.shared_ffn_hidden == 0) return {};
   const bool gated = model.activation == Activation::swiglu;
   const std::int64_t up = gated ? 2 * rank.shared_ffn : rank.shared_ffn;
-  return {column_parallel(rank, {"shared_up", rank.hidden, up, model.biases, dtype}),
-          activation(model, rank, rank.tokens * rank.shared_ffn),
-          row_parallel(rank, {"shared_down", rank.shared_ffn, rank.hidden, model.biases, dtype})};
+  std::vector<Operator> made{column_parallel(rank, {"shared_up", rank.hidden, up, model.biases, dtype}),
+                             activation(model, rank, rank.tokens * rank.shared_ffn),
+                             row_parallel(rank, {"shared_down", rank.shared_ffn, rank.hidden, model.biases, dtype})};
+  made[0].kept_bytes = 0;
+  takes(made[0], again::mlp_norm);
+  for (std::size_t i = 1; i < 3; ++i) takes(made[i], again::moe | again::shared_experts);
+  for (Operator& each : made) each.part_of = again::shared_experts;
+  return made;
 }
 
 /// Its forward or its backward passes alone, beside tokens that travel: what waits for tensor ranks does not wait for
@@ -248,7 +263,7 @@ std::vector<Operator> shared_expert(const Model& model, const Cut& rank, compute
 std::vector<Operator> beside_travel(std::vector<Operator> shared, bool forward) {
   for (Operator& each : shared) {
     (forward ? each.backward : each.forward).clear();
-    if (!forward) each.kept_bytes = each.weight_bytes = 0;
+    if (!forward) each.kept_bytes = each.input_bytes = each.weight_bytes = 0;
     for (Work& work : forward ? each.forward : each.backward)
       if (work.kind == Work::Kind::join) work.awaited.role = Role::tensor;
   }
@@ -290,7 +305,15 @@ void add_routed(std::vector<Operator>& operators, const Model& model, const Stra
   if (strategy.stack.delay_expert_weights) weights = delayed_weights(experts);
   // Copied before they leave, or as they come.
   const std::int64_t rows = copied ? tokens.here : tokens.sent * strategy.etp;
-  const Operator permuted = permute(rank, model, rows, copied ? tokens.copies : mine.computed);
+  Operator permuted = permute(rank, model, rows, copied ? tokens.copies : mine.computed);
+  Operator unpermuted = unpermute(rank, permuted);
+  // Where experts are elsewhere too, tokens are permuted here before they leave; what comes back is to be weighed by
+  // probabilities. A dispatcher that copies tokens where they arrive keeps neither: it needs their places alone, and
+  // experts have weighed what they send back (Megatron-Core's flex dispatcher, DeepEP).
+  if (copied && strategy.ep * strategy.etp > 1) permuted.kept_bytes = 2 * tokens.copies * rank.hidden;
+  if (copied) unpermuted.kept_bytes = 2 * tokens.copies * strategy.etp * rank.hidden;
+  takes(permuted, again::moe);
+  takes(unpermuted, again::moe);
   const Travel dispatch = travel("dispatch", tokens, strategy, true),
                combine = travel("combine", tokens, strategy, false);
   if (copied) add(permuted);
@@ -307,7 +330,7 @@ void add_routed(std::vector<Operator>& operators, const Model& model, const Stra
   if (sorts && mine.computed > 0) add(sort("sort_by_expert", mine.computed, rank));
   for (Operator& each : experts) add(std::move(each));
   if (sorts && mine.computed > 0) add(sort("sort_by_rank", mine.computed, rank));
-  if (!copied) add(unpermute(rank, permuted));
+  if (!copied) add(unpermuted);
   if (shared.empty()) {
     add(combine.whole());
   } else {
@@ -315,7 +338,7 @@ void add_routed(std::vector<Operator>& operators, const Model& model, const Stra
     beside(false);
     add(combine.come);
   }
-  if (copied) add(unpermute(rank, permuted));
+  if (copied) add(unpermuted);
 }
 
 }  // namespace
@@ -333,14 +356,15 @@ double parts_reached(const Model& model, std::int64_t parts) {
 
 void add_experts(std::vector<Operator>& operators, const Model& model, const Strategy& strategy, const ExpertLayer& of,
                  const Cut& rank, compute::Dtype dtype) {
+  const std::size_t first = operators.size();
   add_router(operators, model, rank);
   add_capacity(operators, model, strategy, rank);
   const std::vector<Operator> shared = shared_expert(model, rank, dtype);
   const bool beside = strategy.stack.overlap_shared_expert;
   add_routed(operators, model, strategy, of, rank, dtype, beside ? shared : std::vector<Operator>());
-  if (shared.empty()) return;
   if (!beside) operators.insert(operators.end(), shared.begin(), shared.end());
-  operators.push_back(elementwise("add_shared", rank.region_tokens * rank.hidden, 6, 0, 0));
+  if (!shared.empty()) operators.push_back(elementwise("add_shared", rank.region_tokens * rank.hidden, 6, 0, 0));
+  for (std::size_t i = first; i < operators.size(); ++i) operators[i].part_of |= again::moe;
 }
 
 }  // namespace manyworlds::core::workload

@@ -49,6 +49,14 @@ class Issuer {
     return issue(op, label(name), waits);
   }
 
+  /// A copy between GPU and host, on its own stream.
+  std::uint32_t copy(Stream stream, Time duration_ps, std::string_view name, const Waits& waits) {
+    Op op;
+    op.stream = stream;
+    op.duration_ps = duration_ps;
+    return issue(op, label(name), waits);
+  }
+
   /// A collective after all work so far; whoever waits for it need not wait for what it waited for.
   struct Started {
     std::uint32_t op = 0;

@@ -115,6 +115,11 @@ void add_weight_gradient(Tape& tape, const Cut& rank, compute::Kernel gradient, 
   tape.back().launches = launches;
 }
 
+void takes(Operator& input, Modules modules) {
+  input.input_of = modules;
+  input.input_bytes = input.kept_bytes;
+}
+
 Dtype dtype_of(Precision precision) {
   if (precision == Precision::fp8 || precision == Precision::mxfp8) return Dtype::fp8;
   return precision == Precision::nvfp4 ? Dtype::fp4 : Dtype::bf16;

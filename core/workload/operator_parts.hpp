@@ -43,6 +43,9 @@ Operator rotary(const Cut& rank, std::int64_t elements);
 /// in 16 bits, and another kernel reads them and adds them to fp32 ones (10 bytes per element).
 void add_weight_gradient(Tape& tape, const Cut& rank, compute::Kernel gradient, std::int64_t launches = 1);
 
+/// All that it keeps is what came out of these modules.
+void takes(Operator& input, Modules modules);
+
 compute::Dtype dtype_of(Precision precision);
 /// Bytes of a GEMM's input as it is kept for the backward pass and as sequence parallelism gathers it: quantised, with
 /// FP4's scales of 16 elements each; scales of FP8 are too few to count (Transformer Engine, _all_gather_fp8 and its

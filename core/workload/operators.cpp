@@ -27,14 +27,14 @@ void add_unfused_attention(std::vector<Operator>& operators, const Cut& rank, bo
   const std::int64_t batch = rank.samples * rank.heads, scores = batch * s * keys;
   Operator score;
   score.name = "attention_scores";
-  score.kept_bytes = 2 * rank.tokens * (rank.heads + rank.kv_heads) * d;
+  score.kept_bytes = score.input_bytes = 2 * rank.tokens * (rank.heads + rank.kv_heads) * d;
   score.forward.push_back(kernel(batched_gemm(score.name, s, keys, d, batch)));
   score.backward.push_back(kernel(batched_gemm("attention_query_gradient", s, d, keys, batch)));
   score.backward.push_back(kernel(batched_gemm("attention_key_gradient", keys, d, s, batch)));
 
   Operator value;
   value.name = "attention_values";
-  value.kept_bytes = 2 * rank.tokens * rank.kv_heads * v;
+  value.kept_bytes = value.input_bytes = 2 * rank.tokens * rank.kv_heads * v;
   value.core_bytes = dropout ? 2 * scores : 0;
   value.forward.push_back(kernel(batched_gemm(value.name, s, v, keys, batch)));
   value.backward.push_back(kernel(batched_gemm("attention_probability_gradient", s, keys, v, batch)));
@@ -60,7 +60,8 @@ void add_fused_attention(std::vector<Operator>& operators, const Cut& rank, Atte
   };
   Operator made;
   made.name = "attention";
-  made.kept_bytes = 2 * rank.tokens * rank.qkv_width() + 4 * rank.tokens * rank.heads;
+  made.input_bytes = 2 * rank.tokens * rank.qkv_width();
+  made.kept_bytes = made.input_bytes + 4 * rank.tokens * rank.heads;
   made.forward.push_back(pass(early ? KernelClass::flash_forward : KernelClass::cudnn_forward));
   made.backward.push_back(pass(early ? KernelClass::flash_backward : KernelClass::cudnn_backward));
   operators.push_back(made);
@@ -97,13 +98,19 @@ std::vector<Operator> attention_core(const Cut& rank, const Strategy& strategy, 
     operators = turn_to_heads(operators, rank);
   else if (cp > 1)
     operators = gather_keys(operators, rank, cp);
-  for (Operator& each : operators) each.attention_core = true;
+  for (Operator& each : operators) {
+    each.part_of = again::core_attn;
+    if (!by_heads) each.input_of = again::mla_up_proj;  // what is kept has been exchanged
+    each.offloaded_as = away::core_attn;
+  }
   return operators;
 }
 
 void add_attention_input(std::vector<Operator>& operators, const Model& model, const Cut& rank, Dtype dtype) {
   if (model.is_latent()) return add_latent_attention_input(operators, model, rank, dtype);
   operators.push_back(column_parallel(rank, {"qkv", rank.hidden, rank.qkv_width(), model.biases, dtype}));
+  takes(operators.back(), again::layernorm);
+  operators.back().offloaded_as = away::qkv_linear;
   const std::int64_t turned = rank.tokens * (rank.heads + rank.kv_heads) * rank.head_dim;
   if (model.query_key_norm) operators.push_back(norm("query_key_norm", turned));
   if (model.position == Position::rotary) operators.push_back(rotary(rank, turned));
@@ -111,9 +118,18 @@ void add_attention_input(std::vector<Operator>& operators, const Model& model, c
 
 void add_feed_forward(std::vector<Operator>& operators, const Model& model, const Cut& rank, Dtype dtype) {
   const std::int64_t up = model.activation == Activation::swiglu ? 2 * rank.ffn : rank.ffn;
+  const std::size_t first = operators.size();
   operators.push_back(column_parallel(rank, {"mlp_up", rank.hidden, up, model.biases, dtype}));
   operators.push_back(activation(model, rank, rank.tokens * rank.ffn));
   operators.push_back(row_parallel(rank, {"mlp_down", rank.ffn, rank.hidden, model.biases, dtype}));
+  Operator* const mlp = &operators[first];
+  takes(mlp[0], again::mlp_norm);
+  takes(mlp[1], again::mlp);
+  takes(mlp[2], again::mlp | again::mlp_act);
+  for (std::size_t i = 0; i < 3; ++i) {
+    mlp[i].part_of = again::mlp | (i == 1 ? again::mlp_act : 0);
+    mlp[i].offloaded_as = away::mlp_fc1 << i;
+  }
 }
 
 /// Loss over a vocabulary cut over ranks, as Megatron-LM's fused cross entropy: pass one casts to fp32 (kept, counted
@@ -166,11 +182,16 @@ std::vector<Operator> layer_operators(const Model& model, const Strategy& strate
   const Dtype dtype = dtype_of(strategy.stack.precision);
   std::vector<Operator> operators;
   operators.push_back(branch_norm("attention_norm", rank));
+  operators.back().part_of = again::layernorm;
+  operators.back().offloaded_as = away::attn_norm;
   add_attention_input(operators, model, rank, dtype);
   for (Operator& each : attention_core(rank, strategy, model.dropout)) operators.push_back(std::move(each));
   operators.push_back(row_parallel(rank, {"attention_output", rank.value_width(), rank.hidden, model.biases, dtype}));
+  operators.back().offloaded_as = away::attn_proj;
   operators.push_back(residual("attention_residual", rank, model));
   operators.push_back(branch_norm("mlp_norm", rank));
+  operators.back().part_of = again::mlp_norm;
+  operators.back().offloaded_as = away::mlp_norm;
   if (kind.experts)
     add_experts(operators, model, strategy, {kind, expert_rank}, rank, dtype);
   else

@@ -14,6 +14,7 @@
 #include "core/compute/measured.hpp"
 #include "core/workload/cut.hpp"
 #include "core/workload/model.hpp"
+#include "core/workload/modules.hpp"
 #include "core/workload/program.hpp"
 #include "core/workload/strategy.hpp"
 
@@ -46,14 +47,24 @@ struct Work {
 };
 using Tape = std::vector<Work>;
 
+inline constexpr std::int64_t kNotAgain = -1;
+
 struct Operator {
   std::string_view name;
   Tape forward, backward;
-  std::int64_t kept_bytes = 0;    // for the backward pass, whatever is recomputed selectively
-  std::int64_t core_bytes = 0;    // kept too, unless the attention core is recomputed
+  std::int64_t kept_bytes = 0;    // for the backward pass: mostly what went in
+  std::int64_t core_bytes = 0;    // kept too: scores and masks inside attention
+  std::int64_t tensors = 1;       // as many of these, where they are alike
   std::int64_t weight_bytes = 0;  // what gradients of weights are made from, 16-bit gradients of what came out included
-  bool attention_core = false;    // scores to weighted values: what selective recompute runs again
-  bool again = false;             // of experts with many tokens: run again in the backward pass, whatever is recomputed
+  Modules part_of = 0;            // modules that it belongs to
+  Modules input_of = 0;           // modules whose results it has as input
+  std::int64_t input_bytes = 0;   // of kept_bytes: those results
+  Modules offloaded_as = 0;       // what it keeps may go to the host under this name
+
+  // What runs again in the backward pass (workload/keeping.hpp). Numbers of operators of the same layer.
+  std::int64_t again_before = kNotAgain;   // its forward pass, before the backward pass of this one
+  std::int64_t remade_bytes = 0;           // not kept but made again
+  std::int64_t remade_before = kNotAgain;  // when they are
 };
 
 /// In forward order; the backward pass runs them in reverse.

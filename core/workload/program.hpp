@@ -23,7 +23,7 @@ enum class Stream : std::uint8_t {
   recv_forward,
   send_backward,
   recv_backward,
-  copy,
+  offload,       // copies to the host's memory, and back
   send_context,  // all communication of context parallelism but what comes round a ring
   recv_context,
   expert,
@@ -33,9 +33,10 @@ enum class Stream : std::uint8_t {
   send_backward_on,
   recv_backward_on,
   data_across,
-  expert_data_across
+  expert_data_across,
+  reload
 };
-inline constexpr std::size_t kStreams = 18;
+inline constexpr std::size_t kStreams = 19;
 inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "tensor",
                                                                 "data",
@@ -43,7 +44,7 @@ inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "recv_forward",
                                                                 "send_backward",
                                                                 "recv_backward",
-                                                                "copy",
+                                                                "offload",
                                                                 "send_context",
                                                                 "recv_context",
                                                                 "expert",
@@ -53,7 +54,8 @@ inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "send_backward_on",
                                                                 "recv_backward_on",
                                                                 "data_across",
-                                                                "expert_data_across"};
+                                                                "expert_data_across",
+                                                                "reload"};
 
 /// Which communicator of the rank a collective runs on. Sends are two-member communicators: (sender, receiver).
 enum class Role : std::uint8_t {

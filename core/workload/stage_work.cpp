@@ -5,29 +5,12 @@
 #include <map>
 #include <utility>
 
+#include "core/workload/keeping.hpp"
 #include "core/workload/operator_parts.hpp"
 #include "core/workload/parameters.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
-
-template <class Which>
-Tape forward_of(const std::vector<Operator>& operators, Which which) {
-  Tape tape;
-  for (const Operator& each : operators)
-    if (which(each)) append(tape, each.forward);
-  return tape;
-}
-
-bool every(const Operator&) {
-  return true;
-}
-bool of_core(const Operator& one) {
-  return one.attention_core;
-}
-bool of_many_tokens(const Operator& one) {
-  return one.again;
-}
 
 /// Gradients of norms, row-parallel biases and positions: whole on every tensor rank.
 std::int64_t replicated(const Model& model, const Strategy& strategy, std::int64_t stage) {
@@ -45,23 +28,21 @@ std::int64_t replicated(const Model& model, const Strategy& strategy, std::int64
 }  // namespace
 
 Pass forward_pass(const std::vector<Operator>& operators) {
-  return {{Booking::forward, forward_of(operators, every)}};
+  Pass pass{{Booking::forward, {}}};
+  for (const Operator& each : operators) append(pass.back().tape, each.forward);
+  return pass;
 }
 
-Pass backward_pass(const std::vector<Operator>& operators, Recompute recompute) {
+Pass backward_pass(const std::vector<Operator>& operators) {
   Pass pass;
-  if (recompute == Recompute::full) pass.push_back({Booking::recompute, forward_of(operators, every)});
-  pass.push_back({Booking::backward, {}});
-  const auto make_again = [&](auto which, bool& ready) {
-    pass.push_back({Booking::recompute, forward_of(operators, which)});
-    pass.push_back({Booking::backward, {}});
-    ready = true;
+  const auto book = [&](Booking booking, const Tape& tape) {
+    if (pass.empty() || pass.back().booking != booking) pass.push_back({booking, {}});
+    append(pass.back().tape, tape);
   };
-  bool core_ready = recompute != Recompute::selective, experts_ready = recompute == Recompute::full;
-  for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
-    if (each->attention_core && !core_ready) make_again(of_core, core_ready);
-    if (each->again && !experts_ready) make_again(of_many_tokens, experts_ready);
-    append(pass.back().tape, each->backward);
+  for (std::size_t i = operators.size(); i-- > 0;) {
+    for (const Operator& each : operators)
+      if (each.again_before == static_cast<std::int64_t>(i)) book(Booking::recompute, each.forward);
+    book(Booking::backward, operators[i].backward);
   }
   return pass;
 }
@@ -87,27 +68,29 @@ class StageBuilder {
 
   // Only layers are recomputed: what embedding and head keep is small, or the logits themselves.
   Part embedding() {
-    return add("embedding", embedding_operators(model_, strategy_), {}, Recompute::none,
+    return add("embedding", embedding_operators(model_, strategy_), {},
                {embedding_parameters(model_, strategy_.tp), 0});
   }
   Part head() {
-    return add("head", head_operators(model_, strategy_), {}, Recompute::none,
+    return add("head", head_operators(model_, strategy_), {},
                {head_parameters(model_, strategy_.tp, strategy_.sections().ends_meet()), 0});
   }
-  Part layer(LayerKind kind) {
-    const auto [known, is_new] = layers_.try_emplace(kind, Part{0});
-    if (is_new)
-      known->second = add(name_of(kind), layer_operators(model_, strategy_, kind, expert_rank_), kind,
-                          strategy_.recompute, layer_parameters(model_, strategy_, kind));
+  Part layer(LayerKind kind, const Keeping& keeping) {
+    const auto [known, is_new] = layers_.try_emplace({kind, keeping}, Part{0});
+    if (!is_new) return known->second;
+    std::vector<Operator> operators = layer_operators(model_, strategy_, kind, expert_rank_);
+    keep_less(operators, keeping, cut(model_, strategy_));
+    const std::int64_t away = away_bytes(operators, keeping);
+    known->second = add(name_of(kind), std::move(operators), kind, layer_parameters(model_, strategy_, kind));
+    parts_[known->second].away_bytes = away;
     return known->second;
   }
   std::vector<PartWork> take() { return std::move(parts_); }
 
  private:
-  Part add(std::string_view name, std::vector<Operator> operators, LayerKind kind, Recompute recompute,
-           const Parameters& parameters) {
+  Part add(std::string_view name, std::vector<Operator> operators, LayerKind kind, const Parameters& parameters) {
     price(name, cut(model_, strategy_, kind), gpu_, operators, prices_);
-    const Pass backward = backward_pass(operators, recompute);
+    const Pass backward = backward_pass(operators);
     PartWork made{forward_pass(operators), backward, of_weights(backward, false), of_weights(backward, true),
                   parameters};
     for (const Operator& each : operators) {
@@ -124,7 +107,7 @@ class StageBuilder {
   const std::int64_t expert_rank_;
   Prices* prices_;
   std::vector<PartWork> parts_;
-  std::map<LayerKind, Part> layers_;
+  std::map<std::pair<LayerKind, Keeping>, Part> layers_;
 };
 
 }  // namespace
@@ -138,7 +121,9 @@ StageWork stage_work(const Model& model, const Strategy& strategy, const compute
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
     std::vector<Part>& parts = work.chunks.emplace_back();
     if (sections.is_first(stage, chunk)) parts.push_back(builder.embedding());
-    for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk)) parts.push_back(builder.layer(kind));
+    std::int64_t place = 0;
+    for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
+      parts.push_back(builder.layer(kind, keeping_of(strategy, stage, place++)));
     if (sections.is_last(stage, chunk)) parts.push_back(builder.head());
   }
   for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk) work.in_order.push_back(chunk);

@@ -24,16 +24,15 @@ using Pass = std::vector<Phase>;
 
 Pass forward_pass(const std::vector<Operator>& operators);
 
-/// Operators in reverse. Selective recompute runs the attention core's forward again just before its backward, as do
-/// experts that keep their inputs alone; full recompute runs the whole forward, collectives included, before the first
-/// operator's backward.
-Pass backward_pass(const std::vector<Operator>& operators, Recompute recompute);
+/// Operators in reverse. What runs again, collectives included, does so just before what needs it.
+Pass backward_pass(const std::vector<Operator>& operators);
 
 struct PartWork {
   Pass forward, backward;
   Pass input_gradient, weight_gradient;  // the same work in two passes
   Parameters parameters;
-  std::int64_t kept_bytes = 0;  // of a micro-batch, for its backward pass, nothing recomputed
+  std::int64_t kept_bytes = 0;  // of a micro-batch, for its backward pass
+  std::int64_t away_bytes = 0;  // of these in the host's memory meanwhile
   std::int64_t held_bytes = 0;  // for gradients of weights: what went in, and gradients of what came out
 
   const Pass& pass(PassKind kind) const {

@@ -30,8 +30,34 @@ const OptionTable<Strategy>& strategy_options() {
           "split", &Strategy::split, {"even", "light_ends", "light_last"},
           "layers of the pp x virtual_stages chunks: as many in each; one fewer in the first and the last, which have "
           "embedding and head; or as many as fit evenly, the last taking what is left"),
+      numbers("section_layers", &Strategy::section_layers,
+              "layers of each of the pp x virtual_stages sections (dualpipe: pp), in the order of the model; none: as "
+              "split has it",
+              {0, 1'000'000}),
+      option("empty_layers", &Strategy::empty_layers,
+             "layers behind the model's own that cost nothing, so that sections can be alike", {0, 1'000'000},
+             "layers"),
       choice("recompute", &Strategy::recompute, {"none", "selective", "full"},
              "activations computed again in the backward pass; selective: the attention core"),
+      any_of("recompute_modules", &Strategy::recompute_modules, recompute_module_names(),
+             "parts of a layer that run forward again in the backward pass (Megatron-Core's recompute_modules); of "
+             "layernorm, mla_up_proj, mlp_act and moe_act what comes out is dropped, of the others all but what goes "
+             "in"),
+      option("recompute_layers", &Strategy::recompute_layers,
+             "layers that recompute and recompute_modules are of, the first of each chunk (Megatron-LM's block method);"
+             " 0: all",
+             {0, 1'000'000}, "layers"),
+      option("recompute_stages", &Strategy::recompute_stages,
+             "pipeline ranks that recompute and recompute_modules are of, the first ones; 0: all", {0, 1'024},
+             "stages"),
+      any_of(
+          "offload_modules", &Strategy::offload_modules, offload_module_names(),
+          "parts of a layer whose inputs are in the host's memory between forward and backward pass (Megatron-Core's "
+          "offload_modules)"),
+      option("offload_layers", &Strategy::offload_layers,
+             "layers that offload_modules is of, the first of each chunk; 0: all", {0, 1'000'000}, "layers"),
+      option("offload_stages", &Strategy::offload_stages,
+             "pipeline ranks that offload_modules is of, the first ones; 0: all", {0, 1'024}, "stages"),
       option("sequence_parallel", &Strategy::sequence_parallel,
              "norms and dropouts are cut along the sequence over the tensor-parallel group"),
       option("zero", &Strategy::zero,

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "core/options.hpp"
+#include "core/workload/modules.hpp"
 #include "core/workload/schedule.hpp"
 #include "core/workload/sections.hpp"
 #include "core/workload/stack.hpp"
@@ -39,7 +41,15 @@ struct Strategy {
   ScheduleKind schedule{};
   std::shared_ptr<const WrittenSchedule> written = nullptr;  // the file's, of the schedule `written`
   Split split = Split::even;
+  std::vector<std::int64_t> section_layers = {};  // layers of each section; empty: as `split` has it
+  std::int64_t empty_layers = 0;                  // that cost nothing, behind the model's own
   Recompute recompute = Recompute::none;
+  Modules recompute_modules = 0;      // of workload::again
+  std::int64_t recompute_layers = 0;  // of each chunk the first so many, which `recompute` and modules are of; 0: all
+  std::int64_t recompute_stages = 0;  // of the pipeline ranks likewise
+  Modules offload_modules = 0;        // of workload::away
+  std::int64_t offload_layers = 0;    // which have them offloaded, as above
+  std::int64_t offload_stages = 0;
   bool sequence_parallel = false;
   std::int64_t zero = 0;                        // ZeRO stage
   std::int64_t zero_group = 0;                  // replicas that share out among themselves; 0: all

@@ -3,10 +3,12 @@
 
 #include "core/units.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <string_view>
 
 namespace manyworlds::experiments::import {
@@ -144,10 +146,14 @@ std::string number(double value) {
 
 std::string wanted(const OptionInfo& info) {
   if (info.kind == Kind::boolean) return "true or false";
+  if (info.several && info.choices.empty())
+    return fmt::format("a list of integers from {} to {}, or joined by '+', or none", number(info.minimum),
+                       number(info.maximum));
   if (info.kind == Kind::text) {
     if (info.choices.empty()) return "text";
     std::string all;
     for (const std::string& name : info.choices) all += (all.empty() ? "" : ", ") + name;
+    if (info.several) return fmt::format("some of {}, in a list or joined by '+', or none", all);
     return info.choices.size() == 1 ? fmt::format("'{}'", all) : "one of " + all;
   }
   std::string text = info.kind == Kind::integer ? "an integer" : "a number";
@@ -156,6 +162,36 @@ std::string wanted(const OptionInfo& info) {
   if (std::isfinite(info.maximum)) text += " to " + number(info.maximum);
   return text;
 }
+
+namespace {
+
+/// What may stand in a list of names or numbers.
+bool is_one(const std::string& text, const OptionInfo& info) {
+  if (!info.choices.empty()) return std::find(info.choices.begin(), info.choices.end(), text) != info.choices.end();
+  const auto whole = integer(text, info);
+  return whole && static_cast<double>(*whole) >= info.minimum && static_cast<double>(*whole) <= info.maximum;
+}
+
+/// A list as the text that stands for it.
+std::string joined(const Node& node, const OptionInfo& info, const std::string& key) {
+  std::vector<std::string> names;
+  for (const Node& item : node.items) {
+    if (item.kind != Node::Kind::scalar || item.text.find('+') != std::string::npos) refuse(item, info, key);
+    names.push_back(item.text);
+  }
+  return core::join_several(names);
+}
+
+/// Names in the order of the choices, however they were given: one setting has one spelling.
+std::string in_order(const std::string& joined, const OptionInfo& info) {
+  const std::vector<std::string> given = core::several_of(joined);
+  std::vector<std::string> names;
+  for (const std::string& name : info.choices)
+    if (std::find(given.begin(), given.end(), name) != given.end()) names.push_back(name);
+  return core::join_several(names);
+}
+
+}  // namespace
 
 void check_range(const OptionValue& value, const OptionInfo& info, const std::string& key, const Node& at) {
   bool good = true;
@@ -166,18 +202,25 @@ void check_range(const OptionValue& value, const OptionInfo& info, const std::st
   } else if (const auto* broken = std::get_if<double>(&value)) {
     good = *broken >= info.minimum && *broken <= info.maximum;
     shown = fmt::format("{}", *broken);
-  } else if (const auto* text = std::get_if<std::string>(&value); text && !info.choices.empty()) {
-    good = false;
-    for (const std::string& name : info.choices) good = good || name == *text;
+  } else if (const auto* text = std::get_if<std::string>(&value); text && info.several) {
+    std::set<std::string> names;
+    for (const std::string& one : core::several_of(*text))
+      good = good && is_one(one, info) && (names.insert(one).second || info.choices.empty());
+    shown = "'" + *text + "'";
+  } else if (text && !info.choices.empty()) {
+    good = std::find(info.choices.begin(), info.choices.end(), *text) != info.choices.end();
     shown = "'" + *text + "'";
   }
   if (!good) at.fail(fmt::format("'{}' must be {}, not {}", key, wanted(info), shown));
 }
 
 OptionValue read_value(const Node& node, const OptionInfo& info, const std::string& key) {
-  if (node.kind != Node::Kind::scalar) refuse(node, info, key);
+  const bool list = info.several && node.kind == Node::Kind::sequence;
+  if (node.kind != Node::Kind::scalar && !list) refuse(node, info, key);
   OptionValue value;
-  if (info.kind == Kind::text) {
+  if (list) {
+    value = joined(node, info, key);
+  } else if (info.kind == Kind::text) {
     value = node.text;
   } else if (node.quoted) {
     refuse(node, info, key);
@@ -194,6 +237,7 @@ OptionValue read_value(const Node& node, const OptionInfo& info, const std::stri
     value = *broken;
   }
   check_range(value, info, key, node);
+  if (info.several && !info.choices.empty()) value = in_order(std::get<std::string>(value), info);
   return value;
 }
 

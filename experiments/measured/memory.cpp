@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <regex>
+#include <sstream>
 
 #include "core/memory/footprint.hpp"
 #include "experiments/validity.hpp"
@@ -13,6 +15,7 @@ namespace manyworlds::experiments::measured {
 namespace {
 
 using core::workload::Model;
+using core::workload::Modules;
 using core::workload::Recompute;
 using core::workload::Stack;
 using core::workload::Strategy;
@@ -143,6 +146,87 @@ void read_stack(Stack& stack, const CsvRow& row) {
   stack.reduce_in_16bit = flag(row, "grad-reduce-in-bf16");
 }
 
+constexpr std::size_t kMostParts = 4'096;  // of a layout, written out
+constexpr int kMostNested = 16;
+
+/// A layout as Megatron-LM writes it, "Et*3|(tt|)*6L": E, t (a layer), m and L, stages apart by '|', what is repeated
+/// before '*' and a number. Written out; nothing where it is not one.
+std::optional<std::string> written_out(std::string_view& text, int depth = 0) {
+  if (depth > kMostNested) return std::nullopt;
+  std::string all;
+  while (!text.empty() && text[0] != ')') {
+    std::string one;
+    if (text[0] == '(') {
+      text.remove_prefix(1);
+      const auto group = written_out(text, depth + 1);
+      if (!group) return std::nullopt;
+      one = *group;
+    } else if (std::string_view("EtmL|").find(text[0]) != std::string_view::npos) {
+      one = text[0];
+    } else {
+      return std::nullopt;
+    }
+    text.remove_prefix(1);
+    std::size_t times = 1;
+    if (text.starts_with('*')) {
+      const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), times);
+      if (error != std::errc() || times > kMostParts) return std::nullopt;
+      text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    }
+    if (all.size() + one.size() * times > kMostParts) return std::nullopt;
+    for (std::size_t i = 0; i < times; ++i) all += one;
+  }
+  if ((depth > 0) != text.starts_with(')')) return std::nullopt;
+  return all;
+}
+
+/// Layers of each section of a layout that is told part by part.
+void read_layout(MemoryRow& made, const CsvRow& row) {
+  if (!row.given("pipeline-model-parallel-layout")) return;
+  std::string_view text = row.text("pipeline-model-parallel-layout");
+  const auto layout = written_out(text);
+  if (!layout) return left_out(made, "stages laid out by hand");
+  std::vector<std::int64_t> layers{0};
+  for (const char part : *layout) {
+    if (part == '|')
+      layers.push_back(0);
+    else
+      layers.back() += part == 't';
+  }
+  const auto sections = static_cast<std::int64_t>(layers.size());
+  if (sections % made.strategy.pp != 0) return left_out(made, "stages laid out by hand");
+  made.strategy.section_layers = std::move(layers);
+  made.strategy.virtual_stages = sections / made.strategy.pp;
+}
+
+/// "[layernorm moe_act]" as the modules of these names.
+Modules read_modules(MemoryRow& made, const CsvRow& row, std::string_view column,
+                     const std::vector<std::string>& names) {
+  std::string text(row.text(column));
+  std::erase_if(text, [](char c) { return c == '[' || c == ']'; });
+  std::istringstream words(text);
+  Modules modules = 0;
+  for (std::string word; words >> word;) {
+    const auto known = std::find(names.begin(), names.end(), word);
+    if (known == names.end())
+      left_out(made, fmt::format("{} {}", column, word));
+    else
+      modules |= Modules{1} << (known - names.begin());
+  }
+  return modules;
+}
+
+void read_activations(MemoryRow& made, const CsvRow& row) {
+  Strategy& strategy = made.strategy;
+  if (row.text("recompute-granularity") == "full") strategy.recompute = Recompute::full;
+  if (row.text("recompute-granularity") == "selective") {
+    strategy.recompute_modules = read_modules(made, row, "recompute-modules", core::workload::recompute_module_names());
+    if (!row.given("recompute-modules")) strategy.recompute = Recompute::selective;
+  }
+  if (flag(row, "fine-grained-activation-offloading"))
+    strategy.offload_modules = read_modules(made, row, "offload-modules", core::workload::offload_module_names());
+}
+
 /// Virtual stages, given by their number or by their layers.
 std::int64_t virtual_stages(const MemoryRow& made, const CsvRow& row) {
   const std::int64_t layers = count(row, "num-layers-per-virtual-pipeline-stage", 0);
@@ -165,6 +249,7 @@ void read_parallelism(Strategy& strategy, const CsvRow& row) {
 void read_strategy(MemoryRow& made, const CsvRow& row) {
   Strategy& strategy = made.strategy;
   strategy.virtual_stages = virtual_stages(made, row);
+  read_layout(made, row);
   if (strategy.virtual_stages > 1) strategy.schedule = core::workload::schedule_named("interleaved");
   const std::int64_t replica = strategy.tp * strategy.pp * strategy.cp;
   if (made.gpus % replica != 0) left_out(made, fmt::format("{} GPUs are no multiple of tp x pp x cp", made.gpus));
@@ -183,18 +268,13 @@ void read_strategy(MemoryRow& made, const CsvRow& row) {
   }
   if (flag(row, "account-for-embedding-in-pipeline-split") && flag(row, "account-for-loss-in-pipeline-split"))
     strategy.split = core::workload::Split::light_ends;
-  if (row.text("recompute-granularity") == "full") strategy.recompute = Recompute::full;
-  if (row.text("recompute-granularity") == "selective") strategy.recompute = Recompute::selective;
+  read_activations(made, row);
   read_stack(strategy.stack, row);
 }
 
 /// What our model of memory does not have.
 void refuse_the_unknown(MemoryRow& made, const CsvRow& row) {
   if (count(row, "mtp-num-layers", 0) > 0) left_out(made, "multi-token prediction");
-  if (flag(row, "fine-grained-activation-offloading")) left_out(made, "activations are offloaded");
-  if (row.given("pipeline-model-parallel-layout")) left_out(made, "stages laid out by hand");
-  if (made.strategy.recompute == Recompute::selective && row.given("recompute-modules"))
-    left_out(made, fmt::format("recomputes {}", row.text("recompute-modules")));
   if (row.given("optimizer") && row.text("optimizer") != "adam")
     left_out(made, fmt::format("optimizer {}", row.text("optimizer")));
   const bool embedding = flag(row, "account-for-embedding-in-pipeline-split");

@@ -114,8 +114,9 @@ void require_breakdown(const Recorded& of) {
   CHECK(mean(busy[2]) == b.recompute_s);
   CHECK(mean(busy[3]) == b.optimizer_s);
   CHECK(mean(busy[4]) == b.host_s);
-  const std::array<double, stream::kWaits> told{b.exposed_tp_s, b.exposed_dp_s, b.exposed_pp_s, b.exposed_cp_s,
-                                                b.exposed_ep_s, b.bubble_s,     b.stall_s,      b.slowed_s};
+  const std::array<double, stream::kWaits> told{b.exposed_tp_s, b.exposed_dp_s, b.exposed_pp_s,
+                                                b.exposed_cp_s, b.exposed_ep_s, b.bubble_s,
+                                                b.stall_s,      b.slowed_s,     b.exposed_offload_s};
   for (std::size_t wait = 0; wait < told.size(); ++wait) {
     INFO(stream::kWaitNames.at(wait));
     CHECK(mean(waited.at(wait)) == told.at(wait));

@@ -47,7 +47,7 @@ Program drawn_program(std::mt19937_64& random) {
       op = send(Stream::tensor, random() % 3 == 0 ? Role::recv_forward : Role::tensor);
       if (random() % 2 == 0) op.stream = Stream::data;
     } else if (random() % 4 == 0) {
-      op.stream = Stream::copy;
+      op.stream = Stream::offload;
     }
     std::vector<std::uint32_t> waits;
     for (std::uint32_t before = 0; before < i; ++before)
@@ -115,7 +115,7 @@ TEST_CASE("kernels of different streams overlap and a wait orders them") {
   Program program;
   program.labels = {"k"};
   Op copy = kernel(50);
-  copy.stream = Stream::copy;
+  copy.stream = Stream::offload;
   const auto a = add(program, kernel(100));
   add(program, copy);
   add(program, copy, {a});

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "core/memory/activations.hpp"
-#include "core/memory/expert_tensors.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/workload/build_program.hpp"
 #include "core/workload/expert_load.hpp"
@@ -160,8 +159,8 @@ TEST_CASE("ranks whose experts get more than the limit compute them again, and n
     for (const std::int64_t layer : {1, 2}) {
       const RankLoad load = load_of(model, strategy, layer, rank);
       const LayerKind kind = model.layer_kind(layer);
-      const auto kept = memory::layer_bytes(model, never, kind, rank),
-                 less = memory::layer_bytes(model, strategy, kind, rank);
+      const memory::LayerAt at{kind, keeping_of(strategy, 0, 0), rank};
+      const auto kept = memory::layer_bytes(model, never, at), less = memory::layer_bytes(model, strategy, at);
       if (load.computed <= 9'000) {
         CHECK(less.kept.bytes == kept.kept.bytes);
         CHECK(less.recomputed == 0);
@@ -207,8 +206,9 @@ TEST_CASE("with selective recomputation of attention a loaded rank computes both
   }
   Strategy full = strategy;
   full.recompute = Recompute::full, strategy.expert_recompute_tokens = 0;
-  const auto experts = layer_operators(model, full, model.layer_kind(1), 0);
-  CHECK(backward_pass(experts, Recompute::full).size() == 2);  // all of it once, and no part of it a second time
+  auto experts = layer_operators(model, full, model.layer_kind(1), 0);
+  keep_less(experts, keeping_of(full, 0, 0), cut(model, full));
+  CHECK(backward_pass(experts).size() == 2);  // all of it once, and no part of it a second time
 }
 
 TEST_CASE("a copied expert is sent to everybody and its gradient back, and takes the memory of both") {
@@ -237,17 +237,18 @@ TEST_CASE("a copied expert is sent to everybody and its gradient back, and takes
       CHECK(shared.backward[i].split.bytes[owner] == 4 * parameters);
     }
     for (std::int64_t rank = 0; rank < 8; ++rank) {
-      const auto with = memory::expert_tensors(model, strategy, kind, rank),
-                 before = memory::expert_tensors(model, without, kind, rank);
+      const memory::LayerAt at{kind, {}, rank};
+      const auto with = memory::layer_bytes(model, strategy, at), before = memory::layer_bytes(model, without, at);
       const RankLoad now = load_of(model, strategy, layer, rank), was = load_of(model, without, layer, rank);
-      const auto bytes = [](const memory::ExpertTensors& of) {
-        return std::accumulate(of.kept.begin(), of.kept.end(), std::int64_t{0});
-      };
       // A row that is computed elsewhere: its input, gate, up and their product.
-      CHECK(bytes(with) - bytes(before) ==
+      CHECK(with.kept.bytes - before.kept.bytes ==
             count * 2 * parameters + 2 * (512 + 3 * 768) * (now.computed - was.computed));
-      CHECK(with.copies_gradients == count * 4 * parameters);
-      CHECK(before.copies_gradients == 0);
+      const auto working = [&](std::int64_t rows, std::int64_t copied) {
+        return std::max(2 * 3 * 768 * rows + copied * 4 * parameters, 2 * memory::score_bytes(model, strategy)) +
+               cut(model, strategy).hidden_bytes();
+      };
+      CHECK(with.working == working(now.computed, count));
+      CHECK(before.working == working(was.computed, 0));
     }
   }
   CHECK(copies < 2 * 15);

@@ -297,7 +297,7 @@ TEST_CASE("a window of w tokens leaves w (2 s - w) / 2 of the pairs of a sample"
   strategy.stack.attention = AttentionKernel::cudnn;
   const auto core_flops = [&](LayerKind kind) {
     for (const Operator& each : layer_operators(model, strategy, kind))
-      if (each.attention_core) return each.forward.front().kernel.flops;
+      if (each.part_of & again::core_attn) return each.forward.front().kernel.flops;
     return std::int64_t{0};
   };
   const std::int64_t whole = core_flops({});

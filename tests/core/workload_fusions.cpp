@@ -42,9 +42,9 @@ Sum more(const Model& model, Strategy strategy, bool Stack::*fusion, bool forwar
 }
 
 std::int64_t kept_more(const Model& model, Strategy strategy, bool Stack::*fusion, LayerKind kind = {}) {
-  const auto kept = memory::layer_bytes(model, strategy, kind).kept.bytes;
+  const auto kept = memory::layer_bytes(model, strategy, {kind, {}, 0}).kept.bytes;
   strategy.stack.*fusion = false;
-  return memory::layer_bytes(model, strategy, kind).kept.bytes - kept;
+  return memory::layer_bytes(model, strategy, {kind, {}, 0}).kept.bytes - kept;
 }
 
 /// On round_gpu() a byte takes a picosecond, and a launch 2 us.

@@ -103,3 +103,36 @@ TEST_CASE("uneven splits give every layer to one chunk, in order, lighter where 
   CHECK(layers_of(14, 2, 2, Split::light_ends) == Counts{3, 4, 4, 3});
   CHECK(layers_of(61, 4, 4, Split::light_last) == Counts{4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1});
 }
+
+TEST_CASE("layers of sections as they are listed, or with empty ones behind that take no parameters and no time") {
+  const auto layers_of = [](const Model& model, const Strategy& strategy) {
+    std::vector<std::size_t> counts;
+    for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+      for (std::int64_t stage = 0; stage < strategy.pp; ++stage)
+        counts.push_back(chunk_layers(model, strategy, stage, chunk).size());
+    return counts;
+  };
+  using Counts = std::vector<std::size_t>;
+  Strategy strategy = layout(1, 3, 1, 6, 2);
+  strategy.section_layers = {1, 4, 4, 4, 2, 0};
+  CHECK(layers_of(gpt(15, 512, 8), strategy) == Counts{1, 4, 4, 4, 2, 0});
+  // ceil(61 / 16) x 16 = 64 and ceil(15 / 6) x 6 = 18 (Megatron-LM pads likewise, allow-padding-num-layers).
+  strategy.section_layers.clear();
+  strategy.empty_layers = 3;
+  CHECK(layers_of(gpt(15, 512, 8), strategy) == Counts{3, 3, 3, 3, 3, 0});
+  Strategy deep = layout(1, 8, 1, 16, 2);
+  deep.empty_layers = 3;
+  Counts expected(16, 4);
+  expected.back() = 1;
+  CHECK(layers_of(gpt(61, 512, 8), deep) == expected);
+  std::int64_t parameters = 0;
+  for (std::int64_t stage = 0; stage < 3; ++stage)
+    parameters += stage_parameters(gpt(15, 512, 8), strategy, stage).total();
+  Strategy whole = layout(1, 1, 1, 6);
+  Model untied = gpt(15, 512, 8);
+  untied.tied_embeddings = false;
+  std::int64_t apart = 0;
+  for (std::int64_t stage = 0; stage < 3; ++stage) apart += stage_parameters(untied, strategy, stage).total();
+  CHECK(apart == stage_parameters(untied, whole, 0).total());
+  CHECK(parameters == stage_parameters(gpt(15, 512, 8), whole, 0).total() + token_table_parameters(gpt(15, 512, 8), 1));
+}

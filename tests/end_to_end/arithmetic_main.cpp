@@ -12,8 +12,9 @@ int main() {
     std::printf("%lld %lld %lld %lld", static_cast<long long>(result.step_ps), static_cast<long long>(result.link_hops),
                 static_cast<long long>(result.ecn_marks), static_cast<long long>(result.pauses));
     const step::Breakdown& b = result.breakdown;
-    for (const double part : {b.forward_s, b.backward_s, b.recompute_s, b.optimizer_s, b.host_s, b.slowed_s, b.exposed_tp_s, b.exposed_dp_s,
-                              b.exposed_pp_s, b.bubble_s, b.stall_s, result.busiest_link_share})
+    for (const double part :
+         {b.forward_s, b.backward_s, b.recompute_s, b.optimizer_s, b.host_s, b.slowed_s, b.exposed_offload_s,
+          b.exposed_tp_s, b.exposed_dp_s, b.exposed_pp_s, b.bubble_s, b.stall_s, result.busiest_link_share})
       std::printf(" %016llx", static_cast<unsigned long long>(std::bit_cast<std::uint64_t>(part)));
     Time kernels = 0;  // their order is that of keys
     for (const step::Used& kernel : result.kernels) kernels += kernel.result_ps * kernel.times;

@@ -81,9 +81,15 @@ TEST_CASE("what our model of memory lacks, and layouts that cannot be, are left 
   CHECK(why("mtp-num-layers", "1") == "multi-token prediction");
   CHECK(why("optimizer", "muon") == "optimizer muon");
   CHECK(why("optimizer", "adam") == "");
-  CHECK(why("recompute-granularity,recompute-modules", "selective,[moe_act]") == "recomputes [moe_act]");
-  CHECK(why("pipeline-model-parallel-layout", "Et|(tt|)*6L") == "stages laid out by hand");
-  CHECK(why("fine-grained-activation-offloading", "True") == "activations are offloaded");
+  CHECK_THAT(why("recompute-granularity,recompute-modules", "selective,[moe_act]"), Catch::Contains("moe_act"));
+  CHECK(why("recompute-granularity,recompute-modules", "selective,[layernorm mlp]") == "");
+  CHECK(why("recompute-granularity,recompute-modules", "selective,[router]") == "recompute-modules router");
+  CHECK(why("fine-grained-activation-offloading,offload-modules", "True,[attn_norm]") == "");
+  CHECK(why("fine-grained-activation-offloading,offload-modules", "True,[bias]") == "offload-modules bias");
+  CHECK(why("pipeline-model-parallel-layout", "Et*12L") == "");
+  for (const char* bad : {"Et*12L)", "E(t*12L", "Et*L", "Ex", "Et*99999999999999999999L", "(((t*4000)*4000)*4000)"})
+    CHECK(why("pipeline-model-parallel-layout", bad) == "stages laid out by hand");
+  CHECK_THAT(why("pipeline-model-parallel-layout", "Et*8L"), Catch::Contains("section_layers"));
   CHECK(why("hidden-dropout", "0.0") == "dropout in attention or in hidden states alone");
   CHECK(why("hidden-dropout,attention-dropout", "0.0,0.0") == "");
   CHECK_THAT(why("pipeline-model-parallel-size", "5"), Catch::Contains("multiple of tp x pp"));

@@ -1,0 +1,23 @@
+// Values of options that take several names.
+#include "core/options.hpp"
+
+namespace manyworlds::core {
+
+std::vector<std::string> several_of(const std::string& joined) {
+  std::vector<std::string> names;
+  if (joined == "none") return names;
+  for (std::size_t begin = 0; begin <= joined.size();) {
+    const std::size_t end = std::min(joined.find('+', begin), joined.size());
+    names.push_back(joined.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+std::string join_several(const std::vector<std::string>& names) {
+  std::string joined;
+  for (const std::string& one : names) joined += (joined.empty() ? "" : "+") + one;
+  return joined.empty() ? "none" : joined;
+}
+
+}  // namespace manyworlds::core

@@ -1,0 +1,112 @@
+// Of drawn strategies: whatever is made again, or offloaded, in addition takes no memory and saves no time.
+#include <catch2/catch.hpp>
+
+#include "core/memory/footprint.hpp"
+#include "core/workload/build_program.hpp"
+#include "core/workload/rank_class.hpp"
+#include "step_worlds.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::workload;
+using namespace manyworlds::tests;
+
+namespace {
+
+struct Cost {
+  std::int64_t bytes = 0;
+  Time again = 0, copies = 0;  // of all classes of ranks
+};
+Cost cost_of(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
+  Cost cost;
+  cost.bytes = memory::peak(model, strategy, gpu).total();
+  for (const RankClass& of : rank_classes(model, strategy))
+    for (const Op& op : build_program(model, strategy, gpu, of).ops) {
+      if (op.is_collective) continue;
+      if (op.stream == Stream::offload || op.stream == Stream::reload)
+        cost.copies += op.duration_ps;
+      else if (op.booking == Booking::recompute)
+        cost.again += op.duration_ps;
+    }
+  return cost;
+}
+
+/// A drawn world, and the modules that mean something there.
+struct Drawn {
+  step::Configuration world;
+  Modules again = again::layernorm | again::core_attn, away = 0;
+};
+Drawn draw(std::uint64_t seed) {
+  const auto& types = schedules();
+  Drawn made;
+  const ScheduleType& type = types[seed % types.size()];
+  made.world = draw_world(seed);
+  // Orders that follow from what passes cost and keep are others when those are.
+  if (type.chunks != ScheduleType::kAsWritten && !type.asks_costs) made.world = with_schedule(made.world, type);
+  made.world = with_context_and_experts(made.world, seed);
+  made.world.strategy.recompute = Recompute::none;
+  made.world.strategy.stack.overlap_experts = false;
+  const Model& model = made.world.model;
+  if (model.is_latent()) made.again |= again::mla_up_proj;
+  if (model.has_experts()) made.again |= again::moe_act | again::moe;
+  if (!model.has_experts() || model.dense_layers > 0) made.again |= again::mlp_act | again::mlp;
+  made.away = (Modules{1} << offload_module_names().size()) - 1;
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("more recomputation takes no more memory and no less time, of drawn strategies") {
+  std::size_t smaller = 0, longer = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    auto [world, all, away] = draw(seed);
+    std::mt19937_64 random(seed);
+    Strategy& s = world.strategy;
+    Cost before = cost_of(world.model, s, world.gpu);
+    CHECK(before.again == 0);
+    Modules modules = 0;
+    for (int more = 0; more < 3; ++more) {
+      modules |= static_cast<Modules>(random()) & all;
+      s.recompute_modules = modules;
+      const Cost after = cost_of(world.model, s, world.gpu);
+      CAPTURE(seed, modules, more);
+      REQUIRE(after.bytes <= before.bytes);
+      REQUIRE(after.again >= before.again);
+      smaller += after.bytes<before.bytes, longer += after.again> before.again;
+      before = after;
+    }
+    s.recompute_stages = 1;  // fewer stages again
+    const Cost fewer = cost_of(world.model, s, world.gpu);
+    REQUIRE(fewer.bytes >= before.bytes);
+    REQUIRE(fewer.again <= before.again);
+  }
+  CHECK(smaller > 100);
+  CHECK(longer > 100);
+}
+
+TEST_CASE("more offloading takes no more memory and copies no less, of drawn strategies") {
+  std::size_t smaller = 0, longer = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    auto [world, again, all] = draw(seed);
+    std::mt19937_64 random(seed);
+    Strategy& s = world.strategy;
+    Cost before = cost_of(world.model, s, world.gpu);
+    CHECK(before.copies == 0);
+    Modules modules = 0;
+    for (int more = 0; more < 3; ++more) {
+      modules |= static_cast<Modules>(random()) & all;
+      s.offload_modules = modules;
+      const Cost after = cost_of(world.model, s, world.gpu);
+      CAPTURE(seed, modules, more);
+      REQUIRE(after.bytes <= before.bytes);
+      REQUIRE(after.copies >= before.copies);
+      smaller += after.bytes<before.bytes, longer += after.copies> before.copies;
+      before = after;
+    }
+    s.offload_layers = 1;
+    const Cost fewer = cost_of(world.model, s, world.gpu);
+    REQUIRE(fewer.bytes >= before.bytes);
+    REQUIRE(fewer.copies <= before.copies);
+  }
+  CHECK(smaller > 50);
+  CHECK(longer > 100);
+}
