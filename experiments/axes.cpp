@@ -106,11 +106,22 @@ Axis read_axis(const Entry& entry) {
   axis.place = place_of(entry);
   axis.target = find_key(entry.key, axis.place);
   axis.values = read_values(entry.value, axis.target);
-  std::set<std::string> seen;
-  for (const Node& value : axis.values)
-    if (!seen.insert(label(value)).second)
-      value.fail(fmt::format("axis '{}' repeats the value {}; keep one", axis.key, label(value)));
   return axis;
+}
+
+/// No two points of a sweep may be one experiment: values of an axis differ, and of a zip group what they are together.
+void check_repeats(const Factor& factor) {
+  std::set<std::vector<std::string>> seen;
+  for (std::size_t i = 0; i < factor.size(); ++i) {
+    std::vector<std::string> together;
+    for (const Axis& axis : factor.axes) together.push_back(label(axis.values[i]));
+    if (seen.insert(together).second) continue;
+    const Axis& first = factor.axes.front();
+    if (factor.axes.size() == 1)
+      first.values[i].fail(fmt::format("axis '{}' repeats the value {}; keep one", first.key, together.front()));
+    first.values[i].fail(
+        fmt::format("the zip group of '{}' repeats {} together; keep one", first.key, fmt::join(together, ", ")));
+  }
 }
 
 const Node& mapping(const Node& node, const char* what) {
@@ -194,7 +205,10 @@ bool mentions(const Node& value, const Target& above, const Target& target) {
 std::vector<Factor> read_factors(const Node* axes, const Node* zip) {
   std::vector<Factor> factors;
   if (axes)
-    for (const Entry& entry : mapping(*axes, "axes").entries) factors.push_back({{read_axis(entry)}});
+    for (const Entry& entry : mapping(*axes, "axes").entries) {
+      factors.push_back({{read_axis(entry)}});
+      check_repeats(factors.back());
+    }
   if (zip) {
     if (zip->kind != Node::Kind::sequence || zip->items.empty())
       zip->fail(fmt::format("'zip' must be a list of mappings, not {}", import::describe(*zip)));
@@ -207,6 +221,7 @@ std::vector<Factor> read_factors(const Node* axes, const Node* zip) {
           axis.place.fail(fmt::format("'{}' has {} values, but '{}' has {}; keys of a zip group move together",
                                       axis.key, axis.values.size(), factor.axes.front().key, factor.size()));
       }
+      check_repeats(factor);
       factors.push_back(std::move(factor));
     }
   }

@@ -23,7 +23,8 @@ struct Factor {
 };
 
 /// The factors of a document in its order: first `axes` (null if absent), then each group of `zip` (null if absent).
-/// Throws InputError for keys that do not exist or stand twice, and for lists that are empty, uneven or repeat a value.
+/// Throws InputError for keys that do not exist or stand twice, and for lists that are empty, uneven or repeat a value
+/// (of a zip group, what its keys are together).
 std::vector<Factor> read_factors(const import::Node* axes, const import::Node* zip);
 
 /// A list, or {range: [first, last, "*n" or "+n"]}, as the list of its values.

@@ -52,6 +52,7 @@ struct Sweep {
   std::vector<AxisColumn> columns;
   std::vector<Experiment> experiments;
   std::vector<Excluded> excluded;
+  std::vector<Experiment> refused;  // what rules left out, where ReadOptions asks for it
   std::optional<Measured> measured;
   std::shared_ptr<const Inputs> inputs;  // the experiments share them
 };
@@ -73,7 +74,8 @@ const std::vector<Objective>& objectives();
 
 struct ReadOptions {
   Scope scope = Scope::step;
-  std::size_t most_points = 1'000'000;  // of all axes together; a sweep with more is refused
+  std::size_t most_points = 1'000'000;  // of all axes together, or drawn by `sample`; a sweep with more is refused
+  bool keep_refused = false;            // what rules leave out goes to Sweep::refused too, and none valid is no error
 };
 
 /// The sweep in the file at `path`, with every "key=value" of `overrides` applied and the catalog in `catalog_folder`

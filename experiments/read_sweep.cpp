@@ -13,6 +13,7 @@
 #include "experiments/import/scalar.hpp"
 #include "experiments/inputs.hpp"
 #include "experiments/nearest.hpp"
+#include "experiments/sampling.hpp"
 #include "experiments/validity.hpp"
 
 namespace manyworlds::experiments {
@@ -72,6 +73,27 @@ Measured read_measured(const Node& node) {
   return made;
 }
 
+/// So many valid points of the grid, drawn by a seed, instead of all.
+struct Sample {
+  std::int64_t experiments = 0;
+  std::int64_t seed = 1;
+  Node place;  // of the number of experiments
+};
+
+constexpr const char* kSample = "sample";
+
+void read_sample_entry(const std::string& name, const Node& value, const Node& place, Sample& to) {
+  OptionInfo info;
+  info.kind = OptionInfo::Kind::integer;
+  info.minimum = name == "experiments" ? 1 : 0;
+  info.maximum = name == "experiments" ? 1e6 : 1e15;
+  if (name != "experiments" && name != "seed")
+    place.fail(fmt::format("unknown key 'sample.{}'{}", name, suggestion(name, {"experiments", "seed"})));
+  const auto read = std::get<std::int64_t>(import::read_value(value, info, fmt::format("{}.{}", kSample, name)));
+  (name == "seed" ? to.seed : to.experiments) = read;
+  if (name == "experiments") to.place = place;
+}
+
 class Reader {
  public:
   Reader(const std::string& file, const Catalog& catalog, const ReadOptions& options)
@@ -83,7 +105,10 @@ class Reader {
   void read_overrides(const std::vector<std::string>& overrides);
   void read_override(const std::string& given);
   void check_overrides() const;
+  void read_sample(const Node& node);
   void expand();
+  void visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs);
+  void visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs);
   void check_objective() const;
   std::vector<Assignment> assignments(const std::vector<std::size_t>& chosen) const;
   Settings settle(const std::vector<std::size_t>& chosen, Places* places) const;
@@ -110,6 +135,7 @@ class Reader {
   std::vector<Factor> factors_;
   std::vector<Override> overrides_;
   std::vector<Constraint> constraints_;
+  std::optional<Sample> sample_;
   std::set<std::string> unmeasured_;  // kernels that should be
   std::vector<std::size_t> unmeasured_at_;
   std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();
@@ -129,7 +155,7 @@ Sweep Reader::read(const std::string& text, const std::vector<std::string>& over
 void Reader::read_top(const Node& root) {
   if (root.kind != Node::Kind::mapping)
     root.fail(fmt::format("a sweep must be a mapping with 'base', not {}", import::describe(root)));
-  const std::vector<std::string> known{"name", "base", "axes", "zip", "where", "objective", "measured"};
+  const std::vector<std::string> known{"name", "base", "axes", "zip", "where", "sample", "objective", "measured"};
   for (const Entry& entry : root.entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
       const bool inner = find_branch(vocabulary().branches, entry.key) || find_option(vocabulary().options, entry.key);
@@ -147,6 +173,7 @@ void Reader::read_top(const Node& root) {
   sweep_.objective = objective ? read_line(*objective, "objective", names) : names.front();
   if (objective) objective_place_ = *objective;
   if (const Node* measured = root.find("measured")) sweep_.measured = read_measured(*measured);
+  if (const Node* sample = root.find(kSample)) read_sample(*sample);
 
   Assigner assigner(catalog_, base_, &places_);
   assigner.defaults();
@@ -164,6 +191,19 @@ void Reader::read_top(const Node& root) {
   }
 }
 
+void Reader::read_sample(const Node& node) {
+  if (node.kind != Node::Kind::mapping)
+    node.fail(fmt::format("'sample' must be a mapping, not {}", import::describe(node)));
+  Sample made;
+  for (const Entry& entry : node.entries) {
+    Node place = entry.value;
+    if (entry.line > 0) place.line = entry.line;
+    read_sample_entry(entry.key, entry.value, place, made);
+  }
+  if (made.experiments == 0) node.fail("'sample' needs experiments: how many valid points are taken");
+  sample_ = std::move(made);
+}
+
 void Reader::read_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& given : overrides) read_override(given);
   check_overrides();
@@ -177,6 +217,10 @@ void Reader::read_override(const std::string& given) {
   unline(value);
   Node place = value;
   place.text.clear();
+  if (const std::string section = std::string(kSample) + "."; given.starts_with(section)) {
+    if (!sample_) sample_.emplace();
+    return read_sample_entry(given.substr(section.size(), equals - section.size()), value, place, *sample_);
+  }
   const Target target = find_key(given.substr(0, equals), place);
   for (const Override& other : overrides_)
     if (other.target.path == target.path) value.fail(fmt::format("'{}' is set twice; keep one", target.path));
@@ -290,7 +334,9 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
     sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
     return;
   }
-  if (sweep_.single)
+  if (options_.keep_refused)
+    sweep_.refused.push_back({static_cast<std::uint32_t>(sweep_.refused.size()), row, settings, inputs_});
+  else if (sweep_.single)
     fail_at(chosen, violation->key,
             fmt::format("'{}' breaks rule {}: {}", violation->key, violation->rule, violation->reason));
   sweep_.excluded.push_back({row, violation->rule, violation->reason});
@@ -305,24 +351,65 @@ void Reader::fail_empty() const {
                                sweep_.excluded.size(), counted, sweep_.excluded.front().reason));
 }
 
-void Reader::expand() {
-  std::size_t points = 1;
-  for (const Factor& factor : factors_) {
-    points *= factor.size();
-    if (points > options_.most_points)
-      axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep", options_.most_points));
+void Reader::visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs) {
+  std::vector<std::size_t> chosen(factors_.size(), 0);
+  for (std::size_t f = factors_.size(); f-- > 0; point /= factors_[f].size()) chosen[f] = point % factors_[f].size();
+  visit(chosen, columns, graphs);
+}
+
+/// Draws points until enough of them are valid. What comes out is in the order of the grid, as if it had been walked.
+void Reader::visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs) {
+  const auto wanted = static_cast<std::size_t>(sample_->experiments);
+  const Shuffled drawn(points, static_cast<std::uint64_t>(sample_->seed));
+  const std::uint64_t most = std::min<std::uint64_t>(points, options_.most_points);
+  std::vector<std::uint64_t> valid, left_out;
+  for (std::uint64_t place = 0; place < most && valid.size() < wanted; ++place) {
+    const std::uint64_t point = drawn.at(place);
+    visit_point(point, columns, graphs);
+    (sweep_.experiments.size() > valid.size() ? valid : left_out).push_back(point);
   }
+  if (valid.size() < wanted && !valid.empty())
+    sample_->place.fail(most == points
+                            ? fmt::format("'sample.experiments' is {}, and the sweep has {} valid points; take fewer",
+                                          wanted, valid.size())
+                            : fmt::format("'sample.experiments' is {}, and of {} points drawn {} are valid; narrow the "
+                                          "axes, or take fewer",
+                                          wanted, most, valid.size()));
+  const auto sort = [](const std::vector<std::uint64_t>& by, auto& rows) {
+    std::vector<std::size_t> order(by.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return by[a] < by[b]; });
+    std::remove_reference_t<decltype(rows)> sorted;
+    for (const std::size_t i : order) sorted.push_back(std::move(rows[i]));
+    rows = std::move(sorted);
+  };
+  sort(valid, sweep_.experiments);
+  sort(left_out, sweep_.excluded);
+  for (std::size_t id = 0; id < sweep_.experiments.size(); ++id)
+    sweep_.experiments[id].id = static_cast<std::uint32_t>(id);
+}
+
+void Reader::expand() {
+  const std::uint64_t most = sample_ ? Shuffled::kMostPoints : options_.most_points;
+  std::uint64_t points = 1;
+  for (const Factor& factor : factors_) {
+    if (points > most / factor.size())
+      axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep{}", most,
+                                   sample_ ? "" : ", or draw from it with 'sample: {experiments: N}'"));
+    points *= factor.size();
+  }
+  if (sample_ && sample_->experiments == 0)
+    throw InputError("needs 'sample.experiments', which is given nowhere", "--set sample.seed");
+  if (sample_ && factors_.empty()) sample_->place.fail("'sample' draws from axes, and there are none");
   const Columns columns(factors_, base_, catalog_);
   sweep_.columns = columns.columns();
   GraphCache graphs;
-  std::vector<std::size_t> chosen(factors_.size(), 0);
-  for (std::size_t point = 0; point < points; ++point) {
-    std::size_t rest = point;
-    for (std::size_t f = factors_.size(); f-- > 0; rest /= factors_[f].size()) chosen[f] = rest % factors_[f].size();
-    visit(chosen, columns, graphs);
-  }
+  if (sample_)
+    visit_sample(points, columns, graphs);
+  else
+    for (std::uint64_t point = 0; point < points; ++point) visit_point(point, columns, graphs);
   if (!unmeasured_.empty()) fail_unmeasured();
-  if (sweep_.experiments.empty()) fail_empty();
+  if (sweep_.experiments.empty() && !options_.keep_refused) fail_empty();
   sweep_.inputs = inputs_;
 }
 
@@ -335,7 +422,7 @@ void Reader::check_objective() const {
     return std::any_of(of->needs.begin(), of->needs.end(),
                        [&](const auto& keys) { return std::all_of(keys.begin(), keys.end(), has); });
   });
-  if (known || of->needs.empty()) return;
+  if (known || of->needs.empty() || sweep_.experiments.empty()) return;
   std::vector<std::string> lists;
   for (const auto& keys : of->needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
   objective_place_.fail(fmt::format("'objective' {} needs {}, which no experiment has; give a value as in --set {}=…",

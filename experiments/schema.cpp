@@ -139,6 +139,8 @@ std::string json_schema(const Catalog& catalog) {
                       {"axes", {{"$ref", "#/$defs/axes"}}},
                       {"zip", list_of({{"$ref", "#/$defs/axes"}})},
                       {"where", {{"type", "array"}, {"items", {{"type", "string"}}}}},
+                      {"sample", closed({{"experiments", {{"type", "integer"}, {"minimum", 1}}},
+                                         {"seed", {{"type", "integer"}, {"minimum", 0}}}})},
                       {"objective", {{"type", "string"}, {"enum", figures}}},
                       {"measured", closed({{"step_time_s", {{"type", "number"}, {"exclusiveMinimum", 0}}},
                                            {"source", {{"type", "string"}}}})}});

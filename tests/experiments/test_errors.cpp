@@ -114,6 +114,7 @@ TEST_CASE("faults in axes and zip groups name their line") {
   check(axes("strategy.tp: [1, 0]"), 9, {"'strategy.tp' must be an integer from 1"});
   check(axes("strategy.tp: [1, x]"), 9, {"'strategy.tp' must be an integer"});
   check(axes("strategy.tp: [1, 2, 1]"), 9, {"repeats the value 1"});
+  check(kSingle + "zip:\n  - {strategy.tp: [1, 2, 1], strategy.pp: [1, 2, 1]}\n", 8, {"repeats 1, 1 together"});
   check(axes("strategy.tp: {range: [1, 8]}"), 9, {"a range must be"});
   check(axes("strategy.tp: {range: [1, 8, 2]}"), 9, {"\"*N\""});
   check(axes("strategy.tp: {range: [1, 8, \"*1\"]}"), 9, {"N > 1"});
