@@ -4,6 +4,7 @@
 #include "experiments/import/scalar.hpp"
 #include "experiments/nearest.hpp"
 #include "experiments/schema.hpp"
+#include "experiments/validity.hpp"
 #include "experiments/vocabulary.hpp"
 
 namespace manyworlds::experiments {
@@ -56,6 +57,13 @@ std::vector<Listed> pipeline_schedules() {
   return rows;
 }
 
+std::vector<Listed> validity_rules() {
+  std::vector<Listed> rows;
+  for (const Rule& rule : rules())
+    rows.push_back({rule.name, rule.reason, {{"key", rule.key}, {"source", rule.source}}});
+  return rows;
+}
+
 std::vector<Listed> algorithms() {
   std::vector<Listed> rows;
   for (const core::collective::AlgorithmInfo& info : core::collective::algorithms()) {
@@ -69,8 +77,8 @@ std::vector<Listed> algorithms() {
 }  // namespace
 
 const std::vector<std::string>& listings() {
-  static const std::vector<std::string> all{"gpus",        "models",    "clusters",   "topologies",
-                                            "collectives", "schedules", "transports", "routings"};
+  static const std::vector<std::string> all{"gpus",      "models",     "clusters", "topologies", "collectives",
+                                            "schedules", "transports", "routings", "rules"};
   return all;
 }
 
@@ -80,6 +88,7 @@ std::vector<Listed> list(const std::string& kind, const Catalog& catalog) {
   if (kind == "transports") return components(*find_branch(vocabulary().branches, "transport"));
   if (kind == "collectives") return algorithms();
   if (kind == "schedules") return pipeline_schedules();
+  if (kind == "rules") return validity_rules();
   if (kind != "gpus" && kind != "models" && kind != "clusters")
     throw core::InputError(fmt::format("cannot list '{}'{}", kind, suggestion(kind, listings())));
   std::vector<Listed> rows;

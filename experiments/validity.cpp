@@ -2,6 +2,7 @@
 #include "experiments/validity.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/network/fabric.hpp"
@@ -11,6 +12,7 @@
 #include "experiments/cost_rules.hpp"
 #include "experiments/overlap_rules.hpp"
 #include "experiments/routing.hpp"
+#include "experiments/rule_facts.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -446,6 +448,11 @@ std::vector<Rule> all_rules() {
   all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true));
   all.push_back(lossless_rule());
   for (Rule& one : cost_rules()) all.push_back(std::move(one));
+  for (Rule& one : all) {
+    const RuleFacts& facts = facts_of(one.name);
+    one.source = facts.source;
+    one.relies_on = facts.relies_on;
+  }
   return all;
 }
 
@@ -460,9 +467,26 @@ std::optional<Violation> find_violation(const World& world, GraphCache& graphs, 
   for (const Rule& one : rules()) {
     if (one.steps_only && scope != Scope::step) continue;
     if (const Broken values = one.check(world, graphs))
-      return Violation{one.name, one.key, fmt::format("{}: {}", one.reason, *values)};
+      return Violation{one.name, one.key, fmt::format("{}: {}", one.reason, *values), one.source, *values};
   }
   return std::nullopt;
+}
+
+Violations find_violations(const World& world, GraphCache& graphs, Scope scope) {
+  Violations made;
+  std::set<std::string> amiss;  // broken, or not asked
+  for (const Rule& one : rules()) {
+    if (one.steps_only && scope != Scope::step) continue;
+    const auto& needs = one.relies_on;
+    if (std::any_of(needs.begin(), needs.end(), [&](const std::string& rule) { return amiss.count(rule) > 0; })) {
+      made.not_asked.push_back(one.name);
+      amiss.insert(one.name);
+    } else if (const Broken values = one.check(world, graphs)) {
+      made.broken.push_back({one.name, one.key, fmt::format("{}: {}", one.reason, *values), one.source, *values});
+      amiss.insert(one.name);
+    }
+  }
+  return made;
 }
 
 }  // namespace manyworlds::experiments

@@ -23,15 +23,26 @@ struct Rule {
   /// The values that break the rule, or nothing. Rules run in order: each may rely on those before it.
   std::function<std::optional<std::string>(const World&, GraphCache&)> check;
   bool steps_only = false;  // the network by itself can do without
+  std::string source = {};  // who says so (experiments/rule_facts.hpp)
+  /// Rules without which its check means nothing.
+  std::vector<std::string> relies_on = {};
 };
 
 const std::vector<Rule>& rules();
 
 struct Violation {
   std::string rule, key, reason;  // reason: the rule's, and the values that broke it
+  std::string source, values;     // of the rule, and those values alone
 };
 
 /// The first rule that `world` breaks.
 std::optional<Violation> find_violation(const World& world, GraphCache& graphs, Scope scope = Scope::step);
+
+/// All that `world` breaks, in the order of the table, and the rules that could not be asked since others are broken.
+struct Violations {
+  std::vector<Violation> broken;
+  std::vector<std::string> not_asked;
+};
+Violations find_violations(const World& world, GraphCache& graphs, Scope scope = Scope::step);
 
 }  // namespace manyworlds::experiments

@@ -122,7 +122,7 @@ int run_net(const Invocation& invocation) {
   check_words(*parsed);
   const bool plain = parsed->count("plain") > 0, csv = parsed->count("csv") > 0;
 
-  const experiments::Sweep sweep = one_experiment(*parsed, experiments::Scope::network);
+  const experiments::Sweep sweep = one_experiment(*parsed, {.scope = experiments::Scope::network});
   if (plain) require_every_packet(sweep, "--plain");
   experiments::GraphCache graphs;
   const core::step::Configuration world = configure(sweep.experiments.front(), graphs);

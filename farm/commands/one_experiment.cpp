@@ -27,22 +27,28 @@ void add_experiment_words(cxxopts::Options& options) {
   options.add_options()("experiment", "the one of a sweep that has this id", cxxopts::value<std::int64_t>(), "ID");
 }
 
-experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, experiments::Scope scope) {
+experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const experiments::ReadOptions& options) {
   const SpecWords words = spec_words(parsed);
-  experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog, {.scope = scope});
+  experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog, options);
   const std::size_t count = sweep.experiments.size();
   std::size_t chosen = 0;
   if (parsed.count("experiment") > 0) {
     const auto id = parsed["experiment"].as<std::int64_t>();
     if (id < 0 || static_cast<std::size_t>(id) >= count)
-      throw core::InputError(fmt::format("the sweep's ids go from 0 to {}", count - 1),
+      throw core::InputError(count == 0 ? std::string("no point of the sweep is valid")
+                                        : fmt::format("the sweep's ids go from 0 to {}", count - 1),
                              fmt::format("--experiment {}", id));
     chosen = static_cast<std::size_t>(id);
   } else if (count + sweep.excluded.size() > 1) {
     throw core::InputError(
-        fmt::format("has {} points; pin its axes ({}) with --set KEY=VALUE, or pick one with --experiment 0 … {}",
-                    count + sweep.excluded.size(), axes_of(sweep), count - 1),
+        fmt::format("has {} points; pin its axes ({}) with --set KEY=VALUE{}", count + sweep.excluded.size(),
+                    axes_of(sweep), count > 0 ? fmt::format(", or pick one with --experiment 0 … {}", count - 1) : ""),
         words.spec);
+  } else if (count == 0) {
+    if (sweep.refused.empty())
+      throw core::InputError(fmt::format("its only point is left out by where '{}'", sweep.excluded.front().reason),
+                             words.spec);
+    return sweep;
   }
   sweep.experiments = {sweep.experiments[chosen]};
   sweep.experiments.front().id = 0;

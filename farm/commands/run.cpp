@@ -15,6 +15,7 @@
 #include "farm/commands/run_recording.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/step_text.hpp"
 #include "io/figures.hpp"
 #include "io/top.hpp"
 
@@ -24,43 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The one row of the answer.
-struct Row {
-  const io::Table& table;
-  const io::Column& column(const std::string& name) const {
-    const io::Column* found = table.find(name);
-    MANYWORLDS_CHECK(found, "no column '{}'", name);
-    return *found;
-  }
-  double number(const std::string& name) const { return column(name).number_at(0); }
-  std::string text(const std::string& name) const {
-    return std::get<std::vector<std::string>>(column(name).values).at(0);
-  }
-};
-
-std::string gib(double bytes) {
-  return fmt::format("{:.2f} GiB", bytes / (1 << 30));
-}
-
-std::string breakdown_text(const Row& row) {
-  std::string text = "breakdown, mean over ranks\n";
-  for (const std::string_view part : io::kBreakdown) {
-    const double value = row.number(std::string(part));
-    text += fmt::format("  {:<16}{:>14.6f} s {:>6.1f} %\n", io::part_name(part), value,
-                        100 * value / row.number("step_time_s"));
-  }
-  return text;
-}
-
-std::string memory_text(const Row& row, const experiments::Sweep& sweep) {
-  const auto configuration = experiments::world_of(sweep.experiments.front().settings, sweep.inputs).configuration;
-  std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib(row.number("memory_peak_bytes")),
-                                 configuration.gpu.memory_gib);
-  for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
-    if (const double bytes = row.number(fmt::format("memory_{}_bytes", part.name)); bytes > 0)
-      text += fmt::format("  {:<16}{:>14}\n", part.name, gib(bytes));
-  return text;
-}
+using Row = AnswerRow;
 
 /// What each pipeline rank needs at its peak, part by part: of its ranks the one that needs most.
 std::vector<core::memory::Footprint> footprints(const core::step::Configuration& of) {
@@ -151,7 +116,7 @@ double error_percent(const Row& row, const experiments::Measured& measured) {
 std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   std::string text = fmt::format("{}: {}{}\n", sweep.name, row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
-  if (row.text("status") != "ran") return text + memory_text(row, sweep);
+  if (row.text("status") != "ran") return text + memory_text(row, sweep.experiments.front());
   const bool analytic = row.text("fidelity") == "analytic";
   text += fmt::format("step time         {}{:.6f} s{}\n", analytic ? "at least " : "", row.number("step_time_s"),
                       analytic ? " (analytic: nothing waits for anything on a link)" : "");
@@ -164,7 +129,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
         std::pair("train_energy_kwh", "kWh to train"), std::pair("train_usd", "USD to train")})
     if (const io::Column* column = row.table.find(name); column != nullptr && !std::isnan(column->number_at(0)))
       text += fmt::format("{:<18}{}\n", title, io::shown(column, 0));
-  text += memory_text(row, sweep) + breakdown_text(row) + kernels_text(row);
+  text += memory_text(row, sweep.experiments.front()) + breakdown_text(row) + kernels_text(row);
   text += "network           ";
   if (!analytic)
     text += fmt::format("{:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, ", row.number("link_hops"),

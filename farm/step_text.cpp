@@ -1,0 +1,41 @@
+#include "farm/step_text.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/memory/footprint.hpp"
+#include "io/top.hpp"
+
+namespace manyworlds::farm {
+
+const io::Column& AnswerRow::column(const std::string& name) const {
+  const io::Column* found = table.find(name);
+  MANYWORLDS_CHECK(found, "no column '{}'", name);
+  return *found;
+}
+
+std::string gib(double bytes) {
+  return fmt::format("{:.2f} GiB", bytes / (1 << 30));
+}
+
+std::string breakdown_text(const AnswerRow& row) {
+  std::string text = "breakdown, mean over ranks\n";
+  for (const std::string_view part : io::kBreakdown) {
+    const double value = row.number(std::string(part));
+    text += fmt::format("  {:<16}{:>14.6f} s {:>6.1f} %\n", io::part_name(part), value,
+                        100 * value / row.number("step_time_s"));
+  }
+  return text;
+}
+
+std::string memory_text(const AnswerRow& row, const experiments::Experiment& experiment) {
+  const auto configuration = experiments::world_of(experiment.settings, experiment.inputs).configuration;
+  std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib(row.number("memory_peak_bytes")),
+                                 configuration.gpu.memory_gib);
+  for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
+    if (const double bytes = row.number(fmt::format("memory_{}_bytes", part.name)); bytes > 0)
+      text += fmt::format("  {:<16}{:>14}\n", part.name, gib(bytes));
+  return text;
+}
+
+}  // namespace manyworlds::farm

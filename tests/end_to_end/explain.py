@@ -1,0 +1,120 @@
+"""`manyworlds explain SPEC`: all that a layout breaks, or what each key costs, as `run` without that key says."""
+
+import json
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+from program import run
+
+SPEC = """
+name: small
+base:
+  model: {like: gpt3-125m, layers: 8, sequence: 256, vocabulary: 8192}
+  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}
+  strategy:
+    tp: 2
+    pp: 2
+    micro_batch: 2
+    global_batch: 16
+    sequence_parallel: true
+    recompute: full
+    zero: 1
+    stack: {attention: cudnn, overlap_input_gradient: true}
+"""
+DEFAULTS = {"strategy.tp": 1, "strategy.pp": 1, "strategy.micro_batch": 1, "strategy.recompute": "none",
+            "strategy.sequence_parallel": "false", "strategy.zero": 0, "strategy.stack.attention": "unfused",
+            "strategy.stack.overlap_input_gradient": "false"}
+EXPOSED = [f"exposed_{part}_s" for part in ("tp", "dp", "pp", "cp", "ep")]
+
+
+class Explain(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-explain-"))
+        cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
+        (cls.directory / "small.yaml").write_text(SPEC)
+
+    def say(self, verb, *sets, expect=0, spec="small.yaml"):
+        words = [word for pair in sets for word in ("--set", pair)]
+        return run(verb, spec, "--json", *words, directory=self.directory, expect=expect)
+
+    def test_a_key_costs_what_running_without_it_says(self):
+        told = json.loads(self.say("explain").stdout)
+        self.assertFalse(told["refused"])
+        whole = json.loads(self.say("run").stdout)
+        for name in ("step_time_ps", "memory_peak_bytes", "status", "fidelity"):
+            self.assertEqual(told["layout"][name], whole[name])
+        self.assertEqual([key["key"] for key in told["keys"]], list(DEFAULTS))
+        changes = 0
+        for key in told["keys"]:
+            turned = self.say("run", f"{key['key']}={DEFAULTS[key['key']]}", expect=2 if "why_not" in key else 0)
+            if "why_not" in key:
+                rule = key["why_not"].split(":")[0].split()[-1]
+                self.assertIn(f"breaks rule {rule}", turned.stderr)
+                continue
+            alone = json.loads(turned.stdout)
+            self.assertEqual(key["memory_change_bytes"], alone["memory_peak_bytes"] - whole["memory_peak_bytes"])
+            self.assertAlmostEqual(key["step_time_change_s"], (alone["step_time_ps"] - whole["step_time_ps"]) / 1e12,
+                                   places=12)
+            exposed = sum(alone[part] - whole[part] for part in EXPOSED)
+            self.assertAlmostEqual(key["exposed_change_s"], exposed, places=12)
+            changes += key["step_time_change_s"] != 0
+        self.assertGreaterEqual(changes, 5)
+        why = {key["key"]: key.get("why_not", "") for key in told["keys"]}
+        self.assertIn("sequence_parallel_needs_tp", why["strategy.tp"])
+
+    def test_text_says_the_same(self):
+        text = run("explain", "small.yaml", directory=self.directory).stdout
+        for words in ("small: ran", "fidelity          packet", "breakdown, mean over ranks", "peak memory",
+                      "what changes if one key alone goes back to its default", "strategy.recompute",
+                      "breaks rule sequence_parallel_needs_tp"):
+            self.assertIn(words, text)
+        analytic = run("explain", "small.yaml", "--set", "fidelity=analytic", directory=self.directory).stdout
+        self.assertIn("analytic: step times are lower bounds", analytic)
+
+    def test_a_layout_that_does_not_fit_says_what_would_and_what_not(self):
+        # Full recomputation keeps the input of a layer, 2 s b h / tp = 0.4 GB; without it scores and the rest are 30 GB.
+        told = json.loads(self.say("explain", "strategy.micro_batch=2048", "strategy.global_batch=8192").stdout)
+        keys = {key["key"]: key for key in told["keys"]}
+        self.assertEqual(told["layout"]["status"], "ran")
+        self.assertIn("out_of_memory", keys["strategy.recompute"]["why_not"])
+        self.assertGreater(keys["strategy.recompute"]["memory_change_bytes"], 0)
+        self.assertNotIn("step_time_change_s", keys["strategy.recompute"])
+
+    def test_every_broken_rule_is_told_with_its_source(self):
+        sets = ("strategy.tp=8", "strategy.sequence_parallel=true", "model.sequence=255", "strategy.zero=3",
+                "strategy.stack.overlap_parameters=true")
+        told = json.loads(self.say("explain", *sets).stdout)
+        self.assertTrue(told["refused"])
+        rules = {rule["rule"]: rule for rule in told["rules"]}
+        self.assertEqual(list(rules), ["heads_by_tp", "kv_heads_by_tp", "gpus_by_tp_pp", "tp_in_node", "sequence_by_tp",
+                                       "overlap_parameters_needs_shards"])
+        self.assertEqual(rules["heads_by_tp"]["values"], "heads 12, tp 8")
+        self.assertIn("Megatron-LM", rules["heads_by_tp"]["source"])
+        self.assertIn("batch_by_replicas", told["not_asked"])  # how many replicas there are nobody knows
+        text = run("explain", "small.yaml", *[word for pair in sets for word in ("--set", pair)],
+                   directory=self.directory).stdout
+        self.assertIn("small: refused; 6 rules are broken", text)
+        self.assertIn("source: Megatron-LM", text)
+        one = run("explain", "small.yaml", "--set", "strategy.global_batch=15", directory=self.directory).stdout
+        self.assertIn("refused; one rule is broken", one)
+
+    def test_rules_are_listed_with_their_sources(self):
+        rules = json.loads(run("list", "rules", "--json", directory=self.directory).stdout)["rules"]
+        self.assertGreater(len(rules), 50)
+        for rule in rules:
+            self.assertTrue(rule["details"]["source"])
+
+    def test_a_sweep_wants_one_experiment_named(self):
+        (self.directory / "two.yaml").write_text(SPEC + "axes:\n  strategy.tp: [2, 3]\n  strategy.micro_batch: [1, 2]\n")
+        self.assertIn("--experiment 0 … 1", self.say("explain", spec="two.yaml", expect=2).stderr)
+        pinned = json.loads(self.say("explain", "strategy.tp=3", "strategy.micro_batch=1", spec="two.yaml").stdout)
+        self.assertTrue(pinned["refused"])
+        first = run("explain", "two.yaml", "--experiment", 0, directory=self.directory).stdout
+        self.assertIn("two: ran" if "two: ran" in first else "small: ran", first)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
