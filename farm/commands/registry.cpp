@@ -15,6 +15,8 @@ const std::vector<Command>& registry() {
       {"serve", "a live page of a run", run_serve},
       {"top", "the best experiments of a run", run_top},
       {"compare", "two experiments of a run side by side", run_compare},
+      {"explain", "why a layout is refused, or what each of its keys costs", run_explain},
+      {"search", "the layouts of a model on a cluster, priced and ranked", run_search, true},
       {"report", "a run as one self-contained HTML page", run_report},
       {"export", "a table of a run's results, for programs that do not read HDF5", run_export},
       {"diff", "do two runs have the same answer?", run_diff},

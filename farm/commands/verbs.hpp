@@ -14,6 +14,8 @@ int run_status(const Invocation& invocation);
 int run_serve(const Invocation& invocation);
 int run_top(const Invocation& invocation);
 int run_compare(const Invocation& invocation);
+int run_explain(const Invocation& invocation);
+int run_search(const Invocation& invocation);
 int run_report(const Invocation& invocation);
 int run_export(const Invocation& invocation);
 int run_diff(const Invocation& invocation);

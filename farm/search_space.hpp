@@ -1,0 +1,34 @@
+// The sweep that a search stands for: every layout of a model on a cluster that is worth pricing, as a document.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "experiments/catalog.hpp"
+
+namespace manyworlds::farm {
+
+struct SearchWords {
+  std::string model, cluster;  // names of the catalog
+  std::string stack = "megatron-core";
+  std::string topology = "rail_optimized";
+  std::optional<std::int64_t> nodes;         // default: as many as the cluster has
+  std::optional<std::int64_t> global_batch;  // default: a sample for each GPU
+  std::optional<std::int64_t> sequence;      // default: the model's
+};
+
+struct SearchSpace {
+  std::string name;  // "mixtral-8x7b-on-1024-h100_sxm"
+  std::string yaml;
+};
+
+/// Sizes that divide what they cut (heads, layers, experts, GPUs), schedules, recomputation, ZeRO stages and, of models
+/// with experts, dispatchers; rules and `where` leave out what cannot be, or is another layout under a second name.
+/// Fidelity analytic. Throws InputError for names that the catalog lacks and figures that it needs.
+SearchSpace search_space(const SearchWords& words, const experiments::Catalog& catalog);
+
+/// `yaml` with a line that draws so many of its valid points.
+std::string with_sample(const std::string& yaml, std::int64_t experiments, std::int64_t seed);
+
+}  // namespace manyworlds::farm
