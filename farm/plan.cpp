@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
+#include <thread>
 #include <tuple>
 #include <unordered_map>
 
 #include "core/compute/gpu.hpp"
 #include "core/error.hpp"
 #include "core/step/laboratory.hpp"
+#include "farm/processors.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -49,7 +52,7 @@ class Footprints {
 /// Looks at all experiments, outlines those that fit in an order of its own, and numbers what it found in theirs.
 class Planner {
  public:
-  Planner(const experiments::Sweep& sweep, bool share) : sweep_(sweep), share_(share), laboratory_(share) {}
+  Planner(const experiments::Sweep& sweep, bool share) : sweep_(sweep), share_(share) {}
 
   Plan make() {
     Footprints footprints;
@@ -59,10 +62,8 @@ class Planner {
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(),
                      [&](auto a, auto b) { return fitting_[a].layout < fitting_[b].layout; });
-    for (const auto number : order) {
-      const auto& experiment = sweep_.experiments[fitting_[number].experiment];
-      naming(experiment, [&] { outline(experiment, fitting_[number]); });
-    }
+    std::vector<Outline> outlines = outlined(order);
+    for (std::size_t i = 0; i < order.size(); ++i) take_in(outlines[i], fitting_[order[i]]);
     for (const Fitting& one : fitting_) plan_.experiments[one.experiment].step = step_of(one);
     return std::move(plan_);
   }
@@ -111,13 +112,49 @@ class Planner {
             .first->second;
   }
 
-  void outline(const experiments::Experiment& experiment, Fitting& to) {
-    const Configuration configuration = configure(experiment, graphs_);
-    const Outline outline = laboratory_.outline(configuration);
+  /// Of the experiments in that order, by as many threads as there are CPUs at hand, each with a stretch of it and all
+  /// that outlining needs of its own. Who fails first in the order decides, as if there were one.
+  std::vector<Outline> outlined(const std::vector<std::uint32_t>& order) const {
+    constexpr std::size_t kLeast = 64;  // experiments that are worth a thread
+    constexpr std::size_t kMost = 16;   // threads: each has routes and programs of its own
+    const std::size_t threads =
+        std::clamp<std::size_t>(order.size() / kLeast, 1, std::min<std::size_t>(kMost, cpus_at_hand()));
+    std::vector<Outline> made(order.size());
+    std::vector<std::exception_ptr> failed(threads);
+    const auto work = [&](std::size_t part) {
+      try {
+        experiments::GraphCache graphs;
+        core::step::Laboratory laboratory(share_);
+        for (std::size_t i = order.size() * part / threads; i < order.size() * (part + 1) / threads; ++i) {
+          const auto& experiment = sweep_.experiments[fitting_[order[i]].experiment];
+          naming(experiment, [&] { made[i] = outline(configure(experiment, graphs), laboratory); });
+        }
+      } catch (...) {
+        failed[part] = std::current_exception();
+      }
+    };
+    std::vector<std::thread> others;
+    for (std::size_t part = 1; part < threads; ++part) others.emplace_back(work, part);
+    work(0);
+    for (std::thread& one : others) one.join();
+    for (const std::exception_ptr& one : failed)
+      if (one) std::rethrow_exception(one);
+    return made;
+  }
+
+  Outline outline(const Configuration& configuration, core::step::Laboratory& laboratory) const {
+    Outline made = laboratory.outline(configuration);
+    const bool composed = configuration.composition == core::step::Composition::composed;
+    // An analytic collective takes less than sending it does: its step computes it.
+    const bool packets = configuration.transport.fidelity == core::network::Fidelity::packet;
+    if (!share_ || !composed || !packets) made.collectives.clear();
+    return made;
+  }
+
+  void take_in(const Outline& outline, Fitting& to) {
     to.step = outline.step;
     to.instances = outline.instances;
     to.cost = outline.cost;
-    if (!share_ || configuration.composition != core::step::Composition::composed) return;
     to.collectives.reserve(outline.collectives.size());
     for (const auto& [key, use, transfers] : outline.collectives) {
       const auto [known, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(found_.size()));
@@ -159,7 +196,6 @@ class Planner {
   const experiments::Sweep& sweep_;
   bool share_;
   experiments::GraphCache graphs_;
-  core::step::Laboratory laboratory_;
   std::map<std::tuple<const core::network::Graph*, core::network::Routing, std::int64_t, core::step::Arrangement>,
            std::uint32_t>
       layouts_;  // what a laboratory makes routes for; numbered as they come

@@ -93,6 +93,11 @@ RankCount rank_count(std::optional<int> asked) {
   return {cpus, fmt::format("{} CPUs", cpus)};
 }
 
+int cpus_at_hand() {
+  const int cpus = affinity();
+  return std::max(1, std::min(cpus, quota().value_or(cpus)));
+}
+
 int ranks_on_this_machine(int ranks) {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"})
     if (const auto local = number_in(name); local && *local > 0) return *local;

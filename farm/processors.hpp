@@ -16,6 +16,9 @@ struct RankCount {
 /// and the cgroup's CPU quota allow. Throws core::InputError for less than 1.
 RankCount rank_count(std::optional<int> asked);
 
+/// What the affinity mask and the cgroup's CPU quota leave to this process; 1 or more.
+int cpus_at_hand();
+
 /// Of `ranks`, those on this machine, as far as who started them says; else all.
 int ranks_on_this_machine(int ranks);
 

@@ -13,7 +13,7 @@ using io::cpu_s;
 SweepRunner::SweepRunner(const std::string& common) : SweepRunner(decode_common(common)) {}
 
 SweepRunner::SweepRunner(const SweepCommon& common)
-    : common_(experiments::thaw_common(common.settings)), laboratory_(common.share) {}
+    : share_(common.share), common_(experiments::thaw_common(common.settings)), laboratory_(common.share) {}
 
 const World& SweepRunner::world(const std::string& settings) {
   if (!world_ || settings_ != settings) {
@@ -43,10 +43,13 @@ std::string SweepRunner::run_step(const SweepOrder& order, std::span<const std::
   const double begin = cpu_s();
   MANYWORLDS_CHECK(inputs.size() == order.inputs.size(), "{} inputs for {} collectives", inputs.size(),
                    order.inputs.size());
-  core::step::IsolatedResults known;
+  const World& in = world(order.settings);
+  core::step::IsolatedResults own;
+  const bool kept = share_ && in.transport().fidelity == core::network::Fidelity::analytic;
+  core::step::IsolatedResults& known = kept ? analytic_ : own;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     known[order.inputs[i]] = std::make_shared<core::step::IsolatedResult>(decode_collective(inputs[i]).result);
-  core::step::StepResult result = laboratory_.run(world(order.settings), known, recording_);
+  core::step::StepResult result = laboratory_.run(in, known, recording_);
   result.cpu_s = cpu_s() - begin;
   return core::step::encode(result);
 }

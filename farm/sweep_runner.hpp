@@ -29,11 +29,13 @@ class SweepRunner : public Runner {
   std::string run_collective(const SweepOrder& order);
   std::string run_step(const SweepOrder& order, std::span<const std::string> inputs);
 
+  bool share_;
   experiments::Common common_;
   experiments::GraphCache graphs_;
   core::step::Laboratory laboratory_;
   std::string settings_;                      // of world_
   std::unique_ptr<core::step::World> world_;  // the last one: tasks of an experiment often follow one another
+  core::step::IsolatedResults analytic_;      // no task computes them: they take less than their way here
   core::step::Recording* recording_ = nullptr;
 };
 

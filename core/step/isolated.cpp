@@ -1,11 +1,38 @@
 #include "core/step/isolated.hpp"
 
+#include "core/error.hpp"
 #include "core/sharing/bytes.hpp"
+#include "core/step/longest_ways.hpp"
 
 namespace manyworlds::core::step {
 
+namespace {
+
+IsolatedResult analytic(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
+                        const network::Transport& transport) {
+  auto paths = std::make_shared<LongestWays::Paths>();
+  for (const network::Route& route : connections.routes) {
+    auto& path = paths->emplace_back();
+    for (const std::uint32_t link : route) path.push_back(network::spec_of(graph, link));
+  }
+  LongestWays ways(std::shared_ptr<const collective::Dag>(std::shared_ptr<void>(), &dag), std::move(paths));
+  std::vector<network::Exit> exits;
+  for (std::uint32_t member = 0; member < dag.members; ++member) ways.enter(transport, member, 0, 0, exits);
+  MANYWORLDS_CHECK(exits.size() == dag.members, "{} of {} members leave", exits.size(), dag.members);
+  IsolatedResult result;
+  result.exits.resize(dag.members);
+  for (const network::Exit& exit : exits) result.exits[exit.member] = exit.at;
+  result.drained = ways.quiet_since();
+  result.counters.link_hops = ways.link_hops();
+  return result;
+}
+
+}  // namespace
+
 IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
                                  const network::Graph& graph, network::Memo& memo) {
+  if (memo.transport().fidelity == network::Fidelity::analytic)
+    return analytic(dag, connections, graph, memo.transport());
   network::Traffic traffic(network::make_flows(memo));
   std::map<std::uint32_t, std::uint32_t> local;
   std::vector<std::uint32_t> links;  // of the graph, by number here

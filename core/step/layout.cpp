@@ -17,6 +17,13 @@ std::shared_ptr<const collective::Dag> Dags::get(const collective::Shape& shape)
   return slot;
 }
 
+std::shared_ptr<const collective::Dag> Dags::like(const collective::Shape& shape) {
+  if (shape.algorithm != collective::Algorithm::ring || shape.chunk_bytes > 0 || !shape.split.even()) return get(shape);
+  collective::Shape same = shape;
+  same.bytes = 1;
+  return get(same);
+}
+
 RouteWriter::RouteWriter(const network::Graph& graph) : graph_(graph), names_(graph.links.size()) {}
 
 void RouteWriter::write(sharing::Writer& writer, const network::Route& route) {

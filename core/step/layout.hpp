@@ -20,6 +20,9 @@ namespace manyworlds::core::step {
 class Dags {
  public:
   std::shared_ptr<const collective::Dag> get(const collective::Shape& shape);
+  /// One with the transfers, connections and order of get(shape), which may carry other bytes: shapes that differ in
+  /// these alone have it together where bytes decide nothing else, as in rings that are not cut into chunks.
+  std::shared_ptr<const collective::Dag> like(const collective::Shape& shape);
 
  private:
   std::map<collective::Shape, std::shared_ptr<const collective::Dag>> dags_;

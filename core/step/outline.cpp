@@ -31,7 +31,7 @@ ByKind shaped(const Configuration& configuration, const Operations& operations, 
         same->times += operation.times;
         continue;
       }
-      const auto dag = dags.get(shape);
+      const auto dag = dags.like(shape);
       const auto number = numbers.try_emplace(shape, static_cast<std::uint32_t>(numbers.size())).first->second;
       made.push_back({operation.times, shape, dag->transfers.size(), layout.pairs_number(*dag), number});
     }
