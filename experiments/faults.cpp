@@ -104,16 +104,14 @@ class Cables {
   std::unordered_map<std::string, std::uint32_t> vertex_;
 };
 
-double share_of(std::string_view text) {
+double share_of(std::string_view text, const char* key, const char* example) {
   const std::size_t equals = text.find('=');
   const std::string_view digits = equals == std::string_view::npos ? "" : trimmed(text.substr(equals + 1));
   double share = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), share);
   if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || !(share > 0 && share < 1))
     throw InputError(
-        fmt::format("'faults.slow': '{}' must end in a share of the rate above 0 and below 1, as in "
-                    "leaf0-spine1=0.5; what carries nothing is 'faults.down'",
-                    text));
+        fmt::format("'{}': '{}' must end in a share of the rate above 0 and below 1, as in {}", key, text, example));
   return share;
 }
 
@@ -131,7 +129,7 @@ std::vector<std::optional<double>> fates_of(const Faults& faults, const Graph& g
   };
   for (const std::string_view item : items_of(faults.down, "faults.down")) set(item, "faults.down", 0);
   for (const std::string_view item : items_of(faults.slow, "faults.slow")) {
-    const double share = share_of(item);
+    const double share = share_of(item, "faults.slow", "leaf0-spine1=0.5; what carries nothing is 'faults.down'");
     set(trimmed(item.substr(0, item.find('='))), "faults.slow", share);
   }
   return fate;
@@ -143,8 +141,33 @@ const core::OptionTable<Faults>& fault_options() {
   static const core::OptionTable<Faults> table{
       core::option("down", &Faults::down, "cables without link: leaf0-spine1, leaf0-spine1#0, spine3 (all of it), …"),
       core::option("slow", &Faults::slow, "cables at a share of their rate: leaf0-spine2=0.5, …"),
+      core::option("slow_gpus", &Faults::slow_gpus,
+                   "GPUs whose kernels run at a share of their rate, a node for all of its: gpu3=0.8, node1=0.9, …"),
   };
   return table;
+}
+
+std::map<std::int64_t, double> slow_gpus(const Faults& faults, std::int64_t nodes, std::int64_t gpus_per_node) {
+  constexpr const char* kKey = "faults.slow_gpus";
+  std::map<std::int64_t, double> paces;
+  for (const std::string_view item : items_of(faults.slow_gpus, kKey)) {
+    const double share = share_of(item, kKey, "gpu3=0.8");
+    const std::string_view name = trimmed(item.substr(0, item.find('=')));
+    const bool whole = name.starts_with("node");
+    const std::string_view digits = name.substr(whole ? 4 : std::min<std::size_t>(3, name.size()));
+    const std::int64_t count = whole ? nodes : nodes * gpus_per_node, each = whole ? gpus_per_node : 1;
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const bool named = (whole || name.starts_with("gpu")) && error == std::errc() && !digits.empty() &&
+                       end == digits.data() + digits.size() && number >= 0 && number < count;
+    if (!named)
+      throw InputError(fmt::format("'{}': there is no '{}'; write gpu0 to gpu{} or node0 to node{}", kKey, name,
+                                   nodes * gpus_per_node - 1, nodes - 1));
+    for (std::int64_t gpu = number * each; gpu < (number + 1) * each; ++gpu)
+      if (!paces.try_emplace(gpu, share).second)
+        throw InputError(fmt::format("'{}': '{}' names gpu{} a second time", kKey, item, gpu));
+  }
+  return paces;
 }
 
 void apply(const Faults& faults, Graph& graph) {

@@ -40,6 +40,7 @@ std::string key_of(const World& world, const topologies::Site& site,
   for (const auto& [name, value] : world.topology_options)
     key += fmt::format(" {}={}", name, std::visit([](const auto& held) { return fmt::format("{}", held); }, value));
   key += fmt::format(" down={} slow={}", world.faults.down, world.faults.slow);
+  key += rates_key(world);
   for (const auto& [path, text] : inputs) key += " " + core::sharing::Writer("input").text(text).finish().hex();
   return key;
 }
@@ -66,6 +67,7 @@ std::shared_ptr<const core::network::Graph> GraphCache::get(const World& world) 
         topologies::GivenGraph{std::move(file.graph), file.gpus_per_server});
   }
   core::network::Graph made = topology->build(world.topology_options, site);
+  if (!site.given) give_rates(world, made);
   slow_down(made, nic_share(world));
   apply(world.faults, made);
   graph = std::make_shared<const core::network::Graph>(std::move(made));

@@ -54,7 +54,7 @@ std::vector<NamedFile> named_files(const Settings& settings) {
 }
 
 void check_file(const NamedFile& file, const std::string& text) {
-  if (file.key == kMeasuredKernels)
+  if (file.key.ends_with("gpu.measured_kernels"))
     import::parse_measured_kernels(text, file.path);
   else if (file.key == kMeasuredRouting)
     import::parse_measured_routing(text, file.path);
@@ -108,6 +108,7 @@ std::vector<std::string> unmeasured_kernels(const Settings& settings, const Inpu
   core::step::Configuration of = world_of(settings, std::make_shared<const Inputs>(inputs)).configuration;
   const auto peak = static_cast<double>(core::memory::peak(of.model, of.strategy, of.gpu).total());
   if (peak > of.gpu.memory_gib * static_cast<double>(1 << 30)) return lacking;  // it will not run
+  if (of.is_mixed()) return lacking;                                            // a rule says so
   of.gpu.measured = measured_times(settings, inputs);
   for (const core::compute::Kernel& kernel : core::workload::kernel_account(of.model, of.strategy, of.gpu).modelled)
     lacking.push_back(core::compute::describe(core::compute::measurable(kernel)));

@@ -21,6 +21,11 @@ std::string join(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
 
+bool is_open(const Settings& settings, const std::string& path) {
+  const auto first = settings.lower_bound(path + ".");
+  return first != settings.end() && first->first.starts_with(path + ".");
+}
+
 std::vector<std::string> split(const std::string& dotted) {
   std::vector<std::string> parts{""};
   for (const char c : dotted) {
@@ -126,10 +131,24 @@ void Assigner::reset(const Branch& branch, const std::string& path) {
     for (const OptionInfo& info : first.options)
       if (has_default(info)) settings_[prefix + info.name] = info.fallback;
   }
-  for (const Branch& child : branch.branches) reset(child, prefix + child.name);
+  for (const Branch& child : branch.branches)
+    if (!child.optional) reset(child, prefix + child.name);
+}
+
+/// Optional branches on the way to `path` get their defaults, if they are not there yet.
+void Assigner::open(const std::string& path) {
+  const Branch* branch = &vocabulary();
+  std::string at;
+  for (const std::string& part : split(path)) {
+    branch = find_branch(branch->branches, part);
+    if (branch == nullptr) return;
+    at = join(at, part);
+    if (branch->optional && !is_open(settings_, at)) reset(*branch, at);
+  }
 }
 
 void Assigner::assign(const Target& target, const Node& value) {
+  open(target.path);
   if (target.branch) return fill(*target.branch, target.path, value);
   const OptionInfo* option = target.option;
   const std::string parent = target.path.substr(0, target.path.rfind('.'));
@@ -150,6 +169,7 @@ void Assigner::assign(const Target& target, const Node& value) {
 
 void Assigner::fill(const Branch& branch, const std::string& path, const Node& node) {
   mark(path, node);
+  if (branch.optional) open(path);
   if (!branch.alternatives.empty()) return choose(branch, path, node);
   if (!branch.catalog.empty()) {
     if (node.kind == Node::Kind::scalar) return copy_catalog(branch, path, node.text, node);
@@ -248,23 +268,34 @@ constexpr std::array<std::string_view, 10> kNoStepNeeds{"cluster.usd_per_gpu_hou
                                                         "cluster.utilisation",         "cluster.usd_per_kwh"};
 constexpr std::string_view kSectionNoStepNeeds = "training.";
 
+/// Of more nodes the key that tells the same of the first ones.
+std::string as_of_first_nodes(const std::string& key) {
+  for (const std::string group : kNodeGroups)
+    if (key.starts_with("cluster." + group + ".")) return "cluster." + key.substr(9 + group.size());
+  return key;
+}
+
 std::pair<std::string, std::string> absent_in(const Settings& settings, const Branch& branch, const std::string& path) {
   const std::vector<OptionInfo>* options = &branch.options;
   if (!branch.alternatives.empty())
     options = &find_alternative(branch, std::get<std::string>(settings.at(path)))->options;
   for (const OptionInfo& info : *options) {
-    const std::string key = join(path, info.name);
-    if (settings.count(key)) continue;
+    const std::string given = join(path, info.name);
+    if (settings.count(given)) continue;
+    const std::string key = as_of_first_nodes(given);
+    if (given != key && key == "cluster.nic_gbps") continue;  // as of those
     const bool alone = std::get<std::int64_t>(settings.at("cluster.gpus_per_node")) == 1;
     const bool read = std::get<std::string>(settings.at("topology")) == "graph";  // rates are those of the file
     if ((alone || read) && key == "cluster.gpu.scale_up_gb_per_s") continue;
     if (read && key == "cluster.nic_gbps") continue;
     if (std::find(kNoStepNeeds.begin(), kNoStepNeeds.end(), key) != kNoStepNeeds.end()) continue;
     if (key.starts_with(kSectionNoStepNeeds)) continue;
-    return {key, ask_for(settings, branch, key, info)};
+    return {given, ask_for(settings, branch, given, info)};
   }
-  for (const Branch& child : branch.branches)
+  for (const Branch& child : branch.branches) {
+    if (child.optional && !is_open(settings, join(path, child.name))) continue;
     if (auto found = absent_in(settings, child, join(path, child.name)); !found.first.empty()) return found;
+  }
   return {};
 }
 
@@ -282,7 +313,9 @@ nlohmann::json document_of(const Settings& settings, const Branch& branch, const
     return made;
   }
   copy(made, branch.options);
-  for (const Branch& child : branch.branches) made[child.name] = document_of(settings, child, join(path, child.name));
+  for (const Branch& child : branch.branches)
+    if (!child.optional || is_open(settings, join(path, child.name)))
+      made[child.name] = document_of(settings, child, join(path, child.name));
   return made;
 }
 

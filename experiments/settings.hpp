@@ -44,6 +44,7 @@ class Assigner {
   void choose(const Branch& branch, const std::string& path, const import::Node& node);
   void copy_catalog(const Branch& branch, const std::string& path, const std::string& name, const import::Node& at);
   void reset(const Branch& branch, const std::string& path);
+  void open(const std::string& path);
   void mark(const std::string& path, const import::Node& at);
   void set(const std::string& path, core::OptionValue value, const import::Node& at);
 

@@ -114,6 +114,7 @@ Interval Uncertainty::of(const Settings& settings, const World& world) const {
     made.basis = fmt::format("all that was measured: {}", many(families.far.size()));
     because = "none that is " + kind;
   }
+  if (!world.machines.empty()) because += std::string(because.empty() ? "" : ", ") + "machines of several kinds";
   const double widening = because.empty() ? 1 : kWidening;
   if (!because.empty()) made.basis += fmt::format("; {} times as wide: {}", kWidening, because);
   const Weighted steps = families.values(&Residuals::steps);

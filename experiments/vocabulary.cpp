@@ -64,7 +64,14 @@ Branch make_vocabulary() {
   for (const OptionInfo& info : core::collective::calibration_options().infos()) gpu.push_back(info);
   for (const OptionInfo& info : kernel_table_options().infos()) gpu.push_back(info);
   for (const OptionInfo& info : power_options().infos()) gpu.push_back(info);
-  cluster.branches.push_back(cataloged("gpu", "the accelerator", std::move(gpu), "gpus"));
+  cluster.branches.push_back(cataloged("gpu", "the accelerator", gpu, "gpus"));
+  for (const char* name : kNodeGroups) {
+    Branch group = section(name, "more nodes, of another kind; figures of the communication library are cluster.gpu's",
+                           node_group_options().infos());
+    group.optional = true;
+    group.branches.push_back(cataloged("gpu", "their accelerator", gpu, "gpus"));
+    cluster.branches.push_back(std::move(group));
+  }
   std::vector<OptionInfo> cuts = core::workload::strategy_options().infos();
   for (const OptionInfo& info : schedule_file_options().infos()) cuts.push_back(info);
   Branch strategy = section("strategy", "how the model is cut over ranks", std::move(cuts));

@@ -23,6 +23,7 @@ struct Branch {
   std::vector<Branch> branches;
   std::string catalog;                    // "gpus", "models", "clusters": a name of it may stand for the mapping
   std::vector<Alternative> alternatives;  // of routing, topology and transport, which choose exactly one
+  bool optional = false;                  // nothing of it is there, defaults included, until some of it is given
 };
 
 /// The root: its options and branches are the keys of `base`.

@@ -1,6 +1,7 @@
 // Tables of the structs that have no room of their own, and the way from settings to structs.
 #include "experiments/world.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/network/transports/registry.hpp"
@@ -69,6 +70,25 @@ void reckon_with(core::workload::Strategy& strategy, const core::compute::Gpu& g
   if (strategy.hot_expert_gbps == 0) strategy.hot_expert_gbps = cluster.nic_gbps;
 }
 
+bool names_table(const Settings& settings, const std::string& gpu) {
+  const auto table = settings.find(gpu + "measured_kernels");
+  return table != settings.end() && !std::get<std::string>(table->second).empty();
+}
+
+/// Nodes behind the first ones.
+std::vector<OtherNodes> others_of(const Settings& settings, World& world) {
+  std::vector<OtherNodes> others;
+  for (const std::string group : kNodeGroups) {
+    const std::string path = "cluster." + group + ".";
+    if (settings.count(path + "nodes") == 0) continue;
+    others.push_back({make(node_group_options(), settings, path),
+                      make(core::compute::gpu_options(), settings, path + "gpu."),
+                      make(power_options(), settings, path + "gpu.")});
+    world.measures_kernels |= names_table(settings, path + "gpu.");
+  }
+  return others;
+}
+
 }  // namespace
 
 const core::OptionTable<Skip>& skip_options() {
@@ -132,7 +152,9 @@ topologies::Site World::site() const {
   site.scale_up_bits_per_second = rounded(configuration.gpu.scale_up_gb_per_s * 8e9);
   site.scale_up_latency_ps = rounded(configuration.gpu.scale_up_latency_us * static_cast<double>(core::kMicrosecond));
   site.scale_up_planes = configuration.gpu.scale_up_planes;
-  site.nic_bits_per_second = rounded(cluster.nic_gbps * 1e9);
+  double nic_gbps = cluster.nic_gbps;  // the fabric is that of the fastest NICs
+  for (const MachineKind& kind : machines) nic_gbps = std::max(nic_gbps, kind.node.nic_gbps);
+  site.nic_bits_per_second = rounded(nic_gbps * 1e9);
   site.nic_latency_ps = rounded(cluster.nic_latency_us * static_cast<double>(core::kMicrosecond));
   return site;
 }
@@ -165,6 +187,8 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   made.transport = transport_of(settings);
   world.faults = make(fault_options(), settings, "faults.");
   made.gpus_per_node = world.cluster.gpus_per_node;
+  world.measures_kernels = names_table(settings, "cluster.gpu.");
+  add_machines(world, others_of(settings, world));
   const std::int64_t replica = made.strategy.tp * made.strategy.cp * made.strategy.pp;
   made.strategy.dp = world.cluster.gpus() % replica == 0 ? world.cluster.gpus() / replica : 0;
 

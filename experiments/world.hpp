@@ -8,6 +8,7 @@
 #include "core/options.hpp"
 #include "core/step/configuration.hpp"
 #include "experiments/faults.hpp"
+#include "experiments/machines.hpp"
 #include "experiments/power.hpp"
 #include "experiments/price.hpp"
 #include "experiments/training.hpp"
@@ -35,7 +36,10 @@ struct Cluster {
 
 struct World {
   core::step::Configuration configuration;  // without its graph
-  Cluster cluster;
+  Cluster cluster;                          // all nodes; the rest tells of the first ones
+  std::vector<MachineKind> machines;        // by kind, as core::step::Configuration counts them; empty: all are alike
+  std::string machine_fault;                // what faults.slow_gpus has wrong; empty: nothing
+  bool measures_kernels = false;            // some GPU's settings name a table of measured times
   GpuPower power;
   MachinePower machine_power;
   Price price;

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/memory/footprint.hpp"
+#include "core/step/demand.hpp"
 #include "core/step/result.hpp"
 #include "core/workload/expert_load.hpp"
 #include "core/workload/operators.hpp"
@@ -133,7 +134,7 @@ void add_figures(std::vector<Column>& to, const Rows& rows) {
                        const auto& of = row.configuration;
                        const auto flops = static_cast<double>(core::workload::model_flops_per_sequence(of.model));
                        return row.per_gpu_second(static_cast<double>(of.strategy.global_batch) * flops) /
-                              (of.gpu.matrix_tflops * 1e12);
+                              (core::step::mean_matrix_tflops(of) * 1e12);
                      }));
 }
 

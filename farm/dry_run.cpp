@@ -26,25 +26,30 @@ Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
     if (!plan.experiments[experiment.id].fits() || plan.experiments[experiment.id].elsewhere) continue;
     const auto configuration = experiments::world_of(experiment.settings, experiment.inputs).configuration;
     const auto& strategy = configuration.strategy;
-    core::sharing::Writer gpu("gpu");
-    core::step::write_options(gpu, core::compute::gpu_options().read(configuration.gpu));
-    const auto gpu_key = gpu.finish();
+    const core::step::Arrangement arrangement = core::step::arrangement_of(configuration);
+    const auto classes = core::step::classes_of(arrangement);
+    const auto key_of = [&](const core::workload::RankClass& of) {
+      core::sharing::Writer gpu("gpu");
+      core::step::write_options(gpu, core::compute::gpu_options().read(configuration.gpu_of(of)));
+      if (configuration.gpu_of(of).pace != 1) gpu.real(configuration.gpu_of(of).pace);
+      return gpu.finish();
+    };
     core::sharing::Writer all("kernels");
     core::step::write_options(all, core::workload::model_options().read(configuration.model));
     core::step::write_options(all, core::workload::strategy_options().read(strategy));
-    all.integer(strategy.dp).key(gpu_key);
+    all.integer(strategy.dp);
+    for (const auto& [of, ranks] : classes) all.key(key_of(of)).integer(ranks);
     if (configuration.model.routing) all.key(configuration.model.routing->key);
     const auto [known, is_new] = times_of.try_emplace(all.finish(), 0);
-    if (is_new) {
-      const auto classes = core::workload::rank_classes(configuration.model, strategy);
-      const auto ranks =
-          strategy.tp * strategy.cp * strategy.dp * strategy.pp / static_cast<std::int64_t>(classes.size());
-      for (const core::workload::RankClass& of : classes)
-        for (const auto& use : core::workload::kernels_used(configuration.model, strategy, configuration.gpu, of)) {
+    if (is_new)
+      for (const auto& [of, ranks] : classes) {
+        const auto gpu_key = key_of(of);
+        for (const auto& use :
+             core::workload::kernels_used(configuration.model, strategy, configuration.gpu_of(of), of)) {
           distinct.insert({gpu_key, use.kernel});
           known->second += static_cast<std::uint64_t>(use.times * ranks);
         }
-    }
+      }
     count.naive += known->second;
   }
   count.unique = distinct.size();

@@ -11,6 +11,7 @@
 
 #include "core/compute/gpu.hpp"
 #include "core/error.hpp"
+#include "core/step/demand.hpp"
 #include "core/step/laboratory.hpp"
 #include "farm/processors.hpp"
 
@@ -31,7 +32,8 @@ void append(std::string& to, const core::OptionTable<T>& table, const T& from) {
 /// Footprints by all that decides on them, which experiments on other fabrics and transports have in common.
 class Footprints {
  public:
-  const Footprint& of(const Configuration& configuration) {
+  core::step::Demand of(const Configuration& configuration) {
+    if (configuration.is_mixed()) return demand_of(configuration);
     const core::workload::Strategy& strategy = configuration.strategy;
     std::string key = fmt::format("{} ", strategy.dp);
     append(key, core::workload::model_options(), configuration.model);
@@ -42,7 +44,7 @@ class Footprints {
     if (strategy.written) key += core::workload::key_of(*strategy.written).hex();
     const auto [known, is_new] = known_.try_emplace(std::move(key));
     if (is_new) known->second = core::memory::peak(configuration.model, strategy, configuration.gpu);
-    return known->second;
+    return {known->second, configuration.gpu.memory_gib};
   }
 
  private:
@@ -100,8 +102,9 @@ class Planner {
   void look_at(const experiments::Experiment& experiment, Footprints& footprints) {
     const Configuration of = configure(experiment, graphs_);
     PlannedExperiment planned;
-    planned.memory = footprints.of(of);
-    planned.memory_bytes = static_cast<std::int64_t>(of.gpu.memory_gib * static_cast<double>(1 << 30));
+    const core::step::Demand demand = footprints.of(of);
+    planned.memory = demand.needs;
+    planned.memory_bytes = demand.memory_bytes();
     plan_.experiments.push_back(planned);
     if (!planned.fits()) return;
     const auto next = static_cast<std::uint32_t>(layouts_.size());

@@ -16,7 +16,7 @@ namespace manyworlds::farm {
 inline constexpr std::uint32_t kNoStep = UINT32_MAX;
 
 struct PlannedExperiment {
-  core::memory::Footprint memory;  // of the rank that needs most
+  core::memory::Footprint memory;  // of the rank that needs most; on several kinds of machines: that has least left
   std::int64_t memory_bytes = 0;   // what its GPU has
   std::uint32_t step = kNoStep;    // in Plan::steps; none: it does not fit, or is elsewhere
   bool elsewhere = false;          // another shard's

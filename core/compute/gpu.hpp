@@ -15,6 +15,7 @@ class MeasuredTimes;
 enum class ScaleUp : std::uint8_t { nvswitch, full_mesh };
 
 struct Gpu {
+  double pace = 1;                    // of one that is slow: its kernels run at this share of their rate; no option
   double matrix_tflops = 0;           // dense 16-bit matrix peak, TFLOP/s
   double memory_gib = 0;              // usable device memory, GiB
   double gemm_workspace_mib = 8.125;  // of the matrix library, for each thread that launches GEMMs, MiB

@@ -174,7 +174,8 @@ Time cost(const Kernel& kernel, const Gpu& gpu) {
       ps = std::max(ps, static_cast<double>(kernel.flops) / rate);
     }
   }
-  return round_half_up(ps) + round_half_up(gpu.launch_us * static_cast<double>(kMicrosecond));
+  const Time whole = round_half_up(ps) + round_half_up(gpu.launch_us * static_cast<double>(kMicrosecond));
+  return gpu.pace == 1 ? whole : round_half_up(static_cast<double>(whole) / gpu.pace);
 }
 
 }  // namespace manyworlds::core::compute

@@ -35,9 +35,10 @@ class Form {
   ClosedForm step() {
     ClosedForm made;
     double all = 0, slowest = 0;  // of a micro-batch through all stages, and through the slowest
-    std::vector<StageWork> works;
+    std::vector<SlowestRank> works;
     for (std::int64_t stage = 0; stage < s_.pp; ++stage) {
       SlowestRank of_stage = slowest_of(stage);
+      gpu_ = of_stage.gpu;
       const Passes& passes = of_stage.passes;
       all += passes.forward + passes.backward;
       slowest = std::max(slowest, passes.forward + passes.backward);
@@ -46,9 +47,9 @@ class Form {
           std::max(made.gradients_s, s_.zero == 3 ? across_s(parameters) : gradients_s(parameters, passes));
       double optimizer = 0;
       for (const auto& kernel : workload::optimizer_kernels(s_, parameters))
-        optimizer += seconds(compute::price(kernel, of_.gpu).ps);
+        optimizer += seconds(compute::price(kernel, *gpu_).ps);
       made.optimizer_s = std::max(made.optimizer_s, optimizer);
-      works.push_back(std::move(of_stage.work));
+      works.push_back(std::move(of_stage));
     }
     made.pipeline_s = static_cast<double>(s_.chunk_micro_batches()) * slowest;
     if (workload::schedule_type(s_.schedule).has_formula) {
@@ -70,16 +71,20 @@ class Form {
   struct SlowestRank {
     Passes passes;
     StageWork work;
+    const compute::Gpu* gpu = nullptr;
   };
 
-  /// Of the ranks of a stage one that takes longest: the others wait for it in every exchange of tokens.
-  SlowestRank slowest_of(std::int64_t stage) const {
+  /// Of the ranks of a stage one that takes longest: the others wait for it in every exchange of tokens, and where
+  /// gradients are added up.
+  SlowestRank slowest_of(std::int64_t stage) {
     SlowestRank most;
-    for (std::int64_t e = 0; e < (workload::expert_ranks_differ(of_.model, s_) ? s_.ep : 1); ++e) {
-      StageWork work = workload::stage_work(of_.model, s_, of_.gpu, {stage, e});
+    for (const auto& [of, ranks] : classes_) {
+      if (of.stage != stage) continue;
+      gpu_ = &of_.gpu_of(of);
+      StageWork work = workload::stage_work(of_.model, s_, *gpu_, of);
       const Passes one = passes_of(work);
-      if (e == 0 || one.forward + one.backward > most.passes.forward + most.passes.backward)
-        most = {one, std::move(work)};
+      if (most.gpu == nullptr || one.forward + one.backward > most.passes.forward + most.passes.backward)
+        most = {one, std::move(work), gpu_};
     }
     return most;
   }
@@ -101,11 +106,12 @@ class Form {
   }
 
   /// All passes in their orders, as soon as they can run.
-  double eager_s(const std::vector<StageWork>& works) const {
+  double eager_s(const std::vector<SlowestRank>& works) {
     std::map<std::tuple<std::int64_t, std::int32_t, workload::PassKind>, Time> known;
     const auto lasts = [&](std::int64_t rank, const workload::Slot& slot) {
       const auto [found, is_new] = known.try_emplace({rank, slot.chunk, slot.kind}, Time{0});
-      const StageWork& work = works[static_cast<std::size_t>(rank)];
+      const StageWork& work = works[static_cast<std::size_t>(rank)].work;
+      gpu_ = works[static_cast<std::size_t>(rank)].gpu;
       if (is_new)
         for (const Part part : work.chunks[static_cast<std::size_t>(slot.chunk)])
           found->second += round_half_up(pass_s(work.of(part).pass(slot.kind), work) * 1e12);
@@ -228,16 +234,16 @@ class Form {
         }
       }
     now = std::max(now, network_free);
-    return now + seconds(compute::host_wait(host, busy, of_.gpu));
+    return now + seconds(compute::host_wait(host, busy, *gpu_));
   }
 
   /// How much longer kernels take beside a collective.
   double pace_beside(bool adds) const {
     using workload::CommunicationEngine;
     const workload::Stack& stack = s_.stack;
-    if (stack.communication_engine == CommunicationEngine::calibrated) return 1 + of_.gpu.communication_slowdown;
+    if (stack.communication_engine == CommunicationEngine::calibrated) return 1 + gpu_->communication_slowdown;
     if (stack.communication_engine == CommunicationEngine::copy && !adds) return 1;
-    const auto units = static_cast<double>(of_.gpu.compute_units);
+    const auto units = static_cast<double>(gpu_->compute_units);
     return units / (units - static_cast<double>(stack.communication_sms));
   }
 
@@ -271,6 +277,8 @@ class Form {
 
   const Configuration& of_;
   const workload::Strategy& s_;
+  const std::map<workload::RankClass, std::uint32_t> classes_ = classes_of(arrangement_of(of_));
+  const compute::Gpu* gpu_ = &of_.gpu;  // of the ranks that are looked at
   const Links& links_;
 };
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/collective/library.hpp"
 #include "core/compute/gpu.hpp"
 #include "core/network/graph.hpp"
 #include "core/network/transport.hpp"
 #include "core/workload/model.hpp"
+#include "core/workload/rank_class.hpp"
 #include "core/workload/strategy.hpp"
 
 namespace manyworlds::core::step {
@@ -26,7 +28,9 @@ struct Limit {
 struct Configuration {
   workload::Model model;
   workload::Strategy strategy;
-  compute::Gpu gpu;
+  compute::Gpu gpu;                        // of all machines, or of those of kind 0
+  std::vector<compute::Gpu> other_gpus;    // of kinds 1 and up
+  std::vector<std::uint32_t> kind_of_gpu;  // kinds of machines by GPU; empty: there is one
   std::shared_ptr<const network::Graph> graph;
   std::int64_t gpus_per_node = 8;
   network::Transport transport;
@@ -35,6 +39,11 @@ struct Configuration {
   Composition composition = Composition::composed;
   std::int64_t tick_ns = 0;  // of the streams' clock; 0: a picosecond
   Limit limit;
+  bool is_mixed() const { return !kind_of_gpu.empty(); }
+  /// That ranks of a class run on.
+  const compute::Gpu& gpu_of(const workload::RankClass& of) const {
+    return of.machine == 0 ? gpu : other_gpus.at(of.machine - 1);
+  }
   Time tick_ps() const { return tick_ns == 0 ? 1 : tick_ns * kNanosecond; }
 };
 

@@ -69,14 +69,46 @@ Arrangement arrangement_of(const Configuration& configuration) {
           workload::expert_ranks_differ(configuration.model, configuration.strategy),
           s.folding(),
           configuration.placement,
-          s.zero_groups()};
+          s.zero_groups(),
+          configuration.kind_of_gpu};
 }
 
-std::vector<workload::RankClass> classes_of(const Arrangement& arrangement) {
-  std::vector<workload::RankClass> classes;
+namespace {
+
+workload::RankClass class_of(const Arrangement& arrangement, std::uint32_t rank) {
+  const std::int64_t per_stage = arrangement.tp * arrangement.cp * arrangement.dp;
+  const std::int64_t expert_rank = rank % per_stage / arrangement.etp % arrangement.ep;
+  return {rank / per_stage, arrangement.expert_ranks_differ ? expert_rank : 0,
+          arrangement.machines.empty() ? 0 : arrangement.machines.at(gpu_of(arrangement, rank))};
+}
+
+std::vector<workload::RankClass> names_of(const std::map<workload::RankClass, std::uint32_t>& classes) {
+  std::vector<workload::RankClass> names;
+  for (const auto& [name, ranks] : classes) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+std::uint32_t gpu_of(const Arrangement& arrangement, std::uint32_t rank) {
+  if (arrangement.placement == Placement::tp_dp_pp) return rank;
+  const auto tp = static_cast<std::uint32_t>(arrangement.tp), cp = static_cast<std::uint32_t>(arrangement.cp),
+             pp = static_cast<std::uint32_t>(arrangement.pp), dp = static_cast<std::uint32_t>(arrangement.dp);
+  const std::uint32_t t = rank % tp, replica = rank / tp % (cp * dp), p = rank / (tp * cp * dp);
+  return t + tp * (replica % cp + cp * (p + pp * (replica / cp)));
+}
+
+std::map<workload::RankClass, std::uint32_t> classes_of(const Arrangement& arrangement) {
+  std::map<workload::RankClass, std::uint32_t> classes;
+  const std::int64_t all = arrangement.tp * arrangement.cp * arrangement.dp * arrangement.pp;
+  if (!arrangement.machines.empty()) {
+    for (std::uint32_t rank = 0; rank < all; ++rank) ++classes[class_of(arrangement, rank)];
+    return classes;
+  }
+  const std::int64_t expert_ranks = arrangement.expert_ranks_differ ? arrangement.ep : 1;
   for (std::int64_t stage = 0; stage < arrangement.pp; ++stage)
-    for (std::int64_t e = 0; e < (arrangement.expert_ranks_differ ? arrangement.ep : 1); ++e)
-      classes.emplace_back(stage, e);
+    for (std::int64_t e = 0; e < expert_ranks; ++e)
+      classes[{stage, e}] = static_cast<std::uint32_t>(all / arrangement.pp / expert_ranks);
   return classes;
 }
 
@@ -101,15 +133,15 @@ Layout::Layout(const Arrangement& arrangement, std::shared_ptr<network::Router> 
     : gpus_per_node_(arrangement.gpus_per_node),
       per_stage_(static_cast<std::uint32_t>(arrangement.tp * arrangement.cp * arrangement.dp)),
       router_(std::move(router)),
-      classes_(classes_of(arrangement)),
+      classes_(names_of(classes_of(arrangement))),
       writer_(router_->graph()) {
   const std::uint32_t all = per_stage_ * static_cast<std::uint32_t>(arrangement.pp);
   MANYWORLDS_CHECK(all <= router_->graph().gpus, "{} ranks on {} GPUs", all, router_->graph().gpus);
   gpu_of_.resize(all);
   class_sizes_.assign(classes_.size(), 0);
   for (std::uint32_t rank = 0; rank < all; ++rank) {
-    const std::int64_t expert_rank = rank % per_stage_ / arrangement.etp % arrangement.ep;
-    const workload::RankClass of{stage_of(rank), arrangement.expert_ranks_differ ? expert_rank : 0};
+    gpu_of_[rank] = step::gpu_of(arrangement, rank);
+    const workload::RankClass of = step::class_of(arrangement, rank);
     const auto number = std::lower_bound(classes_.begin(), classes_.end(), of) - classes_.begin();
     class_of_.push_back(static_cast<std::uint32_t>(number));
     ++class_sizes_[class_of_.back()];
@@ -127,12 +159,6 @@ void Layout::add_groups(const Arrangement& arrangement) {
              pp = static_cast<std::uint32_t>(arrangement.pp);
   const std::uint32_t replicas = per_stage_ / tp;  // by data-parallel, then by context-parallel rank
   const auto rank = [&](std::uint32_t t, std::uint32_t r, std::uint32_t p) { return t + tp * r + per_stage_ * p; };
-  for (std::uint32_t p = 0; p < pp; ++p)
-    for (std::uint32_t r = 0; r < replicas; ++r)
-      for (std::uint32_t t = 0; t < tp; ++t)
-        gpu_of_[rank(t, r, p)] =
-            arrangement.placement == Placement::tp_dp_pp ? rank(t, r, p) : t + tp * (r % cp + cp * (p + pp * (r / cp)));
-
   // The order of groups is the order of ties between their transfers; it is the same on every node.
   for (std::uint32_t p = 0; p < pp && tp > 1; ++p)
     for (std::uint32_t r = 0; r < replicas; ++r) {

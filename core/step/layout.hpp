@@ -62,12 +62,15 @@ struct Arrangement {
   workload::Folding folding = workload::Folding::loop;
   Placement placement = Placement::tp_dp_pp;
   std::int64_t zero_groups = 1;
+  std::vector<std::uint32_t> machines;  // their kinds by GPU; empty: there is one
   auto operator<=>(const Arrangement&) const = default;
 };
 Arrangement arrangement_of(const Configuration& configuration);
 
-/// The classes of its ranks, ascending.
-std::vector<workload::RankClass> classes_of(const Arrangement& arrangement);
+/// The classes of its ranks, ascending, and how many ranks are in each.
+std::map<workload::RankClass, std::uint32_t> classes_of(const Arrangement& arrangement);
+/// The GPU that a rank sits on.
+std::uint32_t gpu_of(const Arrangement& arrangement, std::uint32_t rank);
 
 /// A communicator. Sends have two members: sender, receiver.
 struct Group {

@@ -70,6 +70,19 @@ void write_measured(sharing::Writer& writer, const Configuration& of) {
   if (measured > 0) writer.key(times.finish());
 }
 
+/// GPUs of other kinds, and on which the ranks sit.
+void write_machines(sharing::Writer& writer, const Configuration& of) {
+  if (!of.is_mixed()) return;
+  writer.text("machines").integer(static_cast<std::int64_t>(of.other_gpus.size())).real(of.gpu.pace);
+  for (const compute::Gpu& gpu : of.other_gpus) {
+    write_options(writer, compute::gpu_options().read(gpu));
+    writer.real(gpu.pace);
+  }
+  const Arrangement arrangement = arrangement_of(of);
+  const std::int64_t ranks = arrangement.tp * arrangement.cp * arrangement.dp * arrangement.pp;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) writer.integer(arrangement.machines.at(gpu_of(arrangement, rank)));
+}
+
 sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind, Layout& layout) {
   sharing::Writer writer("step");
   write_options(writer, workload::model_options().read(configuration.model));
@@ -78,6 +91,7 @@ sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind,
   write_options(writer, compute::gpu_options().read(configuration.gpu));
   write_files(writer, configuration);
   write_measured(writer, configuration);
+  write_machines(writer, configuration);
   writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
   if (configuration.tick_ns > 0) writer.text("tick").integer(configuration.tick_ns);
@@ -98,9 +112,9 @@ sharing::Key step_key(const Configuration& configuration, const ByKind& by_kind,
 
 Operations::Operations(const Configuration& configuration) {
   const auto orders = workload::pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
-  for (const workload::RankClass& of : workload::rank_classes(configuration.model, configuration.strategy)) {
+  for (const auto& [of, ranks] : classes_of(arrangement_of(configuration))) {
     const workload::Program program =
-        workload::build_program(configuration.model, configuration.strategy, configuration.gpu, orders, of);
+        workload::build_program(configuration.model, configuration.strategy, configuration.gpu_of(of), orders, of);
     in_programs_.push_back(program.ops.size());
     auto& by_role = by_class_.emplace_back();
     for (const workload::Op& op : program.ops) {
@@ -124,6 +138,7 @@ sharing::Key operations_key(const Configuration& configuration) {
   write_options(writer, compute::gpu_options().read(configuration.gpu));
   write_files(writer, configuration);
   write_measured(writer, configuration);
+  write_machines(writer, configuration);
   return writer.integer(configuration.strategy.dp).finish();
 }
 

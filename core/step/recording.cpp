@@ -105,9 +105,9 @@ std::vector<MemoryAt> memory_over_time(const World& world, const Recording& reco
   const std::uint32_t number = world.layout().class_of(rank.rank);
   const workload::RankClass& one = world.layout().classes()[number];
   const auto passes = passes_of(world.programs()[number], recording.records[rank.record]);
-  std::vector<MemoryAt> course{{0, memory::held_at_rest(of.model, of.strategy, of.gpu, one)}};
+  std::vector<MemoryAt> course{{0, memory::held_at_rest(of.model, of.strategy, of.gpu_of(one), one)}};
   Time over = 0;
-  for (const memory::Held& held : memory::held_by_passes(of.model, of.strategy, of.gpu, one)) {
+  for (const memory::Held& held : memory::held_by_passes(of.model, of.strategy, of.gpu_of(one), one)) {
     const auto pass = passes.find(held.pass);
     const Extent when = pass == passes.end() ? Extent{over, over} : pass->second;
     const Time begin = std::max(over, when.begin);

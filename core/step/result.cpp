@@ -6,14 +6,18 @@ namespace manyworlds::core::step {
 namespace {
 
 // One list of the plain fields, for both directions.
-template <class Result, class Field>
-void fields(Result& r, Field field) {
-  field(r.step_ps), field(r.link_hops), field(r.ecn_marks), field(r.pauses), field(r.busiest_link_share);
-  auto& b = r.breakdown;
+template <class Parts, class Field>
+void parts(Parts& b, Field field) {
   field(b.forward_s), field(b.backward_s), field(b.recompute_s), field(b.optimizer_s);
   field(b.host_s), field(b.slowed_s);
   field(b.exposed_tp_s), field(b.exposed_dp_s), field(b.exposed_pp_s), field(b.exposed_cp_s), field(b.exposed_ep_s),
       field(b.exposed_offload_s), field(b.bubble_s), field(b.stall_s);
+}
+
+template <class Result, class Field>
+void fields(Result& r, Field field) {
+  field(r.step_ps), field(r.link_hops), field(r.ecn_marks), field(r.pauses), field(r.busiest_link_share);
+  parts(r.breakdown, field);
   field(r.computed.simulated), field(r.computed.periods), field(r.computed.rate), field(r.cpu_s);
 }
 
@@ -45,6 +49,8 @@ std::string encode(const StepResult& result) {
       out.text(used.parameters).integer(used.result_ps).integer(used.times);
     }
   }
+  out.integer(static_cast<std::int64_t>(result.by_kind.size()));
+  for (const Breakdown& one : result.by_kind) parts(one, [&](double value) { out.real(value); });
   return out.take();
 }
 
@@ -67,6 +73,8 @@ StepResult decode_step(const std::string& bytes) {
       used.times = in.integer();
     }
   }
+  result.by_kind.resize(in.count(8 * 13));
+  for (Breakdown& one : result.by_kind) parts(one, [&](double& value) { value = in.real(); });
   in.end();
   return result;
 }

@@ -36,6 +36,7 @@ struct StepResult {
   bool too_large = false;
   Time step_ps = 0;
   Breakdown breakdown;
+  std::vector<Breakdown> by_kind;  // of the ranks on machines of each kind, where there are several
   // What happened packet by packet: nothing under `fidelity: analytic`.
   std::int64_t link_hops = 0;  // packets times links they crossed, in the world itself (not: in the simulator)
   std::int64_t ecn_marks = 0;

@@ -15,25 +15,50 @@ std::vector<std::uint32_t> classes(const Layout& layout) {
 }
 
 /// None under `fidelity: analytic`, which is to stay a lower bound: a collective that comes earlier may slow down more.
-stream::Interference interference(const Configuration& of) {
+stream::Interference interference(const Configuration& of, const compute::Gpu& gpu) {
   using workload::CommunicationEngine;
   if (of.transport.fidelity == network::Fidelity::analytic) return {};
   const workload::Stack& stack = of.strategy.stack;
   if (stack.communication_engine == CommunicationEngine::calibrated)
-    return round_half_up(of.gpu.communication_slowdown * 1e6);
+    return round_half_up(gpu.communication_slowdown * 1e6);
   stream::Interference made;
-  made.units = of.gpu.compute_units;
+  made.units = gpu.compute_units;
   made.to_add = stack.communication_sms;
   made.to_move = stack.communication_engine == CommunicationEngine::sm ? stack.communication_sms : 0;
   return made;
+}
+
+std::vector<stream::Interference> interferences(const World& world) {
+  std::vector<stream::Interference> by_class;
+  for (const workload::RankClass& of : world.layout().classes())
+    by_class.push_back(interference(world.configuration(), world.configuration().gpu_of(of)));
+  return by_class;
+}
+
+/// Of these ranks; times of a rank's accounts add up to the step.
+Breakdown mean_of(const std::vector<const stream::Account*>& accounts) {
+  std::array<Wide, workload::kBookings> busy{};
+  std::array<Wide, stream::kWaits> waited{};
+  for (const stream::Account* account : accounts) {
+    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += account->busy[i];
+    for (std::size_t i = 0; i < waited.size(); ++i) waited[i] += account->waited[i];
+  }
+  const auto mean = [&](Wide sum) { return static_cast<double>(sum) / static_cast<double>(accounts.size()) * 1e-12; };
+  using stream::Wait;
+  using workload::Booking;
+  const auto of = [&](Booking booking) { return mean(busy[static_cast<std::size_t>(booking)]); };
+  const auto of_wait = [&](Wait wait) { return mean(waited[static_cast<std::size_t>(wait)]); };
+  return {of(Booking::forward),      of(Booking::backward),     of(Booking::recompute),    of(Booking::optimizer),
+          of(Booking::host),         of_wait(Wait::slowed),     of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp),
+          of_wait(Wait::exposed_pp), of_wait(Wait::exposed_cp), of_wait(Wait::exposed_ep),
+          of_wait(Wait::exposed_offload), of_wait(Wait::bubble), of_wait(Wait::stall)};
 }
 
 }  // namespace
 
 Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording)
     : world_(world),
-      timeline_(world.programs(), classes(world.layout()), interference(world.configuration()),
-                world.configuration().tick_ps()),
+      timeline_(world.programs(), classes(world.layout()), interferences(world), world.configuration().tick_ps()),
       held_(stream::Clock(world.configuration().tick_ps())),
       entered_(world.instances(), 0),
       began_(world.instances(), 0),
@@ -143,23 +168,16 @@ StepResult Step::finish() {
   const Time busiest = link_busy_.empty() ? 0 : *std::max_element(link_busy_.begin(), link_busy_.end());
   result.busiest_link_share = static_cast<double>(busiest) / static_cast<double>(std::max<Time>(1, result.step_ps));
 
-  std::array<Wide, workload::kBookings> busy{};
-  std::array<Wide, stream::kWaits> waited{};
   const std::vector<stream::Account> accounts = timeline_.accounts();
-  for (const stream::Account& account : accounts) {
-    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += account.busy[i];
-    for (std::size_t i = 0; i < waited.size(); ++i) waited[i] += account.waited[i];
+  const Configuration& of = world_.configuration();
+  std::vector<const stream::Account*> all;
+  std::vector<std::vector<const stream::Account*>> by_kind(of.is_mixed() ? 1 + of.other_gpus.size() : 0);
+  for (std::uint32_t rank = 0; rank < accounts.size(); ++rank) {
+    all.push_back(&accounts[rank]);
+    if (!by_kind.empty()) by_kind[of.kind_of_gpu[world_.layout().gpu_of(rank)]].push_back(&accounts[rank]);
   }
-  const auto mean = [&](Wide sum) { return static_cast<double>(sum) / static_cast<double>(accounts.size()) * 1e-12; };
-  using stream::Wait;
-  using workload::Booking;
-  const auto of = [&](Booking booking) { return mean(busy[static_cast<std::size_t>(booking)]); };
-  const auto of_wait = [&](Wait wait) { return mean(waited[static_cast<std::size_t>(wait)]); };
-  result.breakdown = {of(Booking::forward),      of(Booking::backward),     of(Booking::recompute),
-                      of(Booking::optimizer),    of(Booking::host),         of_wait(Wait::slowed),
-                      of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp), of_wait(Wait::exposed_pp),
-                      of_wait(Wait::exposed_cp), of_wait(Wait::exposed_ep), of_wait(Wait::exposed_offload),
-                      of_wait(Wait::bubble),     of_wait(Wait::stall)};
+  result.breakdown = mean_of(all);
+  for (const auto& some : by_kind) result.by_kind.push_back(some.empty() ? Breakdown{} : mean_of(some));
   if (recording_ != nullptr) finish_recording();
   result.kernels = kernels();
   if (composed_ != nullptr) {
@@ -185,7 +203,8 @@ std::vector<Used> Step::kernels() const {
   const std::vector<workload::RankClass>& classes = world_.layout().classes();
   std::map<sharing::Key, Used> used;
   for (std::uint32_t number = 0; number < classes.size(); ++number)
-    for (const workload::KernelUse& use : workload::kernels_used(of.model, of.strategy, of.gpu, classes[number])) {
+    for (const workload::KernelUse& use :
+         workload::kernels_used(of.model, of.strategy, of.gpu_of(classes[number]), classes[number])) {
       const compute::Kernel& k = use.kernel;
       sharing::Writer writer("kernel");
       writer.text(k.name)
@@ -196,7 +215,9 @@ std::vector<Used> Step::kernels() const {
         for (const std::int64_t value :
              {k.shares.tokens, k.shares.most, k.shares.tiles_64, k.shares.tiles_128, k.shares.tiles_256})
           writer.integer(value);
-      write_options(writer, compute::gpu_options().read(of.gpu));
+      const compute::Gpu& gpu = of.gpu_of(classes[number]);
+      write_options(writer, compute::gpu_options().read(gpu));
+      if (gpu.pace != 1) writer.text("pace").real(gpu.pace);
       const bool measured = use.level != compute::Level::model;
       if (measured) writer.integer(static_cast<std::int64_t>(use.level)).integer(use.cost_ps);
       Used& slot = used[writer.finish()];

@@ -35,7 +35,7 @@ World::World(const Configuration& configuration, std::shared_ptr<Layout> layout,
   const auto orders = workload::pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
   for (const workload::RankClass& of : layout_->classes()) {
     programs_.push_back(
-        workload::build_program(configuration.model, configuration.strategy, configuration.gpu, orders, of));
+        workload::build_program(configuration.model, configuration.strategy, configuration.gpu_of(of), orders, of));
     auto& sequences = sequences_.emplace_back();
     auto& place = place_.emplace_back();
     for (std::uint32_t i = 0; i < programs_.back().ops.size(); ++i) {

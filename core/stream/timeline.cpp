@@ -39,8 +39,13 @@ Wait exposed(Role role) {
 
 Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32_t> program_of_rank,
                    const Interference& interference, Time tick_ps)
+    : Timeline(programs, std::move(program_of_rank), std::vector<Interference>(programs.size(), interference),
+               tick_ps) {}
+
+Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32_t> program_of_rank,
+                   std::vector<Interference> by_program, Time tick_ps)
     : programs_(programs),
-      interference_(interference),
+      interference_(std::move(by_program)),
       clock_(tick_ps),
       class_of_(std::move(program_of_rank)),
       streams_(programs.size()),
@@ -125,29 +130,32 @@ bool adds(collective::Kind kind) {
 
 }  // namespace
 
-Timeline::Pace Timeline::pace_of(const State& state) const {
-  if (state.communicating == 0) return {1, 1};
-  if (interference_.units == 0) return {kWhole + interference_.slowdown_ppm, kWhole};
-  const std::int64_t left = interference_.units - state.communicating;
-  MANYWORLDS_CHECK(left > 0, "collectives take {} of {} compute units", state.communicating, interference_.units);
-  return {interference_.units, left};
+Timeline::Pace Timeline::pace_of(const Squad& squad) const {
+  const std::int64_t communicating = squad.state.communicating;
+  if (communicating == 0) return {1, 1};
+  const Interference& of = interference_[squad.program];
+  if (of.units == 0) return {kWhole + of.slowdown_ppm, kWhole};
+  const std::int64_t left = of.units - communicating;
+  MANYWORLDS_CHECK(left > 0, "collectives take {} of {} compute units", communicating, of.units);
+  return {of.units, left};
 }
 
 /// An exchange of a context ring takes what its sending half does.
-std::int64_t Timeline::taken_by(const Op& op) const {
+std::int64_t Timeline::taken_by(const Op& op, std::uint32_t program) const {
   if (is_pipeline(op.role)) return 0;
-  if (interference_.units == 0) return interference_.slowdown_ppm > 0 ? 1 : 0;
+  const Interference& of = interference_[program];
+  if (of.units == 0) return of.slowdown_ppm > 0 ? 1 : 0;
   if (op.role == Role::recv_context) return 0;
-  return adds(op.kind) ? interference_.to_add : interference_.to_move;
+  return adds(op.kind) ? of.to_add : of.to_move;
 }
 
 /// So much more is taken by collectives on the ranks of a squad: its kernel goes on at another pace, if it is another.
 void Timeline::communicate(std::uint32_t index, std::int64_t more, Time at) {
   if (more == 0) return;
   State& state = squads_[index].state;
-  const Pace before = pace_of(state);
+  const Pace before = pace_of(squads_[index]);
   state.communicating += more;
-  const Pace now = pace_of(state);
+  const Pace now = pace_of(squads_[index]);
   if (before == now) return;
   constexpr auto kCompute = static_cast<std::size_t>(workload::Stream::compute);
   if (state.issued[kCompute] == state.done[kCompute] || state.ends[kCompute] == at) return;
@@ -177,7 +185,7 @@ void Timeline::end_collective(std::uint32_t index, const Completion& completion,
   const Squad& squad = squads_[index];
   const Op& op = programs_[squad.program].ops[completion.op];
   end_op(index, completion.op, at, {squad.state.entered[stream_of(op)], completion.began, op.role, true});
-  communicate(index, -taken_by(op), at);
+  communicate(index, -taken_by(op, squad.program), at);
 }
 
 /// Ends what ended for the ranks of a squad, which stay together if it was the same for all.
@@ -317,7 +325,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     state.entered[stream] = at;
     if (op.is_collective) {
       issued_.push_back(number);
-      communicate(index, taken_by(op), at);
+      communicate(index, taken_by(op, squad.program), at);
       continue;
     }
     if (op.stream != workload::Stream::compute) {
@@ -334,7 +342,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     state.busy_until = until;  // until it is known to last longer
     state.work_left = op.duration_ps;
     state.paced_at = at;
-    const Pace pace = slows(op) ? pace_of(state) : Pace{1, 1};
+    const Pace pace = slows(op) ? pace_of(squad) : Pace{1, 1};
     run_kernel(index, number, at + paced(op.duration_ps, pace.slow, pace.alone));
   }
   for (const std::uint32_t rank : squad.ranks)

@@ -51,6 +51,9 @@ class Timeline {
   /// `programs` outlive the timeline; `program_of_rank` names one for each rank. The clock ticks every `tick_ps`.
   Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank,
            const Interference& interference = {}, Time tick_ps = 1);
+  /// The same with what collectives take from the kernels of each program.
+  Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank,
+           std::vector<Interference> by_program, Time tick_ps = 1);
 
   /// A rank's step begins with its first kernel, not with the first of all ranks: where no rank waits for another
   /// between two steps, each begins the next when it has ended its own. Call before begin().
@@ -150,12 +153,12 @@ class Timeline {
     std::int64_t slow, alone;
     bool operator==(const Pace&) const = default;
   };
-  Pace pace_of(const State& state) const;
-  std::int64_t taken_by(const workload::Op& op) const;
+  Pace pace_of(const Squad& squad) const;
+  std::int64_t taken_by(const workload::Op& op, std::uint32_t program) const;
   void communicate(std::uint32_t squad, std::int64_t more, Time at);
 
   const std::vector<workload::Program>& programs_;
-  const Interference interference_;
+  const std::vector<Interference> interference_;  // by program
   const Clock clock_;
   std::vector<std::uint32_t> class_of_;
   std::vector<Streams> streams_;  // by program

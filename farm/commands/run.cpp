@@ -8,7 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/memory/footprint.hpp"
+#include "core/step/demand.hpp"
+#include "core/step/layout.hpp"
 #include "core/workload/prices.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "farm/commands/one_experiment.hpp"
@@ -30,9 +31,9 @@ using Row = AnswerRow;
 /// What each pipeline rank needs at its peak, part by part: of its ranks the one that needs most.
 std::vector<core::memory::Footprint> footprints(const core::step::Configuration& of) {
   std::vector<core::memory::Footprint> stages(static_cast<std::size_t>(of.strategy.pp));
-  for (const core::workload::RankClass& one : core::workload::rank_classes(of.model, of.strategy)) {
+  for (const auto& [one, ranks] : core::step::classes_of(core::step::arrangement_of(of))) {
     core::memory::Footprint& most = stages[static_cast<std::size_t>(one.stage)];
-    const auto other = core::memory::footprint(of.model, of.strategy, of.gpu, one);
+    const auto other = core::memory::footprint(of.model, of.strategy, of.gpu_of(one), one);
     if (other.total() > most.total()) most = other;
   }
   return stages;
@@ -69,7 +70,8 @@ Json stages_json(const std::vector<core::memory::Footprint>& stages, double memo
 int show_memory(const experiments::Sweep& sweep, bool json) {
   const auto of = experiments::world_of(sweep.experiments.front().settings, sweep.inputs).configuration;
   const auto stages = footprints(of);
-  std::cout << (json ? stages_json(stages, of.gpu.memory_gib).dump(1) + "\n" : stages_text(stages, of.gpu.memory_gib));
+  const double memory_gib = core::step::demand_of(of).memory_gib;
+  std::cout << (json ? stages_json(stages, memory_gib).dump(1) + "\n" : stages_text(stages, memory_gib));
   return kExitDone;
 }
 
@@ -83,6 +85,8 @@ int show_kernels(const experiments::Sweep& sweep, const std::string& level) {
         "--kernels");
   const auto& experiment = sweep.experiments.front();
   auto of = experiments::world_of(experiment.settings, sweep.inputs).configuration;
+  if (of.is_mixed())
+    throw core::InputError("tells of GPUs that are all alike, and here are several kinds", "--kernels");
   of.gpu.measured = measured_times(experiment);
   std::vector<experiments::import::KernelRow> rows;
   for (const auto& [what, sources] : core::workload::kernel_account(of.model, of.strategy, of.gpu).prices)

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "core/memory/footprint.hpp"
+#include "core/step/demand.hpp"
 #include "core/step/laboratory.hpp"
 #include "core/workload/expert_load.hpp"
 #include "sweeps.hpp"
@@ -35,8 +35,9 @@ inline std::map<std::string, Ran> run(const std::string& name) {
     const auto of = configure(experiment, graphs);
     Ran ran;
     ran.routing = core::workload::routing_account(of.model, of.strategy);
-    ran.peak_bytes = core::memory::peak(of.model, of.strategy, of.gpu).total();
-    ran.fits = static_cast<double>(ran.peak_bytes) <= of.gpu.memory_gib * (1 << 30);
+    const core::step::Demand demand = core::step::demand_of(of);
+    ran.peak_bytes = demand.needs.total();
+    ran.fits = ran.peak_bytes <= demand.memory_bytes();
     if (ran.fits) {
       const auto result = laboratory.run(laboratory.world(of), results);
       ran.step_s = core::seconds(result.step_ps);

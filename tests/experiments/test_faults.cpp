@@ -70,7 +70,7 @@ core::Time duration(const Graph& graph, std::uint32_t from, std::uint32_t to, st
 TEST_CASE("routes leave out the cables that are down, and use them all when none is") {
   for (const Routing routing : {Routing::destination_mod_k, Routing::ecmp_hash}) {
     CHECK(links_used(broken({}), routing).count("rail1-spine2") == 1);
-    const auto used = links_used(broken({"rail1-spine2, spine0 , gpu6-nvswitch1", ""}), routing);
+    const auto used = links_used(broken({"rail1-spine2, spine0 , gpu6-nvswitch1", "", ""}), routing);
     CHECK(used.count("rail1-spine2") == 0);
     CHECK(used.count("spine2-rail1") == 0);
     CHECK(used.count("rail1-spine1") == 1);
@@ -87,10 +87,10 @@ TEST_CASE("one of several parallel cables is named by its number, all of them by
   };
   const auto options = core::OptionSet{{"spines", std::int64_t{2}}};  // four uplinks a rail: two cables to each spine
   CHECK(cables(broken({}, "rail_optimized", options), "rail0", "spine1") == 2);
-  CHECK(cables(broken({"rail0-spine1#1", ""}, "rail_optimized", options), "rail0", "spine1") == 1);
-  CHECK(cables(broken({"spine1-rail0", ""}, "rail_optimized", options), "rail0", "spine1") == 0);
-  CHECK(broken({"rail0-spine1#0, rail0-spine1#1", ""}, "rail_optimized", options).links ==
-        broken({"rail0-spine1", ""}, "rail_optimized", options).links);
+  CHECK(cables(broken({"rail0-spine1#1", "", ""}, "rail_optimized", options), "rail0", "spine1") == 1);
+  CHECK(cables(broken({"spine1-rail0", "", ""}, "rail_optimized", options), "rail0", "spine1") == 0);
+  CHECK(broken({"rail0-spine1#0, rail0-spine1#1", "", ""}, "rail_optimized", options).links ==
+        broken({"rail0-spine1", "", ""}, "rail_optimized", options).links);
 }
 
 TEST_CASE("a slow cable takes longer in proportion: the closed form of a path with one slower link") {
@@ -103,40 +103,40 @@ TEST_CASE("a slow cable takes longer in proportion: the closed form of a path wi
   };
   const std::int64_t bytes = packets * transport.payload_bytes, full = 200'000'000'000;
   CHECK(duration(broken({}), 0, 4, bytes) == closed(full, full));
-  CHECK(duration(broken({"", "gpu4-rail0=0.5"}), 0, 4, bytes) == closed(full, full / 2));
-  CHECK(duration(broken({"", "rail0-gpu0=0.125"}), 0, 4, bytes) == closed(full / 8, full));
-  CHECK(duration(broken({"", "gpu9-rail1=0.125"}), 0, 4, bytes) == closed(full, full));
+  CHECK(duration(broken({"", "gpu4-rail0=0.5", ""}), 0, 4, bytes) == closed(full, full / 2));
+  CHECK(duration(broken({"", "rail0-gpu0=0.125", ""}), 0, 4, bytes) == closed(full / 8, full));
+  CHECK(duration(broken({"", "gpu9-rail1=0.125", ""}), 0, 4, bytes) == closed(full, full));
 }
 
 TEST_CASE("faults that name nothing, name twice, or cut somebody off are refused with what would be right") {
   using Catch::Contains;
-  CHECK(refusal({"rail0-spine1", "rail0-spine2=0.5"}) == "(no error)");
-  CHECK_THAT(refusal({"rail0-spin1", ""}), Contains("'faults.down'") && Contains("did you mean 'spine1'"));
-  CHECK_THAT(refusal({"leaf0-spine1", ""}), Contains("no 'leaf0'"));
-  CHECK_THAT(refusal({"rail0-rail1", ""}), Contains("no cable joins rail0 and rail1"));
-  CHECK_THAT(refusal({"rail0-spine1#1", ""}), Contains("from 0 to 0"));
-  CHECK_THAT(refusal({"rail0-spine1#x", ""}), Contains("from 0 to 0"));
-  CHECK_THAT(refusal({"rail0#1", ""}), Contains("cables of no pair"));
-  CHECK_THAT(refusal({"rail0-spine1,", ""}), Contains("between two commas"));
-  CHECK_THAT(refusal({"rail0-spine1, spine1", ""}), Contains("'spine1' names rail0-spine1 a second time"));
-  CHECK_THAT(refusal({"spine1", "rail0-spine1=0.5"}), Contains("a second time"));
-  CHECK_THAT(refusal({"", "rail0-spine1"}), Contains("'faults.slow'") && Contains("=0.5"));
+  CHECK(refusal({"rail0-spine1", "rail0-spine2=0.5", ""}) == "(no error)");
+  CHECK_THAT(refusal({"rail0-spin1", "", ""}), Contains("'faults.down'") && Contains("did you mean 'spine1'"));
+  CHECK_THAT(refusal({"leaf0-spine1", "", ""}), Contains("no 'leaf0'"));
+  CHECK_THAT(refusal({"rail0-rail1", "", ""}), Contains("no cable joins rail0 and rail1"));
+  CHECK_THAT(refusal({"rail0-spine1#1", "", ""}), Contains("from 0 to 0"));
+  CHECK_THAT(refusal({"rail0-spine1#x", "", ""}), Contains("from 0 to 0"));
+  CHECK_THAT(refusal({"rail0#1", "", ""}), Contains("cables of no pair"));
+  CHECK_THAT(refusal({"rail0-spine1,", "", ""}), Contains("between two commas"));
+  CHECK_THAT(refusal({"rail0-spine1, spine1", "", ""}), Contains("'spine1' names rail0-spine1 a second time"));
+  CHECK_THAT(refusal({"spine1", "rail0-spine1=0.5", ""}), Contains("a second time"));
+  CHECK_THAT(refusal({"", "rail0-spine1", ""}), Contains("'faults.slow'") && Contains("=0.5"));
   for (const char* share : {"0", "1", "-1", "2", "nan", "half", "0.5x"})
-    CHECK_THAT(refusal({"", std::string("rail0-spine1=") + share}), Contains("above 0 and below 1"));
-  CHECK_THAT(refusal({"gpu5-rail1", ""}), Contains("no path from GPU 0 to GPU 5"));
-  CHECK_THAT(refusal({"gpu5", ""}), Contains("no path from GPU 0 to GPU 5"));
-  CHECK_THAT(refusal({"spine0, spine1, spine2, spine3", ""}), Contains("no path"));
+    CHECK_THAT(refusal({"", std::string("rail0-spine1=") + share, ""}), Contains("above 0 and below 1"));
+  CHECK_THAT(refusal({"gpu5-rail1", "", ""}), Contains("no path from GPU 0 to GPU 5"));
+  CHECK_THAT(refusal({"gpu5", "", ""}), Contains("no path from GPU 0 to GPU 5"));
+  CHECK_THAT(refusal({"spine0, spine1, spine2, spine3", "", ""}), Contains("no path"));
 }
 
 TEST_CASE("a GPU that loses one port of two stays, and two that share no plane any more are cut off") {
-  CHECK(refusal({"gpu3-plane0_tor3", ""}, "hpn") == "(no error)");
-  CHECK_THAT(refusal({"gpu3-plane0_tor3, gpu9-plane1_tor1", ""}, "hpn"), Catch::Contains("from GPU 3 to GPU 9"));
+  CHECK(refusal({"gpu3-plane0_tor3", "", ""}, "hpn") == "(no error)");
+  CHECK_THAT(refusal({"gpu3-plane0_tor3, gpu9-plane1_tor1", "", ""}, "hpn"), Catch::Contains("from GPU 3 to GPU 9"));
 }
 
 TEST_CASE("where GPUs relay, losing a NIC cuts a GPU off, and losing a rail's other senders does not") {
-  CHECK_THAT(refusal({"gpu5-rail1", ""}, "rail_only"), Catch::Contains("to GPU 5"));
+  CHECK_THAT(refusal({"gpu5-rail1", "", ""}, "rail_only"), Catch::Contains("to GPU 5"));
   // Without its scale-up cable a GPU keeps its rail, but no other one.
-  CHECK_THAT(refusal({"gpu5-nvswitch1", ""}, "rail_only"), Catch::Contains("from GPU"));
+  CHECK_THAT(refusal({"gpu5-nvswitch1", "", ""}, "rail_only"), Catch::Contains("from GPU"));
 }
 
 TEST_CASE("faults are settings like others: axes over them, columns of them, and a frozen sweep that keeps them") {
