@@ -11,6 +11,7 @@ const std::vector<Command>& registry() {
       {"merge", "joins runs of shards of a sweep", run_merge},
       {"run", "one experiment, with its breakdown", run_run},
       {"net", "the network alone: flows or a collective on a topology", run_net},
+      {"stragglers", "slow ranks of one experiment, found from what it measures of itself", run_stragglers},
       {"status", "where a run stands", run_status},
       {"serve", "a live page of a run", run_serve},
       {"top", "the best experiments of a run", run_top},

@@ -10,6 +10,7 @@ int run_resume(const Invocation& invocation);
 int run_merge(const Invocation& invocation);
 int run_run(const Invocation& invocation);
 int run_net(const Invocation& invocation);
+int run_stragglers(const Invocation& invocation);
 int run_status(const Invocation& invocation);
 int run_serve(const Invocation& invocation);
 int run_top(const Invocation& invocation);
