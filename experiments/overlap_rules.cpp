@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace manyworlds::experiments {
 namespace {
 
@@ -81,7 +83,10 @@ std::vector<Rule> engine_rules() {
            "must be below the GPU's compute_units",
            [](const World& w) -> Broken {
              const std::int64_t each = w.configuration.strategy.stack.communication_sms;
-             const std::int64_t units = w.configuration.gpu.compute_units, streams = collective_streams(w);
+             const std::int64_t streams = collective_streams(w);
+             std::int64_t units = w.configuration.gpu.compute_units;
+             for (const core::compute::Gpu& gpu : w.configuration.other_gpus)
+               units = std::min(units, gpu.compute_units);
              if (each == 0 || each * streams < units) return std::nullopt;
              return fmt::format("communication_sms {}, collectives {}, compute_units {}", each, streams, units);
            }),
