@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kConstruction = "by construction";
 constexpr const char* kArguments = "Megatron-LM, training/arguments.py, validate_args()";
 constexpr const char* kDivide = "Megatron-LM, core/tensor_parallel/layers.py: divide() of what ranks are given";
-constexpr const char* kMoeConfig = "Megatron-LM, core/transformer/transformer_config.py, __post_init__()";
+constexpr const char* kTransformerConfig = "Megatron-LM, core/transformer/transformer_config.py, __post_init__()";
 constexpr const char* kPfc = "IEEE 802.1Qbb-2011, annex O: buffer needed when a pause is sent";
 
 std::vector<RuleFacts> make() {
@@ -24,11 +24,18 @@ std::vector<RuleFacts> make() {
       {"transport_options", "the transport's paper, named in docs/model.md"},
       {"hidden_by_heads", kArguments},
       {"heads_by_kv_heads", "Ainslie et al. 2023 (GQA), section 2.2: every group has as many query heads"},
-      {"heads_by_tp", kMoeConfig},
-      {"kv_heads_by_tp", kMoeConfig},
+      {"heads_by_tp", kTransformerConfig},
+      {"kv_heads_by_tp", kTransformerConfig},
       {"hidden_by_tp", kDivide},
       {"ffn_hidden_by_tp", kDivide},
       {"layers_by_stages", kArguments},
+      {"listed_layers", "Megatron-LM, core/transformer/pipeline_parallel_layer_layout.py"},
+      {"empty_layers_fit",
+       "Megatron-LM, pipeline_parallel_layer_layout.py: stages without layers hold embedding or loss"},
+      {"slow_gpus_fit", kConstruction},
+      {"nodes_alike", kConstruction},
+      {"measured_on_one_kind", kConstruction},
+      {"schedule_on_one_kind", kConstruction},
       {"latent_wanted", kConstruction},
       {"latent_attention", "DeepSeek-AI 2024 (DeepSeek-V2), section 2.1: every head has keys and values of its own"},
       {"window_wanted", kConstruction},
@@ -63,7 +70,7 @@ std::vector<RuleFacts> make() {
       {"routing_fits", kConstruction},
       {"routing_by_all_to_all", "by construction: a load of experts does not tell pairs of them"},
       {"expert_keys_wanted", kArguments},
-      {"capacity_wanted", kMoeConfig},
+      {"capacity_wanted", kTransformerConfig},
       {"batched_experts", "by construction: torch.bmm takes matrices of one shape"},
       {"expert_recompute_beside", kConstruction},
       {"hot_experts_fit", "He et al. 2022 (FasterMoE), section 4.2, and fastmoe's shadow_policy.py"},
@@ -73,6 +80,13 @@ std::vector<RuleFacts> make() {
       {"heads_by_cp", "Jacobs et al. 2023 (DeepSpeed-Ulysses), section 3.1: heads are shared out over the group"},
       {"communication_sms_wanted", kConstruction},
       {"units_for_kernels", kConstruction, {"gpus_by_tp_pp"}},
+      {"recompute_modules_beside", kTransformerConfig},
+      {"recompute_modules_are_there", kTransformerConfig},
+      {"recompute_where", kArguments},
+      {"offload_modules_are_there", kTransformerConfig},
+      {"offload_where", kConstruction},
+      {"offload_alone", "by construction: copies go between passes that run one after the other"},
+      {"expert_overlap_fits", kTransformerConfig},
       {"step_transport", "by construction (docs/model.md: what is remembered of slices)"},
       {"topology_fits", kConstruction, {"gpus_at_most", "node_in_scale_up_domain"}},
       {"faults_fit", kConstruction, {"gpus_at_most", "node_in_scale_up_domain", "topology_fits"}},

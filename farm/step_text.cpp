@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/memory/footprint.hpp"
+#include "core/step/demand.hpp"
 #include "io/top.hpp"
 
 namespace manyworlds::farm {
@@ -31,7 +32,7 @@ std::string breakdown_text(const AnswerRow& row) {
 std::string memory_text(const AnswerRow& row, const experiments::Experiment& experiment) {
   const auto configuration = experiments::world_of(experiment.settings, experiment.inputs).configuration;
   std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib(row.number("memory_peak_bytes")),
-                                 configuration.gpu.memory_gib);
+                                 core::step::demand_of(configuration).memory_gib);
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
     if (const double bytes = row.number(fmt::format("memory_{}_bytes", part.name)); bytes > 0)
       text += fmt::format("  {:<16}{:>14}\n", part.name, gib(bytes));
