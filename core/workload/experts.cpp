@@ -197,7 +197,7 @@ class ExpertGemms {
             : compute::grouped_weight_gradient(of.name, of.out, of.in, std::span(load_.experts), of.dtype),
         launches_);
     if (of.bias) made.backward.push_back(of_weights(memory_bound("bias_gradient", 2 * load_.computed * of.out)));
-    made.weight_bytes = made.kept_bytes + 2 * load_.computed * of.out;
+    made.weight_bytes = made.kept_bytes + stored_bytes(of.dtype, load_.computed * of.out);
     return made;
   }
 

@@ -184,7 +184,7 @@ Operator column_parallel(const Cut& rank, const Linear& of) {
   Operator made;
   made.name = of.name;
   made.kept_bytes = stored_bytes(of.dtype, rank.region_tokens * of.in);
-  made.weight_bytes = stored_bytes(of.dtype, rank.tokens * of.in) + 2 * rank.tokens * of.out;
+  made.weight_bytes = stored_bytes(of.dtype, rank.tokens * of.in) + stored_bytes(of.dtype, rank.tokens * of.out);
   const std::int64_t gathered = stored_bytes(of.dtype, rank.tokens * of.in), summed = 2 * rank.tokens * of.in;
   quantise(made.forward, of.dtype, rank.region_tokens * of.in);
   if (rank.sequence_parallel)
@@ -211,7 +211,7 @@ Operator row_parallel(const Cut& rank, const Linear& of) {
   Operator made;
   made.name = of.name;
   made.kept_bytes = stored_bytes(of.dtype, rank.tokens * of.in);
-  made.weight_bytes = stored_bytes(of.dtype, rank.tokens * of.in) + 2 * rank.tokens * of.out;
+  made.weight_bytes = stored_bytes(of.dtype, rank.tokens * of.in) + stored_bytes(of.dtype, rank.tokens * of.out);
   const std::int64_t summed = 2 * rank.tokens * of.out;
   quantise(made.forward, of.dtype, rank.tokens * of.in);
   if (rank.sequence_parallel) {
@@ -236,7 +236,8 @@ Operator whole_linear(const Cut& rank, const Linear& of) {
   Operator made;
   made.name = of.name;
   made.kept_bytes = stored_bytes(of.dtype, rank.region_tokens * of.in);
-  made.weight_bytes = stored_bytes(of.dtype, rank.region_tokens * of.in) + 2 * rank.region_tokens * of.out;
+  made.weight_bytes =
+      stored_bytes(of.dtype, rank.region_tokens * of.in) + stored_bytes(of.dtype, rank.region_tokens * of.out);
   quantise(made.forward, of.dtype, rank.region_tokens * of.in);
   made.forward.push_back(kernel(gemm(of.name, rank.region_tokens, of.out, of.in, of.dtype)));
   quantise(made.backward, of.dtype, rank.region_tokens * of.out);

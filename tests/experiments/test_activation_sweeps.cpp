@@ -40,6 +40,22 @@ TEST_CASE("several names are read from a list or a text, and have one spelling")
         std::vector<std::int64_t>{1, 3});
 }
 
+TEST_CASE(
+    "DeepSeek-V3 fits as it was trained, and nothing but waiting on links lies between it and what was published") {
+  using namespace manyworlds::experiments;
+  const Sweep sweep =
+      read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/deepseek-v3.yaml", {"fidelity=analytic"});
+  GraphCache graphs;
+  const auto world = configure(sweep.experiments.at(0), graphs);
+  CHECK(static_cast<double>(core::memory::peak(world.model, world.strategy, world.gpu).total()) <
+        world.gpu.memory_gib * (1 << 30));
+  core::step::Laboratory laboratory;
+  core::step::IsolatedResults results;
+  const double step_s = core::seconds(laboratory.run(laboratory.world(world), results).step_ps);
+  CHECK(step_s < sweep.measured->step_time_s * 1.02);  // a lower bound
+  CHECK(step_s > sweep.measured->step_time_s * 0.85);
+}
+
 TEST_CASE("levels of recomputation trade some time for memory, and the second is worth it") {
   const auto ran = run("multi_level_recompute.yaml");
   const Ran none = with(ran, "recompute_modules=none"), one = with(ran, "recompute_modules=layernorm,moe_act"),
