@@ -17,12 +17,6 @@ using core::workload::Modules;
 using core::workload::Recompute;
 using core::workload::Split;
 using core::workload::Strategy;
-using Broken = std::optional<std::string>;
-
-Rule rule(std::string name, std::string key, std::string reason, std::function<Broken(const World&)> check) {
-  return {std::move(name), std::move(reason), std::move(key),
-          [check = std::move(check)](const World& world, GraphCache&) { return check(world); }};
-}
 
 /// The names of what of `asked` a model does not have; nothing if it has all.
 Broken absent(Modules asked, const std::vector<std::string>& names, Modules of_experts, Modules of_dense,

@@ -8,11 +8,10 @@
 namespace manyworlds::experiments {
 namespace {
 
-using Broken = std::optional<std::string>;
-
-Rule rule(std::string name, std::string key, std::string reason, std::function<Broken(const World&)> check) {
-  return {std::move(name), std::move(reason), std::move(key),
-          [check = std::move(check)](const World& world, GraphCache&) { return check(world); }, true};
+Rule rule(std::string name, std::string key, std::string reason, WorldCheck check) {
+  Rule made = experiments::rule(std::move(name), std::move(key), std::move(reason), std::move(check));
+  made.steps_only = true;
+  return made;
 }
 
 /// "given" or "not given", for people who look for what they forgot.

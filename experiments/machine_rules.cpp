@@ -3,16 +3,6 @@
 #include "core/error.hpp"
 
 namespace manyworlds::experiments {
-namespace {
-
-using Broken = std::optional<std::string>;
-
-Rule rule(std::string name, std::string key, std::string reason, std::function<Broken(const World&)> check) {
-  return {std::move(name), std::move(reason), std::move(key),
-          [check = std::move(check)](const World& world, GraphCache&) { return check(world); }};
-}
-
-}  // namespace
 
 std::vector<Rule> mixed_machine_rules() {
   return {

@@ -10,12 +10,6 @@ namespace {
 
 using core::workload::CommunicationEngine;
 using core::workload::ContextExchange;
-using Broken = std::optional<std::string>;
-
-Rule rule(std::string name, std::string key, std::string reason, std::function<Broken(const World&)> check) {
-  return {std::move(name), std::move(reason), std::move(key),
-          [check = std::move(check)](const World& world, GraphCache&) { return check(world); }};
-}
 
 /// Streams of collectives, no pipeline transfers, that a rank may have under way at once.
 std::int64_t collective_streams(const World& world) {

@@ -22,7 +22,6 @@ using core::step::Placement;
 using core::workload::Dispatcher;
 using core::workload::ExpertGemm;
 using core::workload::Split;
-using Broken = std::optional<std::string>;
 
 constexpr std::int64_t kMostGpus = 131'072;
 
@@ -30,13 +29,6 @@ constexpr std::int64_t kMostGpus = 131'072;
 Broken divides(const char* whole_name, std::int64_t whole, const char* part_name, std::int64_t part) {
   if (whole % part == 0) return std::nullopt;
   return fmt::format("{} {}, {} {}", whole_name, whole, part_name, part);
-}
-
-using Check = std::function<Broken(const World&)>;
-
-Rule rule(std::string name, std::string key, std::string reason, Check check) {
-  return {std::move(name), std::move(reason), std::move(key),
-          [check = std::move(check)](const World& world, GraphCache&) { return check(world); }};
 }
 
 /// How many members of a data-parallel group sit in one node: context-parallel ranks first, then replicas.
@@ -458,6 +450,11 @@ std::vector<Rule> all_rules() {
 }
 
 }  // namespace
+
+Rule rule(std::string name, std::string key, std::string reason, WorldCheck check) {
+  return {std::move(name), std::move(reason), std::move(key),
+          [check = std::move(check)](const World& world, GraphCache&) { return check(world); }};
+}
 
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = all_rules();

@@ -16,17 +16,24 @@ namespace manyworlds::experiments {
 /// What an experiment is read for: whole training steps, or the network by itself.
 enum class Scope : std::uint8_t { step, network };
 
+/// The values that break a rule, or nothing.
+using Broken = std::optional<std::string>;
+
 struct Rule {
   std::string name;
   std::string reason;  // what would be right, in general
   std::string key;     // the setting that a message points at
-  /// The values that break the rule, or nothing. Rules run in order: each may rely on those before it.
-  std::function<std::optional<std::string>(const World&, GraphCache&)> check;
+  /// Rules run in order: each may rely on those before it.
+  std::function<Broken(const World&, GraphCache&)> check;
   bool steps_only = false;  // the network by itself can do without
   std::string source = {};  // who says so (experiments/rule_facts.hpp)
   /// Rules without which its check means nothing.
   std::vector<std::string> relies_on = {};
 };
+
+/// One that looks at settings alone.
+using WorldCheck = std::function<Broken(const World&)>;
+Rule rule(std::string name, std::string key, std::string reason, WorldCheck check);
 
 const std::vector<Rule>& rules();
 
