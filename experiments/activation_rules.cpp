@@ -33,6 +33,16 @@ Broken absent(Modules asked, const std::vector<std::string>& names, Modules of_e
   return core::join_several(some);
 }
 
+/// Orders that follow from what passes cost have none beside another.
+bool runs_two_as_one(const Strategy& s) {
+  const core::workload::ScheduleType& type = core::workload::schedule_type(s.schedule);
+  if (type.asks_costs) return false;
+  for (const core::workload::Schedule& order : type.orders(s.pipeline()))
+    for (const core::workload::Slot& slot : order)
+      if (slot.beside_next) return true;
+  return false;
+}
+
 bool makes_some_again(const Strategy& s) {
   return s.recompute != Recompute::none || s.recompute_modules != 0;
 }
@@ -115,13 +125,13 @@ std::vector<Rule> activation_rules() {
                                 s.pp);
            }),
       rule("offload_alone", "strategy.offload_modules",
-           "offload_modules need passes that run one after the other: no overlap_experts, no dualpipe or dualpipev",
+           "offload_modules need passes that run one after the other: no overlap_experts, and no schedule that runs "
+           "two as one, as dualpipe and dualpipev do",
            [](const World& w) -> Broken {
              const Strategy& s = w.configuration.strategy;
-             const std::string& schedule = core::workload::schedule_type(s.schedule).name;
-             if (s.offload_modules == 0 || (!s.stack.overlap_experts && !schedule.starts_with("dualpipe")))
-               return std::nullopt;
-             return fmt::format("schedule {}, overlap_experts {}", schedule, s.stack.overlap_experts);
+             if (s.offload_modules == 0 || (!s.stack.overlap_experts && !runs_two_as_one(s))) return std::nullopt;
+             return fmt::format("schedule {}, overlap_experts {}", core::workload::schedule_type(s.schedule).name,
+                                s.stack.overlap_experts);
            }),
   };
 }

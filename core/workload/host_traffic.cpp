@@ -1,25 +1,23 @@
 // Two streams in order; what is needed first is called back first, one layer ahead.
 #include "core/workload/host_traffic.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
 
 namespace manyworlds::core::workload {
 
 HostTraffic::HostTraffic(const StageWork& work, const compute::Gpu& gpu, const Schedule& order, Issuer& issuer)
     : work_(work), bits_per_second_(round_half_up(gpu.host_gb_per_s * 8e9)), issuer_(issuer) {
+  for (const std::vector<Part>& parts : work.chunks)
+    sends_.push_back(std::any_of(parts.begin(), parts.end(), [&](Part part) { return work.of(part).away_bytes > 0; }));
+  if (std::find(sends_.begin(), sends_.end(), true) == sends_.end()) return;
   for (const Slot& slot : order) {
     if (!slot.begins_backward() || !splits(slot)) continue;
     const std::size_t parts = work.chunks[static_cast<std::size_t>(slot.chunk)].size();
     for (std::size_t place = 0; place < parts; ++place)
       if (const Key key = key_of(slot, place); lasts(key) > 0) needed_.push_back(key);
   }
-}
-
-bool HostTraffic::splits(const Slot& slot) const {
-  if (slot.kind == PassKind::weight_gradient) return false;
-  for (const Part part : work_.chunks[static_cast<std::size_t>(slot.chunk)])
-    if (work_.of(part).away_bytes > 0) return true;
-  return false;
 }
 
 HostTraffic::Key HostTraffic::key_of(const Slot& slot, std::size_t place) const {
@@ -49,8 +47,9 @@ void HostTraffic::before_part(const Slot& slot, std::size_t place) {
 }
 
 void HostTraffic::after_part(const Slot& slot, std::size_t place) {
+  if (!slot.forward() || !splits(slot)) return;
   const Key key = key_of(slot, place);
-  if (!slot.forward() || lasts(key) == 0) return;
+  if (lasts(key) == 0) return;
   if (called_ == used_ && used_ < needed_.size() && needed_[called_] == key) {
     ++called_;  // nothing is needed before it: it stays
     return;

@@ -24,7 +24,9 @@ class HostTraffic {
   HostTraffic(const StageWork& work, const compute::Gpu& gpu, const Schedule& order, Issuer& issuer);
 
   /// Whether a pass has to stop after each of its parts.
-  bool splits(const Slot& slot) const;
+  bool splits(const Slot& slot) const {
+    return slot.kind != PassKind::weight_gradient && sends_[static_cast<std::size_t>(slot.chunk)];
+  }
   /// Around part `place` of a pass, counted in the pass's order. A forward part waits until of those before it no more
   /// than one is leaving; a backward part waits for what it needs, and has the one that is needed next called back.
   void before_part(const Slot& slot, std::size_t place);
@@ -40,6 +42,7 @@ class HostTraffic {
   const StageWork& work_;
   const std::int64_t bits_per_second_;
   Issuer& issuer_;
+  std::vector<bool> sends_;            // of each chunk: whether some of its parts do
   std::vector<Key> needed_;            // in the order of backward passes
   std::size_t used_ = 0, called_ = 0;  // of these
   std::map<Key, std::uint32_t> sent_, returned_;

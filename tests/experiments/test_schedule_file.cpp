@@ -119,3 +119,15 @@ TEST_CASE("a schedule from a file runs as the one it was written from, and only 
   CHECK_THAT(testing::error_of(testing::kSingle, {file, "strategy.schedule=written"}),
              Contains("s.csv:2") && Contains("is missing"));
 }
+
+TEST_CASE("activations leave the GPU under no order that runs two passes as one, named or written") {
+  const TemporaryFolder folder;
+  const auto written = [&](const char* name) {
+    folder.put("s.csv", text_of(schedule_type(schedule_named(name)).orders({2, 4, 2}), {Folding::vee, 2, 2}));
+    return testing::error_of(testing::kSingle,
+                             {"strategy.schedule=written", "strategy.schedule_file=" + (folder / "s.csv").string(),
+                              "strategy.virtual_stages=2", "strategy.offload_modules=attn_norm"});
+  };
+  CHECK_THAT(written("dualpipev"), Contains("breaks rule offload_alone: "));
+  CHECK(written("zb_v") == "(no error)");
+}
