@@ -40,9 +40,7 @@ sharing::Key key_of(const sharing::Key& before, const LogEntry& entry) {
 
 }  // namespace
 
-Episode::Episode(network::Memo& memo)
-    : analytic_(memo.transport().fidelity == network::Fidelity::analytic ? &memo.transport() : nullptr),
-      traffic_(network::make_flows(memo)) {}
+Episode::Episode(network::Memo& memo) : traffic_(network::make_flows(memo)) {}
 
 std::string Episode::text() const {
   return fmt::format("{} collectives entered {} times at {} instants", ranks_.all().size(), entered_, instants_);
@@ -51,44 +49,14 @@ std::string Episode::text() const {
 const network::Exit* Episode::exit(std::size_t taken, Time limit) {
   MANYWORLDS_CHECK(taken >= past_exits_, "exit {} of an episode that forgot {}", taken, past_exits_);
   taken -= past_exits_;
-  while (analytic_ == nullptr && exits_.size() <= taken && traffic_.now() < limit) {
+  while (exits_.size() <= taken && traffic_.now() < limit) {
     traffic_.advance(limit, exits_);
     if (limit == kNever) break;  // as far as it goes without further entries
   }
   return exits_.size() > taken && exits_[taken].at <= limit ? &exits_[taken] : nullptr;
 }
 
-network::Counters Episode::counters() const {
-  if (analytic_ == nullptr) return traffic_.counters();
-  network::Counters made;
-  for (const LongestWays& one : ways_) made.link_hops += one.link_hops();
-  return made;
-}
-
-Time Episode::quiet_since() const {
-  Time last = 0;
-  for (const LongestWays& one : ways_) last = std::max(last, one.quiet_since());
-  return last;
-}
-
-void Episode::join_analytic(const LogEntry::Joining& joining) {
-  links_.insert(links_.end(), joining.links.begin(), joining.links.end());
-  if (joining.connections == connections_) {
-    auto paths = std::make_shared<LongestWays::Paths>();
-    for (const network::Route& route : joining.routes) {
-      auto& path = paths->emplace_back();
-      for (const std::uint32_t link : route) path.push_back(links_[link]);
-    }
-    paths_.push_back(std::move(paths));
-    ++connections_;
-  }
-  ways_.emplace_back(joining.dag, paths_[joining.connections]);
-  ranks_.add(joining.group, joining.place);
-  open_members_ += joining.dag->members;
-}
-
 void Episode::join(const LogEntry::Joining& joining) {
-  if (analytic_ != nullptr) return join_analytic(joining);
   for (const network::LinkSpec& link : joining.links) traffic_.add_link(link);
   if (joining.connections == connections_) connections_ = traffic_.add_routes(joining.routes) + 1;
   traffic_.add(joining.dag, joining.connections);
@@ -100,21 +68,14 @@ void Episode::join(const LogEntry::Joining& joining) {
 }
 
 void Episode::append(const LogEntry& entry, const sharing::Key& key) {
-  while (analytic_ == nullptr && traffic_.now() < entry.at) traffic_.advance(entry.at, exits_);
-  if (analytic_ != nullptr && entered_at_ < entry.at) entered_at_ = entry.at;
+  while (traffic_.now() < entry.at) traffic_.advance(entry.at, exits_);
   MANYWORLDS_CHECK(now() == entry.at, "an entry at {} joins an episode that has reached {}", entry.at, now());
   const auto first = std::find_if(exits_.begin(), exits_.end(), [&](const auto& exit) { return exit.at >= entry.at; });
   if (first != exits_.begin()) last_exit_ = std::prev(first)->at;
   past_exits_ += static_cast<std::size_t>(first - exits_.begin());
   exits_.erase(exits_.begin(), first);
   for (const LogEntry::Joining& joining : entry.joining) join(joining);
-  if (analytic_ == nullptr) {
-    for (const auto& [collective, member] : entry.entries) traffic_.enter(collective, member);
-  } else {
-    for (const auto& [collective, member] : entry.entries)
-      ways_[collective].enter(*analytic_, member, entry.at, collective, exits_);
-    std::sort(exits_.begin(), exits_.end());
-  }
+  for (const auto& [collective, member] : entry.entries) traffic_.enter(collective, member);
   entered_ += entry.entries.size();
   ++instants_;
   key_ = key;

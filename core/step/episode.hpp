@@ -12,7 +12,6 @@
 #include "core/network/memo.hpp"
 #include "core/network/traffic.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/longest_ways.hpp"
 #include "core/step/tie_ranks.hpp"
 
 namespace manyworlds::core::step {
@@ -47,13 +46,13 @@ class Episode {
   /// True if by `at` every member of every collective has exited and nothing is left in the network.
   bool over(Time at) const {
     if (open_members_ != past_exits_ + exits_.size()) return false;
-    return analytic_ ? quiet_since() <= at : traffic_.drained() && traffic_.quiet_since() <= at;
+    return traffic_.drained() && traffic_.quiet_since() <= at;
   }
   /// As Flows::standstill(), of the episode's links.
   network::PauseWaits standstill() const { return traffic_.standstill(); }
-  /// How far it has gone. An analytic one goes no further than its last entry: what comes of it is known.
-  Time now() const { return analytic_ ? entered_at_ : traffic_.now(); }
-  network::Counters counters() const;
+  /// How far it has gone.
+  Time now() const { return traffic_.now(); }
+  network::Counters counters() const { return traffic_.counters(); }
   Time last_exit() const { return exits_.empty() ? last_exit_ : exits_.back().at; }
   std::string text() const;  // for people: what it consists of
 
@@ -61,16 +60,9 @@ class Episode {
   friend class Episodes;
   void append(const LogEntry& entry, const sharing::Key& key);
   void join(const LogEntry::Joining& joining);
-  void join_analytic(const LogEntry::Joining& joining);
-  Time quiet_since() const;
 
   sharing::Key key_;
-  const network::Transport* analytic_;  // null: packet by packet
   network::Traffic traffic_;
-  std::vector<network::LinkSpec> links_;                          // of an analytic one, as are
-  std::vector<std::shared_ptr<const LongestWays::Paths>> paths_;  // those of its connections
-  std::vector<LongestWays> ways_;                                 // and its collectives
-  Time entered_at_ = 0;
   TieRanks ranks_;
   std::uint32_t connections_ = 0;
   std::vector<network::Exit> exits_;  // since the last entry: whoever came to its log took those before it

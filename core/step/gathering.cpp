@@ -13,11 +13,6 @@ Gathering::Gathering(const World& world)
       owner_(world.layout().graph().links.size(), kNoComponent),
       first_at_(owner_.size(), kNobody) {}
 
-const std::vector<std::uint32_t>& Gathering::shared_links(std::uint32_t instance) const {
-  const bool touch = world_.transport().fidelity == network::Fidelity::packet;
-  return touch ? world_.use_of(instance).connections->links : nowhere_;
-}
-
 const Gathering::Arrivals& Gathering::arrivals(const std::vector<Member>& members) {
   Arrivals& made = arrived_;
   made.fresh.clear(), made.going_on.clear();
@@ -64,7 +59,7 @@ std::span<Meeting> Gathering::gather(const std::vector<Member>& members, const D
     return slot->second;
   };
   for (std::uint32_t i = 0; i < arrived.fresh.size(); ++i)
-    for (const std::uint32_t link : shared_links(arrived.fresh[i])) {
+    for (const std::uint32_t link : world_.use_of(arrived.fresh[i]).connections->links) {
       if (owner_[link] != kNoComponent && !drained(owner_[link])) together.join(node_of(owner_[link]), i);
       if (first_at_[link] != kNobody)
         together.join(first_at_[link], i);
@@ -72,7 +67,7 @@ std::span<Meeting> Gathering::gather(const std::vector<Member>& members, const D
         first_at_[link] = i;
     }
   for (const std::uint32_t instance : arrived.fresh)
-    for (const std::uint32_t link : shared_links(instance)) first_at_[link] = kNobody;
+    for (const std::uint32_t link : world_.use_of(instance).connections->links) first_at_[link] = kNobody;
   for (const Member& member : arrived.going_on) node_of(component_of(member.instance));
 
   met_ = 0;

@@ -46,8 +46,6 @@ class Gathering {
   std::uint32_t open_list();
   Meeting& open_meeting();
   const Arrivals& arrivals(const std::vector<Member>& members);
-  /// Links on which an instance can meet others: none where transfers do not touch each other (fidelity: analytic).
-  const std::vector<std::uint32_t>& shared_links(std::uint32_t instance) const;
 
   struct Instance {
     std::uint32_t waiting = kNobody;         // in waiting_: members that entered before anything could move
@@ -57,7 +55,6 @@ class Gathering {
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> owner_;     // by link of the graph
   std::vector<std::uint32_t> first_at_;  // by link of the graph: the first fresh instance on it, while gathering
-  std::vector<std::uint32_t> nowhere_;   // stays empty
   std::vector<std::vector<std::uint32_t>> waiting_;
   std::vector<std::uint32_t> free_;  // of waiting_
   std::vector<Meeting> meetings_;    // the last ones, and room for more

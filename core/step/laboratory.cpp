@@ -35,8 +35,8 @@ std::shared_ptr<Layout> Laboratory::layout(const Configuration& configuration) {
   return layouts_.back().layout;
 }
 
-World Laboratory::world(const Configuration& configuration) {
-  return World(configuration, layout(configuration), dags_);
+World Laboratory::world(const Configuration& configuration, Ranks ranks) {
+  return World(configuration, layout(configuration), dags_, ranks);
 }
 
 Outline Laboratory::outline(const Configuration& configuration) {
@@ -57,6 +57,10 @@ IsolatedResult Laboratory::isolated(const World& world, const Use& use) {
     const network::LinkHops before = memo.link_hops();
     IsolatedResult result = simulate_isolated(*use.dag, *use.connections, world.layout().graph(), memo);
     link_hops_ += memo.link_hops() - before;
+    const std::size_t simulated = result.exits.size();
+    for (std::size_t member = simulated; member < use.shape.members; ++member)
+      result.exits.push_back(result.exits[member - simulated]);
+    result.counters.link_hops *= use.turns();
     return result;
   };
   if (share_) return simulate(memory(world.transport()).memo);

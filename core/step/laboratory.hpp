@@ -19,7 +19,7 @@ class Laboratory {
   /// `share` off: nothing computed for one collective, component or world is used for another.
   explicit Laboratory(bool share = true) : share_(share) {}
 
-  World world(const Configuration& configuration);
+  World world(const Configuration& configuration, Ranks ranks = Ranks::all);
   /// What planning needs to know of a world, for much less than building it.
   Outline outline(const Configuration& configuration);
 

@@ -17,11 +17,27 @@ std::shared_ptr<const collective::Dag> Dags::get(const collective::Shape& shape)
   return slot;
 }
 
+bool bytes_decide_nothing(const collective::Shape& shape) {
+  return shape.algorithm == collective::Algorithm::ring && shape.chunk_bytes == 0 && shape.split.even();
+}
+
+std::int64_t bytes_of_each(const collective::Shape& shape) {
+  const std::int64_t parts = std::int64_t{shape.members} * shape.channels;
+  if (shape.bytes % parts != 0) return -1;
+  return collective::costs_of(shape).wire_bytes(shape.bytes / parts);
+}
+
 std::shared_ptr<const collective::Dag> Dags::like(const collective::Shape& shape) {
-  if (shape.algorithm != collective::Algorithm::ring || shape.chunk_bytes > 0 || !shape.split.even()) return get(shape);
+  if (!bytes_decide_nothing(shape)) return get(shape);
   collective::Shape same = shape;
-  same.bytes = 1;
+  same.bytes = std::int64_t{shape.members} * shape.channels;
   return get(same);
+}
+
+const collective::Turned& Dags::turned(const std::shared_ptr<const collective::Dag>& dag, std::uint32_t turn) {
+  const auto known = turned_.find({dag.get(), turn});
+  if (known != turned_.end()) return known->second;
+  return turned_.try_emplace({dag.get(), turn}, collective::turned(*dag, turn)).first->second;
 }
 
 RouteWriter::RouteWriter(const network::Graph& graph) : graph_(graph), names_(graph.links.size()) {}
@@ -374,6 +390,31 @@ const std::shared_ptr<const Connections>& Layout::connect(std::uint32_t group, s
   made.form = form_of(writer_, made.routes);
   made.form_number = forms_.try_emplace(made.form, static_cast<std::uint32_t>(forms_.size())).first->second;
   return slot = std::make_shared<const Connections>(std::move(made));
+}
+
+const Paths& Layout::paths(std::uint32_t group, const collective::Dag& dag) {
+  const std::uint32_t pairs = pairs_number(dag);
+  const auto [slot, is_new] = wired_[pairs].paths.try_emplace(group);
+  Paths& made = slot->second;
+  if (!is_new) return made;
+  for (const network::Route& route : connect(group, pairs)->routes) {
+    std::vector<std::int64_t> figures;
+    for (const std::uint32_t link : route) {
+      figures.push_back(graph().links[link].bits_per_second);
+      figures.push_back(graph().links[link].latency_ps);
+    }
+    const auto number = static_cast<std::uint32_t>(path_numbers_.size());
+    made.of_pair.push_back(path_numbers_.try_emplace(std::move(figures), number).first->second);
+  }
+  const auto number = static_cast<std::uint32_t>(paths_numbers_.size());
+  made.number = paths_numbers_.try_emplace(made.of_pair, number).first->second;
+  return made;
+}
+
+std::uint32_t Layout::least_turn(const std::shared_ptr<const collective::Dag>& dag, const Paths& paths) {
+  const auto [slot, is_new] = turns_.try_emplace({dag, paths.number}, 0);
+  if (is_new) slot->second = collective::least_turn(*dag, paths.of_pair);
+  return slot->second;
 }
 
 const sharing::Key& Layout::whole_form(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind) {

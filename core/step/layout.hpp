@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/collective/dag.hpp"
+#include "core/collective/rotation.hpp"
 #include "core/network/fabric.hpp"
 #include "core/sharing/key.hpp"
 #include "core/step/configuration.hpp"
@@ -23,10 +24,18 @@ class Dags {
   /// One with the transfers, connections and order of get(shape), which may carry other bytes: shapes that differ in
   /// these alone have it together where bytes decide nothing else, as in rings that are not cut into chunks.
   std::shared_ptr<const collective::Dag> like(const collective::Shape& shape);
+  /// Of a DAG that this gave.
+  const collective::Turned& turned(const std::shared_ptr<const collective::Dag>& dag, std::uint32_t turn);
 
  private:
   std::map<collective::Shape, std::shared_ptr<const collective::Dag>> dags_;
+  std::map<std::pair<const collective::Dag*, std::uint32_t>, collective::Turned> turned_;
 };
+
+/// Whether like(shape) is of all shapes that differ in bytes alone; their transfers have few sizes then.
+bool bytes_decide_nothing(const collective::Shape& shape);
+/// What each of its transfers carries on the wire, where like(shape) leaves that open; -1: not all the same.
+std::int64_t bytes_of_each(const collective::Shape& shape);
 
 /// Writes routes with their links renamed by first occurrence, and each link's figures where it first occurs.
 /// Routes written one after another share one naming, until it is forgotten.
@@ -99,6 +108,13 @@ struct Connections {
   std::uint32_t form_number = 0;       // equal forms of a layout have equal numbers, from 0
 };
 
+/// What transfers find on the way: equal numbers stand for links of equal figures one after another, whatever these
+/// are called and whoever else uses them.
+struct Paths {
+  std::vector<std::uint32_t> of_pair;
+  std::uint32_t number = 0;  // of `of_pair`: equal ones of a layout have equal numbers
+};
+
 /// The connections of a DAG: its pairs, and the switches among their ends.
 struct Wires {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs, switches;
@@ -140,6 +156,9 @@ class Layout {
   std::uint32_t pairs_number(const collective::Dag& dag);
   /// Routes for those pairs between the members of `group`.
   const std::shared_ptr<const Connections>& connect(std::uint32_t group, std::uint32_t pairs);
+  const Paths& paths(std::uint32_t group, const collective::Dag& dag);
+  /// As collective::least_turn(), of a DAG that lasts as long as this.
+  std::uint32_t least_turn(const std::shared_ptr<const collective::Dag>& dag, const Paths& paths);
   std::size_t forms() const { return forms_.size(); }  // that connections made so far have
   /// Every route that groups use for the pairs which their kind has in `pairs_of_kind`, links renamed throughout.
   const sharing::Key& whole_form(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind);
@@ -151,6 +170,7 @@ class Layout {
   struct Wired {
     Wires wires;
     std::vector<std::shared_ptr<const Connections>> by_group;
+    std::map<std::uint32_t, Paths> paths = {};  // by group
   };
   void add_groups(const Arrangement& arrangement);
   void add_expert_groups(const Arrangement& arrangement, const std::vector<std::uint32_t>& firsts);
@@ -173,6 +193,9 @@ class Layout {
   RouteWriter writer_;
   std::vector<Wired> wired_;
   std::map<sharing::Key, std::uint32_t> forms_;
+  std::map<std::vector<std::int64_t>, std::uint32_t> path_numbers_;    // by figures of the links
+  std::map<std::vector<std::uint32_t>, std::uint32_t> paths_numbers_;  // by numbers of the paths
+  std::map<std::pair<std::shared_ptr<const collective::Dag>, std::uint32_t>, std::uint32_t> turns_;
   std::map<std::vector<std::vector<std::uint32_t>>, sharing::Key> whole_forms_;
 };
 

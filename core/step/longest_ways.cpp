@@ -29,9 +29,9 @@ void LongestWays::enter(const network::Transport& transport, std::uint32_t enter
   const collective::Dag& dag = *dag_;
   for (std::uint32_t i = dag.entry_begin[entering]; i < dag.entry_begin[entering + 1]; ++i)
     satisfy(dag.entry[i], at + dag.launch_ps);
-  while (!open_.empty()) {
-    const std::uint32_t node = open_.back();
-    open_.pop_back();
+  // First come, first gone on with: DAGs are numbered round by round, and so memory is passed through in order.
+  for (std::size_t next = 0; next < open_.size(); ++next) {
+    const std::uint32_t node = open_[next];
     Time end = ready_[node];
     if (node < dag.transfers.size()) {
       const collective::Transfer& what = dag.transfers[node];
@@ -51,6 +51,7 @@ void LongestWays::enter(const network::Transport& transport, std::uint32_t enter
     for (std::uint32_t i = dag.successors_begin[node]; i < dag.successors_begin[node + 1]; ++i)
       satisfy(dag.successors[i], end);
   }
+  open_.clear();
   if (inside_ == 0) costs_ = {}, waits_ = {}, ready_ = {}, open_ = {};  // nobody asks again
 }
 

@@ -25,6 +25,8 @@ class LongestWays {
   void enter(const network::Transport& transport, std::uint32_t member, Time at, std::uint32_t collective,
              std::vector<network::Exit>& exits);
 
+  /// Whether all exits are known.
+  bool over() const { return inside_ == 0; }
   /// When the last transfer that is known has finished.
   Time quiet_since() const { return quiet_since_; }
   std::int64_t link_hops() const { return link_hops_; }

@@ -1,5 +1,6 @@
 // What a step sees of the network: members enter instances of collectives, and exit. Two sides give the same
-// picoseconds: coupled (one event loop for all packets of the step) and composed (components, keyed and shared).
+// picoseconds: coupled (one event loop for all packets of the step) and composed (components, keyed and shared; under
+// fidelity analytic every collective by itself).
 #pragma once
 
 #include <cstdint>
@@ -53,10 +54,12 @@ using IsolatedResults = std::map<sharing::Key, std::shared_ptr<const IsolatedRes
 class Composed : public NetworkSide {
  public:
   virtual Usages isolated_used() const = 0;
+  /// None under fidelity analytic, where collectives that meet do not touch each other.
   virtual const Usages& episodes_used() const = 0;
   /// Ends what is still waiting to drain; call when the step is over.
   virtual void close(Time at) = 0;
 };
+std::unique_ptr<Composed> make_analytic(const World& world, const IsolatedResults& results);
 std::unique_ptr<Composed> make_composed(const World& world, Episodes& episodes, const IsolatedResults& results);
 
 }  // namespace manyworlds::core::step

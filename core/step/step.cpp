@@ -8,9 +8,10 @@
 namespace manyworlds::core::step {
 namespace {
 
-std::vector<std::uint32_t> classes(const Layout& layout) {
-  std::vector<std::uint32_t> of(layout.ranks());
-  for (std::uint32_t rank = 0; rank < of.size(); ++rank) of[rank] = layout.class_of(rank);
+/// By player.
+std::vector<std::uint32_t> classes(const World& world) {
+  std::vector<std::uint32_t> of;
+  for (const std::uint32_t rank : world.likeness().first) of.push_back(world.layout().class_of(rank));
   return of;
 }
 
@@ -35,30 +36,36 @@ std::vector<stream::Interference> interferences(const World& world) {
   return by_class;
 }
 
+/// An account, and how many ranks have it.
+using Accounts = std::vector<std::pair<const stream::Account*, std::uint32_t>>;
+
 /// Of these ranks; times of a rank's accounts add up to the step.
-Breakdown mean_of(const std::vector<const stream::Account*>& accounts) {
+Breakdown mean_of(const Accounts& accounts) {
   std::array<Wide, workload::kBookings> busy{};
   std::array<Wide, stream::kWaits> waited{};
-  for (const stream::Account* account : accounts) {
-    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += account->busy[i];
-    for (std::size_t i = 0; i < waited.size(); ++i) waited[i] += account->waited[i];
+  std::int64_t ranks = 0;
+  for (const auto& [account, times] : accounts) {
+    ranks += times;
+    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += Wide{account->busy[i]} * times;
+    for (std::size_t i = 0; i < waited.size(); ++i) waited[i] += Wide{account->waited[i]} * times;
   }
-  const auto mean = [&](Wide sum) { return static_cast<double>(sum) / static_cast<double>(accounts.size()) * 1e-12; };
+  const auto mean = [&](Wide sum) { return static_cast<double>(sum) / static_cast<double>(ranks) * 1e-12; };
   using stream::Wait;
   using workload::Booking;
   const auto of = [&](Booking booking) { return mean(busy[static_cast<std::size_t>(booking)]); };
   const auto of_wait = [&](Wait wait) { return mean(waited[static_cast<std::size_t>(wait)]); };
-  return {of(Booking::forward),      of(Booking::backward),     of(Booking::recompute),    of(Booking::optimizer),
-          of(Booking::host),         of_wait(Wait::slowed),     of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp),
-          of_wait(Wait::exposed_pp), of_wait(Wait::exposed_cp), of_wait(Wait::exposed_ep),
-          of_wait(Wait::exposed_offload), of_wait(Wait::bubble), of_wait(Wait::stall)};
+  return {of(Booking::forward),      of(Booking::backward),     of(Booking::recompute),
+          of(Booking::optimizer),    of(Booking::host),         of_wait(Wait::slowed),
+          of_wait(Wait::exposed_tp), of_wait(Wait::exposed_dp), of_wait(Wait::exposed_pp),
+          of_wait(Wait::exposed_cp), of_wait(Wait::exposed_ep), of_wait(Wait::exposed_offload),
+          of_wait(Wait::bubble),     of_wait(Wait::stall)};
 }
 
 }  // namespace
 
 Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording)
     : world_(world),
-      timeline_(world.programs(), classes(world.layout()), interferences(world), world.configuration().tick_ps()),
+      timeline_(world.programs(), classes(world), interferences(world), world.configuration().tick_ps()),
       held_(stream::Clock(world.configuration().tick_ps())),
       entered_(world.instances(), 0),
       began_(world.instances(), 0),
@@ -66,6 +73,7 @@ Step::Step(const World& world, Episodes& episodes, const IsolatedResults& result
       recording_(recording) {
   if (world.configuration().strategy.stack.post_validation) timeline_.begin_apart();
   if (recording_ != nullptr) {
+    MANYWORLDS_CHECK(world.has_all_ranks(), "a rank is to be recorded that another stands for");
     std::vector<std::uint32_t> ranks;
     for (const Recording::Rank& one : recording_->ranks) ranks.push_back(one.rank);
     timeline_.record(ranks);
@@ -74,7 +82,8 @@ Step::Step(const World& world, Episodes& episodes, const IsolatedResults& result
   if (world.configuration().composition == Composition::coupled) {
     network_ = make_coupled(world);
   } else {
-    auto composed = make_composed(world, episodes, results);
+    const bool analytic = world.transport().fidelity == network::Fidelity::analytic;
+    auto composed = analytic ? make_analytic(world, results) : make_composed(world, episodes, results);
     composed_ = composed.get();
     network_ = std::move(composed);
   }
@@ -104,8 +113,8 @@ std::variant<StepResult, Needs> Step::advance() {
     if (recording_ != nullptr)
       for (const Member& member : exits) recording_->courses[member.instance].ended = at;
     for (const Member& member : exits) {
-      const auto [rank, op] = world_.operation_of(member.instance, member.member);
-      timeline_.complete(rank, op, began_[member.instance]);
+      const auto [player, op] = world_.operation_of(member.instance, member.member);
+      timeline_.complete(player, op, began_[member.instance]);
     }
     timeline_.advance(at, entries_);
     enter(at);
@@ -124,7 +133,7 @@ void Step::enter(Time at) {
     const Use& use = world_.use_of(instance);
     if (entered_[instance]++ == 0) {
       link_hops_ += use.link_hops;
-      events_ += static_cast<std::int64_t>(use.dag->transfers.size());
+      events_ += use.transfers;
       for (const auto& [link, busy] : use.busy) link_busy_[link] += busy;
     }
     began_[instance] = at;
@@ -170,11 +179,12 @@ StepResult Step::finish() {
 
   const std::vector<stream::Account> accounts = timeline_.accounts();
   const Configuration& of = world_.configuration();
-  std::vector<const stream::Account*> all;
-  std::vector<std::vector<const stream::Account*>> by_kind(of.is_mixed() ? 1 + of.other_gpus.size() : 0);
-  for (std::uint32_t rank = 0; rank < accounts.size(); ++rank) {
-    all.push_back(&accounts[rank]);
-    if (!by_kind.empty()) by_kind[of.kind_of_gpu[world_.layout().gpu_of(rank)]].push_back(&accounts[rank]);
+  Accounts all;
+  std::vector<Accounts> by_kind(of.is_mixed() ? 1 + of.other_gpus.size() : 0);
+  for (std::uint32_t player = 0; player < accounts.size(); ++player) {
+    const std::uint32_t rank = world_.likeness().first[player], times = world_.likeness().count[player];
+    all.emplace_back(&accounts[player], times);
+    if (!by_kind.empty()) by_kind[of.kind_of_gpu[world_.layout().gpu_of(rank)]].emplace_back(&accounts[player], times);
   }
   result.breakdown = mean_of(all);
   for (const auto& some : by_kind) result.by_kind.push_back(some.empty() ? Breakdown{} : mean_of(some));

@@ -1,6 +1,7 @@
 #include "core/step/world.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/workload/build_program.hpp"
@@ -10,32 +11,91 @@ namespace manyworlds::core::step {
 using workload::Op;
 using workload::Role;
 
-Carried carried_by(const Use& use, const network::Transport& transport, const network::Graph& graph) {
-  std::vector<std::int64_t> packets(use.dag->pairs.size(), 0), bytes(packets);
-  for (const collective::Transfer& transfer : use.dag->transfers) {
+namespace {
+
+struct Load {
+  std::int64_t packets = 0, bytes = 0;  // headers included
+};
+
+/// What a DAG puts on its connections.
+std::vector<Load> loads_of(const collective::Dag& dag, const network::Transport& transport) {
+  std::vector<Load> loads(dag.pairs.size());
+  for (const collective::Transfer& transfer : dag.transfers) {
     const std::int64_t count = network::packets_of(transport, transfer.bytes);
-    packets[transfer.pair] += count;
-    bytes[transfer.pair] += transfer.bytes + count * transport.header_bytes;
+    loads[transfer.pair].packets += count;
+    loads[transfer.pair].bytes += transfer.bytes + count * transport.header_bytes;
   }
+  return loads;
+}
+
+/// A ring's DAG with the bytes of `shape`, of which Dags::like() says nothing.
+collective::Dag with_bytes(collective::Dag dag, const collective::Shape& shape) {
+  if (bytes_decide_nothing(shape))
+    for (collective::Transfer& transfer : dag.transfers) transfer.bytes = bytes_of_each(shape);
+  return dag;
+}
+
+/// Some of a group's connections, in this order.
+Connections some_of(const Connections& all, const std::vector<std::uint32_t>& pairs) {
+  Connections made;
+  for (const std::uint32_t pair : pairs) {
+    made.routes.push_back(all.routes[pair]);
+    made.links.insert(made.links.end(), made.routes.back().begin(), made.routes.back().end());
+  }
+  std::sort(made.links.begin(), made.links.end());
+  made.links.erase(std::unique(made.links.begin(), made.links.end()), made.links.end());
+  return made;
+}
+
+}  // namespace
+
+Carried carried_by(const Use& use, const network::Transport& transport, const network::Graph& graph) {
+  const std::vector<Load> loads = loads_of(*use.dag, transport);
   Carried made;
   std::map<std::uint32_t, std::int64_t> on_link;
-  for (std::size_t pair = 0; pair < packets.size(); ++pair)
+  for (std::size_t pair = 0; pair < loads.size(); ++pair)
     for (const std::uint32_t link : use.connections->routes[pair]) {
-      made.link_hops += packets[pair];
-      if (graph.links[link].kind == network::LinkKind::network) on_link[link] += bytes[pair];
+      made.link_hops += loads[pair].packets;
+      if (graph.links[link].kind == network::LinkKind::network) on_link[link] += loads[pair].bytes;
     }
   made.on_network.assign(on_link.begin(), on_link.end());
   return made;
 }
 
-World::World(const Configuration& configuration, std::shared_ptr<Layout> layout, Dags& dags)
+World::World(const Configuration& configuration, std::shared_ptr<Layout> layout, Dags& dags, Ranks ranks)
     : configuration_(configuration),
       layout_(std::move(layout)),
-      transport_key_(transport_key(configuration.transport)) {
-  const auto orders = workload::pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
+      transport_key_(transport_key(configuration.transport)),
+      on_link_(layout_->graph().links.size(), 0) {
+  MANYWORLDS_CHECK(ranks == Ranks::all || (configuration.transport.fidelity == network::Fidelity::analytic &&
+                                           configuration.composition == Composition::composed),
+                   "ranks that go alike are asked for where collectives touch each other");
+  add_programs();
+  const std::vector<Repertoire> by_kind = repertoires();
+  likeness_ = ranks == Ranks::all ? each_alone(*layout_) : likeness_of(*layout_, collectives_of(by_kind, dags));
+  const std::vector<Group>& groups = layout_->groups();
+  std::vector<std::vector<std::uint32_t>> alike(groups.size());  // by the first of them
+  for (std::uint32_t group = 0; group < groups.size(); ++group) alike[likeness_.like[group]].push_back(group);
+  for (std::uint32_t group = 0; group < groups.size(); ++group) {
+    first_instance_.push_back(static_cast<std::uint32_t>(use_of_.size()));
+    if (!alike[group].empty()) add_group(group, alike[group], by_kind[groups[group].kind], dags);
+  }
+  for (const std::uint32_t rank : likeness_.first) {
+    auto& seats = seats_.emplace_back();
+    for (std::size_t role = 0; role < workload::kRoles; ++role) {
+      const std::uint32_t group = layout_->group_of(rank, static_cast<Role>(role));
+      if (group == Layout::kNoGroup) continue;
+      seats[role] = {first_instance_[likeness_.like[group]],
+                     layout_->member_of(rank, static_cast<Role>(role)) % likeness_.turn[group]};
+    }
+  }
+}
+
+void World::add_programs() {
+  const auto orders = workload::pipeline_orders(configuration_.model, configuration_.strategy, configuration_.gpu);
   for (const workload::RankClass& of : layout_->classes()) {
     programs_.push_back(
-        workload::build_program(configuration.model, configuration.strategy, configuration.gpu_of(of), orders, of));
+        workload::build_program(configuration_.model, configuration_.strategy, configuration_.gpu_of(of), orders, of));
     auto& sequences = sequences_.emplace_back();
     auto& place = place_.emplace_back();
     for (std::uint32_t i = 0; i < programs_.back().ops.size(); ++i) {
@@ -45,61 +105,112 @@ World::World(const Configuration& configuration, std::shared_ptr<Layout> layout,
       if (op.is_collective) sequence.ops.push_back(i);
     }
   }
-  std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t> known;
-  for (std::uint32_t group = 0; group < layout_->groups().size(); ++group) {
-    first_instance_.push_back(static_cast<std::uint32_t>(use_of_.size()));
-    const std::vector<std::uint32_t>& ranks = layout_->groups()[group].ranks;
-    const auto& lead = sequence(ranks[0], role_of(group, 0)).ops;
-    for (std::uint32_t member = 1; member < ranks.size(); ++member) {
-      if (layout_->class_of(ranks[member]) == layout_->class_of(ranks[0]) &&
-          role_of(group, member) == role_of(group, 0))
-        continue;  // the same program in the same role
-      const auto& other = sequence(ranks[member], role_of(group, member)).ops;
-      MANYWORLDS_CHECK(other.size() == lead.size(), "group {}: member 0 enters {} collectives, member {} {}", group,
-                       lead.size(), member, other.size());
-      const workload::Program &first = programs_[layout_->class_of(ranks[0])],
-                              &second = programs_[layout_->class_of(ranks[member])];
-      for (std::size_t i = 0; i < lead.size(); ++i) {
-        const Op &a = first.ops[lead[i]], &b = second.ops[other[i]];
-        MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes && first.split_of(a) == second.split_of(b),
-                         "group {}, collective {}: members 0 and {} disagree ({} and {} B)", group, i, member, a.bytes,
-                         b.bytes);
-      }
-    }
-    // A group repeats few operations very often.
+}
+
+/// Few operations are repeated very often.
+std::vector<World::Repertoire> World::repertoires() const {
+  std::vector<Repertoire> all;
+  for (const GroupKind& kind : layout_->kinds()) {
+    Repertoire& made = all.emplace_back();
+    const workload::Program& program = programs_[kind.rank_class];
     std::vector<std::pair<const Op*, std::uint32_t>> met;
-    const workload::Program& program = programs_[layout_->class_of(ranks[0])];
-    for (const std::uint32_t number : lead) {
+    for (const std::uint32_t number : sequences_[kind.rank_class][static_cast<std::size_t>(kind.role)].ops) {
       const Op& op = program.ops[number];
-      auto use = std::find_if(met.begin(), met.end(), [&](const auto& one) {
+      auto known = std::find_if(met.begin(), met.end(), [&](const auto& one) {
         return one.first->kind == op.kind && one.first->bytes == op.bytes && one.first->split == op.split;
       });
-      if (use == met.end()) use = met.insert(use, {&op, add_use(group, op, program.split_of(op), dags, known)});
-      use_of_.push_back(use->second);
-      group_of_instance_.push_back(group);
+      if (known == met.end()) {
+        const collective::Shape shape = shape_of(configuration_, kind, op.kind, op.bytes, program.split_of(op));
+        const auto same = std::find(made.shapes.begin(), made.shapes.end(), shape);
+        known = met.insert(met.end(), {&op, static_cast<std::uint32_t>(same - made.shapes.begin())});
+        if (same == made.shapes.end()) made.shapes.push_back(shape);
+      }
+      made.sequence.push_back(known->second);
+    }
+  }
+  return all;
+}
+
+std::vector<Collectives> World::collectives_of(const std::vector<Repertoire>& by_kind, Dags& dags) {
+  std::vector<Collectives> all;
+  for (const Repertoire& runs : by_kind) {
+    Collectives& made = all.emplace_back();
+    for (const collective::Shape& shape : runs.shapes) {
+      made.dags.push_back(dags.like(shape));
+      if (bytes_decide_nothing(shape)) made.turn &= bytes_of_each(shape) >= 0;
+    }
+    std::sort(made.dags.begin(), made.dags.end());
+    made.dags.erase(std::unique(made.dags.begin(), made.dags.end()), made.dags.end());
+  }
+  return all;
+}
+
+/// All members enter the same collectives, or this program has built their programs wrongly.
+void World::check_members(std::uint32_t group) const {
+  const std::vector<std::uint32_t>& ranks = layout_->groups()[group].ranks;
+  const auto& lead = sequence(ranks[0], role_of(group, 0)).ops;
+  for (std::uint32_t member = 1; member < ranks.size(); ++member) {
+    if (layout_->class_of(ranks[member]) == layout_->class_of(ranks[0]) && role_of(group, member) == role_of(group, 0))
+      continue;  // the same program in the same role
+    const auto& other = sequence(ranks[member], role_of(group, member)).ops;
+    MANYWORLDS_CHECK(other.size() == lead.size(), "group {}: member 0 enters {} collectives, member {} {}", group,
+                     lead.size(), member, other.size());
+    const workload::Program &first = programs_[layout_->class_of(ranks[0])],
+                            &second = programs_[layout_->class_of(ranks[member])];
+    for (std::size_t i = 0; i < lead.size(); ++i) {
+      const Op &a = first.ops[lead[i]], &b = second.ops[other[i]];
+      MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes && first.split_of(a) == second.split_of(b),
+                       "group {}, collective {}: members 0 and {} disagree ({} and {} B)", group, i, member, a.bytes,
+                       b.bytes);
     }
   }
 }
 
-std::uint32_t World::add_use(std::uint32_t group, const Op& op, const collective::Split& split, Dags& dags,
-                             std::map<std::pair<std::uint32_t, collective::Shape>, std::uint32_t>& known) {
-  const GroupKind& group_kind = layout_->kinds()[layout_->groups()[group].kind];
-  const collective::Shape shape = shape_of(configuration_, group_kind, op.kind, op.bytes, split);
-  const auto [slot, is_new] = known.try_emplace({group, shape}, static_cast<std::uint32_t>(uses_.size()));
-  if (!is_new) return slot->second;
+void World::add_group(std::uint32_t group, const std::vector<std::uint32_t>& alike, const Repertoire& runs,
+                      Dags& dags) {
+  check_members(group);
+  const auto first = static_cast<std::uint32_t>(uses_.size());
+  for (const collective::Shape& shape : runs.shapes) add_use(alike, shape, dags);
+  for (const std::uint32_t number : runs.sequence) use_of_.push_back(first + number);
+  group_of_instance_.resize(use_of_.size(), group);
+}
+
+void World::add_use(const std::vector<std::uint32_t>& alike, const collective::Shape& shape, Dags& dags) {
   Use use;
-  use.group = group;
+  use.group = alike.front();
   use.shape = shape;
-  use.dag = dags.get(shape);
-  use.connections = layout_->connect(group, layout_->pairs_number(*use.dag));
-  const network::Transport& transport = configuration_.transport;
-  use.key = collective_key(shape, use.connections->form, transport_key_);
-  const Carried carried = carried_by(use, transport, layout_->graph());
-  use.link_hops = carried.link_hops;
-  for (const auto& [link, total] : carried.on_network)
-    use.busy.emplace_back(link, serialization_ps(total, layout_->graph().links[link].bits_per_second));
+  use.groups = static_cast<std::int64_t>(alike.size());
+  const std::uint32_t turn = likeness_.turn[use.group];
+  const bool whole = turn == shape.members;
+  const std::shared_ptr<const collective::Dag> of_all = whole ? dags.get(shape) : dags.like(shape);
+  const collective::Turned* turned = whole ? nullptr : &dags.turned(of_all, turn);
+  const std::uint32_t pairs = layout_->pairs_number(*of_all);
+  const std::shared_ptr<const Connections>& own = layout_->connect(use.group, pairs);
+  use.dag = whole ? of_all : std::make_shared<const collective::Dag>(with_bytes(turned->dag, shape));
+  use.connections = whole ? own : std::make_shared<const Connections>(some_of(*own, turned->pairs));
+  use.key = collective_key(shape, own->form, transport_key_);
+  use.transfers = static_cast<std::int64_t>(of_all->transfers.size()) * use.groups;
+
+  const std::vector<Load> loads = loads_of(*use.dag, configuration_.transport);
+  const std::vector<network::Link>& links = layout_->graph().links;
+  std::map<std::uint32_t, std::pair<const Connections*, std::int64_t>> forms;
+  for (const std::uint32_t group : alike) {
+    const Connections& connections = *layout_->connect(group, pairs);
+    ++forms.try_emplace(connections.form_number, &connections, 0).first->second.second;
+    for (std::size_t pair = 0; pair < connections.routes.size(); ++pair) {
+      const Load& load = loads[whole ? pair : turned->stand_in[pair]];
+      for (const std::uint32_t link : connections.routes[pair]) {
+        use.link_hops += load.packets;
+        if (links[link].kind == network::LinkKind::network) on_link_[link] += load.bytes;
+      }
+    }
+    for (const std::uint32_t link : connections.links)
+      if (const std::int64_t total = std::exchange(on_link_[link], 0); total > 0)
+        use.busy.emplace_back(link, serialization_ps(total, links[link].bits_per_second));
+  }
+  for (const auto& [number, form] : forms)
+    use.keys.emplace_back(collective_key(shape, form.first->form, transport_key_), form.second);
   uses_.push_back(std::move(use));
-  return slot->second;
 }
 
 Role World::role_of(std::uint32_t group, std::uint32_t member) const {
@@ -107,18 +218,19 @@ Role World::role_of(std::uint32_t group, std::uint32_t member) const {
   return member == 0 ? role : workload::receiver_of(role);
 }
 
-std::pair<std::uint32_t, std::uint32_t> World::entered_by(std::uint32_t rank, std::uint32_t op) const {
-  const std::uint32_t of = layout_->class_of(rank);
+std::pair<std::uint32_t, std::uint32_t> World::entered_by(std::uint32_t player, std::uint32_t op) const {
+  const std::uint32_t rank = likeness_.first[player], of = layout_->class_of(rank);
   const Role role = programs_[of].ops[op].role;
-  const std::uint32_t group = layout_->group_of(rank, role);
-  MANYWORLDS_CHECK(group != Layout::kNoGroup, "rank {} enters a collective of a role it does not play", rank);
-  return {first_instance_[group] + place_[of][op], layout_->member_of(rank, role)};
+  MANYWORLDS_CHECK(layout_->group_of(rank, role) != Layout::kNoGroup,
+                   "rank {} enters a collective of a role it does not play", rank);
+  const Seat& seat = seats_[player][static_cast<std::size_t>(role)];
+  return {seat.first_instance + place_[of][op], seat.member};
 }
 
 std::pair<std::uint32_t, std::uint32_t> World::operation_of(std::uint32_t instance, std::uint32_t member) const {
   const std::uint32_t group = group_of_instance_[instance];
   const std::uint32_t rank = layout_->groups()[group].ranks[member];
-  return {rank, sequence(rank, role_of(group, member)).ops[instance - first_instance_[group]]};
+  return {likeness_.player_of[rank], sequence(rank, role_of(group, member)).ops[instance - first_instance_[group]]};
 }
 
 }  // namespace manyworlds::core::step
