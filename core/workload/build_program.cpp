@@ -92,6 +92,11 @@ class Builder {
     const Schedule& slots = orders_[static_cast<std::size_t>(stage_)];
     for (std::size_t i = 0; i < slots.size(); ++i) {
       Strand one = strand(slots[i]);
+      if (hands_on_pairs() && slots[i].forward() && i + 1 < slots.size() && slots[i + 1].kind == PassKind::backward) {
+        Strand other = strand(slots[++i]);
+        play_pair(one, other);
+        continue;
+      }
       const bool next_forward = slots[i].kind == PassKind::backward && i + 1 < slots.size() && slots[i + 1].forward();
       const bool together = slots[i].beside_next || (strategy_.stack.overlap_experts && next_forward);
       if (!together || one.split) {
@@ -134,10 +139,30 @@ class Builder {
   const std::vector<Piece>& pieces_of(const Strand& of) { return of.chunk->pieces(of.pass.slot.kind, of.split); }
 
   void play(Strand& one) {
+    play_parts(one);
+    hand_on(one);
+  }
+  /// `other` has what it needs by then, too.
+  void play_parts(Strand& one, const Strand* other = nullptr) {
     issuer_.wait_for_nothing();
     begin(one);
+    if (other != nullptr) receive_for(other->pass.slot);
     while (one.at < pieces_of(one).size()) play_next(one);
-    end(one);
+    while (one.place < one.chunk->parts()) after_part(one, one.place++);
+  }
+
+  /// Where ranks wait for transfers, and pairs are exchanged: a forward pass and the backward pass behind it begin when
+  /// the rank has what either needs, and hand on what they made when both are done (Megatron-LM,
+  /// send_forward_backward_recv_forward_backward()). With no more micro-batches than ranks there are none.
+  bool hands_on_pairs() const {
+    return schedule_type(strategy_.schedule).exchanges_pairs && !strategy_.stack.overlap_transfers &&
+           !strategy_.stack.overlap_experts && strategy_.micro_batches() > strategy_.pp;
+  }
+  void play_pair(Strand& forward, Strand& backward) {
+    play_parts(forward, &backward);
+    play_parts(backward);
+    hand_on(forward);
+    hand_on(backward);
   }
 
   /// Two passes of different micro-batches, one of them forward: whenever one waits for tokens to travel, the other
@@ -177,7 +202,7 @@ class Builder {
   void begin(Strand& of) {
     const Slot& slot = of.pass.slot;
     for (const std::uint32_t sent : std::exchange(sent_, {})) issuer_.wait_for(sent);
-    if (const auto from = source_of(slot)) receive(slot, *from);
+    receive_for(slot);
     of.name = issuer_.new_label(name_of(slot), slot);
     for (std::size_t place = 0; place < (of.split ? std::min<std::size_t>(1, of.chunk->parts()) : of.chunk->parts());
          ++place)
@@ -204,6 +229,10 @@ class Builder {
 
   void end(Strand& of) {
     while (of.place < of.chunk->parts()) after_part(of, of.place++);
+    hand_on(of);
+  }
+
+  void hand_on(const Strand& of) {
     const Slot& slot = of.pass.slot;
     const auto to = slot.forward()           ? sections_.after(stage_, slot.chunk)
                     : slot.begins_backward() ? sections_.before(stage_, slot.chunk)
@@ -220,6 +249,10 @@ class Builder {
     if (slot.forward()) from = sections_.before(stage_, slot.chunk);
     if (slot.begins_backward()) from = sections_.after(stage_, slot.chunk);
     return from && from->rank != stage_ ? from : std::nullopt;
+  }
+
+  void receive_for(const Slot& slot) {
+    if (const auto from = source_of(slot)) receive(slot, *from);
   }
 
   /// Receives are posted in the order in which the other rank sends, up to the one that `slot` needs, unless they are.

@@ -60,6 +60,8 @@ struct ScheduleType {
   std::string (*fault)(const Pipeline&) = nullptr;  // why it cannot run there; empty if it can
   bool asks_costs = false;
   bool has_formula = false;  // its bubble is that of 1F1B, divided by the chunks of a rank
+  /// What a forward pass and the backward pass behind it make is handed on together, where ranks wait for transfers.
+  bool exchanges_pairs = false;
   static constexpr std::int64_t kSeveral = 0, kAsWritten = -1;
 };
 

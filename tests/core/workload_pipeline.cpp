@@ -193,3 +193,36 @@ TEST_CASE("a pipeline whose neighbours take transfers in another order is seen t
     }
   CHECK_FALSE(runs_to_the_end(all));
 }
+
+TEST_CASE(
+    "where ranks wait for transfers, interleaved 1F1B exchanges what a forward and a backward pass made together") {
+  for (const std::int64_t micro_batches : {4, 8, 12}) {
+    CAPTURE(micro_batches);
+    const Model model = gpt(8, 512, 8, 512);
+    Strategy strategy;
+    strategy.pp = 4, strategy.virtual_stages = 2, strategy.global_batch = micro_batches;
+    strategy.schedule = schedule_named("interleaved");
+    strategy.stack.overlap_transfers = false;
+    const std::vector<Program> all = programs(model, strategy);
+    const auto orders = pipeline_orders(model, strategy, round_gpu());
+    std::size_t pairs = 0;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const auto sent = sends(all[rank], Role::send_forward, strategy, orders[rank], rank);
+      std::size_t number = 0;
+      for (std::size_t i = 0; i < orders[rank].size(); ++i) {
+        const Slot& slot = orders[rank][i];
+        const auto section = static_cast<int>(strategy.sections().of(static_cast<std::int64_t>(rank), slot.chunk));
+        if (!slot.forward() || section == 7) continue;
+        // With as many micro-batches as ranks some of these do nothing but warm up, and nothing is exchanged in pairs.
+        const bool paired = micro_batches > 4 && i + 1 < orders[rank].size() && !orders[rank][i + 1].forward();
+        const Slot& made_by = paired ? orders[rank][i + 1] : slot;
+        const Place producer{made_by.micro_batch,
+                             static_cast<int>(strategy.sections().of(static_cast<std::int64_t>(rank), made_by.chunk))};
+        REQUIRE(sent.at(number++).at == Places{producer});
+        pairs += paired;
+      }
+      REQUIRE(number == sent.size());
+    }
+    CHECK((pairs > 0) == (micro_batches > 4));
+  }
+}

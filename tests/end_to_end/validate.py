@@ -138,7 +138,7 @@ class Validate(unittest.TestCase):
 
     def test_schedules_of_the_Zero_Bubble_paper_are_as_much_faster_than_1F1B_as_measured(self):
         """Steps within 8 %, and their ratios to 1F1B within 3 %; interleaved 1F1B, whose transfers Megatron-LM of that
-        time exchanged in lockstep, within 5 %."""
+        time exchanged in lockstep, within 4 %."""
         with open(ROOT / "experiments" / "measured" / "training_steps.csv", newline="") as table:
             rows = [row for row in csv.DictReader(table) if row["id"].startswith("zb_")]
         self.assertEqual(len(rows), 24)
@@ -154,7 +154,7 @@ class Validate(unittest.TestCase):
             _, size, schedule, batches = name.split("_")
             base_measured, base_predicted = steps[f"zb_{size}_1F1B_{batches}"]
             off = (predicted / base_predicted) / (measured / base_measured) - 1
-            self.assertLess(abs(off), 0.05 if schedule == "1F1B-I" else 0.03, name)
+            self.assertLess(abs(off), 0.04 if schedule == "1F1B-I" else 0.03, name)
 
     def test_residuals_are_of_families_left_out(self):
         table = self.write("t.csv", HEADER + "".join(ROWS[:2]) + ROW.replace("A paper, table 1", "Another")

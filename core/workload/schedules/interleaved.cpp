@@ -45,7 +45,8 @@ ScheduleType interleaved_schedule() {
           .orders = orders,
           .chunks = ScheduleType::kSeveral,
           .fault = fault,
-          .has_formula = true};
+          .has_formula = true,
+          .exchanges_pairs = true};
 }
 
 }  // namespace manyworlds::core::workload
