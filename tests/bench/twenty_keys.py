@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Does the analytic pass find what packets would? Times planning and the analytic pass of experiments/sweeps/twenty_keys.yaml,
-then simulates a smaller sample of the same draw packet by packet and compares the two rankings.
+"""Does the analytic pass find what packets would? Times planning and the analytic pass of
+experiments/sweeps/twenty_keys.yaml, then simulates a smaller sample of the same draw packet by packet and compares the two
+rankings. The five that the whole pass has at its top are simulated packet by packet as well, beside that sample's best.
 
     tests/bench/twenty_keys.py --build build/release [--analytic 10000] [--packet 200] [--ranks 2] [-o DIR] [--set KEY=VALUE]...
 
@@ -55,10 +56,19 @@ class Bench:
         return self.run("sweep", SWEEP, "-o", directory, "-j", self.ranks, "--store", "none", "--set",
                         f"fidelity={fidelity}", "--set", f"sample.experiments={count}", *self.sets, *words)
 
+    def top(self, directory, count):
+        stdout, _ = self.run("top", directory, "-k", count, "--json")
+        return json.loads(stdout)["rows"]
+
     def throughput(self, directory):
         """By the layout in full, what ran of a run, best first."""
-        stdout, _ = self.run("top", directory, "-k", 1_000_000, "--json")
-        return {row["layout"]: row["columns"]["tokens_per_s_per_gpu"] for row in json.loads(stdout)["rows"]}
+        return {row["layout"]: row["columns"]["tokens_per_s_per_gpu"] for row in self.top(directory, 1_000_000)}
+
+    def packet_throughput(self, number, count):
+        """Of the layout with this number in a draw of so many."""
+        stdout, _ = self.run("run", SWEEP, "--experiment", number, "--json", "--set", "fidelity=packet", "--set",
+                             f"sample.experiments={count}", *self.sets)
+        return json.loads(stdout)["tokens_per_s_per_gpu"]
 
 
 def main():
@@ -71,7 +81,7 @@ def main():
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
     bench = Bench(given)
-    keys = len(set(re.findall(r"^ .*?\bstrategy\.[\w.]+(?=: \[)", SWEEP.read_text(), re.MULTILINE)))
+    keys = len(set(re.findall(r"\bstrategy\.[\w.]+(?=: \[)", SWEEP.read_text())))
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.output or pathlib.Path(temporary)
         told = {"axes": keys}
@@ -82,6 +92,8 @@ def main():
             _, pass_s = bench.sweep(folder / "analytic", given.analytic, "analytic")
             told |= {"planned": plan["experiments"], "planning_s": round(planning_s, 1), "fidelity": "analytic",
                      "out_of_memory": plan["out_of_memory"], "analytic_pass_s": round(pass_s, 1), "ranks": given.ranks}
+            first = [row["columns"]["id"] for row in bench.top(folder / "analytic", 5)]
+            told["top_5_of_the_pass_by_packets"] = [bench.packet_throughput(one, given.analytic) for one in first]
         _, screened_s = bench.sweep(folder / "screened", given.packet, "analytic")
         _, packet_s = bench.sweep(folder / "packet", given.packet, "packet")
         screened, packet = bench.throughput(folder / "screened"), bench.throughput(folder / "packet")
@@ -94,6 +106,7 @@ def main():
                  "analytic_top_5_has_it": place <= 5,
                  "loss_if_the_analytic_best_is_taken": round(1 - packet[order[0]] / packet[best], 4),
                  "loss_if_the_best_of_its_top_5_is_taken": round(1 - max(packet[o] for o in order[:5]) / packet[best], 4),
+                 "tokens_per_s_per_gpu_of_the_sample_best": packet[best],
                  "spearman": round(spearman([screened[o] for o in both], [packet[o] for o in both]), 4)}
     print(json.dumps(told, indent=1))
     return 0 if place <= 5 else 1

@@ -91,6 +91,19 @@ TEST_CASE("an exchange of tokens hides behind the shared expert and late gradien
   }
 }
 
+TEST_CASE("what Megatron-LM turned on over the years, and MXMACA after it, makes a step shorter each time") {
+  const auto ran = run("presets.yaml");
+  REQUIRE(ran.size() == 5);
+  const auto step = [&](const char* which) { return ran.at(which).step_s; };
+  CHECK(step("megatron-2023 interleaved 2") < step("megatron-2021 1f1b 1"));
+  CHECK(step("megatron-core interleaved 2") < step("megatron-2023 interleaved 2"));
+  CHECK(step("mxmaca zb_h1 1") < step("megatron-core interleaved 2"));
+  CHECK(step("mxmaca dualpipev 2") < step("mxmaca zb_h1 1"));
+  // Copy engines take nothing of the GPUs' units.
+  CHECK(ran.at("megatron-core interleaved 2").slowed_s > 0);
+  CHECK(ran.at("mxmaca zb_h1 1").slowed_s == 0);
+}
+
 TEST_CASE("kernels that are not fused cost their launches and their way through memory") {
   const auto ran = run("fusions.yaml");
   REQUIRE(ran.size() == 27);
