@@ -114,8 +114,9 @@ Turned turned(const Dag& dag, std::uint32_t turn) {
   }
   const Ends ends(dag);
   for (std::uint32_t pair = 0; pair < dag.pairs.size(); ++pair) {
-    const std::uint32_t back = dag.pairs[pair].first / turn * turn;
-    made.stand_in.push_back(number[ends.moved(pair, dag.members - back)]);
+    const std::uint32_t there = ends.moved(pair, dag.members - dag.pairs[pair].first / turn * turn);
+    MANYWORLDS_CHECK(there != Ends::kNone, "a turn by {} is none that leaves the DAG as it is", turn);
+    made.stand_in.push_back(number[there]);
   }
   std::vector<std::uint32_t> name(dag.transfers.size());
   const auto stand_in = [&](std::uint32_t transfer) {

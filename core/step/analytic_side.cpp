@@ -5,19 +5,11 @@
 #include <span>
 #include <utility>
 
-#include "core/error.hpp"
+#include "core/step/alone.hpp"
 #include "core/step/longest_ways.hpp"
-#include "core/step/network_side.hpp"
 
 namespace manyworlds::core::step {
 namespace {
-
-/// An isolated collective as every instance of its use goes.
-struct Alone {
-  std::shared_ptr<const IsolatedResult> result;       // null while its key is missing
-  std::vector<std::pair<Time, std::uint32_t>> exits;  // (after its origin, member), ascending
-  std::int64_t times = 0;
-};
 
 class AnalyticSide final : public Composed {
  public:
@@ -66,13 +58,8 @@ class AnalyticSide final : public Composed {
 
   std::vector<std::uint32_t> missing() const override {
     std::vector<std::uint32_t> uses;
-    for (const std::uint32_t instance : unresolved_) {
-      const std::uint32_t use = world_.use_number(instance);
-      if (!alone_[use].result && results_.count(world_.uses()[use].key) == 0) uses.push_back(use);
-    }
-    std::sort(uses.begin(), uses.end());
-    uses.erase(std::unique(uses.begin(), uses.end()), uses.end());
-    return uses;
+    for (const std::uint32_t instance : unresolved_) uses.push_back(world_.use_number(instance));
+    return lacking(world_, alone_, results_, std::move(uses));
   }
 
   Usages isolated_used() const override {
@@ -127,14 +114,7 @@ class AnalyticSide final : public Composed {
   void begin_alone(std::uint32_t instance) {
     const Use& use = world_.use_of(instance);
     Alone& alone = alone_[world_.use_number(instance)];
-    if (!alone.result) {
-      const auto found = results_.find(use.key);
-      MANYWORLDS_CHECK(found != results_.end(), "next() is asked with keys missing");
-      alone.result = found->second;
-      for (std::uint32_t member = 0; member < use.dag->members; ++member)
-        alone.exits.emplace_back(alone.result->exits[member], member);
-      std::sort(alone.exits.begin(), alone.exits.end());
-    }
+    alone.look_up(use, results_);
     ++alone.times;
     counters_ += alone.result->counters * use.groups;
     due_.push({under_way_[instance].origin + alone.exits[0].first, instance, kAll});

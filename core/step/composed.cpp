@@ -6,18 +6,11 @@
 #include <map>
 #include <queue>
 
-#include "core/error.hpp"
+#include "core/step/alone.hpp"
 #include "core/step/gathering.hpp"
 
 namespace manyworlds::core::step {
 namespace {
-
-/// An isolated collective as every instance of its use goes.
-struct Alone {
-  std::shared_ptr<const IsolatedResult> result;       // null while its key is missing
-  std::vector<std::pair<Time, std::uint32_t>> exits;  // (after its origin, member), ascending
-  std::int64_t times = 0;
-};
 
 struct Component {
   bool live = false;
@@ -183,14 +176,7 @@ void ComposedSide::begin_isolated(Time at, const Meeting& meeting) {
 void ComposedSide::schedule_isolated(std::uint32_t index) {
   const Component& component = components_[index];
   Alone& alone = alone_[world_.use_number(component.instances[0])];
-  if (!alone.result) {
-    const auto found = results_.find(world_.use_of(component.instances[0]).key);
-    MANYWORLDS_CHECK(found != results_.end(), "next() is asked with keys missing");
-    alone.result = found->second;
-    for (std::uint32_t member = 0; member < alone.result->exits.size(); ++member)
-      alone.exits.emplace_back(alone.result->exits[member], member);
-    std::sort(alone.exits.begin(), alone.exits.end());
-  }
+  alone.look_up(world_.use_of(component.instances[0]), results_);
   due_.push({component.origin + alone.exits[0].first, index, component.life});
 }
 
@@ -206,13 +192,8 @@ Usages ComposedSide::isolated_used() const {
 
 std::vector<std::uint32_t> ComposedSide::missing() const {
   std::vector<std::uint32_t> uses;
-  for (const std::uint32_t index : unresolved_) {
-    const std::uint32_t use = world_.use_number(components_[index].instances[0]);
-    if (!alone_[use].result && results_.count(world_.uses()[use].key) == 0) uses.push_back(use);
-  }
-  std::sort(uses.begin(), uses.end());
-  uses.erase(std::unique(uses.begin(), uses.end()), uses.end());
-  return uses;
+  for (const std::uint32_t index : unresolved_) uses.push_back(world_.use_number(components_[index].instances[0]));
+  return lacking(world_, alone_, results_, std::move(uses));
 }
 
 /// An isolated component that is met becomes an episode whose log begins with its common entry.
