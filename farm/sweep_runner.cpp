@@ -18,8 +18,7 @@ SweepRunner::SweepRunner(const SweepCommon& common)
 const World& SweepRunner::world(const std::string& settings) {
   if (!world_ || settings_ != settings) {
     const core::step::Configuration of = configure(experiments::thaw_own(settings, common_), graphs_);
-    const bool analytic = of.transport.fidelity == core::network::Fidelity::analytic;
-    const bool each = !analytic || of.composition == core::step::Composition::coupled || recording_ != nullptr;
+    const bool each = recording_ != nullptr || !core::step::one_of_alike_is_enough(of);
     world_ = std::make_unique<World>(laboratory_.world(of, each ? core::step::Ranks::all : core::step::Ranks::unlike));
     settings_ = settings;
   }

@@ -83,8 +83,9 @@ std::vector<LinkCourse> busiest_links(const World& world, const Recording& recor
   }
 
   std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> bytes_of(times.size());  // on them, by use
+  LinkLoads carried(world.transport(), graph);
   for (std::size_t use = 0; use < times.size(); ++use)
-    for (const auto& [link, bytes] : carried_by(world.uses()[use], world.transport(), graph).on_network)
+    for (const auto& [link, bytes] : carried.of(world.uses()[use]).on_network)
       if (const auto at = place.find(link); at != place.end()) bytes_of[use].emplace_back(at->second, bytes);
   std::vector<std::vector<Stretch>> stretches(courses.size());
   for (std::uint32_t instance = 0; instance < world.instances(); ++instance)

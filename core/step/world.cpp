@@ -13,13 +13,9 @@ using workload::Role;
 
 namespace {
 
-struct Load {
-  std::int64_t packets = 0, bytes = 0;  // headers included
-};
-
 /// What a DAG puts on its connections.
-std::vector<Load> loads_of(const collective::Dag& dag, const network::Transport& transport) {
-  std::vector<Load> loads(dag.pairs.size());
+std::vector<PairLoad> loads_of(const collective::Dag& dag, const network::Transport& transport) {
+  std::vector<PairLoad> loads(dag.pairs.size());
   for (const collective::Transfer& transfer : dag.transfers) {
     const std::int64_t count = network::packets_of(transport, transfer.bytes);
     loads[transfer.pair].packets += count;
@@ -49,26 +45,38 @@ Connections some_of(const Connections& all, const std::vector<std::uint32_t>& pa
 
 }  // namespace
 
-Carried carried_by(const Use& use, const network::Transport& transport, const network::Graph& graph) {
-  const std::vector<Load> loads = loads_of(*use.dag, transport);
+LinkLoads::LinkLoads(const network::Transport& transport, const network::Graph& graph)
+    : transport_(transport), graph_(graph), on_link_(graph.links.size(), 0) {}
+
+Carried LinkLoads::of(const Use& use) {
+  return of(loads_of(*use.dag, transport_), *use.connections);
+}
+
+Carried LinkLoads::of(const std::vector<PairLoad>& loads, const Connections& connections,
+                      const std::vector<std::uint32_t>* stand_in) {
   Carried made;
-  std::map<std::uint32_t, std::int64_t> on_link;
-  for (std::size_t pair = 0; pair < loads.size(); ++pair)
-    for (const std::uint32_t link : use.connections->routes[pair]) {
-      made.link_hops += loads[pair].packets;
-      if (graph.links[link].kind == network::LinkKind::network) on_link[link] += loads[pair].bytes;
+  for (std::size_t pair = 0; pair < connections.routes.size(); ++pair) {
+    const PairLoad& load = loads[stand_in == nullptr ? pair : (*stand_in)[pair]];
+    for (const std::uint32_t link : connections.routes[pair]) {
+      made.link_hops += load.packets;
+      if (graph_.links[link].kind == network::LinkKind::network) on_link_[link] += load.bytes;
     }
-  made.on_network.assign(on_link.begin(), on_link.end());
+  }
+  for (const std::uint32_t link : connections.links)
+    if (const std::int64_t bytes = std::exchange(on_link_[link], 0); bytes > 0)
+      made.on_network.emplace_back(link, bytes);
   return made;
+}
+
+bool one_of_alike_is_enough(const Configuration& of) {
+  return of.transport.fidelity == network::Fidelity::analytic && of.composition == Composition::composed;
 }
 
 World::World(const Configuration& configuration, std::shared_ptr<Layout> layout, Dags& dags, Ranks ranks)
     : configuration_(configuration),
       layout_(std::move(layout)),
-      transport_key_(transport_key(configuration.transport)),
-      on_link_(layout_->graph().links.size(), 0) {
-  MANYWORLDS_CHECK(ranks == Ranks::all || (configuration.transport.fidelity == network::Fidelity::analytic &&
-                                           configuration.composition == Composition::composed),
+      transport_key_(transport_key(configuration.transport)) {
+  MANYWORLDS_CHECK(ranks == Ranks::all || one_of_alike_is_enough(configuration),
                    "ranks that go alike are asked for where collectives touch each other");
   add_programs();
   const std::vector<Repertoire> by_kind = repertoires();
@@ -76,9 +84,10 @@ World::World(const Configuration& configuration, std::shared_ptr<Layout> layout,
   const std::vector<Group>& groups = layout_->groups();
   std::vector<std::vector<std::uint32_t>> alike(groups.size());  // by the first of them
   for (std::uint32_t group = 0; group < groups.size(); ++group) alike[likeness_.like[group]].push_back(group);
+  LinkLoads carried(configuration_.transport, layout_->graph());
   for (std::uint32_t group = 0; group < groups.size(); ++group) {
     first_instance_.push_back(static_cast<std::uint32_t>(use_of_.size()));
-    if (!alike[group].empty()) add_group(group, alike[group], by_kind[groups[group].kind], dags);
+    if (!alike[group].empty()) add_group(group, alike[group], by_kind[groups[group].kind], dags, carried);
   }
   for (const std::uint32_t rank : likeness_.first) {
     auto& seats = seats_.emplace_back();
@@ -166,16 +175,17 @@ void World::check_members(std::uint32_t group) const {
   }
 }
 
-void World::add_group(std::uint32_t group, const std::vector<std::uint32_t>& alike, const Repertoire& runs,
-                      Dags& dags) {
+void World::add_group(std::uint32_t group, const std::vector<std::uint32_t>& alike, const Repertoire& runs, Dags& dags,
+                      LinkLoads& carried) {
   check_members(group);
   const auto first = static_cast<std::uint32_t>(uses_.size());
-  for (const collective::Shape& shape : runs.shapes) add_use(alike, shape, dags);
+  for (const collective::Shape& shape : runs.shapes) add_use(alike, shape, dags, carried);
   for (const std::uint32_t number : runs.sequence) use_of_.push_back(first + number);
   group_of_instance_.resize(use_of_.size(), group);
 }
 
-void World::add_use(const std::vector<std::uint32_t>& alike, const collective::Shape& shape, Dags& dags) {
+void World::add_use(const std::vector<std::uint32_t>& alike, const collective::Shape& shape, Dags& dags,
+                    LinkLoads& carried) {
   Use use;
   use.group = alike.front();
   use.shape = shape;
@@ -191,22 +201,15 @@ void World::add_use(const std::vector<std::uint32_t>& alike, const collective::S
   use.key = collective_key(shape, own->form, transport_key_);
   use.transfers = static_cast<std::int64_t>(of_all->transfers.size()) * use.groups;
 
-  const std::vector<Load> loads = loads_of(*use.dag, configuration_.transport);
-  const std::vector<network::Link>& links = layout_->graph().links;
+  const std::vector<PairLoad> loads = loads_of(*use.dag, configuration_.transport);
   std::map<std::uint32_t, std::pair<const Connections*, std::int64_t>> forms;
   for (const std::uint32_t group : alike) {
     const Connections& connections = *layout_->connect(group, pairs);
     ++forms.try_emplace(connections.form_number, &connections, 0).first->second.second;
-    for (std::size_t pair = 0; pair < connections.routes.size(); ++pair) {
-      const Load& load = loads[whole ? pair : turned->stand_in[pair]];
-      for (const std::uint32_t link : connections.routes[pair]) {
-        use.link_hops += load.packets;
-        if (links[link].kind == network::LinkKind::network) on_link_[link] += load.bytes;
-      }
-    }
-    for (const std::uint32_t link : connections.links)
-      if (const std::int64_t total = std::exchange(on_link_[link], 0); total > 0)
-        use.busy.emplace_back(link, serialization_ps(total, links[link].bits_per_second));
+    const Carried one = carried.of(loads, connections, whole ? nullptr : &turned->stand_in);
+    use.link_hops += one.link_hops;
+    for (const auto& [link, total] : one.on_network)
+      use.busy.emplace_back(link, serialization_ps(total, layout_->graph().links[link].bits_per_second));
   }
   for (const auto& [number, form] : forms)
     use.keys.emplace_back(collective_key(shape, form.first->form, transport_key_), form.second);

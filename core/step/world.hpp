@@ -36,10 +36,29 @@ struct Carried {
   std::int64_t link_hops = 0;                                      // packets times links
   std::vector<std::pair<std::uint32_t, std::int64_t>> on_network;  // network links and bytes, headers included
 };
-Carried carried_by(const Use& use, const network::Transport& transport, const network::Graph& graph);
+/// What a DAG puts on one of its connections.
+struct PairLoad {
+  std::int64_t packets = 0, bytes = 0;  // headers included
+};
+/// Adds up what connections carry, of one use after another; `transport` and `graph` outlive this.
+class LinkLoads {
+ public:
+  LinkLoads(const network::Transport& transport, const network::Graph& graph);
+  Carried of(const Use& use);
+  /// `stand_in`, where it is given, names for each connection the one in `loads` that is like it.
+  Carried of(const std::vector<PairLoad>& loads, const Connections& connections,
+             const std::vector<std::uint32_t>* stand_in = nullptr);
+
+ private:
+  const network::Transport& transport_;
+  const network::Graph& graph_;
+  std::vector<std::int64_t> on_link_;  // bytes, while they are added up
+};
 
 /// Who is simulated: every rank, or of those that go alike one. The second is for fidelity analytic.
 enum class Ranks : std::uint8_t { all, unlike };
+/// Whether that one says it all: where collectives do not touch each other.
+bool one_of_alike_is_enough(const Configuration& of);
 
 class World {
  public:
@@ -82,8 +101,9 @@ class World {
   std::vector<Repertoire> repertoires() const;
   static std::vector<Collectives> collectives_of(const std::vector<Repertoire>& by_kind, Dags& dags);
   void check_members(std::uint32_t group) const;
-  void add_group(std::uint32_t group, const std::vector<std::uint32_t>& alike, const Repertoire& runs, Dags& dags);
-  void add_use(const std::vector<std::uint32_t>& alike, const collective::Shape& shape, Dags& dags);
+  void add_group(std::uint32_t group, const std::vector<std::uint32_t>& alike, const Repertoire& runs, Dags& dags,
+                 LinkLoads& carried);
+  void add_use(const std::vector<std::uint32_t>& alike, const collective::Shape& shape, Dags& dags, LinkLoads& carried);
   workload::Role role_of(std::uint32_t group, std::uint32_t member) const;
   const Sequence& sequence(std::uint32_t rank, workload::Role role) const {
     return sequences_[layout_->class_of(rank)][static_cast<std::size_t>(role)];
@@ -100,7 +120,6 @@ class World {
   std::vector<std::uint32_t> use_of_, group_of_instance_;  // by instance
   std::vector<std::array<Seat, workload::kRoles>> seats_;  // by player
   std::vector<std::uint32_t> first_instance_;              // by group
-  std::vector<std::int64_t> on_link_;                      // bytes, while a use is added
 };
 
 }  // namespace manyworlds::core::step
