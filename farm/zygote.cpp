@@ -1,14 +1,22 @@
 #include "farm/zygote.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "farm/simulating_worker.hpp"
@@ -54,6 +62,12 @@ void send_reply(int control, const Reply& reply, int descriptor) {
   }
 }
 
+/// The zygote does not answer: it was killed, and all its workers with it.
+class ZygoteDied final : public core::IoError {
+ public:
+  ZygoteDied() : core::IoError("reach", "the process that forks simulating workers") {}
+};
+
 Reply receive_reply(int control, int& descriptor) {
   Reply reply{};
   iovec data{&reply, sizeof reply};
@@ -66,8 +80,7 @@ Reply receive_reply(int control, int& descriptor) {
   ssize_t got;
   do got = ::recvmsg(control, &message, MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
-  if (got != static_cast<ssize_t>(sizeof reply))
-    throw core::IoError("reach", "the process that forks simulating workers");
+  if (got != static_cast<ssize_t>(sizeof reply)) throw ZygoteDied();
   if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS)
     std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
   return reply;
@@ -117,18 +130,56 @@ void spawn_for(int control, std::uint64_t memory_bytes, const JobKind& kind) {
 
 Reply ask(int control, Request request, int& descriptor) {
   while (::send(control, &request, sizeof request, MSG_NOSIGNAL) < 0)
-    if (errno != EINTR) throw core::IoError("reach", "the process that forks simulating workers");
+    if (errno != EINTR) throw ZygoteDied();
   const Reply reply = receive_reply(control, descriptor);
   if (reply.pid < 0) throw core::IoError(request.what == 's' ? "fork" : "wait for", "a simulating worker", -reply.pid);
   return reply;
 }
 
+/// The two ends of what a process and its zygote talk over.
+std::array<int, 2> open_control() {
+  std::array<int, 2> ends;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw core::IoError("open", "a socket pair for simulating workers");
+  return ends;
+}
+
+/// In the environment of a process that is started to be a zygote: whose, and its end of what they talk over.
+constexpr const char* kStartedAsZygote = "MANYWORLDS_ZYGOTE";
+
+void serve_where_started_as_zygote(const JobKind& kind) {
+  const char* const said = std::getenv(kStartedAsZygote);
+  if (said == nullptr) return;
+  pid_t parent = -1;
+  int control = -1;
+  if (std::sscanf(said, "%d %d", &parent, &control) != 2) ::_exit(1);
+  ::unsetenv(kStartedAsZygote);
+  die_with(parent);
+  ::fcntl(control, F_SETFD, FD_CLOEXEC);
+  serve(control, kind);
+}
+
+/// Of the words and variables that a program is started with; they must outlive it.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// The words this program was started with, its own name included.
+std::vector<std::string> own_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
 }  // namespace
 
 Zygote::Zygote(JobKind kind) : kind_(std::move(kind)) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    throw core::IoError("open", "a socket pair for simulating workers");
+  serve_where_started_as_zygote(kind_);
+  const auto ends = open_control();
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw core::IoError("fork", "the process that forks simulating workers");
@@ -142,21 +193,58 @@ Zygote::Zygote(JobKind kind) : kind_(std::move(kind)) {
 }
 
 Zygote::~Zygote() {
+  let_go();
+}
+
+void Zygote::let_go() {
   ::close(control_);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
+/// MPI and threads are there by now, so that a fork alone would not do: the child becomes the program anew.
+void Zygote::start_again() {
+  const auto ends = open_control();
+  std::vector<std::string> variables{fmt::format("{}={} {}", kStartedAsZygote, ::getpid(), ends[1])};
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
+  std::vector<std::string> words = own_words();
+  const auto environment = pointers_to(variables), arguments = pointers_to(words);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], ends[1]);  // it stays open there
+  pid_t child = -1;
+  const int error = ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environment.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  if (error != 0) {
+    ::close(ends[0]);
+    throw core::IoError("start", "another process that forks simulating workers", error);
+  }
+  let_go();
+  control_ = ends[0];
+  pid_ = child;
+}
+
 Zygote::Simulating Zygote::spawn(std::uint64_t memory_bytes) {
   Simulating worker;
-  worker.pid = ask(control_, {'s', 0, memory_bytes}, worker.socket).pid;
+  const Request request{'s', 0, memory_bytes};
+  try {
+    worker.pid = ask(control_, request, worker.socket).pid;
+  } catch (const ZygoteDied&) {
+    start_again();
+    worker.pid = ask(control_, request, worker.socket).pid;
+  }
   MANYWORLDS_CHECK(worker.socket >= 0, "no socket came with worker {}", worker.pid);
   return worker;
 }
 
 int Zygote::reap(pid_t pid) {
   int none = -1;
-  return ask(control_, {'r', pid, 0}, none).status;
+  try {
+    return ask(control_, {'r', pid, 0}, none).status;
+  } catch (const ZygoteDied&) {
+    return SIGKILL;  // as a wait status: killed by it
+  }
 }
 
 }  // namespace manyworlds::farm
