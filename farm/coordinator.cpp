@@ -40,6 +40,7 @@ void Coordinator::receive(int from, const Message& message, std::int64_t now_ms)
     case MessageKind::unfit:
       worker.serves = false;
       worker.unfit = message.text;
+      worker.out_of_memory = message.flag;
       idle_.erase(worker.number);
       return send(worker, {.kind = MessageKind::alive});
     default:
@@ -291,17 +292,18 @@ void Coordinator::dismiss() {
 }
 
 bool Coordinator::finished(std::int64_t now_ms) const {
-  if (schedule_.complete() || !unserved(now_ms).empty()) return true;
+  if (schedule_.complete() || unserved(now_ms)) return true;
   return draining_ && (holders_.empty() || now_ms >= drain_until_ms_);
 }
 
-std::string Coordinator::unserved(std::int64_t now_ms) const {
+std::optional<Coordinator::Unserved> Coordinator::unserved(std::int64_t now_ms) const {
   // Ranks that never said a word are given as long as ranks that fell silent.
   const bool all_here = static_cast<int>(workers_.size()) == transport_.size();
   if (workers_.empty() || (!all_here && now_ms - first_heard_ms_ < options_.silence_ms)) return {};
   for (const auto& [number, worker] : workers_)
     if (worker.unfit.empty()) return {};
-  return workers_.begin()->second.unfit;
+  const Worker& first = workers_.begin()->second;
+  return Unserved{first.unfit, first.out_of_memory};
 }
 
 std::vector<WorkerLoad> Coordinator::loads(std::int64_t now_ms) const {

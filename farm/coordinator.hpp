@@ -57,8 +57,12 @@ class Coordinator {
   /// Complete, or drained as far as it goes, or no worker can serve the job.
   bool finished(std::int64_t now_ms) const;
   bool complete() const { return schedule_.complete(); }
-  /// Why no worker can serve this job; empty while one can.
-  std::string unserved(std::int64_t now_ms) const;
+  struct Unserved {
+    std::string reason;
+    bool out_of_memory = false;  // which is for the user to mend
+  };
+  /// Why no worker can serve this job; nothing while one can.
+  std::optional<Unserved> unserved(std::int64_t now_ms) const;
 
   std::size_t workers() const { return workers_.size(); }
   std::vector<WorkerLoad> loads(std::int64_t now_ms) const;
@@ -70,8 +74,9 @@ class Coordinator {
   };
   struct Worker {
     int number = 0;
-    bool serves = false;  // it runs our tasks
-    std::string unfit;    // why it never will
+    bool serves = false;         // it runs our tasks
+    std::string unfit;           // why it never will
+    bool out_of_memory = false;  // that is why
     std::int64_t heard_ms = 0;
     std::uint64_t done = 0;
     std::int64_t busy_us = 0;

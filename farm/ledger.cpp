@@ -28,26 +28,32 @@ std::optional<Outcome> failure_of(const std::string& payload) {
   return Outcome{*status, payload.substr(end + 1), 0};
 }
 
+io::RunDirectory::Options directory_options(const RunOptions& options) {
+  return {std::string(core::sharing::build_fingerprint()), batch_job(), options.rebuild};
+}
+
 }  // namespace
 
 io::RunDirectory begin_run(const RunOptions& options, const std::string& frozen) {
-  const std::string fingerprint(core::sharing::build_fingerprint());
-  return io::RunDirectory::begin(options.directory, frozen, {fingerprint, batch_job(), options.rebuild});
+  return io::RunDirectory::begin(options.directory, frozen, directory_options(options));
 }
 
-Ledger::Ledger(const RunOptions& options, const std::string& frozen, int ranks, Job& job, Schedule& schedule,
+io::RunDirectory resume_run(const RunOptions& options) {
+  return io::RunDirectory::resume(options.directory, directory_options(options));
+}
+
+Ledger::Ledger(const RunOptions& options, io::RunDirectory& directory, int ranks, Job& job, Schedule& schedule,
                const RunHooks& hooks)
     : job_(job),
       schedule_(schedule),
       hooks_(hooks),
       ranks_(ranks),
-      directory_(begin_run(options, frozen)),
+      directory_(directory),
       resume_line_(resume_line(options)),
       begin_(steady_clock::now()),
       status_written_(begin_),
       results_due_(begin_ + kResultsPeriod) {
   const std::string fingerprint(core::sharing::build_fingerprint());
-  directory_.clear_complete();
   kinds_ = hooks.kinds ? hooks.kinds(job) : std::vector<std::string>(job.tasks().size(), "tasks");
   std::vector<double> costs;
   for (const Task& task : job.tasks()) costs.push_back(task.cost);
@@ -180,10 +186,6 @@ RunOutcome Ledger::close(bool drained) {
                                 .dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
                             "\n");
   return outcome;
-}
-
-void Ledger::close_failed(int exit_code, const std::string& reason) noexcept {
-  declare_failed(directory_, exit_code, reason);
 }
 
 bool declare_failed(io::RunDirectory& directory, int exit_code, const std::string& reason) noexcept {

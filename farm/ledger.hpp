@@ -17,12 +17,15 @@ namespace manyworlds::farm {
 
 /// The directory of this run, begun or gone on with. Throws as io::RunDirectory::begin().
 io::RunDirectory begin_run(const RunOptions& options, const std::string& frozen);
+/// The same of a run that must be there already.
+io::RunDirectory resume_run(const RunOptions& options);
 
 class Ledger {
  public:
-  /// Settles in `schedule` what the journal and the store know, and from then on writes down whatever settles.
-  /// All arguments must outlive the ledger. Throws InputError and IoError.
-  Ledger(const RunOptions& options, const std::string& frozen, int ranks, Job& job, Schedule& schedule,
+  /// Settles in `schedule` what the journal and the store know, and from then on writes down whatever settles in the
+  /// run that `directory` holds. The directory and all other arguments must outlive the ledger. Throws InputError and
+  /// IoError.
+  Ledger(const RunOptions& options, io::RunDirectory& directory, int ranks, Job& job, Schedule& schedule,
          const RunHooks& hooks);
 
   /// Once a second: syncs what is due and writes status.json every other time. Returns the status.
@@ -30,8 +33,6 @@ class Ledger {
 
   /// The run is over, or `drained`: the results of what is settled, then complete.json.
   RunOutcome close(bool drained);
-  /// The run is over by an error, told to whoever waits for complete.json.
-  void close_failed(int exit_code, const std::string& reason) noexcept;
 
   RunFigures figures() const;
 
@@ -50,7 +51,7 @@ class Ledger {
   Schedule& schedule_;
   const RunHooks& hooks_;
   int ranks_;
-  io::RunDirectory directory_;
+  io::RunDirectory& directory_;
   std::string resume_line_;
   std::unique_ptr<io::Journal> journal_;
   std::unique_ptr<RunStore> store_;

@@ -17,7 +17,7 @@ enum class MessageKind : std::uint8_t {
   report,  // I serve job `number`; `tasks` are what I hold, the first is running if `flag`
   result,  // `results` of tasks; `number` counts this worker's results, so that a doubled crash counts once
   lack,    // `tasks` whose results I need and never got
-  unfit,   // I cannot serve the job: `text`
+  unfit,   // I cannot serve the job: `text`; for want of memory if `flag`
   // coordinator to worker
   job,    // `text` is what its tasks have in common
   work,   // `assignments`, with `results` among their inputs that you lack

@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kTick{200};
+constexpr std::int64_t kLook_ms = 15'000;     // without a word of the coordinator, and between looks whether it lives
 constexpr std::int64_t kFarewell_ms = 3'000;  // what the last messages may take to leave
 // Polling backs off with the time since the last message: fast in a conversation, 25 looks a second in silence.
 constexpr microseconds kFastestPoll{50}, kSlowestPoll{40'000};
@@ -62,8 +63,8 @@ void RankLoop::add_worker(Transport& transport) {
                                  at->worker->serves(signature, now_ms());
                                  pump();
                                },
-                               [this, at](const std::string& reason) {
-                                 at->worker->unfit(reason);
+                               [this, at](const std::string& reason, bool out_of_memory) {
+                                 at->worker->unfit(reason, out_of_memory);
                                  pump();
                                },
                                [this, at](std::uint32_t task, Outcome outcome) {
@@ -79,6 +80,7 @@ void RankLoop::coordinate(Coordinator& coordinator, std::function<void()> each_s
   coordinator_ = &coordinator;
   each_second_ = std::move(each_second);
   signals_.add(SIGUSR1);
+  signals_.add(SIGTERM);
   if (options_.drain_on_ctrl_c) signals_.add(SIGINT);
   release_drain_signal();
   await_signal();
@@ -87,10 +89,10 @@ void RankLoop::coordinate(Coordinator& coordinator, std::function<void()> each_s
 void RankLoop::await_signal() {
   signals_.async_wait([this](boost::system::error_code error, int signal) {
     if (error) return;
-    // A second Ctrl-C means now: what is journalled stays, nothing else is owed.
-    if (signal == SIGINT && coordinator_->draining()) {
-      ::signal(SIGINT, SIG_DFL);
-      ::raise(SIGINT);
+    // Asked by SIGTERM or Ctrl-C once more, it ends now: what is journalled stays, nothing else is owed.
+    if (signal != SIGUSR1 && coordinator_->draining()) {
+      ::signal(signal, SIG_DFL);
+      ::raise(signal);
     }
     coordinator_->drain(now_ms());
     pump();
@@ -145,6 +147,18 @@ void RankLoop::poll() {
   });
 }
 
+/// The death of a coordinating rank shows in the run directory at once, its silence only after long: it may be
+/// planning.
+void RankLoop::look_for_coordinator(std::int64_t now) {
+  if (!options_.coordinated || now - last_look_ms_ < kLook_ms) return;
+  for (const auto& seat : seats_) {
+    if (seat->worker->left() || seat->worker->silence_ms(now) < kLook_ms) continue;
+    last_look_ms_ = now;
+    if (!options_.coordinated()) abandoned_ = true;
+    return;
+  }
+}
+
 void RankLoop::tick() {
   const std::int64_t now = now_ms();
   if (options_.watch_parent && ::getppid() != parent_) {
@@ -153,6 +167,7 @@ void RankLoop::tick() {
     return;
   }
   for (const auto& seat : seats_) seat->worker->tick(now);
+  look_for_coordinator(now);
   if (coordinator_ != nullptr && now - last_second_ms_ >= 1'000) {
     last_second_ms_ = now;
     if (options_.drain_after && now >= options_.drain_after->count()) coordinator_->drain(now);

@@ -23,6 +23,7 @@ struct LoopOptions {
   bool drain_on_ctrl_c = false;
   TaskLimits limits = {};
   std::optional<std::chrono::milliseconds> drain_after = {};  // of the coordinating process
+  std::function<bool()> coordinated = {};  // of a follower: false once nobody can be coordinating any more
 };
 
 class RankLoop {
@@ -34,7 +35,7 @@ class RankLoop {
   void add_worker(Transport& transport);
   /// This process coordinates; the transport is the one of its first worker. `each_second` also runs at the end.
   void coordinate(Coordinator& coordinator, std::function<void()> each_second);
-  /// Until the run is over here. Draining is asked for by SIGUSR1 to the coordinating process.
+  /// Until the run is over here. Draining is asked for by SIGUSR1 or SIGTERM to the coordinating process.
   void run();
 
   std::int64_t now_ms() const;
@@ -52,6 +53,7 @@ class RankLoop {
   void tick();
   void await_signal();
   void stop_when_over();
+  void look_for_coordinator(std::int64_t now);
 
   Zygote& zygote_;
   LoopOptions options_;
@@ -62,7 +64,7 @@ class RankLoop {
   Coordinator* coordinator_ = nullptr;
   std::function<void()> each_second_;
   std::chrono::steady_clock::time_point begin_, busy_;
-  std::int64_t last_second_ms_ = 0;
+  std::int64_t last_second_ms_ = 0, last_look_ms_ = 0;
   std::int64_t dismissed_ms_ = -1;
   int parent_;
   bool abandoned_ = false;

@@ -22,6 +22,11 @@ namespace {
 // The second try is in a fresh process, without what others left in its memory. What kills from outside may well
 // strike twice by chance, not three times.
 constexpr std::uint8_t kCrashTries = 2, kMemoryTries = 2, kKilledTries = 3, kTimeTries = 1;
+
+/// Whether the process was refused memory.
+bool ran_out(int wait_status) {
+  return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kOutOfMemoryExit;
+}
 }  // namespace
 
 Outcome describe_death(int wait_status) {
@@ -120,7 +125,7 @@ void ZygoteSimulator::take(const SimulatorReply& reply) {
       return;
     }
     case SimulatorReply::Kind::unfit:
-      return answers_.unfit(reply.outcome.bytes);
+      return answers_.unfit(reply.outcome.bytes, false);
     case SimulatorReply::Kind::computed:
       MANYWORLDS_CHECK(running_ == reply.task, "the simulator answered task {}, which it was not asked", reply.task);
       running_.reset();
@@ -135,7 +140,7 @@ Outcome ZygoteSimulator::describe_end(int wait_status) const {
             fmt::format("it ran longer than {} (--task-time)",
                         duration_text(std::chrono::duration<double>(limits_.time).count())),
             0, kTimeTries};
-  if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kOutOfMemoryExit)
+  if (ran_out(wait_status))
     return {Status::environment,
             limits_.memory_bytes == 0
                 ? std::string("out of memory")
@@ -145,13 +150,14 @@ Outcome ZygoteSimulator::describe_end(int wait_status) const {
 }
 
 void ZygoteSimulator::died() {
-  const Outcome death = describe_end(zygote_.reap(pid_));
+  const int wait_status = zygote_.reap(pid_);
+  const Outcome death = describe_end(wait_status);
   clock_.cancel();
   pid_ = -1;
   socket_.reset();
   const bool built = ready_;
   if (!built && ++deaths_while_building_ >= death.tries)
-    return answers_.unfit(fmt::format("cannot serve the job: {}", death.bytes));
+    return answers_.unfit(fmt::format("cannot serve the job: {}", death.bytes), !overdue_ && ran_out(wait_status));
   const auto lost = built ? std::exchange(running_, std::nullopt) : std::nullopt;
   spawn();
   if (lost) answers_.computed(*lost, death);

@@ -22,7 +22,7 @@ class ZygoteSimulator final : public Simulator {
  public:
   struct Answers {
     std::function<void(std::uint64_t signature)> serves;
-    std::function<void(const std::string& reason)> unfit;
+    std::function<void(const std::string& reason, bool out_of_memory)> unfit;
     std::function<void(std::uint32_t task, Outcome)> computed;
   };
   ZygoteSimulator(boost::asio::io_context& context, Zygote& zygote, TaskLimits limits, Answers answers);

@@ -29,6 +29,7 @@ using std::chrono::steady_clock;
 
 constexpr int kUncoordinatedLooks = 4;  // half a second each
 constexpr seconds kOutlives{10};        // what mpirun may take to leave when the run is complete
+constexpr seconds kAnswers{30};         // what ranks that were asked to stop may take to say where they stand
 
 std::vector<std::string> launch_command(const SuperviseOptions& options) {
   std::vector<std::string> words = launch_words(find_launcher().value_or(launcher_name()), options.ranks);
@@ -60,7 +61,7 @@ pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
 class Supervision {
  public:
   Supervision(const SuperviseOptions& options, pid_t mpirun)
-      : directory_(options.directory), resume_(options.resume), look_(options.look), mpirun_(mpirun) {}
+      : options_(options), mpirun_(mpirun), begin_(steady_clock::now()), answered_(begin_), status_(status()) {}
 
   int watch(const sigset_t& signals) {
     while (!ended_) {
@@ -68,10 +69,12 @@ class Supervision {
       if (const int signal = ::sigtimedwait(&signals, nullptr, &wait); signal > 0) take(signal);
       int status = 0;
       if (::waitpid(mpirun_, &status, WNOHANG) == mpirun_) ended_ = true, wait_status_ = status;
-      if (look_) look_();
+      if (options_.look) options_.look();
       draw();
-      if (!ended_) end_when_overdue();
-      if (!ended_) end_without_coordinator();
+      if (ended_) break;
+      end_when_overdue();
+      end_without_coordinator();
+      end_when_deaf();
     }
     line_.clear();
     return exit_code();
@@ -80,80 +83,122 @@ class Supervision {
  private:
   void take(int signal) {
     if (signal == SIGCHLD) return;
-    if (signal == SIGINT && asked_to_stop_) {
-      killed_ = true;
-      ::kill(-mpirun_, SIGKILL);
-      return;
-    }
-    if (!asked_to_stop_) {
+    const bool again = signal == asked_by_ && (signal == SIGINT || signal == SIGTERM);
+    // Nothing has been computed in this life, and ranks that are starting or planning would not answer for long.
+    const bool nothing_to_finish = signal == SIGTERM && !status_changed_;
+    if (again || nothing_to_finish) return end("stopped", kExitDrained);
+    if (asked_by_ == 0) {
       line_.clear();
       fmt::print(stderr, "stopping: what runs may finish{}\n",
                  signal == SIGINT ? "; once more Ctrl-C stops at once" : "");
     }
-    asked_to_stop_ = true;
+    asked_by_ = signal;
+    answered_ = steady_clock::now();
     ::kill(mpirun_, SIGUSR1);
   }
 
-  void draw() {
+  /// What status.json says; nothing where it cannot be read.
+  std::optional<std::string> status() const {
     try {
-      if (const auto status = io::read_status(directory_)) line_.draw(progress_line(nlohmann::json::parse(*status)));
+      return io::read_status(options_.directory);
     } catch (const std::exception&) {
-      // Progress is a courtesy: what is wrong with the directory will be said by who writes there.
+      return std::nullopt;  // who writes there will say what is wrong with the directory
     }
+  }
+
+  void draw() {
+    auto status = this->status();
+    if (!status || status == status_) return;
+    status_ = std::move(status);
+    status_changed_ = true;
+    answered_ = steady_clock::now();
+    try {
+      line_.draw(progress_line(nlohmann::json::parse(*status_)));
+    } catch (const std::exception&) {  // progress is a courtesy
+    }
+  }
+
+  /// Nothing that runs is worth waiting for any more.
+  void end(const std::string& why, int exit_code) {
+    if (why_.empty()) why_ = why, exit_code_ = exit_code;
+    ::kill(-mpirun_, SIGKILL);
   }
 
   void end_when_overdue() {
     const auto now = steady_clock::now();
     if (!complete_since_) {
-      if (io::read_complete(directory_)) complete_since_ = now;
+      if (io::read_complete(options_.directory)) complete_since_ = now;
+    } else if (!io::read_complete(options_.directory)) {
+      complete_since_.reset();  // it was of an earlier life, whose last ranks were still there
     } else if (now - *complete_since_ > kOutlives) {
       ::kill(-mpirun_, SIGKILL);
     }
   }
 
-  /// MPI does not tell the other ranks that the coordinating one died, but it held the run's lock.
+  /// MPI does not tell the other ranks that the coordinating one died, but it held the run's lock from its first moment
+  /// on. One that died before, or was never started, is known by the time.
   void end_without_coordinator() {
-    const bool coordinated = io::is_in_use(directory_);
+    const bool coordinated = io::is_in_use(options_.directory);
     was_coordinated_ |= coordinated;
-    if (!was_coordinated_ || coordinated || complete_since_) {
+    if (coordinated || complete_since_) {
       uncoordinated_looks_ = 0;
+    } else if (!was_coordinated_) {
+      if (steady_clock::now() - begin_ > options_.start_time)
+        end(fmt::format("no rank began to coordinate within {}: see what {} says above",
+                        duration_text(std::chrono::duration<double>(options_.start_time).count()), launcher_name()),
+            kExitInternal);
     } else if (++uncoordinated_looks_ >= kUncoordinatedLooks) {
-      ::kill(-mpirun_, SIGKILL);
-      coordinator_died_ = true;
+      end("the coordinating rank died", kExitInternal);
     }
   }
 
+  /// Ranks that were asked to stop say every other second where they stand, until they have stopped.
+  void end_when_deaf() {
+    if (asked_by_ != 0 && !complete_since_ && steady_clock::now() - answered_ > kAnswers)
+      end(fmt::format("asked to stop, the ranks said nothing for {} s and were killed", kAnswers.count()),
+          kExitDrained);
+  }
+
+  /// Says, on stderr and in complete.json, what no rank could say any more.
+  int say_end(int exit_code, const std::string& why) const {
+    const std::string reason = fmt::format("{}; `{}` goes on", why, options_.resume);
+    fmt::print(stderr, "{}{}\n", exit_code == kExitDrained ? "" : "manyworlds: ", reason);
+    try {
+      options_.declare_failed(exit_code, reason);
+    } catch (const std::exception&) {  // somebody else has gone on with the run by now, or its disk is gone
+    }
+    return exit_code;
+  }
+
   int exit_code() const {
-    if (const auto complete = io::read_complete(directory_)) {
+    if (const auto complete = io::read_complete(options_.directory)) {
       const auto said = nlohmann::json::parse(*complete);
       if (const auto reason = said.find("reason"); reason != said.end())
         fmt::print(stderr, "manyworlds: {}\n", reason->get<std::string>());
       return said.at("exit").get<int>();
     }
-    const std::string go_on = fmt::format("`{}` goes on", resume_);
-    if (killed_) {
-      fmt::print(stderr, "stopped; {}\n", go_on);
-      return kExitDrained;
-    }
-    if (coordinator_died_) {
-      fmt::print(stderr, "manyworlds: the coordinating rank died; {}\n", go_on);
-      return kExitInternal;
-    }
+    if (!why_.empty()) return say_end(exit_code_, why_);
     if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127)
       throw core::IoError("start", launcher_name(), ENOENT);
-    fmt::print(stderr, "manyworlds: {} ended ({} {}) before the run was over; {}\n", launcher_name(),
-               WIFSIGNALED(wait_status_) ? "signal" : "exit code",
-               WIFSIGNALED(wait_status_) ? WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_), go_on);
-    return kExitInternal;
+    const bool killed = WIFSIGNALED(wait_status_);
+    return say_end(kExitInternal,
+                   fmt::format("{} ended ({} {}) before {}", launcher_name(), killed ? "signal" : "exit code",
+                               killed ? WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_),
+                               was_coordinated_ ? "the run was over" : "a rank began to coordinate"));
   }
 
-  std::filesystem::path directory_;
-  std::string resume_;
-  std::function<void()> look_;
+  const SuperviseOptions& options_;
   pid_t mpirun_;
   int wait_status_ = 0;
-  bool ended_ = false, asked_to_stop_ = false, killed_ = false, was_coordinated_ = false, coordinator_died_ = false;
+  bool ended_ = false, was_coordinated_ = false;
+  int asked_by_ = 0;  // the signal that asked to stop
   int uncoordinated_looks_ = 0;
+  std::string why_;  // the ranks were killed; empty: they were not
+  int exit_code_ = 0;
+  steady_clock::time_point begin_;
+  steady_clock::time_point answered_;  // when the ranks last said where they stand, or were asked to stop
+  std::optional<std::string> status_;  // what they said then
+  bool status_changed_ = false;        // they have said something in this life
   std::optional<steady_clock::time_point> complete_since_;
   ProgressLine line_;
 };

@@ -18,6 +18,7 @@
 #include "farm/supervisor.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/task_description.hpp"
+#include "farm/task_limits.hpp"
 #include "io/run_directory.hpp"
 #include "io/store.hpp"
 #include "io/top.hpp"
@@ -141,6 +142,7 @@ void check_store(const std::string& choice) {
 }  // namespace
 
 void check_before_work(const RunOptions& options) {
+  if (options.task_memory_bytes) check_task_memory(*options.task_memory_bytes);
   if (options.in_process || !launched_rank()) rank_count(options.ranks);
   check_writable(options.directory, "-o");
   check_store(options.store);
@@ -171,7 +173,9 @@ int settle_sweep_job(const RunOptions& options, const std::string& frozen, Sweep
                      bool json) {
   Telling telling;
   const RunHooks hooks = hooks_for(options, open_job(frozen).terms.share, telling);
-  const int code = Ledger(options, frozen, 1, job, schedule, hooks).close(!schedule.complete()).exit_code;
+  io::RunDirectory directory = begin_run(options, frozen);
+  directory.clear_complete();
+  const int code = Ledger(options, directory, 1, job, schedule, hooks).close(!schedule.complete()).exit_code;
   if (code != kExitDrained)
     report(options, job.sweep().objective, json, io::read_results(io::results_of(options.directory)));
   return code;

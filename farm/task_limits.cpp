@@ -9,7 +9,9 @@
 #include <new>
 #include <optional>
 
+#include "core/error.hpp"
 #include "farm/processors.hpp"
+#include "farm/size_text.hpp"
 
 namespace manyworlds::farm {
 
@@ -43,6 +45,16 @@ void limit_memory(std::uint64_t memory_bytes) {
   ::getrlimit(RLIMIT_AS, &limit);
   limit.rlim_cur = std::min<rlim_t>(memory_bytes, limit.rlim_max);
   ::setrlimit(RLIMIT_AS, &limit);
+}
+
+void check_task_memory(std::uint64_t memory_bytes) {
+  constexpr std::uint64_t kRoom = std::uint64_t{32} << 20;  // for the smallest of jobs
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;  // of address space, which is what is limited
+  const std::uint64_t least = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + kRoom;
+  if (memory_bytes == 0 || kSanitized || memory_bytes >= least) return;
+  throw core::InputError(fmt::format("--task-memory: {} is less than the {} that the smallest simulation takes",
+                                     size_text(memory_bytes), size_text(least)));
 }
 
 std::uint64_t memory_share_bytes(int workers) {

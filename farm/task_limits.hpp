@@ -18,6 +18,9 @@ inline constexpr int kOutOfMemoryExit = 71;
 /// machine runs out first, this process is the one to go.
 void limit_memory(std::uint64_t memory_bytes);
 
+/// Throws InputError where a process of this program could not begin to simulate within `memory_bytes` (0: no limit).
+void check_task_memory(std::uint64_t memory_bytes);
+
 /// An even share of what this machine or cgroup has, nine tenths of it, for each of `workers`.
 std::uint64_t memory_share_bytes(int workers);
 

@@ -51,7 +51,7 @@ void Worker::tick(std::int64_t now_ms) {
 
 void Worker::report(std::int64_t now_ms) {
   reported_ms_ = now_ms;
-  if (stage_ == Stage::unfit) return send({.kind = MessageKind::unfit, .text = unfit_reason_});
+  if (stage_ == Stage::unfit) return say_unfit();
   if (stage_ != Stage::serving) return send({.kind = MessageKind::hello, .flag = stage_ == Stage::building});
   Message held{.kind = MessageKind::report, .flag = running_.has_value(), .number = signature_};
   if (running_) held.tasks.push_back(*running_);
@@ -71,12 +71,17 @@ void Worker::serves(std::uint64_t signature, std::int64_t now_ms) {
   report(now_ms);
 }
 
-void Worker::unfit(const std::string& reason) {
+void Worker::unfit(const std::string& reason, bool out_of_memory) {
   stage_ = Stage::unfit;
   unfit_reason_ = reason;
+  out_of_memory_ = out_of_memory;
   queue_.clear();
   queued_.clear();
-  send({.kind = MessageKind::unfit, .text = reason});
+  say_unfit();
+}
+
+void Worker::say_unfit() {
+  send({.kind = MessageKind::unfit, .flag = out_of_memory_, .text = unfit_reason_});
 }
 
 void Worker::take_work(const Message& message, std::int64_t now_ms) {

@@ -40,9 +40,11 @@ class Worker {
   void tick(std::int64_t now_ms);
 
   void serves(std::uint64_t signature, std::int64_t now_ms);
-  void unfit(const std::string& reason);
+  void unfit(const std::string& reason, bool out_of_memory = false);
   void computed(std::uint32_t task, Outcome outcome, std::int64_t now_ms);
 
+  /// How long the coordinator has said nothing.
+  std::int64_t silence_ms(std::int64_t now_ms) const { return now_ms - heard_ms_; }
   bool left() const { return left_; }
   bool abandoned() const { return abandoned_; }  // left because nobody coordinates any more
 
@@ -53,6 +55,7 @@ class Worker {
   void drop(const Message& message, std::int64_t now_ms);
   void run_next(std::int64_t now_ms);
   void report(std::int64_t now_ms);
+  void say_unfit();
   void send(const Message& message) { transport_.send(coordinator_, encode(message)); }
   std::vector<std::uint32_t> lacking(const Assignment& assignment) const;
 
@@ -62,6 +65,7 @@ class Worker {
   WorkerOptions options_;
   Stage stage_ = Stage::new_here;
   std::string unfit_reason_;
+  bool out_of_memory_ = false;
   std::uint64_t signature_ = 0;
   std::uint64_t results_sent_ = 0;
   std::deque<Assignment> queue_;

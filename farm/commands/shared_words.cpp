@@ -52,7 +52,9 @@ void add_run_words(cxxopts::Options& options) {
       "store-limit", "how much the store may hold when the run ends; what was used last stays",
       cxxopts::value<std::string>()->default_value(store_limit()), "SIZE")(
       "stop-after", "stop after so long, as on request, to be gone on with", cxxopts::value<std::string>(), "DURATION")(
-      "rebuild", "take over a run directory that another build began: what that one computed is dropped");
+      "start-time", "how long the ranks may take to find each other; then the run ends, to be gone on with",
+      cxxopts::value<std::string>()->default_value("3m"),
+      "DURATION")("rebuild", "take over a run directory that another build began: what that one computed is dropped");
   add_task_words(options);
 }
 
@@ -83,6 +85,9 @@ RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& dire
   options.task_time = duration_of(parsed["task-time"].as<std::string>(), "--task-time");
   if (parsed.count("stop-after") > 0)
     options.drain_after = duration_of(parsed["stop-after"].as<std::string>(), "--stop-after");
+  options.start_time = duration_of(parsed["start-time"].as<std::string>(), "--start-time");
+  if (options.start_time.count() < 1'000)
+    throw core::InputError("--start-time: ranks need a second at least to find each other");
   options.rebuild = parsed.count("rebuild") > 0;
   return options;
 }

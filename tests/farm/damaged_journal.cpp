@@ -31,7 +31,8 @@ Life live(const fs::path& directory) {
   const RunHooks hooks;
   RunOptions options;
   options.directory = directory;
-  Ledger ledger(options, kFrozen, 1, job, schedule, hooks);
+  auto run = begin_run(options, kFrozen);
+  Ledger ledger(options, run, 1, job, schedule, hooks);
   Life life;
   life.found = schedule.done();
   for (std::uint32_t task = 0; task < schedule.total(); ++task)

@@ -270,5 +270,9 @@ TEST_CASE("a worker that serves another job is sent away and gets no work") {
   CHECK(schedule.ready() == 4 - 1);  // task 3 waits for an input; nothing was handed out
   coordinator.receive(0, {.kind = MessageKind::unfit, .text = "no such file"}, 0);
   CHECK(coordinator.finished(0));
-  CHECK_THAT(coordinator.unserved(0), Catch::Contains("no such file"));
+  REQUIRE(coordinator.unserved(0));
+  CHECK(coordinator.unserved(0)->reason == "no such file");
+  CHECK_FALSE(coordinator.unserved(0)->out_of_memory);
+  coordinator.receive(0, {.kind = MessageKind::unfit, .flag = true, .text = "out of memory"}, 0);
+  CHECK(coordinator.unserved(0)->out_of_memory);
 }

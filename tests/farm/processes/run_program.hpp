@@ -74,7 +74,7 @@ inline int wait_for(pid_t pid, std::chrono::milliseconds limit) {
 }
 
 inline int run(const fs::path& directory, const std::string& words) {
-  return wait_for(start(directory, words), 120s);
+  return wait_for(start(directory, words), 600s);
 }
 
 /// Live processes that were started for this run directory, with their parents.
@@ -123,6 +123,12 @@ inline bool eventually(const std::function<bool()>& holds, std::chrono::millisec
        std::this_thread::sleep_for(20ms))
     if (holds()) return true;
   return holds();
+}
+
+inline bool none_left(const std::vector<pid_t>& processes) {
+  for (const pid_t process : processes)
+    if (::kill(process, 0) == 0) return false;
+  return true;
 }
 
 /// Bytes of the journal: how far a run is.

@@ -8,6 +8,7 @@
 
 #include "../synthetic_job.hpp"
 #include "core/error.hpp"
+#include "farm/processors.hpp"
 #include "farm/run_job.hpp"
 #include "io/file.hpp"
 #include "io/run_directory.hpp"
@@ -35,6 +36,9 @@ void write_figures(const std::filesystem::path& directory, const RunFigures& fig
 
 int main(int argc, char** argv) {
   Zygote zygote(synthetic::jobs());
+  // A rank that dies before it has started MPI.
+  const char* const dies = std::getenv("SYNTHETIC_DIES");
+  if (dies != nullptr && launched_rank() == std::atoi(dies)) ::raise(SIGKILL);
   try {
     RunOptions options;
     std::string frozen;
@@ -51,6 +55,8 @@ int main(int argc, char** argv) {
         options.store = argv[++i];
       } else if (word == "--store-limit" || word == "--task-time") {
         ++i;  // of what a supervisor says, none of the tests asks for these
+      } else if (word == "--start-time") {
+        options.start_time = std::chrono::seconds(std::stoi(argv[++i]));
       } else if (word.find('=') != std::string::npos) {
         frozen += word + " ";
       } else {
