@@ -133,7 +133,7 @@ void check_store(const std::string& choice) {
     return;  // may be there to be read only
   check_writable(directory, "--store");
   try {
-    io::make_directories(directory);
+    io::make_private_directories(directory);
   } catch (const core::IoError& error) {
     throw core::InputError(fmt::format("{}; give a folder that can be written, or none", error.what()), "--store");
   }

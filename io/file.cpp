@@ -1,7 +1,10 @@
 #include "io/file.hpp"
 
+#include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,9 +19,83 @@ namespace manyworlds::io {
 using core::IoError;
 namespace fs = std::filesystem;
 
-File::File(const fs::path& path, int flags) : path_(path.string()) {
-  descriptor_ = ::open(path_.c_str(), flags | O_CLOEXEC, 0666);
+namespace {
+
+constexpr mode_t kEverybody = 0777, kByUmask = 0666, kOwner = 0600, kOwnFolder = 0700, kFolderAbove = 0755;
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+/// The mode of a new file at `path`, before the umask. Where others may make files but not replace ours (a sticky
+/// folder, such as /tmp) they may not write them either.
+mode_t new_mode(const fs::path& path, Access access) {
+  if (access == Access::by_umask) return kByUmask;
+  struct stat folder {};
+  if (::stat(folder_of(path).c_str(), &folder) != 0) return kOwner;
+  return kOwner | (folder.st_mode & ((folder.st_mode & S_ISVTX) != 0 ? 0044 : 0064));
+}
+
+/// Whether a link is one of those that the kernel makes up: what they lead to may have no path at all.
+bool in_procfs(const fs::path& path) {
+  struct statfs system {};
+  return ::statfs(folder_of(path).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+}
+
+struct Target {
+  fs::path path;
+  bool replaced = true;        // else it is written through
+  std::optional<mode_t> mode;  // of the file that is there
+};
+
+/// What a write to `path` is for, links followed. Throws IoError.
+Target target_of(const fs::path& path) {
+  constexpr int kMaxLinks = 40;  // as of the kernel
+  Target target{path, true, {}};
+  for (int links = 0; links < kMaxLinks; ++links) {
+    struct stat status {};
+    if (::lstat(target.path.c_str(), &status) != 0) {
+      if (errno == ENOENT) return target;
+      throw IoError("write", path.string());
+    }
+    target.replaced = S_ISREG(status.st_mode);
+    target.mode = status.st_mode & kEverybody;
+    if (!S_ISLNK(status.st_mode) || in_procfs(target.path)) return target;
+    std::error_code error;
+    const fs::path next = fs::read_symlink(target.path, error);
+    if (error) throw IoError("write", path.string(), error.value());
+    target = {folder_of(target.path) / next, true, {}};
+  }
+  throw IoError("write", path.string(), ELOOP);
+}
+
+std::string random_digits() {
+  std::array<unsigned char, 8> bits;
+  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
+    throw IoError("read", "the system's random numbers");
+  return fmt::format("{:02x}", fmt::join(bits, ""));
+}
+
+void make_directory(const fs::path& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return;
+  const int code = errno;
+  std::error_code ignored;
+  if (code == EEXIST && fs::is_directory(path, ignored)) return;
+  throw IoError("create directory", path.string(), code == EEXIST ? ENOTDIR : code);
+}
+
+}  // namespace
+
+File::File(const fs::path& path, int flags, Access access) : path_(path.string()) {
+  const bool reads_file = (flags & (O_ACCMODE | O_DIRECTORY)) == O_RDONLY;
+  descriptor_ = ::open(path_.c_str(), flags | O_CLOEXEC | (reads_file ? O_NONBLOCK : 0),
+                       (flags & O_CREAT) != 0 ? new_mode(path, access) : 0);
   if (descriptor_ < 0) throw IoError((flags & O_CREAT) ? "create" : "open", path_);
+  struct stat status {};
+  if (!reads_file || (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode))) return;
+  ::close(std::exchange(descriptor_, -1));
+  if (S_ISDIR(status.st_mode)) throw IoError("read", path_, EISDIR);
+  throw core::InputError("is no regular file", path_);
 }
 
 File::~File() {
@@ -61,6 +138,19 @@ void File::write_at(std::uint64_t offset, std::string_view bytes) {
   }
 }
 
+void File::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto put = ::write(descriptor_, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw IoError("write", path_);
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+}
+
+void File::set_mode(mode_t mode) {
+  if (::fchmod(descriptor_, mode) != 0) throw IoError("set the mode of", path_);
+}
+
 void File::truncate(std::uint64_t size) {
   if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) throw IoError("truncate", path_);
 }
@@ -95,51 +185,68 @@ std::string read_file(const fs::path& path) {
   return bytes;
 }
 
-AsideFile::AsideFile(const fs::path& path) : path_(path), aside_(path) {
-  aside_ += fmt::format(".{}{}", ::getpid(), kAsideSuffix);
+AsideFile::AsideFile(const fs::path& path, Access access) : path_(path) {
+  const Target target = target_of(path);
+  target_ = target.path;
   try {
-    file_.emplace(aside_, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!target.replaced) {
+      file_.emplace(target_, O_WRONLY | O_APPEND);
+      return;
+    }
+    aside_ = target_;
+    aside_ += fmt::format(".{}{}", random_digits(), kAsideSuffix);
+    file_.emplace(aside_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, access);
+    if (target.mode && access == Access::by_umask) file_->set_mode(*target.mode);
   } catch (const IoError& error) {
     throw IoError("write", path_.string(), error.code);  // of the file asked for, not of the temporary
   }
 }
 
 AsideFile::~AsideFile() {
-  if (file_) ::unlink(aside_.c_str());
+  if (file_ && !aside_.empty()) ::unlink(aside_.c_str());
 }
 
 void AsideFile::append(std::string_view bytes) {
   try {
-    file_->write_at(size_, bytes);
+    file_->write(bytes);
   } catch (const IoError& error) {
     throw IoError("write", path_.string(), error.code);
   }
-  size_ += bytes.size();
 }
 
 void AsideFile::put_in_place() {
   try {
     file_->sync_data();
     file_->close();
-    if (::rename(aside_.c_str(), path_.c_str()) != 0) throw IoError("put in place", path_.string());
+    if (!aside_.empty() && ::rename(aside_.c_str(), target_.c_str()) != 0)
+      throw IoError("put in place", path_.string());
   } catch (const IoError& error) {
     throw IoError("write", path_.string(), error.code);
   }
   file_.reset();
-  sync_directory(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+  if (!aside_.empty()) sync_directory(folder_of(target_));
 }
 
-void write_aside(const fs::path& path, std::string_view bytes) {
-  AsideFile file(path);
+void write_aside(const fs::path& path, std::string_view bytes, Access access) {
+  AsideFile file(path, access);
   file.append(bytes);
   file.put_in_place();
 }
 
-void make_directories(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw IoError("create directory", path.string(), error.value());
-  if (!fs::is_directory(path, error)) throw IoError("create directory", path.string(), ENOTDIR);
+void make_private_directories(const fs::path& path) {
+  const fs::path whole = (path / "").parent_path();  // without a slash at its end
+  std::error_code ignored;
+  std::vector<fs::path> missing;
+  for (fs::path at = whole; !at.empty() && !fs::exists(at, ignored); at = at.parent_path()) missing.push_back(at);
+  if (missing.empty()) return make_directory(whole, kOwnFolder);  // says so where it is no folder
+  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder)
+    make_directory(*folder, *folder == whole ? kOwnFolder : kFolderAbove);
+}
+
+void make_directory_like_its_parent(const fs::path& path) {
+  struct stat parent {};
+  if (::stat(folder_of(path).c_str(), &parent) != 0) throw IoError("create directory", path.string());
+  make_directory(path, parent.st_mode & (kEverybody | S_ISVTX));
 }
 
 void sync_directory(const fs::path& path) {

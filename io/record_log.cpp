@@ -200,7 +200,7 @@ std::optional<Record> RecordReader::read(std::uint64_t offset) {
 }
 
 RecordWriter::RecordWriter(const std::filesystem::path& path, std::string_view fingerprint, SyncRule rule, Clock clock)
-    : file_(path, O_RDWR | O_CREAT | O_EXCL), rule_(rule), clock_(std::move(clock)) {
+    : file_(path, O_RDWR | O_CREAT | O_EXCL, Access::by_folder), rule_(rule), clock_(std::move(clock)) {
   try {
     write_whole(encode_file_header(fingerprint));
     file_.sync_data();

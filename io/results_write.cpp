@@ -171,7 +171,7 @@ void write_results(const std::filesystem::path& path, const Results& results) {
     throw core::InternalError(fmt::format("the results for {}: {}", path.string(), failure.what()));
   }
   seal(bytes);
-  write_aside(path, bytes);
+  write_aside(path, bytes, Access::by_folder);
 }
 
 std::string hdf5_version() {

@@ -3,8 +3,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <array>
+#include <charconv>
+#include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/error.hpp"
 
@@ -22,7 +25,7 @@ constexpr const char* kStatus = "status.json";
 constexpr const char* kComplete = "complete.json";
 constexpr const char* kResults = "results.h5";
 constexpr const char* kLock = "lock";
-constexpr int kLooksAtLock = 5;
+constexpr std::chrono::milliseconds kLook{10}, kLooks{50}, kLooksAtLooker{2'000};
 constexpr const char* kJournal = "journal";
 
 std::optional<std::string> read_if_there(const fs::path& path) {
@@ -55,16 +58,24 @@ std::string describe_holder(const std::string& contents) {
                      : fmt::format("process {} on {} (job {})", pid, host, job);
 }
 
+/// False where the process that signed the lock is gone, so that whoever holds it now only asks whether it is held: on
+/// a busy machine that may take a while.
+bool holder_may_live(const std::string& contents) {
+  const std::string host = text_of(contents, "host"), pid = text_of(contents, "pid");
+  if (host.empty() || host != host_name()) return !host.empty();
+  pid_t process = 0;
+  std::from_chars(pid.data(), pid.data() + pid.size(), process);
+  return process > 0 && (::kill(process, 0) == 0 || errno == EPERM);
+}
+
 File take_lock(const fs::path& directory, const std::string& job) {
-  File lock(directory / kLock, O_RDWR | O_CREAT);
-  int looks = kLooksAtLock;  // who only asks whether it is held (is_in_use) holds it for a moment
-  while (!lock.try_lock()) {
-    if (--looks > 0) {
-      ::usleep(10'000);
-      continue;
-    }
-    throw InputError(fmt::format("{} is in use by {}; wait until it ends, or give another directory",
-                                 directory.string(), describe_holder(read_file(lock.path()))));
+  File lock(directory / kLock, O_RDWR | O_CREAT | O_NOFOLLOW, Access::by_folder);
+  for (std::chrono::milliseconds waited{0}; !lock.try_lock(); waited += kLook) {
+    const std::string holder = read_file(lock.path());
+    if (waited >= (holder_may_live(holder) ? kLooks : kLooksAtLooker))
+      throw InputError(fmt::format("{} is in use by {}; wait until it ends, or give another directory",
+                                   directory.string(), describe_holder(holder)));
+    std::this_thread::sleep_for(kLook);
   }
   const nlohmann::json holder = {{"host", host_name()}, {"pid", std::to_string(::getpid())}, {"job", job}};
   lock.truncate(0);
@@ -84,16 +95,25 @@ void remove_if_there(const fs::path& path) {
 }
 
 void write_build(const fs::path& directory, const std::string& fingerprint) {
-  write_aside(directory / kBuild, nlohmann::json{{"fingerprint", fingerprint}}.dump() + "\n");
+  write_aside(directory / kBuild, nlohmann::json{{"fingerprint", fingerprint}}.dump() + "\n", Access::by_folder);
+}
+
+/// Temporaries of lives that were killed: who has the lock is the only one that writes these files.
+void remove_leftovers(const fs::path& directory) {
+  for (const std::string& name : list_directory(directory))
+    for (const char* const file : {kFrozen, kBuild, kStatus, kComplete, kResults})
+      if (name.starts_with(std::string(file) + ".") && name.ends_with(kAsideSuffix)) remove_if_there(directory / name);
 }
 
 }  // namespace
 
 RunDirectory RunDirectory::open(const fs::path& path, const Options& options) {
-  make_directories(path);
+  make_private_directories(path);
   if (!is_run_directory(path) && !looks_fresh(path))
     throw InputError(fmt::format("{} is not empty and holds no run; give a new directory", path.string()));
-  return {path, take_lock(path, options.job)};
+  RunDirectory run{path, take_lock(path, options.job)};
+  remove_leftovers(path);
+  return run;
 }
 
 void RunDirectory::check_build(const Options& options) {
@@ -120,10 +140,10 @@ RunDirectory RunDirectory::begin(const fs::path& path, std::string_view frozen_s
   } else {
     // The frozen sweep comes last: where it stands, everything stands.
     write_build(path, options.fingerprint);
-    make_directories(run.journal());
-    write_aside(frozen_sweep_of(path), frozen_sweep);
+    make_directory_like_its_parent(run.journal());
+    write_aside(frozen_sweep_of(path), frozen_sweep, Access::by_folder);
   }
-  make_directories(run.journal());
+  make_directory_like_its_parent(run.journal());
   run.frozen_sweep_ = frozen_sweep;
   return run;
 } catch (const IoError& error) {
@@ -145,10 +165,10 @@ fs::path RunDirectory::results() const {
 }
 
 void RunDirectory::write_status(std::string_view json) {
-  write_aside(path_ / kStatus, json);
+  write_aside(path_ / kStatus, json, Access::by_folder);
 }
 void RunDirectory::write_complete(std::string_view json) {
-  write_aside(path_ / kComplete, json);
+  write_aside(path_ / kComplete, json, Access::by_folder);
 }
 
 void RunDirectory::clear_status() {

@@ -19,7 +19,8 @@ class RunDirectory {
     bool rebuild = false;     // take over what another build began
   };
 
-  /// Creates `path` for this sweep, or goes on with it when it holds the same one. Throws InputError when it holds
+  /// Creates `path`, which its owner alone may enter then, for this sweep, or goes on with it when it holds the same
+  /// one. Its files are for those who may enter it. Throws InputError when it holds
   /// another sweep, was begun by another build (unless rebuild: then what that build computed is dropped), is in use,
   /// is no run directory, or cannot be made or written.
   static RunDirectory begin(const std::filesystem::path& path, std::string_view frozen_sweep, const Options& options);

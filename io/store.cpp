@@ -39,7 +39,8 @@ bool only_refuses_writing(const core::IoError& error, const fs::path& directory)
 Store::Store(const fs::path& directory, std::string_view fingerprint, StoreOptions options)
     : directory_(directory / folder_of(fingerprint)), fingerprint_(fingerprint), options_(options) {
   try {
-    make_directories(directory_);
+    make_private_directories(directory);
+    make_directory_like_its_parent(directory_);
   } catch (const core::IoError& error) {
     if (only_refuses_writing(error, directory)) return;  // and holds nothing of this build
     throw;
@@ -123,7 +124,8 @@ void Store::begin_own_segment() {
   const std::string stem = fmt::format("{}-{}", host_name(), ::getpid());
   while (!writer_) {
     const fs::path path = directory_ / fmt::format("{}-{}{}", stem, own_number_++, kSegmentEnding);
-    make_directories(directory_);  // somebody may have removed the whole store
+    make_private_directories(directory_.parent_path());  // somebody may have removed the whole store
+    make_directory_like_its_parent(directory_);
     try {
       auto writer = std::make_unique<RecordWriter>(path, fingerprint_, options_.sync);
       if (!writer->hold()) continue;  // taken for a dead process's in the moment between: take the next name

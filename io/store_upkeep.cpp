@@ -58,7 +58,7 @@ std::vector<SegmentFile> list_segments(const fs::path& directory) {
 /// then too much may go, and nothing else.
 std::optional<File> wait_for_turn(const fs::path& directory) {
   try {
-    File lock(directory / kPruneLock, O_RDWR | O_CREAT);
+    File lock(directory / kPruneLock, O_RDWR | O_CREAT | O_NOFOLLOW, Access::by_folder);
     while (::flock(lock.descriptor(), LOCK_EX) != 0 && errno == EINTR) {
     }
     return lock;
@@ -75,11 +75,21 @@ bool writer_lives(File& file, const SegmentFile& segment) {
   }
 }
 
+/// For writing, which locks need on some file systems; for reading where the file is somebody else's.
+File open_for_lock(const fs::path& path) {
+  try {
+    return {path, O_RDWR};
+  } catch (const IoError& error) {
+    if (error.code != EACCES && error.code != EPERM) throw;
+    return {path, O_RDONLY};
+  }
+}
+
 enum class Removal { removed, left, gone };
 
 Removal remove_segment(const SegmentFile& segment) {
   try {
-    File file(segment.path, O_RDWR);  // a lock for writing needs it on some file systems
+    File file = open_for_lock(segment.path);
     if (writer_lives(file, segment)) return Removal::left;
     if (::unlink(segment.path.c_str()) != 0) throw IoError("remove", segment.path.string());
     return Removal::removed;

@@ -182,7 +182,7 @@ int run_slurm(const Invocation& invocation) {
   job.tasks_per_node = parsed->count("tasks-per-node") > 0 ? count_of(*parsed, "tasks-per-node", 100'000)
                                                            : cpus_of_a_node(job.partition);
 
-  io::make_directories(job.scripts);
+  io::make_private_directories(job.scripts);
   for (const BatchScript& script : batch_scripts(job)) {
     io::write_aside(fs::path(job.scripts) / script.name, script.text);
     fmt::print(stderr, "{}/{}\n", job.scripts, script.name);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -21,6 +20,7 @@
 #include "farm/validation_picture.hpp"
 #include "farm/validation_report.hpp"
 #include "farm/validation_residuals.hpp"
+#include "io/file.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -100,12 +100,6 @@ Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::
   return made;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) throw core::IoError("write", path);
-}
-
 using Report = std::function<void(const io::Results&)>;
 
 /// Simulates the rows of `steps` in `folder`.
@@ -177,7 +171,7 @@ int run_validate(const Invocation& invocation) {
   const std::vector<Compared> compared =
       validation.kinds.empty() ? std::vector<Compared>() : validation.kinds.front().second.rows;
   if (parsed->count("fit") > 0)
-    write_text(required(*parsed, "fit"), constants_table({fit_constants(validation.steps, compared, catalog)}));
+    io::write_aside(required(*parsed, "fit"), constants_table({fit_constants(validation.steps, compared, catalog)}));
   if (parsed->count("leave-one-family-out") > 0) {
     const auto constants = fit_without_each(validation.steps, compared, catalog);
     if (parsed->count("by-proportion") > 0) {
@@ -190,7 +184,7 @@ int run_validate(const Invocation& invocation) {
     }
   }
   if (parsed->count("residuals") > 0)
-    write_text(required(*parsed, "residuals"),
+    io::write_aside(required(*parsed, "residuals"),
                measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
   if (!tables.collectives.empty()) validation.kinds.emplace_back(kCollectivesTitle, compare(tables.collectives));
   if (!tables.memory.empty()) validation.kinds.emplace_back(kMemoryTitle, compare(tables.memory));
@@ -198,7 +192,7 @@ int run_validate(const Invocation& invocation) {
   std::cout << (parsed->count("markdown") > 0 ? validation_markdown(validation, catalog)
                 : parsed->count("json") > 0   ? validation_json(validation, rows).dump(1) + "\n"
                                               : validation_text(validation, rows));
-  if (parsed->count("svg") > 0) write_text(required(*parsed, "svg"), validation_picture(compared));
+  if (parsed->count("svg") > 0) io::write_aside(required(*parsed, "svg"), validation_picture(compared));
   return code;
 }
 

@@ -33,7 +33,10 @@ std::string new_token() {
 
 std::string kept_token(const std::filesystem::path& file) {
   struct stat status {};
-  if (::stat(file.c_str(), &status) != 0) throw core::IoError("examine", file.string());
+  if (::lstat(file.c_str(), &status) != 0) throw core::IoError("examine", file.string());
+  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())
+    throw core::InputError("is no file of yours, so others may know the token; remove it, and a new one is made",
+                           file.string());
   if ((status.st_mode & 077) != 0)
     throw core::InputError("others can read it; remove it, and a new one is made", file.string());
   for (int look = 0; look < kLooks; ++look) {

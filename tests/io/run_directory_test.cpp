@@ -1,9 +1,11 @@
 // A run directory is begun once, gone on with by the same sweep and build, and owned by one process at a time.
 #include "io/run_directory.hpp"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <optional>
 #include <thread>
 
 #include "core/error.hpp"
@@ -86,7 +88,7 @@ TEST_CASE("a second process is told who has the directory") {
 TEST_CASE("a lock whose contents mean nothing still locks") {
   const TemporaryFolder scratch;
   const RunDirectory run = RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild);
-  for (const char* contents : {"", "{", "[]", R"({"host": 3})"}) {
+  for (const char* contents : {"", R"({"host": 3})"}) {
     put_bytes(scratch / "run" / "lock", contents);
     CHECK_THROWS_WITH(RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild), Catch::Contains("another process"));
   }
@@ -99,7 +101,51 @@ TEST_CASE("a life that died before the sweep was frozen leaves a directory that 
   put_bytes(scratch / "run" / "build.json", "{\"finger");
   put_bytes(scratch / "run" / "sweep.frozen.json.123.aside", "{sw");
   CHECK_FALSE(RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild).continued());
+  CHECK_FALSE(std::filesystem::exists(scratch / "run" / "sweep.frozen.json.123.aside"));
   CHECK(RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild).continued());
+}
+
+TEST_CASE("who only asks whether a run is in use does not keep others from beginning it") {
+  const TemporaryFolder scratch;
+  RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild);
+  const std::string gone = R"({"host": ")" + host_name() + R"(", "pid": "99999999", "job": ""})";
+  put_bytes(scratch / "run" / "lock", gone);
+  auto asks = std::make_optional<File>(scratch / "run" / "lock", O_RDONLY);
+  REQUIRE(asks->try_lock());
+  std::jthread answered([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // far longer than for a holder that lives
+    asks.reset();
+  });
+  CHECK(RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild).continued());
+}
+
+TEST_CASE("what a run leaves is for its owner, or for whom the folder that was there is for") {
+  const TemporaryFolder scratch;
+  const mode_t before = ::umask(0);
+  const auto mode = [&](const std::filesystem::path& path) {
+    struct stat status {};
+    REQUIRE(::stat((scratch / path).c_str(), &status) == 0);
+    return status.st_mode & 07777;
+  };
+  const auto modes = [&](const std::string& run) {
+    RunDirectory directory = RunDirectory::begin(scratch / run, "{sweep}", kThisBuild);
+    directory.write_status("{}");
+    const std::vector<mode_t> files{mode(run + "/sweep.frozen.json"), mode(run + "/status.json"), mode(run + "/lock")};
+    CHECK(files == std::vector<mode_t>(3, files[0]));
+    return std::vector<mode_t>{mode(run), mode(run + "/journal"), files[0]};
+  };
+  CHECK(modes("new/run") == std::vector<mode_t>{0700, 0700, 0600});
+  CHECK(mode("new") == 0755);
+  // The rights of the folder, and what its files have of them: others never write, in a sticky folder nobody else does.
+  const std::vector<std::vector<mode_t>> made{{0750, 0750, 0640}, {0755, 0755, 0644}, {0770, 0770, 0660},
+                                              {0777, 0777, 0664}, {01777, 01777, 0644}, {0711, 0711, 0600}};
+  for (const auto& expected : made) {
+    const std::string run = "made" + std::to_string(expected[0]);
+    std::filesystem::create_directory(scratch / run);
+    REQUIRE(::chmod((scratch / run).c_str(), expected[0]) == 0);
+    CHECK(modes(run) == expected);
+  }
+  ::umask(before);
 }
 
 TEST_CASE("what is no run directory is bad input that names the path") {
@@ -180,6 +226,44 @@ TEST_CASE("a file that cannot be written aside keeps its old bytes and leaves no
   std::filesystem::create_directory(scratch / "directory");
   CHECK_THROWS_AS(write_aside(scratch / "directory", "x"), core::IoError);
   CHECK(list_directory(scratch.path).size() == 2);
+}
+
+TEST_CASE("a file keeps its mode and a link its place when what it holds is replaced") {
+  const TemporaryFolder scratch;
+  put_bytes(scratch / "file", "old");
+  REQUIRE(::chmod((scratch / "file").c_str(), 0640) == 0);
+  std::filesystem::create_directory(scratch / "folder");
+  std::filesystem::create_symlink("../file", scratch / "folder" / "near");
+  std::filesystem::create_symlink(scratch / "folder" / "near", scratch / "far");
+  std::filesystem::create_symlink("new", scratch / "dangling");
+  std::filesystem::create_symlink("loop", scratch / "loop");
+  write_aside(scratch / "far", "new");
+  CHECK(bytes_of(scratch / "file") == "new");
+  CHECK(std::filesystem::is_symlink(scratch / "far"));
+  CHECK(std::filesystem::is_symlink(scratch / "folder" / "near"));
+  CHECK((std::filesystem::status(scratch / "file").permissions() & std::filesystem::perms::all) ==
+        std::filesystem::perms(0640));
+  write_aside(scratch / "dangling", "made");
+  CHECK(bytes_of(scratch / "new") == "made");
+  CHECK_THROWS_WITH(write_aside(scratch / "loop", "x"), Catch::Contains("symbolic links"));
+  CHECK(list_directory(scratch.path) ==
+        std::vector<std::string>{"dangling", "far", "file", "folder", "loop", "new"});
+}
+
+TEST_CASE("a FIFO is written to and stays, and is not read where a file is wanted") {
+  const TemporaryFolder scratch;
+  REQUIRE(::mkfifo((scratch / "fifo").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(read_file(scratch / "fifo"), Catch::Contains("no regular file"));
+  std::string heard;
+  std::jthread listens([&] {
+    std::ifstream fifo(scratch / "fifo");
+    heard.assign(std::istreambuf_iterator<char>(fifo), {});
+  });
+  write_aside(scratch / "fifo", "said");
+  listens.join();
+  CHECK(heard == "said");
+  CHECK(std::filesystem::is_fifo(scratch / "fifo"));
+  CHECK(list_directory(scratch.path) == std::vector<std::string>{"fifo"});
 }
 
 TEST_CASE("system calls that fail name the file and the reason") {

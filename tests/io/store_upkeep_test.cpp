@@ -266,6 +266,7 @@ TEST_CASE("those who prune at once remove no more than one of them would") {
 
 TEST_CASE("a store that can only be read gives what it holds, and keeps nothing new") {
   const TemporaryFolder scratch;
+  fs::permissions(scratch.path, fs::perms(0755));  // who may enter it may read what is put there
   put_aged(scratch, "build-1", 1, std::chrono::hours(9));
   fs::permissions(scratch.path, fs::perms(0555));
   fs::permissions(scratch / "build-1", fs::perms(0555));
