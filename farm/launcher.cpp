@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "farm/processors.hpp"
@@ -18,27 +19,32 @@ constexpr const char* kLaunchers[] = {"mpirun.openmpi", "mpirun"};
 constexpr const char* kLaunchers[] = {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"};
 #endif
 
-}  // namespace
-
-std::optional<std::string> find_launcher() {
+std::optional<std::string> find_first() {
   for (const char* name : kLaunchers)
     if (auto path = find_program(name)) return path;
   return std::nullopt;
 }
 
-#ifdef OMPI_MAJOR_VERSION
+}  // namespace
 
-std::string launcher_name() {
-  return "mpirun";
+Launcher srun_launcher() {
+  return {"srun", find_program("srun"), {"--mpi=pmix", "--quit-on-interrupt"}, SIGINT};
 }
 
-std::vector<std::string> launch_words(const std::string& launcher, int ranks) {
-  std::vector<std::string> words{launcher};
-  if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
-  // --enable-recovery: a rank that dies does not take the others with it.
-  for (const char* word : {"--oversubscribe", "--bind-to", "none", "--enable-recovery", "-n"}) words.emplace_back(word);
-  words.push_back(std::to_string(ranks));
+std::vector<std::string> launch_words(const Launcher& launcher, int ranks) {
+  std::vector<std::string> words{launcher.path.value_or(launcher.name)};
+  words.insert(words.end(), launcher.words.begin(), launcher.words.end());
+  words.insert(words.end(), {"-n", std::to_string(ranks)});
   return words;
+}
+
+#ifdef OMPI_MAJOR_VERSION
+
+Launcher mpi_launcher() {
+  // --enable-recovery: a rank that dies does not take the others with it.
+  Launcher launcher{"mpirun", find_first(), {"--oversubscribe", "--bind-to", "none", "--enable-recovery"}};
+  if (::geteuid() == 0) launcher.words.emplace_back("--allow-run-as-root");
+  return launcher;
 }
 
 void set_launch_environment() {
@@ -64,12 +70,8 @@ std::string mpi_version() {
 
 #else  // MPICH and its relatives, started by hydra
 
-std::string launcher_name() {
-  return "mpiexec";
-}
-
-std::vector<std::string> launch_words(const std::string& launcher, int ranks) {
-  return {launcher, "-disable-auto-cleanup", "-bind-to", "none", "-n", std::to_string(ranks)};
+Launcher mpi_launcher() {
+  return {"mpiexec", find_first(), {"-disable-auto-cleanup", "-bind-to", "none"}};
 }
 
 void set_launch_environment() {}

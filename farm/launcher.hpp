@@ -1,4 +1,5 @@
-// How ranks are started, which differs between MPI libraries: by the launcher of the one this program was built with.
+// How ranks are started, which differs between MPI libraries: by the launcher of the one this program was built with,
+// or inside a Slurm job by srun.
 #pragma once
 
 #include <optional>
@@ -7,13 +8,19 @@
 
 namespace manyworlds::farm {
 
-/// Its path in PATH, or nothing.
-std::optional<std::string> find_launcher();
-/// What people call it: "mpirun", "mpiexec".
-std::string launcher_name();
+struct Launcher {
+  std::string name;                 // what people call it: "mpirun", "mpiexec", "srun"
+  std::optional<std::string> path;  // in PATH; nothing where it is not installed
+  std::vector<std::string> words;   // behind its name, in front of "-n RANKS PROGRAM…"
+  int end_signal = 0;               // that makes it end its ranks, which are no children of its
+};
 
-/// The words that start `ranks` processes of what is appended to them, such that the death of one spares the others.
-std::vector<std::string> launch_words(const std::string& launcher, int ranks);
+/// The MPI library's, such that the death of one rank spares the others.
+Launcher mpi_launcher();
+/// Slurm's, by PMIx. Where a rank dies it ends the others.
+Launcher srun_launcher();
+/// The words that start `ranks` processes of what is appended to them.
+std::vector<std::string> launch_words(const Launcher& launcher, int ranks);
 /// What it needs in the environment of the process that becomes it; what is set there already stays.
 void set_launch_environment();
 

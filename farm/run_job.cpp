@@ -266,10 +266,10 @@ RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote&
   serve::LiveServer* const watched = live ? &*live : nullptr;
   if (rank) return run_leader(options, frozen, zygote, hooks, watched);
   const RankCount count = rank_count(options.ranks);
-  const bool launcher = find_launcher().has_value();
-  if (!options.in_process && count.ranks > 1 && !launcher)
-    fmt::print(stderr, "{} is not installed: running in this process with {} workers\n", launcher_name(), count.ranks);
-  if (options.in_process || count.ranks == 1 || !launcher)
+  const Launcher launcher = options.srun ? srun_launcher() : mpi_launcher();
+  if (!options.in_process && count.ranks > 1 && !launcher.path)
+    fmt::print(stderr, "{} is not installed: running in this process with {} workers\n", launcher.name, count.ranks);
+  if (options.in_process || count.ranks == 1 || !launcher.path)
     return run_in_process(options, frozen, count.ranks, zygote, hooks, watched);
   // Whatever is wrong with the directory is said here, in one line, before a rank starts.
   take_up(options, frozen);
@@ -278,6 +278,7 @@ RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote&
   outcome.state = RunOutcome::State::elsewhere;
   outcome.exit_code = supervise({.directory = options.directory,
                                  .resume = resume_line(options),
+                                 .launcher = launcher,
                                  .ranks = count.ranks,
                                  .rank_words = rank_words(options),
                                  .start_time = options.start_time + 2 * kFollowersLater,

@@ -23,6 +23,7 @@ struct RunOptions {
   std::filesystem::path directory;
   std::optional<int> ranks;    // -j; without it farm/processors.hpp decides
   bool in_process = false;     // no mpirun, though still a process for each simulating worker
+  bool srun = false;           // Slurm's srun starts the ranks instead of mpirun
   std::string store = "none";  // a directory, "" for the default one, "none"
   std::uint64_t store_limit_bytes = std::uint64_t{20} << 30;  // what it may hold when the run ends
   bool rebuild = false;                                       // take over a directory that another build began

@@ -15,7 +15,6 @@
 
 #include "core/error.hpp"
 #include "farm/exit_code.hpp"
-#include "farm/launcher.hpp"
 #include "farm/processors.hpp"
 #include "farm/progress.hpp"
 #include "io/run_directory.hpp"
@@ -32,7 +31,7 @@ constexpr seconds kOutlives{10};        // what mpirun may take to leave when th
 constexpr seconds kAnswers{30};         // what ranks that were asked to stop may take to say where they stand
 
 std::vector<std::string> launch_command(const SuperviseOptions& options) {
-  std::vector<std::string> words = launch_words(find_launcher().value_or(launcher_name()), options.ranks);
+  std::vector<std::string> words = launch_words(options.launcher, options.ranks);
   words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   words.insert(words.end(), options.rank_words.begin(), options.rank_words.end());
   return words;
@@ -45,7 +44,7 @@ pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) throw core::IoError("start", launcher_name());
+  if (child < 0) throw core::IoError("start", options.launcher.name);
   if (child > 0) return child;
   ::setpgid(0, 0);  // Ctrl-C is ours to translate
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -75,6 +74,7 @@ class Supervision {
       end_when_overdue();
       end_without_coordinator();
       end_when_deaf();
+      if (!why_.empty()) kill_ranks();
     }
     line_.clear();
     return exit_code();
@@ -121,7 +121,15 @@ class Supervision {
   /// Nothing that runs is worth waiting for any more.
   void end(const std::string& why, int exit_code) {
     if (why_.empty()) why_ = why, exit_code_ = exit_code;
-    ::kill(-mpirun_, SIGKILL);
+    kill_ranks();
+  }
+
+  /// Where the launcher ends the ranks itself, it is killed only once that has taken too long.
+  void kill_ranks() {
+    const auto now = steady_clock::now();
+    if (!kills_since_) kills_since_ = now;
+    const bool itself = options_.launcher.end_signal != 0 && now - *kills_since_ < kOutlives;
+    ::kill(-mpirun_, itself ? options_.launcher.end_signal : SIGKILL);
   }
 
   void end_when_overdue() {
@@ -131,7 +139,7 @@ class Supervision {
     } else if (!io::read_complete(options_.directory)) {
       complete_since_.reset();  // it was of an earlier life, whose last ranks were still there
     } else if (now - *complete_since_ > kOutlives) {
-      ::kill(-mpirun_, SIGKILL);
+      kill_ranks();
     }
   }
 
@@ -145,7 +153,8 @@ class Supervision {
     } else if (!was_coordinated_) {
       if (steady_clock::now() - begin_ > options_.start_time)
         end(fmt::format("no rank began to coordinate within {}: see what {} says above",
-                        duration_text(std::chrono::duration<double>(options_.start_time).count()), launcher_name()),
+                        duration_text(std::chrono::duration<double>(options_.start_time).count()),
+                        options_.launcher.name),
             kExitInternal);
     } else if (++uncoordinated_looks_ >= kUncoordinatedLooks) {
       end("the coordinating rank died", kExitInternal);
@@ -179,10 +188,10 @@ class Supervision {
     }
     if (!why_.empty()) return say_end(exit_code_, why_);
     if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127)
-      throw core::IoError("start", launcher_name(), ENOENT);
+      throw core::IoError("start", options_.launcher.name, ENOENT);
     const bool killed = WIFSIGNALED(wait_status_);
     return say_end(kExitInternal,
-                   fmt::format("{} ended ({} {}) before {}", launcher_name(), killed ? "signal" : "exit code",
+                   fmt::format("{} ended ({} {}) before {}", options_.launcher.name, killed ? "signal" : "exit code",
                                killed ? WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_),
                                was_coordinated_ ? "the run was over" : "a rank began to coordinate"));
   }
@@ -199,7 +208,7 @@ class Supervision {
   steady_clock::time_point answered_;  // when the ranks last said where they stand, or were asked to stop
   std::optional<std::string> status_;  // what they said then
   bool status_changed_ = false;        // they have said something in this life
-  std::optional<steady_clock::time_point> complete_since_;
+  std::optional<steady_clock::time_point> complete_since_, kills_since_;
   ProgressLine line_;
 };
 

@@ -1,4 +1,4 @@
-// What `sweep` is when somebody starts it plainly: it starts mpirun on itself, draws progress, passes on the wish to
+// What `sweep` is when somebody starts it plainly: it starts mpirun, or srun, on itself, draws progress, passes on the wish to
 // stop, and takes its exit code from complete.json, because mpirun's own means nothing once a rank has died. Whatever
 // becomes of the ranks, it ends: a start that hangs, a coordinating rank that dies and ranks that do not answer to the
 // wish to stop are killed, and complete.json says why.
@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "farm/launcher.hpp"
+
 namespace manyworlds::farm {
 
 /// In the environment of ranks whose supervisor talks to people.
@@ -18,6 +20,7 @@ inline constexpr const char* kSupervised = "MANYWORLDS_SUPERVISED";
 struct SuperviseOptions {
   std::filesystem::path directory;  // of the run
   std::string resume;               // the command that goes on with it
+  Launcher launcher;
   int ranks = 1;
   std::vector<std::string> rank_words;      // behind the program's name
   std::chrono::milliseconds start_time{0};  // after which some rank must have begun to coordinate

@@ -10,7 +10,7 @@
 #@SBATCH@
 set -u
 
-# Plainly started, the program starts mpirun on the tasks of the job; with srun --mpi=pmix in front, srun starts them.
+# The program starts mpirun on the tasks of the job; with --srun it is srun that starts them.
 command=(@COMMAND@)
 run=@RUN@
 margin_s=@MARGIN_S@ # what is left of the job's time when it stops

@@ -49,6 +49,7 @@ void add_run_words(cxxopts::Options& options) {
   options.add_options()("j,ranks", "how many ranks; default: the CPUs at hand, in Slurm the tasks of the job",
                         cxxopts::value<int>(),
                         "N")("in-process", "without mpirun: the workers are children of this process")(
+      "srun", "srun --mpi=pmix starts the ranks instead of mpirun: in a Slurm job")(
       "store-limit", "how much the store may hold when the run ends; what was used last stays",
       cxxopts::value<std::string>()->default_value(store_limit()), "SIZE")(
       "stop-after", "stop after so long, as on request, to be gone on with", cxxopts::value<std::string>(), "DURATION")(
@@ -77,6 +78,7 @@ RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& dire
   options.directory = directory;
   if (parsed.count("ranks") > 0) options.ranks = parsed["ranks"].as<int>();
   options.in_process = parsed.count("in-process") > 0;
+  options.srun = parsed.count("srun") > 0;
   options.store = no_sharing(parsed) ? "none" : parsed["store"].as<std::string>();
   options.store_limit_bytes =
       static_cast<std::uint64_t>(size_of(parsed["store-limit"].as<std::string>(), "--store-limit"));

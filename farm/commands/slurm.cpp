@@ -78,9 +78,8 @@ std::uint32_t cpus_of_a_node(const std::string& partition) {
 
 std::vector<std::string> command_line_of(const cxxopts::ParseResult& parsed, const SpecWords& spec,
                                          const std::string& program) {
-  std::vector<std::string> words;
-  if (parsed.count("srun") > 0) words = {"srun", "--mpi=pmix"};
-  words.insert(words.end(), {program, "sweep", absolute(spec.spec)});
+  std::vector<std::string> words{program, "sweep", absolute(spec.spec)};
+  if (parsed.count("srun") > 0) words.emplace_back("--srun");
   for (const std::string& set : spec.set) words.insert(words.end(), {"--set", set});
   if (!spec.catalog.empty()) words.insert(words.end(), {"--catalog", absolute(spec.catalog)});
   if (parsed.count("store") > 0) {

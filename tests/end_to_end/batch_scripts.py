@@ -60,7 +60,7 @@ class BatchScripts(unittest.TestCase):
         sweep, merge = self.script("sweep.sh", "here"), self.script("merge.sh", "here")
         self.assertIn("\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=8\n#SBATCH --array=1-12\n", sweep)
         self.assertIn("\n#SBATCH --signal=B:USR1@300\n", sweep)
-        self.assertIn(f"command=(srun --mpi=pmix {PROGRAM} sweep {TINY})\n", sweep)
+        self.assertIn(f"command=({PROGRAM} sweep {TINY} --srun)\n", sweep)
         self.assertIn('command+=(--shard "$SLURM_ARRAY_TASK_ID/12")', sweep)
         self.assertIn('shards=("$run".shards/*-of-12)', merge)
 
