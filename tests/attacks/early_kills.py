@@ -16,31 +16,13 @@ import unittest
 import uuid
 
 import throwaway_slurm
-from program import PROGRAM, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, run
+from program import PROGRAM, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, rank_of, run
 from tally import Tally
 
 FIRST, LAST = (int(sys.argv.pop(1)), int(sys.argv.pop(1))) if len(sys.argv) > 2 else (1, 3)
 RANKS = 3
 START_S = 8  # --start-time: after it the run has to end by itself
 HANG_S = 600  # what takes longer hangs, however busy the machine is
-
-
-def rank_of(process):
-    """The rank that an MPI launcher or srun gave a process of ours; None for any other, such as a simulator of a rank."""
-    try:
-        if pathlib.Path(f"/proc/{process}/exe").resolve() != pathlib.Path(PROGRAM).resolve():
-            return None
-        variables = pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-        parent = int(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
-        if pathlib.Path(f"/proc/{parent}/exe").resolve() == pathlib.Path(PROGRAM).resolve():
-            return None
-    except OSError:
-        return None
-    for variable in variables:
-        name, _, value = variable.partition(b"=")
-        if name in (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK"):
-            return int(value)
-    return None
 
 
 class EarlyKills(unittest.TestCase):

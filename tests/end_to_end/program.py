@@ -75,6 +75,24 @@ def marked(mark):
     return found
 
 
+def rank_of(process):
+    """The rank that an MPI launcher or srun gave a process of ours; None for any other, such as a simulator of a rank."""
+    try:
+        if pathlib.Path(f"/proc/{process}/exe").resolve() != pathlib.Path(PROGRAM).resolve():
+            return None
+        variables = pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        parent = int(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        if pathlib.Path(f"/proc/{parent}/exe").resolve() == pathlib.Path(PROGRAM).resolve():
+            return None
+    except OSError:
+        return None
+    for variable in variables:
+        name, _, value = variable.partition(b"=")
+        if name in (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK"):
+            return int(value)
+    return None
+
+
 def kill_all(mark):
     """kill -9 for every process of the run, again until none is left: a dying parent may have forked."""
     killed = 0
