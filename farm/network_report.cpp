@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/collective/bus_bandwidth.hpp"
+#include "core/escape.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -124,8 +125,8 @@ std::string NetworkReport::links_csv() const {
   std::string text = "link,packets,bytes,busy_ps,busy_share\n";
   for (std::size_t link = 0; link < run.loads.size(); ++link)
     if (const LinkLoad& load = run.loads[link]; load.packets > 0)
-      text +=
-          fmt::format("{},{},{},{},{:.6f}\n", names[link], load.packets, load.bytes, load.busy_ps, share_of(load, run));
+      text += fmt::format("{},{},{},{},{:.6f}\n", core::csv_field(names[link]), load.packets, load.bytes, load.busy_ps,
+                          share_of(load, run));
   return text;
 }
 

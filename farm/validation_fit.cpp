@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/escape.hpp"
 #include "experiments/calibration.hpp"
 #include "experiments/import/csv.hpp"
 #include "experiments/nearest.hpp"
@@ -123,7 +124,8 @@ std::string constants_table(const std::vector<FamilyConstants>& constants) {
   std::string text = "family,gpu,constant,value\n";
   for (const FamilyConstants& family : constants)
     for (const Constant& one : family.constants)
-      text += fmt::format("\"{}\",{},{},{:.17g}\n", family.family, one.gpu, one.key, one.value);
+      text += fmt::format("{},{},{},{:.17g}\n", core::csv_field(family.family), core::csv_field(one.gpu), one.key,
+                          one.value);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/escape.hpp"
 #include "experiments/import/csv.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/uncertainty.hpp"
@@ -134,9 +135,9 @@ std::string validation_markdown(const Validation& validation, const experiments:
     if (steps)
       for (Line& line : means_over_families(validation, lines, catalog)) lines.push_back(std::move(line));
     for (const Line& line : lines)
-      text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", line.family, line.what, line.rows,
-                          shown(line.figure("mean")), shown(line.figure("max")), shown(line.figure("left out")),
-                          shown(line.figure("ordered right")), bars_of(line));
+      text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", core::escape_markdown(line.family), line.what,
+                          line.rows, shown(line.figure("mean")), shown(line.figure("max")),
+                          shown(line.figure("left out")), shown(line.figure("ordered right")), bars_of(line));
   }
   return text;
 }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "io/page_assets.hpp"
+#include "core/escape.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -43,7 +43,7 @@ std::string line(double x1, double y1, double x2, double y2, const char* style) 
 
 std::string words(double x, double y, const std::string& text, const char* anchor = "start") {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                     io::escape_html(text));
+                     core::escape_html(text));
 }
 
 std::string frame(const Scale& scale) {

@@ -2,19 +2,14 @@
 
 #include <cmath>
 
+#include "core/escape.hpp"
+
 namespace manyworlds::io {
 
 namespace {
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string field = "\"";
-  for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
-  return field + "\"";
-}
-
 std::string field(const Column& column, std::size_t row) {
-  if (column.is_text()) return quoted(column.text_at(row));
+  if (column.is_text()) return core::csv_field(column.text_at(row));
   return std::isnan(column.number_at(row)) ? "" : column.text_at(row);
 }
 
@@ -22,7 +17,8 @@ std::string field(const Column& column, std::size_t row) {
 
 std::string csv(const Table& table) {
   std::string lines;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) lines += (i > 0 ? "," : "") + quoted(table.columns[i].name);
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    lines += (i > 0 ? "," : "") + core::csv_field(table.columns[i].name);
   lines += "\n";
   for (std::size_t row = 0; row < table.rows(); ++row) {
     for (std::size_t i = 0; i < table.columns.size(); ++i) lines += (i > 0 ? "," : "") + field(table.columns[i], row);

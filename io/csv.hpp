@@ -8,7 +8,7 @@
 namespace manyworlds::io {
 
 /// A line of column names, then a line for each row. Numbers are told exactly; one that is not a number is an empty
-/// field. Texts with commas, quotation marks or line ends are quoted. Lines end with a line feed.
+/// field. Texts are core::csv_field(). Lines end with a line feed.
 std::string csv(const Table& table);
 
 }  // namespace manyworlds::io

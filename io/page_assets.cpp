@@ -11,21 +11,4 @@ std::string_view page_asset(std::string_view name) {
   MANYWORLDS_CHECK(false, "no page asset '{}'", name);
 }
 
-std::string escape_html(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&')
-      safe += "&amp;";
-    else if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '"')
-      safe += "&quot;";
-    else
-      safe += c;
-  }
-  return safe;
-}
-
 }  // namespace manyworlds::io

@@ -19,7 +19,4 @@ const std::vector<PageAsset>& chart_library();
 /// The text of "page.css", "page.js", …; "chart.js" is the chart library.
 std::string_view page_asset(std::string_view name);
 
-/// `text` with what HTML would take for markup escaped; for text and for attributes in double quotes.
-std::string escape_html(std::string_view text);
-
 }  // namespace manyworlds::io

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/escape.hpp"
 #include "io/page_assets.hpp"
 #include "io/page_data.hpp"
 #include "io/report_blocks.hpp"
@@ -24,7 +25,7 @@ std::string head(std::string_view title) {
       "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src 'unsafe-inline'; style-src "
       "'unsafe-inline'; img-src data:\">\n"
       "<link rel=icon href=\"data:,\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n",
-      escape_html(title), page_asset("page.css"));
+      core::escape_html(title), page_asset("page.css"));
 }
 
 /// Its scripts, and the licence of the chart library.
@@ -33,7 +34,7 @@ std::string scripts() {
   for (const char* name : {"chart.js", "page.js", "report.js", "experiments.js"})
     html += fmt::format("<script>\n{}\n</script>\n", page_asset(name));
   return html + fmt::format("<details class=quiet><summary>Licence of the charts</summary><pre>{}</pre></details>\n",
-                            escape_html(page_asset("chart-licence.txt")));
+                            core::escape_html(page_asset("chart-licence.txt")));
 }
 
 std::string table(const Lines& lines) {
@@ -44,38 +45,39 @@ std::string table(const Lines& lines) {
       const char* element = &line == &lines.lines[0] ? "th" : "td";
       html += fmt::format("<{0}{1}>{2}</{0}>", element,
                           lines.left.at(i) ? line[i].size() > 60 ? " class=wraps" : "" : " class=right",
-                          escape_html(line[i]));
+                          core::escape_html(line[i]));
     }
     html += "</tr>\n";
   }
   html += "</table></div>\n";
   if (lines.summary.empty()) return html;
-  return fmt::format("<details><summary>{}</summary>{}</details>\n", escape_html(lines.summary), html);
+  return fmt::format("<details><summary>{}</summary>{}</details>\n", core::escape_html(lines.summary), html);
 }
 
 std::string canvas(const Picture& picture) {
   return fmt::format("<div class=chart><canvas id=\"{}\" role=img aria-label=\"{}\"></canvas></div>\n",
-                     escape_html(picture.id), escape_html(picture.title));
+                     core::escape_html(picture.id), core::escape_html(picture.title));
 }
 
 struct ToHtml {
   std::string operator()(const Heading& heading) const {
     return fmt::format("<h{0}{1}>{2}</h{0}>\n", heading.level,
-                       heading.id.empty() ? "" : fmt::format(" id={}", heading.id), escape_html(heading.text));
+                       heading.id.empty() ? "" : fmt::format(" id={}", heading.id), core::escape_html(heading.text));
   }
-  std::string operator()(const Words& words) const { return fmt::format("<p>{}</p>\n", escape_html(words.text)); }
+  std::string operator()(const Words& words) const { return fmt::format("<p>{}</p>\n", core::escape_html(words.text)); }
   std::string operator()(const Tiles& tiles) const {
     std::string html = "<div class=tiles>\n";
     for (const auto& [value, what] : tiles.figures)
-      html += fmt::format("<div class=tile><b>{}</b><span>{}</span></div>\n", escape_html(value), escape_html(what));
+      html += fmt::format("<div class=tile><b>{}</b><span>{}</span></div>\n", core::escape_html(value),
+                          core::escape_html(what));
     return html + "</div>\n";
   }
   std::string operator()(const Lines& lines) const { return table(lines); }
   std::string operator()(const Picture& picture) const { return canvas(picture); }
   std::string operator()(const Everything&) const { return std::string(page_asset("experiments.html")); }
   std::string operator()(const Code& code) const {
-    return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", escape_html(code.title),
-                       escape_html(code.text));
+    return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", core::escape_html(code.title),
+                       core::escape_html(code.text));
   }
 };
 
@@ -83,7 +85,7 @@ std::string contents(const Report& report) {
   std::string html = "<nav>\n";
   for (const Block& block : report.blocks)
     if (const auto* heading = std::get_if<Heading>(&block); heading != nullptr && !heading->id.empty())
-      html += fmt::format("<a href=\"#{}\">{}</a>\n", heading->id, escape_html(heading->text));
+      html += fmt::format("<a href=\"#{}\">{}</a>\n", heading->id, core::escape_html(heading->text));
   return html + "</nav>\n";
 }
 
@@ -147,7 +149,7 @@ Json data_of(const Report& report, const TopOptions& options) {
 std::string report_page(const Results& results, const TopOptions& options) {
   const Report report = make_report(results, options);
   std::string html = head("Manyworlds: " + report.title);
-  html += fmt::format("<body>\n<h1>{}</h1>\n{}", escape_html(report.title), contents(report));
+  html += fmt::format("<body>\n<h1>{}</h1>\n{}", core::escape_html(report.title), contents(report));
   for (std::size_t i = 0; i < report.blocks.size(); ++i) {
     const auto* picture = std::get_if<Picture>(&report.blocks[i]);
     const bool beside = picture != nullptr && picture->kind == Picture::Kind::effect;  // its table

@@ -1,29 +1,12 @@
 // The report as Markdown that a merge request shows.
 #include <fmt/format.h>
 
+#include "core/escape.hpp"
 #include "io/report.hpp"
 #include "io/report_pictures.hpp"
 
 namespace manyworlds::io {
 namespace {
-
-/// Nothing in it is markup, also not in a cell of a table.
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '\n') {
-      safe += ' ';
-      continue;
-    }
-    if (c == '<') {
-      safe += "&lt;";
-      continue;
-    }
-    if (std::string_view("\\`*_[]|#").find(c) != std::string_view::npos) safe += '\\';
-    safe += c;
-  }
-  return safe;
-}
 
 struct ToMarkdown {
   const Report& report;
@@ -31,18 +14,18 @@ struct ToMarkdown {
   MarkdownReport& to;
 
   void operator()(const Heading& heading) const {
-    to.text +=
-        fmt::format("{} {}\n\n", std::string(static_cast<std::size_t>(heading.level), '#'), escaped(heading.text));
+    to.text += fmt::format("{} {}\n\n", std::string(static_cast<std::size_t>(heading.level), '#'),
+                           core::escape_markdown(heading.text));
   }
-  void operator()(const Words& words) const { to.text += escaped(words.text) + "\n\n"; }
+  void operator()(const Words& words) const { to.text += core::escape_markdown(words.text) + "\n\n"; }
   void operator()(const Tiles& tiles) const {
     for (const auto& [value, what] : tiles.figures)
-      to.text += fmt::format("- {}: **{}**\n", escaped(what), escaped(value));
+      to.text += fmt::format("- {}: **{}**\n", core::escape_markdown(what), core::escape_markdown(value));
     to.text += "\n";
   }
   void operator()(const Lines& lines) const {
     for (std::size_t i = 0; i < lines.lines.size(); ++i) {
-      for (const std::string& cell : lines.lines[i]) to.text += fmt::format("| {} ", escaped(cell));
+      for (const std::string& cell : lines.lines[i]) to.text += fmt::format("| {} ", core::escape_markdown(cell));
       to.text += "|\n";
       if (i > 0) continue;
       for (const bool left : lines.left) to.text += left ? "|---" : "|---:";
@@ -55,7 +38,7 @@ struct ToMarkdown {
     for (const char c : picture.id)
       name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ? c : '-';
     name += ".svg";
-    to.text += fmt::format("![{}]({})\n\n", escaped(picture.title), name);
+    to.text += fmt::format("![{}]({})\n\n", core::escape_markdown(picture.title), name);
     to.pictures.emplace_back(name, draw_svg(report, picture));
   }
   void operator()(const Everything&) const {
@@ -63,11 +46,12 @@ struct ToMarkdown {
         "`manyworlds export RUN --csv` has them as a table, `manyworlds report RUN` as a page to sort and filter.\n\n";
   }
   void operator()(const Code& code) const {
+    const std::string text = core::terminal_text(code.text);
     // A fence longer than any in the text.
     std::string fence = "```";
-    while (code.text.find(fence) != std::string::npos) fence += '`';
-    to.text += fmt::format("{}:\n\n{}yaml\n{}{}{}\n", escaped(code.title), fence, code.text,
-                           code.text.ends_with('\n') ? "" : "\n", fence);
+    while (text.find(fence) != std::string::npos) fence += '`';
+    to.text += fmt::format("{}:\n\n{}yaml\n{}{}{}\n", core::escape_markdown(code.title), fence, text,
+                           text.ends_with('\n') ? "" : "\n", fence);
   }
 };
 
@@ -76,7 +60,7 @@ struct ToMarkdown {
 MarkdownReport report_markdown(const Results& results, const TopOptions& options, const std::string& prefix) {
   const Report report = make_report(results, options);
   MarkdownReport made;
-  made.text = fmt::format("# {}\n\n", escaped(report.title));
+  made.text = fmt::format("# {}\n\n", core::escape_markdown(report.title));
   for (const Block& block : report.blocks) std::visit(ToMarkdown{report, prefix, made}, block);
   return made;
 }

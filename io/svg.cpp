@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "io/page_assets.hpp"
+#include "core/escape.hpp"
 
 namespace manyworlds::io {
 namespace {
@@ -23,7 +23,7 @@ std::string painted(std::string_view paint) {
 }
 
 std::string titled(std::string_view title) {
-  return title.empty() ? "/>\n" : fmt::format("><title>{}</title>", escape_html(title));
+  return title.empty() ? "/>\n" : fmt::format("><title>{}</title>", core::escape_html(title));
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ void Svg::polyline(std::string_view points, std::string_view paint) {
 void Svg::text(double x, double y, std::string_view text, Anchor anchor, std::string_view paint) {
   constexpr const char* kAnchors[] = {"start", "middle", "end"};
   body_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"{}\" {}>{}</text>\n", x, y,
-                       kAnchors[static_cast<int>(anchor)], painted(paint), escape_html(text));
+                       kAnchors[static_cast<int>(anchor)], painted(paint), core::escape_html(text));
 }
 
 std::string Svg::finish() const {

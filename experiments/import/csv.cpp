@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/escape.hpp"
 #include "experiments/import/yaml.hpp"
 
 namespace manyworlds::experiments::import {
@@ -28,7 +29,7 @@ class Reader {
   std::vector<std::string> record() {
     std::vector<std::string> fields;
     for (bool last = false; !last;) {
-      fields.push_back(peek() == '"' ? quoted() : plain());
+      fields.emplace_back(core::csv_text(peek() == '"' ? quoted() : plain()));
       last = peek() != ',';
       if (!last) ++at_;
     }

@@ -1,5 +1,5 @@
 // Comma-separated tables as spreadsheets write them (RFC 4180): a header with the names of the columns, then rows whose
-// fields may be quoted. Rows remember their line.
+// fields may be quoted, and texts guarded as core::csv_field() does. Rows remember their line.
 #pragma once
 
 #include <map>

@@ -8,6 +8,7 @@
 #include <array>
 #include <limits>
 
+#include "core/escape.hpp"
 #include "experiments/import/csv.hpp"
 #include "experiments/nearest.hpp"
 
@@ -124,10 +125,10 @@ std::string measured_kernels_csv(const std::vector<KernelRow>& rows) {
   for (const auto& [what, time_ps, source] : rows)
     text += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{}.{:06},{}\n", kLevelNames.at(static_cast<std::size_t>(what.level)),
-        what.name, kDirectionNames.at(static_cast<std::size_t>(what.direction)),
+        core::csv_field(what.name), kDirectionNames.at(static_cast<std::size_t>(what.direction)),
         kKernelClassNames.at(static_cast<std::size_t>(what.kernel_class)),
         kDtypeNames.at(static_cast<std::size_t>(what.dtype)), what.m, what.n, what.k, what.batch, text_of(what.bytes),
-        text_of(what.flops), time_ps / core::kMicrosecond, time_ps % core::kMicrosecond, source);
+        text_of(what.flops), time_ps / core::kMicrosecond, time_ps % core::kMicrosecond, core::csv_field(source));
   return text;
 }
 

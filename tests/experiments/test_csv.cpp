@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "core/escape.hpp"
 #include "experiments/import/csv.hpp"
 #include "mutations.hpp"
 
@@ -43,6 +44,11 @@ TEST_CASE("a quoted field holds commas, quotes and ends of lines") {
   CHECK(table.rows[0].text("a") == "x, \"y\"\nz");
   CHECK(table.rows[0].line() == 2);
   CHECK(table.rows[1].line() == 4);
+}
+
+TEST_CASE("a text is read as it was before it was written as a field") {
+  for (const std::string text : {"=1+1", "'=1", "-x, \"y\"", "two\nlines", "-1", "it's", "@", "plain"})
+    CHECK(parse_csv("name,n\n" + core::csv_field(text) + ",-1\n", "t.csv").rows.at(0).text("name") == text);
 }
 
 TEST_CASE("what is no table is refused with its line") {

@@ -21,6 +21,13 @@ TEST_CASE("texts that could be mistaken for more than one field are quoted, as R
   CHECK(csv(table) == "\"a,b\"\n\"x,y\"\n\"say \"\"no\"\"\"\n\"two\nlines\"\nplain – text\n");
 }
 
+TEST_CASE("texts and names of columns that a spreadsheet would compute are told as text, numbers as numbers") {
+  const Table table{{{"=a", "", "", std::vector<std::string>{"=1+1", "@x"}},
+                     {"x", "", "", std::vector<double>{-1.5, -2}},
+                     {"n", "", "", std::vector<std::int64_t>{-1, 0}}}};
+  CHECK(csv(table) == "'=a,x,n\n'=1+1,-1.5,-1\n'@x,-2,0\n");
+}
+
 TEST_CASE("numbers are told so exactly that they can be read back") {
   const double third = 1.0 / 3, tiny = std::numeric_limits<double>::denorm_min();
   const Table table{{{"x", "", "", std::vector<double>{third, tiny, 1e300}}}};

@@ -83,7 +83,7 @@ TEST_CASE("Markdown says the same, with a picture for each chart of the page") {
     CHECK_THAT(file, Catch::Matches("run-[-_A-Za-z0-9]+\\.svg"));
     CHECK_THAT(picture, Contains("<svg xmlns=") && Contains("</svg>"));
   }
-  CHECK_THAT(report.text, Contains("crash: &lt;script>alert(\"1\")&lt;/script> & more \\| \\`less\\`"));
+  CHECK_THAT(report.text, Contains("crash: &lt;script&gt;alert(\"1\")&lt;/script&gt; &amp; more \\| \\`less\\`"));
   const MarkdownReport again = report_markdown(results, kTop, "run-");
   CHECK(again.text == report.text);
   CHECK(again.pictures == report.pictures);
