@@ -1,10 +1,9 @@
-// Dispatch: verb to command, error to exit code. Talk goes to stderr, one line, with what would be right.
+// Dispatch: verb to command, error to exit code. An error is one line on stderr, with what would be right.
 #include "farm/command_line.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
 #include <optional>
 
@@ -13,6 +12,7 @@
 #include "farm/commands/command.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/rank_loop.hpp"
+#include "farm/talk.hpp"
 
 namespace manyworlds::farm {
 
@@ -33,7 +33,7 @@ const commands::Command* find(const std::string& verb) {
 int unknown_verb(const std::string& verb) {
   std::vector<std::string> names;
   for (const auto& command : commands::registry()) names.push_back(command.name);
-  fmt::print(stderr, "manyworlds: unknown verb '{}'{}\n", verb, experiments::suggestion(verb, names));
+  tell("manyworlds: unknown verb '{}'{}\n", verb, experiments::suggestion(verb, names));
   return kExitInput;
 }
 
@@ -42,8 +42,9 @@ int unknown_verb(const std::string& verb) {
 int command_line(int argc, char** argv, JobKind kind) {
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
   const std::string verb = words.empty() ? "" : words[0];
+  const TerminalFilter filter(std::cout);
   if (verb.empty()) {
-    fmt::print(stderr, "{}", usage());
+    tell_lines(usage());
     return kExitInput;
   }
   if (verb == "-h" || verb == "--help" || verb == "help") {
@@ -63,13 +64,13 @@ int command_line(int argc, char** argv, JobKind kind) {
     if (!std::cout) throw core::IoError("write", "standard output");
     return code;
   } catch (const core::InputError& error) {
-    fmt::print(stderr, "manyworlds {}: {}\n", verb, error.what());
+    tell("manyworlds {}: {}\n", verb, error.what());
     return kExitInput;
   } catch (const core::IoError& error) {
-    fmt::print(stderr, "manyworlds {}: {}\n", verb, error.what());
+    tell("manyworlds {}: {}\n", verb, error.what());
     return kExitIo;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "manyworlds {}: internal error: {}\n", verb, error.what());
+    tell("manyworlds {}: internal error: {}\n", verb, error.what());
     return kExitInternal;
   }
 }

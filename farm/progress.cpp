@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/escape.hpp"
 #include "io/file.hpp"
 
 namespace manyworlds::farm {
@@ -129,6 +130,11 @@ std::string progress_line(const nlohmann::json& status) {
 
 namespace {
 
+/// A text of the status, which another build or person may have written, on one line.
+std::string line_of(const nlohmann::json& text) {
+  return core::line_text(text.get<std::string>());
+}
+
 /// Each rank where they are few; else how they differ.
 std::string describe_load(const nlohmann::json& load) {
   const auto ranks = load.at("rank").size();
@@ -161,7 +167,7 @@ std::string describe_experiments(const nlohmann::json& status) {
   const nlohmann::json ranking = status.value("ranking", nlohmann::json());
   if (ranking.is_null() || ranking.at("rows").empty()) return text;
   const nlohmann::json& best = ranking["rows"][0];
-  const std::string layout = best.at("layout").get<std::string>();
+  const std::string layout = line_of(best.at("layout"));
   return text + fmt::format("best of {} so far: experiment {}{}{}, {:.4g} s a step\n",
                             ranking.at("ranked").get<std::uint64_t>(), best.at("id").get<std::uint32_t>(),
                             layout.empty() ? "" : ", ", layout, best.at("step_time_s").get<double>());
@@ -170,11 +176,11 @@ std::string describe_experiments(const nlohmann::json& status) {
 }  // namespace
 
 std::string describe_status(const nlohmann::json& status) {
-  std::string text = fmt::format("{} on {} (process {}), {} ranks\n", status.at("state").get<std::string>(),
-                                 status.at("host").get<std::string>(), status.at("pid").get<std::int64_t>(),
-                                 status.at("ranks").get<std::int64_t>());
-  if (const auto reason = status.find("reason"); reason != status.end()) text += reason->get<std::string>() + "\n";
-  text += progress_line(status) +
+  std::string text =
+      fmt::format("{} on {} (process {}), {} ranks\n", line_of(status.at("state")), line_of(status.at("host")),
+                  status.at("pid").get<std::int64_t>(), status.at("ranks").get<std::int64_t>());
+  if (const auto reason = status.find("reason"); reason != status.end()) text += line_of(*reason) + "\n";
+  text += core::line_text(progress_line(status)) +
           fmt::format("\n{} so far, {} of it known before\n", duration_text(status.at("elapsed_s").get<double>()),
                       status.at("known_before").get<std::uint64_t>()) +
           describe_load(status.at("load")) + describe_experiments(status);

@@ -17,6 +17,7 @@
 #include "farm/exit_code.hpp"
 #include "farm/processors.hpp"
 #include "farm/progress.hpp"
+#include "farm/talk.hpp"
 #include "io/run_directory.hpp"
 
 namespace manyworlds::farm {
@@ -89,8 +90,7 @@ class Supervision {
     if (again || nothing_to_finish) return end("stopped", kExitDrained);
     if (asked_by_ == 0) {
       line_.clear();
-      fmt::print(stderr, "stopping: what runs may finish{}\n",
-                 signal == SIGINT ? "; once more Ctrl-C stops at once" : "");
+      tell("stopping: what runs may finish{}\n", signal == SIGINT ? "; once more Ctrl-C stops at once" : "");
     }
     asked_by_ = signal;
     answered_ = steady_clock::now();
@@ -183,7 +183,7 @@ class Supervision {
     if (const auto complete = io::read_complete(options_.directory)) {
       const auto said = nlohmann::json::parse(*complete);
       if (const auto reason = said.find("reason"); reason != said.end())
-        fmt::print(stderr, "manyworlds: {}\n", reason->get<std::string>());
+        tell("manyworlds: {}\n", reason->get<std::string>());
       return said.at("exit").get<int>();
     }
     if (!why_.empty()) return say_end(exit_code_, why_);
@@ -237,7 +237,7 @@ void ProgressLine::draw(const std::string& text) {
   winsize size{};
   std::size_t width = 80;
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) width = size.ws_col;
-  fmt::print(stderr, "\r\033[K{}", text.substr(0, width - 1));
+  fmt::print(stderr, "\r\033[K{}", core::line_text(text).substr(0, width - 1));
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "farm/standing.hpp"
 #include "farm/supervisor.hpp"
 #include "farm/sweep_report.hpp"
+#include "farm/talk.hpp"
 #include "farm/task_description.hpp"
 #include "farm/task_limits.hpp"
 #include "io/run_directory.hpp"
@@ -88,7 +88,7 @@ RunHooks hooks_for(const RunOptions& options, bool share, Telling& telling) {
 void report(const RunOptions& options, const std::string& objective, bool json, const io::Results& results) {
   const io::Ranking ranking = io::rank_experiments(results, {io::TopOptions().k, objective, ""});
   if (!json) {
-    fmt::print(stderr, "{}", summary_text(results));
+    tell_lines(summary_text(results));
     std::cout << io::render_text(results, ranking);
     return;
   }
@@ -105,12 +105,12 @@ void say_failures(const RunOptions& options) {
   std::size_t said = 0;
   for (const auto& failure : complete.value("failures", nlohmann::json::array())) {
     if (failure.at("class") == "input" || ++said > kSaid) continue;
-    fmt::print(stderr, "failed ({}): a task of experiment {}: {}\n", failure.at("class").get<std::string>(),
-               failure.at("experiments").at(0).get<std::uint32_t>(), failure.at("reason").get<std::string>());
+    tell("failed ({}): a task of experiment {}: {}\n", failure.at("class").get<std::string>(),
+         failure.at("experiments").at(0).get<std::uint32_t>(), failure.at("reason").get<std::string>());
   }
-  fmt::print(stderr, "{} of {} tasks failed; {} has them all, and `{} --retry-failed` tries them again\n",
-             complete.value("failed", 0), complete.value("total", 0), (options.directory / "complete.json").string(),
-             resume_line(options));
+  tell("{} of {} tasks failed; {} has them all, and `{} --retry-failed` tries them again\n",
+       complete.value("failed", 0), complete.value("total", 0), (options.directory / "complete.json").string(),
+       resume_line(options));
 }
 
 /// Throws InputError, naming `option`, unless something can be put at `path`; makes nothing.
@@ -162,7 +162,7 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
   const RunHooks hooks = hooks_for(options, frozen.empty() || open_job(frozen).terms.share, telling);
   const RunOutcome outcome = run_job(options, frozen, zygote, hooks);
   if (supervised || (rank && is_follower())) return outcome.exit_code;
-  if (outcome.exit_code == kExitDrained) fmt::print(stderr, "stopped on request; `{}` goes on\n", resume_line(options));
+  if (outcome.exit_code == kExitDrained) tell("stopped on request; `{}` goes on\n", resume_line(options));
   if (outcome.exit_code == kExitFailed) say_failures(options);
   if (outcome.exit_code == kExitDone || outcome.exit_code == kExitFailed)
     report(io::read_results(io::results_of(options.directory)));

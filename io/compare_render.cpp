@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/escape.hpp"
 #include "io/compare.hpp"
 #include "io/figures.hpp"
 
@@ -105,7 +106,7 @@ std::string settings_text(const Contrast& contrast) {
   if (contrast.common.empty()) return text;
   text += "  both:";
   for (const Contrast::Setting& setting : contrast.common)
-    text += fmt::format(" {}={}", setting.name, setting.values[0]);
+    text += fmt::format(" {}={}", core::line_text(setting.name), core::line_text(setting.values[0]));
   return text + "\n";
 }
 
@@ -180,7 +181,8 @@ std::string render_text(const Contrast& contrast) {
   std::string text = fmt::format("experiments {} (A) and {} (B)\n", contrast.ids[0], contrast.ids[1]);
   text += settings_text(contrast) + "\n" + in_columns(figures_lines(contrast));
   for (std::size_t side = 0; side < 2; ++side)
-    if (!contrast.reason[side].empty()) text += fmt::format("  {}: {}\n", side == 0 ? "A" : "B", contrast.reason[side]);
+    if (!contrast.reason[side].empty())
+      text += fmt::format("  {}: {}\n", side == 0 ? "A" : "B", core::line_text(contrast.reason[side]));
   if (contrast.time && (contrast.analytic[0] || contrast.analytic[1]))
     text += fmt::format("{} of analytic fidelity: a lower bound of the step time\n",
                         contrast.analytic[0] && contrast.analytic[1] ? "A and B are"

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/escape.hpp"
+
 namespace manyworlds::io {
 
 std::string with_prefix(double value, const std::string& unit) {
@@ -66,10 +68,14 @@ std::size_t places(const std::string& text) {
 std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left,
                     const std::string& margin) {
   std::vector<std::size_t> widths(left.size(), 0);
-  for (const auto& line : lines)
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], places(line[i]));
+  auto cells = lines;
+  for (auto& line : cells)
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      line[i] = core::line_text(line[i]);
+      widths[i] = std::max(widths[i], places(line[i]));
+    }
   std::string text;
-  for (const auto& line : lines) {
+  for (const auto& line : cells) {
     std::string whole = margin;
     for (std::size_t i = 0; i < line.size(); ++i) {
       const std::string blanks(widths[i] - places(line[i]), ' ');

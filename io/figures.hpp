@@ -34,7 +34,7 @@ bool is_share(std::string_view column);
 std::size_t places(const std::string& text);
 
 /// Columns aligned; the ones named in `left` to the left, the others to the right; each line behind `margin`, without
-/// blanks at its end.
+/// blanks at its end. Cells are told as core::line_text().
 std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left,
                     const std::string& margin = "");
 

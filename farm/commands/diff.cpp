@@ -3,6 +3,7 @@
 
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/talk.hpp"
 #include "io/diff.hpp"
 #include "io/run_directory.hpp"
 
@@ -20,8 +21,10 @@ int run_diff(const Invocation& invocation) {
   const io::Comparison comparison =
       io::compare_answers(io::results_of(required(*parsed, "left")), io::results_of(required(*parsed, "right")));
   // What cannot be compared is talk; what differs is the result.
-  auto& to = comparison.verdict == io::Verdict::cannot_compare ? std::cerr : std::cout;
-  to << io::describe(comparison);
+  if (comparison.verdict == io::Verdict::cannot_compare)
+    tell_lines(io::describe(comparison));
+  else
+    std::cout << io::describe(comparison);
   return static_cast<int>(comparison.verdict);
 }
 

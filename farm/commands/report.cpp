@@ -1,10 +1,9 @@
 // `manyworlds report RUN`: the run as one self-contained HTML page, or as Markdown with pictures.
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/talk.hpp"
 #include "io/file.hpp"
 #include "io/report.hpp"
 #include "io/run_directory.hpp"
@@ -38,7 +37,7 @@ int run_report(const Invocation& invocation) {
   } else {
     io::write_aside(file, io::report_page(results, top));
   }
-  fmt::print(stderr, "{}\n", file.string());
+  tell("{}\n", file.string());
   return kExitDone;
 }
 

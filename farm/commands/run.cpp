@@ -17,6 +17,7 @@
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/step_text.hpp"
+#include "farm/talk.hpp"
 #include "io/figures.hpp"
 #include "io/top.hpp"
 
@@ -185,7 +186,7 @@ int run_run(const Invocation& invocation) {
   std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n" : as_text(row, sweep));
   if (run.recorded()) recording.write(run);
   if (recording.any() && !run.recorded())
-    std::cerr << fmt::format("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));
+    tell("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));
   return row.text("status") == "failed" || (recording.any() && !run.recorded()) ? kExitFailed : kExitDone;
 }
 

@@ -14,6 +14,7 @@
 #include "farm/search_space.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/sweep_run.hpp"
+#include "farm/talk.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -54,8 +55,8 @@ Searched space_of(const cxxopts::ParseResult& parsed, const SearchSpace& space, 
   Searched all = read(space.yaml);
   const std::size_t valid = all.sweep.experiments.size();
   if (asked == "all" || valid <= static_cast<std::size_t>(kMostDrawn)) return all;
-  fmt::print(stderr, "{} valid layouts; {} of them are drawn (--sample N takes more, --sample all takes them all)\n",
-             valid, kMostDrawn);
+  tell("{} valid layouts; {} of them are drawn (--sample N takes more, --sample all takes them all)\n", valid,
+       kMostDrawn);
   return read(with_sample(space.yaml, kMostDrawn, seed));
 }
 
@@ -65,7 +66,7 @@ int run(const RunOptions& options, const experiments::Sweep& sweep, bool share, 
   return run_sweep_job(
       options, frozen_job(sweep, {share, {}}),
       [&](const io::Results& made) {
-        fmt::print(stderr, "{}", summary_text(made));
+        tell_lines(summary_text(made));
         results = made;
       },
       zygote);

@@ -1,7 +1,4 @@
 // `manyworlds serve RUN_DIR [HOST:]PORT`: a live page of any run, from its directory; the run itself is not asked.
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <cstdlib>
 
 #include "core/error.hpp"
@@ -10,6 +7,7 @@
 #include "farm/serve/access.hpp"
 #include "farm/serve/live_server.hpp"
 #include "farm/serve/serving.hpp"
+#include "farm/talk.hpp"
 #include "io/run_directory.hpp"
 
 namespace manyworlds::farm::commands {
@@ -30,7 +28,7 @@ int run_serve(const Invocation& invocation) {
   serve::Listener listener =
       given != nullptr ? serve::Listener::inherited(std::atoi(given)) : serve::Listener::at(address, "[HOST:]PORT");
   const std::string token = listener.loopback() ? "" : serve::token_of(directory);
-  if (given == nullptr) fmt::print(stderr, "live page: {}\n", serve::invitation(listener, token));
+  if (given == nullptr) tell("live page: {}\n", serve::invitation(listener, token));
   serve::serve_run(directory, std::move(listener), token,
                    given != nullptr ? serve::Until::input_ends : serve::Until::told);
   return kExitDone;

@@ -14,6 +14,7 @@
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/single_run.hpp"
+#include "farm/talk.hpp"
 
 namespace manyworlds::farm::commands {
 namespace {
@@ -107,7 +108,7 @@ int run_stragglers(const Invocation& invocation) {
   const auto strategy = experiments::world_of(sweep.experiments.front().settings, sweep.inputs).configuration.strategy;
   const SingleRun run(sweep, ranks_named("all", strategy, "SPEC"));
   if (!run.recorded()) {
-    std::cerr << "manyworlds: the step did not run, so nothing can be measured; `manyworlds run` tells why\n";
+    tell("manyworlds: the step did not run, so nothing can be measured; `manyworlds run` tells why\n");
     return kExitFailed;
   }
   const StragglerReport report = find_stragglers(run.world(), run.recording(), measuring);

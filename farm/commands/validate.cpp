@@ -14,6 +14,7 @@
 #include "farm/frozen_job.hpp"
 #include "farm/sweep_report.hpp"
 #include "farm/sweep_run.hpp"
+#include "farm/talk.hpp"
 #include "farm/validated_tables.hpp"
 #include "farm/validation_fit.hpp"
 #include "farm/validation_markdown.hpp"
@@ -158,7 +159,7 @@ int run_validate(const Invocation& invocation) {
   const auto take = [&](const char* title) {
     return [&, title](const io::Results& results) {
       validation.kinds.emplace_back(title, compare(validation.steps, results));
-      fmt::print(stderr, "{}", summary_text(results));
+      tell_lines(summary_text(results));
       done = true;
     };
   };
