@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "core/error.hpp"
+#include "core/escape.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -17,17 +18,11 @@ bool is_word(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c == '_' || (c >= 'A' && c <= 'Z'); });
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_quoted(word);
-  return line;
-}
-
 /// What may stand in a #SBATCH line, where Slurm replaces % and a quotation mark ends a word.
 const std::string& plain(const std::string& word, const char* what) {
-  if (word.find_first_of("\"\\%\n\r") != std::string::npos)
-    throw core::InputError(
-        fmt::format("{} '{}': a batch script cannot name it; give one without \", \\ and %", what, word));
+  if (word.find_first_of("\"\\%") != std::string::npos || core::line_text(word) != word)
+    throw core::InputError(fmt::format(
+        "{} '{}': a batch script cannot name it; give one without \", \\, % and control characters", what, word));
   return word;
 }
 
@@ -64,17 +59,6 @@ std::string_view template_called(std::string_view name) {
 
 }  // namespace
 
-std::string shell_quoted(const std::string& word) {
-  constexpr std::string_view kSafe = "_-./:=,+@%";
-  if (!word.empty() && std::all_of(word.begin(), word.end(), [&](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) || kSafe.find(c) != std::string_view::npos;
-      }))
-    return word;
-  std::string quoted = "'";
-  for (const char c : word) c == '\'' ? quoted += "'\\''" : quoted += c;
-  return quoted + "'";
-}
-
 std::string filled_in(std::string_view text, const std::vector<std::pair<std::string, std::string>>& words) {
   std::string made;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -97,14 +81,14 @@ std::vector<BatchScript> batch_scripts(const BatchJob& job) {
     return BatchScript{
         std::string(name),
         filled_in(template_called(name), {{"NAME", name_of_job(job.name)},
-                                          {"SCRIPTS", shell_quoted(job.scripts)},
+                                          {"SCRIPTS", core::shell_quoted(job.scripts)},
                                           {"LOGS", plain(job.scripts, "the scripts' folder")},
                                           {"OUTPUT", job.shards > 0 && !merge ? "%x-%A_%a.out" : "%x-%j.out"},
                                           {"MARGIN_S", std::to_string(job.margin_s)},
                                           {"SBATCH", sbatch_lines(job, merge)},
-                                          {"COMMAND", joined(job.command)},
-                                          {"PROGRAM", shell_quoted(job.program)},
-                                          {"RUN", shell_quoted(job.run)},
+                                          {"COMMAND", core::shell_line(job.command)},
+                                          {"PROGRAM", core::shell_quoted(job.program)},
+                                          {"RUN", core::shell_quoted(job.run)},
                                           {"SHARDS", std::to_string(std::max(job.shards, 1u))}})};
   };
   std::vector<BatchScript> scripts{fill(kSweep, false)};

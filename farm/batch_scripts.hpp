@@ -35,7 +35,4 @@ std::vector<BatchScript> batch_scripts(const BatchJob& job);
 /// `template_text` with every @WORD@ that `words` has replaced, once. Throws InternalError for words left over.
 std::string filled_in(std::string_view template_text, const std::vector<std::pair<std::string, std::string>>& words);
 
-/// A word as a shell reads it back.
-std::string shell_quoted(const std::string& word);
-
 }  // namespace manyworlds::farm

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "core/error.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/processors.hpp"
+#include "farm/talk.hpp"
 
 namespace manyworlds::farm {
 
@@ -32,6 +32,12 @@ io::RunDirectory::Options directory_options(const RunOptions& options) {
   return {std::string(core::sharing::build_fingerprint()), batch_job(), options.rebuild};
 }
 
+/// RunOptions::store for whoever asks from another folder.
+std::string store_choice(const RunOptions& options) {
+  if (options.store.empty() || options.store == "none") return options.store;
+  return std::filesystem::absolute(options.store).lexically_normal().string();
+}
+
 }  // namespace
 
 io::RunDirectory begin_run(const RunOptions& options, const std::string& frozen) {
@@ -50,6 +56,7 @@ Ledger::Ledger(const RunOptions& options, io::RunDirectory& directory, int ranks
       ranks_(ranks),
       directory_(directory),
       resume_line_(resume_line(options)),
+      store_choice_(store_choice(options)),
       begin_(steady_clock::now()),
       status_written_(begin_),
       results_due_(begin_ + kResultsPeriod) {
@@ -85,7 +92,7 @@ std::vector<std::pair<std::uint32_t, Outcome>> Ledger::replay(const std::string&
     }
   });
   if (const std::string damage = replay.describe_damage(); !damage.empty())
-    fmt::print(stderr, "{}what stood there is computed again\n", damage);
+    tell_lines(damage + "what stood there is computed again\n");
   return failures;
 }
 
@@ -134,6 +141,7 @@ RunFigures Ledger::figures() const {
 void Ledger::write_status(const std::string& state) {
   status_ = progress_->status(state, elapsed_s());
   status_["resume"] = resume_line_;
+  status_["store"] = store_choice_;
   if (hooks_.told) status_.update(hooks_.told(schedule_));
   directory_.write_status(status_.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   status_written_ = steady_clock::now();
@@ -201,7 +209,7 @@ bool declare_failed(io::RunDirectory& directory, int exit_code, const std::strin
     return true;
   } catch (const std::exception& error) {
     // The same disk failing once more is no news.
-    if (exit_code != kExitIo) fmt::print(stderr, "manyworlds: {}\n", error.what());
+    if (exit_code != kExitIo) tell("manyworlds: {}\n", error.what());
     return false;
   }
 }

@@ -52,7 +52,7 @@ class Ledger {
   const RunHooks& hooks_;
   int ranks_;
   io::RunDirectory& directory_;
-  std::string resume_line_;
+  std::string resume_line_, store_choice_;
   std::unique_ptr<io::Journal> journal_;
   std::unique_ptr<RunStore> store_;
   std::unique_ptr<Progress> progress_;

@@ -12,6 +12,7 @@
 #include "farm/schedule.hpp"
 #include "farm/sweep_job.hpp"
 #include "farm/sweep_run.hpp"
+#include "farm/talk.hpp"
 #include "io/journal.hpp"
 #include "io/run_directory.hpp"
 
@@ -82,7 +83,7 @@ void take_in(const Sources& sources, const io::RunDirectory& into, const std::st
       if (!journal) journal.emplace(into.journal(), fingerprint);
       journal->append(record.kind, record.key, record.payload);
     });
-    if (const std::string damage = replay.describe_damage(); !damage.empty()) fmt::print(stderr, "{}", damage);
+    tell_lines(replay.describe_damage());
   }
   if (journal) journal->flush();
 }
@@ -113,17 +114,16 @@ void say_missing(const Sources& sources, const fs::path& into, const SweepJob& j
     numbers += fmt::format("{}{}", numbers.empty() ? "" : ",", shard + 1);
     std::string how = fmt::format("not given; `manyworlds sweep SPEC --shard {}/{}` computes it", shard + 1, count);
     for (const Source& source : sources.all)
-      if (source.shard.number == shard + 1)
-        how = fmt::format("`manyworlds resume {}` goes on", source.directory.string());
+      if (source.shard.number == shard + 1) how = fmt::format("`{}` goes on", resume_line(source.directory));
     lines += fmt::format("  shard {} of {}: {} experiments; {}\n", shard + 1, count, number, how);
   }
   std::string where;
   if (!numbers.empty())
     where = fmt::format(", in shard{} {}", numbers.find(',') == std::string::npos ? "" : "s", numbers);
-  fmt::print(stderr,
-             "{} of {} experiments are missing{}\n{}`manyworlds resume {}` computes all of that there; this line again "
-             "takes in what the others have by then\n",
-             experiments, job.sweep().experiments.size(), where, lines, into.string());
+  tell_lines(fmt::format(
+      "{} of {} experiments are missing{}\n{}`{}` computes all of that there; this line again takes in what "
+      "the others have by then\n",
+      experiments, job.sweep().experiments.size(), where, lines, resume_line(into)));
 }
 
 }  // namespace

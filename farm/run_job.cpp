@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "core/error.hpp"
+#include "core/escape.hpp"
 #include "farm/coordinator.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/launcher.hpp"
@@ -19,6 +20,7 @@
 #include "farm/serve/live_server.hpp"
 #include "farm/start_watch.hpp"
 #include "farm/supervisor.hpp"
+#include "farm/talk.hpp"
 #include "farm/transport_in_process.hpp"
 #include "farm/transport_mpi.hpp"
 
@@ -147,7 +149,7 @@ bool may_be_coordinated(const RunOptions& options) {
 /// A follower whose run has ended without a word writes down why, unless somebody did, or lives to do it.
 void declare_abandoned(const RunOptions& options, const std::string& why) {
   if (is_supervised()) return;
-  fmt::print(stderr, "manyworlds: {}\n", why);
+  tell("manyworlds: {}\n", why);
   try {
     if (!io::is_run_directory(options.directory) || io::read_complete(options.directory)) return;
     io::RunDirectory directory = resume_run(options);
@@ -183,7 +185,7 @@ RunOutcome run_follower(const RunOptions& options, Zygote& zygote) {
 
 /// What a coordinating rank ends with: complete.json says it to a supervisor, stderr to whoever else started it.
 void say_end(const RunOptions& options, const std::string& reason) {
-  if (!is_supervised() || !io::read_complete(options.directory)) fmt::print(stderr, "manyworlds: {}\n", reason);
+  if (!is_supervised() || !io::read_complete(options.directory)) tell("manyworlds: {}\n", reason);
 }
 
 RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks,
@@ -227,19 +229,24 @@ RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygo
 
 }  // namespace
 
-std::string resume_line(const RunOptions& options) {
+std::string resume_line(const std::filesystem::path& directory, const std::string& store) {
   // -j is left out: the next life may have another machine.
-  return fmt::format("manyworlds resume {}{}", options.directory.string(),
-                     options.store.empty() ? "" : " --store " + options.store);
+  std::vector<std::string> words{"manyworlds", "resume", core::as_operand(directory.string())};
+  if (!store.empty()) words.insert(words.end(), {"--store", core::as_operand(store)});
+  return core::shell_line(words);
+}
+
+std::string resume_line(const RunOptions& options) {
+  return resume_line(options.directory, options.store);
 }
 
 std::vector<std::string> rank_words(const RunOptions& options) {
   const auto seconds = [](std::chrono::milliseconds time) {
     return fmt::format("{}s", std::chrono::duration_cast<std::chrono::seconds>(time).count());
   };
-  std::vector<std::string> words{"resume", options.directory.string()};
+  std::vector<std::string> words{"resume", core::as_operand(options.directory.string())};
   const auto add = [&words](const char* word, const std::string& value) { words.insert(words.end(), {word, value}); };
-  if (!options.store.empty()) add("--store", options.store);
+  if (!options.store.empty()) add("--store", core::as_operand(options.store));
   add("--store-limit", std::to_string(options.store_limit_bytes));
   if (options.task_memory_bytes) add("--task-memory", std::to_string(*options.task_memory_bytes));
   add("--task-time", seconds(options.task_time));
@@ -268,12 +275,12 @@ RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote&
   const RankCount count = rank_count(options.ranks);
   const Launcher launcher = options.srun ? srun_launcher() : mpi_launcher();
   if (!options.in_process && count.ranks > 1 && !launcher.path)
-    fmt::print(stderr, "{} is not installed: running in this process with {} workers\n", launcher.name, count.ranks);
+    tell("{} is not installed: running in this process with {} workers\n", launcher.name, count.ranks);
   if (options.in_process || count.ranks == 1 || !launcher.path)
     return run_in_process(options, frozen, count.ranks, zygote, hooks, watched);
   // Whatever is wrong with the directory is said here, in one line, before a rank starts.
   take_up(options, frozen);
-  fmt::print(stderr, "{} ranks ({})\n", count.ranks, count.why);
+  tell("{} ranks ({})\n", count.ranks, count.why);
   RunOutcome outcome;
   outcome.state = RunOutcome::State::elsewhere;
   outcome.exit_code = supervise({.directory = options.directory,

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "core/error.hpp"
+#include "farm/run_job.hpp"
 #include "io/file.hpp"
 #include "io/run_directory.hpp"
 
@@ -32,6 +33,8 @@ std::optional<nlohmann::json> look_at_run(const std::filesystem::path& run_direc
   try {
     nlohmann::json status = nlohmann::json::parse(*text);
     note_interruption(run_directory, status);
+    // What a file says is no command to be pasted, and its run may have been started from another folder.
+    status["resume"] = resume_line(run_directory, status.value("store", ""));
     return status;
   } catch (const nlohmann::json::exception&) {
     throw core::InputError("not a status this program wrote", (run_directory / "status.json").string());

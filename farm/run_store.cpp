@@ -1,10 +1,8 @@
 #include "farm/run_store.hpp"
 
-#include <fmt/format.h>
-
-#include <cstdio>
-
 #include "core/error.hpp"
+#include "core/escape.hpp"
+#include "farm/talk.hpp"
 #include "io/store_upkeep.hpp"
 
 namespace manyworlds::farm {
@@ -15,7 +13,7 @@ void RunStore::guarded(const char* consequence, Action action) {
     action();
   } catch (const core::IoError& error) {
     writable_ = false;
-    fmt::print(stderr, "manyworlds: {}; {}\n", error.what(), consequence);
+    tell("manyworlds: {}; {}\n", error.what(), consequence);
   }
 }
 
@@ -40,10 +38,9 @@ void RunStore::sync_if_due() {
 void RunStore::close() {
   if (!store_) return;
   if (const auto damaged = store_->damaged(); damaged > 0)
-    fmt::print(stderr,
-               "manyworlds: {} damaged {} in the store, computed again where needed; `manyworlds store verify --store "
-               "{}` names the files\n",
-               damaged, damaged == 1 ? "place" : "places", directory_.string());
+    tell("manyworlds: {} damaged {} in the store, computed again where needed; `{}` names the files\n", damaged,
+         damaged == 1 ? "place" : "places",
+         core::shell_line({"manyworlds", "store", "verify", "--store", core::as_operand(directory_.string())}));
   if (!writable_) return;
   guarded("what this run computed last may be missing in the store", [&] { store_->close(); });
   guarded("the store may be larger than its limit", [&] { io::prune_store(directory_, limit_bytes_); });

@@ -171,7 +171,7 @@ class Supervision {
   /// Says, on stderr and in complete.json, what no rank could say any more.
   int say_end(int exit_code, const std::string& why) const {
     const std::string reason = fmt::format("{}; `{}` goes on", why, options_.resume);
-    fmt::print(stderr, "{}{}\n", exit_code == kExitDrained ? "" : "manyworlds: ", reason);
+    tell("{}{}\n", exit_code == kExitDrained ? "" : "manyworlds: ", reason);
     try {
       options_.declare_failed(exit_code, reason);
     } catch (const std::exception&) {  // somebody else has gone on with the run by now, or its disk is gone

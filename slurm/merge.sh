@@ -13,7 +13,7 @@ run=@RUN@
 scripts=@SCRIPTS@
 shards=("$run".shards/*-of-@SHARDS@)
 if [ ${#shards[@]} -eq 0 ]; then
-  echo "no shard has begun; submit $scripts/sweep.sh first" >&2
+  printf 'no shard has begun; first: sbatch %q\n' "$scripts/sweep.sh" >&2
   exit 75
 fi
 @PROGRAM@ merge "${shards[@]}" -o "$run"
@@ -22,6 +22,6 @@ case $code in
   0 | 3 | 75) @PROGRAM@ report "$run" ;; # of what there is
 esac
 if [ "$code" -eq 75 ]; then
-  echo "again: sbatch --array=SHARDS $scripts/sweep.sh, and when that has ended sbatch $scripts/merge.sh"
+  printf 'again: sbatch --array=SHARDS %q, and when that has ended sbatch %q\n' "$scripts/sweep.sh" "$scripts/merge.sh"
 fi
 exit "$code"

@@ -46,7 +46,7 @@ if [ "$code" -gt 128 ] && [ -n "$gives_up_at" ]; then # the signal ended the wai
 fi
 
 if [ "$code" -eq 75 ]; then
-  echo "not finished; this script again goes on, or: @PROGRAM@ resume $run"
+  printf 'not finished; this script again goes on, or: %q resume %q\n' @PROGRAM@ "$run"
   if [ "${SLURM_RESTART_COUNT:-0}" -lt "$most_lives" ]; then scontrol requeue "$SLURM_JOB_ID"; fi
 fi
 exit "$code"

@@ -8,12 +8,14 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "core/escape.hpp"
 #include "farm/batch_scripts.hpp"
 #include "farm/commands/shared_words.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/frozen_job.hpp"
 #include "farm/other_program.hpp"
+#include "farm/talk.hpp"
 #include "io/file.hpp"
 #include "io/run_directory.hpp"
 
@@ -72,7 +74,7 @@ std::uint32_t cpus_of_a_node(const std::string& partition) {
     for (unsigned long cpus = 0; lines >> cpus;) least = least == 0 ? cpus : std::min(least, cpus);
   }
   if (least == 0) throw core::InputError("sinfo does not say how many CPUs a node has: give --tasks-per-node N");
-  fmt::print(stderr, "{} tasks on a node, as many as it has CPUs\n", least);
+  tell("{} tasks on a node, as many as it has CPUs\n", least);
   return static_cast<std::uint32_t>(least);
 }
 
@@ -110,17 +112,18 @@ void submit(const BatchJob& job) {
   const std::string id = submitted({"sbatch", "--parsable", job.scripts + "/sweep.sh"});
   std::cout << id << "\n";
   if (job.shards == 0) {
-    fmt::print(stderr, "job {} runs the sweep in {}\n", id, job.run);
+    tell("job {} runs the sweep in {}\n", id, job.run);
     return;
   }
   const std::string merge =
       submitted({"sbatch", "--parsable", "--dependency=afterany:" + id, job.scripts + "/merge.sh"});
   std::cout << merge << "\n";
-  fmt::print(stderr, "array {} computes {} shards, and then job {} joins them in {}\n", id, job.shards, merge, job.run);
+  tell("array {} computes {} shards, and then job {} joins them in {}\n", id, job.shards, merge, job.run);
 }
 
 void say_how_to_submit(const BatchJob& job) {
-  const std::string sweep = shell_quoted(job.scripts + "/sweep.sh"), merge = shell_quoted(job.scripts + "/merge.sh");
+  const std::string sweep = core::shell_quoted(job.scripts + "/sweep.sh"),
+                    merge = core::shell_quoted(job.scripts + "/merge.sh");
   if (job.shards == 0)
     std::cout << fmt::format("sbatch {}\n", sweep);
   else
@@ -184,7 +187,7 @@ int run_slurm(const Invocation& invocation) {
   io::make_private_directories(job.scripts);
   for (const BatchScript& script : batch_scripts(job)) {
     io::write_aside(fs::path(job.scripts) / script.name, script.text);
-    fmt::print(stderr, "{}/{}\n", job.scripts, script.name);
+    tell("{}/{}\n", job.scripts, script.name);
   }
   if (parsed->count("submit") > 0)
     submit(job);

@@ -8,13 +8,13 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/error.hpp"
 #include "farm/serve/access.hpp"
+#include "farm/talk.hpp"
 #include "io/file.hpp"
 
 namespace manyworlds::farm::serve {
@@ -49,7 +49,7 @@ void LiveServer::start(const std::filesystem::path& run_directory) {
   if (::pipe2(ends, O_CLOEXEC) != 0) throw core::IoError("make", "a pipe");
   life_ = ends[1];
   std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(), "serve",
-                                 run_directory.string(), std::to_string(listener_.port())};
+                                 core::as_operand(run_directory.string()), std::to_string(listener_.port())};
   std::vector<std::string> variables = environment_with(fmt::format("{}={}", kSocketVariable, kSocket));
   // In a process group of its own, so that Ctrl-C is the run's alone, and with no signal held back.
   posix_spawnattr_t attributes;
@@ -73,7 +73,7 @@ void LiveServer::start(const std::filesystem::path& run_directory) {
     process_ = -1;
     throw core::IoError("start", "the server of the live page", error);
   }
-  fmt::print(stderr, "live page: {}\n", invitation(listener_, token));
+  tell("live page: {}\n", invitation(listener_, token));
   ::close(listener_.release());  // it is the server's now, and closes when that does
 }
 
@@ -81,9 +81,8 @@ void LiveServer::look() {
   int status = 0;
   if (process_ < 0 || ::waitpid(process_, &status, WNOHANG) != process_) return;
   process_ = -1;
-  fmt::print(stderr, "the server of the live page has ended ({} {}); the run goes on without it\n",
-             WIFSIGNALED(status) ? "signal" : "exit code",
-             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  tell("the server of the live page has ended ({} {}); the run goes on without it\n",
+       WIFSIGNALED(status) ? "signal" : "exit code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 LiveServer::~LiveServer() {

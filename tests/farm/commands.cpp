@@ -90,6 +90,12 @@ TEST_CASE("limits of a task and of a run are told in sizes and durations") {
   CHECK(resume_line(options) == "manyworlds resume out");
 }
 
+TEST_CASE("the line that goes on is quoted for the shell, and no path in it is an option") {
+  CHECK(resume_line("runs/my sweep", "none") == "manyworlds resume 'runs/my sweep' --store none");
+  CHECK(resume_line("-rf", "-x; y") == "manyworlds resume ./-rf --store './-x; y'");
+  CHECK(resume_line("a\nb") == "manyworlds resume $'a\\012b'");
+}
+
 TEST_CASE("list shows what is there, for people and for scripts") {
   const Said gpus = say({"list", "gpus"});
   CHECK(gpus.exit_code == 0);

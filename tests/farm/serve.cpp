@@ -125,7 +125,7 @@ TEST_CASE("each path answers with its type, and nothing that a browser may keep 
   CHECK(served.ask("/").body == "<p>a page</p>");
   CHECK(served.ask("/?from=somewhere").body == "<p>a page</p>");
   CHECK(served.ask("/results.h5").body == run.results);
-  CHECK(nlohmann::json::parse(served.ask("/status.json").body) == sample_status());
+  CHECK(nlohmann::json::parse(served.ask("/status.json").body) == run.told());
   for (const char* path : {"/nothing", "//", "/status.json/", "/../status.json", "/%73tatus.json", "/journal"})
     CHECK(served.ask(path).status == 404);
 }

@@ -60,6 +60,12 @@ struct Run {
     folder.put("results.h5", results);
   }
   void say(const nlohmann::json& status) const { io::write_aside(folder / "status.json", status.dump(1)); }
+  /// What is told of sample_status(): the line that goes on is that of this folder, whatever the file says.
+  nlohmann::json told() const {
+    nlohmann::json status = sample_status();
+    status["resume"] = "manyworlds resume " + folder.path.string();
+    return status;
+  }
 
   TemporaryFolder folder;
   std::string results = std::string(100'000, 'r') + "end";
