@@ -1,6 +1,5 @@
 """The store through the whole program: what is computed again and what is not, damage, eviction, and who shares it."""
 
-import ctypes
 import json
 import os
 import pathlib
@@ -14,7 +13,7 @@ import unittest
 
 import h5py
 
-from program import PROGRAM, ROOT, SWEEPS, run
+from program import PROGRAM, ROOT, SWEEPS, run, xxh3
 
 TINY = SWEEPS / "tiny.yaml"
 
@@ -31,12 +30,6 @@ axes:
   strategy.tp: [2, 4]
   strategy.micro_batch: [1, 2]
 """
-
-
-def xxh3(data):
-    function = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
-    function.restype, function.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
-    return function(data, len(data))
 
 
 class Stores(unittest.TestCase):
