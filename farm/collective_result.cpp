@@ -14,7 +14,7 @@ std::string encode(const CollectiveResult& result) {
       .take();
 }
 
-CollectiveResult decode_collective(const std::string& bytes) {
+CollectiveResult decode_collective(std::string_view bytes) {
   core::sharing::ByteReader in(bytes);
   CollectiveResult result;
   for (auto* hops :

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/network/link_hops.hpp"
 #include "core/step/isolated.hpp"
@@ -20,6 +21,6 @@ struct CollectiveResult {
 };
 std::string encode(const CollectiveResult& result);
 /// Throws InternalError on bytes that encode() did not make.
-CollectiveResult decode_collective(const std::string& bytes);
+CollectiveResult decode_collective(std::string_view bytes);
 
 }  // namespace manyworlds::farm

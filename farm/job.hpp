@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/sharing/key.hpp"
@@ -30,6 +31,9 @@ class Job {
   virtual std::string common() const = 0;
   /// What a runner runs `task` by.
   virtual std::string order(std::uint32_t task) const = 0;
+  /// Whether `bytes`, which somebody else wrote down, can be read as a result of `task` by all that will read it. It
+  /// does not say that they are the right ones.
+  virtual bool holds_result(std::uint32_t /*task*/, std::string_view /*bytes*/) const { return true; }
 };
 
 class Runner {

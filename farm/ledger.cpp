@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "core/error.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/processors.hpp"
+#include "farm/recorded.hpp"
 #include "farm/talk.hpp"
 
 namespace manyworlds::farm {
@@ -19,14 +19,6 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kStatusPeriod{2};
 constexpr std::chrono::seconds kResultsPeriod{60};
 constexpr std::size_t kListedFailures = 100;
-
-/// What a failure's record says, or nothing where this build has no such class.
-std::optional<Outcome> failure_of(const std::string& payload) {
-  const std::size_t end = payload.find('\n');
-  const auto status = status_named(payload.substr(0, end));
-  if (end == std::string::npos || !status || *status == Status::ok) return std::nullopt;
-  return Outcome{*status, payload.substr(end + 1), 0};
-}
 
 io::RunDirectory::Options directory_options(const RunOptions& options) {
   return {std::string(core::sharing::build_fingerprint()), batch_job(), options.rebuild};
@@ -80,16 +72,15 @@ Ledger::Ledger(const RunOptions& options, io::RunDirectory& directory, int ranks
 /// Settles what has a result and returns what failed.
 std::vector<std::pair<std::uint32_t, Outcome>> Ledger::replay(const std::string& fingerprint) {
   std::vector<std::pair<std::uint32_t, Outcome>> failures;
-  // Two tasks may have one key when sharing is off: each result serves all of them.
-  std::multimap<core::sharing::Key, std::uint32_t> by_key;
-  for (std::uint32_t task = 0; task < job_.tasks().size(); ++task) by_key.emplace(job_.tasks()[task].key, task);
-  const auto replay = io::replay_journal(directory_.journal(), fingerprint, [&](io::Record&& record) {
-    const auto [first, last] = by_key.equal_range(record.key);
-    for (auto known = first; known != last; ++known) {
-      if (record.kind == io::kResultRecord) schedule_.settle(known->second, {Status::ok, record.payload, 0});
-      if (record.kind != io::kFailureRecord) continue;
-      if (auto failure = failure_of(record.payload)) failures.emplace_back(known->second, std::move(*failure));
+  const TasksByKey tasks(job_);
+  const auto replay = io::replay_journal(directory_.journal(), fingerprint, [&](const io::Record& record) {
+    if (!tasks.hold(record)) return false;
+    const auto failure = record.kind == io::kFailureRecord ? failure_of(record.payload) : std::nullopt;
+    for (const std::uint32_t task : tasks.of(record.key)) {
+      if (record.kind == io::kResultRecord) schedule_.settle(task, {Status::ok, record.payload, 0});
+      if (failure) failures.emplace_back(task, *failure);
     }
+    return true;
   });
   if (const std::string damage = replay.describe_damage(); !damage.empty())
     tell_lines(damage + "what stood there is computed again\n");
@@ -100,7 +91,9 @@ void Ledger::look_in_store() {
   source_ = Source::store;
   for (std::uint32_t task = 0; task < job_.tasks().size(); ++task) {
     if (!job_.tasks()[task].stored || schedule_.settled(task)) continue;
-    if (auto bytes = store_->get(job_.tasks()[task].key)) schedule_.settle(task, {Status::ok, std::move(*bytes), 0});
+    const auto holds = [&](std::string_view bytes) { return job_.holds_result(task, bytes); };
+    if (auto bytes = store_->get(job_.tasks()[task].key, holds))
+      schedule_.settle(task, {Status::ok, std::move(*bytes), 0});
   }
 }
 

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/processors.hpp"
+#include "farm/recorded.hpp"
 #include "farm/schedule.hpp"
 #include "farm/sweep_job.hpp"
 #include "farm/sweep_run.hpp"
@@ -64,8 +65,10 @@ Sources look_at(const std::vector<fs::path>& runs, const fs::path& into, const s
   return sources;
 }
 
-/// Copies every record that is not there yet, and a failure only where there is no result.
-void take_in(const Sources& sources, const io::RunDirectory& into, const std::string& fingerprint) {
+/// Copies every record that is not there yet, and a failure only where there is no result. What holds no result of its
+/// task is left behind and named.
+void take_in(const Sources& sources, const io::RunDirectory& into, const Job& job, const std::string& fingerprint) {
+  const TasksByKey tasks(job);
   std::set<core::sharing::Key> results;  // that are there
   std::map<core::sharing::Key, std::string> failures;
   const auto remember = [&](const io::Record& record) {
@@ -75,14 +78,21 @@ void take_in(const Sources& sources, const io::RunDirectory& into, const std::st
     known = record.payload;
     return true;
   };
-  io::replay_journal(into.journal(), fingerprint, [&](io::Record&& record) { remember(record); });
+  io::replay_journal(into.journal(), fingerprint, [&](const io::Record& record) {
+    if (!tasks.hold(record)) return false;  // named when the run goes on
+    remember(record);
+    return true;
+  });
   std::optional<io::Journal> journal;
   for (const Source& source : sources.all) {
-    const auto replay = io::replay_journal(io::journal_of(source.directory), fingerprint, [&](io::Record&& record) {
-      if (!remember(record)) return;
-      if (!journal) journal.emplace(into.journal(), fingerprint);
-      journal->append(record.kind, record.key, record.payload);
-    });
+    const auto replay =
+        io::replay_journal(io::journal_of(source.directory), fingerprint, [&](const io::Record& record) {
+          if (!tasks.hold(record)) return false;
+          if (!remember(record)) return true;
+          if (!journal) journal.emplace(into.journal(), fingerprint);
+          journal->append(record.kind, record.key, record.payload);
+          return true;
+        });
     tell_lines(replay.describe_damage());
   }
   if (journal) journal->flush();
@@ -132,11 +142,11 @@ int merge_runs(const std::vector<fs::path>& runs, const fs::path& into, bool jso
   MANYWORLDS_CHECK(!runs.empty(), "nothing to merge");
   const std::string fingerprint(core::sharing::build_fingerprint());
   const Sources sources = look_at(runs, into, fingerprint);
-  take_in(sources, io::RunDirectory::begin(into, sources.whole, {fingerprint, batch_job(), false}), fingerprint);
+  SweepJob job(sources.whole);
+  take_in(sources, io::RunDirectory::begin(into, sources.whole, {fingerprint, batch_job(), false}), job, fingerprint);
 
   RunOptions options;
   options.directory = into;
-  SweepJob job(sources.whole);
   Schedule schedule(job.tasks());
   const int code = settle_sweep_job(options, sources.whole, job, schedule, json);
   if (code == kExitDrained) say_missing(sources, into, job, schedule);

@@ -86,6 +86,7 @@ class Planner {
   struct Found {
     Key key;
     double transfers = 0;
+    std::uint32_t members = 0;
     std::uint32_t planned = UINT32_MAX;  // in Plan::collectives
   };
 
@@ -159,9 +160,9 @@ class Planner {
     to.instances = outline.instances;
     to.cost = outline.cost;
     to.collectives.reserve(outline.collectives.size());
-    for (const auto& [key, use, transfers] : outline.collectives) {
+    for (const auto& [key, use, transfers, members] : outline.collectives) {
       const auto [known, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(found_.size()));
-      if (is_new) found_.push_back({key, static_cast<double>(transfers)});
+      if (is_new) found_.push_back({key, static_cast<double>(transfers), members});
       to.collectives.push_back({known->second, use});
     }
   }
@@ -187,7 +188,7 @@ class Planner {
       Found& found = found_[number];
       if (found.planned == UINT32_MAX) {
         found.planned = static_cast<std::uint32_t>(plan_.collectives.size());
-        plan_.collectives.push_back({found.key, one.experiment, use, found.transfers, one.layout});
+        plan_.collectives.push_back({found.key, one.experiment, use, found.transfers, one.layout, found.members});
       }
       step.collectives.push_back(found.planned);
     }

@@ -30,6 +30,7 @@ struct PlannedCollective {
   std::uint32_t use = 0;
   double cost = 0;
   std::uint32_t layout = 0;  // of the experiment: those of one have fabric, routes and ranks' places in common
+  std::uint32_t members = 0;
 };
 
 struct PlannedStep {

@@ -23,8 +23,8 @@ RunStore::RunStore(const RunOptions& options, std::string_view fingerprint) : li
   guarded("going on without a store", [&] { store_ = std::make_unique<io::Store>(directory_, fingerprint); });
 }
 
-std::optional<std::string> RunStore::get(const core::sharing::Key& key) {
-  return store_ ? store_->get(key) : std::nullopt;
+std::optional<std::string> RunStore::get(const core::sharing::Key& key, const io::Store::Holds& holds) {
+  return store_ ? store_->get(key, holds) : std::nullopt;
 }
 
 void RunStore::put(const core::sharing::Key& key, std::string_view bytes) {
@@ -37,6 +37,7 @@ void RunStore::sync_if_due() {
 
 void RunStore::close() {
   if (!store_) return;
+  for (const auto& [path, misfits] : store_->misfits()) fmt::print(stderr, "{}", misfits.describe(path));
   if (const auto damaged = store_->damaged(); damaged > 0)
     tell("manyworlds: {} damaged {} in the store, computed again where needed; `{}` names the files\n", damaged,
          damaged == 1 ? "place" : "places",

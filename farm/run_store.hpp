@@ -19,7 +19,7 @@ class RunStore {
   /// Of options.store; `none` is a store without anything in it.
   RunStore(const RunOptions& options, std::string_view fingerprint);
 
-  std::optional<std::string> get(const core::sharing::Key& key);
+  std::optional<std::string> get(const core::sharing::Key& key, const io::Store::Holds& holds);
   void put(const core::sharing::Key& key, std::string_view bytes);
   void sync_if_due();
   /// At the end of a run: evicts what the limit does not leave room for, and tells what was damaged.

@@ -1,10 +1,29 @@
 #include "farm/sweep_job.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
+#include "core/step/result.hpp"
+#include "farm/collective_result.hpp"
 #include "farm/sweep_order.hpp"
 #include "farm/sweep_runner.hpp"
 
 namespace manyworlds::farm {
+
+namespace {
+
+/// Counts are multiplied and added up in 64 bits: none of ours comes near this.
+bool countable(std::int64_t count) {
+  return count >= 0 && count <= std::int64_t{1} << 53;
+}
+
+/// Steps look up the exit of every member, and add times to it.
+bool holds_collective(const PlannedCollective& collective, std::string_view bytes) {
+  const auto result = decode_collective(bytes).result;
+  return result.exits.size() == collective.members && std::all_of(result.exits.begin(), result.exits.end(), countable);
+}
+
+}  // namespace
 
 SweepJob::SweepJob(const FrozenJob& job)
     : share_(job.terms.share),
@@ -35,6 +54,26 @@ std::string SweepJob::order(std::uint32_t task) const {
     made.use = collective.use;
   }
   return encode(made);
+}
+
+bool SweepJob::holds_result(std::uint32_t task, std::string_view bytes) const {
+  try {
+    return plan_.is_step(task) ? holds_step(plan_.steps.at(task - plan_.task_of_step(0)), bytes)
+                               : holds_collective(plan_.collectives.at(task), bytes);
+  } catch (const core::InternalError&) {  // bytes that are none of ours
+    return false;
+  }
+}
+
+bool SweepJob::holds_step(const PlannedStep& step, std::string_view bytes) const {
+  const auto result = core::step::decode_step(bytes);
+  for (const auto* uses : {&result.kernels, &result.collectives, &result.episodes})
+    for (const core::step::Used& used : *uses)
+      if (!countable(used.times)) return false;
+  if (!countable(result.link_hops) || !(result.too_large || result.step_ps > 0)) return false;
+  if (result.by_kind.empty()) return true;
+  const auto& experiment = sweep_.experiments.at(step.experiment);
+  return result.by_kind.size() == experiments::world_of(experiment.settings, experiment.inputs).machines.size();
 }
 
 JobKind sweep_jobs() {

@@ -24,12 +24,14 @@ class SweepJob : public Job {
   const std::vector<Task>& tasks() const override { return tasks_; }
   std::string common() const override;
   std::string order(std::uint32_t task) const override;
+  bool holds_result(std::uint32_t task, std::string_view bytes) const override;
 
   const experiments::Sweep& sweep() const { return sweep_; }
   const Plan& plan() const { return plan_; }
 
  private:
   explicit SweepJob(const FrozenJob& job);
+  bool holds_step(const PlannedStep& step, std::string_view bytes) const;
 
   bool share_;
   experiments::Sweep sweep_;

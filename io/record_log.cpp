@@ -187,6 +187,7 @@ std::optional<Record> RecordReader::payload_of(const RecordPlace& place) {
 
 std::optional<Record> RecordReader::next() {
   while (const auto place = next_place()) {
+    last_offset_ = place->offset;
     if (auto record = payload_of(*place)) return record;
     skipped_.add(place->offset, kHeaderBytes + place->payload_bytes);
   }

@@ -62,6 +62,7 @@ class RecordReader {
   std::optional<RecordPlace> next_place();
   /// The record that begins at `offset`, or nothing where it is not whole. Does not move next().
   std::optional<Record> read(std::uint64_t offset);
+  std::uint64_t last_offset() const { return last_offset_; }  // where the record begins that next() gave last
   const Skipped& skipped() const { return skipped_; }
 
  private:
@@ -74,7 +75,7 @@ class RecordReader {
 
   File file_;
   std::uint64_t size_ = 0;
-  std::uint64_t position_ = 0;
+  std::uint64_t position_ = 0, last_offset_ = 0;
   bool readable_ = false;
   std::string fingerprint_;
   Skipped skipped_;

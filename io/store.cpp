@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 
@@ -16,8 +17,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::uint32_t kResult = 1;  // the only kind of record in a segment
-constexpr int kMaxOpenReaders = 64;   // a store may have more segments than a process may have open files
+constexpr int kMaxOpenReaders = 64;  // a store may have more segments than a process may have open files
 constexpr std::chrono::hours kMarkAgain{1};
 
 /// One folder a build. The segments' headers have the last word on what build wrote them.
@@ -56,7 +56,7 @@ void Store::index_segment(const fs::path& path) {
     const auto segment = static_cast<std::uint32_t>(segments_.size());
     segments_.push_back({path, nullptr, {}});
     while (const auto place = reader.next_place())
-      if (place->kind == kResult)
+      if (place->kind == kResultRecord)
         index_.emplace(place->key.digest, Entry{place->key.check, place->key.length, segment, place->offset});
     damaged_ += reader.skipped().damaged();
   } catch (const core::IoError&) {  // evicted since it was listed, or not ours to read: its results are computed again
@@ -64,26 +64,38 @@ void Store::index_segment(const fs::path& path) {
   }
 }
 
-Store::Index::const_iterator Store::find(const Key& key) const {
-  const auto found = index_.find(key.digest);
-  if (found == index_.end()) return found;
-  const Entry& entry = found->second;
-  MANYWORLDS_CHECK(entry.check == key.check && entry.length == key.length,
-                   "two keys share the digest {:016x}{:016x} (lengths {} and {}) in {}: a collision", key.digest[0],
-                   key.digest[1], entry.length, key.length, segments_[entry.segment].path.string());
-  return found;
+bool Store::has(const Key& key) const {
+  const auto [first, last] = index_.equal_range(key.digest);
+  return std::any_of(first, last, [&](const auto& known) { return known.second.is_of(key); });
 }
 
-std::optional<std::string> Store::get(const Key& key) {
-  for (auto found = find(key); found != index_.end(); found = find(key)) {
-    auto record = read(found->second);
-    if (record && record->key == key) {
-      mark(segments_[found->second.segment]);
-      return std::move(record->payload);
+std::optional<std::string> Store::get(const Key& key, const Holds& holds) {
+  auto [at, last] = index_.equal_range(key.digest);
+  while (at != last) {
+    const Entry entry = at->second;
+    if (!entry.is_of(key)) {
+      refuse(entry, key, kCollision);
+      ++at;
+      continue;
     }
-    index_.erase(found);  // what is lost is computed, put and found again
+    auto record = read(entry);
+    if (record && record->key == key) {
+      const auto result = result_in(record->payload, key);
+      if (result && (!holds || holds(*result))) {
+        mark(segments_[entry.segment]);
+        record->payload.resize(result->size());
+        return std::move(record->payload);
+      }
+      refuse(entry, key, result ? kNoSuchResult : kChangedContent);
+    }
+    at = index_.erase(at);  // what is lost is computed, put and found again
   }
   return {};
+}
+
+void Store::refuse(const Entry& entry, const Key& key, std::string_view reason) {
+  ++damaged_;
+  misfits_[segments_[entry.segment].path.string()].add(entry.offset, key, reason);
 }
 
 std::optional<Record> Store::read(const Entry& entry) {
@@ -147,11 +159,12 @@ void Store::end_own_segment() {
 }
 
 void Store::put(const Key& key, std::string_view bytes) {
-  if (find(key) != index_.end()) return;
+  if (has(key)) return;
   if (writer_ && own_bytes_ >= options_.segment_bytes) end_own_segment();
   if (!writer_) begin_own_segment();
-  const std::uint64_t offset = writer_->append(kResult, key, bytes);
-  own_bytes_ = offset + bytes.size();
+  const std::string payload = keyed_payload(key, bytes);
+  const std::uint64_t offset = writer_->append(kResultRecord, key, payload);
+  own_bytes_ = offset + payload.size();
   index_.emplace(key.digest, Entry{key.check, key.length, own_segment_, offset});
 }
 

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "io/keyed_payload.hpp"
 #include "io/record_log.hpp"
 
 namespace manyworlds::io {
@@ -30,9 +33,12 @@ class Store {
   /// read gives what it holds. Throws IoError.
   Store(const std::filesystem::path& directory, std::string_view fingerprint, StoreOptions options = {});
 
-  /// The bytes put under `key`, or nothing. A different key with the same first digest is a collision and throws
-  /// InternalError. A record that cannot be read is as good as absent; one that is damaged is counted by damaged().
-  std::optional<std::string> get(const core::sharing::Key& key);
+  /// Whether bytes are what their key promises, to whoever knows what that is.
+  using Holds = std::function<bool(std::string_view)>;
+  /// The bytes put under `key`, or nothing. A record that cannot be read, whose payload is not its key's, or that
+  /// `holds` refuses is as good as absent, and so is one of another key with the same first digest; those that are
+  /// there but wrong are counted by damaged(), and named by misfits().
+  std::optional<std::string> get(const core::sharing::Key& key, const Holds& holds = {});
   /// Keeps `bytes` unless the key is there already. Throws IoError; the store remains usable for reading then.
   void put(const core::sharing::Key& key, std::string_view bytes);
   void sync_if_due();
@@ -40,10 +46,11 @@ class Store {
   /// flush(), and marks the segments that gave something as used now. Writing goes on in a new segment, if at all.
   void close();
 
-  std::size_t size() const { return index_.size(); }                     // records
-  std::size_t segments() const { return segments_.size(); }              // files, ours included
-  std::uint64_t damaged() const { return damaged_; }                     // places whose checksums do not fit
-  const std::filesystem::path& directory() const { return directory_; }  // of this build's segments
+  std::size_t size() const { return index_.size(); }         // records
+  std::size_t segments() const { return segments_.size(); }  // files, ours included
+  std::uint64_t damaged() const { return damaged_; }         // places whose checksums or contents do not fit
+  const std::map<std::string, Misfits>& misfits() const { return misfits_; }  // by path
+  const std::filesystem::path& directory() const { return directory_; }       // of this build's segments
 
  private:
   struct Segment {
@@ -56,6 +63,7 @@ class Store {
     std::uint64_t length;
     std::uint32_t segment;
     std::uint64_t offset;
+    bool is_of(const core::sharing::Key& key) const { return check == key.check && length == key.length; }
   };
   struct DigestHash {
     std::size_t operator()(const std::array<std::uint64_t, 2>& digest) const { return digest[0]; }
@@ -63,7 +71,8 @@ class Store {
 
   void index_segment(const std::filesystem::path& path);
   using Index = std::unordered_multimap<std::array<std::uint64_t, 2>, Entry, DigestHash>;
-  Index::const_iterator find(const core::sharing::Key& key) const;
+  bool has(const core::sharing::Key& key) const;
+  void refuse(const Entry& entry, const core::sharing::Key& key, std::string_view reason);
   std::optional<Record> read(const Entry& entry);
   RecordReader& reader_of(std::uint32_t segment);
   void mark(Segment& segment);
@@ -81,6 +90,7 @@ class Store {
   std::uint64_t own_bytes_ = 0;
   int own_number_ = 0;  // of the next one; no name is taken twice, not even when its file is evicted by then
   std::uint64_t damaged_ = 0;
+  std::map<std::string, Misfits> misfits_;
 };
 
 /// Ends the names of segments.

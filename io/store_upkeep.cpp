@@ -140,20 +140,27 @@ std::vector<StoredBuild> stored_builds(const fs::path& directory) {
   return all;
 }
 
-StoreCheck verify_store(const fs::path& directory) {
+StoreCheck verify_store(const fs::path& directory, std::string_view fingerprint) {
   StoreCheck check;
   for (const SegmentFile& file : list_segments(directory)) {
     try {
       RecordReader reader(file.path);
       ++check.segments;
       check.bytes += file.bytes;
-      while (reader.next()) ++check.records;
-      if (reader.skipped().damaged() > 0)
-        check.damaged.push_back({file.path.string(), reader.skipped(), ""});
+      const bool ours = reader.fingerprint() == fingerprint;
+      Misfits misfits;
+      while (const auto record = reader.next()) {
+        if (ours && record->kind == kResultRecord && !result_in(record->payload, record->key))
+          misfits.add(reader.last_offset(), record->key, kChangedContent);
+        else
+          ++check.records;
+      }
+      if (reader.skipped().damaged() > 0 || misfits.count > 0)
+        check.damaged.push_back({file.path.string(), reader.skipped(), std::move(misfits), ""});
       else if (reader.skipped().torn)
-        check.torn.push_back({file.path.string(), reader.skipped(), ""});
+        check.torn.push_back({file.path.string(), reader.skipped(), {}, ""});
     } catch (const IoError& error) {
-      if (!gone(error.code)) check.damaged.push_back({file.path.string(), {}, error.what()});
+      if (!gone(error.code)) check.damaged.push_back({file.path.string(), {}, {}, error.what()});
     } catch (const core::InputError&) {  // of another version of the format: not ours to judge
     }
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "io/keyed_payload.hpp"
 #include "io/record_log.hpp"
 
 namespace manyworlds::io {
@@ -27,14 +28,17 @@ struct StoreCheck {
   struct Finding {
     std::string path;
     Skipped skipped;
+    Misfits misfits;
     std::string reason;  // why the file could not be read at all, or ""
   };
   std::uint64_t segments = 0, records = 0, bytes = 0;  // records: whole ones
   std::vector<Finding> damaged;                        // bytes that somebody changed, or a disk lost
   std::vector<Finding> torn;                           // whole but for an unfinished record at the end
 };
-/// Reads every record and checks every checksum; changes nothing. Throws IoError where a directory cannot be listed.
-StoreCheck verify_store(const std::filesystem::path& directory);
+/// Reads every record and checks every checksum, and of the segments of build `fingerprint` that what a record holds is
+/// its key's: what other builds keep in their payloads is their affair. Changes nothing. Throws IoError where a
+/// directory cannot be listed.
+StoreCheck verify_store(const std::filesystem::path& directory, std::string_view fingerprint);
 
 struct Pruned {
   std::uint64_t segments = 0, bytes = 0;            // evicted

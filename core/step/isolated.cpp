@@ -72,7 +72,7 @@ std::string encode(const IsolatedResult& result) {
   return out.take();
 }
 
-IsolatedResult decode_isolated(const std::string& bytes) {
+IsolatedResult decode_isolated(std::string_view bytes) {
   sharing::ByteReader in(bytes);
   IsolatedResult result;
   result.exits.resize(in.count(8));

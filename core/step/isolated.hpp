@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/network/memo.hpp"
@@ -25,6 +26,6 @@ IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& 
 
 std::string encode(const IsolatedResult& result);
 /// Throws InternalError on bytes that encode() did not make.
-IsolatedResult decode_isolated(const std::string& bytes);
+IsolatedResult decode_isolated(std::string_view bytes);
 
 }  // namespace manyworlds::core::step

@@ -160,8 +160,8 @@ Outline outline_of(const Configuration& configuration, const Operations& operati
       if (seen.size() <= operation.number) seen.resize(operation.number + 1, std::vector<bool>(layout.forms()));
       if (!seen[operation.number][connections.form_number]) {
         seen[operation.number][connections.form_number] = true;
-        made.collectives.push_back(
-            {collective_key(operation.shape, connections.form, transport), use, operation.transfers});
+        made.collectives.push_back({collective_key(operation.shape, connections.form, transport), use,
+                                    operation.transfers, static_cast<std::uint32_t>(operation.shape.members)});
       }
       ++use;
     }

@@ -40,6 +40,7 @@ struct Outline {
     sharing::Key key;
     std::uint32_t use = 0;  // in World::uses()
     std::size_t transfers = 0;
+    std::uint32_t members = 0;
   };
   /// The key of the whole step: what its programs are made from, and every route its communicators use, renamed. Two
   /// configurations with one key are one world, whatever the rest of their fabrics looks like.

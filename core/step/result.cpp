@@ -54,7 +54,7 @@ std::string encode(const StepResult& result) {
   return out.take();
 }
 
-StepResult decode_step(const std::string& bytes) {
+StepResult decode_step(std::string_view bytes) {
   sharing::ByteReader in(bytes);
   StepResult result;
   result.too_large = in.integer() != 0;
@@ -73,7 +73,7 @@ StepResult decode_step(const std::string& bytes) {
       used.times = in.integer();
     }
   }
-  result.by_kind.resize(in.count(8 * 13));
+  result.by_kind.resize(in.count(8 * 14));
   for (Breakdown& one : result.by_kind) parts(one, [&](double& value) { value = in.real(); });
   in.end();
   return result;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/network/link_hops.hpp"
@@ -50,6 +51,6 @@ struct StepResult {
 
 /// Bytes for journals and messages. decode() throws InternalError on bytes that encode() did not make.
 std::string encode(const StepResult& result);
-StepResult decode_step(const std::string& bytes);
+StepResult decode_step(std::string_view bytes);
 
 }  // namespace manyworlds::core::step

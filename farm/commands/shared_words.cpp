@@ -37,7 +37,7 @@ std::string run_directory_of(const cxxopts::ParseResult& parsed, const std::stri
 }
 
 void add_task_words(cxxopts::Options& options) {
-  options.add_options()("store", "where results are kept between runs: a folder, or none",
+  options.add_options()("store", "where results are kept between runs: a folder, whose writers you must trust, or none",
                         cxxopts::value<std::string>()->default_value(""), "DIR|none")(
       "task-memory", "what one simulation may take of memory; default: an even share of the machine's; 0: no limit",
       cxxopts::value<std::string>(), "SIZE")("task-time", "how long one simulation may take, as in 30m; 0: no limit",

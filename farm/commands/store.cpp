@@ -61,14 +61,15 @@ int stats(const std::filesystem::path& directory, bool json) {
 }
 
 int verify(const std::filesystem::path& directory, bool json) {
-  const io::StoreCheck check = io::verify_store(directory);
+  const io::StoreCheck check = io::verify_store(directory, core::sharing::build_fingerprint());
   const auto listed = [](const std::vector<io::StoreCheck::Finding>& findings) {
     Json rows = Json::array();
-    for (const auto& [path, skipped, reason] : findings)
+    for (const auto& [path, skipped, misfits, reason] : findings)
       rows.push_back({{"file", path},
                       {"places", skipped.count},
                       {"bytes", skipped.bytes},
                       {"first_byte", skipped.first_offset},
+                      {"misfits", misfits.count},
                       {"reason", reason}});
     return rows;
   };
@@ -83,8 +84,8 @@ int verify(const std::filesystem::path& directory, bool json) {
     return code;
   }
   for (const auto* findings : {&check.damaged, &check.torn})
-    for (const auto& [path, skipped, reason] : *findings)
-      std::cout << (reason.empty() ? skipped.describe(path) : reason + "\n");
+    for (const auto& [path, skipped, misfits, reason] : *findings)
+      std::cout << (reason.empty() ? skipped.describe(path) + misfits.describe(path) : reason + "\n");
   std::cout << fmt::format("{} whole in {}, {}", counted(check.records, "record"), counted(check.segments, "segment"),
                            size_text(check.bytes));
   if (!check.torn.empty()) std::cout << fmt::format("; {} unfinished", counted(check.torn.size(), "segment"));

@@ -184,6 +184,23 @@ TEST_CASE("a result that two runs kept is found as long as one of its records is
   CHECK(store.damaged() == 2);
 }
 
+TEST_CASE("checking a store names records of this build that do not hold what their key promises, and no other's") {
+  const TemporaryFolder scratch;
+  for (const std::string build : {"build-1", "build-2"}) {
+    std::filesystem::create_directory(scratch / build);
+    RecordWriter forged(scratch / build / "host-1-0.segment", build);
+    forged.append(kResultRecord, key_of(1), keyed_payload(key_of(1), "one"));
+    forged.append(kResultRecord, key_of(2), keyed_payload(key_of(1), "one"));
+  }
+  const StoreCheck check = verify_store(scratch.path, "build-1");
+  CHECK(check.records == 3);
+  REQUIRE(check.damaged.size() == 1);
+  CHECK(check.damaged[0].path == (scratch / "build-1/host-1-0.segment").string());
+  CHECK(check.damaged[0].skipped.count == 0);
+  REQUIRE(check.damaged[0].misfits.count == 1);
+  CHECK(check.damaged[0].misfits.named[0].key == key_of(2));
+}
+
 TEST_CASE("checking a store names every flipped bit, and tells a torn tail from damage") {
   const TemporaryFolder scratch;
   {
@@ -195,7 +212,7 @@ TEST_CASE("checking a store names every flipped bit, and tells a torn tail from 
   Store(scratch.path, "build-2").put(key_of(1), "another build's");
   const auto path = segments_in(scratch.path).at(0);
   const std::string whole = bytes_of(path);
-  const StoreCheck good = verify_store(scratch.path);
+  const StoreCheck good = verify_store(scratch.path, "build-1");
   CHECK((good.segments == 2 && good.records == 4 && good.bytes == bytes_in(scratch.path)));
   CHECK((good.damaged.empty() && good.torn.empty()));
 
@@ -204,17 +221,17 @@ TEST_CASE("checking a store names every flipped bit, and tells a torn tail from 
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     put_bytes(path, flipped);
     flipped[bit / 8] = whole[bit / 8];
-    const StoreCheck check = verify_store(scratch.path);
+    const StoreCheck check = verify_store(scratch.path, "build-1");
     INFO("bit " << bit);
     REQUIRE((check.damaged.size() == 1 && check.torn.empty()));
     REQUIRE(check.damaged[0].path == path.string());
     REQUIRE(check.damaged[0].skipped.first_offset <= bit / 8);
     REQUIRE(bit / 8 < check.damaged[0].skipped.first_offset + check.damaged[0].skipped.bytes);
   }
-  const std::uint64_t header = 16 + 7 + 8, first = header + 72 + 12, second = first + 72;
+  const std::uint64_t header = 16 + 7 + 8, first = header + 72 + 12 + 8, second = first + 72 + 8;
   for (std::uint64_t cut = 0; cut < whole.size(); ++cut) {
     put_bytes(path, whole.substr(0, cut));
-    const StoreCheck check = verify_store(scratch.path);
+    const StoreCheck check = verify_store(scratch.path, "build-1");
     const bool between_records = cut == header || cut == first || cut == second;
     INFO("cut at " << cut);
     REQUIRE(check.damaged.empty());
@@ -338,7 +355,7 @@ TEST_CASE("a store outlives writers that are killed and segments that are evicte
       REQUIRE((status == 0 || (WIFSIGNALED(status) && writer == writers[0])));
     }
     require_success(pruner);
-    const StoreCheck check = verify_store(scratch.path);
+    const StoreCheck check = verify_store(scratch.path, "build-1");
     REQUIRE(check.damaged.empty());
     Store store(scratch.path, "build-1");
     for (std::uint64_t key = 0; key < kKeys; ++key)
