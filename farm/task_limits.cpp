@@ -1,7 +1,6 @@
 #include "farm/task_limits.hpp"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,16 +11,11 @@
 #include "core/error.hpp"
 #include "farm/processors.hpp"
 #include "farm/size_text.hpp"
+#include "io/address_space.hpp"
 
 namespace manyworlds::farm {
 
 namespace {
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitized = true;  // it reserves terabytes of address space for itself
-#else
-constexpr bool kSanitized = false;
-#endif
 
 /// Raising the score needs no privilege; a system without the file simply has no such killer.
 void go_first_when_memory_is_short() {
@@ -40,19 +34,13 @@ void limit_memory(std::uint64_t memory_bytes) {
   go_first_when_memory_is_short();
   // No unwinding: there is no memory for it, and half of a result is none.
   std::set_new_handler([] { ::_exit(kOutOfMemoryExit); });
-  if (memory_bytes == 0 || kSanitized) return;
-  rlimit limit{};
-  ::getrlimit(RLIMIT_AS, &limit);
-  limit.rlim_cur = std::min<rlim_t>(memory_bytes, limit.rlim_max);
-  ::setrlimit(RLIMIT_AS, &limit);
+  if (memory_bytes > 0) io::limit_address_space(memory_bytes);
 }
 
 void check_task_memory(std::uint64_t memory_bytes) {
   constexpr std::uint64_t kRoom = std::uint64_t{32} << 20;  // for the smallest of jobs
-  std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;  // of address space, which is what is limited
-  const std::uint64_t least = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + kRoom;
-  if (memory_bytes == 0 || kSanitized || memory_bytes >= least) return;
+  const std::uint64_t least = io::address_space_bytes() + kRoom;
+  if (memory_bytes == 0 || !io::address_space_can_be_limited() || memory_bytes >= least) return;
   throw core::InputError(fmt::format("--task-memory: {} is less than the {} that the smallest simulation takes",
                                      size_text(memory_bytes), size_text(least)));
 }

@@ -16,7 +16,7 @@ using Parts = std::vector<std::pair<std::string, double>>;
 std::size_t row_of(const Table& experiments, std::int64_t id) {
   const Column* column = experiments.find("id");
   const auto* ids = column != nullptr ? std::get_if<std::vector<std::int64_t>>(&column->values) : nullptr;
-  MANYWORLDS_CHECK(ids != nullptr, "results without ids");
+  if (ids == nullptr) throw core::InputError("the experiments have no ids");
   const auto found = std::find(ids->begin(), ids->end(), id);
   if (found != ids->end()) return static_cast<std::size_t>(found - ids->begin());
   if (ids->empty()) throw core::InputError(fmt::format("there is no experiment {}: the run has none", id));
@@ -46,6 +46,18 @@ std::optional<double> figure_at(const Column* column, std::size_t row) {
   const double value = column->number_at(row);
   const bool count = std::holds_alternative<std::vector<std::int64_t>>(column->values);
   return std::isnan(value) || (count && value < 0) ? std::nullopt : std::optional(value);
+}
+
+// The largest figures that parts may have: any number of columns of them still adds up in 64 bits.
+constexpr double kMostSeconds = 1e5, kMostBytes = 1e15;
+
+/// Throws InputError for a figure with which nothing can be added up.
+double summable(const Column& column, std::size_t row, double most) {
+  const double value = column.number_at(row);
+  if (!(std::abs(value) <= most))
+    throw core::InputError(
+        fmt::format("column '{}' has {}, with which nothing can be computed", column.name, column.text_at(row)));
+  return value;
 }
 
 Contrast::Figure figure(const Table& of, const char* name) {
@@ -79,14 +91,15 @@ std::optional<Contrast::Whole> time_of(const Table& of) {
   std::vector<std::string> names;
   for (std::size_t row = 0; row < 2; ++row) {
     if (!figure_at(step, row)) return std::nullopt;
-    total[row] = exact != nullptr ? std::get<std::vector<std::int64_t>>(exact->values)[row]
-                                  : std::llround(step->number_at(row) * 1e12);
+    total[row] = std::llround(summable(*step, row, kMostSeconds) * 1e12);
+    const auto* ps = exact != nullptr ? std::get_if<std::vector<std::int64_t>>(&exact->values) : nullptr;
+    if (ps != nullptr && summable(*exact, row, kMostSeconds * 1e12) >= 0) total[row] = (*ps)[row];
     std::vector<double> parts;
     names.clear();
     for (const std::string_view name : kBreakdown) {
       const Column* column = of.find(name);
       names.push_back(part_name(name));
-      parts.push_back(figure_at(column, row).value_or(0) * 1e12);
+      parts.push_back(figure_at(column, row) ? summable(*column, row, kMostSeconds) * 1e12 : 0);
     }
     values[row] = in_units(parts, total[row]);
   }
@@ -98,7 +111,7 @@ std::optional<Contrast::Whole> memory_of(const Table& of) {
   const Column* peak = of.find("memory_peak_bytes");
   if (peak == nullptr) return std::nullopt;
   const auto bytes = [](const Column& column, std::size_t row) {
-    return std::get<std::vector<std::int64_t>>(column.values)[row];
+    return std::llround(summable(column, row, kMostBytes));  // exact: below 2^53
   };
   Pair<std::int64_t> total{bytes(*peak, 0), bytes(*peak, 1)}, left = total;
   Pair<std::vector<std::int64_t>> values;

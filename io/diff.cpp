@@ -25,8 +25,12 @@ bool same(const std::string& left, const std::string& right) {
 
 /// "step_time_s [s] real: …": everything about a column but its values.
 std::string heading(const Column& column) {
-  constexpr const char* kTypes[] = {"integer", "real", "text"};
-  return fmt::format("{} [{}] {}: {}", column.name, column.unit, kTypes[column.values.index()], column.description);
+  return fmt::format("{} [{}] {}: {}", column.name, column.unit, name_of(column.type()), column.description);
+}
+
+bool same_heading(const Column& left, const Column& right) {
+  return left.name == right.name && left.unit == right.unit && left.description == right.description &&
+         left.type() == right.type();
 }
 
 Comparison cannot_compare(const std::string& reason) {
@@ -41,7 +45,11 @@ class Comparer {
   Comparison result;
 
   void structure(const std::string& where, const std::string& left, const std::string& right) {
-    if (left == right) return;
+    structure(where, left == right, left, right);
+  }
+  /// Texts that are told may look alike where what they tell of differs.
+  void structure(const std::string& where, bool same, const std::string& left, const std::string& right) {
+    if (same) return;
     ++result.structural;
     note({where, {}, left, right});
   }
@@ -66,7 +74,8 @@ class Comparer {
       const Column* a = i < left.columns.size() ? &left.columns[i] : nullptr;
       const Column* b = i < right.columns.size() ? &right.columns[i] : nullptr;
       const std::string where = name + "/" + (a ? a->name : b->name);
-      structure(where, a ? heading(*a) : "no such column", b ? heading(*b) : "no such column");
+      structure(where, a && b && same_heading(*a, *b), a ? heading(*a) : "no such column",
+                b ? heading(*b) : "no such column");
       if (a && b && a->name == b->name && a->values.index() == b->values.index()) column(where, *a, *b, rows);
     }
     result.rows += rows.size();
@@ -110,7 +119,8 @@ class Comparer {
 Comparison compare_answers(const Results& left, const Results& right) {
   Comparer comparer;
   comparer.spec(left.spec, right.spec);
-  comparer.structure("experiments (axes)", fmt::format("{}", fmt::join(left.axis_names, " ")),
+  comparer.structure("experiments (axes)", left.axis_names == right.axis_names,
+                     fmt::format("{}", fmt::join(left.axis_names, " ")),
                      fmt::format("{}", fmt::join(right.axis_names, " ")));
   const auto tables = answer_tables(left);
   const auto others = answer_tables(right);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "io/figures.hpp"
@@ -130,9 +131,13 @@ std::string pareto(const Report& report, const Front& front) {
   };
   std::vector<Point> points;
   const Table& table = report.results->experiments;
+  const auto drawable = [&](std::size_t row) {
+    return std::isfinite(front.cost->number_at(row)) && std::isfinite(report.speed->number_at(row));
+  };
   for (std::size_t row = 0; row < table.rows(); ++row)
-    if (table.text_at("status", row) == "ran" && !std::isnan(front.cost->number_at(row)))
+    if (table.text_at("status", row) == "ran" && drawable(row))
       points.push_back({front.cost->number_at(row) * cost.factor, report.speed->number_at(row) * gain.factor});
+  if (points.empty()) points.push_back({0, 0});
   double low_x = points.front().x, high_x = low_x, low_y = points.front().y, high_y = low_y;
   for (const Point& point : points) {
     low_x = std::min(low_x, point.x), high_x = std::max(high_x, point.x);
@@ -158,13 +163,15 @@ std::string pareto(const Report& report, const Front& front) {
   for (const Point& point : points)
     if (taken.emplace(static_cast<int>(x(point.x)), static_cast<int>(y(point.y))).second)
       svg.circle(x(point.x), y(point.y), 2, "#5b93d4");
+  std::vector<std::size_t> front_rows;
+  std::copy_if(front.rows.begin(), front.rows.end(), std::back_inserter(front_rows), drawable);
   std::string line;
-  for (const std::size_t row : front.rows)
+  for (const std::size_t row : front_rows)
     line += fmt::format("{}{:.2f},{:.2f}", line.empty() ? "" : " ", x(front.cost->number_at(row) * cost.factor),
                         y(report.speed->number_at(row) * gain.factor));
   svg.polyline(line, "bad");
   const Axes axes(*report.results);
-  for (const std::size_t row : front.rows)
+  for (const std::size_t row : front_rows)
     svg.circle(x(front.cost->number_at(row) * cost.factor), y(report.speed->number_at(row) * gain.factor), 4, "bad",
                axes.layout(row));
   return svg.finish();

@@ -25,6 +25,15 @@ std::array<std::pair<std::string, Table*>, 5> answer_tables(Results& results) {
   return tables_of<Table>(results);
 }
 
+std::span<const RequiredColumn> required_columns() {
+  static constexpr std::array<RequiredColumn, 5> kColumns{{{"id", ElementType::integer},
+                                                           {"status", ElementType::text},
+                                                           {"step_time_s", ElementType::real},
+                                                           {"tokens_per_s_per_gpu", ElementType::real},
+                                                           {"memory_peak_bytes", ElementType::integer}}};
+  return kColumns;
+}
+
 double provenance_number(const Results& results, const std::string& name) {
   for (const Attribute& attribute : results.provenance) {
     if (attribute.name != name) continue;

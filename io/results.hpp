@@ -4,7 +4,9 @@
 
 #include <array>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -35,6 +37,13 @@ struct Results {
 std::array<std::pair<std::string, const Table*>, 5> answer_tables(const Results& results);
 std::array<std::pair<std::string, Table*>, 5> answer_tables(Results& results);
 
+/// A column of /experiments on which readers rely. Any other may be missing, as in runs of other versions.
+struct RequiredColumn {
+  std::string_view name;
+  ElementType type;
+};
+std::span<const RequiredColumn> required_columns();
+
 /// The attribute of /provenance called `name` as a number; 0 where there is none.
 double provenance_number(const Results& results, const std::string& name);
 
@@ -42,7 +51,8 @@ double provenance_number(const Results& results, const std::string& name);
 /// Throws IoError.
 void write_results(const std::filesystem::path& path, const Results& results);
 
-/// Throws IoError for a file that cannot be read, InputError for one that is cut, damaged or not ours.
+/// Throws IoError for a file that cannot be read, InputError for one that is cut, damaged or not ours. HDF5 parses in a
+/// process of its own: its seal has no secret, so anybody can make a file that HDF5 has not seen the like of.
 Results read_results(const std::filesystem::path& path);
 
 /// Of the library in use, "1.10.8".

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/escape.hpp"
@@ -68,7 +69,9 @@ std::string Svg::finish() const {
 }
 
 Steps round_steps(double low, double high, int count) {
-  if (!(high > low)) high = low + (low == 0 ? 1 : std::abs(low) * 0.1);
+  // Nothing can be told of what is not finite, and figures that differ in their last digits need room around them.
+  if (!std::isfinite(high - low)) return {0, 1, 1};
+  if (!(high - low > 1e-9 * std::max(std::abs(low), std::abs(high)))) high = low + (low == 0 ? 1 : std::abs(low) * 0.1);
   const double raw = (high - low) / count, scale = std::pow(10, std::floor(std::log10(raw)));
   double step = 10 * scale;
   for (const double each : {1.0, 2.0, 2.5, 5.0})

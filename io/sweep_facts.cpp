@@ -37,8 +37,11 @@ Coded coded(const Column& column) {
   if (column.is_text()) return made;
   std::vector<std::uint32_t> order(first.size()), place(first.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return column.number_at(first[a]) < column.number_at(first[b]); });
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const double left = column.number_at(first[a]), right = column.number_at(first[b]);
+    if (std::isnan(left) || std::isnan(right)) return !std::isnan(left) && std::isnan(right);  // NaN comes last
+    return left < right;
+  });
   std::vector<std::string> values;
   for (const std::uint32_t code : order) {
     place[code] = static_cast<std::uint32_t>(values.size());

@@ -2,6 +2,7 @@
 // file, and those who read it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,6 +13,13 @@
 #include <vector>
 
 namespace manyworlds::io {
+
+/// In the order of Column::values.
+enum class ElementType : std::uint8_t { integer, real, text };
+inline const char* name_of(ElementType type) {
+  constexpr std::array<const char*, 3> kNames{"integer", "real", "text"};
+  return kNames[static_cast<std::size_t>(type)];
+}
 
 struct Column {
   std::string name;
@@ -31,6 +39,7 @@ struct Column {
   }
   /// The value as text: numbers as briefly as they can be told apart.
   std::string text_at(std::size_t row) const;
+  ElementType type() const { return static_cast<ElementType>(values.index()); }
   bool is_text() const { return std::holds_alternative<std::vector<std::string>>(values); }
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -14,10 +15,10 @@ namespace {
 
 /// The 80 % interval of the step time in the unit of its upper end: "2.1-2.9 s".
 std::string shown_interval(const Column* low, const Column* high, std::size_t row) {
+  if (low == nullptr || !std::isfinite(low->number_at(row)) || !std::isfinite(high->number_at(row))) return kMissing;
   const std::string top = shown(high, row);
-  if (top == kMissing || !low) return kMissing;
   const double scale = high->number_at(row) / std::stod(top);
-  const auto point = top.find('.'), unit = top.find(' ');
+  const auto point = top.find('.'), unit = std::min(top.find(' '), top.size());
   const std::size_t decimals = point == std::string::npos ? 0 : unit - point - 1;
   return fmt::format("{:.{}f}-{}", low->number_at(row) / scale, decimals, top);
 }
@@ -101,7 +102,8 @@ const char* name_of(Apart apart) {
 RankingLines render_lines(const Results& results, const Ranking& ranking) {
   const Table& experiments = results.experiments;
   RankingLines made{{{"#", "id", "layout"}}, {false, false, true}, footer(results, ranking)};
-  auto& [lines, left, ignored] = made;
+  auto& lines = made.lines;
+  auto& left = made.left;
   std::vector<const Column*> figures;
   const auto figure = [&](const char* name, const char* title) {
     figures.push_back(experiments.find(name));

@@ -53,7 +53,8 @@ class ByteReader {
   }
   std::int64_t integer() { return get<std::int64_t>(); }
   double real() { return get<double>(); }
-  std::string text() { return std::string(take(count(1))); }
+  std::string text() { return std::string(view()); }
+  std::string_view view() { return take(count(1)); }  // of a text, for as long as the bytes are there
   /// A count of items of at least `each` bytes, which must fit what is left.
   std::size_t count(std::size_t each) {
     const std::int64_t value = integer();

@@ -243,3 +243,15 @@ TEST_CASE("an analytic row says so, has no packet counts, and is never slower th
     CHECK(number(results, "step_time_ps", analytic) > 0);
   }
 }
+
+TEST_CASE("an answer has every column on which readers of results rely") {
+  const auto sweep = small_sweep("");
+  const SweepJob job(frozen_job(sweep, {}));
+  const auto results = answer_of(sweep, job.plan(), looking_into(run_all(job)));
+  for (const auto& [name, type] : io::required_columns()) {
+    CAPTURE(name);
+    const io::Column* column = results.experiments.find(name);
+    REQUIRE(column != nullptr);
+    CHECK(column->type() == type);
+  }
+}

@@ -41,10 +41,10 @@ TEST_CASE("results are read back as they were written") {
 
 TEST_CASE("nothing at all, empty texts and extreme values make a results file too") {
   const TemporaryFolder scratch;
-  Results written;
-  SECTION("no tables, no spec") {}
+  Results written = empty_results();
+  SECTION("no experiments, no spec") {}
   SECTION("empty texts only") {
-    written.experiments.columns = {{"a", "", "", std::vector<std::string>{"", "", ""}}};
+    written.excluded.columns = {{"a", "", "", std::vector<std::string>{"", "", ""}}};
     written.provenance = {{"empty", std::string()}};
   }
   SECTION("extremes") {
@@ -58,7 +58,7 @@ TEST_CASE("nothing at all, empty texts and extreme values make a results file to
   }
   SECTION("many columns") {
     for (int i = 0; i < 200; ++i)
-      written.experiments.columns.push_back({"c" + std::to_string(999 - i), "", "", std::vector<double>{1.0 * i}});
+      written.kernels.columns.push_back({"c" + std::to_string(999 - i), "", "", std::vector<double>{1.0 * i}});
   }
   write_results(scratch / "results.h5", written);
   const Results read = read_results(scratch / "results.h5");
@@ -70,7 +70,7 @@ TEST_CASE("nothing at all, empty texts and extreme values make a results file to
 
 TEST_CASE("tables of tens of thousands of rows keep every value") {
   const TemporaryFolder scratch;
-  Results written;
+  Results written = empty_results();
   std::vector<std::int64_t> integers;
   std::vector<double> reals;
   std::vector<std::string> texts;
@@ -80,7 +80,7 @@ TEST_CASE("tables of tens of thousands of rows keep every value") {
     reals.push_back(static_cast<double>(random()) * 1e-9);
     texts.push_back(std::string(random() % 20, 'q'));
   }
-  written.experiments.columns = {{"i", "", "", integers}, {"r", "", "", reals}, {"t", "", "", texts}};
+  written.kernels.columns = {{"i", "", "", integers}, {"r", "", "", reals}, {"t", "", "", texts}};
   write_results(scratch / "results.h5", written);
   CHECK(answer_bytes(scratch / "results.h5") == answer_bytes(written));
 }

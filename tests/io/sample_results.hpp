@@ -11,6 +11,18 @@ namespace manyworlds::io::testing {
 
 inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
+/// Of no experiment: the columns that every results file has.
+inline Results empty_results() {
+  Results results;
+  for (const auto& [name, type] : required_columns()) {
+    Column& column = results.experiments.columns.emplace_back();
+    column.name = name;
+    if (type == ElementType::real) column.values = std::vector<double>();
+    if (type == ElementType::text) column.values = std::vector<std::string>();
+  }
+  return results;
+}
+
 /// Experiment i has tp = 1, 2, 4, 8 in turn; the last of every four ran out of memory; the others take (i % 3 + 1)
 /// seconds and train 12000 tokens / s / GPU over that.
 inline Results sample_results() {
