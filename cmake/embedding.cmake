@@ -48,3 +48,19 @@ function(manyworlds_embed target)
     COMMENT "Compiling ${ARG_PATTERN} of ${ARG_FOLDER} in" VERBATIM)
   target_sources(${target} PRIVATE ${output})
 endfunction()
+
+# Pages and the chart library are compiled in, so that what the program writes needs nothing from elsewhere.
+function(manyworlds_embed_pages target)
+  manyworlds_embed(${target} FOLDER ${CMAKE_SOURCE_DIR}/io/pages PATTERN * NAMED_BY NAME
+                   HEADER io/page_assets.hpp TYPE PageAsset FUNCTION manyworlds::io::page_files)
+  get_filename_component(chart_folder ${CHART_JS} DIRECTORY)
+  get_filename_component(chart_file ${CHART_JS} NAME)
+  manyworlds_embed(${target} FOLDER ${chart_folder} PATTERN ${chart_file} NAMED_BY NAME
+                   HEADER io/page_assets.hpp TYPE PageAsset FUNCTION manyworlds::io::chart_library)
+endfunction()
+
+function(manyworlds_embed_measurements target)
+  manyworlds_embed(${target} FOLDER ${CMAKE_SOURCE_DIR}/experiments/measured PATTERN *.csv NAMED_BY NAME_WLE
+                   HEADER experiments/measured/tables.hpp TYPE CompiledTable
+                   FUNCTION manyworlds::experiments::measured::compiled_tables)
+endfunction()

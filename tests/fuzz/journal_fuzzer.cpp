@@ -1,5 +1,5 @@
 // Any bytes as a journal: replay ends, needs no more memory than the file has bytes, accounts for every byte, and gives
-// each key once.
+// each key once, whatever its visitor refuses.
 #include <set>
 
 #include "core/error.hpp"
@@ -27,10 +27,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     fuzz::require(bytes + reader.skipped().bytes == size);
     std::set<std::pair<std::uint32_t, core::sharing::Key>> seen;
-    const auto replayed = io::replay_journal(folder.path, "build-1", [&](io::Record&& record) {
-      fuzz::require(seen.emplace(record.kind, record.key).second);
+    std::uint64_t refused = 0;
+    const auto replayed = io::replay_journal(folder.path, "build-1", [&](const io::Record& record) {
+      if (record.payload.size() % 5 == 3) return ++refused, false;
+      return fuzz::require(seen.emplace(record.kind, record.key).second), true;
     });
-    fuzz::require(replayed.records == seen.size() && replayed.records + replayed.repeated <= records);
+    std::uint64_t misfits = 0;
+    for (const auto& damage : replayed.damage) misfits += damage.misfits.count;
+    fuzz::require(misfits >= refused);
+    fuzz::require(replayed.records == seen.size() && replayed.records + replayed.repeated + misfits <= records);
     fuzz::require(replayed.damage.empty() == replayed.describe_damage().empty());
   } catch (const core::InputError&) {  // another format version
   }

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "io/keyed_payload.hpp"
 #include "io/little_endian.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
@@ -44,6 +45,20 @@ void append_record(std::string& bytes, std::mt19937& random) {
   for (std::size_t i = 0; i < payload; ++i) bytes += static_cast<char>(random());
 }
 
+/// Makes the inner check of a result fit, where there is room for one.
+void repair_inside(std::string& bytes, std::size_t at, std::size_t payload) {
+  constexpr std::size_t kCheckBytes = 8, kKey = 16;
+  if (payload < kCheckBytes) return;
+  core::sharing::Key key;
+  std::size_t from = at + kKey;
+  for (std::uint64_t* word : {&key.digest[0], &key.digest[1], &key.check[0], &key.check[1], &key.length}) {
+    *word = io::get_little_endian<std::uint64_t>(bytes, from);
+    from += sizeof *word;
+  }
+  const std::string result = bytes.substr(at + kRecordHeaderBytes, payload - kCheckBytes);
+  bytes.replace(at + kRecordHeaderBytes, payload, io::keyed_payload(key, result));
+}
+
 /// Walks the records as a reader would and makes every marker and checksum fit.
 void repair(std::string& bytes, std::mt19937& random) {
   std::size_t at = file_header().size();
@@ -52,6 +67,7 @@ void repair(std::string& bytes, std::mt19937& random) {
     if (random() % 16 == 0) set_word(bytes, at + 8, random() % 2 ? std::uint64_t{1} << (random() % 64) : ~0ull);
     const auto payload = io::get_little_endian<std::uint64_t>(bytes, at + 8);
     const std::size_t left = bytes.size() - at - kRecordHeaderBytes;
+    if (payload <= left && random() % 2 == 0) repair_inside(bytes, at, static_cast<std::size_t>(payload));
     if (payload <= left && random() % 8 != 0)
       set_word(bytes, at + 56, XXH3_64bits(bytes.data() + at + kRecordHeaderBytes, payload));
     set_word(bytes, at + 64, XXH3_64bits_withSeed(bytes.data() + at, 64, at));
