@@ -22,15 +22,20 @@ std::uint64_t address_space_bytes() {
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+bool address_space_can_be_limited() {
 #ifdef MANYWORLDS_ADDRESS_SANITIZED
-void limit_address_space(std::uint64_t) {}
+  return false;
 #else
+  return true;
+#endif
+}
+
 void limit_address_space(std::uint64_t bytes) {
+  if (!address_space_can_be_limited()) return;
   rlimit limit{};
   ::getrlimit(RLIMIT_AS, &limit);
   limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_cur);
   ::setrlimit(RLIMIT_AS, &limit);
 }
-#endif
 
 }  // namespace manyworlds::io

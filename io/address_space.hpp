@@ -8,8 +8,10 @@ namespace manyworlds::io {
 /// What this process has mapped now; 0 where the system does not tell.
 std::uint64_t address_space_bytes();
 
-/// Lets this process map no more than `bytes` in all; never raises a limit. Address-sanitized builds are not limited:
-/// they reserve terabytes for themselves.
+/// Whether a limit can be set: address-sanitized builds reserve terabytes for themselves.
+bool address_space_can_be_limited();
+
+/// Lets this process map no more than `bytes` in all, where that can be; never raises a limit.
 void limit_address_space(std::uint64_t bytes);
 
 }  // namespace manyworlds::io
