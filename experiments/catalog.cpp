@@ -6,18 +6,21 @@
 
 #include "experiments/calibration.hpp"
 #include "experiments/import/scalar.hpp"
+#include "experiments/import/text.hpp"
 #include "experiments/nearest.hpp"
 #include "experiments/vocabulary.hpp"
 
 namespace manyworlds::experiments {
 namespace {
 
+namespace fs = std::filesystem;
 using core::InputError;
 using core::OptionInfo;
 using import::Entry;
 using import::Node;
 
 const std::vector<std::string> kKinds{"clusters", "gpus", "models", "stacks"};
+constexpr std::size_t kMostFiles = 1'000;  // of one kind, in a folder of the user's
 
 OptionInfo boolean_info() {
   OptionInfo info;
@@ -26,18 +29,8 @@ OptionInfo boolean_info() {
   return info;
 }
 
-OptionInfo text_info(std::vector<std::string> choices = {}) {
-  OptionInfo info;
-  info.kind = OptionInfo::Kind::text;
-  info.choices = std::move(choices);
-  return info;
-}
-
-std::string read_line(const Node& node, const std::string& key) {
-  return std::get<std::string>(import::read_value(node, text_info(), key));
-}
 std::string read_certainty(const Node& node) {
-  return std::get<std::string>(import::read_value(node, text_info({"read", "known", "fitted", "guess"}), "certainty"));
+  return import::read_line(node, "certainty", {"read", "known", "fitted", "guess"});
 }
 
 [[noreturn]] void unknown(const Entry& entry, const std::vector<std::string>& known) {
@@ -57,7 +50,7 @@ Figure read_figure(const Node& node, const OptionInfo& info, Origin origin) {
       if (entry.key == "value")
         value = &entry.value;
       else if (entry.key == "source")
-        origin.source = read_line(entry.value, "source");
+        origin.source = import::read_line(entry.value, "source");
       else if (entry.key == "certainty")
         origin.certainty = read_certainty(entry.value);
       else
@@ -75,8 +68,8 @@ std::vector<OptionInfo> figure_options(const std::string& kind) {
   for (const OptionInfo& info : catalog_branch(kind).options)
     if (info.name != "name") options.push_back(info);
   if (kind == "clusters") {
-    options.push_back(text_info());
-    options.back().name = "gpu";
+    options.emplace_back().name = "gpu";
+    options.back().kind = OptionInfo::Kind::text;
   }
   return options;
 }
@@ -91,15 +84,15 @@ CatalogEntry read_entry(const std::string& kind, const Node& root) {
   if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
   for (const Entry& entry : root.entries) {
     if (entry.key == "help")
-      made.help = read_line(entry.value, "help");
+      made.help = import::read_line(entry.value, "help");
     else if (entry.key == "source")
-      origin.source = read_line(entry.value, "source");
+      origin.source = import::read_line(entry.value, "source");
     else if (entry.key == "certainty")
       origin.certainty = read_certainty(entry.value);
     else if (entry.key == "figures")
       figures = &entry.value;
     else if (entry.key == "constants_of" && is_gpu)
-      made.constants_of = read_line(entry.value, "constants_of");
+      made.constants_of = import::read_line(entry.value, "constants_of");
     else if (entry.key == "same_chip" && is_gpu)
       made.same_chip = std::get<bool>(import::read_value(entry.value, boolean_info(), "same_chip"));
     else
@@ -115,6 +108,27 @@ CatalogEntry read_entry(const std::string& kind, const Node& root) {
     made.figures[entry.key] = read_figure(entry.value, *info, origin);
   }
   return made;
+}
+
+/// The files of one kind, in the order of their names.
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::error_code code;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+    if (files.size() == kMostFiles)
+      throw InputError(fmt::format("holds more than {} files", kMostFiles), folder.string());
+    files.push_back(at->path());
+  }
+  if (code) throw InputError(fmt::format("cannot be read: {}", code.message()), folder.string());
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    const std::string name = file.filename().string();
+    if (import::text_length(name) < name.size() || name.find_first_of("\n\t\r") != std::string::npos)
+      throw InputError("holds a file whose name is no line of UTF-8; rename it", folder.string());
+    if (file.extension() != ".yaml")
+      throw InputError("is no .yaml file; a catalog folder holds nothing else", file.string());
+  }
+  return files;
 }
 
 }  // namespace
@@ -135,7 +149,6 @@ void Catalog::add(const std::string& kind, const std::string& name, const std::s
 }
 
 void Catalog::add_folder(const std::string& folder) {
-  namespace fs = std::filesystem;
   std::error_code code;
   if (!fs::is_directory(folder, code)) throw InputError("is no readable folder; --catalog wants one", folder);
   bool any = false;
@@ -143,16 +156,8 @@ void Catalog::add_folder(const std::string& folder) {
     const fs::path inside = fs::path(folder) / kind;
     if (!fs::is_directory(inside, code)) continue;
     any = true;
-    std::vector<fs::path> files;
-    for (fs::directory_iterator at(inside, code), end; !code && at != end; at.increment(code))
-      files.push_back(at->path());
-    if (code) throw InputError(fmt::format("cannot be read: {}", code.message()), inside.string());
-    std::sort(files.begin(), files.end());
-    for (const fs::path& file : files) {
-      if (file.extension() != ".yaml")
-        throw InputError("is no .yaml file; a catalog folder holds nothing else", file.string());
+    for (const fs::path& file : files_of(inside))
       add(kind, file.stem().string(), import::read_text(file.string()), file.string());
-    }
   }
   if (!any) throw InputError("has none of the folders gpus, models, clusters and stacks", folder);
 }

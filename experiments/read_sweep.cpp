@@ -11,6 +11,7 @@
 #include "experiments/constraint.hpp"
 #include "experiments/experiment.hpp"
 #include "experiments/import/scalar.hpp"
+#include "experiments/import/text.hpp"
 #include "experiments/inputs.hpp"
 #include "experiments/nearest.hpp"
 #include "experiments/sampling.hpp"
@@ -35,21 +36,6 @@ void unline(Node& node) {
   for (Entry& entry : node.entries) entry.line = 0, unline(entry.value);
 }
 
-OptionInfo text_info(std::vector<std::string> choices = {}) {
-  OptionInfo info;
-  info.kind = OptionInfo::Kind::text;
-  info.choices = std::move(choices);
-  return info;
-}
-
-std::string read_line(const Node& node, const std::string& key, std::vector<std::string> choices = {}) {
-  const std::string text = std::get<std::string>(import::read_value(node, text_info(std::move(choices)), key));
-  constexpr std::size_t kLongest = 1'000;
-  if (text.empty() || text.size() > kLongest || text.find_first_of("\n\t\r") != std::string::npos)
-    node.fail(fmt::format("'{}' must be one line of 1 to {} bytes", key, kLongest));
-  return text;
-}
-
 Measured read_measured(const Node& node) {
   if (node.kind != Node::Kind::mapping)
     node.fail(fmt::format("'measured' must be a mapping, not {}", import::describe(node)));
@@ -63,7 +49,7 @@ Measured read_measured(const Node& node) {
     if (entry.key == "step_time_s")
       made.step_time_s = std::get<double>(import::read_value(entry.value, time, "measured.step_time_s"));
     else if (entry.key == "source")
-      made.source = read_line(entry.value, "measured.source");
+      made.source = import::read_line(entry.value, "measured.source");
     else
       throw InputError(
           fmt::format("unknown key 'measured.{}'{}", entry.key, suggestion(entry.key, {"step_time_s", "source"})),
@@ -81,6 +67,7 @@ struct Sample {
 };
 
 constexpr const char* kSample = "sample";
+constexpr std::size_t kMaximumInputBytes = 64u << 20;  // of all files that a sweep names: it is frozen with them
 
 void read_sample_entry(const std::string& name, const Node& value, const Node& place, Sample& to) {
   OptionInfo info;
@@ -139,6 +126,7 @@ class Reader {
   std::set<std::string> unmeasured_;  // kernels that should be
   std::vector<std::size_t> unmeasured_at_;
   std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();
+  std::size_t input_bytes_ = 0;
 };
 
 Sweep Reader::read(const std::string& text, const std::vector<std::string>& overrides) {
@@ -167,10 +155,10 @@ void Reader::read_top(const Node& root) {
   top_.line = root.line;
   const Node *base = root.find("base"), *name = root.find("name"), *objective = root.find("objective");
   if (!base) root.fail("'base' is missing: the experiment that axes start from");
-  sweep_.name = name ? read_line(*name, "name") : std::filesystem::path(file_).stem().string();
+  sweep_.name = name ? import::read_line(*name, "name") : std::filesystem::path(file_).stem().string();
   std::vector<std::string> names;
   for (const Objective& one : objectives()) names.push_back(one.name);
-  sweep_.objective = objective ? read_line(*objective, "objective", names) : names.front();
+  sweep_.objective = objective ? import::read_line(*objective, "objective", names) : names.front();
   if (objective) objective_place_ = *objective;
   if (const Node* measured = root.find("measured")) sweep_.measured = read_measured(*measured);
   if (const Node* sample = root.find(kSample)) read_sample(*sample);
@@ -294,6 +282,11 @@ void Reader::take_inputs(const std::vector<std::size_t>& chosen, const Settings&
       fail_at(chosen, key, fmt::format("'{}': {}", key, error.what()));
     }
     check_file(file, text);
+    input_bytes_ += text.size();
+    if (input_bytes_ > kMaximumInputBytes)
+      fail_at(chosen, key,
+              fmt::format("'{}': with it, the files that the sweep names have more than {} bytes together", key,
+                          kMaximumInputBytes));
     inputs_->emplace(path, std::move(text));
   }
 }

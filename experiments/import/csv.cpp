@@ -4,12 +4,15 @@
 #include <cmath>
 
 #include "core/escape.hpp"
-#include "experiments/import/yaml.hpp"
+#include "experiments/import/text.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {
 
 using core::InputError;
+
+constexpr std::size_t kMaximumColumns = 1'000;
+constexpr std::size_t kMaximumFields = 1'000'000;  // of all rows; a row of one field takes about 150 bytes
 
 std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
@@ -29,6 +32,8 @@ class Reader {
   std::vector<std::string> record() {
     std::vector<std::string> fields;
     for (bool last = false; !last;) {
+      if (++fields_ > kMaximumFields)
+        throw InputError(fmt::format("more than {} fields", kMaximumFields), file_, line_);
       fields.emplace_back(core::csv_text(peek() == '"' ? quoted() : plain()));
       last = peek() != ',';
       if (!last) ++at_;
@@ -71,7 +76,7 @@ class Reader {
 
   std::string_view text_;
   const std::string& file_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, fields_ = 0;
   int line_ = 1;
 };
 
@@ -80,6 +85,8 @@ bool holds_nothing(const std::vector<std::string>& fields) {
 }
 
 std::shared_ptr<const CsvHeader> make_header(std::vector<std::string> names, const std::string& file, int line) {
+  if (names.size() > kMaximumColumns)
+    throw InputError(fmt::format("more than {} columns", kMaximumColumns), file, line);
   auto header = std::make_shared<CsvHeader>();
   header->file = file;
   for (std::size_t i = 0; i < names.size(); ++i) {

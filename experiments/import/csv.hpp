@@ -50,8 +50,8 @@ struct CsvTable {
 };
 
 /// `name` stands for the file in messages. Lines that hold nothing are passed over. Throws InputError with file and
-/// line for bytes that are no text, a quote that is not closed, a column that is named twice or not at all, and a row
-/// that has not as many fields as the header.
+/// line for bytes that are no text, more than 1,000 columns or 1,000,000 fields, a quote that is not closed, a column
+/// that is named twice or not at all, and a row that has not as many fields as the header.
 CsvTable parse_csv(std::string_view text, const std::string& name);
 
 }  // namespace manyworlds::experiments::import

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "core/error.hpp"
-#include "experiments/import/yaml.hpp"
+#include "experiments/import/text.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {

@@ -241,4 +241,15 @@ OptionValue read_value(const Node& node, const OptionInfo& info, const std::stri
   return value;
 }
 
+std::string read_line(const Node& node, const std::string& key, std::vector<std::string> choices) {
+  constexpr std::size_t kLongest = 1'000;
+  OptionInfo info;
+  info.kind = Kind::text;
+  info.choices = std::move(choices);
+  const std::string text = std::get<std::string>(read_value(node, info, key));
+  if (text.empty() || text.size() > kLongest || text.find_first_of("\n\t\r") != std::string::npos)
+    node.fail(fmt::format("'{}' must be one line of 1 to {} bytes", key, kLongest));
+  return text;
+}
+
 }  // namespace manyworlds::experiments::import

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/options.hpp"
 #include "experiments/import/yaml.hpp"
@@ -11,6 +12,9 @@ namespace manyworlds::experiments::import {
 /// The value of option `info`, called `key` in messages. Sizes and times may carry a suffix (80GiB, 4KiB, 5ms, 100us)
 /// and are converted exactly to the option's unit. Throws InputError: wrong type, out of range, no number.
 core::OptionValue read_value(const Node& node, const core::OptionInfo& info, const std::string& key);
+
+/// A name or a sentence, of one line and at most 1,000 bytes; one of `choices` where there are any. Throws InputError.
+std::string read_line(const Node& node, const std::string& key, std::vector<std::string> choices = {});
 
 /// As read_value, for a value that is already a number or text (an axis range, a frozen sweep).
 void check_range(const core::OptionValue& value, const core::OptionInfo& info, const std::string& key, const Node& at);

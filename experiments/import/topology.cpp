@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/sharing/union_find.hpp"
 #include "experiments/import/scalar.hpp"
+#include "experiments/import/text.hpp"
 #include "topologies/reach.hpp"
 #include "topologies/room.hpp"
 

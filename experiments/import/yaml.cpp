@@ -6,30 +6,40 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
+#include <unordered_set>
+
+#include "experiments/import/text.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {
 
 using core::InputError;
 
-constexpr std::size_t kMaximumBytes = 8u << 20;
 constexpr std::size_t kMaximumDepth = 64;
-constexpr std::size_t kMaximumKeys = 10'000;      // of one mapping
-constexpr std::size_t kMaximumNodes = 1'000'000;  // after aliases are replaced by what they stand for
+constexpr std::size_t kMaximumKeys = 10'000;    // of one mapping
+constexpr std::size_t kMaximumNodes = 500'000;  // after aliases are replaced by what they stand for, with what is kept
+                                                // for anchors
+constexpr std::size_t kValueBytes = 100;        // of text, beyond which a value counts as several
+// yaml-cpp keeps the tokens of everything inside brackets, about 300 bytes each, until the outermost one is closed.
+constexpr std::size_t kMaximumSigns = 1'000'000;
+constexpr std::string_view kSigns = ",[]{}?:&*!'\"";
 
 /// One level of the tree that is being built; a mapping waits for a key, then for its value.
 struct Open {
   Node node;
   YAML::anchor_t anchor = YAML::NullAnchor;
+  std::unordered_set<std::string> keys;  // of a mapping, so far
   bool has_key = false;
   std::string key;
   int key_line = 0;
+};
+
+/// What an alias stands for.
+struct Anchored {
+  Node node;
+  std::size_t nodes = 0, depth = 0;
 };
 
 class Builder : public YAML::EventHandler {
@@ -37,7 +47,9 @@ class Builder : public YAML::EventHandler {
   explicit Builder(std::shared_ptr<const std::string> file) : file_(std::move(file)) {}
   Node take() { return std::move(root_); }
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) make(Node::Kind::null, mark).fail("a second document begins here; a file holds one");
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { place(make(Node::Kind::null, mark), anchor); }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -54,11 +66,9 @@ class Builder : public YAML::EventHandler {
     const auto known = anchors_.find(anchor);
     const Node here = make(Node::Kind::null, mark);
     if (known == anchors_.end()) here.fail("an alias stands inside what it refers to; write the value out");
-    nodes_ += known->second.second;
-    if (nodes_ > kMaximumNodes)
-      here.fail(fmt::format("aliases grow the document beyond {} values; write fewer", kMaximumNodes));
-    if (open_.size() + depth(known->second.first) > kMaximumDepth) too_deep(here);
-    place(known->second.first, YAML::NullAnchor);
+    if (open_.size() + known->second.depth > kMaximumDepth) too_deep(here);
+    grow(known->second.nodes, here, "aliases");
+    put(known->second.node);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
@@ -92,10 +102,11 @@ class Builder : public YAML::EventHandler {
     for (const Entry& entry : node.entries) deepest = std::max(deepest, depth(entry.value));
     return deepest + 1;
   }
+  static std::size_t weight(const std::string& text) { return 1 + text.size() / kValueBytes; }
   static std::size_t count(const Node& node) {
-    std::size_t nodes = 1;
+    std::size_t nodes = weight(node.text);
     for (const Node& item : node.items) nodes += count(item);
-    for (const Entry& entry : node.entries) nodes += count(entry.value);
+    for (const Entry& entry : node.entries) nodes += weight(entry.key) + count(entry.value);
     return nodes;
   }
 
@@ -113,8 +124,23 @@ class Builder : public YAML::EventHandler {
     place(std::move(level.node), level.anchor);
   }
   void place(Node node, YAML::anchor_t anchor) {
-    if (++nodes_ > kMaximumNodes) node.fail(fmt::format("more than {} values", kMaximumNodes));
-    if (anchor != YAML::NullAnchor) anchors_[anchor] = {node, count(node)};
+    nodes_ += weight(node.text);
+    if (nodes_ > kMaximumNodes) node.fail(fmt::format("more than {} values", kMaximumNodes));
+    if (anchor != YAML::NullAnchor) keep(node, anchor);
+    put(std::move(node));
+  }
+  /// The whole value is copied, so the copy counts as much as its original.
+  void keep(const Node& node, YAML::anchor_t anchor) {
+    const std::size_t nodes = count(node);
+    grow(nodes, node, "anchors");
+    anchors_[anchor] = {node, nodes, depth(node)};
+  }
+  void grow(std::size_t nodes, const Node& at, const char* by) {
+    nodes_ += nodes;
+    if (nodes_ > kMaximumNodes)
+      at.fail(fmt::format("{} grow the document beyond {} values; write fewer", by, kMaximumNodes));
+  }
+  void put(Node node) {
     if (open_.empty()) {
       root_ = std::move(node);
       return;
@@ -133,40 +159,31 @@ class Builder : public YAML::EventHandler {
     if (node.kind != Node::Kind::scalar) node.fail(fmt::format("a key must be plain text, not {}", describe(node)));
     if (parent.node.entries.size() >= kMaximumKeys)
       node.fail(fmt::format("more than {} keys in a mapping", kMaximumKeys));
-    for (const Entry& entry : parent.node.entries)
-      if (entry.key == node.text)
-        node.fail(fmt::format("key '{}' is repeated (first on line {}); keep one", node.text, entry.line));
+    if (!parent.keys.insert(node.text).second) repeated(parent.node, node);
     parent.has_key = true;
     parent.key = node.text;
     parent.key_line = node.line;
   }
+  [[noreturn]] static void repeated(const Node& mapping, const Node& key) {
+    const auto first = std::find_if(mapping.entries.begin(), mapping.entries.end(),
+                                    [&](const Entry& entry) { return entry.key == key.text; });
+    key.fail(fmt::format("key '{}' is repeated (first on line {}); keep one", key.text, first->line));
+  }
 
   std::shared_ptr<const std::string> file_;
   std::vector<Open> open_;
-  std::map<YAML::anchor_t, std::pair<Node, std::size_t>> anchors_;
+  std::map<YAML::anchor_t, Anchored> anchors_;
   std::size_t nodes_ = 0;
+  int documents_ = 0;
   Node root_;
 };
 
-int lines_before(std::string_view text, std::size_t at) {
-  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-}
-
-/// Length of the UTF-8 sequence at `text[at]`; 0 where there is none (overlong forms and surrogates included).
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const unsigned lead = byte(at);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(at + i) & 0xC0u) != 0x80u) return 0;
-  const unsigned second = byte(at + 1);
-  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F)) return 0;
-  if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) return 0;
-  return length;
+void check_signs(std::string_view text, const std::string& name) {
+  std::size_t signs = 0;
+  for (std::size_t at = 0; (at = text.find_first_of(kSigns, at)) != std::string_view::npos; ++at)
+    if (++signs > kMaximumSigns)
+      throw InputError(
+          fmt::format("more than {} commas, brackets, quotes and the like; write fewer values", kMaximumSigns), name);
 }
 
 }  // namespace
@@ -197,47 +214,21 @@ std::string describe(const Node& node) {
   return node.quoted ? fmt::format("the text \"{}\"", shown) : fmt::format("'{}'", shown);
 }
 
-void check_text(std::string_view text, const std::string& name) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = utf8_length(text, at);
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const bool control = (byte < 0x20 && byte != '\n' && byte != '\t' && byte != '\r') || byte == 0x7F;
-    if (length == 0 || control)
-      throw InputError(fmt::format("byte 0x{:02x} is no text; the file must be UTF-8", byte), name,
-                       lines_before(text, at));
-    at += length;
-  }
-}
-
 Node parse_yaml(std::string_view text, const std::string& name) {
-  if (text.size() > kMaximumBytes) throw InputError(fmt::format("larger than {} bytes", kMaximumBytes), name);
+  check_size(text.size(), name);
   check_text(text, name);
+  check_signs(text, name);
   std::istringstream stream{std::string(text)};
   Builder builder(std::make_shared<const std::string>(name));
   try {
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) throw InputError("the file is empty", name, 1);
-    Node root = builder.take();
-    Builder second(std::make_shared<const std::string>(name));
-    if (parser.HandleNextDocument(second)) second.take().fail("a second document begins here; a file holds one");
-    return root;
+    parser.HandleNextDocument(builder);  // ends in an error where there is one more
+    return builder.take();
   } catch (const YAML::Exception& error) {
     const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
     throw InputError(fmt::format("bad YAML: {}", error.msg), name, line);
   }
-}
-
-std::string read_text(const std::string& path) {
-  std::error_code code;
-  if (std::filesystem::is_directory(path, code)) throw InputError("is a folder; give a file", path);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("cannot be read: {}", std::strerror(errno)), path);
-  std::string text(kMaximumBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) throw InputError("cannot be read to its end", path);
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaximumBytes) throw InputError(fmt::format("larger than {} bytes", kMaximumBytes), path);
-  return text;
 }
 
 }  // namespace manyworlds::experiments::import

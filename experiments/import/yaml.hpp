@@ -38,13 +38,7 @@ struct Entry {
 /// "a mapping", "a list", "text 'x'", …: what a node is, for messages.
 std::string describe(const Node& node);
 
-/// The one document of `text`. `name` stands for the file in messages. Throws InputError.
+/// The one document of `text`, which needs at most 500 MB. `name` stands for the file in messages. Throws InputError.
 Node parse_yaml(std::string_view text, const std::string& name);
-
-/// The bytes of a file that a user gave us; one that cannot be read, or is larger than 8 MiB, is an InputError.
-std::string read_text(const std::string& path);
-
-/// Throws InputError unless `text` is UTF-8 without control characters.
-void check_text(std::string_view text, const std::string& name);
 
 }  // namespace manyworlds::experiments::import

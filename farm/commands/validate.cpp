@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/error.hpp"
+#include "experiments/import/text.hpp"
 #include "experiments/measured/tables.hpp"
 #include "farm/commands/shared_words.hpp"
 #include "farm/commands/verbs.hpp"

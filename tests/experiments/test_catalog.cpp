@@ -115,6 +115,21 @@ TEST_CASE("a folder of the user's adds to the catalog, and its faults are named"
   fails("x.yaml", "source: s\ncertainty: read\nfigures: {memory_gib: -1}\n", "'memory_gib' must be");
   fails("a100_40.yaml", "source: s\ncertainty: read\nfigures: {memory_gib: 1}\n", "in the catalog already");
   fails("x.txt", "", "no .yaml file");
+  fails("x.yaml", "source: " + std::string(1'001, 's') + "\ncertainty: read\nfigures: {}\n", "one line of 1 to 1000");
+}
+
+TEST_CASE("a catalog's files have names of one line of text, and there are at most 1,000 of a kind") {
+  const TemporaryFolder folder;
+  const std::string good = "source: s\ncertainty: read\nfigures: {}\n";
+  for (const char* name : {"a\nb", "a\x1b[31mb", "a\xff", "a\tb"}) {
+    folder.put(std::string("gpus/") + name + ".yaml", good);
+    CHECK_THROWS_WITH(Catalog(folder.path.string()), Catch::Contains("whose name is no line of UTF-8"));
+    std::filesystem::remove_all(folder / "gpus");
+  }
+  for (int i = 0; i < 1'001; ++i) folder.put("gpus/g" + std::to_string(i) + ".yaml", good);
+  CHECK_THROWS_WITH(Catalog(folder.path.string()), Catch::Contains("more than 1000 files"));
+  std::filesystem::remove(folder / "gpus" / "g7.yaml");
+  CHECK(Catalog(folder.path.string()).of("gpus").contains("g1000"));
 }
 
 TEST_CASE("every kind of list has rows, and an unknown kind is named") {

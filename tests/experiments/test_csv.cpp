@@ -83,3 +83,20 @@ TEST_CASE("mutated tables are read or refused with the file's name") {
   CHECK(refused > 300);
   CHECK(refused < 3'000);
 }
+
+TEST_CASE("a table has at most 1,000 columns and 1,000,000 fields") {
+  const auto wide = [](std::size_t columns) {
+    std::string text = "c0";
+    for (std::size_t i = 1; i < columns; ++i) text += ",c" + std::to_string(i);
+    return text + "\n";
+  };
+  CHECK(error_of(wide(1'000)) == "(no error)");
+  CHECK_THAT(error_of(wide(1'001)), Catch::Contains("more than 1000 columns"));
+  const auto high = [](std::size_t rows) {
+    std::string text = "a\n";
+    for (std::size_t i = 0; i < rows; ++i) text += "1\n";
+    return text;
+  };
+  CHECK(error_of(high(999'999)) == "(no error)");
+  CHECK_THAT(error_of(high(1'000'000)), Catch::StartsWith("t.csv:1000001: more than 1000000 fields"));
+}

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "experiments/import/yaml.hpp"
+#include "experiments/import/text.hpp"
 #include "mutations.hpp"
 #include "sweeps.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "../temporary_folder.hpp"
 #include "core/network/fabric.hpp"
-#include "experiments/import/yaml.hpp"
+#include "experiments/import/text.hpp"
 #include "mutations.hpp"
 #include "sweeps.hpp"
 

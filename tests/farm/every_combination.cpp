@@ -12,7 +12,7 @@
 #include "core/network/transports/registry.hpp"
 #include "core/step/layout.hpp"
 #include "experiments/import/topology.hpp"
-#include "experiments/import/yaml.hpp"
+#include "experiments/import/text.hpp"
 #include "farm/net_collective.hpp"
 #include "farm/network_only.hpp"
 #include "topologies/registry.hpp"
