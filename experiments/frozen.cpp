@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/experiment.hpp"
+#include "experiments/import/json.hpp"
 #include "experiments/import/scalar.hpp"
 #include "experiments/inputs.hpp"
 
@@ -17,6 +18,7 @@ using nlohmann::json;
 using Kind = OptionInfo::Kind;
 
 constexpr const char* kFormat = "manyworlds-sweep-1";
+constexpr const char* kFrozen = "frozen sweep";                           // in messages
 constexpr const char* kKinds[] = {"boolean", "integer", "real", "text"};  // in the order of OptionInfo::Kind
 
 json frozen(const std::vector<OptionValue>& row) {
@@ -63,6 +65,9 @@ json frozen_columns(const std::vector<AxisColumn>& columns) {
 OptionValue thawed(const json& value) {
   if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
   if (value.is_boolean()) return value.get<bool>();
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > kMost)
+    throw InputError(fmt::format("{} is more than any setting may be", value.get<std::uint64_t>()), kFrozen);
   if (value.is_number_integer()) return value.get<std::int64_t>();
   if (value.is_number_float()) return value.get<double>();
   return value.get<std::string>();
@@ -72,14 +77,14 @@ std::vector<OptionValue> thawed_row(const json& from, std::size_t columns) {
   std::vector<OptionValue> row;
   for (const json& value : from) row.push_back(thawed(value));
   if (row.size() != columns)
-    throw InputError(fmt::format("frozen sweep: a row of {} values for {} columns", row.size(), columns));
+    throw InputError(fmt::format("a row of {} values for {} columns", row.size(), columns), kFrozen);
   return row;
 }
 
 /// Every setting must be one that this program knows, of its type and inside its range.
 void thaw_settings(const json& from, Settings& settings) {
   import::Node place;
-  place.file = std::make_shared<const std::string>("frozen sweep");
+  place.file = std::make_shared<const std::string>(kFrozen);
   for (const auto& [key, value] : from.items()) {
     settings[key] = thawed(value);
     const Target target = find_key(key, place);
@@ -100,18 +105,18 @@ void check_complete(const Settings& settings) {
     const auto found = settings.find(branch.name);
     const auto* name = found == settings.end() ? nullptr : std::get_if<std::string>(&found->second);
     if (!name || !find_alternative(branch, *name))
-      throw InputError(fmt::format("frozen sweep: an experiment has no known '{}'", branch.name));
+      throw InputError(fmt::format("an experiment has no known '{}'", branch.name), kFrozen);
   }
   if (!settings.count("cluster.gpus_per_node"))
-    throw InputError("frozen sweep: an experiment has no 'cluster.gpus_per_node'");
-  if (const auto [key, what] = absent_figure(settings); !key.empty()) throw InputError("frozen sweep: " + what);
+    throw InputError("an experiment has no 'cluster.gpus_per_node'", kFrozen);
+  if (const auto [key, what] = absent_figure(settings); !key.empty()) throw InputError(what, kFrozen);
 }
 
 /// A file that an experiment names must be there.
 void check_inputs(const Settings& settings, const Inputs& inputs) {
   for (const NamedFile& file : named_files(settings))
     if ((file.needed || !file.path.empty()) && inputs.count(file.path) == 0)
-      throw InputError(fmt::format("frozen sweep: the file of '{}' is not in it", file.key));
+      throw InputError(fmt::format("the file of '{}' is not in it", file.key), kFrozen);
 }
 
 Experiment thaw_experiment(const json& own, const Common& common) {
@@ -139,9 +144,9 @@ Common thaw_common(const json& from) {
 template <class Thaw>
 auto thawed_from(std::string_view text, const Thaw& thaw) {
   try {
-    return thaw(json::parse(text));
+    return thaw(import::parse_json(text, kFrozen, text.size()));  // as long as a sweep is large
   } catch (const json::exception& error) {
-    throw InputError(fmt::format("frozen sweep: {}", error.what()));
+    throw InputError(error.what(), kFrozen);
   }
 }
 
@@ -151,14 +156,15 @@ AxisColumn thaw_column(const json& from) {
   bool known = false;
   for (std::size_t i = 0; i < std::size(kKinds); ++i)
     if (kind == kKinds[i]) column.kind = static_cast<Kind>(i), known = true;
-  if (!known) throw InputError(fmt::format("frozen sweep: unknown column kind '{}'", kind));
+  if (!known) throw InputError(fmt::format("unknown column kind '{}'", kind), kFrozen);
   return column;
 }
 
 Sweep thaw_document(const json& from) {
   if (from.at("format") != kFormat)
-    throw InputError(fmt::format("frozen sweep: format {}, not '{}'; it was written by another version",
-                                 from.at("format").dump(), kFormat));
+    throw InputError(
+        fmt::format("format {}, not '{}'; it was written by another version", from.at("format").dump(), kFormat),
+        kFrozen);
   Sweep sweep;
   sweep.name = from.at("name");
   sweep.objective = from.at("objective");
@@ -178,7 +184,7 @@ Sweep thaw_document(const json& from) {
   }
   for (const json& one : from.at("excluded"))
     sweep.excluded.push_back({thawed_row(one.at("axes"), sweep.columns.size()), one.at("rule"), one.at("reason")});
-  if (sweep.experiments.empty()) throw InputError("frozen sweep: it holds no experiment");
+  if (sweep.experiments.empty()) throw InputError("it holds no experiment", kFrozen);
   return sweep;
 }
 

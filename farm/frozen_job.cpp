@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "experiments/import/json.hpp"
 #include "io/run_directory.hpp"
 
 namespace manyworlds::farm {
@@ -13,6 +14,7 @@ namespace manyworlds::farm {
 namespace {
 
 using core::InputError;
+using experiments::import::JsonView;
 using nlohmann::json;
 
 // {"check":"0123456789abcdef","objective":...,"shard":[I,N],"sharing":...,"sweep":{...}}
@@ -32,6 +34,13 @@ std::string text_of(const JobTerms& terms, const std::string& objective, std::st
   return std::string(kBegin) + checksum(checked) + std::string(kBehindCheck) + checked;
 }
 
+Shard shard_of(const JsonView& pair) {
+  std::vector<std::int64_t> numbers;
+  pair.for_each([&](const JsonView& number) { numbers.push_back(number.whole(1, kMostShards)); });
+  if (numbers.size() != 2 || numbers[0] > numbers[1]) throw InputError("frozen sweep: it is of no shard there is");
+  return {static_cast<std::uint32_t>(numbers[0]), static_cast<std::uint32_t>(numbers[1])};
+}
+
 }  // namespace
 
 std::string frozen_job(const experiments::Sweep& sweep, const JobTerms& terms) {
@@ -48,18 +57,16 @@ FrozenJob open_job(std::string_view text) {
     throw InputError("frozen sweep: it is none, or was written by another version");
   if (checksum(text.substr(head)) != text.substr(kBegin.size(), kDigits))
     throw InputError("frozen sweep: it was changed since it was written");
-  try {
-    const json fields = json::parse("{" + std::string(text.substr(head, sweep - head)) + "}");
-    FrozenJob job;
-    job.terms.share = fields.at("sharing");
-    if (fields.contains("shard")) job.terms.shard = {fields.at("shard").at(0), fields.at("shard").at(1)};
-    job.objective = fields.at("objective");
-    job.sweep = text.substr(sweep + kSweep.size());
-    job.sweep.remove_suffix(kEnd.size());
-    return job;
-  } catch (const json::exception& error) {
-    throw InputError(fmt::format("frozen sweep: {}", error.what()));
-  }
+  const json fields =
+      experiments::import::parse_json("{" + std::string(text.substr(head, sweep - head)) + "}", "frozen sweep");
+  const JsonView of(fields, "frozen sweep");
+  FrozenJob job;
+  job.terms.share = of.at("sharing").boolean();
+  if (const auto shard = of.find("shard")) job.terms.shard = shard_of(*shard);
+  job.objective = of.at("objective").text();
+  job.sweep = text.substr(sweep + kSweep.size());
+  job.sweep.remove_suffix(kEnd.size());
+  return job;
 }
 
 std::string read_job(const std::filesystem::path& run_directory) {

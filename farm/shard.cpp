@@ -11,7 +11,6 @@
 namespace manyworlds::farm {
 namespace {
 
-constexpr std::uint32_t kMostShards = 1'000'000;
 constexpr double kEven = 1.05;  // a shard that costs this much of an even share costs no more than it should
 
 /// Steps that stay together: all of them ask for the same collectives.

@@ -10,8 +10,10 @@
 
 namespace manyworlds::farm {
 
+inline constexpr std::uint32_t kMostShards = 1'000'000;
+
 struct Shard {
-  std::uint32_t number = 1, count = 1;  // number from 1 to count
+  std::uint32_t number = 1, count = 1;  // number from 1 to count, at most kMostShards
   bool whole() const { return count == 1; }
   bool operator==(const Shard&) const = default;
 };

@@ -17,6 +17,7 @@
 #include "farm/exit_code.hpp"
 #include "farm/processors.hpp"
 #include "farm/progress.hpp"
+#include "farm/run_status.hpp"
 #include "farm/talk.hpp"
 #include "io/run_directory.hpp"
 
@@ -180,11 +181,9 @@ class Supervision {
   }
 
   int exit_code() const {
-    if (const auto complete = io::read_complete(options_.directory)) {
-      const auto said = nlohmann::json::parse(*complete);
-      if (const auto reason = said.find("reason"); reason != said.end())
-        tell("manyworlds: {}\n", reason->get<std::string>());
-      return said.at("exit").get<int>();
+    if (const auto completion = completion_of(options_.directory)) {
+      if (completion->reason) tell("manyworlds: {}\n", *completion->reason);
+      return completion->exit_code;
     }
     if (!why_.empty()) return say_end(exit_code_, why_);
     if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127)

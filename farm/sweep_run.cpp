@@ -13,6 +13,7 @@
 #include "farm/exit_code.hpp"
 #include "farm/ledger.hpp"
 #include "farm/processors.hpp"
+#include "farm/run_status.hpp"
 #include "farm/standing.hpp"
 #include "farm/supervisor.hpp"
 #include "farm/sweep_report.hpp"
@@ -101,16 +102,15 @@ void report(const RunOptions& options, const std::string& objective, bool json, 
 /// The first few failures, one line each.
 void say_failures(const RunOptions& options) {
   constexpr std::size_t kSaid = 3;
-  const auto complete = nlohmann::json::parse(io::read_complete(options.directory).value_or("{}"));
+  const Completion completion = completion_of(options.directory).value_or(Completion());
   std::size_t said = 0;
-  for (const auto& failure : complete.value("failures", nlohmann::json::array())) {
-    if (failure.at("class") == "input" || ++said > kSaid) continue;
-    tell("failed ({}): a task of experiment {}: {}\n", failure.at("class").get<std::string>(),
-         failure.at("experiments").at(0).get<std::uint32_t>(), failure.at("reason").get<std::string>());
+  for (const Completion::Failure& failure : completion.failures) {
+    if (failure.status == name_of(Status::input) || ++said > kSaid) continue;
+    tell("failed ({}): {}{}\n", failure.status,
+         failure.experiment ? fmt::format("a task of experiment {}: ", *failure.experiment) : "", failure.reason);
   }
-  tell("{} of {} tasks failed; {} has them all, and `{} --retry-failed` tries them again\n",
-       complete.value("failed", 0), complete.value("total", 0), (options.directory / "complete.json").string(),
-       resume_line(options));
+  tell("{} of {} tasks failed; {} has them all, and `{} --retry-failed` tries them again\n", completion.failed,
+       completion.total, (options.directory / "complete.json").string(), resume_line(options));
 }
 
 /// Throws InputError, naming `option`, unless something can be put at `path`; makes nothing.

@@ -9,8 +9,7 @@
 
 namespace manyworlds::farm::serve {
 
-/// Of a status as look_at_run() has it; what a status does not say has no sample. Throws nlohmann::json::exception
-/// where it is of another form.
+/// Of a status as look_at_run() has it; what a status does not say has no sample.
 std::string run_metrics(const nlohmann::json& status);
 std::string traffic_metrics(const Traffic& traffic);
 

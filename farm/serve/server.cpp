@@ -93,15 +93,10 @@ void Server::leave(const std::shared_ptr<Connection>& connection) {
 
 /// Tells who watches, where something has changed.
 void Server::look() {
-  nlohmann::json status = status_of(run_directory_);
+  const nlohmann::json status = status_of(run_directory_);
   Shown shown;
   shown.results = run_directory_ / "results.h5";
-  try {
-    shown.metrics = std::make_shared<const std::string>(run_metrics(status));
-  } catch (const nlohmann::json::exception&) {
-    status = {{"format", 1}, {"state", "starting"}, {"reason", "status.json has another form than this build writes"}};
-    shown.metrics = std::make_shared<const std::string>(run_metrics(status));
-  }
+  shown.metrics = std::make_shared<const std::string>(run_metrics(status));
   auto text = status.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (site_.shown().status && *site_.shown().status == text) return;
   shown.status = std::make_shared<const std::string>(std::move(text));

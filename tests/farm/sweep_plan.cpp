@@ -175,6 +175,9 @@ TEST_CASE("a frozen sweep that is none is bad input") {
   CHECK_THROWS_AS(SweepJob("{}"), core::InputError);
   CHECK_THROWS_AS(SweepJob("not json"), core::InputError);
   CHECK_THROWS_AS(open_job(experiments::freeze(small_sweep(""))), core::InputError);
+  CHECK(open_job(frozen_job(small_sweep(""), {true, {3, 3}})).terms.shard == Shard{3, 3});
+  for (const Shard shard : {Shard{0, 2}, Shard{3, 2}, Shard{1, kMostShards + 1}})
+    CHECK_THROWS_AS(open_job(frozen_job(small_sweep(""), {true, shard})), core::InputError);
 }
 
 TEST_CASE("a frozen job is JSON that says its sweep, and notices every change of a byte and every cut") {
