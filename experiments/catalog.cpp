@@ -74,7 +74,31 @@ std::vector<OptionInfo> figure_options(const std::string& kind) {
   return options;
 }
 
-CatalogEntry read_entry(const std::string& kind, const Node& root) {
+/// The files of one kind, in the order of their names.
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::error_code code;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+    if (files.size() == kMostFiles)
+      throw InputError(fmt::format("holds more than {} files", kMostFiles), folder.string());
+    files.push_back(at->path());
+  }
+  if (code) throw InputError(fmt::format("cannot be read: {}", code.message()), folder.string());
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    const std::string name = file.filename().string();
+    if (import::text_length(name) < name.size() || name.find_first_of("\n\t\r") != std::string::npos)
+      throw InputError("holds a file whose name is no line of UTF-8; rename it", folder.string());
+    if (file.extension() != ".yaml")
+      throw InputError("is no .yaml file; a catalog folder holds nothing else", file.string());
+  }
+  return files;
+}
+
+}  // namespace
+
+CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text, const std::string& file) {
+  const Node root = import::parse_yaml(text, file);
   if (root.kind != Node::Kind::mapping) root.fail(fmt::format("must be a mapping, not {}", import::describe(root)));
   CatalogEntry made;
   Origin origin;
@@ -110,29 +134,6 @@ CatalogEntry read_entry(const std::string& kind, const Node& root) {
   return made;
 }
 
-/// The files of one kind, in the order of their names.
-std::vector<fs::path> files_of(const fs::path& folder) {
-  std::error_code code;
-  std::vector<fs::path> files;
-  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
-    if (files.size() == kMostFiles)
-      throw InputError(fmt::format("holds more than {} files", kMostFiles), folder.string());
-    files.push_back(at->path());
-  }
-  if (code) throw InputError(fmt::format("cannot be read: {}", code.message()), folder.string());
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) {
-    const std::string name = file.filename().string();
-    if (import::text_length(name) < name.size() || name.find_first_of("\n\t\r") != std::string::npos)
-      throw InputError("holds a file whose name is no line of UTF-8; rename it", folder.string());
-    if (file.extension() != ".yaml")
-      throw InputError("is no .yaml file; a catalog folder holds nothing else", file.string());
-  }
-  return files;
-}
-
-}  // namespace
-
 Catalog::Catalog(const std::string& folder) {
   for (const std::string& kind : kKinds) kinds_[kind];
   for (const CatalogFile& file : compiled_catalog())
@@ -145,7 +146,7 @@ Catalog::Catalog(const std::string& folder) {
 void Catalog::add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file) {
   if (kinds_[kind].count(name))
     throw InputError(fmt::format("'{}' is in the catalog already; give this one another file name", name), file);
-  kinds_[kind][name] = read_entry(kind, import::parse_yaml(text, file));
+  kinds_[kind][name] = read_catalog_entry(kind, text, file);
 }
 
 void Catalog::add_folder(const std::string& folder) {

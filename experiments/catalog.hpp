@@ -32,6 +32,9 @@ struct CatalogEntry {
   std::map<std::string, Figure> figures;  // by option; a cluster also has "gpu", the name of one
 };
 
+/// One data file of a kind of the catalog. Throws InputError with file and line.
+CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text, const std::string& file);
+
 class Catalog {
  public:
   using Entries = std::map<std::string, CatalogEntry>;

@@ -229,13 +229,6 @@ RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygo
 
 }  // namespace
 
-std::string resume_line(const std::filesystem::path& directory, const std::string& store) {
-  // -j is left out: the next life may have another machine.
-  std::vector<std::string> words{"manyworlds", "resume", core::as_operand(directory.string())};
-  if (!store.empty()) words.insert(words.end(), {"--store", core::as_operand(store)});
-  return core::shell_line(words);
-}
-
 std::string resume_line(const RunOptions& options) {
   return resume_line(options.directory, options.store);
 }

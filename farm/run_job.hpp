@@ -13,6 +13,7 @@
 
 #include "farm/job.hpp"
 #include "farm/outcome.hpp"
+#include "farm/resume_line.hpp"
 #include "farm/schedule.hpp"
 #include "farm/serve/address.hpp"
 #include "farm/zygote.hpp"
@@ -35,8 +36,7 @@ struct RunOptions {
   std::optional<std::chrono::milliseconds> drain_after;       // the run stops by itself, to be gone on with
 };
 
-/// The command that goes on with a run, as a shell reads it; `store` as in RunOptions.
-std::string resume_line(const std::filesystem::path& directory, const std::string& store = "");
+/// The command that goes on with this run.
 std::string resume_line(const RunOptions& options);
 
 /// The words after the program's name that a rank of this run is started with: it goes on with the run directory, which

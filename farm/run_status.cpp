@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "experiments/import/json.hpp"
 #include "farm/exit_code.hpp"
-#include "farm/run_job.hpp"
+#include "farm/resume_line.hpp"
 #include "io/file.hpp"
 #include "io/run_directory.hpp"
 
