@@ -120,6 +120,21 @@ TEST_CASE("a schedule from a file runs as the one it was written from, and only 
              Contains("s.csv:2") && Contains("is missing"));
 }
 
+TEST_CASE("files that a sweep names have 64 MiB together, whatever they are called") {
+  const TemporaryFolder folder;
+  const std::string orders =
+      text_of(schedule_type(schedule_named("zb_h1")).orders({2, 4, 1}), {Folding::loop, 2, 1}) + "#";
+  folder.put("s.csv", orders + std::string((8u << 20) - orders.size(), ' '));
+  const auto named = [&](int times) {  // the same file by another path each time
+    std::string paths, path = folder.path.string();
+    for (int i = 0; i < times; ++i) paths += (i == 0 ? "" : ", ") + (path += "/.") + "/s.csv";
+    return testing::error_of(std::string(testing::kSingle) + "axes: {strategy.schedule_file: [" + paths + "]}\n",
+                             {"strategy.schedule=written"});
+  };
+  CHECK(named(8) == "(no error)");
+  CHECK_THAT(named(9), Contains("more than 67108864 bytes together"));
+}
+
 TEST_CASE("activations leave the GPU under no order that runs two passes as one, named or written") {
   const TemporaryFolder folder;
   const auto written = [&](const char* name) {
