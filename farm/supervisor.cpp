@@ -10,7 +10,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/error.hpp"
@@ -114,7 +113,7 @@ class Supervision {
     status_changed_ = true;
     answered_ = steady_clock::now();
     try {
-      line_.draw(progress_line(nlohmann::json::parse(*status_)));
+      line_.draw(progress_line(parse_status(*status_, "status.json")));
     } catch (const std::exception&) {  // progress is a courtesy
     }
   }

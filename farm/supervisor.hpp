@@ -1,7 +1,7 @@
-// What `sweep` is when somebody starts it plainly: it starts mpirun, or srun, on itself, draws progress, passes on the wish to
-// stop, and takes its exit code from complete.json, because mpirun's own means nothing once a rank has died. Whatever
-// becomes of the ranks, it ends: a start that hangs, a coordinating rank that dies and ranks that do not answer to the
-// wish to stop are killed, and complete.json says why.
+// What `sweep` is when somebody starts it plainly: it starts mpirun, or srun, on itself, draws progress, passes on the
+// wish to stop, and takes its exit code from complete.json, because mpirun's own means nothing once a rank has died.
+// Whatever becomes of the ranks, it ends: a start that hangs, a coordinating rank that dies and ranks that do not
+// answer to the wish to stop are killed, and complete.json says why.
 #pragma once
 
 #include <chrono>

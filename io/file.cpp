@@ -176,8 +176,11 @@ void File::close() {
   if (::close(std::exchange(descriptor_, -1)) != 0) throw IoError("close", path_);
 }
 
-std::string read_file(const fs::path& path) {
+std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
   const File file(path, O_RDONLY);
+  if (const auto size = file.size(); size > max_bytes)
+    throw core::InputError(fmt::format("of {} bytes, is larger than the {} that it may have", size, max_bytes),
+                           path.string());
   std::string bytes;
   std::array<char, 65536> buffer;
   while (const std::size_t got = file.read_at(bytes.size(), buffer.data(), buffer.size()))

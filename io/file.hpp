@@ -50,7 +50,10 @@ class File {
   std::string path_;
 };
 
-std::string read_file(const std::filesystem::path& path);
+inline constexpr std::uint64_t kMaxFileBytes = std::uint64_t{4} << 30;
+
+/// A whole file. Throws IoError, and InputError for one that is larger than `max_bytes` or no regular file.
+std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = kMaxFileBytes);
 
 /// A file that is written piece by piece. Readers see the old file or the new one, whole, also after a crash:
 /// temporary + fsync + rename + directory fsync. The temporary is a new file of a name that nobody can foresee. A link

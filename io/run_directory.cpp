@@ -27,10 +27,11 @@ constexpr const char* kResults = "results.h5";
 constexpr const char* kLock = "lock";
 constexpr std::chrono::milliseconds kLook{10}, kLooks{50}, kLooksAtLooker{2'000};
 constexpr const char* kJournal = "journal";
+constexpr std::uint64_t kMaxSaidBytes = std::uint64_t{8} << 20;  // of what a run says of itself
 
-std::optional<std::string> read_if_there(const fs::path& path) {
+std::optional<std::string> read_if_there(const fs::path& path, std::uint64_t max_bytes) {
   try {
-    return read_file(path);
+    return read_file(path, max_bytes);
   } catch (const IoError& error) {
     if (error.code == ENOENT || error.code == ENOTDIR) return {};
     throw;
@@ -71,7 +72,7 @@ bool holder_may_live(const std::string& contents) {
 File take_lock(const fs::path& directory, const std::string& job) {
   File lock(directory / kLock, O_RDWR | O_CREAT | O_NOFOLLOW, Access::by_folder);
   for (std::chrono::milliseconds waited{0}; !lock.try_lock(); waited += kLook) {
-    const std::string holder = read_file(lock.path());
+    const std::string holder = read_file(lock.path(), kMaxSaidBytes);
     if (waited >= (holder_may_live(holder) ? kLooks : kLooksAtLooker))
       throw InputError(fmt::format("{} is in use by {}; wait until it ends, or give another directory",
                                    directory.string(), describe_holder(holder)));
@@ -132,7 +133,7 @@ void RunDirectory::check_build(const Options& options) {
 
 RunDirectory RunDirectory::begin(const fs::path& path, std::string_view frozen_sweep, const Options& options) try {
   RunDirectory run = open(path, options);
-  if (const auto there = read_if_there(frozen_sweep_of(path))) {
+  if (const auto there = read_if_there(frozen_sweep_of(path), kMaxFileBytes)) {
     if (*there != frozen_sweep)
       throw InputError(fmt::format("{} holds a run of another sweep; give a new directory", path.string()));
     run.check_build(options);
@@ -181,22 +182,22 @@ void RunDirectory::clear_complete() {
 }
 
 std::string read_frozen_sweep(const fs::path& run_directory) {
-  if (auto frozen = read_if_there(frozen_sweep_of(run_directory))) return *frozen;
+  if (auto frozen = read_if_there(frozen_sweep_of(run_directory), kMaxFileBytes)) return *frozen;
   throw InputError(fmt::format("{} is not a run directory: it has no {}", run_directory.string(), kFrozen));
 }
 
 std::string read_build(const fs::path& run_directory) {
-  return text_of(read_if_there(run_directory / kBuild).value_or(""), "fingerprint");
+  return text_of(read_if_there(run_directory / kBuild, kMaxSaidBytes).value_or(""), "fingerprint");
 }
 
 std::optional<std::string> read_status(const fs::path& run_directory) {
   if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);  // says what is wrong
-  return read_if_there(run_directory / kStatus);
+  return read_if_there(run_directory / kStatus, kMaxSaidBytes);
 }
 
 std::optional<std::string> read_complete(const fs::path& run_directory) {
   if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);
-  return read_if_there(run_directory / kComplete);
+  return read_if_there(run_directory / kComplete, kMaxSaidBytes);
 }
 
 bool is_in_use(const fs::path& run_directory) {

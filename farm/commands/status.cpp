@@ -19,7 +19,10 @@ namespace {
 
 nlohmann::json read(const std::string& directory) {
   if (auto status = look_at_run(directory)) return *std::move(status);
-  throw core::InputError(fmt::format("{}: the run has not begun: it has no status.json yet", directory));
+  std::string why = "it has no status.json yet";
+  if (const auto completion = completion_of(directory); completion && completion->reason)
+    why = "its last start ended: " + *completion->reason;
+  throw core::InputError(fmt::format("{}: the run has not begun: {}", directory, why));
 }
 
 }  // namespace

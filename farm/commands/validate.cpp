@@ -187,7 +187,7 @@ int run_validate(const Invocation& invocation) {
   }
   if (parsed->count("residuals") > 0)
     io::write_aside(required(*parsed, "residuals"),
-               measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
+                    measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
   if (!tables.collectives.empty()) validation.kinds.emplace_back(kCollectivesTitle, compare(tables.collectives));
   if (!tables.memory.empty()) validation.kinds.emplace_back(kMemoryTitle, compare(tables.memory));
   const bool rows = parsed->count("rows") > 0;

@@ -137,7 +137,7 @@ TEST_CASE("what a run leaves is for its owner, or for whom the folder that was t
   CHECK(modes("new/run") == std::vector<mode_t>{0700, 0700, 0600});
   CHECK(mode("new") == 0755);
   // The rights of the folder, and what its files have of them: others never write, in a sticky folder nobody else does.
-  const std::vector<std::vector<mode_t>> made{{0750, 0750, 0640}, {0755, 0755, 0644}, {0770, 0770, 0660},
+  const std::vector<std::vector<mode_t>> made{{0750, 0750, 0640}, {0755, 0755, 0644},   {0770, 0770, 0660},
                                               {0777, 0777, 0664}, {01777, 01777, 0644}, {0711, 0711, 0600}};
   for (const auto& expected : made) {
     const std::string run = "made" + std::to_string(expected[0]);
@@ -246,8 +246,7 @@ TEST_CASE("a file keeps its mode and a link its place when what it holds is repl
   write_aside(scratch / "dangling", "made");
   CHECK(bytes_of(scratch / "new") == "made");
   CHECK_THROWS_WITH(write_aside(scratch / "loop", "x"), Catch::Contains("symbolic links"));
-  CHECK(list_directory(scratch.path) ==
-        std::vector<std::string>{"dangling", "far", "file", "folder", "loop", "new"});
+  CHECK(list_directory(scratch.path) == std::vector<std::string>{"dangling", "far", "file", "folder", "loop", "new"});
 }
 
 TEST_CASE("a FIFO is written to and stays, and is not read where a file is wanted") {
@@ -264,6 +263,15 @@ TEST_CASE("a FIFO is written to and stays, and is not read where a file is wante
   CHECK(heard == "said");
   CHECK(std::filesystem::is_fifo(scratch / "fifo"));
   CHECK(list_directory(scratch.path) == std::vector<std::string>{"fifo"});
+}
+
+TEST_CASE("a file that is larger than it may be is refused before it is read") {
+  const TemporaryFolder scratch;
+  put_bytes(scratch / "file", "12345");
+  CHECK(read_file(scratch / "file", 5) == "12345");
+  CHECK_THROWS_WITH(read_file(scratch / "file", 4), Catch::Contains("of 5 bytes, is larger than the 4"));
+  std::filesystem::resize_file(scratch / "file", std::uintmax_t{1} << 40);  // sparse
+  CHECK_THROWS_WITH(read_file(scratch / "file"), Catch::Contains("is larger than the"));
 }
 
 TEST_CASE("system calls that fail name the file and the reason") {
