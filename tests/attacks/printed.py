@@ -257,11 +257,15 @@ class Printed(unittest.TestCase):
                     status[member] = name
                 path.write_text(json.dumps(status))
                 done, as_json = self.call(folder, "status", "run"), self.call(folder, "status", "run", "--json")
+                if member == "state":  # one that no run says is refused by a line
+                    tally.note(member, (done.returncode, as_json.returncode) == (2, 2) and is_visible(done.stderr) and
+                               done.stderr.count(b"\n") == 1, (name, done))
+                    continue
                 tally.note(member, done.returncode == 0 and is_visible(done.stdout) and done.stdout.count(b"\n") == lines
                            and is_visible(as_json.stdout), (name, done))
                 told = json.loads(as_json.stdout)
-                if member in ("host", "state"):
-                    tally.note(f"{member} --json", told[member] == name, told[member])
+                if member == "host":
+                    tally.note("host --json", told["host"] == name, told["host"])
                 if member == "resume":
                     tally.note("resume --json", told["resume"] == "manyworlds resume run --store none", told["resume"])
         tally.check(self)

@@ -79,7 +79,7 @@ class UnderSlurm(unittest.TestCase):
         self.assertGreater(figures["tasks_computed"], 0)
 
     def test_a_time_limit_ends_a_life_and_not_the_sweep(self):
-        job, = self.submitted("slow.yaml", "limited", "--tasks-per-node", "1", "--time", "1", "--margin", "53")
+        job, = self.submitted("slow.yaml", "limited", "--tasks-per-node", "1", "--time", "1", "--margin", "57")
         self.slurm.wait(job, 400)
         self.assert_ended(job, "limited")
         self.assertGreater(int(self.slurm.job(job)[0]["Restarts"]), 0)
