@@ -31,7 +31,7 @@ struct RunOptions {
   bool retry_failed = false;                                  // compute again what failed in earlier lives
   std::optional<std::uint64_t> task_memory_bytes;             // 0: no limit; default: memory_share_bytes()
   std::chrono::milliseconds task_time{0};                     // on the clock, of one task; 0: no limit
-  std::chrono::milliseconds start_time{180'000};              // that ranks may take to find each other
+  std::chrono::milliseconds start_time{60'000};               // that ranks may take to find each other
   std::optional<serve::Address> serve;                        // of a live page
   std::optional<std::chrono::milliseconds> drain_after;       // the run stops by itself, to be gone on with
 };

@@ -171,7 +171,8 @@ class Supervision {
   /// Says, on stderr and in complete.json, what no rank could say any more.
   int say_end(int exit_code, const std::string& why) const {
     const std::string reason = fmt::format("{}; `{}` goes on", why, options_.resume);
-    tell("{}{}\n", exit_code == kExitDrained ? "" : "manyworlds: ", reason);
+    // Whoever asked it to stop is told how to go on by who called supervise().
+    exit_code == kExitDrained ? tell("{}\n", why) : tell("manyworlds: {}\n", reason);
     try {
       options_.declare_failed(exit_code, reason);
     } catch (const std::exception&) {  // somebody else has gone on with the run by now, or its disk is gone

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "farm/commands/word_values.hpp"
+#include "farm/processors.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -53,8 +54,8 @@ void add_run_words(cxxopts::Options& options) {
       "store-limit", "how much the store may hold when the run ends; what was used last stays",
       cxxopts::value<std::string>()->default_value(store_limit()), "SIZE")(
       "stop-after", "stop after so long, as on request, to be gone on with", cxxopts::value<std::string>(), "DURATION")(
-      "start-time", "how long the ranks may take to find each other; then the run ends, to be gone on with",
-      cxxopts::value<std::string>()->default_value("3m"),
+      "start-time", "how long the ranks may take to find each other; default: 1m, in a batch job 5m",
+      cxxopts::value<std::string>(),
       "DURATION")("rebuild", "take over a run directory that another build began: what that one computed is dropped");
   add_task_words(options);
 }
@@ -87,7 +88,9 @@ RunOptions run_words(const cxxopts::ParseResult& parsed, const std::string& dire
   options.task_time = duration_of(parsed["task-time"].as<std::string>(), "--task-time");
   if (parsed.count("stop-after") > 0)
     options.drain_after = duration_of(parsed["stop-after"].as<std::string>(), "--stop-after");
-  options.start_time = duration_of(parsed["start-time"].as<std::string>(), "--start-time");
+  if (!batch_job().empty()) options.start_time = std::chrono::minutes(5);  // many nodes, and a file system of theirs
+  if (parsed.count("start-time") > 0)
+    options.start_time = duration_of(parsed["start-time"].as<std::string>(), "--start-time");
   if (options.start_time.count() < 1'000)
     throw core::InputError("--start-time: ranks need a second at least to find each other");
   options.rebuild = parsed.count("rebuild") > 0;

@@ -96,6 +96,8 @@ Answer file(const std::filesystem::path& path, bool close) {
   } catch (const core::IoError& error) {
     if (error.code == ENOENT || error.code == ENOTDIR) return words(404, "there are no results yet", close);
     return words(503, "the results cannot be read now", close);
+  } catch (const core::InputError&) {  // a FIFO, say
+    return words(503, "what is called results.h5 is no file", close);
   }
   answer.close = close;
   answer.head = head_of(200, {{"Content-Type", kHdf5},

@@ -67,7 +67,7 @@ TEST_CASE("ranks go on with what their supervisor began, by the same options, an
   CHECK(options.store == "none");
   CHECK(rank_words(options) == std::vector<std::string>{"resume", "out", "--store", "none", "--store-limit", "3000000",
                                                         "--task-memory", "1073741824", "--task-time", "120s",
-                                                        "--start-time", "180s", "--stop-after", "3600s"});
+                                                        "--start-time", "60s", "--stop-after", "3600s"});
 }
 
 TEST_CASE("limits of a task and of a run are told in sizes and durations") {

@@ -149,6 +149,9 @@ TEST_CASE("a run that has not begun to speak, and results that are not there yet
   CHECK(nlohmann::json::parse(served.ask("/status.json").body).at("state") == "starting");
   CHECK(value_of(parse_metrics(served.ask("/metrics").body), "manyworlds_state", "state=\"starting\"") == 1);
   CHECK(served.ask("/results.h5").status == 404);
+  REQUIRE(::mkfifo((run.folder / "results.h5").c_str(), 0600) == 0);
+  CHECK(served.ask("/results.h5").status == 503);
+  CHECK(served.ask("/healthz").status == 200);
   run.say({{"no", "status"}});
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const auto status = nlohmann::json::parse(served.ask("/status.json").body);
