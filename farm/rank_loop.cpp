@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kTick{200};
+constexpr milliseconds kPause{1'000};         // between looks at messages: something held this process up
 constexpr std::int64_t kLook_ms = 15'000;     // without a word of the coordinator, and between looks whether it lives
 constexpr std::int64_t kFarewell_ms = 3'000;  // what the last messages may take to leave
 // Polling backs off with the time since the last message: fast in a conversation, 25 looks a second in silence.
@@ -45,12 +46,13 @@ RankLoop::RankLoop(Zygote& zygote, LoopOptions options)
       signals_(context_),
       begin_(steady_clock::now()),
       busy_(begin_),
+      ran_(begin_),
       parent_(::getppid()) {}
 
 RankLoop::~RankLoop() = default;
 
 std::int64_t RankLoop::now_ms() const {
-  return std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin_).count();
+  return std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin_ - paused_).count();
 }
 
 void RankLoop::add_worker(Transport& transport) {
@@ -101,6 +103,7 @@ void RankLoop::await_signal() {
 }
 
 bool RankLoop::pump() {
+  leave_out_pause();
   bool any = false, moved = true;
   while (moved) {
     moved = false;
@@ -159,7 +162,14 @@ void RankLoop::look_for_coordinator(std::int64_t now) {
   }
 }
 
+void RankLoop::leave_out_pause() {
+  const auto now = steady_clock::now();
+  if (now - ran_ > kPause) paused_ += now - ran_;
+  ran_ = now;
+}
+
 void RankLoop::tick() {
+  leave_out_pause();
   const std::int64_t now = now_ms();
   if (options_.watch_parent && ::getppid() != parent_) {
     abandoned_ = true;
@@ -170,7 +180,7 @@ void RankLoop::tick() {
   look_for_coordinator(now);
   if (coordinator_ != nullptr && now - last_second_ms_ >= 1'000) {
     last_second_ms_ = now;
-    if (options_.drain_after && now >= options_.drain_after->count()) coordinator_->drain(now);
+    if (options_.drain_after && steady_clock::now() - begin_ >= *options_.drain_after) coordinator_->drain(now);
     coordinator_->tick(now);
     each_second_();
   }
@@ -182,6 +192,7 @@ void RankLoop::tick() {
 }
 
 void RankLoop::run() {
+  ran_ = steady_clock::now();
   boost::asio::post(context_, [this] { tick(); });
   boost::asio::post(context_, [this] { poll(); });
   context_.run();

@@ -38,6 +38,8 @@ class RankLoop {
   /// Until the run is over here. Draining is asked for by SIGUSR1 or SIGTERM to the coordinating process.
   void run();
 
+  /// The time for which this process has run its loop. What it was stopped for, or was busy with one thing, does not
+  /// count: meanwhile it heard nobody, and that is no silence of theirs.
   std::int64_t now_ms() const;
   /// The run ended here without a word of the coordinator, or because whoever started us is gone.
   bool abandoned() const { return abandoned_; }
@@ -54,6 +56,7 @@ class RankLoop {
   void await_signal();
   void stop_when_over();
   void look_for_coordinator(std::int64_t now);
+  void leave_out_pause();
 
   Zygote& zygote_;
   LoopOptions options_;
@@ -63,7 +66,8 @@ class RankLoop {
   std::vector<std::unique_ptr<Seat>> seats_;
   Coordinator* coordinator_ = nullptr;
   std::function<void()> each_second_;
-  std::chrono::steady_clock::time_point begin_, busy_;
+  std::chrono::steady_clock::time_point begin_, busy_, ran_;
+  std::chrono::steady_clock::duration paused_{0};
   std::int64_t last_second_ms_ = 0, last_look_ms_ = 0;
   std::int64_t dismissed_ms_ = -1;
   int parent_;

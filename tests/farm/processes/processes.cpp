@@ -86,6 +86,18 @@ TEST_CASE("a killed zygote is started anew, in ranks and without") {
   }
 }
 
+TEST_CASE("a process that is stopped and continued takes its own silence for nobody's") {
+  Directory directory;
+  const fs::path run_directory = directory.path / "run";
+  const pid_t program = start(run_directory, kJob + " -j 1 --in-process");
+  wait_until_busy(run_directory, 1);
+  ::kill(program, SIGSTOP);
+  std::this_thread::sleep_for(33s);  // longer than a worker waits for a word of its coordinator
+  ::kill(program, SIGCONT);
+  CHECK(wait_for(program, kLongest) == 0);
+  CHECK(slurp(run_directory / "answer") == expected("7"));
+}
+
 TEST_CASE("a task that crashes its simulator is named, and the rest is computed") {
   Directory directory;
   for (const std::string words : {"-j 1", "-j 3"}) {
