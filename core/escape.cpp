@@ -7,33 +7,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/utf8.hpp"
+
 namespace manyworlds::core {
 namespace {
-
-constexpr char32_t kNoCharacter = 0xFFFFFFFF;
-
-struct Character {
-  std::size_t length;  // in bytes
-  char32_t code;       // kNoCharacter: a byte that is no UTF-8
-};
-
-Character character_at(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> std::uint32_t {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
-  };
-  const std::uint32_t lead = byte(0);
-  if (lead < 0x80) return {1, lead};
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  char32_t code = lead & (0x7Fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0u) != 0x80u) return {1, kNoCharacter};
-    code = code << 6u | (byte(i) & 0x3Fu);
-  }
-  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (lead < 0xC0 || code < kLeast[length] || code > 0x10FFFF || surrogate) return {1, kNoCharacter};
-  return {length, code};
-}
 
 enum class LineEnds : std::uint8_t { stay, are_odd };
 
@@ -43,7 +20,7 @@ bool is_odd(char32_t code, LineEnds ends) {
   const bool control = code < 0x20 || (code >= 0x7F && code <= 0x9F);
   const bool direction = code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
                          (code >= 0x2066 && code <= 0x2069);
-  return control || direction || code == 0x2028 || code == 0x2029 || code == kNoCharacter;
+  return control || direction || code == 0x2028 || code == 0x2029 || code == kNoUtf8;
 }
 
 /// Calls `odd(bytes, code)` for each odd character of `text` and `plain(bytes)` for what is between them.
@@ -56,7 +33,7 @@ void each_part(std::string_view text, LineEnds ends, Plain plain, Odd odd) {
       ++at;
       continue;
     }
-    const auto [length, code] = character_at(text, at);
+    const auto [length, code] = utf8_at(text, at);
     const bool line_end = ends == LineEnds::stay && text.substr(at, 2) == "\r\n";
     if (is_odd(code, ends) && !line_end) {
       plain(text.substr(begin, at - begin));
@@ -71,8 +48,8 @@ void each_part(std::string_view text, LineEnds ends, Plain plain, Odd odd) {
 std::string shown(std::string_view text, LineEnds ends) {
   std::string made;
   const auto show = [&](std::string_view bytes, char32_t code) {
-    made += code == kNoCharacter ? fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]))
-                                 : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
+    made += code == kNoUtf8 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]))
+                            : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
   };
   each_part(
       text, ends, [&](std::string_view bytes) { made += bytes; }, show);

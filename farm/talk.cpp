@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "core/utf8.hpp"
+
 namespace manyworlds::farm {
 namespace {
 
@@ -11,8 +13,7 @@ std::size_t whole_characters(std::string_view text) {
   for (std::size_t back = 1; back < kLongest && back <= text.size(); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
     if (byte < 0x80) break;
-    const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
-    if (byte >= 0xC0) return length > back ? text.size() - back : text.size();
+    if (byte >= 0xC0) return core::utf8_length(byte) > back ? text.size() - back : text.size();
   }
   return text.size();
 }

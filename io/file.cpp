@@ -23,6 +23,8 @@ namespace {
 
 constexpr mode_t kEverybody = 0777, kByUmask = 0666, kOwner = 0600, kOwnFolder = 0700, kFolderAbove = 0755;
 
+constexpr std::size_t kRandomDigits = 16;
+
 fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
@@ -67,13 +69,6 @@ Target target_of(const fs::path& path) {
     target = {folder_of(target.path) / next, true, {}};
   }
   throw IoError("write", path.string(), ELOOP);
-}
-
-std::string random_digits() {
-  std::array<unsigned char, 8> bits;
-  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
-    throw IoError("read", "the system's random numbers");
-  return fmt::format("{:02x}", fmt::join(bits, ""));
 }
 
 void make_directory(const fs::path& path, mode_t mode) {
@@ -197,7 +192,7 @@ AsideFile::AsideFile(const fs::path& path, Access access) : path_(path) {
       return;
     }
     aside_ = target_;
-    aside_ += fmt::format(".{}{}", random_digits(), kAsideSuffix);
+    aside_ += fmt::format(".{}{}", random_hex_digits(kRandomDigits), kAsideSuffix);
     file_.emplace(aside_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, access);
     if (target.mode && access == Access::by_umask) file_->set_mode(*target.mode);
   } catch (const IoError& error) {
@@ -266,6 +261,13 @@ std::vector<std::string> list_directory(const fs::path& path) {
   if (error) throw IoError("list directory", path.string(), error.value());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string random_hex_digits(std::size_t count) {
+  std::vector<unsigned char> bytes(count / 2);
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    throw IoError("read", "the system's random numbers");
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 std::string host_name() {

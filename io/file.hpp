@@ -93,6 +93,9 @@ void sync_directory(const std::filesystem::path& path);  // makes new names in i
 /// Names of the entries of a directory, sorted.
 std::vector<std::string> list_directory(const std::filesystem::path& path);
 
+/// Hexadecimal digits that nobody can foretell, an even number of them. Throws IoError where the system has none.
+std::string random_hex_digits(std::size_t count);
+
 /// The host's name with everything but letters, digits, '.' and '-' replaced: fit for a file name.
 std::string host_name();
 

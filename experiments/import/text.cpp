@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/utf8.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {
@@ -20,23 +21,6 @@ constexpr int kPatience_ms = 1000;  // for who is about to open the other end of
 
 int lines_before(std::string_view text, std::size_t at) {
   return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-}
-
-/// Length of the UTF-8 sequence at `text[at]`; 0 where there is none (overlong forms and surrogates included).
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const unsigned lead = byte(at);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(at + i) & 0xC0u) != 0x80u) return 0;
-  const unsigned second = byte(at + 1);
-  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F)) return 0;
-  if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) return 0;
-  return length;
 }
 
 /// A file that is open for reading, without ever waiting unless wait() is asked to.
@@ -89,10 +73,9 @@ class Source {
 std::size_t text_length(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    const std::size_t length = utf8_length(text, at);
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const bool control = (byte < 0x20 && byte != '\n' && byte != '\t' && byte != '\r') || byte == 0x7F;
-    if (length == 0 || control) break;
+    const auto [length, code] = core::utf8_at(text, at);
+    const bool control = (code < 0x20 && code != '\n' && code != '\t' && code != '\r') || code == 0x7F;
+    if (code == core::kNoUtf8 || control) break;
     at += length;
   }
   return at;

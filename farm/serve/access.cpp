@@ -1,12 +1,10 @@
 #include "farm/serve/access.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "core/error.hpp"
@@ -22,13 +20,6 @@ constexpr std::string_view kBearer = "Bearer ";
 bool is_token(std::string_view text) {
   return text.size() == kTokenDigits &&
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
-std::string new_token() {
-  std::array<unsigned char, kTokenDigits / 2> bits;
-  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
-    throw core::IoError("read", "the system's random numbers");
-  return fmt::format("{:02x}", fmt::join(bits, ""));
 }
 
 std::string kept_token(const std::filesystem::path& file) {
@@ -81,7 +72,7 @@ std::filesystem::path token_file(const std::filesystem::path& run_directory) {
 
 std::string token_of(const std::filesystem::path& run_directory) {
   const auto file = token_file(run_directory);
-  std::string token = new_token();
+  std::string token = io::random_hex_digits(kTokenDigits);
   switch (const int error = keep(file, token)) {
     case EEXIST:
       if (::access(file.c_str(), R_OK) == 0) return kept_token(file);
