@@ -153,8 +153,7 @@ TEST_CASE("a run that has not begun to speak, and results that are not there yet
   CHECK(served.ask("/results.h5").status == 503);
   CHECK(served.ask("/healthz").status == 200);
   run.say({{"no", "status"}});
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  const auto status = nlohmann::json::parse(served.ask("/status.json").body);
+  const auto status = served.status_when([](const nlohmann::json& told) { return told.contains("reason"); });
   CHECK(status.at("state") == "starting");
   CHECK(status.contains("reason"));
 }
@@ -163,17 +162,18 @@ TEST_CASE("a run that nobody runs any more is told as interrupted, and one that 
   Run run;
   run.say(sample_status("running"));
   const Served served(run);
-  CHECK(nlohmann::json::parse(served.ask("/status.json").body).at("state") == "interrupted");
+  const auto is = [](const char* state) {
+    return [state](const nlohmann::json& told) { return told.at("state") == state; };
+  };
+  CHECK(served.status_when(is("interrupted")).at("state") == "interrupted");
   {
     run.folder.put("lock", "{}");
     io::File lock(run.folder / "lock", O_RDWR);
     REQUIRE(lock.try_lock());
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    CHECK(nlohmann::json::parse(served.ask("/status.json").body).at("state") == "running");
+    CHECK(served.status_when(is("running")).at("state") == "running");
   }
   run.folder.put("complete.json", R"({"format": 1, "state": "failed", "exit": 74, "reason": "the disk is full"})");
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const auto status = nlohmann::json::parse(served.ask("/status.json").body);
+  const auto status = served.status_when(is("failed"));
   CHECK(status.at("state") == "failed");
   CHECK(status.at("reason") == "the disk is full");
 }
@@ -205,7 +205,7 @@ TEST_CASE("labels that hold quotes, backslashes and line ends stay one sample") 
 
 TEST_CASE("without the token nothing is served, and with it everything, however it is brought") {
   const Run run;
-  const Served served(run, Served::quick(), kToken);
+  const Served served(run, Served::patient(), kToken);
   const std::string right = kToken, wrong = "1" + right.substr(1), cookie = fmt::format("manyworlds_{}", served.port());
   for (const char* path : {"/", "/status.json", "/events", "/metrics", "/results.h5", "/healthz", "/nothing"})
     for (const std::string& fields :

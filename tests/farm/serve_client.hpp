@@ -25,6 +25,9 @@
 
 namespace manyworlds::farm::serve::testing {
 
+/// No test waits longer, however busy the machine is.
+inline constexpr std::chrono::minutes kLong{10};
+
 /// What a run of a sweep says of itself.
 inline nlohmann::json sample_status(const std::string& state = "complete") {
   return {
@@ -155,7 +158,7 @@ inline Reply reply(Client& client, bool body = true) {
 
 class Served {
  public:
-  explicit Served(const Run& run, ServerLimits limits = quick(), std::string token = "")
+  explicit Served(const Run& run, ServerLimits limits = patient(), std::string token = "")
       : Served(run, limits, std::move(token), Listener::at({}, "test")) {}
   ~Served() {
     finish();
@@ -181,8 +184,21 @@ class Served {
     return std::stod(text.substr(at + name.size() + 2));
   }
 
-  static ServerLimits quick() {
+  /// What is told once it is what `wanted` wants; what is told after kLong where it never is.
+  template <class Wanted>
+  nlohmann::json status_when(const Wanted& wanted) const {
+    const auto begin = std::chrono::steady_clock::now();
+    for (;;) {
+      nlohmann::json told = nlohmann::json::parse(ask("/status.json").body);
+      if (wanted(told) || std::chrono::steady_clock::now() - begin > kLong) return told;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+  /// Looks often and waits long, for machines that are busy with something else; a test of a limit sets that limit.
+  static ServerLimits patient() {
     ServerLimits limits;
+    limits.request = limits.keep_alive = limits.stall = limits.answer = limits.heartbeat = limits.farewell = kLong;
     limits.look = std::chrono::milliseconds(20);
     return limits;
   }

@@ -90,9 +90,9 @@ TEST_CASE("what is no request, or too large to be one, is refused in words, and 
 }
 
 TEST_CASE("who does not finish a request is told that it took too long, who begins none is let go in silence") {
-  ServerLimits limits = Served::quick();
-  limits.request = milliseconds(300);
-  limits.keep_alive = milliseconds(150);
+  ServerLimits limits = Served::patient();
+  limits.request = milliseconds(2'000);
+  limits.keep_alive = milliseconds(1'000);
   const Run run;
   const Served served(run, limits);
   const auto begin = Clock::now();
@@ -102,19 +102,19 @@ TEST_CASE("who does not finish a request is told that it took too long, who begi
   CHECK(idle.ended());
   std::size_t sent = 0;
   const std::string endless = "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(8'000, 'x');
-  while (sent < endless.size() && dripping.send({&endless[sent], 1}) && Clock::now() - begin < milliseconds(600)) {
+  while (sent < endless.size() && dripping.send({&endless[sent], 1}) && Clock::now() - begin < milliseconds(4'000)) {
     ++sent;
     std::this_thread::sleep_for(milliseconds(20));
   }
-  CHECK(sent < 100);
+  CHECK(sent < 200);  // of one in 20 ms
   CHECK(reply(dripping).status == 408);
   CHECK(silent.ended());
   CHECK(served.metric("manyworlds_serve_dropped_total") == 2);
 }
 
 TEST_CASE("who never reads its answer is dropped, and everybody else is served meanwhile") {
-  ServerLimits limits = Served::quick();
-  limits.stall = milliseconds(300);
+  ServerLimits limits = Served::patient();
+  limits.stall = milliseconds(2'000);
   Run run;
   run.results = std::string(30'000'000, 'r');
   run.folder.put("results.h5", run.results);
@@ -126,7 +126,7 @@ TEST_CASE("who never reads its answer is dropped, and everybody else is served m
   }
   CHECK(served.ask("/healthz").status == 200);
   const auto begin = Clock::now();
-  while (served.metric("manyworlds_serve_connections") > 1 && Clock::now() - begin < std::chrono::seconds(20))
+  while (served.metric("manyworlds_serve_connections") > 1 && Clock::now() - begin < std::chrono::minutes(10))
     std::this_thread::sleep_for(milliseconds(50));
   CHECK(served.metric("manyworlds_serve_connections") == 1);
   CHECK(served.metric("manyworlds_serve_dropped_total") == 20);
@@ -134,7 +134,7 @@ TEST_CASE("who never reads its answer is dropped, and everybody else is served m
 }
 
 TEST_CASE("who reads an answer drop by drop is dropped when the time for all of it is over") {
-  ServerLimits limits = Served::quick();
+  ServerLimits limits = Served::patient();
   limits.answer = milliseconds(300);
   limits.bytes_per_s = 100'000'000;
   Run run;
@@ -147,7 +147,7 @@ TEST_CASE("who reads an answer drop by drop is dropped when the time for all of 
   for (std::string some = client.read(1'000); !some.empty(); some = client.read(1'000)) {
     got += some.size();
     std::this_thread::sleep_for(milliseconds(5));
-    if (Clock::now() - begin > std::chrono::seconds(20)) break;
+    if (Clock::now() - begin > std::chrono::minutes(10)) break;
   }
   CHECK(got < 30'000'000);
   CHECK(served.metric("manyworlds_serve_dropped_total") == 1);
@@ -215,7 +215,7 @@ TEST_CASE("a watcher that falls behind skips states and is not queued for, and t
 }
 
 TEST_CASE("a stream in which nothing happens still beats, and a watcher that speaks is let go") {
-  ServerLimits limits = Served::quick();
+  ServerLimits limits = Served::patient();
   limits.heartbeat = milliseconds(50);
   const Run run;
   const Served served(run, limits);
@@ -233,7 +233,7 @@ TEST_CASE("a stream in which nothing happens still beats, and a watcher that spe
 
 TEST_CASE(
     "300 watch at once and see every change, one too many is turned away in words, and room that is left is used") {
-  ServerLimits limits = Served::quick();
+  ServerLimits limits = Served::patient();
   limits.connections = 300;
   Run run;
   const Served served(run, limits);
@@ -260,7 +260,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a server that ends waits for nobody longer than its farewell") {
-  ServerLimits limits = Served::quick();
+  ServerLimits limits = Served::patient();
   limits.farewell = milliseconds(300);
   Run run;
   run.folder.put("results.h5", std::string(30'000'000, 'r'));
@@ -271,7 +271,7 @@ TEST_CASE("a server that ends waits for nobody longer than its farewell") {
   const auto begin = Clock::now();
   served.finish();
   served.join();
-  CHECK(Clock::now() - begin < std::chrono::seconds(5));
+  CHECK(Clock::now() - begin < std::chrono::minutes(1));  // of ten that a client may take
   CHECK(idle.ended());
 }
 
