@@ -34,7 +34,7 @@ base:
 
 def program(*words, directory):
     return subprocess.run([PROGRAM, *words], cwd=directory, capture_output=True, text=True, timeout=300,
-                          stdin=subprocess.DEVNULL, env={**os.environ, "XDG_CACHE_HOME": f"{directory}/cache"})
+                          stdin=subprocess.DEVNULL, env={**os.environ, "XDG_CACHE_HOME": f"{directory}/cache", "TMPDIR": str(directory)})
 
 
 class Validate(unittest.TestCase):
@@ -72,13 +72,12 @@ class Validate(unittest.TestCase):
 
     def test_processes_and_order_change_nothing_and_the_run_directory_goes_away(self):
         table = self.write("t.csv", HEADER + "".join(ROWS))
-        before = set(pathlib.Path(tempfile.gettempdir()).glob("manyworlds-validate-*"))
         one = self.validate(table, "--rows", "--in-process", "-j", "1")
         two = self.validate(table, "--rows", "-j", "2", "--svg", "two.svg")
         self.assertEqual(one, two)
         self.assertIn("left out: tp must divide", one)
         self.assertIn("on ticks of 200 ns", one)
-        self.assertEqual(set(pathlib.Path(tempfile.gettempdir()).glob("manyworlds-validate-*")) - before, set())
+        self.assertEqual(list(self.directory.glob("manyworlds-validate-*")), [])
         self.assertEqual((self.directory / "two.svg").read_text().count('r="3"'), 2)
         self.validate(table, "-o", "kept", "--in-process", "-j", "1")
         self.assertTrue((self.directory / "kept" / "results.h5").exists())
