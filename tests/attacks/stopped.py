@@ -1,6 +1,7 @@
 """Processes of a run that are stopped (SIGSTOP) and continued: the run is over in time, with the same answer, whoever it
 was. Usage: stopped.py [SECONDS], which is longer than silence (6 s), or than followers wait (30 s) and look (15 s)."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -63,7 +64,8 @@ class Stopped(unittest.TestCase):
             if stopped:
                 os.kill(stopped, signal.SIGSTOP)
                 time.sleep(STOPPED_S)
-                os.kill(stopped, signal.SIGCONT)
+                with contextlib.suppress(ProcessLookupError):  # a run may go on without it, and end it at its end
+                    os.kill(stopped, signal.SIGCONT)
             begin = time.monotonic()
             try:
                 code = process.wait(timeout=HANG_S)
