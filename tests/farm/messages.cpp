@@ -91,6 +91,8 @@ TEST_CASE("a number of ranks below one is bad input") {
   CHECK_THROWS_AS(rank_count(0), core::InputError);
   CHECK_THROWS_AS(rank_count(-3), core::InputError);
   CHECK(rank_count(3).ranks == 3);
+  CHECK(rank_count(16 * cpus_at_hand()).ranks == 16 * cpus_at_hand());
+  CHECK_THROWS_AS(rank_count(16 * cpus_at_hand() + 1), core::InputError);
 }
 
 TEST_CASE("progress counts per kind and expects the time that cost predicts") {
