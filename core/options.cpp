@@ -20,4 +20,11 @@ std::string join_several(const std::vector<std::string>& names) {
   return joined.empty() ? "none" : joined;
 }
 
+std::string join_several(std::uint32_t bits, const std::vector<std::string>& names) {
+  std::vector<std::string> some;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if ((bits >> i & 1) != 0) some.push_back(names[i]);
+  return join_several(some);
+}
+
 }  // namespace manyworlds::core

@@ -128,6 +128,8 @@ typename OptionTable<T>::Row choice(std::string name, Enum T::*member, std::vect
 std::vector<std::string> several_of(const std::string& joined);
 /// The other way.
 std::string join_several(const std::vector<std::string>& names);
+/// The i-th of `names` for each bit i of `bits`.
+std::string join_several(std::uint32_t bits, const std::vector<std::string>& names);
 
 /// Any of `names`: bit i of the member stands for the i-th.
 template <class T>
@@ -146,12 +148,7 @@ typename OptionTable<T>::Row any_of(std::string name, std::uint32_t T::*member, 
               for (std::size_t i = 0; i < names.size(); ++i)
                 if (names[i] == one) to.*member |= std::uint32_t{1} << i;
           },
-          [member, names](const T& from) {
-            std::vector<std::string> some;
-            for (std::size_t i = 0; i < names.size(); ++i)
-              if (from.*member >> i & 1) some.push_back(names[i]);
-            return OptionValue(join_several(some));
-          }};
+          [member, names](const T& from) { return OptionValue(join_several(from.*member, names)); }};
 }
 
 /// Whole numbers, as many as there are.

@@ -104,7 +104,7 @@ Axis read_axis(const Entry& entry) {
   Axis axis;
   axis.key = entry.key;
   axis.place = place_of(entry);
-  axis.target = find_key(entry.key, axis.place);
+  axis.target = find_typed_key(entry.key, axis.place);
   axis.values = read_values(entry.value, axis.target);
   return axis;
 }

@@ -38,6 +38,14 @@ std::string read_certainty(const Node& node) {
                    entry.line);
 }
 
+std::vector<std::string> read_names(const Node& node) {
+  if (node.kind != Node::Kind::sequence)
+    node.fail(fmt::format("'also_called' must be a list of names, not {}", import::describe(node)));
+  std::vector<std::string> names;
+  for (const Node& item : node.items) names.push_back(import::read_line(item, "also_called"));
+  return names;
+}
+
 struct Origin {
   std::string source, certainty;
 };
@@ -61,6 +69,19 @@ Figure read_figure(const Node& node, const OptionInfo& info, Origin origin) {
   if (origin.source.empty() || origin.certainty.empty())
     node.fail(fmt::format("figure '{}' needs a source and a certainty (read, known, fitted or guess)", info.name));
   return {import::read_value(*value, info, info.name), origin.source, origin.certainty};
+}
+
+std::map<std::string, Figure> read_figures(const Node& node, const std::vector<OptionInfo>& options,
+                                           const Origin& origin) {
+  std::map<std::string, Figure> made;
+  for (const Entry& entry : node.entries) {
+    const OptionInfo* info = find_option(options, entry.key);
+    std::vector<std::string> names;
+    for (const OptionInfo& option : options) names.push_back(option.name);
+    if (!info) unknown(entry, names);
+    made[entry.key] = read_figure(entry.value, *info, origin);
+  }
+  return made;
 }
 
 std::vector<OptionInfo> figure_options(const std::string& kind) {
@@ -102,10 +123,11 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   if (root.kind != Node::Kind::mapping) root.fail(fmt::format("must be a mapping, not {}", import::describe(root)));
   CatalogEntry made;
   Origin origin;
-  const Node* figures = nullptr;
+  const Node *figures = nullptr, *recipe = nullptr;
   const bool is_gpu = kind == "gpus";
-  std::vector<std::string> known{"help", "source", "certainty", "figures"};
+  std::vector<std::string> known{"help", "source", "certainty", "figures", "also_called"};
   if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
+  if (kind == "stacks") known.emplace_back("recipe");
   for (const Entry& entry : root.entries) {
     if (entry.key == "help")
       made.help = import::read_line(entry.value, "help");
@@ -115,6 +137,10 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
       origin.certainty = read_certainty(entry.value);
     else if (entry.key == "figures")
       figures = &entry.value;
+    else if (entry.key == "also_called")
+      made.also_called = read_names(entry.value);
+    else if (entry.key == "recipe" && kind == "stacks")
+      recipe = &entry.value;
     else if (entry.key == "constants_of" && is_gpu)
       made.constants_of = import::read_line(entry.value, "constants_of");
     else if (entry.key == "same_chip" && is_gpu)
@@ -123,14 +149,10 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
       unknown(entry, known);
   }
   if (!figures || figures->kind != Node::Kind::mapping) root.fail("needs 'figures', a mapping of what is known");
-  const auto options = figure_options(kind);
-  for (const Entry& entry : figures->entries) {
-    const OptionInfo* info = find_option(options, entry.key);
-    std::vector<std::string> names;
-    for (const OptionInfo& option : options) names.push_back(option.name);
-    if (!info) unknown(entry, names);
-    made.figures[entry.key] = read_figure(entry.value, *info, origin);
-  }
+  made.figures = read_figures(*figures, figure_options(kind), origin);
+  if (recipe != nullptr && recipe->kind != Node::Kind::mapping) recipe->fail("'recipe' must be a mapping");
+  if (recipe != nullptr)
+    made.recipe = read_figures(*recipe, find_branch(vocabulary().branches, "strategy")->options, origin);
   return made;
 }
 
@@ -146,7 +168,12 @@ Catalog::Catalog(const std::string& folder) {
 void Catalog::add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file) {
   if (kinds_[kind].count(name))
     throw InputError(fmt::format("'{}' is in the catalog already; give this one another file name", name), file);
-  kinds_[kind][name] = read_catalog_entry(kind, text, file);
+  CatalogEntry entry = read_catalog_entry(kind, text, file);
+  for (const std::string& also : entry.also_called)
+    for (const auto& [other, known] : kinds_[kind])
+      if (also == other || std::count(known.also_called.begin(), known.also_called.end(), also) > 0)
+        throw InputError(fmt::format("'{}' is what {} is called already", also, other), file);
+  kinds_[kind][name] = std::move(entry);
 }
 
 void Catalog::add_folder(const std::string& folder) {
@@ -194,10 +221,15 @@ const Catalog::Entries& Catalog::of(const std::string& kind) const {
   return found->second;
 }
 
-const CatalogEntry& Catalog::find(const std::string& kind, const std::string& name, const Node& at) const {
+const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind, const std::string& name,
+                                                        const Node& at) const {
   const Entries& entries = of(kind);
   const auto found = entries.find(name);
-  if (found != entries.end()) return found->second;
+  if (found != entries.end()) return *found;
+  const auto also = [&](const Entries::value_type& entry) {
+    return std::count(entry.second.also_called.begin(), entry.second.also_called.end(), name) > 0;
+  };
+  if (const auto called = std::find_if(entries.begin(), entries.end(), also); called != entries.end()) return *called;
   std::vector<std::string> names;
   for (const auto& [known, entry] : entries) names.push_back(known);
   at.fail(fmt::format("unknown {} '{}'{}", kind.substr(0, kind.size() - 1), name, suggestion(name, names)));

@@ -29,7 +29,9 @@ struct CatalogEntry {
   /// A GPU may take fitted figures that it lacks from another: the same chip, or the nearest in kind that was measured.
   std::string constants_of;
   bool same_chip = false;
+  std::vector<std::string> also_called;  // names that people have for it, such as that of its files elsewhere
   std::map<std::string, Figure> figures;  // by option; a cluster also has "gpu", the name of one
+  std::map<std::string, Figure> recipe;   // of a stack: options of the strategy that its own recipes set
 };
 
 /// One data file of a kind of the catalog. Throws InputError with file and line.
@@ -44,7 +46,11 @@ class Catalog {
 
   const Entries& of(const std::string& kind) const;
   /// Throws InputError at `at`, with the nearest name, where there is none.
-  const CatalogEntry& find(const std::string& kind, const std::string& name, const import::Node& at) const;
+  const CatalogEntry& find(const std::string& kind, const std::string& name, const import::Node& at) const {
+    return find_named(kind, name, at).second;
+  }
+  /// With the name that it has here, where `name` is another of its names.
+  const Entries::value_type& find_named(const std::string& kind, const std::string& name, const import::Node& at) const;
 
  private:
   void add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file);

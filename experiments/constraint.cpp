@@ -38,8 +38,9 @@ bool is_word(std::string_view name) {
 }
 
 std::string setting_of(const std::string& key, const Node& node) {
-  if (key == "cluster.gpus" || key == "strategy.dp") return key;
-  const Target target = find_key(key, node);
+  for (const std::string derived : {"cluster.gpus", "strategy.dp"})
+    if (key == derived || "." + key == derived.substr(derived.find('.'))) return derived;
+  const Target target = find_typed_key(key, node);
   if (!target.branch) return target.path;
   if (!target.branch->catalog.empty()) return target.path + ".name";
   if (target.branch->alternatives.empty())

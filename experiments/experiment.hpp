@@ -48,6 +48,7 @@ struct Sweep {
   std::string text;                    // the document, verbatim
   std::vector<std::string> overrides;  // of --set, in their order
   bool single = false;                 // no axes, no zip
+  std::string assumed;                 // what today's practice filled in, on one line
   std::vector<std::string> where;
   std::vector<AxisColumn> columns;
   std::vector<Experiment> experiments;
@@ -75,6 +76,7 @@ const std::vector<Objective>& objectives();
 struct ReadOptions {
   Scope scope = Scope::step;
   std::size_t most_points = 1'000'000;  // of all axes together, or drawn by `sample`; a sweep with more is refused
+  Practice practice = Practice::today;  // where neither the document nor `overrides` say what to assume
   bool keep_refused = false;            // what rules leave out goes to Sweep::refused too, and none valid is no error
 };
 

@@ -171,6 +171,7 @@ Sweep thaw_document(const json& from) {
   sweep.text = from.at("text");
   sweep.overrides = from.at("overrides").get<std::vector<std::string>>();
   sweep.single = from.at("single");
+  sweep.assumed = from.at("assumed");
   sweep.where = from.at("where").get<std::vector<std::string>>();
   if (!from.at("measured").is_null())
     sweep.measured = Measured{from.at("measured").at("step_time_s"), from.at("measured").at("source")};
@@ -198,6 +199,7 @@ std::string freeze(const Sweep& sweep) {
             {"objective", sweep.objective},
             {"text", sweep.text},
             {"single", sweep.single},
+            {"assumed", sweep.assumed},
             {"overrides", sweep.overrides},
             {"where", sweep.where},
             {"measured", nullptr},

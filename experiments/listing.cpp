@@ -33,6 +33,20 @@ Listed from_catalog(const std::string& name, const CatalogEntry& entry, const Br
   return row;
 }
 
+/// What each stack turns on or sets beside the table's defaults, and what its recipe sets of the strategy.
+std::vector<Listed> stacks(const Catalog& catalog) {
+  std::vector<Listed> rows;
+  for (const auto& [name, entry] : catalog.of("stacks")) {
+    Listed row{name, entry.help, {}};
+    for (const auto& [key, figure] : entry.figures) row.details.emplace_back(key, text_of(figure.value));
+    for (const auto& [key, figure] : entry.recipe)
+      row.details.emplace_back("strategy." + key, text_of(figure.value) + ", unless set");
+    row.details.emplace_back("source", entry.figures.empty() ? "" : entry.figures.begin()->second.source);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 std::vector<Listed> components(const Branch& branch) {
   std::vector<Listed> rows;
   for (const Alternative& one : branch.alternatives) {
@@ -70,6 +84,8 @@ std::vector<Listed> algorithms() {
     std::vector<std::string> kinds;
     for (const core::collective::Kind kind : info.kinds) kinds.emplace_back(core::collective::name_of(kind));
     rows.push_back({info.name, info.help, {{"of", fmt::format("{}", fmt::join(kinds, ", "))}}});
+    if (info.multi_channel)
+      rows.back().details.emplace_back("channels", "side by side; by default as many as a node has NICs among members");
   }
   return rows;
 }
@@ -77,8 +93,8 @@ std::vector<Listed> algorithms() {
 }  // namespace
 
 const std::vector<std::string>& listings() {
-  static const std::vector<std::string> all{"gpus",      "models",     "clusters", "topologies", "collectives",
-                                            "schedules", "transports", "routings", "rules"};
+  static const std::vector<std::string> all{"gpus",        "models",    "clusters",   "stacks",   "topologies",
+                                            "collectives", "schedules", "transports", "routings", "rules"};
   return all;
 }
 
@@ -89,6 +105,7 @@ std::vector<Listed> list(const std::string& kind, const Catalog& catalog) {
   if (kind == "collectives") return algorithms();
   if (kind == "schedules") return pipeline_schedules();
   if (kind == "rules") return validity_rules();
+  if (kind == "stacks") return stacks(catalog);
   if (kind != "gpus" && kind != "models" && kind != "clusters")
     throw core::InputError(fmt::format("cannot list '{}'{}", kind, suggestion(kind, listings())));
   std::vector<Listed> rows;

@@ -3,6 +3,51 @@
 #include "core/error.hpp"
 
 namespace manyworlds::experiments {
+namespace {
+
+using core::compute::Gpu;
+using core::compute::Precision;
+
+/// What the first GPU of any kind says that says something.
+Broken of_any_gpu(const World& world, const std::function<Broken(const Gpu&)>& check) {
+  Broken found = check(world.configuration.gpu);
+  for (const Gpu& gpu : world.configuration.other_gpus)
+    if (!found) found = check(gpu);
+  return found;
+}
+
+}  // namespace
+
+std::vector<Rule> precision_rules() {
+  return {
+      rule("precision_on_gpu", "strategy.stack.precision",
+           "the precision must be one of the GPU's precisions: its matrix units multiply no other numbers",
+           [](const World& w) {
+             const Precision precision = w.configuration.strategy.stack.precision;
+             return of_any_gpu(w, [&](const Gpu& gpu) -> Broken {
+               if ((gpu.precisions & core::compute::bit_of(precision)) != 0) return std::nullopt;
+               return fmt::format("precision {}, precisions {}",
+                                  core::compute::precision_names()[static_cast<std::size_t>(precision)],
+                                  core::join_several(gpu.precisions, core::compute::precision_names()));
+             });
+           }),
+      rule("gemms_below_peak", "cluster.gpu.gemm_efficiency",
+           "GEMMs must not be faster than the matrix peak: gemm_efficiency x fp8_gain x matrix_tflops at most "
+           "fp8_tflops "
+           "(0: 2 x matrix_tflops), and x fp4_gain at most fp4_tflops (0: 4 x matrix_tflops)",
+           [](const World& w) {
+             const Precision precision = w.configuration.strategy.stack.precision;
+             return of_any_gpu(w, [&](const Gpu& gpu) -> Broken {
+               double rate = gpu.matrix_tflops * gpu.gemm_efficiency;
+               if (precision >= Precision::fp8) rate *= gpu.fp8_gain;
+               if (precision == Precision::nvfp4) rate *= gpu.fp4_gain;
+               const double peak = core::compute::peak_tflops(gpu, precision);
+               if (rate <= peak) return std::nullopt;
+               return fmt::format("main loops at {:.1f} TFLOP/s, the peak is {:.1f}", rate, peak);
+             });
+           }),
+  };
+}
 
 std::vector<Rule> mixed_machine_rules() {
   return {

@@ -1,4 +1,4 @@
-// Rules of machines of several kinds in one cluster.
+// Rules of GPUs, and of machines of several kinds in one cluster.
 #pragma once
 
 #include <vector>
@@ -8,5 +8,7 @@
 namespace manyworlds::experiments {
 
 std::vector<Rule> mixed_machine_rules();
+/// Formats that GPUs have, and their peaks.
+std::vector<Rule> precision_rules();
 
 }  // namespace manyworlds::experiments

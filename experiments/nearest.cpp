@@ -22,6 +22,7 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 
 std::string suggestion(const std::string& given, const std::vector<std::string>& known) {
   constexpr std::size_t kLongest = 64;  // a longer word is no slip of the finger
+  constexpr std::size_t kLeast = 3, kFew = 4;
   const std::string* best = nullptr;
   std::size_t distance = std::max<std::size_t>(2, given.size() * 2 / 5) + 1;
   for (const std::string& name : known) {
@@ -30,6 +31,15 @@ std::string suggestion(const std::string& given, const std::vector<std::string>&
     if (edits < distance && edits < name.size()) distance = edits, best = &name;
   }
   if (best) return "; did you mean '" + *best + "'?";
+  // What begins alike is what somebody meant who knows half of a long name.
+  std::vector<std::string> longer;
+  for (const std::string& name : known)
+    if (given.size() >= kLeast && name.starts_with(given)) longer.push_back(name);
+  if (!longer.empty() && longer.size() <= kFew) {
+    std::string some;
+    for (const std::string& name : longer) some += (some.empty() ? "'" : ", '") + name + "'";
+    return "; did you mean " + some + "?";
+  }
   std::string all;
   for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
   return known.empty() ? "" : "; known are " + all;

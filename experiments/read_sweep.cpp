@@ -67,6 +67,7 @@ struct Sample {
 };
 
 constexpr const char* kSample = "sample";
+constexpr const char* kAssume = "assume";
 constexpr std::size_t kMaximumInputBytes = 64u << 20;  // of all files that a sweep names: it is frozen with them
 
 void read_sample_entry(const std::string& name, const Node& value, const Node& place, Sample& to) {
@@ -84,7 +85,7 @@ void read_sample_entry(const std::string& name, const Node& value, const Node& p
 class Reader {
  public:
   Reader(const std::string& file, const Catalog& catalog, const ReadOptions& options)
-      : file_(file), catalog_(catalog), options_(options) {}
+      : file_(file), catalog_(catalog), options_(options), practice_(options.practice) {}
   Sweep read(const std::string& text, const std::vector<std::string>& overrides);
 
  private:
@@ -92,17 +93,20 @@ class Reader {
   void read_overrides(const std::vector<std::string>& overrides);
   void read_override(const std::string& given);
   void check_overrides() const;
+  void read_assume_override(const std::string& given);
+  void read_assume(const Node& node);
   void read_sample(const Node& node);
   void expand();
   void visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs);
   void visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs);
   void check_objective() const;
   std::vector<Assignment> assignments(const std::vector<std::size_t>& chosen) const;
-  Settings settle(const std::vector<std::size_t>& chosen, Places* places) const;
+  Settings settle(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed = nullptr) const;
   [[noreturn]] void fail_at(const std::vector<std::size_t>& chosen, const std::string& key,
                             const std::string& what) const;
   void take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings);
   void visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs);
+  void note_assumed(Settings filled_in);
   void note_unmeasured(const std::vector<std::size_t>& chosen, const Settings& settings);
   [[noreturn]] void fail_unmeasured() const;
   [[noreturn]] void fail_empty() const;
@@ -123,6 +127,9 @@ class Reader {
   std::vector<Override> overrides_;
   std::vector<Constraint> constraints_;
   std::optional<Sample> sample_;
+  std::optional<Practice> told_practice_;
+  Practice practice_;
+  Assumed assumed_;
   std::set<std::string> unmeasured_;  // kernels that should be
   std::vector<std::size_t> unmeasured_at_;
   std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();
@@ -133,17 +140,20 @@ Sweep Reader::read(const std::string& text, const std::vector<std::string>& over
   const Node root = import::parse_yaml(text, file_);
   sweep_.text = text;
   sweep_.overrides = overrides;
+  for (const std::string& given : overrides) read_assume_override(given);
   read_top(root);
   read_overrides(overrides);
   expand();
   check_objective();
+  sweep_.assumed = assumed_.line();
   return std::move(sweep_);
 }
 
 void Reader::read_top(const Node& root) {
   if (root.kind != Node::Kind::mapping)
     root.fail(fmt::format("a sweep must be a mapping with 'base', not {}", import::describe(root)));
-  const std::vector<std::string> known{"name", "base", "axes", "zip", "where", "sample", "objective", "measured"};
+  const std::vector<std::string> known{"name",  "assume", "base",      "axes",    "zip",
+                                       "where", "sample", "objective", "measured"};
   for (const Entry& entry : root.entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
       const bool inner = find_branch(vocabulary().branches, entry.key) || find_option(vocabulary().options, entry.key);
@@ -163,7 +173,8 @@ void Reader::read_top(const Node& root) {
   if (const Node* measured = root.find("measured")) sweep_.measured = read_measured(*measured);
   if (const Node* sample = root.find(kSample)) read_sample(*sample);
 
-  Assigner assigner(catalog_, base_, &places_);
+  if (const Node* assume = root.find(kAssume)) read_assume(*assume);
+  Assigner assigner(catalog_, base_, &places_, practice_);
   assigner.defaults();
   assigner.assign_base(*base);
   const Node *axes = root.find("axes"), *zip = root.find("zip"), *where = root.find("where");
@@ -177,6 +188,23 @@ void Reader::read_top(const Node& root) {
     constraints_.emplace_back(expression);
     sweep_.where.push_back(constraints_.back().text());
   }
+}
+
+/// Before all else, since it decides what the document's sections begin with.
+void Reader::read_assume_override(const std::string& given) {
+  const std::string assume = std::string(kAssume) + "=";
+  if (!given.starts_with(assume)) return;
+  Node value = import::parse_yaml(given.substr(assume.size()), "--set " + given);
+  unline(value);
+  if (told_practice_) value.fail("'assume' is set twice; keep one");
+  read_assume(value);
+}
+
+/// The first to say wins: --set before the document.
+void Reader::read_assume(const Node& node) {
+  const Practice told = practice_called(import::read_line(node, kAssume, practice_names()));
+  if (!told_practice_) practice_ = told;
+  told_practice_ = practice_;
 }
 
 void Reader::read_sample(const Node& node) {
@@ -209,7 +237,8 @@ void Reader::read_override(const std::string& given) {
     if (!sample_) sample_.emplace();
     return read_sample_entry(given.substr(section.size(), equals - section.size()), value, place, *sample_);
   }
-  const Target target = find_key(given.substr(0, equals), place);
+  if (given.substr(0, equals) == kAssume) return;  // read_assume_override() has
+  const Target target = find_typed_key(given.substr(0, equals), place);
   for (const Override& other : overrides_)
     if (other.target.path == target.path) value.fail(fmt::format("'{}' is set twice; keep one", target.path));
   for (Factor& factor : factors_)
@@ -245,10 +274,15 @@ std::vector<Assignment> Reader::assignments(const std::vector<std::size_t>& chos
   return all;
 }
 
-Settings Reader::settle(const std::vector<std::size_t>& chosen, Places* places) const {
+/// The experiment at a point; what it was assumed to be goes to `assumed`.
+Settings Reader::settle(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed) const {
   Settings settings = base_;
-  Assigner assigner(catalog_, settings, places);
+  Assigner assigner(catalog_, settings, places, practice_);
   for (const Assignment& one : assignments(chosen)) assigner.assign(one.target, *one.value);
+  if (practice_ == Practice::today) {
+    Settings filled = assume_today(settings, catalog_);
+    if (assumed != nullptr) *assumed = std::move(filled);
+  }
   derive(settings);
   if (const std::string lacking = lend_calibration(settings, catalog_); !lacking.empty())
     top_.fail(
@@ -311,8 +345,16 @@ void Reader::fail_unmeasured() const {
                   unmeasured_.size(), fmt::join(first, "; "), more > 0 ? fmt::format("; and {} more", more) : ""));
 }
 
+/// The network by itself has no use for the rest.
+void Reader::note_assumed(Settings filled_in) {
+  if (options_.scope == Scope::network)
+    std::erase_if(filled_in, [](const auto& one) { return !one.first.starts_with("collectives."); });
+  assumed_.add(filled_in);
+}
+
 void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
-  const Settings settings = settle(chosen, nullptr);
+  Settings assumed;
+  const Settings settings = settle(chosen, nullptr, &assumed);
   if (const auto [key, what] = absent_figure(settings); !key.empty()) fail_at(chosen, key, what);
   take_inputs(chosen, settings);
   const auto row = columns.row(chosen, settings);
@@ -324,9 +366,11 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
   const auto violation = find_violation(world_of(settings, inputs_), graphs, options_.scope);
   if (!violation) {
     note_unmeasured(chosen, settings);
+    note_assumed(std::move(assumed));
     sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
     return;
   }
+  if (options_.keep_refused) note_assumed(std::move(assumed));
   if (options_.keep_refused)
     sweep_.refused.push_back({static_cast<std::uint32_t>(sweep_.refused.size()), row, settings, inputs_});
   else if (sweep_.single)

@@ -36,6 +36,8 @@ std::vector<RuleFacts> make() {
       {"nodes_alike", kConstruction},
       {"measured_on_one_kind", kConstruction},
       {"schedule_on_one_kind", kConstruction},
+      {"precision_on_gpu", "the GPU's datasheet, named beside cluster.gpu.precisions in the catalog"},
+      {"gemms_below_peak", kConstruction},
       {"latent_wanted", kConstruction},
       {"latent_attention", "DeepSeek-AI 2024 (DeepSeek-V2), section 2.1: every head has keys and values of its own"},
       {"window_wanted", kConstruction},

@@ -66,7 +66,10 @@ json options_schema(const std::vector<OptionInfo>& options) {
 
 json names_schema(const std::string& kind, const Catalog& catalog) {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : catalog.of(kind)) names.push_back(name);
+  for (const auto& [name, entry] : catalog.of(kind)) {
+    names.push_back(name);
+    names.insert(names.end(), entry.also_called.begin(), entry.also_called.end());
+  }
   return {{"type", "string"}, {"enum", names}};
 }
 
@@ -134,7 +137,10 @@ std::string json_schema(const Catalog& catalog) {
   const json moved = closed(std::move(axes));
   std::vector<std::string> figures;
   for (const Objective& one : objectives()) figures.push_back(one.name);
+  // A bare 2021 is a number to who reads YAML by its types.
+  const json practices = any_of({json{{"enum", practice_names()}}, json{{"const", 2021}}});
   json made = closed({{"name", {{"type", "string"}}},
+                      {"assume", practices},
                       {"base", branch_schema(vocabulary(), catalog)},
                       {"axes", {{"$ref", "#/$defs/axes"}}},
                       {"zip", list_of({{"$ref", "#/$defs/axes"}})},

@@ -1,6 +1,8 @@
 // Walks vocabulary and document side by side.
 #include "experiments/settings.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -64,7 +66,7 @@ Target find_in_choice(const Branch& branch, const std::string& path, const std::
     target.member = rest[0];
     return target;
   }
-  const Alternative* component = find_alternative(branch, rest[0]);
+  const Alternative* component = alternative_called(branch, rest[0]);
   if (!component)
     at.fail(
         fmt::format("unknown {} '{}' in '{}'{}", branch.name, rest[0], dotted, suggestion(rest[0], names_in(branch))));
@@ -73,6 +75,22 @@ Target find_in_choice(const Branch& branch, const std::string& path, const std::
     at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(rest[1], names_of(component->options))));
   target.component = component->name;
   return target;
+}
+
+/// Keys that end in ".ending", but those of sections that a sweep need not have, which tell again what others tell.
+void collect_endings(const Branch& branch, const std::string& path, const std::string& ending,
+                     std::vector<std::string>& found) {
+  const auto look = [&](const std::string& name) {
+    if (("." + join(path, name)).ends_with("." + ending)) found.push_back(join(path, name));
+  };
+  for (const OptionInfo& info : branch.options)
+    if (info.name != "name") look(info.name);
+  for (const std::string& name : option_names(branch)) look(name);
+  for (const Branch& child : branch.branches) {
+    if (child.optional) continue;
+    look(child.name);
+    collect_endings(child, join(path, child.name), ending, found);
+  }
 }
 
 }  // namespace
@@ -102,6 +120,17 @@ Target find_key(const std::string& dotted, const Node& at) {
   return target;
 }
 
+Target find_typed_key(const std::string& typed, const Node& at) {
+  const std::string first = typed.substr(0, typed.find('.'));
+  const auto top = names_in(vocabulary());
+  if (std::find(top.begin(), top.end(), first) != top.end()) return find_key(typed, at);
+  std::vector<std::string> found;
+  collect_endings(vocabulary(), "", typed, found);
+  if (found.size() == 1) return find_key(found.front(), at);
+  if (!found.empty()) at.fail(fmt::format("'{}' may be {}; give one of them", typed, fmt::join(found, " or ")));
+  return find_key(typed, at);
+}
+
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
   settings_[path] = std::move(value);
   mark(path, at);
@@ -119,12 +148,17 @@ void Assigner::defaults() {
   reset(vocabulary(), "");
 }
 
+/// Whether an option of `path` begins with its default.
+bool Assigner::has_value(const std::string& path, const OptionInfo& option) const {
+  return has_default(option) && (practice_ == Practice::of_2021 || !is_open_today(path));
+}
+
 /// Everything under `path` back to its defaults; what has none becomes absent.
 void Assigner::reset(const Branch& branch, const std::string& path) {
   const std::string prefix = path.empty() ? "" : path + ".";
   std::erase_if(settings_, [&](const auto& setting) { return setting.first.starts_with(prefix); });
   for (const OptionInfo& info : branch.options)
-    if (has_default(info)) settings_[prefix + info.name] = info.fallback;
+    if (has_value(prefix + info.name, info)) settings_[prefix + info.name] = info.fallback;
   if (!branch.alternatives.empty()) {
     const Alternative& first = branch.alternatives.front();
     settings_[path] = first.name;
@@ -204,9 +238,10 @@ void Assigner::choose(const Branch& branch, const std::string& path, const Node&
   if (!named && (node.kind != Node::Kind::mapping || node.entries.size() != 1))
     node.fail(fmt::format("'{}' must be one name, or {{name: {{options}}}}, not {}", path,
                           node.kind == Node::Kind::mapping ? "a mapping of several" : import::describe(node)));
-  const std::string& name = named ? node.text : node.entries[0].key;
-  const Alternative* chosen = find_alternative(branch, name);
-  if (!chosen) node.fail(fmt::format("unknown {} '{}'{}", branch.name, name, suggestion(name, names_in(branch))));
+  const std::string& typed = named ? node.text : node.entries[0].key;
+  const Alternative* chosen = alternative_called(branch, typed);
+  if (!chosen) node.fail(fmt::format("unknown {} '{}'{}", branch.name, typed, suggestion(typed, names_in(branch))));
+  const std::string& name = chosen->name;
   reset(branch, path);
   std::erase_if(settings_, [&](const auto& setting) { return setting.first.starts_with(path + "."); });
   set(path, name, node);
@@ -227,10 +262,11 @@ void Assigner::choose(const Branch& branch, const std::string& path, const Node&
 }
 
 void Assigner::copy_catalog(const Branch& branch, const std::string& path, const std::string& name, const Node& at) {
-  const CatalogEntry& entry = catalog_.find(branch.catalog, name, at);
+  const auto& [called, entry] = catalog_.find_named(branch.catalog, name, at);
   reset(branch, path);
   mark(path, at);
-  set(join(path, "name"), name, at);
+  set(join(path, "name"), called, at);
+  if (branch.catalog == "stacks" && practice_ == Practice::today) return;  // its switches are open
   for (const auto& [key, figure] : entry.figures) {
     if (const Branch* child = find_branch(branch.branches, key))
       copy_catalog(*child, join(path, key), std::get<std::string>(figure.value), at);
@@ -247,6 +283,13 @@ void derive(Settings& settings) {
   if (integer("model.kv_heads") == 0 && integer("model.heads") > 0) settings["model.kv_heads"] = integer("model.heads");
   if (integer("model.ffn_hidden") == 0 && integer("model.hidden") > 0)
     settings["model.ffn_hidden"] = 4 * integer("model.hidden");
+  bool bf16 = true;
+  for (const char* nodes : {"cluster.", "cluster.second.", "cluster.third."})
+    if (const auto known = settings.find(std::string(nodes) + "gpu.precisions"); known != settings.end()) {
+      const auto names = core::several_of(std::get<std::string>(known->second));
+      bf16 &= std::find(names.begin(), names.end(), "bf16") != names.end();
+    }
+  settings.emplace("strategy.stack.precision", bf16 ? "bf16" : "fp16");
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "experiments/catalog.hpp"
+#include "experiments/practice.hpp"
 #include "experiments/vocabulary.hpp"
 #include "experiments/world.hpp"
 
@@ -25,14 +26,17 @@ struct Target {
 /// Throws InputError at `at`, with the nearest name, where the vocabulary has no such key.
 Target find_key(const std::string& dotted, const import::Node& at);
 
+/// The same for a key as people type it: its last words alone, as in "tp", where only one key ends so.
+Target find_typed_key(const std::string& typed, const import::Node& at);
+
 /// Where the user wrote a setting (a node without content), for messages about it.
 using Places = std::map<std::string, import::Node>;
 
 class Assigner {
  public:
-  /// `places` may be null: then nobody asks where.
-  Assigner(const Catalog& catalog, Settings& settings, Places* places)
-      : catalog_(catalog), settings_(settings), places_(places) {}
+  /// `places` may be null: then nobody asks where. Of today's practice what assume_today() fills in stays open.
+  Assigner(const Catalog& catalog, Settings& settings, Places* places, Practice practice = Practice::of_2021)
+      : catalog_(catalog), settings_(settings), places_(places), practice_(practice) {}
 
   void defaults();
   void assign(const Target& target, const import::Node& value);
@@ -45,15 +49,18 @@ class Assigner {
   void copy_catalog(const Branch& branch, const std::string& path, const std::string& name, const import::Node& at);
   void reset(const Branch& branch, const std::string& path);
   void open(const std::string& path);
+  bool has_value(const std::string& path, const core::OptionInfo& option) const;
   void mark(const std::string& path, const import::Node& at);
   void set(const std::string& path, core::OptionValue value, const import::Node& at);
 
   const Catalog& catalog_;
   Settings& settings_;
   Places* places_;
+  Practice practice_;
 };
 
-/// Replaces defaults that follow from other settings (kv_heads 0 -> heads, ffn_hidden 0 -> 4 x hidden).
+/// Replaces defaults that follow from other settings: kv_heads 0 by heads, ffn_hidden 0 by 4 x hidden, no precision by
+/// bf16, or by fp16 where a GPU has no bf16.
 void derive(Settings& settings);
 
 /// The first figure that this world needs and nobody gave, as "key" and a message that asks for it; empty if none.

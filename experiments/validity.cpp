@@ -433,8 +433,9 @@ Rule step_transport_rule() {
 
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
-  for (auto part : {machine_rules(), mixed_machine_rules(), model_rules(), section_rules(), attention_rules(),
-                    layout_rules(), expert_rules(), routing_rules(), overlap_rules(), activation_rules()})
+  for (auto part :
+       {machine_rules(), mixed_machine_rules(), precision_rules(), model_rules(), section_rules(), attention_rules(),
+        layout_rules(), expert_rules(), routing_rules(), overlap_rules(), activation_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
   all.push_back(step_transport_rule());
   all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false));

@@ -1,6 +1,8 @@
 // Puts the option tables and registries together into the tree of keys.
 #include "experiments/vocabulary.hpp"
 
+#include <algorithm>
+
 #include "core/network/transports/registry.hpp"
 #include "experiments/inputs.hpp"
 #include "experiments/routing.hpp"
@@ -36,6 +38,13 @@ Branch cataloged(std::string name, std::string help, std::vector<OptionInfo> opt
   return branch;
 }
 
+/// Options whose default follows from other settings: derive() fills in what nobody gave.
+std::vector<OptionInfo> without_default(std::vector<OptionInfo> options, const std::string& name) {
+  for (OptionInfo& info : options)
+    if (info.name == name) info.fallback = "";
+  return options;
+}
+
 Branch transport_branch() {
   Branch branch = section("transport", "what senders and switches do", {});
   for (const core::network::TransportType& type : core::network::transports())
@@ -46,7 +55,7 @@ Branch transport_branch() {
 Branch topology_branch() {
   Branch branch = section("topology", "the fabric between the nodes", {});
   for (const topologies::Topology& topology : topologies::registry())
-    branch.alternatives.push_back({topology.name, topology.help, topology.options});
+    branch.alternatives.push_back({topology.name, topology.help, topology.options, topology.also_called});
   return branch;
 }
 
@@ -75,8 +84,9 @@ Branch make_vocabulary() {
   std::vector<OptionInfo> cuts = core::workload::strategy_options().infos();
   for (const OptionInfo& info : schedule_file_options().infos()) cuts.push_back(info);
   Branch strategy = section("strategy", "how the model is cut over ranks", std::move(cuts));
-  strategy.branches.push_back(
-      cataloged("stack", "what the training software does", core::workload::stack_options().infos(), "stacks"));
+  strategy.branches.push_back(cataloged("stack", "what the training software does",
+                                        without_default(core::workload::stack_options().infos(), "precision"),
+                                        "stacks"));
   root.branches = {cataloged("model", "the transformer", core::workload::model_options().infos(), "models"),
                    std::move(cluster),
                    routing_branch(),
@@ -118,7 +128,8 @@ bool has_default(const OptionInfo& option) {
     return static_cast<double>(*whole) >= option.minimum && static_cast<double>(*whole) <= option.maximum;
   if (const auto* broken = std::get_if<double>(&option.fallback))
     return *broken >= option.minimum && *broken <= option.maximum;
-  return true;
+  const auto* text = std::get_if<std::string>(&option.fallback);
+  return text == nullptr || !text->empty() || option.choices.empty();
 }
 
 bool is_file(const OptionInfo& option) {
@@ -140,6 +151,14 @@ const Branch* find_branch(const std::vector<Branch>& branches, const std::string
 const Alternative* find_alternative(const Branch& branch, const std::string& name) {
   for (const Alternative& alternative : branch.alternatives)
     if (alternative.name == name) return &alternative;
+  return nullptr;
+}
+
+const Alternative* alternative_called(const Branch& branch, std::string typed) {
+  std::replace(typed.begin(), typed.end(), '-', '_');
+  if (const Alternative* named = find_alternative(branch, typed)) return named;
+  for (const Alternative& alternative : branch.alternatives)
+    if (std::count(alternative.also_called.begin(), alternative.also_called.end(), typed) > 0) return &alternative;
   return nullptr;
 }
 

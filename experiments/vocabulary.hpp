@@ -14,6 +14,7 @@ struct Alternative {
   std::string name;
   std::string help;
   std::vector<core::OptionInfo> options;
+  std::vector<std::string> also_called = {};
 };
 
 struct Branch {
@@ -32,7 +33,8 @@ const Branch& vocabulary();
 /// The branch that the catalog's `kind` fills.
 const Branch& catalog_branch(const std::string& kind);
 
-/// False where the default lies outside the option's own range: the figure is absent until somebody gives it.
+/// False where the default lies outside the option's own range or choices: the value is absent until somebody gives it,
+/// or until derive() does.
 bool has_default(const core::OptionInfo& option);
 
 /// Does this option name a file, whose text belongs to the sweep?
@@ -41,6 +43,8 @@ bool is_file(const core::OptionInfo& option);
 const core::OptionInfo* find_option(const std::vector<core::OptionInfo>& options, const std::string& name);
 const Branch* find_branch(const std::vector<Branch>& branches, const std::string& name);
 const Alternative* find_alternative(const Branch& branch, const std::string& name);
+/// By its name or another that people have for it, with - or _ between its words.
+const Alternative* alternative_called(const Branch& branch, std::string typed);
 
 /// What may stand at this level of the tree, for suggestions.
 std::vector<std::string> names_in(const Branch& branch);

@@ -123,19 +123,33 @@ void add_what_became(std::vector<Column>& to, const Rows& rows) {
             rows, [](const Row& row) { return experiments::describe_calibration(row.configuration.collectives); }));
 }
 
+/// Above 1 only where somebody's table of kernel times says so.
+double mfu_of(const Row& row) {
+  const auto& of = row.configuration;
+  const auto flops = static_cast<double>(core::workload::model_flops_per_sequence(of.model));
+  const double mfu = row.per_gpu_second(static_cast<double>(of.strategy.global_batch) * flops) /
+                     (core::step::mean_peak_tflops(of) * 1e12);
+  MANYWORLDS_CHECK(mfu <= 1 || of.gpu.measured, "an MFU of {:.1f} % of the {} peak", 100 * mfu,
+                   core::compute::precision_names()[static_cast<std::size_t>(of.strategy.stack.precision)]);
+  return mfu;
+}
+
 void add_figures(std::vector<Column>& to, const Rows& rows) {
   to.push_back(reals("step_time_s", "s", "time of one training step", rows,
                      [](const Row& row) { return core::seconds(row.step->step_ps); }));
   to.push_back(counts("step_time_ps", "ps", "the same, exactly", rows, [](const StepResult& s) { return s.step_ps; }));
   to.push_back(reals("tokens_per_s_per_gpu", "tokens/s", "tokens trained per second on each GPU", rows,
                      [](const Row& row) { return row.per_gpu_second(row.tokens()); }));
-  to.push_back(reals("mfu", "", "model FLOPs utilisation: the model's own FLOPs over the GPUs' 16-bit matrix peak",
-                     rows, [](const Row& row) {
-                       const auto& of = row.configuration;
-                       const auto flops = static_cast<double>(core::workload::model_flops_per_sequence(of.model));
-                       return row.per_gpu_second(static_cast<double>(of.strategy.global_batch) * flops) /
-                              (core::step::mean_matrix_tflops(of) * 1e12);
-                     }));
+  to.push_back(
+      reals("mfu", "",
+            "model FLOPs utilisation: the model's own FLOPs over mfu_peak_tflops, the dense matrix peak in the "
+            "layers' precision",
+            rows, mfu_of));
+  to.push_back(reals("mfu_peak_tflops", "TFLOP/s", "the peak that mfu is a share of, of one GPU", rows,
+                     [](const Row& row) { return core::step::mean_peak_tflops(row.configuration); }));
+  to.push_back(texts("precision", "number format of the layers' matrix multiplications", rows, [](const Row& row) {
+    return core::compute::precision_names()[static_cast<std::size_t>(row.configuration.strategy.stack.precision)];
+  }));
 }
 
 /// How sure step times are. A lower bound has no interval.
@@ -449,8 +463,9 @@ io::Results answer_of(const experiments::Sweep& sweep, const Plan& plan, const O
       rows.push_back(row_of(experiment, plan, steps, outcome, uncertainty, graphs));
   io::Results results;
   results.spec = sweep.text;
-  if (!sweep.overrides.empty() && !results.spec.ends_with('\n')) results.spec += '\n';
+  if (!results.spec.ends_with('\n')) results.spec += '\n';
   for (const std::string& set : sweep.overrides) results.spec += fmt::format("# --set {}\n", set);
+  if (!sweep.assumed.empty()) results.spec += fmt::format("{}{}\n", io::kAssumed, sweep.assumed);
   add_experiments(results, sweep, rows);
   results.excluded = excluded_table(sweep);
   Uses kernels, collectives, episodes;

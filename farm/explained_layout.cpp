@@ -198,8 +198,9 @@ std::string explained_text(const Explained& explained, const std::string& name) 
   if (!explained.violations.broken.empty()) return text + refused_text(explained.violations);
   const AnswerRow row{explained.results.experiments, 0};
   if (row.ran()) {
-    text += fmt::format("step time         {:.6f} s\ntokens/s/GPU      {:.1f}\nMFU               {:.1f} %\n",
-                        row.number("step_time_s"), row.number("tokens_per_s_per_gpu"), 100 * row.number("mfu"));
+    text += fmt::format("step time         {:.6f} s\ntokens/s/GPU      {:.1f}\nMFU               {:.1f} % of {}\n",
+                        row.number("step_time_s"), row.number("tokens_per_s_per_gpu"), 100 * row.number("mfu"),
+                        io::mfu_peak(row.table, row.row));
     text += breakdown_text(row);
   }
   return text + memory_text(row, explained.layout) + keys_text(explained);

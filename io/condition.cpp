@@ -1,6 +1,7 @@
 #include "io/condition.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -71,8 +72,15 @@ double number_for(const Column& column, std::string_view text) {
 
 const Column& column_called(const std::string& name, const Table& table, const std::string& option) {
   if (const Column* column = table.find(name)) return *column;
-  std::vector<std::string> known;
-  for (const Column& column : table.columns) known.push_back(column.name);
+  std::vector<std::string> known, ending;
+  for (const Column& column : table.columns) {
+    known.push_back(column.name);
+    if (column.name.ends_with("." + name)) ending.push_back(column.name);
+  }
+  if (ending.size() == 1) return *table.find(ending.front());
+  if (!ending.empty())
+    throw core::InputError(fmt::format("column '{}' may be {}; give one of them", name, fmt::join(ending, " or ")),
+                           option);
   throw core::InputError(fmt::format("there is no column '{}'{}", name, experiments::suggestion(name, known)), option);
 }
 

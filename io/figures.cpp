@@ -33,6 +33,12 @@ std::string in_days(double seconds) {
   return fmt::format("{:.1f} days", seconds / 86'400);
 }
 
+std::string mfu_peak(const Table& experiments, std::size_t row) {
+  const Column *precision = experiments.find("precision"), *peak = experiments.find("mfu_peak_tflops");
+  if (precision == nullptr || peak == nullptr || !std::isfinite(peak->number_at(row))) return "";
+  return fmt::format("the {} peak of {:.5g} TFLOP/s", precision->text_at(row), peak->number_at(row));
+}
+
 bool is_share(std::string_view column) {
   return column == "mfu" || column.starts_with("goodput") || column.ends_with("_share") ||
          column.starts_with("time_by_");

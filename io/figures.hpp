@@ -27,6 +27,9 @@ std::string shown(const Column* column, std::size_t row);
 /// 1234567 as "1,234,567".
 std::string grouped(double value);
 
+/// What the MFU of a row is a share of, as in "the bf16 peak of 989.4 TFLOP/s"; empty where the table does not say.
+std::string mfu_peak(const Table& experiments, std::size_t row);
+
 /// Whether a column of that name has shares of something, shown in per cent.
 bool is_share(std::string_view column);
 

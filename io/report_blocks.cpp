@@ -86,9 +86,12 @@ Tiles tiles_of(const Report& report) {
   const auto add = [&](const std::string& value, const std::string& what) { tiles.figures.emplace_back(value, what); };
   if (!report.ranking.rows.empty()) {
     const std::size_t best = report.ranking.rows.front().row;
+    const std::string peak = mfu_peak(results.experiments, best);
     for (const auto& [name, what] :
-         {std::pair("step_time_s", "step time of the best"), std::pair("tokens_per_s_per_gpu", "tokens/s/GPU"),
-          std::pair("mfu", "model FLOPs utilisation"), std::pair("memory_peak_bytes", "its peak memory")})
+         {std::pair<const char*, std::string>("step_time_s", "step time of the best"),
+          std::pair<const char*, std::string>("tokens_per_s_per_gpu", "tokens/s/GPU"),
+          std::pair<const char*, std::string>("mfu", "MFU" + (peak.empty() ? peak : " of " + peak)),
+          std::pair<const char*, std::string>("memory_peak_bytes", "its peak memory")})
       if (const Column* column = results.experiments.find(name)) add(shown(column, best), what);
   }
   add(grouped(static_cast<double>(report.ranking.candidates)), "experiments ranked");
@@ -103,15 +106,15 @@ Tiles tiles_of(const Report& report) {
 std::string verdict(const Report& report) {
   const Ranking& ranking = report.ranking;
   if (ranking.rows.empty()) return "Nothing that ran can be ranked.";
-  const auto with = [&](Apart apart) {
+  const std::string best = fmt::format("The best: {}.", ranking.rows.front().layout);
+  if (ranking.rows.front().apart == Apart::unknown) return best;
+  const auto count = [&](Apart apart) {
     return std::count_if(ranking.rows.begin(), ranking.rows.end(), [&](const auto& row) { return row.apart == apart; });
   };
-  std::string text = fmt::format("The best: {}.", ranking.rows.front().layout);
-  if (ranking.rows.front().apart == Apart::unknown) return text;
-  return text + fmt::format(
-                    " Of the {} after it that are listed, {} are not told apart from it, {} are behind though their "
-                    "intervals overlap, and {} are behind beyond doubt.",
-                    ranking.rows.size() - 1, with(Apart::not_told), with(Apart::overlapping), with(Apart::told));
+  return fmt::format(
+      "{}{} Of the {} after it that are listed, {} are within model error, {} probably slower, {} slower.",
+      unclear_order(ranking), best, ranking.rows.size() - 1, count(Apart::not_told), count(Apart::overlapping),
+      count(Apart::told));
 }
 
 /// The parts of each ranked step as shares of it; parts that none has are left out.

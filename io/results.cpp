@@ -1,6 +1,8 @@
 // The tables of an answer, and what writer and reader of results files share.
 #include "io/results.hpp"
 
+#include <fmt/format.h>
+
 namespace manyworlds::io {
 
 namespace {
@@ -32,6 +34,18 @@ std::span<const RequiredColumn> required_columns() {
                                                            {"tokens_per_s_per_gpu", ElementType::real},
                                                            {"memory_peak_bytes", ElementType::integer}}};
   return kColumns;
+}
+
+std::string assumed_of(const Results& results) {
+  const std::string line = "\n" + std::string(kAssumed);
+  const auto begin = results.spec.rfind(line);
+  if (begin == std::string::npos) return "";
+  const auto from = begin + line.size();
+  return results.spec.substr(from, results.spec.find('\n', from) - from);
+}
+
+std::string told_assumed(const std::string& assumed) {
+  return assumed.empty() ? "" : fmt::format("assumed: {} (--set changes one, --assume 2021 all)\n", assumed);
 }
 
 double provenance_number(const Results& results, const std::string& name) {

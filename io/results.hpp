@@ -44,6 +44,13 @@ struct RequiredColumn {
 };
 std::span<const RequiredColumn> required_columns();
 
+/// Begins the line of Results::spec behind the document that says what nobody gave.
+inline constexpr std::string_view kAssumed = "# assumed: ";
+/// The rest of that line; empty where nothing was assumed.
+std::string assumed_of(const Results& results);
+/// As it is told: a line, or nothing.
+std::string told_assumed(const std::string& assumed);
+
 /// The attribute of /provenance called `name` as a number; 0 where there is none.
 double provenance_number(const Results& results, const std::string& name);
 

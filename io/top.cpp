@@ -134,7 +134,9 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
   const Axes axes(results);
   const StepTimes times(results, *order.column);
   for (const std::size_t row : rows) {
-    ranking.rows.push_back({row, axes.layout(row), "", 0, times.compare(rows.front(), row)});
+    const double best = order.column->number_at(rows.front()), value = order.column->number_at(row);
+    const double behind = order.descending ? best / value - 1 : value / best - 1;
+    ranking.rows.push_back({row, axes.layout(row), "", 0, times.compare(rows.front(), row), behind});
     find_bound(experiments, ranking.rows.back());
   }
   return ranking;

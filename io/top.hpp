@@ -44,6 +44,7 @@ struct Ranking {
     std::string bound_by;    // the largest part of the step: "exposed_dp"; "" where there is no breakdown
     double bound_share = 0;  // of the step time
     Apart apart = Apart::unknown;
+    double behind = 0;  // how much worse than the best it is, a share of the best: 0.2 takes a fifth longer
   };
   std::string by;
   bool descending = true;
@@ -57,6 +58,13 @@ struct Ranking {
 /// "best", "told_apart", …: as JSON has it.
 const char* name_of(Apart apart);
 
+/// How much worse than the best a row is, and whether that is sure: "+3.1 %, tie", "+15.4 %, probably slower". Empty
+/// for the best. A tie is a difference of less than a tenth that is within what predictions are off by; a larger one
+/// that is within it is unclear.
+std::string behind_best(const Ranking::Row& row);
+/// A sentence for a ranking whose order means little, since most of its rows behind the best are unclear; else empty.
+std::string unclear_order(const Ranking& ranking);
+
 /// Throws InputError: no such column (with the nearest), a column of text, a condition that cannot be read, k < 1.
 Ranking rank_experiments(const Results& results, const TopOptions& options);
 
@@ -65,6 +73,7 @@ struct RankingLines {
   std::vector<std::vector<std::string>> lines;
   std::vector<bool> left;  // columns that read from the left
   std::string footer;      // what was ranked, what was left out, and what intervals rest on; whole lines
+  std::string lead = {};   // unclear_order()
 };
 RankingLines render_lines(const Results& results, const Ranking& ranking);
 std::string render_text(const Results& results, const Ranking& ranking);

@@ -1,10 +1,12 @@
 // A ranking as aligned text with SI units (memory in GiB, as GPUs are sold), and as JSON.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "io/figures.hpp"
 #include "io/top.hpp"
@@ -23,20 +25,22 @@ std::string shown_interval(const Column* low, const Column* high, std::size_t ro
   return fmt::format("{:.{}f}-{}", low->number_at(row) / scale, decimals, top);
 }
 
-const char* words_of(Apart apart) {
-  switch (apart) {
+/// Differences from here on are no tie, however wrong predictions may be.
+constexpr double kTie = 0.1;
+
+const char* words_of(const Ranking::Row& row) {
+  switch (row.apart) {
     case Apart::unknown:
-      return kMissing;
     case Apart::best:
       return "";
     case Apart::not_told:
-      return "not told apart";
+      return row.behind < kTie ? ", tie" : ", unclear";
     case Apart::overlapping:
-      return "behind, intervals overlap";
+      return ", probably slower";
     case Apart::told:
-      return "behind";
+      return ", slower";
   }
-  return kMissing;
+  return "";
 }
 
 /// How many of the rows shown are bounds and no packet results.
@@ -60,10 +64,21 @@ std::string basis_of(const Results& results, const Ranking& ranking) {
   std::string text;
   for (const auto& [words, apart] : found)
     text += fmt::format(
-        "80 % intervals as published steps fell ({}); layouts of one model, batch and machine are told apart if their "
-        "step times differ by {:.1f} %\n",
+        "80 % intervals from errors on published runs ({}); between layouts of one model, batch and machine "
+        "differences "
+        "below {:.1f} % are within model error\n",
         words, 100 * (apart - 1));
   return text;
+}
+
+/// Of which peaks the MFUs shown are shares.
+std::string peaks_of(const Results& results, const Ranking& ranking) {
+  std::set<std::string> peaks;
+  for (const Ranking::Row& row : ranking.rows)
+    if (std::string peak = mfu_peak(results.experiments, row.row); !peak.empty()) peaks.insert(std::move(peak));
+  if (peaks.empty()) return "";
+  return fmt::format("MFU is of {} a GPU{}\n", fmt::join(peaks, ", or of "),
+                     peaks.size() > 1 ? ", as the row's precision is" : "");
 }
 
 std::string footer(const Results& results, const Ranking& ranking) {
@@ -74,7 +89,7 @@ std::string footer(const Results& results, const Ranking& ranking) {
   if (ranking.without_value > 0) text += fmt::format("; {} without a value", ranking.without_value);
   if (const auto bounds = analytic_rows(results, ranking); bounds > 0)
     text += fmt::format("; {} shown of analytic fidelity: lower bounds of the step time", bounds);
-  return text + "\n" + basis_of(results, ranking);
+  return text + "\n" + peaks_of(results, ranking) + basis_of(results, ranking) + told_assumed(assumed_of(results));
 }
 
 nlohmann::ordered_json value_at(const Column& column, std::size_t row) {
@@ -99,9 +114,24 @@ const char* name_of(Apart apart) {
   return "unknown";
 }
 
+std::string behind_best(const Ranking::Row& row) {
+  if (row.apart == Apart::best) return "";
+  if (!std::isfinite(row.behind)) return kMissing;
+  return fmt::format("{:+.1f} %{}", 100 * row.behind, words_of(row));
+}
+
+std::string unclear_order(const Ranking& ranking) {
+  const auto unclear = std::count_if(ranking.rows.begin(), ranking.rows.end(), [](const Ranking::Row& row) {
+    return row.apart == Apart::not_told && row.behind >= kTie;
+  });
+  if (unclear == 0 || 2 * unclear < static_cast<std::ptrdiff_t>(ranking.rows.size())) return "";
+  return "The order of these layouts is not known: most differences are smaller than what predictions of this kind are "
+         "off by. ";
+}
+
 RankingLines render_lines(const Results& results, const Ranking& ranking) {
   const Table& experiments = results.experiments;
-  RankingLines made{{{"#", "id", "layout"}}, {false, false, true}, footer(results, ranking)};
+  RankingLines made{{{"#", "id", "layout"}}, {false, false, true}, footer(results, ranking), unclear_order(ranking)};
   auto& lines = made.lines;
   auto& left = made.left;
   std::vector<const Column*> figures;
@@ -135,7 +165,7 @@ RankingLines render_lines(const Results& results, const Ranking& ranking) {
       if (sure && column == figures.front()) line.push_back(shown_interval(low, high, row.row));
     }
     line.push_back(row.bound_by.empty() ? kMissing : fmt::format("{} {:.0f} %", row.bound_by, row.bound_share * 100));
-    if (sure) line.push_back(words_of(row.apart));
+    if (sure) line.push_back(behind_best(row));
     lines.push_back(std::move(line));
   }
   return made;
@@ -143,7 +173,7 @@ RankingLines render_lines(const Results& results, const Ranking& ranking) {
 
 std::string render_text(const Results& results, const Ranking& ranking) {
   const RankingLines made = render_lines(results, ranking);
-  return aligned(made.lines, made.left) + made.footer;
+  return (made.lead.empty() ? "" : made.lead + "\n") + aligned(made.lines, made.left) + made.footer;
 }
 
 std::string render_json(const Results& results, const Ranking& ranking) {

@@ -64,7 +64,8 @@ Topology fat_tree() {
           "leaves, spines and, with 3 tiers, cores",
           options().infos(),
           build,
-          {.small = {{"leaf_hosts", std::int64_t{4}}, {"tiers", std::int64_t{3}}, {"pod_leaves", std::int64_t{2}}}}};
+          {.small = {{"leaf_hosts", std::int64_t{4}}, {"tiers", std::int64_t{3}}, {"pod_leaves", std::int64_t{2}}}},
+          {"leaf_spine", "spine_leaf", "clos"}};
 }
 
 }  // namespace manyworlds::topologies

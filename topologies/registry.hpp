@@ -48,6 +48,7 @@ struct Topology {
   /// saying what would.
   std::function<core::network::Graph(const core::OptionSet&, const Site&)> build;
   Traits traits = {};
+  std::vector<std::string> also_called = {};
 };
 
 const std::vector<Topology>& registry();

@@ -268,20 +268,29 @@ std::vector<Protocol> protocols_of(const Library& library) {
   return {library.protocol};
 }
 
-/// What a calibrated library does beside that: as many channels as leave by every NIC of a node, trees in chunks.
-void calibrate(Shape& shape, const Calibration& calibration) {
-  const bool between = shape.per_node < shape.members;
-  // Rings through everybody on as many channels as there are NICs have members^2 x NICs transfers. Where those are very
-  // many, the ring inside and between nodes stands for them: it sends as much over every NIC, with NICs^2 fewer.
-  if (between && shape.algorithm == Algorithm::ring && shape.per_node > 1 && shape.members > kMostInRings)
-    shape.algorithm = Algorithm::two_level;
-  if (between && shape.algorithm == Algorithm::ring) {
-    shape.channels = std::max(shape.channels, shape.per_node);
-    // Whole blocks, but two of them under way on a connection: NICs do not wait for one to arrive.
-    if (shape.chunk_bytes == 0) shape.chunk_bytes = std::max<std::int64_t>(1, shape.bytes);
-  }
+/// As many channels as leave by every NIC of a node: one a member, or one for two of them where trees are, of which a
+/// channel has two.
+void use_every_nic(Shape& shape) {
   if (shape.algorithm == Algorithm::double_tree) {
     shape.channels = std::max({shape.channels, shape.per_node / 2, 1u});
+    return;
+  }
+  if (shape.per_node == shape.members) return;
+  // Rings through everybody on as many channels as there are NICs have members^2 x NICs transfers. Where those are very
+  // many, the ring inside and between nodes stands for them: it sends as much over every NIC, with NICs^2 fewer.
+  if (shape.algorithm == Algorithm::ring && shape.per_node > 1 && shape.members > kMostInRings)
+    shape.algorithm = Algorithm::two_level;
+  if (shape.algorithm == Algorithm::ring || shape.algorithm == Algorithm::chain)
+    shape.channels = std::max(shape.channels, shape.per_node);
+}
+
+/// What a calibrated library does beside that: rings with two blocks under way on a connection, trees in chunks.
+void calibrate(Shape& shape, const Calibration& calibration) {
+  // Whole blocks, but two of them under way: NICs do not wait for one to arrive.
+  const bool between = shape.per_node < shape.members;
+  if (between && shape.algorithm == Algorithm::ring && shape.chunk_bytes == 0)
+    shape.chunk_bytes = std::max<std::int64_t>(1, shape.bytes);
+  if (shape.algorithm == Algorithm::double_tree) {
     if (shape.chunk_bytes == 0)
       shape.chunk_bytes = std::max(kLeastChunk, shape.bytes / (2 * shape.channels * kMostChunks));
   }
@@ -299,7 +308,7 @@ Shape choose(const Library& library, const Communicator& communicator, Kind kind
   shape.members = communicator.members;
   shape.per_node = communicator.per_node;
   shape.bytes = bytes;
-  shape.channels = static_cast<std::uint32_t>(library.channels);
+  shape.channels = static_cast<std::uint32_t>(std::max<std::int64_t>(library.channels, 1));
   shape.chunk_bytes = library.chunk_bytes;
   shape.split = split;
   const Shape plain = shape;
@@ -319,8 +328,10 @@ Shape choose(const Library& library, const Communicator& communicator, Kind kind
       if (library.protocol == Protocol::calibrated) {
         const bool one_protocol = shape.algorithm == Algorithm::in_switch || shape.algorithm == Algorithm::hybrid_ep;
         if (one_protocol && protocol == Protocol::calibrated_ll) continue;
-        calibrate(shape, library.calibration);
       }
+      if (library.channels == 0 || (library.protocol == Protocol::calibrated && shape.algorithm != Algorithm::chain))
+        use_every_nic(shape);
+      if (library.protocol == Protocol::calibrated) calibrate(shape, library.calibration);
       const bool alone = told && protocols.size() == 1;
       const Time lasts = alone || communicator.members < 2 ? 0 : predicted_ps(shape, communicator);
       if (lasts < best_ps) best_ps = lasts, best = shape;

@@ -15,7 +15,7 @@ struct Library {
   Algorithm broadcast = Algorithm::chain;
   Algorithm reduce = Algorithm::chain;
   Protocol protocol = Protocol::none;
-  std::int64_t channels = 1;
+  std::int64_t channels = 1;     // 0: as many as the members have NICs in a node
   std::int64_t chunk_bytes = 0;  // see Shape
   Calibration calibration = {};  // of protocol `calibrated`
   bool operator==(const Library&) const = default;

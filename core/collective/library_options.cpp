@@ -58,9 +58,11 @@ const OptionTable<Library>& library_options() {
                        {"simple", Protocol::simple},
                        {"auto", Protocol::automatic},
                        {"calibrated", Protocol::calibrated}}),
-      option("channels", &Library::channels,
-             "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a node",
-             {1, 64}),
+      option(
+          "channels", &Library::channels,
+          "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a node; "
+          "0: as many as their members have NICs in a node",
+          {0, 64}),
       option("chunk_bytes", &Library::chunk_bytes,
              "most that a transfer of ring, two_level, double_tree, in_switch, chain or binomial_tree carries; 0: no "
              "limit",

@@ -6,6 +6,10 @@ namespace manyworlds::core::compute {
 const OptionTable<Gpu>& gpu_options() {
   static const OptionTable<Gpu> table{
       option("matrix_tflops", &Gpu::matrix_tflops, "dense 16-bit matrix peak", {0.001, 1e6}, "TFLOP/s"),
+      option("fp8_tflops", &Gpu::fp8_tflops, "dense 8-bit matrix peak; 0: twice matrix_tflops", {0, 1e6}, "TFLOP/s"),
+      option("fp4_tflops", &Gpu::fp4_tflops, "dense 4-bit matrix peak; 0: four times matrix_tflops", {0, 1e6},
+             "TFLOP/s"),
+      any_of("precisions", &Gpu::precisions, precision_names(), "number formats that its matrix units multiply"),
       option("memory_gib", &Gpu::memory_gib, "usable device memory", {0.001, 1e6}, "GiB"),
       option("gemm_workspace_mib", &Gpu::gemm_workspace_mib,
              "workspace of the matrix library for each thread that launches GEMMs", {0, 1e6}, "MiB"),
@@ -56,6 +60,13 @@ const OptionTable<Gpu>& gpu_options() {
       option("scale_up_domain", &Gpu::scale_up_domain, "GPUs that the scale-up fabric joins", {1, 1'024}, "GPUs"),
   };
   return table;
+}
+
+double peak_tflops(const Gpu& gpu, Precision precision) {
+  if (precision == Precision::fp8 || precision == Precision::mxfp8)
+    return gpu.fp8_tflops > 0 ? gpu.fp8_tflops : 2 * gpu.matrix_tflops;
+  if (precision == Precision::nvfp4) return gpu.fp4_tflops > 0 ? gpu.fp4_tflops : 4 * gpu.matrix_tflops;
+  return gpu.matrix_tflops;
 }
 
 }  // namespace manyworlds::core::compute

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/compute/precision.hpp"
 #include "core/options.hpp"
 #include "core/units.hpp"
 
@@ -15,9 +16,12 @@ class MeasuredTimes;
 enum class ScaleUp : std::uint8_t { nvswitch, full_mesh };
 
 struct Gpu {
-  double pace = 1;                    // of one that is slow: its kernels run at this share of their rate; no option
-  double matrix_tflops = 0;           // dense 16-bit matrix peak, TFLOP/s
-  double memory_gib = 0;              // usable device memory, GiB
+  double pace = 1;           // of one that is slow: its kernels run at this share of their rate; no option
+  double matrix_tflops = 0;  // dense 16-bit matrix peak, TFLOP/s
+  double fp8_tflops = 0;     // dense 8-bit matrix peak; 0: twice matrix_tflops
+  double fp4_tflops = 0;     // dense 4-bit matrix peak; 0: four times matrix_tflops
+  std::uint32_t precisions = bit_of(Precision::bf16) | bit_of(Precision::fp16);  // its matrix units have, by bit_of()
+  double memory_gib = 0;                                                         // usable device memory, GiB
   double gemm_workspace_mib = 8.125;  // of the matrix library, for each thread that launches GEMMs, MiB
   double engine_workspace_mib = 4;    // of Transformer Engine's GEMMs, MiB
   double communicator_mib = 256;      // of the communication library, for each group of ranks, MiB
@@ -53,5 +57,8 @@ struct Gpu {
 };
 
 const OptionTable<Gpu>& gpu_options();
+
+/// Dense matrix peak in a format, TFLOP/s.
+double peak_tflops(const Gpu& gpu, Precision precision);
 
 }  // namespace manyworlds::core::compute

@@ -21,11 +21,12 @@ Demand demand_of(const Configuration& configuration) {
   return most;
 }
 
-double mean_matrix_tflops(const Configuration& configuration) {
-  if (!configuration.is_mixed()) return configuration.gpu.matrix_tflops;
+double mean_peak_tflops(const Configuration& configuration) {
+  const compute::Precision precision = configuration.strategy.stack.precision;
+  if (!configuration.is_mixed()) return compute::peak_tflops(configuration.gpu, precision);
   double sum = 0;
   for (const std::uint32_t kind : configuration.kind_of_gpu)
-    sum += (kind == 0 ? configuration.gpu : configuration.other_gpus.at(kind - 1)).matrix_tflops;
+    sum += compute::peak_tflops(kind == 0 ? configuration.gpu : configuration.other_gpus.at(kind - 1), precision);
   return sum / static_cast<double>(configuration.kind_of_gpu.size());
 }
 

@@ -15,7 +15,7 @@ struct Demand {
 
 Demand demand_of(const Configuration& configuration);
 
-/// The matrix peak of a GPU on the average, TFLOP/s.
-double mean_matrix_tflops(const Configuration& configuration);
+/// The dense matrix peak of a GPU in the precision of the layers, on the average over GPUs, TFLOP/s.
+double mean_peak_tflops(const Configuration& configuration);
 
 }  // namespace manyworlds::core::step

@@ -8,8 +8,9 @@ const OptionTable<Stack>& stack_options() {
       choice("attention", &Stack::attention, {"unfused", "flash", "cudnn"},
              "attention kernels: unfused GEMMs, softmax and dropout; flash: the first fused ones (FlashAttention 1, "
              "Triton); cudnn: FlashAttention 2 and 3, cuDNN"),
-      choice("precision", &Stack::precision, {"bf16", "fp16", "fp8", "mxfp8", "nvfp4"},
-             "of the layers' GEMMs; below 16 bits their inputs are quantised by kernels of their own"),
+      choice("precision", &Stack::precision, compute::precision_names(),
+             "of the layers' GEMMs, bf16 unless set, or fp16 where the GPU has no bf16; below 16 bits their inputs are "
+             "quantised by kernels of their own"),
       option("overlap_input_gradient", &Stack::overlap_input_gradient,
              "the collective of a layer's input gradient runs beside the GEMM of its weight gradient"),
       option("overlap_tensor", &Stack::overlap_tensor,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/compute/precision.hpp"
 #include "core/options.hpp"
 
 namespace manyworlds::core::workload {
@@ -13,7 +14,7 @@ namespace manyworlds::core::workload {
 enum class AttentionKernel : std::uint8_t { unfused, flash, cudnn };
 
 /// Of the layers' GEMMs. Below 16 bits inputs are quantised by kernels of their own; attention core and head stay.
-enum class Precision : std::uint8_t { bf16, fp16, fp8, mxfp8, nvfp4 };
+using compute::Precision;
 
 /// Whose layers run: the framework's own, or Transformer Engine's, which brings a workspace of its own.
 enum class LayerLibrary : std::uint8_t { framework, transformer_engine };

@@ -8,6 +8,7 @@
 #include "farm/exit_code.hpp"
 #include "farm/explained_layout.hpp"
 #include "farm/supervisor.hpp"
+#include "io/results.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -30,7 +31,7 @@ int run_explain(const Invocation& invocation) {
     line.clear();
   }
   std::cout << (parsed->count("json") > 0 ? explained_json(explained, sweep.name).dump(1) + "\n"
-                                          : explained_text(explained, sweep.name));
+                                          : explained_text(explained, sweep.name) + io::told_assumed(sweep.assumed));
   return kExitDone;
 }
 

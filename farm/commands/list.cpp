@@ -40,9 +40,9 @@ std::string as_text(const std::vector<experiments::Listed>& rows, bool details) 
 int run_list(const Invocation& invocation) {
   cxxopts::Options options("manyworlds list", "What may be named in a sweep; with KIND, also its figures and options.");
   options.add_options()("kind", fmt::format("one of {}", fmt::join(experiments::listings(), ", ")),
-                        cxxopts::value<std::string>())("catalog", "a folder with more gpus, models, clusters and stacks",
-                                                       cxxopts::value<std::string>()->default_value(""),
-                                                       "DIR")("json", "as JSON");
+                        cxxopts::value<std::string>())(
+      "catalog", "a folder with more gpus, models, clusters and stacks",
+      cxxopts::value<std::string>()->default_value(""), "DIR")("json", "as JSON");
   options.parse_positional({"kind"});
   options.positional_help("[KIND]");
   const auto parsed = parse(options, invocation.arguments);

@@ -15,6 +15,7 @@
 #include "farm/exit_code.hpp"
 #include "farm/net_collective.hpp"
 #include "farm/network_report.hpp"
+#include "io/results.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -122,7 +123,9 @@ int run_net(const Invocation& invocation) {
   check_words(*parsed);
   const bool plain = parsed->count("plain") > 0, csv = parsed->count("csv") > 0;
 
-  const experiments::Sweep sweep = one_experiment(*parsed, {.scope = experiments::Scope::network});
+  experiments::Sweep sweep = one_experiment(*parsed, {.scope = experiments::Scope::network});
+  // Flows are sent by no library, whose share of the NICs' rate would slow the links.
+  if (parsed->count("flows") > 0) sweep.experiments.front().settings["collectives.protocol"] = std::string("none");
   if (plain) require_every_packet(sweep, "--plain");
   experiments::GraphCache graphs;
   const core::step::Configuration world = configure(sweep.experiments.front(), graphs);
@@ -152,6 +155,7 @@ int run_net(const Invocation& invocation) {
     std::cout << members_csv(run);
   else
     print({run, *world.graph, &shape, world.transport.fidelity, experiments::describe_calibration(world.collectives)});
+  if (!csv && parsed->count("links") == 0 && parsed->count("json") == 0) std::cout << io::told_assumed(sweep.assumed);
   return kExitDone;
 }
 

@@ -19,6 +19,7 @@
 #include "farm/step_text.hpp"
 #include "farm/talk.hpp"
 #include "io/figures.hpp"
+#include "io/results.hpp"
 #include "io/top.hpp"
 
 namespace manyworlds::farm::commands {
@@ -126,7 +127,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   text += fmt::format("step time         {}{:.6f} s{}\n", analytic ? "at least " : "", row.number("step_time_s"),
                       analytic ? " (analytic: nothing waits for anything on a link)" : "");
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
-  text += fmt::format("MFU               {:.1f} %\n", 100 * row.number("mfu"));
+  text += fmt::format("MFU               {:.1f} % of {}\n", 100 * row.number("mfu"), io::mfu_peak(row.table, 0));
   for (const auto& [name, title] :
        {std::pair("gpu_energy_per_token_j", "GPUs' energy"), std::pair("energy_per_token_j", "building's energy"),
         std::pair("usd_per_million_tokens", "a million tokens"), std::pair("goodput", "goodput"),
@@ -147,7 +148,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
 }
 
 Json as_json(const Row& row, const experiments::Sweep& sweep) {
-  Json made{{"name", sweep.name}};
+  Json made{{"name", sweep.name}, {"assumed", sweep.assumed}};
   for (const io::Column& column : row.table.columns)
     std::visit([&](const auto& values) { made[column.name] = values.at(0); }, column.values);
   if (sweep.measured && row.text("status") == "ran")
@@ -183,7 +184,8 @@ int run_run(const Invocation& invocation) {
   }
   const SingleRun run(sweep, recording.ranks());
   const Row row{run.results().experiments};
-  std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n" : as_text(row, sweep));
+  std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n"
+                                          : as_text(row, sweep) + io::told_assumed(sweep.assumed));
   if (run.recorded()) recording.write(run);
   if (recording.any() && !run.recorded())
     tell("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));

@@ -45,6 +45,7 @@ struct Searched {
 Searched space_of(const cxxopts::ParseResult& parsed, const SearchSpace& space, const experiments::Catalog& catalog) {
   std::vector<std::string> set;
   if (parsed.count("set") > 0) set = parsed["set"].as<std::vector<std::string>>();
+  take_assume_word(parsed, set);
   const auto read = [&](const std::string& yaml) {
     return Searched{yaml, experiments::parse_sweep(yaml, space.name + ".yaml", set, catalog)};
   };
@@ -79,6 +80,7 @@ int run_search(const Invocation& invocation) {
                            "Prices the layouts of a model on a cluster analytically, those that fit into memory, and "
                            "ranks them by tokens per second and GPU.");
   add_run_words(options);
+  add_assume_word(options);
   options.add_options()("model", "a model of the catalog", cxxopts::value<std::string>(), "NAME")(
       "cluster", "a cluster of the catalog", cxxopts::value<std::string>(), "NAME")(
       "nodes", "its machines; default: as the catalog has it", cxxopts::value<std::string>(), "N")(

@@ -13,6 +13,17 @@ void add_spec_words(cxxopts::Options& options) {
       "set", "override a key of `base`; may be given many times", cxxopts::value<std::vector<std::string>>(),
       "KEY=VALUE")("catalog", "a folder with more gpus, models, clusters and stacks",
                    cxxopts::value<std::string>()->default_value(""), "DIR");
+  add_assume_word(options);
+}
+
+void add_assume_word(cxxopts::Options& options) {
+  options.add_options()("assume",
+                        "what settings mean that nobody gives: today's practice, or the plain defaults of 2021",
+                        cxxopts::value<std::string>(), "today|2021");
+}
+
+void take_assume_word(const cxxopts::ParseResult& parsed, std::vector<std::string>& set) {
+  if (parsed.count("assume") > 0) set.insert(set.begin(), "assume=" + parsed["assume"].as<std::string>());
 }
 
 SpecWords spec_words(const cxxopts::ParseResult& parsed) {
@@ -20,6 +31,7 @@ SpecWords spec_words(const cxxopts::ParseResult& parsed) {
   words.spec = required(parsed, "spec");
   words.catalog = parsed["catalog"].as<std::string>();
   if (parsed.count("set") > 0) words.set = parsed["set"].as<std::vector<std::string>>();
+  take_assume_word(parsed, words.set);
   for (const auto& set : words.set)
     if (const auto equals = set.find('='); equals == 0 || equals == std::string::npos)
       throw core::InputError(fmt::format("--set {}: it takes KEY=VALUE, as in --set strategy.tp=8", set));

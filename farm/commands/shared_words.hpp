@@ -6,7 +6,11 @@
 
 namespace manyworlds::farm::commands {
 
-/// What names a sweep: SPEC, --set (any number of times), --catalog.
+/// --assume, which is one more --set.
+void add_assume_word(cxxopts::Options& options);
+void take_assume_word(const cxxopts::ParseResult& parsed, std::vector<std::string>& set);
+
+/// What names a sweep: SPEC, --set (any number of times), --catalog, --assume.
 struct SpecWords {
   std::string spec;
   std::vector<std::string> set;  // "a.b=value", in the order given

@@ -59,6 +59,27 @@ struct Bench {
 
 }  // namespace
 
+TEST_CASE("channels 0 are as many as members have NICs in a node, and rings leave by all of them") {
+  Library library = told(Algorithm::ring);
+  library.channels = 0;
+  CHECK(choose(library, communicator(16, 4), Kind::all_reduce, 1 << 20).channels == 4);
+  CHECK(choose(library, communicator(16, 1), Kind::all_reduce, 1 << 20).channels == 1);  // one NIC each
+  CHECK(choose(library, communicator(4, 4), Kind::all_reduce, 1 << 20).channels == 1);   // no NIC
+  library.broadcast = Algorithm::chain;
+  CHECK(choose(library, communicator(16, 4), Kind::broadcast, 1 << 20).channels == 4);
+  library.channels = 2;
+  CHECK(choose(library, communicator(16, 4), Kind::all_reduce, 1 << 20).channels == 2);
+  // Four NICs a node carry large vectors four times as fast as one.
+  Bench bench;
+  const auto lasts = [&](std::int64_t channels) {
+    library.channels = channels;
+    return static_cast<double>(bench.lasts(choose(library, bench.all, Kind::all_reduce, 64 << 20)));
+  };
+  CHECK(lasts(0) == lasts(4));
+  CHECK(lasts(1) / lasts(0) > 3.5);
+  CHECK(lasts(1) / lasts(0) < 4.1);
+}
+
 TEST_CASE("a library does what it is told, and halves of an all-reduce follow it where they can") {
   Communicator all = communicator(16, 4);
   all.node_switches = true;

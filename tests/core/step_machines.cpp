@@ -167,7 +167,7 @@ TEST_CASE("what counts is the memory of the rank that has least left") {
   CHECK(demand.needs.total() == memory::footprint(world.model, world.strategy, other_gpu(), {1, 0, 1}).total());
   world.other_gpus[0].memory_gib = 1'000;
   CHECK(step::demand_of(world).memory_gib == 80);
-  CHECK(step::mean_matrix_tflops(world) == (300.0 + 150) / 2);
+  CHECK(step::mean_peak_tflops(world) == (300.0 + 150) / 2);
 }
 
 TEST_CASE("worlds whose ranks sit on other kinds have other keys, and those alike have one") {

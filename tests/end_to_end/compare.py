@@ -70,7 +70,7 @@ class Compare(unittest.TestCase):
 
     def test_what_does_not_fit_is_compared_by_what_is_known_of_it(self):
         spec = "name: big\nbase: {model: gpt3-13b, cluster: {gpu: a100_40, nodes: 1, nic_gbps: 200}}\n" \
-               "axes: {strategy.tp: [1, 8], strategy.global_batch: [8]}\n"
+               "axes: {strategy.tp: [1, 8], strategy.global_batch: [8]}\nassume: 2021\n"
         (self.directory / "big.yaml").write_text(spec)
         run("sweep", "big.yaml", "-j", 1, "--store", "none", directory=self.directory)
         told = json.loads(self.compare(0, 1, "--json", of="runs/big").stdout)

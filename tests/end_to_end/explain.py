@@ -22,6 +22,7 @@ base:
     recompute: full
     zero: 1
     stack: {attention: cudnn, overlap_input_gradient: true}
+assume: 2021
 """
 DEFAULTS = {"strategy.tp": 1, "strategy.pp": 1, "strategy.micro_batch": 1, "strategy.recompute": "none",
             "strategy.sequence_parallel": "false", "strategy.zero": 0, "strategy.stack.attention": "unfused",

@@ -28,6 +28,7 @@ axes:
   strategy.micro_batch: [1, 2]
   strategy.recompute: [none, full]
   topology: [{rail_optimized: {oversubscription: 1}}, {fat_tree: {oversubscription: 4}}]
+assume: 2021
 """
 
 

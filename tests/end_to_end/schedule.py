@@ -20,6 +20,7 @@ base:
   model: gpt3-125m
   cluster: {gpu: h100_sxm, nodes: 1, gpus_per_node: 4, nic_gbps: 100}
   strategy: {tp: 1, pp: 4, micro_batch: 1, global_batch: 8, schedule: SCHEDULE}
+assume: 2021
 """
 
 

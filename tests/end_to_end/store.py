@@ -29,6 +29,7 @@ base:
 axes:
   strategy.tp: [2, 4]
   strategy.micro_batch: [1, 2]
+assume: 2021
 """
 
 

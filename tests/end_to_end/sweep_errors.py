@@ -21,6 +21,7 @@ base:
 axes:
   strategy.pp: [1, 2]
 where: ["strategy.pp <= 2"]
+assume: 2021
 """
 
 
@@ -174,6 +175,7 @@ base:
   strategy: {{tp: 1, global_batch: 7}}
 axes:
   collectives.all_reduce: [direct, ring]
+assume: 2021
 """, "ring.yaml")
         cycle = ", ".join(f"router{i}->router{(i + 1) % 7}" for i in range(7))
         self.write("src,dst,bytes,start_ps\n" + "".join(f"{i},{(i + 3) % 7},8000000,0\n" for i in range(7)), "flows.csv")

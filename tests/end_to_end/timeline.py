@@ -23,6 +23,7 @@ base:
   model: gpt3-125m
   cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 4, nic_gbps: 100}
   strategy: {tp: 2, pp: 2, micro_batch: 1, global_batch: 8, zero: 1}
+assume: 2021
 """
 
 

@@ -29,6 +29,7 @@ base:
   transport: {static_window: {payload_bytes: 16384}}
   collectives: {protocol: calibrated}
   strategy: {tp: 2, micro_batch: 1, global_batch: 32, recompute: full, overlap_grad_reduce: false, stack: {like: megatron-2021, precision: fp16}}
+assume: 2021
 """
 
 
@@ -106,7 +107,7 @@ class Validate(unittest.TestCase):
                                            {"column": "inter_bw_GBps_per_gpu", "rows": 1}])
         spec = self.write("s.yaml", "base:\n  model: gpt3-1.3b\n  cluster: {gpu: a100_80, nodes: 2, gpus_per_node: 8, nic_gbps: 200}\n"
                                     "  topology: rail_optimized\n  transport: {static_window: {payload_bytes: 16384}}\n"
-                                    "  collectives: {protocol: calibrated}\n  strategy: {global_batch: 16}\n")
+                                    "  collectives: {protocol: calibrated}\n  strategy: {global_batch: 16}\nassume: 2021\n")
         net = program("net", spec, "--collective", "all_reduce", "--bytes", "4MiB", "--algorithm", "ring", "--json",
                       directory=self.directory)
         self.assertEqual(net.returncode, 0, net.stderr)

@@ -17,8 +17,10 @@ inline const std::string kSingle =
     "  transport: dcqcn\n"                                                         // 5
     "  strategy: {tp: 2, pp: 2, micro_batch: 1, global_batch: 8}\n";               // 6
 
-inline Sweep read(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  return parse_sweep(text, "s.yaml", overrides, Catalog());
+/// Without the assumptions of today, so that what a test does not set is what the option tables say.
+inline Sweep read(const std::string& text, const std::vector<std::string>& overrides = {}, ReadOptions options = {}) {
+  options.practice = Practice::of_2021;
+  return parse_sweep(text, "s.yaml", overrides, Catalog(), options);
 }
 
 /// The message that reading `text` ends in; "(no error)" where there is none.

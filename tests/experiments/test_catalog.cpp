@@ -45,6 +45,35 @@ TEST_CASE("every figure has a source, and what nobody publishes is absent") {
   CHECK(std::get<std::string>(figure(catalog, "mi300x", "scale_up").value) == "full_mesh");
 }
 
+TEST_CASE("a GPU of the catalog multiplies what its datasheet names, below its peak, and nothing else") {
+  const Catalog catalog;
+  std::size_t allowed = 0, refused = 0;
+  for (const auto& [gpu, entry] : catalog.of("gpus")) {
+    const auto has = core::several_of(std::get<std::string>(figure(catalog, gpu, "precisions").value));
+    for (const std::string& precision : core::compute::precision_names()) {
+      const std::string said = error_of(kSingle, {"cluster.gpu=" + gpu, "strategy.stack.precision=" + precision});
+      if (said.find("published nowhere") != std::string::npos) continue;
+      CAPTURE(gpu, precision, said);
+      const bool one = std::find(has.begin(), has.end(), precision) != has.end();
+      CHECK((said.find("breaks rule precision_on_gpu") == std::string::npos) == one);
+      CHECK(said.find("breaks rule gemms_below_peak") == std::string::npos);
+      ++(one ? allowed : refused);
+    }
+  }
+  CHECK(allowed > 20);
+  CHECK(refused > 20);
+}
+
+TEST_CASE("what nobody says is trained in bf16, and in fp16 on a GPU without bf16") {
+  const auto precision = [](std::vector<std::string> sets) {
+    const Sweep sweep = read(kSingle, sets);
+    return std::get<std::string>(sweep.experiments.front().settings.at("strategy.stack.precision"));
+  };
+  CHECK(precision({}) == "bf16");
+  CHECK(precision({"cluster.gpu=v100_32"}) == "fp16");
+  CHECK(precision({"cluster.gpu=h100_sxm", "strategy.stack.precision=fp8"}) == "fp8");
+}
+
 TEST_CASE("every constant that was fitted or guessed has a meaning, a unit and a source, and belongs to a GPU") {
   const Catalog catalog;
   const auto open_to_doubt = [](const Figure& figure) {

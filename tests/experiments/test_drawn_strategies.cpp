@@ -129,7 +129,8 @@ TEST_CASE("every strategy that the rules let through runs, composed as coupled, 
   std::size_t valid = 0;
   GraphCache graphs;
   const Catalog catalog;
-  const auto defaults = parse_sweep(kSmall, "s.yaml", {}, catalog).experiments.at(0).settings;
+  const auto defaults =
+      parse_sweep(kSmall, "s.yaml", {}, catalog, {.practice = Practice::of_2021}).experiments.at(0).settings;
   const auto all_seen = [&] {
     return std::all_of(all.begin(), all.end(), [&](const Key& key) { return worlds[key.name] > 0; });
   };
@@ -137,7 +138,7 @@ TEST_CASE("every strategy that the rules let through runs, composed as coupled, 
     const std::vector<std::string> sets = draw(all, random);
     Sweep sweep;
     try {
-      sweep = parse_sweep(kSmall, "s.yaml", sets, catalog);
+      sweep = parse_sweep(kSmall, "s.yaml", sets, catalog, {.practice = Practice::of_2021});
     } catch (const core::InputError&) {
       continue;
     }

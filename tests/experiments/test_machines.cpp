@@ -114,7 +114,7 @@ TEST_CASE("a slow GPU is a kind by itself with the power and the price of its no
   CHECK(slow.configuration.kind_of_gpu == std::vector<std::uint32_t>{0, 0, 1, 0, 2, 2, 2, 2});
   CHECK(slow.configuration.other_gpus[0].pace == 0.8);
   CHECK(slow.configuration.other_gpus[1].pace == 0.9);
-  CHECK(core::step::mean_matrix_tflops(slow.configuration) == slow.configuration.gpu.matrix_tflops);
+  CHECK(core::step::mean_peak_tflops(slow.configuration) == slow.configuration.gpu.matrix_tflops);
   auto step = step_of(0);
   step.by_kind.assign(3, step.breakdown);
   GraphCache graphs;

@@ -37,6 +37,14 @@ const std::vector<Breach> kBreaches{
     {"nodes_alike", {"cluster.second={nodes: 2, gpu: {like: a100_40, scale_up_planes: 6}}"}},
     {"nodes_alike", {"cluster.third={nodes: 2, gpu: {like: a100_40, scale_up_domain: 2}}"}},
     {"schedule_on_one_kind", {"strategy.schedule=zb_1p", "faults.slow_gpus=gpu0=0.5"}},
+    {"precision_on_gpu", {"strategy.stack.precision=fp8"}},
+    {"precision_on_gpu", {"strategy.stack.precision=mxfp8", "cluster.gpu=h100_sxm"}},
+    {"precision_on_gpu", {"strategy.stack.precision=nvfp4", "cluster.gpu=h200_sxm"}},
+    {"precision_on_gpu", {"strategy.stack.precision=bf16", "cluster.gpu=v100_32"}},
+    {"precision_on_gpu",
+     {"strategy.stack.precision=fp8", "cluster.gpu=h100_sxm", "cluster.second={nodes: 2, gpu: a100_40}"}},
+    {"gemms_below_peak", {"strategy.stack.precision=fp8", "cluster.gpu={like: h100_sxm, fp8_gain: 2.9}"}},
+    {"gemms_below_peak", {"strategy.stack.precision=nvfp4", "cluster.gpu={like: b200_hgx, fp4_tflops: 1000}"}},
     {"hidden_by_heads", {"model.hidden=66"}},
     {"heads_by_kv_heads", {"model.kv_heads=3"}},
     {"heads_by_tp", {"strategy.tp=8"}},
@@ -196,7 +204,7 @@ TEST_CASE("every rule says who says so, and relies on rules before it") {
 TEST_CASE("all that a layout breaks is found, the first as when it is refused") {
   const auto world_with = [](std::vector<std::string> sets) -> std::optional<World> {
     try {
-      const Sweep sweep = parse_sweep(kSingle, "s.yaml", sets, Catalog(), {.keep_refused = true});
+      const Sweep sweep = read(kSingle, sets, {.keep_refused = true});
       REQUIRE(sweep.experiments.size() + sweep.refused.size() == 1);
       return world_of((sweep.refused.empty() ? sweep.experiments : sweep.refused).front().settings, sweep.inputs);
     } catch (const core::InputError&) {
@@ -240,7 +248,7 @@ TEST_CASE("the network by itself takes transports that steps do not") {
   for (const std::string set : {"transport.routing=spray", "transport.acks=in_band", "transport=eqds"}) {
     CAPTURE(set);
     CHECK_THAT(error_of(kSingle, {set}), Contains("breaks rule step_transport: ") && Contains("`manyworlds net`"));
-    CHECK(parse_sweep(kSingle, "s.yaml", {set}, Catalog(), {.scope = Scope::network}).experiments.size() == 1);
+    CHECK(read(kSingle, {set}, {.scope = Scope::network}).experiments.size() == 1);
   }
 }
 

@@ -18,7 +18,8 @@ const std::string kSpec =
     "base:\n"
     "  model: {like: gpt3-125m, layers: 4, sequence: 256, vocabulary: 8192}\n"
     "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
-    "  strategy: {tp: 2, global_batch: 16}\n";
+    "  strategy: {tp: 2, global_batch: 16}\n"
+    "assume: 2021\n";
 
 struct SpecFolder : TemporaryFolder {
   SpecFolder() { put("s.yaml", kSpec); }

@@ -22,7 +22,8 @@ inline experiments::Sweep small_sweep(const std::string& rest, const std::vector
       "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
       "  strategy: {tp: 2, global_batch: 16}\n" +
       rest;
-  return experiments::parse_sweep(text, "small.yaml", sets, experiments::Catalog());
+  return experiments::parse_sweep(text, "small.yaml", sets, experiments::Catalog(),
+                                  {.practice = experiments::Practice::of_2021});
 }
 
 /// Every task in one loop; with `reversed`, the steps from the last to the first (collectives still before them).

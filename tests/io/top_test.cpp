@@ -229,8 +229,8 @@ TEST_CASE("rows that are not told apart from the best are marked: layouts by the
   CHECK(rank_experiments(results, {2, "memory_peak_bytes", ""}).rows[1].apart == Apart::unknown);
   const std::string shown = render_text(results, rank_experiments(results, {3, "step_time_s", ""}));
   CHECK_THAT(shown, Catch::Contains("80 % interval") && Catch::Contains("0.900-1.250 s") &&
-                        Catch::Contains("not told apart\n") && Catch::Contains("dense on a100_80: 9 families") &&
-                        Catch::Contains("differ by 4.0 %"));
+                        Catch::Contains("+3.0 %, tie\n") && Catch::Contains("dense on a100_80: 9 families") &&
+                        Catch::Contains("differences below 4.0 % are within model error"));
   const auto json = nlohmann::json::parse(render_json(results, rank_experiments(results, {3, "step_time_s", ""})));
   CHECK(json["rows"][1]["from_best"] == "not_told_apart");
 }

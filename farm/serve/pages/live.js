@@ -6,8 +6,8 @@
   const kListedRanks = 64;
   const kSilence = 30000;  // ms
   const kOver = ['complete', 'drained', 'interrupted', 'failed'];
-  const kApart = {best: '', not_told_apart: 'not told apart', told_apart_intervals_overlap: 'behind, intervals overlap',
-    told_apart: 'behind', unknown: '–'};
+  const kApart = {best: '', not_told_apart: 'within model error', told_apart_intervals_overlap: 'probably slower',
+    told_apart: 'slower', unknown: '–'};
   const cloud = [], front = [];
   let chart = null, source = null, last = null, heard = 0, connected = false;
 

@@ -1,0 +1,209 @@
+// Each convention is one row: the key, and what it means today beside the settings that are known by then.
+#include "experiments/practice.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "experiments/vocabulary.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::OptionValue;
+
+constexpr const char* kStack = "strategy.stack.";
+constexpr const char* kStackName = "strategy.stack.name";
+constexpr const char* kProtocol = "collectives.protocol";
+constexpr const char* kFeedForward = "model.ffn_hidden";
+constexpr const char* kStackOfToday = "megatron-core";
+
+std::int64_t integer(const Settings& settings, const std::string& key, std::int64_t otherwise = 0) {
+  const auto found = settings.find(key);
+  return found == settings.end() ? otherwise : std::get<std::int64_t>(found->second);
+}
+
+std::string text(const Settings& settings, const std::string& key) {
+  const auto found = settings.find(key);
+  return found == settings.end() ? std::string() : std::get<std::string>(found->second);
+}
+
+bool flag(const Settings& settings, const std::string& key) {
+  const auto found = settings.find(key);
+  return found != settings.end() && std::get<bool>(found->second);
+}
+
+std::int64_t gpus(const Settings& settings) {
+  std::int64_t nodes = integer(settings, "cluster.nodes", 1);
+  for (const std::string group : kNodeGroups) nodes += integer(settings, "cluster." + group + ".nodes");
+  return nodes * integer(settings, "cluster.gpus_per_node", 1);
+}
+
+/// Ranks that hold the same parameters; 0 where the layout does not fit the GPUs, which a rule says.
+std::int64_t replicas(const Settings& settings) {
+  const std::int64_t stage = integer(settings, "strategy.tp", 1) * integer(settings, "strategy.pp", 1);
+  return gpus(settings) % stage == 0 ? gpus(settings) / stage : 0;
+}
+
+/// The stack that was named, or today's.
+const CatalogEntry& stack_of(const Settings& settings, const Catalog& catalog) {
+  const auto& stacks = catalog.of("stacks");
+  const auto named = stacks.find(text(settings, kStackName));
+  return named == stacks.end() ? stacks.at(kStackOfToday) : named->second;
+}
+
+/// What the stack's own recipe has for a key of the strategy; null where it says nothing.
+const OptionValue* of_recipe(const Settings& settings, const Catalog& catalog, const std::string& key) {
+  const CatalogEntry& stack = stack_of(settings, catalog);
+  const auto found = stack.recipe.find(key);
+  return found == stack.recipe.end() ? nullptr : &found->second.value;
+}
+
+using Meaning = std::function<OptionValue(const Settings&, const Catalog&)>;
+
+struct Convention {
+  std::string key;
+  Meaning today;
+};
+
+Convention always(const std::string& key, OptionValue value) {
+  return {key, [value](const Settings&, const Catalog&) { return value; }};
+}
+
+/// Llama's width of a gated layer: two thirds of 4 x hidden, rounded up to a multiple of 256.
+std::int64_t gated_width(std::int64_t hidden) {
+  return (8 * hidden / 3 + 255) / 256 * 256;
+}
+
+/// 0 is 4 x hidden. Of layers of experts it is the width of nothing.
+OptionValue feed_forward(const Settings& settings, const Catalog&) {
+  const bool gated = text(settings, "model.activation") == "swiglu" && integer(settings, "model.experts") == 0;
+  return gated ? gated_width(integer(settings, "model.hidden")) : std::int64_t{0};
+}
+
+/// As the software's recipe has it, where there are replicas to cut states over.
+OptionValue zero(const Settings& settings, const Catalog& catalog) {
+  const OptionValue* recipe = of_recipe(settings, catalog, "zero");
+  return recipe != nullptr && replicas(settings) > 1 ? *recipe : OptionValue(std::int64_t{0});
+}
+
+/// As the recipe has it, and where experts need it, if the sequence can be cut.
+OptionValue sequence_parallel(const Settings& settings, const Catalog& catalog) {
+  const OptionValue* recipe = of_recipe(settings, catalog, "sequence_parallel");
+  const std::int64_t tp = integer(settings, "strategy.tp", 1), cp = integer(settings, "strategy.cp", 1);
+  const bool can = tp > 1 && integer(settings, "model.sequence") % (tp * cp) == 0;
+  const bool wanted = (recipe != nullptr && std::get<bool>(*recipe)) || integer(settings, "model.experts") > 0;
+  return can && wanted;
+}
+
+/// A sequence for each GPU, or the least that every replica can cut into micro-batches.
+OptionValue global_batch(const Settings& settings, const Catalog&) {
+  const std::int64_t cp = integer(settings, "strategy.cp", 1);
+  const std::int64_t share =
+      std::max<std::int64_t>(replicas(settings) / cp, 1) * integer(settings, "strategy.micro_batch", 1);
+  return (gpus(settings) + share - 1) / share * share;
+}
+
+const std::vector<Convention>& conventions() {
+  static const std::vector<Convention> all{
+      // The parts of a Llama; the catalog's models have their own.
+      always("model.norm", "rms_norm"),
+      always("model.activation", "swiglu"),
+      always("model.position", "rotary"),
+      always("model.tied_embeddings", false),
+      always("model.biases", false),
+      always("model.dropout", false),
+      {kFeedForward, feed_forward},
+      {"strategy.zero", zero},
+      {"strategy.sequence_parallel", sequence_parallel},
+      {"strategy.global_batch", global_batch},
+      always("collectives.all_reduce", "auto"),
+      always(kProtocol, "calibrated"),
+      always("collectives.channels", std::int64_t{0}),
+  };
+  return all;
+}
+
+/// Whether the layout has a use for a switch that its stack turns on.
+bool has_use(const Settings& settings, const std::string& option) {
+  const std::int64_t stage = integer(settings, "strategy.zero");
+  if (option == "overlap_parameters") return stage == 1 || stage == 2;
+  if (option == "overlap_tensor")
+    return integer(settings, "strategy.tp", 1) == 1 || flag(settings, "strategy.sequence_parallel");
+  const bool travel = integer(settings, "model.experts") > 0 && integer(settings, "strategy.ep", 1) > 1;
+  if (option == "overlap_experts")
+    return travel && text(settings, "strategy.recompute") != "full" &&
+           (integer(settings, "strategy.pp", 1) == 1 || integer(settings, "strategy.virtual_stages", 1) > 1);
+  if (option == "delay_expert_weights") return travel;
+  if (option == "overlap_shared_expert") return travel && integer(settings, "model.shared_ffn_hidden") > 0;
+  return true;
+}
+
+/// What the stack has, as far as the layout has a use for it, and what it says nothing of by default.
+void assume_stack(Settings& settings, const CatalogEntry& stack) {
+  for (const core::OptionInfo& info : catalog_branch("stacks").options) {
+    if (settings.count(kStack + info.name) > 0) continue;
+    const auto figure = stack.figures.find(info.name);
+    if (figure == stack.figures.end()) {
+      if (has_default(info)) settings[kStack + info.name] = info.fallback;
+      continue;
+    }
+    const bool* on = std::get_if<bool>(&figure->second.value);
+    const bool idle = on != nullptr && *on && !has_use(settings, info.name);
+    settings[kStack + info.name] = idle ? OptionValue(false) : figure->second.value;
+  }
+}
+
+std::string shown(const OptionValue& value) {
+  return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
+}
+
+}  // namespace
+
+const std::vector<std::string>& practice_names() {
+  static const std::vector<std::string> names{"today", "2021"};
+  return names;
+}
+
+Practice practice_called(const std::string& name) {
+  MANYWORLDS_CHECK(name == "today" || name == "2021", "practice '{}'", name);
+  return name == "today" ? Practice::today : Practice::of_2021;
+}
+
+bool is_open_today(const std::string& path) {
+  static const std::set<std::string> keys = [] {
+    std::set<std::string> made;
+    for (const Convention& one : conventions()) made.insert(one.key);
+    return made;
+  }();
+  return path.starts_with(kStack) || keys.count(path) > 0;
+}
+
+Settings assume_today(Settings& settings, const Catalog& catalog) {
+  Settings filled;
+  const auto fill = [&](const std::string& key, OptionValue value) {
+    if (settings.emplace(key, value).second) filled.emplace(key, std::move(value));
+  };
+  if (catalog.of("stacks").count(text(settings, kStackName)) == 0) filled["strategy.stack"] = kStackOfToday;
+  for (const Convention& one : conventions()) fill(one.key, one.today(settings, catalog));
+  if (const auto width = filled.find(kFeedForward); width != filled.end() && std::get<std::int64_t>(width->second) == 0)
+    filled.erase(width);  // it follows from hidden
+  const CatalogEntry& stack = stack_of(settings, catalog);
+  settings.try_emplace(kStackName, kStackOfToday);
+  assume_stack(settings, stack);
+  if (text(settings, kProtocol) == "auto") settings[kProtocol] = "calibrated";
+  return filled;
+}
+
+void Assumed::add(const Settings& filled_in) {
+  for (const auto& [key, value] : filled_in) values_[key].insert(shown(value));
+}
+
+std::string Assumed::line() const {
+  std::vector<std::string> parts;
+  for (const auto& [key, values] : values_) parts.push_back(fmt::format("{}={}", key, fmt::join(values, " or ")));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace manyworlds::experiments

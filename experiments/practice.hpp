@@ -1,0 +1,40 @@
+// What a setting means that nobody gave. Today's practice follows from the other settings: the software's own recipe,
+// a communication library that uses every NIC. That of 2021 is the option tables' own defaults, whatever else is set.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "experiments/catalog.hpp"
+#include "experiments/world.hpp"
+
+namespace manyworlds::experiments {
+
+enum class Practice : std::uint8_t { of_2021, today };
+
+/// "today" and "2021", in the order that messages list them.
+const std::vector<std::string>& practice_names();
+Practice practice_called(const std::string& name);
+
+/// Whether today's practice leaves a key open until the other settings are known.
+bool is_open_today(const std::string& path);
+
+/// Fills in what is still open, by today's practice. What was filled in is returned: key to value, the stack as a
+/// whole where nobody named one. A switch of the stack that the layout has no use for (overlap_parameters without an
+/// optimizer that is cut over replicas, say) is off and is not among it.
+Settings assume_today(Settings& settings, const Catalog& catalog);
+
+/// What the experiments of a sweep were assumed to be, by key.
+class Assumed {
+ public:
+  void add(const Settings& filled_in);
+  /// One line, such as "strategy.stack=megatron-core, strategy.zero=0 or 1"; empty where nothing was assumed.
+  std::string line() const;
+
+ private:
+  std::map<std::string, std::set<std::string>> values_;
+};
+
+}  // namespace manyworlds::experiments
