@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "experiments/settings.hpp"
 #include "experiments/vocabulary.hpp"
 
 namespace manyworlds::experiments {
@@ -97,12 +98,14 @@ OptionValue sequence_parallel(const Settings& settings, const Catalog& catalog) 
   return can && wanted;
 }
 
-/// A sequence for each GPU, or the least that every replica can cut into micro-batches.
+/// A sequence for each GPU, or the least that every replica can cut into micro-batches; a rule refuses what would be
+/// beyond the option's range.
 OptionValue global_batch(const Settings& settings, const Catalog&) {
   const std::int64_t cp = integer(settings, "strategy.cp", 1);
   const std::int64_t share =
       std::max<std::int64_t>(replicas(settings) / cp, 1) * integer(settings, "strategy.micro_batch", 1);
-  return (gpus(settings) + share - 1) / share * share;
+  const auto most = static_cast<std::int64_t>(find_key("strategy.global_batch", {}).option->maximum);
+  return std::min((gpus(settings) + share - 1) / share * share, most);
 }
 
 const std::vector<Convention>& conventions() {

@@ -92,6 +92,10 @@ TEST_CASE("what is given stays, and what does not go with it is refused only whe
   CHECK(text(today({"collectives.protocol=auto"}), "collectives.protocol") == "calibrated");
 }
 
+TEST_CASE("a batch that is assumed stays within its range, and is refused where that leaves replicas unequal") {
+  CHECK_THAT(refusal({"cluster.nodes=16384", "strategy.micro_batch=65535"}), Contains("batch_by_replicas"));
+}
+
 TEST_CASE("a stack that is named brings its own recipe, and what its file does not say is as in 2021") {
   CHECK(integer(today({"strategy.stack=torch-fsdp"}), "strategy.zero") == 3);
   const Experiment old = today({"strategy.stack=megatron-2021", "strategy.tp=2"});
