@@ -14,7 +14,7 @@ PACKAGES = [line for line in (ROOT / "script/packages").read_text().splitlines()
 
 
 def run(*words, **more):
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL, **more)
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=1200, stdin=subprocess.DEVNULL, **more)
     if done.returncode != 0:
         raise AssertionError(f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout

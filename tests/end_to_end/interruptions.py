@@ -13,7 +13,7 @@ import uuid
 import h5py
 import numpy
 
-from program import PROGRAM, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, provenance, run
+from program import PATIENCE_S, PROGRAM, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, provenance, run
 
 
 class Interruptions(unittest.TestCase):
@@ -81,7 +81,7 @@ class Interruptions(unittest.TestCase):
     def test_stopped_by_itself(self):
         for name, words in {"ranks": ["-j", "2"], "inside": ["-j", "2", "--in-process"]}.items():
             process = self.start(name, "--stop-after", "2s", *words)
-            said = process.communicate(timeout=240)[1]
+            said = process.communicate(timeout=PATIENCE_S)[1]
             self.assertEqual(process.returncode, 75, said)
             self.assertIn(f"`manyworlds resume {name} --store none` goes on", said)
             self.assertEqual(marked(self.mark), [])
@@ -91,7 +91,7 @@ class Interruptions(unittest.TestCase):
         process = self.start("asked", "-j", "2")
         self.wait_for_steps("asked", process)
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=240)[1]
+        said = process.communicate(timeout=PATIENCE_S)[1]
         self.assertEqual(process.returncode, 75, said)
         self.assertIn("once more Ctrl-C stops at once", said)
         self.check_goes_on("asked", "drained")
@@ -102,7 +102,7 @@ class Interruptions(unittest.TestCase):
         process.send_signal(signal.SIGINT)
         time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=240)[1]
+        said = process.communicate(timeout=PATIENCE_S)[1]
         self.assertEqual(process.returncode, 75, said)
         self.assertIn("`manyworlds resume told --store none` goes on", said)
         deadline = time.time() + 60

@@ -14,7 +14,7 @@ import time
 import unittest
 import uuid
 
-from program import PROGRAM, ROOT, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, provenance, run
+from program import PATIENCE_S, PROGRAM, ROOT, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, provenance, run
 
 FIRST, LAST = (int(sys.argv.pop(1)), int(sys.argv.pop(1))) if len(sys.argv) > 2 else (1, 5)
 RANKS = 3
@@ -88,7 +88,7 @@ class Round:
             if process.poll() is None:
                 self.strike(mark)
         try:
-            process.wait(timeout=120)
+            process.wait(timeout=PATIENCE_S)
         finally:
             kill_all(mark)
         return process.returncode
@@ -99,7 +99,7 @@ class Round:
             lives += 1
             assert lives < 5, f"seed {self.seed} needs too many lives"
             done = subprocess.run([PROGRAM, "resume", self.name, "-j", str(RANKS), "--retry-failed", "--store", "none"],
-                                  cwd=self.directory, env=environment_in(self.directory), timeout=240,
+                                  cwd=self.directory, env=environment_in(self.directory), timeout=PATIENCE_S,
                                   capture_output=True, text=True, stdin=subprocess.DEVNULL)
             assert done.returncode == 0, f"seed {self.seed}: resume gave {done.returncode}\n{done.stderr}"
         return lives

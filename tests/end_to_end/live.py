@@ -17,7 +17,7 @@ import unittest
 import uuid
 
 import browser
-from program import MARK, PROGRAM, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, run
+from program import MARK, PATIENCE_S, PROGRAM, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, run
 
 TICKS = os.sysconf("SC_CLK_TCK")
 MOST_CLIENTS, NEVER_READ = 200, 40
@@ -103,7 +103,7 @@ class Live(unittest.TestCase):
         return json.loads((self.directory / "run" / "status.json").read_text())
 
     def finish(self, process, expect=0):
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=PATIENCE_S)
         self.assertEqual(process.returncode, expect, err)
         self.wait_for(lambda: not marked(self.mark), "end of every process", seconds=20)
         return out, err

@@ -37,7 +37,7 @@ class WithMpich(unittest.TestCase):
 
     def run_program(self, *words, binary=None):
         done = subprocess.run([str(binary or self.binary), *map(str, words)], cwd=self.directory, capture_output=True,
-                              text=True, timeout=240, stdin=subprocess.DEVNULL,
+                              text=True, timeout=program.PATIENCE_S, stdin=subprocess.DEVNULL,
                               env={**os.environ, "XDG_CACHE_HOME": f"{self.directory}/cache"})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done
@@ -58,7 +58,7 @@ class WithMpich(unittest.TestCase):
 
     def test_started_by_its_launcher_it_is_a_rank(self):
         done = subprocess.run([LAUNCHER, "-n", "2", self.binary, "sweep", str(program.SWEEPS / "tiny.yaml"), "-o", "launched",
-                               "--store", "none"], cwd=self.directory, capture_output=True, text=True, timeout=240)
+                               "--store", "none"], cwd=self.directory, capture_output=True, text=True, timeout=program.PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(program.provenance(self.directory / "launched/results.h5")["ranks"], 2)
 
@@ -76,7 +76,7 @@ class WithMpich(unittest.TestCase):
             self.assertIsNone(process.poll(), "it ended before it could be killed")
             time.sleep(0.05)
         os.kill(self.rank(1, mark), signal.SIGKILL)
-        if process.wait(timeout=180) != 0:  # hydra may end the others; what is journalled stays
+        if process.wait(timeout=program.PATIENCE_S) != 0:  # hydra may end the others; what is journalled stays
             self.run_program("resume", "killed", "-j", 2, "--store", "none")
         self.run_program("sweep", "slow.yaml", "-o", "whole", "-j", 2, "--store", "none")
         self.assertEqual(self.run_program("diff", "whole", "killed").stdout, "same answer\n")

@@ -15,6 +15,7 @@ BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
 PROGRAM = str(BUILD / "manyworlds")
 SWEEPS = ROOT / "experiments" / "sweeps"
 MARK = "MANYWORLDS_TEST_MARK"  # an environment variable by which a test knows every process of its run
+PATIENCE_S = 1200  # what a test waits for a process that is to end by itself: a machine may be busy with a hundred others
 # Some seconds of work on two cores, so that there is a middle to be killed in.
 SLOW_SWEEP = """
 name: slow
@@ -37,7 +38,7 @@ def environment_in(directory, mark="", **more):
     return {**os.environ, "XDG_CACHE_HOME": f"{directory}/cache", MARK: mark, **more}
 
 
-def run(*words, directory, expect=0, mark="", program=PROGRAM, user=None, timeout=240, **environment):
+def run(*words, directory, expect=0, mark="", program=PROGRAM, user=None, timeout=PATIENCE_S, **environment):
     done = subprocess.run([program, *map(str, words)], cwd=directory, timeout=timeout, capture_output=True, text=True,
                           env=environment_in(directory, mark, **environment), stdin=subprocess.DEVNULL, user=user)
     if done.returncode != expect:

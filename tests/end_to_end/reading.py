@@ -13,7 +13,7 @@ import h5py
 import numpy
 import pandas
 
-from program import PROGRAM, ROOT, SWEEPS, environment_in, run
+from program import PATIENCE_S, PROGRAM, ROOT, SWEEPS, environment_in, run
 
 PAGE = (ROOT / "docs" / "reading.md").read_text()
 
@@ -38,7 +38,7 @@ class Reading(unittest.TestCase):
         environment = environment_in(self.directory)
         environment["PATH"] = f"{self.directory / 'bin'}:{environment['PATH']}"
         done = subprocess.run(words, shell=shell, cwd=self.directory, env=environment, capture_output=True, text=True,
-                              timeout=120)
+                              timeout=PATIENCE_S)
         self.assertEqual((done.returncode, done.stderr), (0, ""), words)
         return done.stdout
 

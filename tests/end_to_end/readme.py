@@ -24,7 +24,7 @@ def blocks(language, text):
 
 def run(command, directory):
     environment = {**os.environ, "PATH": f"{BUILD}:/usr/bin:{os.environ['PATH']}", "XDG_CACHE_HOME": f"{directory}/cache"}
-    return subprocess.run(command, shell=isinstance(command, str), cwd=directory, env=environment, timeout=300,
+    return subprocess.run(command, shell=isinstance(command, str), cwd=directory, env=environment, timeout=1200,
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 

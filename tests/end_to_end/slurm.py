@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import throwaway_slurm
-from program import BUILD, PROGRAM, SLOW_SWEEP, SWEEPS, answer_digest, provenance, run
+from program import BUILD, PATIENCE_S, PROGRAM, SLOW_SWEEP, SWEEPS, answer_digest, provenance, run
 
 TINY = SWEEPS / "tiny.yaml"
 RANKS = ("--tasks-per-node", "2")
@@ -111,7 +111,7 @@ class UnderSlurm(unittest.TestCase):
     def test_sbatch_waits_for_the_exit_code_of_the_sweep(self):
         def waited(*words):
             return subprocess.run(["sbatch", "--wait", *map(str, words)], env=self.slurm.environment, cwd=self.directory,
-                                  capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL).returncode
+                                  capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL).returncode
         spec = self.directory / "waited.yaml"
         shutil.copy(TINY, spec)
         words = (PROGRAM, "slurm", spec, "-o", "waited", "--store", "none", "--tasks-per-node", 1)
@@ -132,7 +132,7 @@ class UnderSlurm(unittest.TestCase):
 
 
 def run_refused(slurm, directory, *words):
-    done = subprocess.run([PROGRAM, "slurm", *map(str, words)], env=slurm.environment, cwd=directory, timeout=60,
+    done = subprocess.run([PROGRAM, "slurm", *map(str, words)], env=slurm.environment, cwd=directory, timeout=PATIENCE_S,
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 2, done
     return done.stderr

@@ -13,7 +13,7 @@ import unittest
 
 import h5py
 
-from program import PROGRAM, ROOT, SWEEPS, run, xxh3
+from program import PATIENCE_S, PROGRAM, ROOT, SWEEPS, run, xxh3
 
 TINY = SWEEPS / "tiny.yaml"
 
@@ -162,7 +162,7 @@ class Stores(unittest.TestCase):
                 time.sleep(0.002)
             os.killpg(victim.pid, signal.SIGKILL)
             victim.communicate()
-            said = survivor.communicate(timeout=240)[1]
+            said = survivor.communicate(timeout=PATIENCE_S)[1]
             self.assertEqual(survivor.returncode, 0, said)
             self.assertEqual(self.store("verify")["damaged"], [])
             self.run_program("resume", f"run{round_}-0", "-j", 1, "--in-process", "--store", "store")

@@ -102,7 +102,7 @@ class ThrowawaySlurm:
         self.wait_for(lambda: self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False) == "n1", 60)
 
     def _daemon(self, *words):
-        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=60,
+        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=1200,
                               stdin=subprocess.DEVNULL)
         if done.returncode != 0:
             raise RuntimeError(f"{words[0]}: exit {done.returncode}\n{done.stdout}{done.stderr}")
@@ -122,7 +122,7 @@ class ThrowawaySlurm:
 
     def run(self, *words, check=True, cwd="/"):
         done = subprocess.run([*map(str, words)], env=self.environment, cwd=cwd, capture_output=True, text=True,
-                              timeout=120, stdin=subprocess.DEVNULL)
+                              timeout=1200, stdin=subprocess.DEVNULL)
         if check and done.returncode != 0:
             raise AssertionError(f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout.strip()

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from program import PROGRAM, ROOT
+from program import PATIENCE_S, PROGRAM, ROOT
 
 HEADER = ("id,source,year,model,layers,hidden,heads,kv_heads,ffn_hidden,vocab,seq_len,gpu,num_gpus,gpus_per_node,"
           "intra_bw_GBps,inter_bw_GBps_per_gpu,tp,pp,dp,cp,ep,vpp_interleave,sequence_parallel,micro_batch,global_batch,"
@@ -34,7 +34,7 @@ assume: 2021
 
 
 def program(*words, directory):
-    return subprocess.run([PROGRAM, *words], cwd=directory, capture_output=True, text=True, timeout=300,
+    return subprocess.run([PROGRAM, *words], cwd=directory, capture_output=True, text=True, timeout=PATIENCE_S,
                           stdin=subprocess.DEVNULL, env={**os.environ, "XDG_CACHE_HOME": f"{directory}/cache", "TMPDIR": str(directory)})
 
 
@@ -179,7 +179,7 @@ class Validate(unittest.TestCase):
         for name, script in [("training_steps", "measured"), ("collectives", "collectives")]:
             table = ROOT / f"experiments/measured/{name}.csv"
             done = subprocess.run(["/usr/bin/python3", str(ROOT / f"script/normalise_{script}.py"), str(table), "-o",
-                                   "again.csv"], cwd=self.directory, capture_output=True, text=True, timeout=60)
+                                   "again.csv"], cwd=self.directory, capture_output=True, text=True, timeout=PATIENCE_S)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual((self.directory / "again.csv").read_bytes(), table.read_bytes())
 
