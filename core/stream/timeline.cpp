@@ -184,7 +184,9 @@ void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Caus
 void Timeline::end_collective(std::uint32_t index, const Completion& completion, Time at) {
   const Squad& squad = squads_[index];
   const Op& op = programs_[squad.program].ops[completion.op];
-  end_op(index, completion.op, at, {squad.state.entered[stream_of(op)], completion.began, op.role, true});
+  const std::size_t stream = stream_of(op);
+  squads_[index].state.before_cause = squad.state.issued_after[stream];
+  end_op(index, completion.op, at, {squad.state.entered[stream], completion.began, op.role, true});
   communicate(index, -taken_by(op, squad.program), at);
 }
 
@@ -323,6 +325,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     if (!ready(squad, op)) continue;
     ++state.issued[stream];
     state.entered[stream] = at;
+    state.issued_after[stream] = state.cause;
     if (op.is_collective) {
       issued_.push_back(number);
       communicate(index, taken_by(op, squad.program), at);
@@ -349,18 +352,24 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     for (const std::uint32_t op : issued_) entries.push_back({rank, op});
 }
 
-/// The compute stream starts again at `until`. What ended last on the rank is what it waited for. Between
-/// this rank's entry and the last member's it waited for others (a stall, or the bubble of a pipeline); before that
-/// its stream was busy with earlier communication, and after that the network was at work: both are exposed.
+/// The compute stream starts again at `until`. What ended last on the rank is what it waited for.
 void Timeline::book_wait(Squad& squad, Time until) {
   const Time from = squad.state.busy_until;
-  if (until == from) return;
-  const Cause& cause = squad.state.cause;
+  if (until != from) book_cause(squad, squad.state.cause, &squad.state.before_cause, from, until);
+}
+
+/// Between this rank's entry and the last member's it waited for others (a stall, or the bubble of a pipeline), and
+/// after that the network was at work: exposed. Before its entry it waited for what `before` says, such as a transfer
+/// of the pipeline that brought the collective its data, or earlier communication of its stream.
+void Timeline::book_cause(Squad& squad, const Cause& cause, const Cause* before, Time from, Time until) {
   if (!cause.collective) return book(squad, cause.copy ? Wait::exposed_offload : Wait::bubble, from, until);
   const bool pipeline = is_pipeline(cause.role);
   const Time entered = pipeline ? from : std::clamp(cause.entered, from, until);
   const Time began = std::clamp(cause.began, entered, until);
-  book(squad, exposed(cause.role), from, entered);
+  if (entered != from && before != nullptr && (before->collective || before->copy))
+    book_cause(squad, *before, nullptr, from, entered);
+  else
+    book(squad, exposed(cause.role), from, entered);
   book(squad, pipeline ? Wait::bubble : Wait::stall, entered, began);
   book(squad, exposed(cause.role), began, until);
 }

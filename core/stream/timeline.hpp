@@ -117,7 +117,8 @@ class Timeline {
     std::int64_t communicating = 0;    // collectives under way that slow kernels down, or the units that they take
     Time busy_until = 0;               // of the compute stream, for the account
     Time began = kNever, ended = 0;    // of the rank's step: its first kernel, its last operation
-    Cause cause;
+    std::array<Cause, workload::kStreams> issued_after{};  // what ended last when the head of each stream was issued
+    Cause cause, before_cause;  // what ended last of all, and, of a collective, what ended last when it was issued
     Account account;
   };
   static constexpr std::uint32_t kNoRecord = UINT32_MAX;
@@ -143,6 +144,7 @@ class Timeline {
   [[gnu::noinline]] void note(const Squad& squad, const Span& span);
   [[gnu::noinline]] void note(const Squad& squad, const Idle& idle);
   void book_wait(Squad& squad, Time until);
+  void book_cause(Squad& squad, const Cause& cause, const Cause* before, Time from, Time until);
   void book(Squad& squad, Wait why, Time from, Time until);
   /// Until the tick nearest to `until`.
   void run_kernel(std::uint32_t squad, std::uint32_t op, Time until);
