@@ -47,10 +47,31 @@ bool makes_some_again(const Strategy& s) {
   return s.recompute != Recompute::none || s.recompute_modules != 0;
 }
 
+/// What of the splits would do for sections that layers do not divide over.
+std::string other_splits(std::int64_t layers, std::int64_t sections) {
+  const std::int64_t missing = (sections - layers % sections) % sections;
+  std::string text = fmt::format("set strategy.empty_layers: {}", missing);
+  if (sections > 1 && (layers + 2) % sections == 0) text += ", or strategy.split: light_ends";
+  if ((sections - 1) * ((layers + sections - 1) / sections) < layers) text += ", or strategy.split: light_last";
+  return text;
+}
+
 }  // namespace
 
 std::vector<Rule> section_rules() {
   return {
+      rule("layers_by_stages", "strategy.pp",
+           "layers must divide over the sections, of which there are pp x virtual_stages (dualpipe: pp)",
+           [](const World& w) -> Broken {
+             const auto& s = w.configuration.strategy;
+             const std::int64_t layers = w.configuration.model.layers, sections = s.sections().count();
+             if (!s.section_layers.empty()) return std::nullopt;  // listed_layers looks at them
+             if (s.split == Split::even && (layers + s.empty_layers) % sections == 0) return std::nullopt;
+             if (s.split == Split::light_ends && sections > 1 && (layers + 2) % sections == 0) return std::nullopt;
+             if (s.split == Split::light_last && (sections - 1) * ((layers + sections - 1) / sections) < layers)
+               return std::nullopt;
+             return fmt::format("layers {}, sections {}; {}", layers, sections, other_splits(layers, sections));
+           }),
       rule("listed_layers", "strategy.section_layers",
            "section_layers lists every section (there are pp x virtual_stages, dualpipe: pp), at least one layer in "
            "each but the first and the last, all layers of the model together, and goes with split even and no "

@@ -190,7 +190,8 @@ std::string label(const Node& value) {
 bool mentions(const Node& value, const Target& above, const Target& target) {
   if (!above.branch || !target.path.starts_with(above.path + ".")) return false;
   const Node* node = &value;
-  if (!above.branch->alternatives.empty() && node->kind == Node::Kind::mapping && node->entries.size() == 1)
+  if (!above.branch->alternatives.empty() && above.component.empty() && node->kind == Node::Kind::mapping &&
+      node->entries.size() == 1)
     node = &node->entries[0].value;
   std::string rest = target.path.substr(above.path.size() + 1);
   while (node && node->kind == Node::Kind::mapping) {

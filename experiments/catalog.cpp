@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/workload/schedule.hpp"
 #include "experiments/calibration.hpp"
 #include "experiments/import/scalar.hpp"
 #include "experiments/import/text.hpp"
@@ -38,11 +39,20 @@ std::string read_certainty(const Node& node) {
                    entry.line);
 }
 
-std::vector<std::string> read_names(const Node& node) {
+/// `allowed` names alone, where it has any.
+std::vector<std::string> read_names(const Node& node, const std::string& key,
+                                    const std::vector<std::string>& allowed = {}) {
   if (node.kind != Node::Kind::sequence)
-    node.fail(fmt::format("'also_called' must be a list of names, not {}", import::describe(node)));
+    node.fail(fmt::format("'{}' must be a list of names, not {}", key, import::describe(node)));
   std::vector<std::string> names;
-  for (const Node& item : node.items) names.push_back(import::read_line(item, "also_called"));
+  for (const Node& item : node.items)
+    names.push_back(allowed.empty() ? import::read_line(item, key) : import::read_line(item, key, allowed));
+  return names;
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const core::workload::ScheduleType& type : core::workload::schedules()) names.push_back(type.name);
   return names;
 }
 
@@ -127,7 +137,7 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   const bool is_gpu = kind == "gpus";
   std::vector<std::string> known{"help", "source", "certainty", "figures", "also_called"};
   if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
-  if (kind == "stacks") known.emplace_back("recipe");
+  if (kind == "stacks") known.insert(known.end(), {"recipe", "schedules"});
   for (const Entry& entry : root.entries) {
     if (entry.key == "help")
       made.help = import::read_line(entry.value, "help");
@@ -138,9 +148,11 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
     else if (entry.key == "figures")
       figures = &entry.value;
     else if (entry.key == "also_called")
-      made.also_called = read_names(entry.value);
+      made.also_called = read_names(entry.value, "also_called");
     else if (entry.key == "recipe" && kind == "stacks")
       recipe = &entry.value;
+    else if (entry.key == "schedules" && kind == "stacks")
+      made.schedules = read_names(entry.value, "schedules", schedule_names());
     else if (entry.key == "constants_of" && is_gpu)
       made.constants_of = import::read_line(entry.value, "constants_of");
     else if (entry.key == "same_chip" && is_gpu)

@@ -29,9 +29,10 @@ struct CatalogEntry {
   /// A GPU may take fitted figures that it lacks from another: the same chip, or the nearest in kind that was measured.
   std::string constants_of;
   bool same_chip = false;
-  std::vector<std::string> also_called;  // names that people have for it, such as that of its files elsewhere
+  std::vector<std::string> also_called;   // names that people have for it, such as that of its files elsewhere
   std::map<std::string, Figure> figures;  // by option; a cluster also has "gpu", the name of one
   std::map<std::string, Figure> recipe;   // of a stack: options of the strategy that its own recipes set
+  std::vector<std::string> schedules;     // of a stack: those of the pipeline that it offers; empty: nobody said
 };
 
 /// One data file of a kind of the catalog. Throws InputError with file and line.

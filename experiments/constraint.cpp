@@ -83,6 +83,7 @@ std::size_t Constraint::Expression::copy_name(std::size_t at) {
     numbered += key;
     return end;
   }
+  if (key == "x") fail("'x' is no key; '*' multiplies");
   Node named = node;
   named.text = key;
   std::size_t index = 0;

@@ -6,6 +6,7 @@
 #include "core/sharing/key.hpp"
 #include "experiments/import/topology.hpp"
 #include "experiments/vocabulary.hpp"
+#include "topologies/shared_nics.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -36,6 +37,9 @@ std::string key_of(const World& world, const topologies::Site& site,
       fmt::format("{} {} {} {} {} {} {} {} {}", world.topology, site.nodes, site.gpus_per_node,
                   static_cast<int>(site.scale_up), site.scale_up_bits_per_second, site.scale_up_latency_ps,
                   site.scale_up_planes, site.nic_bits_per_second, site.nic_latency_ps);
+  if (site.scale_up == core::compute::ScaleUp::pcie || site.scale_up == core::compute::ScaleUp::nvlink_pairs)
+    key += fmt::format(" pcie={}x{}", site.pcie_switch_gpus, site.host_bits_per_second);
+  if (site.shared_nics > 0) key += fmt::format(" nics={} host={}", site.shared_nics, site.host_bits_per_second);
   key += fmt::format(" nic_share={}", nic_share(world));
   for (const auto& [name, value] : world.topology_options)
     key += fmt::format(" {}={}", name, std::visit([](const auto& held) { return fmt::format("{}", held); }, value));
@@ -66,7 +70,7 @@ std::shared_ptr<const core::network::Graph> GraphCache::get(const World& world) 
     site.given = std::make_shared<const topologies::GivenGraph>(
         topologies::GivenGraph{std::move(file.graph), file.gpus_per_server});
   }
-  core::network::Graph made = topology->build(world.topology_options, site);
+  core::network::Graph made = topologies::build_fabric(*topology, world.topology_options, site);
   if (!site.given) give_rates(world, made);
   slow_down(made, nic_share(world));
   apply(world.faults, made);

@@ -51,6 +51,17 @@ std::vector<Rule> precision_rules() {
 
 std::vector<Rule> mixed_machine_rules() {
   return {
+      rule("nics_by_gpus", "cluster.nics_per_node",
+           "nics_per_node must divide gpus_per_node or be a multiple of it, on nodes that are all alike and a fabric "
+           "that is built, not read from a file",
+           [](const World& w) -> Broken {
+             const std::int64_t nics = w.cluster.nics_per_node, gpus = w.cluster.gpus_per_node;
+             if (nics == 0) return std::nullopt;
+             const bool divides = gpus % nics == 0 || nics % gpus == 0;
+             if (divides && w.machines.empty() && w.topology != "graph") return std::nullopt;
+             return fmt::format("nics_per_node {}, gpus_per_node {}, kinds of machines {}, topology {}", nics, gpus,
+                                std::max<std::size_t>(w.machines.size(), 1), w.topology);
+           }),
       rule("slow_gpus_fit", "faults.slow_gpus", "slow_gpus must name GPUs or nodes that exist, once, with a share",
            [](const World& w) { return w.machine_fault.empty() ? std::nullopt : Broken(w.machine_fault); }),
       rule(

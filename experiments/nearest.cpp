@@ -22,7 +22,7 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 
 std::string suggestion(const std::string& given, const std::vector<std::string>& known) {
   constexpr std::size_t kLongest = 64;  // a longer word is no slip of the finger
-  constexpr std::size_t kLeast = 3, kFew = 4;
+  constexpr std::size_t kLeast = 3, kFew = 8;
   const std::string* best = nullptr;
   std::size_t distance = std::max<std::size_t>(2, given.size() * 2 / 5) + 1;
   for (const std::string& name : known) {

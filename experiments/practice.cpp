@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <optional>
 
 #include "experiments/settings.hpp"
 #include "experiments/vocabulary.hpp"
@@ -19,6 +21,12 @@ constexpr const char* kStackName = "strategy.stack.name";
 constexpr const char* kProtocol = "collectives.protocol";
 constexpr const char* kFeedForward = "model.ffn_hidden";
 constexpr const char* kStackOfToday = "megatron-core";
+/// The mean error of predicted peaks of models with experts, the larger of the two kinds that fill a GPU
+/// (the rows "memory" of README's table).
+constexpr double kMemoryHeadroom = 0.04;
+/// Of NVIDIA's Quantum-2 QM9700 (400 Gb/s each), and of Ethernet switches of 25.6 and 51.2 Tb/s.
+constexpr std::int64_t kSwitchPorts = 64;
+constexpr const char* kTransport = "transport";
 
 std::int64_t integer(const Settings& settings, const std::string& key, std::int64_t otherwise = 0) {
   const auto found = settings.find(key);
@@ -61,7 +69,8 @@ const OptionValue* of_recipe(const Settings& settings, const Catalog& catalog, c
   return found == stack.recipe.end() ? nullptr : &found->second.value;
 }
 
-using Meaning = std::function<OptionValue(const Settings&, const Catalog&)>;
+/// What a key means; nothing where the components that were chosen have no such key.
+using Meaning = std::function<std::optional<OptionValue>(const Settings&, const Catalog&)>;
 
 struct Convention {
   std::string key;
@@ -98,6 +107,52 @@ OptionValue sequence_parallel(const Settings& settings, const Catalog& catalog) 
   return can && wanted;
 }
 
+/// NIC ports of a leaf switch of kSwitchPorts whose uplinks are so much fewer, in whole multiples of `group`; 0 where
+/// no such switch can be.
+std::int64_t leaf_ports(double oversubscription, std::int64_t group) {
+  for (auto up = static_cast<std::int64_t>(kSwitchPorts / (oversubscription + 1)); up > 0; --up) {
+    const double down = static_cast<double>(up) * oversubscription;
+    const auto whole = static_cast<std::int64_t>(std::llround(down));
+    if (std::abs(down - static_cast<double>(whole)) < 1e-9 && whole % group == 0) return whole;
+  }
+  return 0;
+}
+
+double oversubscription(const Settings& settings) {
+  const auto found = settings.find("topology.oversubscription");
+  return found == settings.end() ? 1 : std::get<double>(found->second);
+}
+
+/// As many nodes as a switch has ports for; 0, all of them, where they are no more.
+std::optional<OptionValue> rail_ports(const Settings& settings, const Catalog&) {
+  if (text(settings, "topology") != "rail_optimized") return std::nullopt;
+  const std::int64_t ports = leaf_ports(oversubscription(settings), 1);
+  return gpus(settings) / integer(settings, "cluster.gpus_per_node", 1) > ports ? ports : std::int64_t{0};
+}
+
+std::optional<OptionValue> leaf_hosts(const Settings& settings, const Catalog&) {
+  const std::string topology = text(settings, "topology");
+  if (topology == "dragonfly_plus") return std::int64_t{0};
+  if (topology != "fat_tree") return std::nullopt;
+  const double ratio = oversubscription(settings);
+  const std::int64_t whole_nodes = leaf_ports(ratio, integer(settings, "cluster.gpus_per_node", 1));
+  const std::int64_t ports = whole_nodes > 0 ? whole_nodes : leaf_ports(ratio, 1);
+  return ports > 0 ? ports : std::int64_t{kSwitchPorts / 2};
+}
+
+bool is_roce(const Settings& settings) {
+  return text(settings, "cluster.network") == "roce";
+}
+
+/// DCQCN is what RoCE's NICs and switches are set up for; InfiniBand's links count credits.
+std::optional<OptionValue> transport(const Settings& settings, const Catalog&) {
+  return is_roce(settings) ? std::optional<OptionValue>("dcqcn") : std::nullopt;
+}
+
+OptionValue routing(const Settings& settings, const Catalog&) {
+  return is_roce(settings) ? "ecmp_hash" : "destination_mod_k";
+}
+
 /// A sequence for each GPU, or the least that every replica can cut into micro-batches; a rule refuses what would be
 /// beyond the option's range.
 OptionValue global_batch(const Settings& settings, const Catalog&) {
@@ -124,6 +179,11 @@ const std::vector<Convention>& conventions() {
       always("collectives.all_reduce", "auto"),
       always(kProtocol, "calibrated"),
       always("collectives.channels", std::int64_t{0}),
+      always("cluster.memory_headroom", kMemoryHeadroom),
+      {"topology.nodes_per_pod", rail_ports},
+      {"topology.leaf_hosts", leaf_hosts},
+      {kTransport, transport},
+      {"transport.routing", routing},
   };
   return all;
 }
@@ -158,6 +218,13 @@ void assume_stack(Settings& settings, const CatalogEntry& stack) {
   }
 }
 
+/// The options that a component has and the one before it had not.
+void choose_options(Settings& settings, const std::string& branch, const std::string& component) {
+  for (const core::OptionInfo& info : find_alternative(*find_branch(vocabulary().branches, branch), component)->options)
+    if (has_default(info) && !is_open_today(branch + "." + info.name))
+      settings.try_emplace(branch + "." + info.name, info.fallback);
+}
+
 std::string shown(const OptionValue& value) {
   return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
 }
@@ -183,13 +250,24 @@ bool is_open_today(const std::string& path) {
   return path.starts_with(kStack) || keys.count(path) > 0;
 }
 
+std::string open_mark(const std::string& path) {
+  return path + ".open";
+}
+
 Settings assume_today(Settings& settings, const Catalog& catalog) {
   Settings filled;
-  const auto fill = [&](const std::string& key, OptionValue value) {
-    if (settings.emplace(key, value).second) filled.emplace(key, std::move(value));
+  const auto fill = [&](const std::string& key, std::optional<OptionValue> value) {
+    const bool open = settings.erase(open_mark(key)) > 0 || settings.count(key) == 0;
+    if (!open || !value) return;
+    settings[key] = *value;
+    if (key == kTransport) choose_options(settings, key, std::get<std::string>(*value));
+    filled.emplace(key, std::move(*value));
   };
   if (catalog.of("stacks").count(text(settings, kStackName)) == 0) filled["strategy.stack"] = kStackOfToday;
   for (const Convention& one : conventions()) fill(one.key, one.today(settings, catalog));
+  if (const auto ports = filled.find("topology.nodes_per_pod");
+      ports != filled.end() && std::get<std::int64_t>(ports->second) == 0)
+    filled.erase(ports);  // all nodes hang on one switch
   if (const auto width = filled.find(kFeedForward); width != filled.end() && std::get<std::int64_t>(width->second) == 0)
     filled.erase(width);  // it follows from hidden
   const CatalogEntry& stack = stack_of(settings, catalog);

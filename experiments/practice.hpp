@@ -20,6 +20,9 @@ Practice practice_called(const std::string& name);
 
 /// Whether today's practice leaves a key open until the other settings are known.
 bool is_open_today(const std::string& path);
+/// A setting that says of a component that it is the default, which today's practice may change; naming one takes it
+/// away, and assume_today() does.
+std::string open_mark(const std::string& path);
 
 /// Fills in what is still open, by today's practice. What was filled in is returned: key to value, the stack as a
 /// whole where nobody named one. A switch of the stack that the layout has no use for (overlap_parameters without an

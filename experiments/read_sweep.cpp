@@ -106,6 +106,7 @@ class Reader {
                             const std::string& what) const;
   void take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings);
   void visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs);
+  std::string others_broken(const Settings& settings, GraphCache& graphs) const;
   void note_assumed(Settings filled_in);
   void note_unmeasured(const std::vector<std::size_t>& chosen, const Settings& settings);
   [[noreturn]] void fail_unmeasured() const;
@@ -229,6 +230,7 @@ void Reader::read_override(const std::string& given) {
   const std::string shown = "--set " + given;
   const std::size_t equals = given.find('=');
   if (equals == std::string::npos || equals == 0) throw InputError("must be key=value, such as strategy.tp=8", shown);
+  if (equals + 1 == given.size()) throw InputError("has no value behind '='; give one, or leave --set out", shown);
   Node value = import::parse_yaml(given.substr(equals + 1), shown);
   unline(value);
   Node place = value;
@@ -245,7 +247,7 @@ void Reader::read_override(const std::string& given) {
     for (Axis& axis : factor.axes)
       if (axis.target.path == target.path) {
         if (factor.size() > 1 && factor.axes.size() > 1)
-          value.fail(fmt::format("'{}' moves with others in a zip group; change the group", target.path));
+          value.fail(fmt::format("'{}' is varied together with others in a zip; edit the zip", target.path));
         axis.values = {value};  // an axis that is set stays a column, with one value
         return;
       }
@@ -348,14 +350,26 @@ void Reader::fail_unmeasured() const {
 /// The network by itself has no use for the rest.
 void Reader::note_assumed(Settings filled_in) {
   if (options_.scope == Scope::network)
-    std::erase_if(filled_in, [](const auto& one) { return !one.first.starts_with("collectives."); });
+    std::erase_if(filled_in, [](const auto& one) {
+      return !one.first.starts_with("collectives.") && !one.first.starts_with("topology.") &&
+             !one.first.starts_with("transport");
+    });
   assumed_.add(filled_in);
+}
+
+/// Of an experiment that breaks a rule, which others it breaks.
+std::string Reader::others_broken(const Settings& settings, GraphCache& graphs) const {
+  const Violations all = find_violations(world_of(settings, inputs_), graphs, options_.scope);
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < all.broken.size(); ++i) others.push_back(all.broken[i].rule);
+  return others.empty() ? ""
+                        : fmt::format("; it breaks {} too (`manyworlds explain` tells all)", fmt::join(others, ", "));
 }
 
 void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
   Settings assumed;
   const Settings settings = settle(chosen, nullptr, &assumed);
-  if (const auto [key, what] = absent_figure(settings); !key.empty()) fail_at(chosen, key, what);
+  if (const auto [key, what] = absent_figure(settings, options_.scope); !key.empty()) fail_at(chosen, key, what);
   take_inputs(chosen, settings);
   const auto row = columns.row(chosen, settings);
   for (const Constraint& constraint : constraints_)
@@ -375,7 +389,8 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
     sweep_.refused.push_back({static_cast<std::uint32_t>(sweep_.refused.size()), row, settings, inputs_});
   else if (sweep_.single)
     fail_at(chosen, violation->key,
-            fmt::format("'{}' breaks rule {}: {}", violation->key, violation->rule, violation->reason));
+            fmt::format("'{}' breaks rule {}: {}{}", violation->key, violation->rule, violation->reason,
+                        others_broken(settings, graphs)));
   sweep_.excluded.push_back({row, violation->rule, violation->reason});
 }
 

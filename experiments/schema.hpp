@@ -19,6 +19,9 @@ struct Listed {
   std::vector<std::pair<std::string, std::string>> details;
 };
 
+/// The entries of a kind of the catalog side by side, titles first, without sources; empty for what is no kind of it.
+std::vector<std::vector<std::string>> list_table(const std::string& kind, const Catalog& catalog);
+
 /// What can be listed: gpus, models, clusters, topologies, collectives, schedules, transports.
 const std::vector<std::string>& listings();
 

@@ -59,6 +59,12 @@ Target find_in_choice(const Branch& branch, const std::string& path, const std::
   Target target;
   target.path = join(path, rest.back());
   if (rest.size() == 1) {
+    if (const Alternative* whole = alternative_called(branch, rest[0])) {
+      target.path = path;
+      target.branch = &branch;
+      target.component = whole->name;
+      return target;
+    }
     const auto known = option_names(branch);
     if (std::find(known.begin(), known.end(), rest[0]) == known.end())
       at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(rest[0], known)));
@@ -75,6 +81,13 @@ Target find_in_choice(const Branch& branch, const std::string& path, const std::
     at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(rest[1], names_of(component->options))));
   target.component = component->name;
   return target;
+}
+
+Node entry_place(const Entry& entry) {
+  Node at;
+  at.file = entry.value.file;
+  at.line = entry.line;
+  return at;
 }
 
 /// Keys that end in ".ending", but those of sections that a sweep need not have, which tell again what others tell.
@@ -95,8 +108,23 @@ void collect_endings(const Branch& branch, const std::string& path, const std::s
 
 }  // namespace
 
+/// What people type and what it is here; empty where nobody knows.
+std::string hint_for(const std::string& dotted) {
+  const auto parts = split(dotted);
+  if (parts.front() == "base")
+    return fmt::format("; keys are given as they stand below base: '{}'",
+                       dotted.substr(std::min<std::size_t>(dotted.size(), 5)));
+  if (parts.front() == "axes" || parts.front() == "zip")
+    return "; give the axis itself one value, as in strategy.tp=8, or change the document";
+  if (parts.size() > 1 && parts.back() == "like")
+    return fmt::format("; '{0}' takes a name of the catalog: {0}=NAME", dotted.substr(0, dotted.size() - 5));
+  return "";
+}
+
 Target find_key(const std::string& dotted, const Node& at) {
   const auto parts = split(dotted);
+  if (const std::string hint = hint_for(dotted); !hint.empty())
+    at.fail(fmt::format("unknown key '{}'{}", dotted, hint));
   const Branch* branch = &vocabulary();
   std::string path;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -163,7 +191,8 @@ void Assigner::reset(const Branch& branch, const std::string& path) {
     const Alternative& first = branch.alternatives.front();
     settings_[path] = first.name;
     for (const OptionInfo& info : first.options)
-      if (has_default(info)) settings_[prefix + info.name] = info.fallback;
+      if (has_value(prefix + info.name, info)) settings_[prefix + info.name] = info.fallback;
+    if (practice_ == Practice::today && is_open_today(path)) settings_[open_mark(path)] = true;
   }
   for (const Branch& child : branch.branches)
     if (!child.optional) reset(child, prefix + child.name);
@@ -183,6 +212,14 @@ void Assigner::open(const std::string& path) {
 
 void Assigner::assign(const Target& target, const Node& value) {
   open(target.path);
+  if (target.branch && !target.component.empty()) {  // topology.fat_tree={…} is topology={fat_tree: {…}}
+    Node named;
+    named.kind = Node::Kind::mapping;
+    named.file = value.file;
+    named.line = value.line;
+    named.entries.push_back({target.component, value.line, value});
+    return fill(*target.branch, target.path, named);
+  }
   if (target.branch) return fill(*target.branch, target.path, value);
   const OptionInfo* option = target.option;
   const std::string parent = target.path.substr(0, target.path.rfind('.'));
@@ -219,8 +256,14 @@ void Assigner::fill(const Branch& branch, const std::string& path, const Node& n
       copy_catalog(branch, path, like->text, *like);
     }
   }
+  const auto is_typed = [&](const Entry& entry) {
+    return path.empty() && !find_option(branch.options, entry.key) && !find_branch(branch.branches, entry.key);
+  };
   for (const Entry& entry : node.entries)
-    if (entry.key != "like" || branch.catalog.empty()) fill_entry(branch, path, entry);
+    if ((entry.key != "like" || branch.catalog.empty()) && !is_typed(entry)) fill_entry(branch, path, entry);
+  // "strategy.tp" beside the sections goes before what its section says.
+  for (const Entry& entry : node.entries)
+    if (is_typed(entry)) assign(find_typed_key(entry.key, entry_place(entry)), entry.value);
 }
 
 void Assigner::fill_entry(const Branch& branch, const std::string& path, const Entry& entry) {
@@ -246,7 +289,7 @@ void Assigner::choose(const Branch& branch, const std::string& path, const Node&
   std::erase_if(settings_, [&](const auto& setting) { return setting.first.starts_with(path + "."); });
   set(path, name, node);
   for (const OptionInfo& info : chosen->options)
-    if (has_default(info)) settings_[join(path, info.name)] = info.fallback;
+    if (const std::string key = join(path, info.name); has_value(key, info)) settings_[key] = info.fallback;
   if (named || node.entries[0].value.kind == Node::Kind::null) return;
   const Node& options = node.entries[0].value;
   if (options.kind != Node::Kind::mapping)
@@ -294,9 +337,28 @@ void derive(Settings& settings) {
 
 namespace {
 
+/// What `manyworlds net` has a use for: the machines' links.
+bool network_needs(const std::string& key) {
+  if (key.starts_with("model.")) return false;
+  return !key.starts_with("cluster.gpu.") || key.starts_with("cluster.gpu.scale_up");
+}
+
+/// Whether anything of a section that the catalog may fill was given.
+bool names_nothing(const Settings& settings, const Branch& branch, const std::string& section) {
+  return std::none_of(branch.options.begin(), branch.options.end(), [&](const OptionInfo& info) {
+    return info.name != "name" && !has_default(info) && settings.count(join(section, info.name)) > 0;
+  });
+}
+
 std::string ask_for(const Settings& settings, const Branch& branch, const std::string& key, const OptionInfo& info) {
   const auto name = settings.find(key.substr(0, key.rfind('.')) + ".name");
   const std::string whose = name == settings.end() ? "" : std::get<std::string>(name->second);
+  const std::string section = key.substr(0, key.rfind('.'));
+  const bool told_by_many = branch.catalog == "models" || branch.catalog == "gpus";
+  if (told_by_many && whose.empty() && names_nothing(settings, branch, section))
+    return fmt::format(
+        "'{}' is missing; name one of the catalog (`manyworlds list {}`), or give its figures, '{}' first", section,
+        branch.catalog, info.name);
   if (branch.catalog.empty() || whose.empty())
     return fmt::format("'{}' is missing; give {}", key, import::wanted(info));
   return fmt::format("'{}' of {} is published nowhere; give {}, as in {{like: {}, {}: …}} or --set {}=…", key, whose,
@@ -318,7 +380,8 @@ std::string as_of_first_nodes(const std::string& key) {
   return key;
 }
 
-std::pair<std::string, std::string> absent_in(const Settings& settings, const Branch& branch, const std::string& path) {
+std::pair<std::string, std::string> absent_in(const Settings& settings, Scope scope, const Branch& branch,
+                                              const std::string& path) {
   const std::vector<OptionInfo>* options = &branch.options;
   if (!branch.alternatives.empty())
     options = &find_alternative(branch, std::get<std::string>(settings.at(path)))->options;
@@ -333,11 +396,12 @@ std::pair<std::string, std::string> absent_in(const Settings& settings, const Br
     if (read && key == "cluster.nic_gbps") continue;
     if (std::find(kNoStepNeeds.begin(), kNoStepNeeds.end(), key) != kNoStepNeeds.end()) continue;
     if (key.starts_with(kSectionNoStepNeeds)) continue;
+    if (scope == Scope::network && !network_needs(key)) continue;
     return {given, ask_for(settings, branch, given, info)};
   }
   for (const Branch& child : branch.branches) {
     if (child.optional && !is_open(settings, join(path, child.name))) continue;
-    if (auto found = absent_in(settings, child, join(path, child.name)); !found.first.empty()) return found;
+    if (auto found = absent_in(settings, scope, child, join(path, child.name)); !found.first.empty()) return found;
   }
   return {};
 }
@@ -364,8 +428,8 @@ nlohmann::json document_of(const Settings& settings, const Branch& branch, const
 
 }  // namespace
 
-std::pair<std::string, std::string> absent_figure(const Settings& settings) {
-  return absent_in(settings, vocabulary(), "");
+std::pair<std::string, std::string> absent_figure(const Settings& settings, Scope scope) {
+  return absent_in(settings, scope, vocabulary(), "");
 }
 
 nlohmann::json to_json(const OptionValue& value) {

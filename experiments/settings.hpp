@@ -20,7 +20,8 @@ struct Target {
   const core::OptionInfo* option = nullptr;  // one value
   const Branch* choice = nullptr;            // an option of whichever component is chosen there: `member`
   std::string member;
-  std::string component;  // of an option that belongs to one component: it must be the chosen one
+  std::string component;  // of an option that belongs to one component: it must be the chosen one; of a branch: the
+                          // component whose options are given
 };
 
 /// Throws InputError at `at`, with the nearest name, where the vocabulary has no such key.
@@ -63,8 +64,11 @@ class Assigner {
 /// bf16, or by fp16 where a GPU has no bf16.
 void derive(Settings& settings);
 
+/// What an experiment is read for: whole training steps, or the network by itself.
+enum class Scope : std::uint8_t { step, network };
+
 /// The first figure that this world needs and nobody gave, as "key" and a message that asks for it; empty if none.
-std::pair<std::string, std::string> absent_figure(const Settings& settings);
+std::pair<std::string, std::string> absent_figure(const Settings& settings, Scope scope = Scope::step);
 
 /// The document of one experiment with every key, as a user could have written it under `base`.
 nlohmann::json document(const Settings& settings);

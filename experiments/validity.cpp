@@ -21,7 +21,6 @@ namespace {
 using core::step::Placement;
 using core::workload::Dispatcher;
 using core::workload::ExpertGemm;
-using core::workload::Split;
 
 constexpr std::int64_t kMostGpus = 131'072;
 
@@ -93,6 +92,10 @@ std::vector<Rule> machine_rules() {
 
 std::vector<Rule> model_rules() {
   return {
+      rule("tp_in_node", "strategy.tp", "tp must divide gpus_per_node: a tensor-parallel group stays inside a node",
+           [](const World& w) {
+             return divides("gpus_per_node", w.cluster.gpus_per_node, "tp", w.configuration.strategy.tp);
+           }),
       rule("hidden_by_heads", "model.hidden", "without head_dim, hidden must be a multiple of heads",
            [](const World& w) -> Broken {
              if (w.configuration.model.head_dim > 0) return std::nullopt;
@@ -106,7 +109,7 @@ std::vector<Rule> model_rules() {
            [](const World& w) {
              return divides("heads", w.configuration.model.heads, "tp", w.configuration.strategy.tp);
            }),
-      rule("kv_heads_by_tp", "strategy.tp", "kv_heads must be a multiple of tp (heads shared by ranks are not built)",
+      rule("kv_heads_by_tp", "strategy.tp", "kv_heads must be a multiple of tp (KV-head replication is not supported)",
            [](const World& w) {
              return divides("kv_heads", w.configuration.model.kv(), "tp", w.configuration.strategy.tp);
            }),
@@ -118,22 +121,6 @@ std::vector<Rule> model_rules() {
            [](const World& w) {
              return divides("ffn_hidden", w.configuration.model.ffn(), "tp", w.configuration.strategy.tp);
            }),
-      rule("layers_by_stages", "strategy.pp",
-           "sections, of which there are pp x virtual_stages (dualpipe: pp), must get whole layers: split even divides "
-           "them all and empty_layers, light_ends divides layers + 2 over two sections or more, light_last leaves some "
-           "to the last",
-           [](const World& w) -> Broken {
-             const auto& s = w.configuration.strategy;
-             const std::int64_t layers = w.configuration.model.layers, sections = s.sections().count();
-             if (!s.section_layers.empty()) return std::nullopt;  // listed_layers looks at them
-             if (s.split == Split::even)
-               return divides("layers + empty_layers", layers + s.empty_layers, "sections", sections);
-             if (s.split == Split::light_ends && sections > 1)
-               return divides("layers + 2", layers + 2, "sections", sections);
-             if (s.split == Split::light_last && (sections - 1) * ((layers + sections - 1) / sections) < layers)
-               return std::nullopt;
-             return fmt::format("layers {}, sections {}", layers, sections);
-           }),
   };
 }
 
@@ -143,10 +130,6 @@ std::vector<Rule> layout_rules() {
            [](const World& w) {
              const auto& s = w.configuration.strategy;
              return divides("GPUs", w.cluster.gpus(), "tp x cp x pp", s.tp * s.cp * s.pp);
-           }),
-      rule("tp_in_node", "strategy.tp", "tp must divide gpus_per_node: a tensor-parallel group stays inside a node",
-           [](const World& w) {
-             return divides("gpus_per_node", w.cluster.gpus_per_node, "tp", w.configuration.strategy.tp);
            }),
       rule("batch_by_replicas", "strategy.global_batch", "global_batch must be a multiple of dp x micro_batch",
            [](const World& w) {
@@ -212,7 +195,8 @@ std::vector<Rule> layout_rules() {
              return fmt::format("zero {}, zero_group {}, replicas {}, of experts {}", s.zero, s.zero_group,
                                 s.replicas(), s.expert_replicas());
            }),
-      rule("overlap_tensor_needs_sequence_parallel", "strategy.stack", "overlap_tensor needs sequence_parallel",
+      rule("overlap_tensor_needs_sequence_parallel", "strategy.stack",
+           "overlap_tensor requires sequence_parallel: add strategy.sequence_parallel: true",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
              if (!s.stack.overlap_tensor || s.tp == 1 || s.sequence_parallel) return std::nullopt;
@@ -228,7 +212,7 @@ std::vector<Rule> layout_rules() {
              return fmt::format("zero {}, overlap_parameters {}", s.zero, s.stack.overlap_parameters);
            }),
       rule("overlap_parameters_needs_shards", "strategy.stack.overlap_parameters",
-           "overlap_parameters needs zero 1 or 2, which gather what the optimizer wrote",
+           "overlap_parameters requires the distributed optimizer: add strategy.zero: 1, or 2",
            [](const World& w) -> Broken {
              const auto& s = w.configuration.strategy;
              if (!s.stack.overlap_parameters || s.zero == 1 || s.zero == 2) return std::nullopt;
@@ -433,15 +417,22 @@ Rule step_transport_rule() {
 
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
-  for (auto part :
-       {machine_rules(), mixed_machine_rules(), precision_rules(), model_rules(), section_rules(), attention_rules(),
-        layout_rules(), expert_rules(), routing_rules(), overlap_rules(), activation_rules()})
+  for (auto part : {machine_rules(), mixed_machine_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
+  for (auto part : {precision_rules(), model_rules(), section_rules(), attention_rules(), layout_rules(),
+                    expert_rules(), routing_rules(), overlap_rules(), activation_rules()})
+    for (Rule& one : part) {
+      one.steps_only = true;
+      all.push_back(std::move(one));
+    }
   all.push_back(step_transport_rule());
   all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false));
   all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true));
   all.push_back(lossless_rule());
-  for (Rule& one : cost_rules()) all.push_back(std::move(one));
+  for (Rule& one : cost_rules()) {
+    one.steps_only = true;
+    all.push_back(std::move(one));
+  }
   for (Rule& one : all) {
     const RuleFacts& facts = facts_of(one.name);
     one.source = facts.source;

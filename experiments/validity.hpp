@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "experiments/graphs.hpp"
+#include "experiments/settings.hpp"
 #include "experiments/world.hpp"
 
 namespace manyworlds::experiments {
-
-/// What an experiment is read for: whole training steps, or the network by itself.
-enum class Scope : std::uint8_t { step, network };
 
 /// The values that break a rule, or nothing.
 using Broken = std::optional<std::string>;

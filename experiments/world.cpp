@@ -67,7 +67,7 @@ core::network::Transport transport_of(const Settings& settings) {
 /// Figures that the rule for copies of experts is not told.
 void reckon_with(core::workload::Strategy& strategy, const core::compute::Gpu& gpu, const Cluster& cluster) {
   if (strategy.hot_expert_tflops == 0) strategy.hot_expert_tflops = gpu.matrix_tflops * gpu.gemm_efficiency;
-  if (strategy.hot_expert_gbps == 0) strategy.hot_expert_gbps = cluster.nic_gbps;
+  if (strategy.hot_expert_gbps == 0) strategy.hot_expert_gbps = cluster.nic_gbps_of_gpu();
 }
 
 bool names_table(const Settings& settings, const std::string& gpu) {
@@ -105,11 +105,23 @@ const core::OptionTable<Cluster>& cluster_options() {
   static const core::OptionTable<Cluster> table{
       option("nodes", &Cluster::nodes, "machines", {1, 131'072}),
       option("gpus_per_node", &Cluster::gpus_per_node, "GPUs of one machine", {1, 576}),
-      option("nic_gbps", &Cluster::nic_gbps, "network bandwidth of one GPU, one direction", {0.001, 1e6}, "Gb/s"),
+      option("nic_gbps", &Cluster::nic_gbps,
+             "network bandwidth of one GPU, one direction; of one NIC where nics_per_node is given", {0.001, 1e6},
+             "Gb/s"),
+      option("nics_per_node", &Cluster::nics_per_node,
+             "NICs of one machine: fewer than GPUs, which share them in order, or several for each; 0: one for each",
+             {0, 4'096}),
       option("nic_latency_us", &Cluster::nic_latency_us, "latency of one link of the fabric, switching included",
              {0.000001, 1e6}, "us"),
       option("usd_per_gpu_hour", &Cluster::usd_per_gpu_hour,
              "price of one GPU for an hour, its share of hosts and network included", {0.000001, 1e6}, "USD/h"),
+      option("memory_headroom", &Cluster::memory_headroom,
+             "share of a GPU's memory that is to stay free: for what the prediction of peak memory is off by, and for "
+             "what the allocator cannot use",
+             {0, 0.9}),
+      choice("network", &Cluster::network, {"infiniband", "roce"},
+             "what the NICs speak; today's practice follows it: roce has transport dcqcn and routing ecmp_hash, "
+             "infiniband a static window and routing destination_mod_k"),
   };
   return table;
 }
@@ -152,7 +164,11 @@ topologies::Site World::site() const {
   site.scale_up_bits_per_second = rounded(configuration.gpu.scale_up_gb_per_s * 8e9);
   site.scale_up_latency_ps = rounded(configuration.gpu.scale_up_latency_us * static_cast<double>(core::kMicrosecond));
   site.scale_up_planes = configuration.gpu.scale_up_planes;
-  double nic_gbps = cluster.nic_gbps;  // the fabric is that of the fastest NICs
+  site.pcie_switch_gpus = configuration.gpu.pcie_switch_gpus;
+  const bool shared = cluster.shares_nics();
+  if (shared) site.shared_nics = cluster.nics_per_node;
+  site.host_bits_per_second = rounded(configuration.gpu.host_gb_per_s * 8e9);
+  double nic_gbps = shared ? cluster.nic_gbps : cluster.nic_gbps_of_gpu();  // the fabric is that of the fastest NICs
   for (const MachineKind& kind : machines) nic_gbps = std::max(nic_gbps, kind.node.nic_gbps);
   site.nic_bits_per_second = rounded(nic_gbps * 1e9);
   site.nic_latency_ps = rounded(cluster.nic_latency_us * static_cast<double>(core::kMicrosecond));
@@ -187,6 +203,7 @@ World world_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
   made.transport = transport_of(settings);
   world.faults = make(fault_options(), settings, "faults.");
   made.gpus_per_node = world.cluster.gpus_per_node;
+  made.memory_headroom = world.cluster.memory_headroom;
   world.measures_kernels = names_table(settings, "cluster.gpu.");
   add_machines(world, others_of(settings, world));
   const std::int64_t replica = made.strategy.tp * made.strategy.cp * made.strategy.pp;

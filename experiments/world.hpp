@@ -28,10 +28,19 @@ using Inputs = std::map<std::string, std::string>;
 struct Cluster {
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 8;
-  double nic_gbps = 0;          // one direction, per GPU; absent until given
-  double nic_latency_us = 0.5;  // one link of the fabric, switching included
-  double usd_per_gpu_hour = 0;  // its share of hosts and network included; absent until given
+  double nic_gbps = 0;             // one direction, per GPU, or per NIC where nics_per_node says how many there are
+  std::int64_t nics_per_node = 0;  // 0: one for each GPU
+  double nic_latency_us = 0.5;     // one link of the fabric, switching included
+  double usd_per_gpu_hour = 0;     // its share of hosts and network included; absent until given
+  double memory_headroom = 0;      // the share of a GPU's memory that is to stay free
+  enum class Network : std::uint8_t { infiniband, roce } network = Network::infiniband;  // what its NICs speak
   std::int64_t gpus() const { return nodes * gpus_per_node; }
+  bool shares_nics() const { return nics_per_node > 0 && nics_per_node < gpus_per_node; }
+  /// What a GPU has of its node's NICs if all send, Gb/s.
+  double nic_gbps_of_gpu() const {
+    const double nics = nics_per_node > 0 ? static_cast<double>(nics_per_node) : static_cast<double>(gpus_per_node);
+    return nic_gbps * nics / static_cast<double>(gpus_per_node);
+  }
 };
 
 struct World {

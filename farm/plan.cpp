@@ -44,7 +44,7 @@ class Footprints {
     if (strategy.written) key += core::workload::key_of(*strategy.written).hex();
     const auto [known, is_new] = known_.try_emplace(std::move(key));
     if (is_new) known->second = core::memory::peak(configuration.model, strategy, configuration.gpu);
-    return {known->second, configuration.gpu.memory_gib};
+    return {known->second, core::step::usable_memory_gib(configuration, configuration.gpu)};
   }
 
  private:

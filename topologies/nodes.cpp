@@ -1,6 +1,9 @@
 // Nodes: NVSwitch systems as one switch per node with a full-rate cable per GPU, or as planes of switches that share
-// the rate; or a full mesh in which each GPU splits its rate evenly over its peers.
+// the rate; a full mesh in which each GPU splits its rate evenly over its peers; a tree of PCIe switches; or pairs with
+// a bridge between them, on such a tree.
 #include "topologies/nodes.hpp"
+
+#include <vector>
 
 #include "core/error.hpp"
 #include "topologies/room.hpp"
@@ -31,6 +34,10 @@ void check(const Site& site) {
     throw InputError(fmt::format("the GPU's scale_up_planes is {}; it must be 1 or more", site.scale_up_planes));
   if (site.scale_up_planes > 1 && site.scale_up != ScaleUp::nvswitch)
     throw InputError("the GPU's scale_up_planes are planes of switches; they need scale_up: nvswitch");
+  if (site.pcie_switch_gpus < 1)
+    throw InputError(fmt::format("the GPU's pcie_switch_gpus is {}; it must be 1 or more", site.pcie_switch_gpus));
+  if (site.gpus_per_node > 1 && site.scale_up == ScaleUp::nvlink_pairs && site.host_bits_per_second < 1)
+    throw InputError("pairs of GPUs reach each other over PCIe: give the GPU's host_gb_per_s");
 }
 
 void add_nvswitches(Graph& graph, const Site& site, std::uint32_t first, std::int64_t node) {
@@ -50,9 +57,49 @@ void add_full_mesh(Graph& graph, const Site& site, std::uint32_t first) {
       graph.add_cable(first + i, first + j, LinkKind::scale_up, rate, site.scale_up_latency_ps);
 }
 
+std::int64_t pcie_switches(const Site& site) {
+  return (site.gpus_per_node + site.pcie_switch_gpus - 1) / site.pcie_switch_gpus;
+}
+
+/// GPUs on switches and these on the root, all at one rate.
+void add_pcie(Graph& graph, const Site& site, std::uint32_t first, std::int64_t node, std::int64_t rate) {
+  const std::int64_t switches = pcie_switches(site);
+  std::vector<std::uint32_t> ids;
+  for (std::int64_t i = 0; i < switches; ++i)
+    ids.push_back(graph.add_vertex(VertexKind::scale_up_switch, fmt::format("pcie{}", node * switches + i)));
+  for (std::uint32_t i = 0; i < site.gpus_per_node; ++i)
+    graph.add_cable(first + i, ids[static_cast<std::size_t>(i / site.pcie_switch_gpus)], LinkKind::scale_up, rate,
+                    site.scale_up_latency_ps);
+  if (switches == 1) return;
+  const std::uint32_t root = graph.add_vertex(VertexKind::scale_up_switch, fmt::format("root{}", node));
+  for (const std::uint32_t id : ids) graph.add_cable(id, root, LinkKind::scale_up, rate, site.scale_up_latency_ps);
+}
+
+void add_bridged_pairs(Graph& graph, const Site& site, std::uint32_t first, std::int64_t node) {
+  for (std::uint32_t i = 0; i + 1 < site.gpus_per_node; i += 2)
+    graph.add_cable(first + i, first + i + 1, LinkKind::scale_up, site.scale_up_bits_per_second,
+                    site.scale_up_latency_ps);
+  add_pcie(graph, site, first, node, site.host_bits_per_second);
+}
+
 std::int64_t cables_of(const Site& site) {
-  if (site.scale_up == ScaleUp::nvswitch) return site.nodes * site.gpus_per_node * site.scale_up_planes;
-  return site.nodes * site.gpus_per_node * (site.gpus_per_node - 1) / 2;
+  const std::int64_t gpus = site.nodes * site.gpus_per_node;
+  if (site.scale_up == ScaleUp::nvswitch) return gpus * site.scale_up_planes;
+  if (site.scale_up == ScaleUp::full_mesh) return gpus * (site.gpus_per_node - 1) / 2;
+  return 2 * gpus + site.nodes * pcie_switches(site);
+}
+
+void add_scale_up(Graph& graph, const Site& site, std::uint32_t first, std::int64_t node) {
+  switch (site.scale_up) {
+    case ScaleUp::nvswitch:
+      return add_nvswitches(graph, site, first, node);
+    case ScaleUp::full_mesh:
+      return add_full_mesh(graph, site, first);
+    case ScaleUp::pcie:
+      return add_pcie(graph, site, first, node, site.scale_up_bits_per_second);
+    case ScaleUp::nvlink_pairs:
+      return add_bridged_pairs(graph, site, first, node);
+  }
 }
 
 }  // namespace
@@ -65,11 +112,7 @@ Graph place_nodes(const Site& site) {
     graph.add_vertex(VertexKind::gpu, fmt::format("gpu{}", gpu));
   if (site.gpus_per_node == 1) return graph;
   for (std::int64_t node = 0; node < site.nodes; ++node) {
-    const auto first = static_cast<std::uint32_t>(node * site.gpus_per_node);
-    if (site.scale_up == ScaleUp::nvswitch)
-      add_nvswitches(graph, site, first, node);
-    else
-      add_full_mesh(graph, site, first);
+    add_scale_up(graph, site, static_cast<std::uint32_t>(node * site.gpus_per_node), node);
   }
   return graph;
 }

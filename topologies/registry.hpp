@@ -25,8 +25,11 @@ struct Site {
   core::compute::ScaleUp scale_up = core::compute::ScaleUp::nvswitch;
   std::int64_t scale_up_bits_per_second = 0;  // one direction, per GPU
   core::Time scale_up_latency_ps = 0;         // one link
-  std::int64_t nic_bits_per_second = 0;       // one direction, per GPU
+  std::int64_t nic_bits_per_second = 0;       // one direction, per GPU; of NICs that GPUs share, per NIC
   core::Time nic_latency_ps = 0;              // one link, switching included
+  std::int64_t shared_nics = 0;               // of a node, where GPUs share them; 0: each GPU has its own
+  std::int64_t host_bits_per_second = 0;      // between a GPU and a NIC that it shares, or PCIe beside NVLink
+  std::int64_t pcie_switch_gpus = 4;          // GPUs on a PCIe switch
   std::int64_t scale_up_planes = 1;           // NVSwitches of a node, each with an equal share of every GPU's rate
   std::shared_ptr<const GivenGraph> given = nullptr;  // of a fabric that is read instead of built
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "topologies/room.hpp"
@@ -25,6 +26,15 @@ std::string nearest_ratios(std::int64_t hosts, double oversubscription) {
     if (static_cast<double>(ratio) >= oversubscription && ratio < above) above = ratio;
   }
   return below == above ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
+}
+
+/// ", or leaf_hosts: 24": the largest number of hosts below that of the leaf that the ratio divides, in eights where it
+/// can be; empty for a ratio that is no whole number.
+std::string other_hosts(std::string_view hosts_key, std::int64_t hosts, double oversubscription) {
+  const auto ratio = static_cast<std::int64_t>(std::llround(oversubscription));
+  if (std::abs(oversubscription - static_cast<double>(ratio)) > kWhole * oversubscription) return "";
+  const std::int64_t eights = std::lcm(ratio, std::int64_t{8}), step = eights <= hosts ? eights : ratio;
+  return fmt::format(", or {}: {}", hosts_key, std::max(hosts / step, std::int64_t{1}) * step);
 }
 
 }  // namespace
@@ -64,8 +74,9 @@ Uplinks uplinks_of(std::string_view topology, std::string_view hosts_key, std::i
   if (uplinks < 1 || std::abs(exact - uplinks) > kWhole * exact)
     throw InputError(
         fmt::format("{}.oversubscription {} does not leave the {} host ports of a leaf ({}) a whole number of uplinks; "
-                    "{} would",
-                    topology, oversubscription, hosts, hosts_key, nearest_ratios(hosts, oversubscription)));
+                    "{} would{}",
+                    topology, oversubscription, hosts, hosts_key, nearest_ratios(hosts, oversubscription),
+                    other_hosts(hosts_key, hosts, oversubscription)));
   Uplinks result{static_cast<std::int64_t>(uplinks), spines};
   if (spines == 0) result.spines = result.uplinks;
   if (result.spines < 0 || result.uplinks % result.spines != 0)

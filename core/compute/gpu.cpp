@@ -53,7 +53,11 @@ const OptionTable<Gpu>& gpu_options() {
       option("scale_up_gb_per_s", &Gpu::scale_up_gb_per_s, "scale-up bandwidth of one GPU, one direction", {0.001, 1e6},
              "GB/s"),
       option("scale_up_latency_us", &Gpu::scale_up_latency_us, "latency of one scale-up link", {0.000001, 1e6}, "us"),
-      choice("scale_up", &Gpu::scale_up, {"nvswitch", "full_mesh"}, "shape of the scale-up fabric"),
+      choice("scale_up", &Gpu::scale_up, {"nvswitch", "full_mesh", "pcie", "nvlink_pairs"},
+             "shape of the scale-up fabric; pcie: a tree of PCIe switches at scale_up_gb_per_s; nvlink_pairs: bridges "
+             "of two GPUs at that rate, and a tree of PCIe switches at host_gb_per_s"),
+      option("pcie_switch_gpus", &Gpu::pcie_switch_gpus,
+             "GPUs on one PCIe switch, whose one link to the host's root they share", {1, 576}, "GPUs"),
       option("scale_up_planes", &Gpu::scale_up_planes,
              "scale-up switches that share a GPU's rate; 1: packets spread over all of them as over one", {1, 64},
              "switches"),

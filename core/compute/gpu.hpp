@@ -13,7 +13,8 @@ namespace manyworlds::core::compute {
 
 class MeasuredTimes;
 
-enum class ScaleUp : std::uint8_t { nvswitch, full_mesh };
+/// pcie: a tree of PCIe switches under the host's root. nvlink_pairs: GPUs 2i and 2i + 1 are bridged, and all on PCIe.
+enum class ScaleUp : std::uint8_t { nvswitch, full_mesh, pcie, nvlink_pairs };
 
 struct Gpu {
   double pace = 1;           // of one that is slow: its kernels run at this share of their rate; no option
@@ -49,8 +50,9 @@ struct Gpu {
   double scale_up_gb_per_s = 0;      // one direction, per GPU, GB/s
   double scale_up_latency_us = 0.5;  // one link, microseconds
   ScaleUp scale_up = ScaleUp::nvswitch;
-  std::int64_t scale_up_domain = 8;  // GPUs that the scale-up fabric joins
-  std::int64_t scale_up_planes = 1;  // switches of the domain, each with an equal share of every GPU's rate
+  std::int64_t scale_up_domain = 8;   // GPUs that the scale-up fabric joins
+  std::int64_t pcie_switch_gpus = 4;  // GPUs on one PCIe switch
+  std::int64_t scale_up_planes = 1;   // switches of the domain, each with an equal share of every GPU's rate
 
   /// Times that stand in the place of the cost model's, see compute/measured.hpp; null: none.
   std::shared_ptr<const MeasuredTimes> measured = nullptr;

@@ -9,7 +9,8 @@
 
 namespace manyworlds::core::network {
 
-enum class VertexKind : std::uint8_t { gpu, scale_up_switch, network_switch };
+/// A NIC is a vertex of its own where GPUs share it; else it is part of its GPU.
+enum class VertexKind : std::uint8_t { gpu, scale_up_switch, network_switch, nic };
 enum class LinkKind : std::uint8_t { scale_up, network };
 
 /// One direction of a cable. The queue in front of it belongs to `from`; the buffer behind it to `to`.

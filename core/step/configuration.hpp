@@ -33,6 +33,7 @@ struct Configuration {
   std::vector<std::uint32_t> kind_of_gpu;  // kinds of machines by GPU; empty: there is one
   std::shared_ptr<const network::Graph> graph;
   std::int64_t gpus_per_node = 8;
+  double memory_headroom = 0;  // the share of a GPU's memory that is to stay free
   network::Transport transport;
   collective::Library collectives;
   Placement placement = Placement::tp_dp_pp;

@@ -4,8 +4,12 @@
 
 namespace manyworlds::core::step {
 
+double usable_memory_gib(const Configuration& configuration, const compute::Gpu& gpu) {
+  return gpu.memory_gib * (1 - configuration.memory_headroom);
+}
+
 Demand demand_of(const Configuration& configuration) {
-  Demand most{{}, configuration.gpu.memory_gib};
+  Demand most{{}, usable_memory_gib(configuration, configuration.gpu)};
   if (!configuration.is_mixed()) {
     most.needs = memory::peak(configuration.model, configuration.strategy, configuration.gpu);
     return most;
@@ -13,7 +17,8 @@ Demand demand_of(const Configuration& configuration) {
   bool any = false;
   for (const auto& [of, ranks] : classes_of(arrangement_of(configuration))) {
     const compute::Gpu& gpu = configuration.gpu_of(of);
-    const Demand one{memory::footprint(configuration.model, configuration.strategy, gpu, of), gpu.memory_gib};
+    const Demand one{memory::footprint(configuration.model, configuration.strategy, gpu, of),
+                     usable_memory_gib(configuration, gpu)};
     const auto left = [](const Demand& demand) { return demand.memory_bytes() - demand.needs.total(); };
     if (!any || left(one) < left(most)) most = one;
     any = true;

@@ -68,12 +68,13 @@ IsolatedResult Laboratory::isolated(const World& world, const Use& use) {
   return simulate(memo);
 }
 
-StepResult Laboratory::run(const World& world, IsolatedResults& results, Recording* recording) {
+StepResult Laboratory::run(const World& world, IsolatedResults& results, Recording* recording,
+                           std::atomic<Time>* reached) {
   if (!share_) memories_.clear();
   Memory& with = memory(world.transport());
   const network::LinkHops before = link_hops_;
   network::LinkHops counted = with.memo.link_hops();
-  Step step(world, with.episodes, results, recording);
+  Step step(world, with.episodes, results, recording, reached);
   while (true) {
     auto outcome = step.advance();
     link_hops_ += with.memo.link_hops() - counted;

@@ -24,8 +24,10 @@ class Laboratory {
   Outline outline(const Configuration& configuration);
 
   IsolatedResult isolated(const World& world, const Use& use);
-  /// Runs a step to its end; what `results` lacks is computed here and added to it. Of `recording` see Step.
-  StepResult run(const World& world, IsolatedResults& results, Recording* recording = nullptr);
+  /// Runs a step to its end; what `results` lacks is computed here and added to it. Of `recording` and
+  /// `reached` see Step.
+  StepResult run(const World& world, IsolatedResults& results, Recording* recording = nullptr,
+                 std::atomic<Time>* reached = nullptr);
   /// What was computed here so far, and not remembered.
   const network::LinkHops& link_hops() const { return link_hops_; }
 

@@ -63,14 +63,16 @@ Breakdown mean_of(const Accounts& accounts) {
 
 }  // namespace
 
-Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording)
+Step::Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording,
+           std::atomic<Time>* reached)
     : world_(world),
       timeline_(world.programs(), classes(world), interferences(world), world.configuration().tick_ps()),
       held_(stream::Clock(world.configuration().tick_ps())),
       entered_(world.instances(), 0),
       began_(world.instances(), 0),
       link_busy_(world.layout().graph().links.size(), 0),
-      recording_(recording) {
+      recording_(recording),
+      reached_(reached) {
   if (world.configuration().strategy.stack.post_validation) timeline_.begin_apart();
   if (recording_ != nullptr) {
     MANYWORLDS_CHECK(world.has_all_ranks(), "a rank is to be recorded that another stands for");
@@ -109,6 +111,7 @@ std::variant<StepResult, Needs> Step::advance() {
     if (exit <= tick) held_.take(*network_, exit);
     const Time at = std::min(tick, held_.due());
     if (exit < at) continue;  // the network has not come to the tick yet
+    if (reached_ != nullptr) reached_->store(at, std::memory_order_relaxed);
     const std::vector<Member> exits = held_.noticed(at);
     if (recording_ != nullptr)
       for (const Member& member : exits) recording_->courses[member.instance].ended = at;

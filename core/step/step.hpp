@@ -2,6 +2,7 @@
 // does not have, and never calls out. The state may be thrown away at any time; starting again gives the same answer.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -25,8 +26,9 @@ class Step {
  public:
   /// `world`, `episodes` and `results` outlive the step; `results` may grow between calls of advance().
   /// Under Composition::coupled neither episodes nor results are used. Fills `recording`, if it is given, for the ranks
-  /// that it names.
-  Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording = nullptr);
+  /// that it names, and tells `reached`, if it is given, the time that it has come to.
+  Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording = nullptr,
+       std::atomic<Time>* reached = nullptr);
 
   /// Throws InputError on a deadlock of pauses, naming its ports; InternalError on one of operations, naming two.
   std::variant<StepResult, Needs> advance();
@@ -51,7 +53,8 @@ class Step {
   std::vector<Time> began_;             // when the last member entered, by instance
   std::vector<Time> link_busy_;         // network links
   std::int64_t link_hops_ = 0, events_ = 0;
-  Recording* recording_;  // null: nobody asks
+  Recording* recording_;        // null: nobody asks
+  std::atomic<Time>* reached_;  // the same
   bool started_ = false, too_large_ = false;
 };
 

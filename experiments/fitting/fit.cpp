@@ -109,7 +109,9 @@ class Problem {
 
 core::step::Links links_of(const World& world) {
   const topologies::Site site = world.site();
-  const double nic = static_cast<double>(site.nic_bits_per_second) * nic_share(world);
+  const double share =
+      site.shared_nics > 0 ? static_cast<double>(site.shared_nics) / static_cast<double>(site.gpus_per_node) : 1;
+  const double nic = static_cast<double>(site.nic_bits_per_second) * share * nic_share(world);
   return {{site.scale_up_bits_per_second, 2 * site.scale_up_latency_ps},
           {core::round_half_up(nic), 4 * site.nic_latency_ps}};
 }

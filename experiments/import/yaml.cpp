@@ -186,6 +186,18 @@ void check_signs(std::string_view text, const std::string& name) {
           fmt::format("more than {} commas, brackets, quotes and the like; write fewer values", kMaximumSigns), name);
 }
 
+/// The first line that is indented with a tab, counted from 1; 0 where there is none.
+int tabbed_line(std::string_view text) {
+  int line = 1;
+  for (std::size_t at = 0; at < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::size_t first = text.find_first_not_of(" \t", at);
+    if (first < end && text.substr(at, first - at).find('\t') != std::string_view::npos) return line;
+    at = end + 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
@@ -226,6 +238,8 @@ Node parse_yaml(std::string_view text, const std::string& name) {
     parser.HandleNextDocument(builder);  // ends in an error where there is one more
     return builder.take();
   } catch (const YAML::Exception& error) {
+    if (const int tab = tabbed_line(text); tab > 0)
+      throw InputError("bad YAML: the line is indented with a tab; YAML takes spaces", name, tab);
     const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
     throw InputError(fmt::format("bad YAML: {}", error.msg), name, line);
   }

@@ -90,7 +90,7 @@ class Explain(unittest.TestCase):
         told = json.loads(self.say("explain", *sets).stdout)
         self.assertTrue(told["refused"])
         rules = {rule["rule"]: rule for rule in told["rules"]}
-        self.assertEqual(list(rules), ["heads_by_tp", "kv_heads_by_tp", "gpus_by_tp_pp", "tp_in_node", "sequence_by_tp",
+        self.assertEqual(list(rules), ["tp_in_node", "heads_by_tp", "kv_heads_by_tp", "gpus_by_tp_pp", "sequence_by_tp",
                                        "overlap_parameters_needs_shards"])
         self.assertEqual(rules["heads_by_tp"]["values"], "heads 12, tp 8")
         self.assertIn("Megatron-LM", rules["heads_by_tp"]["source"])

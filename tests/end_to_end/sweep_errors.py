@@ -9,7 +9,7 @@ import unittest
 
 import h5py
 
-from program import PROGRAM
+from program import PATIENCE_S, PROGRAM
 
 GOOD = """\
 name: good
@@ -54,7 +54,7 @@ BAD = [
 
 # Rules of a single experiment, by what breaks them.
 RULES = {
-    "heads_by_tp": ["strategy.tp=5"],
+    "heads_by_tp": ["strategy.tp=4", "model.heads=6", "model.kv_heads=6", "model.hidden=768"],
     "layers_by_stages": ["strategy.pp=8"],
     "gpus_by_tp_pp": ["cluster.nodes=3", "strategy.tp=4", "strategy.pp=2"],
     "tp_in_node": ["strategy.tp=4", "cluster.gpus_per_node=2", "cluster.nodes=4"],
@@ -76,7 +76,7 @@ class BadInput(unittest.TestCase):
         """Runs the program, expects exit 2 and one line, and that nothing was made but `made`; returns the line."""
         before = sorted([*os.listdir(self.directory), *made])
         environment = {**os.environ, "XDG_CACHE_HOME": f"{self.directory}/cache"}
-        done = subprocess.run([PROGRAM, *map(str, words)], cwd=self.directory, env=environment, timeout=60,
+        done = subprocess.run([PROGRAM, *map(str, words)], cwd=self.directory, env=environment, timeout=PATIENCE_S,
                               capture_output=True, text=True, stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 2, f"{words}\n{done.stdout}\n{done.stderr}")
         self.assertEqual(done.stdout, "")
@@ -91,7 +91,7 @@ class BadInput(unittest.TestCase):
     def test_the_document_all_others_are_made_from_is_good(self):
         spec = self.write(GOOD, "good.yaml")
         done = subprocess.run([PROGRAM, "sweep", spec, "-o", "run", "-j", "1", "--store", "none"], cwd=self.directory,
-                              timeout=60, capture_output=True, text=True)
+                              timeout=PATIENCE_S, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_faults_of_the_document(self):
@@ -132,7 +132,7 @@ class BadInput(unittest.TestCase):
         good = self.write(GOOD, "good.yaml")
         other = self.write(changed("global_batch: 16", "global_batch: 32"), "other.yaml")
         subprocess.run([PROGRAM, "sweep", good, "-o", "run", "-j", "1", "--store", "none"], cwd=self.directory,
-                       timeout=60, check=True, capture_output=True)
+                       timeout=PATIENCE_S, check=True, capture_output=True)
         before = (self.directory / "run" / "results.h5").read_bytes()
         self.assertIn("run", self.refused("sweep", other, "-o", "run", "-j", 1, "--store", "none"))
         self.assertEqual((self.directory / "run" / "results.h5").read_bytes(), before)
@@ -140,7 +140,7 @@ class BadInput(unittest.TestCase):
     def test_words(self):
         good = self.write(GOOD, "good.yaml")
         self.assertIn("--no-sharing", self.refused("sweep", good, "--no-sharin"))
-        self.assertIn("spec", self.refused("sweep"))
+        self.assertIn("SPEC is required", self.refused("sweep"))
         self.assertIn("--set", self.refused("sweep", good, "--set", "strategy.tp"))
         self.assertIn("strategy.tp", self.refused("sweep", good, "--set", "strategy.tpp=2"))
         self.assertIn("-j", self.refused("sweep", good, "-o", "run", "-j", 0))
@@ -187,7 +187,7 @@ assume: 2021
         told = []
         for words in (["run", good, "--experiment", "0"], ["run", good, "--experiment", "0", "--coupled"],
                       ["sweep", good, "-o", "run", "-j", "1", "--store", "none"]):
-            done = subprocess.run([PROGRAM, *words], cwd=self.directory, timeout=60, capture_output=True, text=True)
+            done = subprocess.run([PROGRAM, *words], cwd=self.directory, timeout=PATIENCE_S, capture_output=True, text=True)
             self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
             told.append(done.stdout)
         with h5py.File(self.directory / "run" / "results.h5") as results:

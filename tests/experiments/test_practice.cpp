@@ -1,6 +1,7 @@
 // What settings mean that nobody gives: today's practice, and that of 2021.
 #include <catch2/catch.hpp>
 
+#include "core/step/demand.hpp"
 #include "experiments/world.hpp"
 #include "sweeps.hpp"
 
@@ -124,8 +125,10 @@ TEST_CASE("a model of one's own has the parts of a Llama, and one of the catalog
 TEST_CASE("what was assumed is said in one line, and survives freezing") {
   const Sweep sweep = parse_sweep(kBare + "axes: {strategy.tp: [1, 2], strategy.zero: [1]}\n", "s.yaml", {}, Catalog());
   CHECK(sweep.assumed ==
-        "collectives.all_reduce=auto, collectives.channels=0, collectives.protocol=calibrated, "
-        "strategy.global_batch=16, strategy.sequence_parallel=false or true, strategy.stack=megatron-core");
+        "cluster.memory_headroom=0.04, collectives.all_reduce=auto, collectives.channels=0, "
+        "collectives.protocol=calibrated, "
+        "strategy.global_batch=16, strategy.sequence_parallel=false or true, strategy.stack=megatron-core, "
+        "transport.routing=destination_mod_k");
   CHECK(thaw(freeze(sweep)).assumed == sweep.assumed);
 }
 
@@ -140,4 +143,90 @@ TEST_CASE("the practice of 2021 is what the option tables say, in the document o
   CHECK_THAT(refusal({}, whole + "assume: 2020\n"), Contains("s.yaml:5: ") && Contains("today") && Contains("2021"));
   CHECK_THAT(refusal({"assume=2020"}, whole), Contains("--set assume=2020") && Contains("today"));
   CHECK_THAT(refusal({"assume=2021", "assume=today"}, whole), Contains("twice"));
+}
+
+TEST_CASE("switches have 64 ports, and what the fabric oversubscribes goes down instead of up") {
+  const auto rails = [](const std::vector<std::string>& more, int nodes = 64) {
+    std::vector<std::string> sets{fmt::format("cluster.nodes={}", nodes), "topology=rail_optimized", "tp=8",
+                                  "global_batch=512"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return integer(today(sets), "topology.nodes_per_pod");
+  };
+  CHECK(rails({}) == 32);
+  CHECK(rails({"topology.oversubscription=2"}) == 42);  // 21 up
+  CHECK(rails({"topology.oversubscription=3"}) == 48);  // 16
+  CHECK(rails({"topology.oversubscription=4"}) == 48);  // 12
+  CHECK(rails({"topology.oversubscription=8"}) == 56);  // 7
+  CHECK(rails({}, 32) == 0);                            // all on one switch
+  CHECK(rails({"topology.nodes_per_pod=0"}) == 0);
+  CHECK(rails({"assume=2021"}) == 0);
+  const auto leaves = [](const std::vector<std::string>& more) {
+    std::vector<std::string> sets{"topology=fat_tree", "global_batch=16"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return integer(today(sets), "topology.leaf_hosts");
+  };
+  CHECK(leaves({}) == 32);
+  CHECK(leaves({"topology.oversubscription=2"}) == 40);  // whole nodes of 8
+  CHECK(leaves({"topology.oversubscription=3"}) == 48);
+  CHECK(leaves({"topology.oversubscription=4"}) == 48);
+  CHECK(leaves({"topology.leaf_hosts=16"}) == 16);
+  CHECK(leaves({"assume=2021"}) == 32);
+  CHECK(integer(today({"topology=dragonfly_plus"}), "topology.leaf_hosts") == 0);
+}
+
+TEST_CASE("transport and routing are those of the network that the cluster has") {
+  CHECK(text(today(), "transport") == "static_window");
+  CHECK(text(today(), "transport.routing") == "destination_mod_k");
+  const Experiment roce = today({"cluster.network=roce"});
+  CHECK(text(roce, "transport") == "dcqcn");
+  CHECK(text(roce, "transport.routing") == "ecmp_hash");
+  CHECK(roce.settings.count("transport.open") == 0);
+  CHECK_NOTHROW(world_of(roce.settings));
+  CHECK(today().settings.count("transport.open") == 0);
+  // What is named stays, and takes the rest of its options with it.
+  const Experiment named = today({"cluster.network=roce", "transport=hpcc"});
+  CHECK(text(named, "transport") == "hpcc");
+  CHECK(text(named, "transport.routing") == "ecmp_hash");
+  CHECK(text(today({"cluster.network=roce", "transport=static_window"}), "transport") == "static_window");
+  CHECK(text(today({"cluster.network=roce", "transport.routing=destination_mod_k"}), "transport.routing") ==
+        "destination_mod_k");
+  CHECK(text(today({"assume=2021", "cluster.network=roce", "global_batch=16"}), "transport") == "static_window");
+  CHECK(text(today({"cluster=mi300x_nodes"}), "transport") == "dcqcn");
+}
+
+TEST_CASE("memory keeps headroom, which a layout has to fit beside") {
+  const auto usable = [](const std::vector<std::string>& sets) {
+    return core::step::demand_of(world_of(today(sets).settings).configuration).memory_gib;
+  };
+  CHECK(usable({}) == Approx(79.11 * 0.96));
+  CHECK(usable({"cluster.memory_headroom=0"}) == Approx(79.11));
+  CHECK(usable({"assume=2021", "global_batch=16"}) == Approx(79.11));
+}
+
+TEST_CASE("keys at the top of base may be typed with dots or by their last words, and go before their sections") {
+  const Experiment made = today({},
+                                "base:\n  tp: 4\n  strategy.pp: 2\n  collectives.channels: 2\n  model: llama3-8b\n"
+                                "  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 8, nic_gbps: 400}\n"
+                                "  strategy: {tp: 2, micro_batch: 2}\n");
+  CHECK(integer(made, "strategy.tp") == 4);
+  CHECK(integer(made, "strategy.pp") == 2);
+  CHECK(integer(made, "strategy.micro_batch") == 2);
+  CHECK(integer(made, "collectives.channels") == 2);
+  CHECK_THAT(refusal({}, kBare + "  tpp: 4\n"), Contains("s.yaml:4: unknown key 'tpp'"));
+  CHECK(integer(today({"topology.fat_tree={oversubscription: 4, leaf_hosts: 16}"}), "topology.leaf_hosts") == 16);
+  CHECK_THAT(refusal({"base.tp=2"}), Contains("keys are given as they stand below base: 'tp'"));
+  CHECK_THAT(refusal({"stack="}), Contains("no value"));
+  CHECK_THAT(refusal({"model.like=llama3-70b"}), Contains("model=NAME"));
+  CHECK_THAT(refusal({}, "base:\n\tmodel: x\n"), Contains("s.yaml:2") && Contains("tab"));
+  CHECK_THAT(refusal({"tp=16"}), Contains("breaks rule tp_in_node"));
+  CHECK_THAT(refusal({"tp=3"}), Contains("it breaks heads_by_tp, "));
+}
+
+TEST_CASE("the network by itself needs no model, and no figures of the GPU but its links") {
+  const std::string links =
+      "base:\n  cluster: {gpu: {scale_up_gb_per_s: 450, scale_up_latency_us: 0.5}, nodes: 2, gpus_per_node: 8, "
+      "nic_gbps: 400}\n  collectives: {protocol: none}\n";
+  const Sweep sweep = parse_sweep(links, "s.yaml", {}, Catalog(), {.scope = Scope::network});
+  CHECK(sweep.experiments.size() == 1);
+  CHECK_THAT(refusal({}, links), Contains("'model' is missing; name one of the catalog"));
 }

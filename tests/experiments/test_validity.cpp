@@ -31,6 +31,8 @@ const std::vector<Breach> kBreaches{
     {"rate_skipping", {"skip.rate_tolerance=0.01", "transport.routing=spray"}},
     {"rate_skipping", {"skip.rate_tolerance=0.01", "composition=coupled"}},
     {"transport_options", {"transport={swift: {scaling_least_ppm: 2000000, scaling_most_ppm: 1000000}}"}},
+    {"nics_by_gpus", {"cluster.nics_per_node=3"}},
+    {"nics_by_gpus", {"cluster.nics_per_node=2", "faults.slow_gpus=gpu1=0.9"}},
     {"slow_gpus_fit", {"faults.slow_gpus=gpu8=0.8"}},
     {"slow_gpus_fit", {"faults.slow_gpus=node1=0.8, gpu4=0.9"}},
     {"slow_gpus_fit", {"faults.slow_gpus=gpu1=1.5"}},
@@ -47,7 +49,7 @@ const std::vector<Breach> kBreaches{
     {"gemms_below_peak", {"strategy.stack.precision=nvfp4", "cluster.gpu={like: b200_hgx, fp4_tflops: 1000}"}},
     {"hidden_by_heads", {"model.hidden=66"}},
     {"heads_by_kv_heads", {"model.kv_heads=3"}},
-    {"heads_by_tp", {"strategy.tp=8"}},
+    {"heads_by_tp", {"strategy.tp=4", "model.heads=6", "model.hidden=96"}},
     {"kv_heads_by_tp", {"model.kv_heads=1"}},
     {"ffn_hidden_by_tp", {"model.ffn_hidden=255"}},
     {"layers_by_stages", {"strategy.pp=8"}},
@@ -255,7 +257,9 @@ TEST_CASE("the network by itself takes transports that steps do not") {
 TEST_CASE("a single invalid experiment names the line of the key") {
   CHECK_THAT(
       error_of(with(kSingle, "tp: 2", "tp: 8")),
-      StartsWith("s.yaml:6: 'strategy.tp' breaks rule heads_by_tp: heads must be a multiple of tp: heads 4, tp 8"));
+      StartsWith(
+          "s.yaml:6: 'strategy.tp' breaks rule tp_in_node: tp must divide gpus_per_node: a tensor-parallel group "
+          "stays inside a node: gpus_per_node 4, tp 8; it breaks heads_by_tp, "));
   CHECK_THAT(error_of(with(kSingle, "hidden: 64", "hidden: 66")), StartsWith("s.yaml:2: 'model.hidden'"));
 }
 
@@ -263,7 +267,7 @@ TEST_CASE("in a sweep an invalid combination is left out and kept with its rule"
   const Sweep sweep = read(kSingle + "axes:\n  strategy.tp: [1, 2, 3, 4]\n");
   REQUIRE(sweep.experiments.size() == 3);
   REQUIRE(sweep.excluded.size() == 1);
-  CHECK(sweep.excluded[0].rule == "heads_by_tp");
+  CHECK(sweep.excluded[0].rule == "tp_in_node");
   CHECK(sweep.excluded[0].axes == std::vector<core::OptionValue>{std::int64_t{3}});
   CHECK(integer(sweep.experiments[2], "strategy.tp") == 4);
   CHECK(sweep.experiments[2].id == 2);

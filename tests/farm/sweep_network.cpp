@@ -1,6 +1,8 @@
 // The network alone: closed forms, and both ways to simulate it give the same picoseconds.
 #include <catch2/catch.hpp>
 
+#include <fmt/format.h>
+
 #include "farm/net_collective.hpp"
 #include "farm/network_report.hpp"
 #include "sweep_samples.hpp"
@@ -227,4 +229,31 @@ TEST_CASE("what alpha and beta on one path cannot bound is bad input to the netw
   refused([](auto& transport) { transport.routing = core::network::Routing::spray; });
   refused([](auto& transport) { transport.acks = core::network::Acks::in_band; });
   refused([](auto& transport) { transport.fabric = core::network::Fabric::lossy; });
+}
+
+TEST_CASE("GPUs that share a NIC share its rate, and several NICs for each add up") {
+  const auto end_of = [](int nics, int gbps, const std::vector<Flow>& flows) {
+    std::vector<std::string> all{"cluster.nodes=2",
+                                 "cluster.gpus_per_node=4",
+                                 "cluster.nic_latency_us=1",
+                                 "topology=one_switch",
+                                 "strategy.tp=1",
+                                 "cluster.gpu.host_gb_per_s=12.5",
+                                 "transport={static_window: {window_bytes: 1GiB}}"};
+    all.push_back(fmt::format("cluster.nics_per_node={}", nics));
+    all.push_back(fmt::format("cluster.nic_gbps={}", gbps));
+    experiments::GraphCache graphs;
+    const auto world = configure(small_sweep("", all).experiments.front(), graphs);
+    const NetworkRun divided = run_flows(world, flows, false);
+    CHECK(divided.ends == run_flows(world, flows, true).ends);
+    return divided.end();
+  };
+  const std::vector<Flow> one{{0, 4, 100 * 4096, 0}}, both{{0, 4, 100 * 4096, 0}, {1, 5, 100 * 4096, 0}};
+  constexpr core::Time kLatencies = 2 * core::kMicrosecond;
+  CHECK(end_of(0, 100, both) == 101 * kPacket + kLatencies);
+  // Two more links, of the host, each with a packet of its own time and a nanosecond.
+  CHECK(end_of(2, 100, one) == 103 * kPacket + kLatencies + 2 * core::kNanosecond);
+  CHECK(end_of(2, 100, both) == 203 * kPacket + kLatencies + 2 * core::kNanosecond);
+  CHECK(end_of(4, 100, both) == 101 * kPacket + kLatencies);
+  CHECK(end_of(8, 50, both) == 101 * kPacket + kLatencies);
 }
