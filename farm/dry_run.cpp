@@ -114,16 +114,16 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
   for (const auto& [rule, left_out] : by_rule(sweep))
     text += fmt::format("  {:>6}  {}, as {}: {}\n", left_out.count, rule, axes_text(sweep, left_out.example->axes),
                         left_out.example->reason);
-  text += fmt::format("out of memory: {} of {} experiments; they are results, but run nothing\n",
-                      forecast.out_of_memory, forecast.experiments);
-  text += "keys known now:\n";
+  text += fmt::format("{} of {} experiments do not fit in memory (reported, not simulated)\n", forecast.out_of_memory,
+                      forecast.experiments);
+  text += "work known so far (overlap episodes are found while running):\n";
   const auto line = [&](const char* kind, const Forecast::Count& count) {
     text += fmt::format("  {:<12} {:>10} for {} uses\n", kind, count.unique, count.naive);
   };
   line("steps", forecast.steps);
   line("kernels", forecast.kernels);
   line("collectives", forecast.collectives);
-  return text + fmt::format("  {:<12} {}\n", "episodes", kEpisodes);
+  return text;
 }
 
 Json dry_run_json(const experiments::Sweep& sweep, const Forecast& forecast) {

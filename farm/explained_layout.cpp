@@ -8,6 +8,7 @@
 #include "experiments/inputs.hpp"
 #include "experiments/vocabulary.hpp"
 #include "farm/answer_tables.hpp"
+#include "farm/memory_advice.hpp"
 #include "farm/simulating_worker.hpp"
 #include "farm/step_text.hpp"
 #include "farm/sweep_job.hpp"
@@ -113,7 +114,7 @@ std::string refused_text(const experiments::Violations& violations) {
   for (const experiments::Violation& one : violations.broken)
     text += fmt::format("  {}: {}\n    key: {}\n    source: {}\n", one.rule, one.reason, one.key, one.source);
   if (!violations.not_asked.empty())
-    text += fmt::format("not asked, as they rely on one of these: {}\n", fmt::join(violations.not_asked, ", "));
+    text += fmt::format("not checked because they depend on these: {}\n", fmt::join(violations.not_asked, ", "));
   return text;
 }
 
@@ -130,6 +131,10 @@ std::string heading(const Explained& explained, const std::string& name) {
   return text + fmt::format("fidelity          {}\n", analytic ? "analytic: step times are lower bounds, as nothing "
                                                                  "waits for anything on a link"
                                                                : "packet");
+}
+
+bool is_too_large_for_memory(const Explained& explained) {
+  return AnswerRow{explained.results.experiments, 0}.text("status") == "out_of_memory";
 }
 
 Json as_json(const core::OptionValue& value) {
@@ -203,7 +208,9 @@ std::string explained_text(const Explained& explained, const std::string& name) 
                         io::mfu_peak(row.table, row.row));
     text += breakdown_text(row);
   }
-  return text + memory_text(row, explained.layout) + keys_text(explained);
+  text += memory_text(row, explained.layout);
+  if (is_too_large_for_memory(explained)) text += fitting_text(fitting_neighbours(explained.layout));
+  return text + keys_text(explained);
 }
 
 Json explained_json(const Explained& explained, const std::string& name) {
@@ -221,6 +228,7 @@ Json explained_json(const Explained& explained, const std::string& name) {
   }
   made["layout"] = row_json({explained.results.experiments, 0});
   made["layout"].erase("turned_back");
+  if (is_too_large_for_memory(explained)) made["would_fit"] = fitting_json(fitting_neighbours(explained.layout));
   made["keys"] = Json::array();
   for (const TurnedBack& key : explained.keys) {
     const Change change = change_of(explained, key);

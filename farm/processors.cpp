@@ -86,10 +86,10 @@ RankCount rank_count(std::optional<int> asked) {
     if (*asked < 1 || *asked > 100'000)
       throw core::InputError(fmt::format("-j {}: the number of ranks is from 1 to 100000", *asked));
     if (const int cpus = cpus_at_hand(); batch_job().empty() && *asked > kMostRanksOfACpu * cpus)
-      throw core::InputError(
-          fmt::format("-j {}: ranks are processes that compute, and {} {} at hand; without -j there is one for each, and "
-                      "more than {} only keep each other waiting",
-                      *asked, cpus, cpus == 1 ? "CPU is" : "CPUs are", kMostRanksOfACpu * cpus));
+      throw core::InputError(fmt::format(
+          "-j {}: ranks are processes that compute, and {} {} at hand; without -j there is one for each, and "
+          "more than {} only keep each other waiting",
+          *asked, cpus, cpus == 1 ? "CPU is" : "CPUs are", kMostRanksOfACpu * cpus));
     return {*asked, fmt::format("-j {}", *asked)};
   }
   if (!environment("SLURM_JOB_ID").empty())

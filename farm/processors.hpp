@@ -13,8 +13,8 @@ struct RankCount {
 };
 
 /// `asked` is what the user wants (0: nothing). Inside a Slurm allocation its task count, else what the affinity mask
-/// and the cgroup's CPU quota allow. Throws core::InputError for less than 1, and outside of batch jobs for far more than
-/// there are CPUs.
+/// and the cgroup's CPU quota allow. Throws core::InputError for less than 1, and outside of batch jobs for far more
+/// than there are CPUs.
 RankCount rank_count(std::optional<int> asked);
 
 /// What the affinity mask and the cgroup's CPU quota leave to this process; 1 or more.

@@ -82,9 +82,9 @@ void check_ranking(const JsonView& ranking) {
   ranking.at("ranked").whole();
   ranking.at("rows").for_each([](const JsonView& row) {
     is_id(row.at("id"));
-    check_texts(row, {"layout", "bound_by", "from_best"});
+    check_texts(row, {"layout", "lost_to", "from_best"});
     for (const char* member : {"step_time_s", "tokens_per_s_per_gpu"}) row.at(member).number();
-    for (const char* member : {"bound_share", "memory_peak_bytes", "step_time_low_s", "step_time_high_s"})
+    for (const char* member : {"lost_share", "memory_peak_bytes", "step_time_low_s", "step_time_high_s"})
       if (const auto figure = row.find(member)) is_figure(*figure);
   });
 }

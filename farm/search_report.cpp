@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "io/figures.hpp"
@@ -25,15 +26,10 @@ const io::Column& column(const io::Results& results, const char* name) {
   return *found;
 }
 
-/// All rows that ran, as `top` ranks them.
-io::Ranking ranked(const io::Results& results) {
+/// The best `k` rows that ran, as `top` ranks them; 0: all.
+io::Ranking ranked(const io::Results& results, std::int64_t k = 0) {
   const auto rows = static_cast<std::int64_t>(std::max<std::size_t>(results.experiments.rows(), 1));
-  return io::rank_experiments(results, {rows, kGain, ""});
-}
-
-io::Ranking first_of(io::Ranking ranking, std::int64_t k) {
-  if (ranking.rows.size() > static_cast<std::size_t>(k)) ranking.rows.resize(static_cast<std::size_t>(k));
-  return ranking;
+  return io::rank_experiments(results, {k > 0 ? k : rows, kGain, ""});
 }
 
 io::Ranking front_of(const io::Results& results, io::Ranking ranking) {
@@ -41,12 +37,8 @@ io::Ranking front_of(const io::Results& results, io::Ranking ranking) {
   std::erase_if(ranking.rows, [&](const io::Ranking::Row& row) {
     return std::find(front.begin(), front.end(), row.row) == front.end();
   });
+  io::tell_differences(results, ranking);
   return ranking;
-}
-
-std::string lines_text(const io::Results& results, const io::Ranking& ranking) {
-  const io::RankingLines made = io::render_lines(results, ranking);
-  return io::aligned(made.lines, made.left);
 }
 
 std::vector<double> ranks_of(const std::vector<double>& values) {
@@ -69,9 +61,23 @@ std::vector<std::size_t> by_throughput(const io::Results& results) {
   return rows;
 }
 
+std::vector<double> throughputs(const io::Results& results, const std::vector<std::size_t>& rows) {
+  const io::Column& gain = column(results, kGain);
+  std::vector<double> made;
+  for (const std::size_t row : rows) made.push_back(gain.number_at(row));
+  return made;
+}
+
+std::vector<double> throughputs(const io::Results& results) {
+  std::vector<std::size_t> rows(results.experiments.rows());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return throughputs(results, rows);
+}
+
 experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows) {
   experiments::Sweep made;
-  made.name = sweep.name + "-packets";
+  made.name = sweep.name;
+  made.assumed = sweep.assumed;
   made.objective = sweep.objective;
   made.text = sweep.text;
   made.overrides = sweep.overrides;
@@ -102,43 +108,78 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
 
 namespace {
 
-/// How packets order what the screening ordered: nothing where fewer than two of them ran.
-std::string agreement_text(const SearchFindings& findings) {
-  const auto screened = by_throughput(findings.screened);
-  const io::Column& exact = column(*findings.exact, kGain);
+/// Spearman's coefficient of the screening and the packets over what ran in both; NaN where that is fewer than two.
+double agreement(const SearchFindings& findings) {
+  const std::vector<double> bounds = throughputs(findings.screened, by_throughput(findings.screened));
+  const std::vector<double> exact = throughputs(*findings.packets);
   std::vector<double> before, after;
-  for (std::size_t row = 0; row < exact.rows(); ++row)
-    if (!std::isnan(exact.number_at(row))) {
-      before.push_back(column(findings.screened, kGain).number_at(screened.at(row)));
-      after.push_back(exact.number_at(row));
-    }
-  if (after.size() < 2) return "";
-  return fmt::format("rank correlation of the two fidelities over these: {:.2f}\n", rank_correlation(before, after));
+  for (std::size_t row = 0; row < exact.size(); ++row)
+    if (!std::isnan(exact[row])) before.push_back(bounds.at(row)), after.push_back(exact[row]);
+  return rank_correlation(before, after);
+}
+
+std::string layouts(std::size_t count) {
+  return fmt::format("{} layout{}", io::grouped(static_cast<double>(count)), count == 1 ? "" : "s");
+}
+
+/// What was looked at, and whether the winner is one.
+std::string standing_text(const SearchFindings& findings) {
+  const std::size_t screened = by_throughput(findings.screened).size();
+  if (!findings.packets)
+    return fmt::format("{} ranked by their analytic step times, which leave contention out; none was simulated\n",
+                       layouts(screened));
+  const Settlement& settled = findings.settlement;
+  std::string text = fmt::format("{} screened analytically (run {}), the best {} simulated packet by packet\n",
+                                 layouts(screened), findings.screening, settled.simulated);
+  if (settled.settled())
+    return text + "settled: the analytic step time is a lower bound, and no other layout's is below that of #1\n";
+  return text +
+         fmt::format("not settled: {} more may be faster than #1, by {:.1f} % at most; --packet {} simulates them\n",
+                     settled.open, 100 * settled.at_most, settled.simulated + settled.open);
+}
+
+std::string agreement_text(const SearchFindings& findings) {
+  const double rank = agreement(findings);
+  if (std::isnan(rank)) return "";
+  const char* meaning = rank < 0.5 ? ": they disagree, trust the packets" : "";
+  return fmt::format("analytic and packet rankings of these: Spearman {:.2f}{}\n", rank, meaning);
+}
+
+const io::Results& answer(const SearchFindings& findings) {
+  return findings.packets ? *findings.packets : findings.screened;
 }
 
 }  // namespace
 
 std::string search_text(const SearchFindings& findings, std::int64_t k) {
-  const io::Ranking all = ranked(findings.screened);
-  const io::RankingLines best = io::render_lines(findings.screened, first_of(all, k));
-  std::string text = io::aligned(best.lines, best.left) + best.footer;
-  const io::Ranking front = front_of(findings.screened, all);
-  text += fmt::format("\nnothing has more tokens/s/GPU in less memory than these {} (the Pareto front)\n{}",
-                      front.rows.size(), lines_text(findings.screened, front));
-  if (!findings.exact) return text;
-  text += fmt::format("\nthe best {}, packet by packet; ids are places in the ranking above, from 0\n{}",
-                      findings.exact->experiments.rows(), lines_text(*findings.exact, ranked(*findings.exact)));
-  return text + agreement_text(findings);
+  const io::Results& results = answer(findings);
+  const io::RankingLines best = io::render_lines(results, ranked(results, k));
+  std::string text = standing_text(findings) + "\n" + (best.lead.empty() ? "" : best.lead + "\n") +
+                     io::aligned(best.lines, best.left) + best.footer;
+  if (findings.packets) text += agreement_text(findings);
+  const io::Ranking front = front_of(results, ranked(results));
+  const io::RankingLines lines = io::render_lines(results, front);
+  return text + fmt::format("\nPareto front of these (throughput against memory), {}\n{}", layouts(front.rows.size()),
+                            io::aligned(lines.lines, lines.left));
 }
 
 Json search_json(const SearchFindings& findings, std::int64_t k) {
-  const io::Ranking all = ranked(findings.screened);
   const auto json_of = [](const io::Results& results, const io::Ranking& ranking) {
     return Json::parse(io::render_json(results, ranking));
   };
-  Json made{{"top", json_of(findings.screened, first_of(all, k))},
-            {"pareto", json_of(findings.screened, front_of(findings.screened, all)).at("rows")}};
-  if (findings.exact) made["packet"] = json_of(*findings.exact, ranked(*findings.exact));
+  const io::Results& results = answer(findings);
+  Json made{{"fidelity", findings.packets ? "packet" : "analytic"},
+            {"top", json_of(results, ranked(results, k))},
+            {"pareto", json_of(results, front_of(results, ranked(results))).at("rows")}};
+  if (!findings.packets) return made;
+  const double rank = agreement(findings);
+  made["screening"] = {{"run", findings.screening},
+                       {"layouts", by_throughput(findings.screened).size()},
+                       {"spearman", std::isnan(rank) ? Json(nullptr) : Json(rank)},
+                       {"top", json_of(findings.screened, ranked(findings.screened, k))}};
+  made["settled"] = findings.settlement.settled();
+  made["simulated"] = findings.settlement.simulated;
+  made["open"] = {{"layouts", findings.settlement.open}, {"faster_at_most", findings.settlement.at_most}};
   return made;
 }
 

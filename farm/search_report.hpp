@@ -1,5 +1,4 @@
-// What a search found: the best layouts, those that nothing beats in both throughput and memory, and what packets make
-// of the best.
+// What a search found: the best layouts by packets, what is left open, and how the screening ordered them.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "experiments/experiment.hpp"
+#include "farm/search_rounds.hpp"
 #include "io/results.hpp"
 
 namespace manyworlds::farm {
@@ -17,12 +17,18 @@ namespace manyworlds::farm {
 /// out.
 std::vector<std::size_t> by_throughput(const io::Results& results);
 
+/// Their tokens per second and GPU; NaN of a row that did not run.
+std::vector<double> throughputs(const io::Results& results, const std::vector<std::size_t>& rows);
+std::vector<double> throughputs(const io::Results& results);
+
 /// The experiments of those rows, packet by packet: a sweep of its own with the same axes.
 experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows);
 
 struct SearchFindings {
-  io::Results screened;              // of analytic fidelity
-  std::optional<io::Results> exact;  // of the best of them, packet by packet
+  io::Results screened;                // of analytic fidelity
+  std::string screening;               // its run directory
+  std::optional<io::Results> packets;  // of the first of them in order of throughput
+  Settlement settlement;               // of these
 };
 
 std::string search_text(const SearchFindings& findings, std::int64_t k);

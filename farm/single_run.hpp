@@ -1,6 +1,7 @@
 // One experiment, run in this process: what `manyworlds run` answers from.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "core/step/recording.hpp"
@@ -10,10 +11,17 @@
 
 namespace manyworlds::farm {
 
+/// How far a run is, for another thread that shows it.
+struct RunProgress {
+  std::atomic<std::size_t> tasks = 0, done = 0;  // simulations; the last one is that of the step
+  std::atomic<core::Time> reached = 0;           // of the step
+};
+
 class SingleRun {
  public:
   /// Runs the one experiment of `sweep`. With ranks, records what these do; ascending, each a rank of the experiment.
-  explicit SingleRun(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks = {});
+  explicit SingleRun(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks = {},
+                     RunProgress* progress = nullptr);
 
   const io::Results& results() const { return results_; }
   /// Whether the step ran to its end and was recorded; only then is there a world.

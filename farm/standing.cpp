@@ -112,8 +112,8 @@ void Standing::take_in(const io::Results& rows) {
     best_.push_back(id_at(rows, row.row));
     nlohmann::json told{{"id", best_.back()},
                         {"layout", row.layout},
-                        {"bound_by", row.bound_by},
-                        {"bound_share", row.bound_share},
+                        {"lost_to", row.lost_to},
+                        {"lost_share", row.lost_share},
                         {"from_best", io::name_of(row.apart)}};
     const auto tell = [&](const std::string& name) {
       if (const io::Column* column = rows.experiments.find(name)) told[name] = column->number_at(row.row);

@@ -50,16 +50,10 @@ std::string summary_text(const io::Results& results) {
                       results.kernels.rows(), grouped(number("kernel_uses")), results.collectives.rows(),
                       grouped(number("collective_uses")), results.episodes.rows(), grouped(number("episode_uses")));
   const double transferred = number("link_hops_transferred"), simulated = number("link_hops_simulated");
-  text += fmt::format("link-hops: {} transferred, {} simulated", grouped(transferred), grouped(simulated));
-  if (transferred < simulated) {
-    text += "; what was simulated of worlds beyond their limit counts as transferred by none\n";
-  } else {
-    text += fmt::format(", {} skipped", grouped(number("link_hops_skipped")));
-    text += simulated > 0 ? fmt::format(" (sharing {:.1f}x)\n", transferred / simulated) : "\n";
-    text += fmt::format("skipped: {} remembered, {} as whole periods, {} by rate\n",
-                        grouped(number("link_hops_skipped_remembered")), grouped(number("link_hops_skipped_periods")),
-                        grouped(number("link_hops_skipped_rate")));
-  }
+  if (transferred < simulated)
+    text += fmt::format("packet hops: {} simulated, those of worlds beyond their limit included\n", grouped(simulated));
+  else
+    text += fmt::format("packet hops: {} of {} simulated; the rest reused\n", grouped(simulated), grouped(transferred));
   return text + fmt::format("tasks: {} computed, {} from the journal, {} from the store; {} elapsed, {:.1f} s of CPU\n",
                             grouped(number("tasks_computed")), grouped(number("tasks_from_journal")),
                             grouped(number("tasks_from_store")), duration_text(number("elapsed_s")), number("cpu_s"));

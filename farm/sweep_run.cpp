@@ -12,6 +12,7 @@
 #include "farm/answer_tables.hpp"
 #include "farm/exit_code.hpp"
 #include "farm/ledger.hpp"
+#include "farm/memory_advice.hpp"
 #include "farm/processors.hpp"
 #include "farm/run_status.hpp"
 #include "farm/standing.hpp"
@@ -86,11 +87,13 @@ RunHooks hooks_for(const RunOptions& options, bool share, Telling& telling) {
   return hooks;
 }
 
-void report(const RunOptions& options, const std::string& objective, bool json, const io::Results& results) {
+/// `sweep`: what was run, for advice where nothing could be.
+void report(const RunOptions& options, const std::string& objective, bool json, const io::Results& results,
+            const std::function<experiments::Sweep()>& sweep) {
   const io::Ranking ranking = io::rank_experiments(results, {io::TopOptions().k, objective, ""});
   if (!json) {
     tell_lines(summary_text(results));
-    std::cout << io::render_text(results, ranking);
+    std::cout << (none_fits(results) ? none_fits_text(results, sweep()) : io::render_text(results, ranking));
     return;
   }
   nlohmann::ordered_json all = summary_json(results);
@@ -150,7 +153,11 @@ void check_before_work(const RunOptions& options) {
 
 int run_sweep_job(const RunOptions& options, const std::string& frozen, bool json, Zygote& zygote) {
   return run_sweep_job(
-      options, frozen, [&](const io::Results& results) { report(options, open_job(frozen).objective, json, results); },
+      options, frozen,
+      [&](const io::Results& results) {
+        const FrozenJob job = open_job(frozen);
+        report(options, job.objective, json, results, [&] { return experiments::thaw(job.sweep); });
+      },
       zygote);
 }
 
@@ -164,9 +171,10 @@ int run_sweep_job(const RunOptions& options, const std::string& frozen,
   if (supervised || (rank && is_follower())) return outcome.exit_code;
   if (outcome.exit_code == kExitDrained) tell("stopped on request; `{}` goes on\n", resume_line(options));
   if (outcome.exit_code == kExitFailed) say_failures(options);
-  if (outcome.exit_code == kExitDone || outcome.exit_code == kExitFailed)
-    report(io::read_results(io::results_of(options.directory)));
-  return outcome.exit_code;
+  if (outcome.exit_code != kExitDone && outcome.exit_code != kExitFailed) return outcome.exit_code;
+  const io::Results results = io::read_results(io::results_of(options.directory));
+  report(results);
+  return none_fits(results) ? kExitFailed : outcome.exit_code;
 }
 
 int settle_sweep_job(const RunOptions& options, const std::string& frozen, SweepJob& job, Schedule& schedule,
@@ -176,9 +184,10 @@ int settle_sweep_job(const RunOptions& options, const std::string& frozen, Sweep
   io::RunDirectory directory = begin_run(options, frozen);
   directory.clear_complete();
   const int code = Ledger(options, directory, 1, job, schedule, hooks).close(!schedule.complete()).exit_code;
-  if (code != kExitDrained)
-    report(options, job.sweep().objective, json, io::read_results(io::results_of(options.directory)));
-  return code;
+  if (code == kExitDrained) return code;
+  const io::Results results = io::read_results(io::results_of(options.directory));
+  report(options, job.sweep().objective, json, results, [&] { return job.sweep(); });
+  return none_fits(results) ? kExitFailed : code;
 }
 
 }  // namespace manyworlds::farm

@@ -51,7 +51,7 @@ std::string SweepRunner::run_step(const SweepOrder& order, std::span<const std::
   core::step::IsolatedResults& known = kept ? analytic_ : own;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     known[order.inputs[i]] = std::make_shared<core::step::IsolatedResult>(decode_collective(inputs[i]).result);
-  core::step::StepResult result = laboratory_.run(in, known, recording_);
+  core::step::StepResult result = laboratory_.run(in, known, recording_, reached_);
   result.cpu_s = cpu_s() - begin;
   return core::step::encode(result);
 }

@@ -1,6 +1,7 @@
 // Runs the tasks of a sweep in a process that never sees the sweep: a world at a time, from its order.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,8 @@ class SweepRunner : public Runner {
 
   /// Steps from now on fill `recording`, for the ranks that it names; null: none does.
   void record_steps(core::step::Recording* recording) { recording_ = recording; }
+  /// Steps from now on say how far they are; null: none does.
+  void tell_reached(std::atomic<core::Time>* reached) { reached_ = reached; }
   /// Of the last task that ran.
   const core::step::World& last_world() const { return *world_; }
 
@@ -37,6 +40,7 @@ class SweepRunner : public Runner {
   std::unique_ptr<core::step::World> world_;  // the last one: tasks of an experiment often follow one another
   core::step::IsolatedResults analytic_;      // no task computes them: they take less than their way here
   core::step::Recording* recording_ = nullptr;
+  std::atomic<core::Time>* reached_ = nullptr;
 };
 
 }  // namespace manyworlds::farm

@@ -178,8 +178,8 @@ Contrast compare_experiments(const Results& results, std::int64_t a, std::int64_
   if (of.find("step_time_s") == nullptr) return contrast;
   const Ranking ranking = rank_experiments(two, {2, "step_time_s asc", ""});
   for (const Ranking::Row& row : ranking.rows) {
-    contrast.bound_by[row.row] = row.bound_by;
-    contrast.bound_share[row.row] = row.bound_share;
+    contrast.lost_to[row.row] = row.lost_to;
+    contrast.lost_share[row.row] = row.lost_share;
   }
   if (ranking.rows.size() < 2) return contrast;
   contrast.faster = static_cast<int>(ranking.rows[0].row);

@@ -53,8 +53,9 @@ struct Contrast {
   std::optional<Whole> time;               // picoseconds; where both ran
   std::optional<Whole> memory;             // bytes, of the rank that needs most; of whatever ran or not
   std::vector<Figure> network;
-  Pair<std::string> bound_by;  // the largest part of the step; "" where there is none
-  Pair<double> bound_share{};  // of the step time
+  Pair<std::string>
+      lost_to;  // the largest part of the step beside forward and backward kernels; "" where there is none
+  Pair<double> lost_share{};  // of the step time
 };
 
 /// Throws InputError for an id that the run does not have, and for one id given twice.

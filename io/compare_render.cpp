@@ -88,11 +88,11 @@ std::string apart_text(const Contrast& contrast) {
                      : fmt::format("{} is faster: the other takes {:.1f} % longer", faster, 100 * (slower_by - 1));
   switch (contrast.apart) {
     case Apart::not_told:
-      return lead + "; that is less than what predictions are known to be off by: not told apart\n";
+      return lead + "; that is within model error: a tie, as far as is known\n";
     case Apart::overlapping:
-      return lead + "; told apart, though their 80 % intervals overlap\n";
+      return lead + "; probably so, though their 80 % intervals overlap\n";
     case Apart::told:
-      return lead + "; told apart, as their 80 % intervals do not overlap\n";
+      return lead + "; beyond model error, as their 80 % intervals do not overlap\n";
     default:
       return lead + "; how sure that is is not known\n";
   }
@@ -129,12 +129,12 @@ Lines figures_lines(const Contrast& contrast) {
   row(contrast.figures[9], "time to train");
   row(contrast.figures[10], "USD to train");
   const auto bound = [&](std::size_t side) {
-    return contrast.bound_by[side].empty()
+    return contrast.lost_to[side].empty()
                ? std::string(kMissing)
-               : fmt::format("{} {:.0f} %", contrast.bound_by[side], 100 * contrast.bound_share[side]);
+               : fmt::format("{} {:.0f} %", contrast.lost_to[side], 100 * contrast.lost_share[side]);
   };
-  if (!contrast.bound_by[0].empty() || !contrast.bound_by[1].empty())
-    lines.push_back({"bound by", bound(0), bound(1), ""});
+  if (!contrast.lost_to[0].empty() || !contrast.lost_to[1].empty())
+    lines.push_back({"largest loss", bound(0), bound(1), ""});
   row(contrast.network[0], "link-hops");
   row(contrast.network[1], "packets marked");
   row(contrast.network[2], "pauses");
@@ -191,18 +191,16 @@ std::string render_text(const Contrast& contrast) {
   text += apart_text(contrast);
   if (contrast.time) text += "\n" + parts_text("where the time went, s", *contrast.time, 1e12, 6);
   if (contrast.memory)
-    text += "\n" + parts_text("memory of the neediest rank, GiB", *contrast.memory, static_cast<double>(1 << 30), 3);
+    text += "\n" + parts_text("memory of the peak rank, GiB", *contrast.memory, static_cast<double>(1 << 30), 3);
   return text;
 }
 
 std::string render_json(const Contrast& contrast) {
   const auto side = [&](std::size_t which) {
-    return nlohmann::ordered_json{{"id", contrast.ids[which]},
-                                  {"status", contrast.status[which]},
-                                  {"reason", contrast.reason[which]},
-                                  {"fidelity", contrast.analytic[which] ? "analytic" : "packet"},
-                                  {"bound_by", contrast.bound_by[which]},
-                                  {"bound_share", contrast.bound_share[which]}};
+    return nlohmann::ordered_json{
+        {"id", contrast.ids[which]},          {"status", contrast.status[which]},
+        {"reason", contrast.reason[which]},   {"fidelity", contrast.analytic[which] ? "analytic" : "packet"},
+        {"lost_to", contrast.lost_to[which]}, {"lost_share", contrast.lost_share[which]}};
   };
   const nlohmann::ordered_json all{{"a", side(0)},
                                    {"b", side(1)},

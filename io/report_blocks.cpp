@@ -91,14 +91,16 @@ Tiles tiles_of(const Report& report) {
          {std::pair<const char*, std::string>("step_time_s", "step time of the best"),
           std::pair<const char*, std::string>("tokens_per_s_per_gpu", "tokens/s/GPU"),
           std::pair<const char*, std::string>("mfu", "MFU" + (peak.empty() ? peak : " of " + peak)),
-          std::pair<const char*, std::string>("memory_peak_bytes", "its peak memory")})
-      if (const Column* column = results.experiments.find(name)) add(shown(column, best), what);
+          std::pair<const char*, std::string>("memory_peak_bytes", "its peak memory"),
+          std::pair<const char*, std::string>("usd_per_million_tokens", "a million tokens"),
+          std::pair<const char*, std::string>("train_usd", "the whole training")})
+      if (const Column* column = results.experiments.find(name); column != nullptr && shown(column, best) != kMissing)
+        add(shown(column, best), what);
+    if (const Column* fidelity = results.experiments.find("fidelity");
+        fidelity != nullptr && fidelity->text_at(best) == "analytic")
+      add("analytic", "lower bounds: no packet was simulated");
   }
   add(grouped(static_cast<double>(report.ranking.candidates)), "experiments ranked");
-  const double transferred = provenance_number(results, "link_hops_transferred"),
-               simulated = provenance_number(results, "link_hops_simulated");
-  if (simulated > 0 && transferred >= simulated)
-    add(fmt::format("{}x", with_prefix(transferred / simulated, "")), "sharing and skipping");
   return tiles;
 }
 
@@ -133,7 +135,7 @@ Lines breakdown_lines(const Report& report) {
   }
   const Column* step = table.find("step_time_s");
   for (const Ranking::Row& row : report.ranking.rows) {
-    std::vector<std::string> line{std::to_string(made.lines.size()), row.layout};
+    std::vector<std::string> line{std::to_string(made.lines.size()), row.differs};
     for (const Column* part : parts) {
       const double share = part->number_at(row.row) / step->number_at(row.row);
       line.push_back(std::isnan(share) ? kMissing : percent(share));
@@ -171,18 +173,38 @@ Lines effect_lines(const Report& report, const AxisEffect& effect) {
   return made;
 }
 
+/// The columns that one looks for first, and what they are of behind them: a narrow screen shows the first few.
+Lines figures_first(RankingLines ranking) {
+  const std::vector<std::string> last{"layout", "largest loss", "80 % interval", "id"};
+  std::vector<std::size_t> order;
+  const auto& titles = ranking.lines.front();
+  for (std::size_t i = 0; i < titles.size(); ++i)
+    if (std::find(last.begin(), last.end(), titles[i]) == last.end()) order.push_back(i);
+  for (const std::string& title : last)
+    if (const auto at = std::find(titles.begin(), titles.end(), title); at != titles.end())
+      order.push_back(static_cast<std::size_t>(at - titles.begin()));
+  Lines made;
+  for (const std::size_t column : order) made.left.push_back(ranking.left[column]);
+  for (const auto& line : ranking.lines) {
+    auto& to = made.lines.emplace_back();
+    for (const std::size_t column : order) to.push_back(line[column]);
+  }
+  return made;
+}
+
 void add_best(Report& report) {
   auto& to = report.blocks;
   to.push_back(Heading{"The best", "best"});
   to.push_back(Words{verdict(report)});
-  RankingLines best = render_lines(*report.results, report.ranking);
-  to.push_back(Lines{std::move(best.lines), std::move(best.left)});
+  const RankingLines best = render_lines(*report.results, report.ranking);
+  to.push_back(figures_first(best));
   to.push_back(Words{best.footer});
   if (report.ranking.rows.empty()) return;
   to.push_back(Heading{"Where the time of a step goes", "time"});
-  to.push_back(
-      Words{"Mean over ranks: what their compute streams did, and what they waited for. Exposed communication is "
-            "what no kernel hid."});
+  to.push_back(Words{
+      "Mean over ranks: what their compute streams did, and what they waited for. Exposed communication is "
+      "what no kernel hid. Slowed is what kernels take longer beside collectives; stall is waiting for other members "
+      "of a collective, bubble for other stages of the pipeline, host for kernels to be launched."});
   to.push_back(Picture{Picture::Kind::breakdown, "breakdown", "step time by what it is spent on"});
   to.push_back(breakdown_lines(report));
 }
@@ -190,8 +212,8 @@ void add_best(Report& report) {
 void add_fronts(Report& report) {
   if (report.fronts.empty()) return;
   auto& to = report.blocks;
-  to.push_back(Heading{"Best for what it takes", "pareto"});
-  to.push_back(Words{"The line joins what nothing else beats in both (the Pareto front)."});
+  to.push_back(Heading{"Efficiency (Pareto front)", "pareto"});
+  to.push_back(Words{"On the line is what no other layout beats in both."});
   for (std::size_t i = 0; i < report.fronts.size(); ++i) {
     const Front& front = report.fronts[i];
     to.push_back(Heading{"Tokens/s/GPU against " + front.title, "", 3});
@@ -207,16 +229,16 @@ void add_effects(Report& report) {
   if (report.effects.empty()) return;
   auto& to = report.blocks;
   to.push_back(Heading{"What every axis does", "axes"});
-  to.push_back(
-      Words{fmt::format("By {}. Likes are experiments that differ in this axis alone: a value has won where it was the "
-                        "best of them, and beside the best is "
-                        "how good it was beside the best, as a geometric mean. Bars are the middle half of what ran.",
-                        report.goal.column->name)});
+  to.push_back(Words{
+      fmt::format("By {}. Each value is compared with otherwise identical layouts. Won: how often it was the best "
+                  "of them. Beside the best: its geometric mean against the best. Bars are the middle half of what "
+                  "ran.",
+                  report.goal.column->name)});
   for (std::size_t i = 0; i < report.effects.size(); ++i) {
     const AxisEffect& effect = report.effects[i];
     to.push_back(Heading{effect.axis, "", 3});
-    to.push_back(Words{fmt::format("A wrong choice costs up to {}, all else chosen as well as can be.",
-                                   percent(effect.wrong_choice))});
+    to.push_back(Words{
+        fmt::format("The worst value costs {} even with everything else re-optimised.", percent(effect.wrong_choice))});
     to.push_back(Picture{Picture::Kind::effect, "axis-" + effect.axis, effect.axis, i});
     to.push_back(effect_lines(report, effect));
     if (effect.values.size() > kValues)
@@ -391,9 +413,9 @@ Report make_report(const Results& results, const TopOptions& options) {
   report.blocks.push_back(Heading{"All experiments", "all"});
   report.blocks.push_back(Everything{});
   add_what_did_not_run(report);
-  add_sharing(report);
   add_accuracy(report);
   add_origin(report, std::move(settings));
+  add_sharing(report);
   return report;
 }
 

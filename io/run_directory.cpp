@@ -3,11 +3,15 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "core/error.hpp"
 
@@ -220,11 +224,30 @@ fs::path journal_of(const fs::path& run_directory) {
   return run_directory / kJournal;
 }
 
+namespace {
+
+/// "; runs in it are a, b" of a folder that holds runs; empty of any other.
+std::string runs_inside(const fs::path& folder) {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end && names.size() <= kMost; at.increment(error))
+    if (is_run_directory(at->path())) names.push_back(at->path().string());
+  if (names.empty()) return "";
+  std::sort(names.begin(), names.end());
+  const bool more = names.size() > kMost;
+  names.resize(std::min(names.size(), kMost));
+  return fmt::format("; runs in it are {}{}", fmt::join(names, ", "), more ? ", …" : "");
+}
+
+}  // namespace
+
 fs::path results_of(const fs::path& run) {
   std::error_code error;
   if (fs::is_directory(run, error)) {
-    if (!fs::exists(run / kResults, error)) throw InputError(fmt::format("{} has no {} yet", run.string(), kResults));
-    return run / kResults;
+    if (fs::exists(run / kResults, error)) return run / kResults;
+    const std::string runs = is_run_directory(run) ? "" : runs_inside(run);
+    throw InputError(fmt::format("{} has no {}{}", run.string(), kResults, runs.empty() ? " yet" : runs));
   }
   if (!fs::exists(run, error)) throw InputError(fmt::format("{}: no such run directory or results file", run.string()));
   return run;

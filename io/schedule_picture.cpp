@@ -145,7 +145,7 @@ class Picture {
 
   std::string draw(const std::string& title) {
     Svg svg(kLeft + kWidth + kRight, top_of(ranks_.size()) + kAxis);
-    svg.text(kLeft, 20, fmt::format("{}: {:.6f} s, each colour's area its time", title, core::seconds(recording_.end)));
+    svg.text(kLeft, 20, fmt::format("{}: {:.6f} s; areas are times", title, core::seconds(recording_.end)));
     draw_axis(svg);
     std::vector<Number> numbers;
     for (std::size_t row = 0; row < ranks_.size(); ++row) draw_row(svg, row, numbers);

@@ -162,9 +162,20 @@ Axes::Axes(const Results& results) {
   }
 }
 
-std::string Axes::layout(std::size_t row) const {
+std::pair<std::vector<Axes::Axis>, std::vector<Axes::Axis>> Axes::split(const std::vector<std::size_t>& rows) const {
+  std::pair<std::vector<Axis>, std::vector<Axis>> made;
+  for (const Axis& axis : axes_) {
+    const bool alike = rows.size() > 1 && std::all_of(rows.begin(), rows.end(), [&](std::size_t row) {
+                         return axis.column->text_at(row) == axis.column->text_at(rows.front());
+                       });
+    (alike ? made.first : made.second).push_back(axis);
+  }
+  return made;
+}
+
+std::string Axes::text(const std::vector<Axis>& axes, std::size_t row) {
   std::string text;
-  for (const Axis& axis : axes_)
+  for (const Axis& axis : axes)
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", axis.short_name, axis.column->text_at(row));
   return text;
 }

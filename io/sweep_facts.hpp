@@ -23,7 +23,10 @@ class Axes {
   /// In the order of the sweep, without leaves of an axis over mappings: its label has them already.
   const std::vector<Axis>& all() const { return axes_; }
   /// The layout of a row in one line: "tp=4 pp=2 …".
-  std::string layout(std::size_t row) const;
+  std::string layout(std::size_t row) const { return text(axes_, row); }
+  static std::string text(const std::vector<Axis>& axes, std::size_t row);
+  /// The axes in which those rows are all alike, and the others; of one row none is alike.
+  std::pair<std::vector<Axis>, std::vector<Axis>> split(const std::vector<std::size_t>& rows) const;
 
  private:
   std::vector<Axis> axes_;

@@ -15,17 +15,18 @@ namespace manyworlds::io {
 
 namespace {
 
-void find_bound(const Table& experiments, Ranking::Row& row) {
+void find_loss(const Table& experiments, Ranking::Row& row) {
   double largest = 0;
   for (const std::string_view name : kBreakdown) {
+    if (name == "forward_s" || name == "backward_s") continue;  // what the step is for
     const Column* column = experiments.find(name);
     const double part = column ? column->number_at(row.row) : 0;
     if (!(part > largest)) continue;
     largest = part;
-    row.bound_by = part_name(name);
+    row.lost_to = part_name(name);
   }
   const Column* step = experiments.find("step_time_s");
-  if (step && largest > 0) row.bound_share = largest / step->number_at(row.row);
+  if (step && largest > 0) row.lost_share = largest / step->number_at(row.row);
 }
 
 /// Step times of two rows may differ by what they differ in: only layouts of one choice share their errors.
@@ -100,6 +101,14 @@ Order order_of(const std::string& by, const Table& experiments) {
 
 }  // namespace
 
+void tell_differences(const Results& results, Ranking& ranking) {
+  std::vector<std::size_t> rows;
+  for (const Ranking::Row& row : ranking.rows) rows.push_back(row.row);
+  const auto [alike, differing] = Axes(results).split(rows);
+  ranking.alike = rows.empty() ? "" : Axes::text(alike, rows.front());
+  for (Ranking::Row& row : ranking.rows) row.differs = Axes::text(differing, row.row);
+}
+
 Ranking rank_experiments(const Results& results, const TopOptions& options) {
   if (options.k < 1) throw core::InputError(fmt::format("must be at least 1, not {}", options.k), "-k");
   const Table& experiments = results.experiments;
@@ -136,9 +145,10 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
   for (const std::size_t row : rows) {
     const double best = order.column->number_at(rows.front()), value = order.column->number_at(row);
     const double behind = order.descending ? best / value - 1 : value / best - 1;
-    ranking.rows.push_back({row, axes.layout(row), "", 0, times.compare(rows.front(), row), behind});
-    find_bound(experiments, ranking.rows.back());
+    ranking.rows.push_back({row, axes.layout(row), "", "", 0, times.compare(rows.front(), row), behind});
+    find_loss(experiments, ranking.rows.back());
   }
+  tell_differences(results, ranking);
   return ranking;
 }
 

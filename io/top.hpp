@@ -39,16 +39,18 @@ enum class Apart {
 
 struct Ranking {
   struct Row {
-    std::size_t row = 0;     // of /experiments
-    std::string layout;      // "tp=8 pp=2 …"
-    std::string bound_by;    // the largest part of the step: "exposed_dp"; "" where there is no breakdown
-    double bound_share = 0;  // of the step time
+    std::size_t row = 0;  // of /experiments
+    std::string layout;   // "tp=8 pp=2 …"
+    std::string differs;  // what of it is not alike in all rows listed: "pp=2 …"
+    std::string lost_to;  // its largest part beside forward and backward kernels: "exposed_dp"; "" where there is none
+    double lost_share = 0;  // of the step time
     Apart apart = Apart::unknown;
     double behind = 0;  // how much worse than the best it is, a share of the best: 0.2 takes a fifth longer
   };
   std::string by;
   bool descending = true;
   std::vector<Row> rows;          // at most k, best first; ties in the order of ids
+  std::string alike;              // what is: "tp=8"; empty of a single row
   std::size_t candidates = 0;     // rows that could be ranked
   std::size_t did_not_run = 0;    // left out, unless the condition names `status`
   std::size_t refused = 0;        // left out by the condition
@@ -64,6 +66,9 @@ const char* name_of(Apart apart);
 std::string behind_best(const Ranking::Row& row);
 /// A sentence for a ranking whose order means little, since most of its rows behind the best are unclear; else empty.
 std::string unclear_order(const Ranking& ranking);
+
+/// Fills in Ranking::alike and Row::differs for the rows that are listed.
+void tell_differences(const Results& results, Ranking& ranking);
 
 /// Throws InputError: no such column (with the nearest), a column of text, a condition that cannot be read, k < 1.
 Ranking rank_experiments(const Results& results, const TopOptions& options);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "io/figures.hpp"
+#include "io/sweep_facts.hpp"
 #include "io/top.hpp"
 
 namespace manyworlds::io {
@@ -41,6 +42,21 @@ const char* words_of(const Ranking::Row& row) {
       return ", slower";
   }
   return "";
+}
+
+/// A peak this near to what a GPU has is as likely wrong as right: predicted peaks are off by a few percent.
+constexpr double kTight = 0.95;
+constexpr const char* kTightMark = " !";
+
+bool is_tight(const Table& experiments, std::size_t row) {
+  const Column *needs = experiments.find("memory_peak_bytes"), *has = experiments.find("gpu_memory_bytes");
+  return needs != nullptr && has != nullptr && needs->number_at(row) > kTight * has->number_at(row);
+}
+
+std::string tight_rows(const Results& results, const Ranking& ranking) {
+  const bool any = std::any_of(ranking.rows.begin(), ranking.rows.end(),
+                               [&](const Ranking::Row& row) { return is_tight(results.experiments, row.row); });
+  return any ? "! fills more than 95 % of the memory that it may have: try it before you rely on it\n" : "";
 }
 
 /// How many of the rows shown are bounds and no packet results.
@@ -87,9 +103,43 @@ std::string footer(const Results& results, const Ranking& ranking) {
   if (ranking.did_not_run > 0) text += fmt::format("; {} did not run", ranking.did_not_run);
   if (ranking.refused > 0) text += fmt::format("; {} outside the condition", ranking.refused);
   if (ranking.without_value > 0) text += fmt::format("; {} without a value", ranking.without_value);
+  if (!ranking.alike.empty()) text = fmt::format("all: {}\n{}", ranking.alike, text);
   if (const auto bounds = analytic_rows(results, ranking); bounds > 0)
     text += fmt::format("; {} shown of analytic fidelity: lower bounds of the step time", bounds);
-  return text + "\n" + peaks_of(results, ranking) + basis_of(results, ranking) + told_assumed(assumed_of(results));
+  return text + "\n" + tight_rows(results, ranking) + peaks_of(results, ranking) + basis_of(results, ranking) +
+         told_assumed(assumed_of(results));
+}
+
+/// Whether two experiments came out alike to the last digit: what they differ in made no difference.
+bool is_same_answer(const Table& experiments, const Column& by, std::size_t a, std::size_t b) {
+  const auto equal = [&](const Column* column) {
+    return column != nullptr && column->number_at(a) == column->number_at(b);  // NaN equals nothing
+  };
+  return equal(&by) && equal(experiments.find("step_time_s")) && equal(experiments.find("memory_peak_bytes"));
+}
+
+/// Place, ids and layout of ranked rows [begin, end), which came out alike: "1-2", "4, 5", "tp=4 nics=1 or 2".
+std::vector<std::string> joined_rows(const Results& results, const Ranking& ranking, std::size_t begin,
+                                     std::size_t end) {
+  std::vector<std::string> ids;
+  for (std::size_t i = begin; i < end; ++i) ids.push_back(results.experiments.text_at("id", ranking.rows[i].row));
+  const std::string place = end == begin + 1 ? fmt::format("{}", end) : fmt::format("{}-{}", begin + 1, end);
+  std::string layout = ranking.rows[begin].differs;
+  if (end > begin + 1) {
+    std::vector<std::size_t> all;
+    for (const Ranking::Row& row : ranking.rows) all.push_back(row.row);
+    std::vector<std::string> parts;
+    for (const Axes::Axis& axis : Axes(results).split(all).second) {
+      std::vector<std::string> values;
+      for (std::size_t i = begin; i < end; ++i)
+        if (std::string text = axis.column->text_at(ranking.rows[i].row);
+            std::find(values.begin(), values.end(), text) == values.end())
+          values.push_back(std::move(text));
+      parts.push_back(fmt::format("{}={}", axis.short_name, fmt::join(values, " or ")));
+    }
+    layout = fmt::format("{}", fmt::join(parts, " "));
+  }
+  return {place, fmt::format("{}", fmt::join(ids, ", ")), layout.empty() && !ranking.alike.empty() ? "as all" : layout};
 }
 
 nlohmann::ordered_json value_at(const Column& column, std::size_t row) {
@@ -152,19 +202,24 @@ RankingLines render_lines(const Results& results, const Ranking& ranking) {
   figure("memory_peak_bytes", "peak memory");
   const Column* by = experiments.find(ranking.by);
   if (std::find(figures.begin(), figures.end(), by) == figures.end()) figure(by->name.c_str(), by->name.c_str());
-  lines[0].push_back("bound by");
+  lines[0].push_back("largest loss");
   left.push_back(true);
   if (sure) {
     lines[0].push_back("from #1");
     left.push_back(true);
   }
-  for (const Ranking::Row& row : ranking.rows) {
-    std::vector<std::string> line{std::to_string(lines.size()), experiments.text_at("id", row.row), row.layout};
+  for (std::size_t begin = 0, end = 0; begin < ranking.rows.size(); begin = end) {
+    const Ranking::Row& row = ranking.rows[begin];
+    end = begin + 1;
+    while (end < ranking.rows.size() && is_same_answer(experiments, *by, row.row, ranking.rows[end].row)) ++end;
+    std::vector<std::string> line = joined_rows(results, ranking, begin, end);
     for (const Column* column : figures) {
       line.push_back(shown(column, row.row));
+      if (column != nullptr && column->name == "memory_peak_bytes" && is_tight(experiments, row.row))
+        line.back() += kTightMark;
       if (sure && column == figures.front()) line.push_back(shown_interval(low, high, row.row));
     }
-    line.push_back(row.bound_by.empty() ? kMissing : fmt::format("{} {:.0f} %", row.bound_by, row.bound_share * 100));
+    line.push_back(row.lost_to.empty() ? kMissing : fmt::format("{} {:.0f} %", row.lost_to, row.lost_share * 100));
     if (sure) line.push_back(behind_best(row));
     lines.push_back(std::move(line));
   }
@@ -182,8 +237,8 @@ std::string render_json(const Results& results, const Ranking& ranking) {
   for (const Ranking::Row& row : ranking.rows) {
     Json object = {{"rank", rows.size() + 1},
                    {"layout", row.layout},
-                   {"bound_by", row.bound_by},
-                   {"bound_share", row.bound_share},
+                   {"lost_to", row.lost_to},
+                   {"lost_share", row.lost_share},
                    {"from_best", name_of(row.apart)}};
     for (const Column& column : results.experiments.columns) object["columns"][column.name] = value_at(column, row.row);
     rows.push_back(std::move(object));

@@ -35,6 +35,8 @@ int run_compare(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   const std::string run = required(*parsed, "run");
+  if (parsed->count("a") == 0 || parsed->count("b") == 0)
+    throw core::InputError("needs the ids of two experiments: compare RUN A B");
   const std::int64_t a = id_of(required(*parsed, "a")), b = id_of(required(*parsed, "b"));
   const io::Contrast contrast = io::compare_experiments(io::read_results(io::results_of(run)), a, b);
   std::cout << (parsed->count("json") > 0 ? io::render_json(contrast) : io::render_text(contrast));

@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "core/error.hpp"
+#include "experiments/nearest.hpp"
 #include "experiments/schema.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "io/figures.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -35,28 +39,64 @@ std::string as_text(const std::vector<experiments::Listed>& rows, bool details) 
   return text;
 }
 
+/// Text reads from the left, numbers from the right.
+std::string as_table(const std::vector<std::vector<std::string>>& lines) {
+  std::vector<bool> left(lines.front().size(), false);
+  for (std::size_t column = 0; column < left.size(); ++column)
+    for (std::size_t line = 1; line < lines.size(); ++line) {
+      const unsigned char first = static_cast<unsigned char>(lines[line][column].front());
+      if (first != '-' && std::isdigit(first) == 0) left[column] = true;
+    }
+  return io::aligned(lines, left, "  ");
+}
+
+/// One entry of a kind, by any of its names.
+std::vector<experiments::Listed> one_of(const std::string& kind, const std::string& name,
+                                        const experiments::Catalog& catalog) {
+  std::vector<experiments::Listed> rows = experiments::list(kind, catalog);
+  std::string called = name;
+  if (!experiments::list_table(kind, catalog).empty()) {
+    experiments::import::Node at;
+    at.file = std::make_shared<const std::string>("list " + kind);
+    called = catalog.find_named(kind, name, at).first;
+  }
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.push_back(row.name);
+  std::erase_if(rows, [&](const auto& row) { return row.name != called; });
+  if (rows.empty())
+    throw core::InputError(fmt::format("nothing is called '{}'{}", name, experiments::suggestion(name, names)),
+                           "list " + kind);
+  return rows;
+}
+
 }  // namespace
 
 int run_list(const Invocation& invocation) {
-  cxxopts::Options options("manyworlds list", "What may be named in a sweep; with KIND, also its figures and options.");
+  cxxopts::Options options(
+      "manyworlds list", "What may be named in a sweep; with KIND, side by side; with NAME, its figures and sources.");
   options.add_options()("kind", fmt::format("one of {}", fmt::join(experiments::listings(), ", ")),
-                        cxxopts::value<std::string>())(
+                        cxxopts::value<std::string>())("name", "one of that kind", cxxopts::value<std::string>())(
+      "details", "of a KIND, everything with its figures, options and sources")(
       "catalog", "a folder with more gpus, models, clusters and stacks",
-      cxxopts::value<std::string>()->default_value(""), "DIR")("json", "as JSON");
-  options.parse_positional({"kind"});
-  options.positional_help("[KIND]");
+      cxxopts::value<std::string>()->default_value(""), "DIR")("json", "JSON output, with all details");
+  options.parse_positional({"kind", "name"});
+  options.positional_help("[KIND [NAME]]");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   const experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
   const bool one = parsed->count("kind") > 0, json = parsed->count("json") > 0;
+  const bool details = parsed->count("details") > 0 || parsed->count("name") > 0;
   std::vector<std::string> kinds = experiments::listings();
   if (one) kinds = {(*parsed)["kind"].as<std::string>()};
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   std::string text;
   for (const auto& kind : kinds) {
-    const auto rows = experiments::list(kind, catalog);
+    const auto rows =
+        parsed->count("name") > 0 ? one_of(kind, required(*parsed, "name"), catalog) : experiments::list(kind, catalog);
+    const auto table = experiments::list_table(kind, catalog);
     all[kind] = as_json(rows);
-    text += (one ? "" : kind + "\n") + as_text(rows, one);
+    text += one ? "" : kind + "\n";
+    text += one && !details && !table.empty() ? as_table(table) : as_text(rows, one);
   }
   std::cout << (json ? all.dump(1) + "\n" : text);
   return kExitDone;

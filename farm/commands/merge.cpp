@@ -14,7 +14,7 @@ int run_merge(const Invocation& invocation) {
       "is told; then the exit code is 75. Shards may still be running.");
   options.add_options()("runs", "run directories of one sweep", cxxopts::value<std::vector<std::string>>(),
                         "RUN_DIR...")("o,output", "the run directory of the whole", cxxopts::value<std::string>(),
-                                      "RUN_DIR")("json", "what is said, as JSON");
+                                      "RUN_DIR")("json", "JSON output");
   options.parse_positional({"runs"});
   options.positional_help("RUN_DIR...");
   const auto parsed = parse(options, invocation.arguments);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "farm/exit_code.hpp"
 #include "farm/net_collective.hpp"
 #include "farm/network_report.hpp"
+#include "farm/ticking_line.hpp"
 #include "io/results.hpp"
 
 namespace manyworlds::farm::commands {
@@ -98,6 +100,14 @@ void check_words(const cxxopts::ParseResult& parsed) {
       throw core::InputError(fmt::format("--{} belongs to --model astra-sim (try -h)", word));
 }
 
+/// What `simulate` gives; meanwhile the terminal hears that it goes on.
+NetworkRun telling(const std::function<NetworkRun()>& simulate) {
+  const TickingLine line([](double elapsed_s) {
+    return fmt::format("{:.0f} s: simulating packets; Ctrl-C ends it, fidelity: analytic bounds it at once", elapsed_s);
+  });
+  return simulate();
+}
+
 }  // namespace
 
 int run_net(const Invocation& invocation) {
@@ -136,7 +146,7 @@ int run_net(const Invocation& invocation) {
   };
   if (parsed->count("flows") > 0) {
     const auto flows = experiments::import::read_flows(required(*parsed, "flows"), world.graph->gpus);
-    const NetworkRun run = run_flows(world, flows, plain);
+    const NetworkRun run = telling([&] { return run_flows(world, flows, plain); });
     if (csv)
       std::cout << flows_csv(run, flows);
     else
@@ -150,7 +160,7 @@ int run_net(const Invocation& invocation) {
     std::cout << compare_astra(*parsed, world, shape);
     return kExitDone;
   }
-  const NetworkRun run = run_collective(world, shape, plain);
+  const NetworkRun run = telling([&] { return run_collective(world, shape, plain); });
   if (csv)
     std::cout << members_csv(run);
   else

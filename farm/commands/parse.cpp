@@ -1,6 +1,8 @@
 // Strict option parsing for every verb: nothing unknown passes, and a near miss is named.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <iostream>
 #include <memory>
 
@@ -18,6 +20,17 @@ std::vector<std::string> option_names(const cxxopts::Options& options) {
     for (const auto& option : options.group_help(group).options)
       for (const auto& name : option.l) names.push_back("--" + name);
   return names;
+}
+
+/// "RUN" of what is given by its place, "--model" of an option.
+std::string shown_word(const std::string& name) {
+  for (const std::string place : {"spec", "run", "a", "b", "left", "right", "address"})
+    if (name == place) {
+      std::string upper = name;
+      std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
+      return upper;
+    }
+  return "--" + name;
 }
 
 }  // namespace
@@ -40,7 +53,7 @@ std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std
   if (!parsed->unmatched().empty()) {
     const std::string word = parsed->unmatched().front();
     if (word.size() < 2 || word[0] != '-')
-      throw core::InputError(fmt::format("one word too many: '{}' (try -h)", word));
+      throw core::InputError(fmt::format("unexpected argument '{}' (try -h)", word));
     const std::string name = word.substr(0, word.find('='));
     throw core::InputError(
         fmt::format("unknown option '{}'{}", name, experiments::suggestion(name, option_names(options))));
@@ -50,7 +63,7 @@ std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std
 
 std::string required(const cxxopts::ParseResult& parsed, const std::string& name) {
   if (parsed.count(name) == 0 || parsed[name].as<std::string>().empty())
-    throw core::InputError(fmt::format("{} is missing (try -h)", name));
+    throw core::InputError(fmt::format("{} is required (try -h)", shown_word(name)));
   return parsed[name].as<std::string>();
 }
 

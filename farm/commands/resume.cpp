@@ -10,7 +10,7 @@ namespace manyworlds::farm::commands {
 
 int run_resume(const Invocation& invocation) {
   cxxopts::Options options("manyworlds resume", "Goes on with what an interrupted sweep left.");
-  options.add_options()("run", "the run directory", cxxopts::value<std::string>())("json", "what is said, as JSON");
+  options.add_options()("run", "the run directory", cxxopts::value<std::string>())("json", "JSON output");
   add_run_words(options);
   add_serve_words(options);
   options.add_options()("retry-failed", "compute again what failed");

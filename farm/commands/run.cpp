@@ -11,13 +11,16 @@
 #include "core/step/demand.hpp"
 #include "core/step/layout.hpp"
 #include "core/workload/prices.hpp"
+#include "experiments/fitting/fit.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "farm/commands/one_experiment.hpp"
 #include "farm/commands/run_recording.hpp"
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/memory_advice.hpp"
 #include "farm/step_text.hpp"
 #include "farm/talk.hpp"
+#include "farm/ticking_line.hpp"
 #include "io/figures.hpp"
 #include "io/results.hpp"
 #include "io/top.hpp"
@@ -122,7 +125,9 @@ double error_percent(const Row& row, const experiments::Measured& measured) {
 std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   std::string text = fmt::format("{}: {}{}\n", sweep.name, row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
-  if (row.text("status") != "ran") return text + memory_text(row, sweep.experiments.front());
+  if (row.text("status") != "ran") text += memory_text(row, sweep.experiments.front());
+  if (row.text("status") == "out_of_memory") text += fitting_text(fitting_neighbours(sweep.experiments.front()));
+  if (row.text("status") != "ran") return text;
   const bool analytic = row.text("fidelity") == "analytic";
   text += fmt::format("step time         {}{:.6f} s{}\n", analytic ? "at least " : "", row.number("step_time_s"),
                       analytic ? " (analytic: nothing waits for anything on a link)" : "");
@@ -158,6 +163,22 @@ Json as_json(const Row& row, const experiments::Sweep& sweep) {
   return made;
 }
 
+/// Runs it, and says meanwhile how far it is.
+SingleRun run_telling(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks) {
+  RunProgress progress;
+  const auto& experiment = sweep.experiments.front();
+  const double estimate_s =
+      experiments::fitting::closed_form_s(experiments::world_of(experiment.settings, experiment.inputs));
+  const TickingLine line([&](double elapsed_s) {
+    const std::size_t tasks = progress.tasks, done = progress.done;
+    if (done + 1 < tasks)
+      return fmt::format("{:.0f} s: {} of {} collectives simulated, then the step", elapsed_s, done, tasks - 1);
+    return fmt::format("{:.0f} s: {} of the step simulated, of about {}", elapsed_s,
+                       io::with_prefix(core::seconds(progress.reached), "s"), io::with_prefix(estimate_s, "s"));
+  });
+  return SingleRun(sweep, ranks, &progress);
+}
+
 }  // namespace
 
 int run_run(const Invocation& invocation) {
@@ -182,7 +203,7 @@ int run_run(const Invocation& invocation) {
     require_every_packet(sweep, "--coupled");
     sweep.experiments.front().settings["composition"] = std::string("coupled");
   }
-  const SingleRun run(sweep, recording.ranks());
+  const SingleRun run = run_telling(sweep, recording.ranks());
   const Row row{run.results().experiments};
   std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n"
                                           : as_text(row, sweep) + io::told_assumed(sweep.assumed));

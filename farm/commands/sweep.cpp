@@ -36,7 +36,7 @@ int run_sweep(const Invocation& invocation) {
   options.add_options()("o,output", "the run directory; default: runs/NAME", cxxopts::value<std::string>(), "RUN_DIR")(
       "shard", "only the I-th of N parts, which `manyworlds merge` joins; default RUN_DIR: runs/NAME.shards/I-of-N",
       cxxopts::value<std::string>(),
-      "I/N")("dry-run", "say what would be run and what is left out, and run nothing")("json", "what is said, as JSON");
+      "I/N")("dry-run", "say what would be run and what is left out, and run nothing")("json", "JSON output");
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);

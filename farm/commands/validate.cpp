@@ -122,9 +122,9 @@ int run_validate(const Invocation& invocation) {
                         cxxopts::value<std::vector<std::string>>(), "FILE.csv")(
       "o,output", "the run directory; default: a temporary one", cxxopts::value<std::string>(), "RUN_DIR")(
       "catalog", "a folder with more gpus, models, clusters and stacks",
-      cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "tell of every row")(
-      "json", "what is said, as JSON")("markdown", "no more than the accuracy table of the README")(
-      "svg", "a picture of measured against predicted", cxxopts::value<std::string>(), "FILE.svg")(
+      cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "tell of every row")("json", "JSON output")(
+      "markdown", "no more than the accuracy table of the README")("svg", "a picture of measured against predicted",
+                                                                   cxxopts::value<std::string>(), "FILE.svg")(
       "leave-one-family-out", "besides, predict each family with constants fitted to the others")(
       "by-proportion", "do that by the ratio of closed forms, without simulating again")(
       "fit", "write the constants of GPUs, fitted to these rows", cxxopts::value<std::string>(), "FILE.csv")(

@@ -86,7 +86,7 @@ class Compare(unittest.TestCase):
     def test_what_cannot_be_compared_is_refused(self):
         count = len(self.rows["id"])
         for words, message in [((0, count), f"ids from 0 to {count - 1}"), ((3, 3), "named twice"),
-                               ((0, "two"), "'two' is no id"), ((0,), "b"), ((0, 1, 2), "2")]:
+                               ((0, "two"), "'two' is no id"), ((0,), "the ids of two experiments"), ((0, 1, 2), "2")]:
             done = run("compare", "runs/tiny", *words, directory=self.directory, expect=2)
             self.assertIn(message, done.stderr)
             self.assertEqual((done.stdout, len(done.stderr.splitlines())), ("", 1))

@@ -12,7 +12,7 @@ import unittest
 
 import browser
 import h5py
-from program import BUILD, PROGRAM, ROOT, SWEEPS, run
+from program import BUILD, SWEEPS, run
 
 READY = "return document.documentElement.dataset.ready"
 VIEWS = {"light": {}, "dark": {"dark": True}, "phone": {"width": 390, "height": 844}}
@@ -76,10 +76,6 @@ class Report(unittest.TestCase):
         again = self.folder / "again.html"
         run("report", self.run_directory, "-o", again, directory=self.folder)
         self.assertEqual(again.read_bytes(), self.page.read_bytes())
-
-    def test_the_readme_has_the_table_of_this_run(self):
-        subprocess.run(["/usr/bin/python3", ROOT / "script/update_demo.py", "--program", PROGRAM, "--run", self.run_directory,
-                        "--check"], check=True)
 
     def test_charts_are_drawn_in_light_and_dark_and_on_a_phone(self):
         grounds = {}

@@ -3,13 +3,15 @@
 import json
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import unittest
 
-from program import run
+from program import PROGRAM, ROOT, run
 
 WORDS = ("--model", "gpt3-1.3b", "--cluster", "dgx_h100_superpod", "--nodes", 2, "--global-batch", 32)
 RUN = ("-j", 1, "--in-process", "--store", "none")
+FIGURES = ("step_time_ps", "tokens_per_s_per_gpu", "mfu", "memory_peak_bytes", "fidelity")
 
 
 class Search(unittest.TestCase):
@@ -17,56 +19,87 @@ class Search(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-search-"))
         cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
-        said = run("search", *WORDS, *RUN, "--sample", 60, "-k", 5, "--packet", 4, "--json", directory=cls.directory)
-        cls.found = json.loads(said.stdout)
+        words = (*WORDS, *RUN, "--sample", 60, "-k", 5, "-o", "found")
+        cls.found = json.loads(run("search", *words, "--json", directory=cls.directory).stdout)
+        cls.again = run("search", *words, directory=cls.directory).stdout
 
     def sweep(self, *words):
         yaml = run("search", *WORDS, *words, "--sweep-yaml", directory=self.directory).stdout
         (self.directory / "printed.yaml").write_text(yaml)
         return yaml
 
-    def test_the_best_are_those_of_the_sweep_it_prints(self):
+    def rows_of(self, directory):
+        return json.loads(run("top", directory, "-k", 1000, "--json", directory=self.directory).stdout)["rows"]
+
+    def test_the_screening_is_the_sweep_it_prints(self):
         self.assertIn("sample: {experiments: 60, seed: 1}", self.sweep("--sample", 60))
         run("sweep", "printed.yaml", "-o", "printed", *RUN, directory=self.directory)
-        top = json.loads(run("top", "printed", "-k", 1000, "--json", directory=self.directory).stdout)["rows"]
+        top = self.rows_of("printed")
         self.assertGreater(len(top), 20)
-        figures = ("id", "step_time_ps", "tokens_per_s_per_gpu", "mfu", "memory_peak_bytes", "fidelity")
-        for mine, theirs in zip(self.found["top"]["rows"], top[:5], strict=True):
+        self.assertEqual(self.found["screening"]["layouts"], len(top))
+        for mine, theirs in zip(self.found["screening"]["top"]["rows"], top[:5], strict=True):
             self.assertEqual(mine["layout"], theirs["layout"])
-            for name in figures:
+            for name in ("id", *FIGURES):
                 self.assertEqual(mine["columns"][name], theirs["columns"][name])
             self.assertEqual(mine["columns"]["fidelity"], "analytic")
+
+    def test_it_simulates_until_nothing_else_can_be_faster(self):
+        screened = self.rows_of("found.search/screening")
+        rows = self.rows_of("found")
+        self.assertTrue(self.found["settled"])
+        self.assertEqual((self.found["simulated"], self.found["open"]["layouts"]), (len(rows), 0))
+        self.assertGreaterEqual(len(rows), 8)
+        bounds = {row["layout"]: row["columns"]["step_time_ps"] for row in screened}
+        for row in rows:
+            self.assertEqual(row["columns"]["fidelity"], "packet")
+            self.assertGreaterEqual(row["columns"]["step_time_ps"], bounds.pop(row["layout"]))
+        # What was not simulated is no faster than the winner, however lucky its packets.
+        self.assertGreaterEqual(min(bounds.values()), rows[0]["columns"]["step_time_ps"])
+
+    def test_the_answer_top_and_report_are_the_packets(self):
+        rows = self.rows_of("found")
+        for mine, theirs in zip(self.found["top"]["rows"], rows[:5], strict=True):
+            self.assertEqual(mine["columns"], theirs["columns"])
+        run("report", "found", "-o", "found.html", directory=self.directory)
+        self.assertIn(rows[0]["layout"].split(" ")[0], (self.directory / "found.html").read_text())
+        self.assertIn("settled: ", self.again)  # from what the first one left
+        self.assertIn("Spearman", self.again)
         # The front: what no other beats in both, looked for in the plainest way.
         points = {row["columns"]["id"]: (row["columns"]["tokens_per_s_per_gpu"], row["columns"]["memory_peak_bytes"])
-                  for row in top}
+                  for row in rows}
         beaten = lambda a: any(b[0] >= a[0] and b[1] <= a[1] and b != a for b in points.values())
         front = {points[row["columns"]["id"]] for row in self.found["pareto"]}
         self.assertEqual(front, {point for point in points.values() if not beaten(point)})
 
-    def test_the_best_are_simulated_packet_by_packet(self):
-        rows = self.found["packet"]["rows"]
-        self.assertEqual(len(rows), 4)
-        screened = [row["columns"] for row in self.found["top"]["rows"]]
-        for row in rows:
-            self.assertEqual(row["columns"]["fidelity"], "packet")
-            self.assertGreaterEqual(row["columns"]["step_time_ps"], screened[row["columns"]["id"]]["step_time_ps"])
+    def test_a_limit_is_kept_and_what_is_open_is_told(self):
+        words = (*WORDS, *RUN, "--sample", 60, "--packet", 1, "-o", "one")
+        found = json.loads(run("search", *words, "--json", directory=self.directory).stdout)
+        self.assertEqual(found["simulated"], 1)
+        self.assertEqual(found["settled"], found["open"]["layouts"] == 0)
+        screened = json.loads(
+            run("search", *WORDS, *RUN, "--sample", 60, "--packet", 0, "-o", "none", "--json",
+                directory=self.directory).stdout)
+        self.assertEqual(screened["fidelity"], "analytic")
+        self.assertFalse((self.directory / "none.search").exists())
 
     def test_every_layout_that_can_be_is_in_the_space(self):
-        self.sweep("--sample", "all", "--set", "strategy.recompute=none", "--set", "strategy.micro_batch=1")
-        words = ("--set", "strategy.recompute=none", "--set", "strategy.micro_batch=1")
-        run("sweep", "printed.yaml", "-o", "all", *words, *RUN, directory=self.directory)
+        words = ("--sample", "all", "--recompute", "none", "--micro-batch", 1, "--all-schedules")
+        yaml = self.sweep(*words)
+        self.assertIn("strategy.recompute: [none]", yaml)
+        run("sweep", "printed.yaml", "-o", "all", *RUN, directory=self.directory)
         csv = run("export", "all", "--csv", directory=self.directory).stdout.splitlines()
         names = csv[0].split(",")
         has = {tuple(row.split(",")[names.index(key)] for key in
                      ("strategy.tp", "strategy.pp", "strategy.zero", "strategy.schedule", "strategy.virtual_stages"))
                for row in csv[1:]}
+        has = {one for one in has if one[3] in ("1f1b", "zb_h1", "interleaved", "zb_v", "dualpipev")}
         gpus, batch, layers, heads = 16, 32, 24, 16
         expected = set()
         for tp in (1, 2, 4, 8):
             for pp in (1, 2, 4, 8, 16):
                 for zero in (0, 1, 3):
-                    for schedule, chunks in (("1f1b", 1), ("zb_h1", 1), ("interleaved", 2), ("interleaved", 4),
-                                             ("zb_v", 2), ("dualpipev", 2)):
+                    for schedule, chunks in (("1f1b", 1), ("zb_h1", 1), ("interleaved", 2), ("interleaved", 3),
+                                             ("interleaved", 4), ("interleaved", 6), ("zb_v", 2), ("dualpipev", 2)):
                         dp = gpus // (tp * pp)
                         if dp * tp * pp != gpus or heads % tp or layers % (pp * chunks) or batch % dp:
                             continue
@@ -80,19 +113,31 @@ class Search(unittest.TestCase):
         self.assertEqual(has, expected)
 
     def test_models_with_experts_have_their_axes_too(self):
-        yaml = run("search", "--model", "mixtral-8x7b", "--cluster", "dgx_h100_superpod", "--sequence", 32768,
+        yaml = run("search", "--model", "mixtral-8x7b", "--gpu", "h100_sxm", "--gpus", 256, "--sequence", 16384,
                    "--sample", 10, "--sweep-yaml", directory=self.directory).stdout
         self.assertIn("strategy.ep: [1, 2, 4, 8]", yaml)
         self.assertIn("strategy.cp: [1, 2, 4]", yaml)
         self.assertIn("global_batch: 256,", yaml)
         self.assertIn("dispatcher: [all_to_all, hybrid_ep]", yaml)
 
+    def test_the_readme_has_the_table_that_the_demo_prints(self):
+        subprocess.run(["/usr/bin/python3", ROOT / "script/update_demo.py", "--program", PROGRAM, "--run",
+                        self.directory / "demo", "--check"], check=True)
+
+    def test_a_model_that_fits_nowhere_is_told_what_it_lacks(self):
+        said = run("search", "--model", "llama3-70b", "--gpu", "h100", "--gpus", 2, "--sequence", 4096, *RUN, "--sample",
+                   20, "-o", "large", directory=self.directory, expect=3).stdout
+        self.assertIn("none of 20 layouts fits", said)
+        self.assertIn("cluster.nodes=", said)
+
     def test_bad_words_are_refused_before_any_work(self):
-        for words, said in (((), "model is missing"),
-                            (("--model", "gpt3-13b"), "cluster is missing"),
+        for words, said in (((), "--model is required"),
+                            (("--model", "gpt3-13b"), "--cluster NAME or --gpu NAME is required"),
                             (("--model", "gpt3-13", "--cluster", "dgx_h100_superpod"), "did you mean"),
                             (WORDS + ("--nodes", "none"), "--nodes"),
-                            (WORDS + ("--packet", 0), "--packet"),
+                            (WORDS + ("--packet", -1), "--packet"),
+                            (WORDS + ("--gpu", "h100_sxm"), "leave --gpu out"),
+                            (WORDS + ("--tp", 3), "tp_in_node"),
                             (WORDS + ("--stack", "megatron"), "megatron"),
                             (WORDS + ("--sample", 10 ** 6), "valid points")):
             with self.subTest(words=words):

@@ -11,7 +11,7 @@ import unittest
 
 import h5py
 
-from program import BUILD, SWEEPS, answer_digest, provenance, run
+from program import BUILD, PATIENCE_S, SWEEPS, answer_digest, provenance, run
 
 TINY = SWEEPS / "tiny.yaml"
 
@@ -116,7 +116,7 @@ class Shards(unittest.TestCase):
             rows = json.loads(self.run_here("sweep", TINY, "--shard", f"{number}/2", "--dry-run", "--json").stdout)
             self.assertEqual(rows["experiments"], 10)
             done = subprocess.run([misbehaving, "sweep", str(TINY), "--shard", f"{number}/2", "-j", "1", "--store", "none",
-                                   "-o", f"half{number}"], cwd=self.directory, capture_output=True, timeout=240,
+                                   "-o", f"half{number}"], cwd=self.directory, capture_output=True, timeout=PATIENCE_S,
                                   env={**os.environ, **deeds, "XDG_CACHE_HOME": f"{self.directory}/cache"})
             codes.append(done.returncode)
         self.assertIn(3, codes)
@@ -142,7 +142,7 @@ class Shards(unittest.TestCase):
         self.assertIn("one is both read and written", self.merge("one", "-o", "one", expect=2).stderr)
         self.assertIn("nothing is not a run directory", self.merge("nothing", "-o", "all", expect=2).stderr)
         self.assertIn("runs are missing", self.merge("-o", "all", expect=2).stderr)
-        self.assertIn("output is missing", self.merge("one", expect=2).stderr)
+        self.assertIn("--output is required", self.merge("one", expect=2).stderr)
         self.assertFalse((self.directory / "all").exists())
         self.assertIn("another sweep", self.merge("one", "-o", "other", expect=2).stderr)
         (self.directory / "one/build.json").write_text('{"fingerprint":"of yesterday"}\n')

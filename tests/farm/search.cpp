@@ -3,9 +3,13 @@
 
 #include <catch2/catch.hpp>
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <set>
 
 #include "experiments/experiment.hpp"
+#include "farm/search_rounds.hpp"
 #include "farm/search_space.hpp"
 
 using namespace manyworlds;
@@ -20,9 +24,42 @@ TEST_CASE("rank correlation meets its closed form") {
   CHECK(std::isnan(rank_correlation({1}, {2})));
 }
 
+TEST_CASE("a search is settled once nothing that was not simulated can be faster") {
+  const std::vector<double> bounds{100, 98, 95, 90, 80, 70};
+  Settlement settled = settlement(bounds, {});
+  CHECK(settled.open == 6);
+  settled = settlement(bounds, {60, 85});
+  CHECK(settled.simulated == 2);
+  CHECK(settled.open == 2);  // 95 and 90 may beat 85; 80 cannot
+  CHECK(settled.at_most == Approx(95.0 / 85 - 1));
+  CHECK_FALSE(settled.settled());
+  CHECK(settlement(bounds, {60, 85, 92, 71}).settled());
+  CHECK(settlement(bounds, {std::nan(""), 96}).settled());
+  CHECK(settlement(bounds, {60, 98}).settled());  // a bound that is met is no better
+  CHECK(settlement(bounds, {std::nan("")}).open == 5);
+  CHECK(settlement({}, {}).settled());
+}
+
+TEST_CASE("rounds grow as long as something is open, and stop at the limit") {
+  const auto open = [](std::size_t simulated, std::size_t count) {
+    Settlement made;
+    made.simulated = simulated;
+    made.open = count;
+    return made;
+  };
+  CHECK(next_round({}, 100, 64) == kFirstRound);
+  CHECK(next_round({}, 3, 64) == 3);
+  CHECK(next_round({}, 100, 2) == 2);
+  CHECK(next_round(open(8, 3), 100, 64) == 11);
+  CHECK(next_round(open(8, 50), 100, 64) == 16);  // twice as many at most
+  CHECK(next_round(open(8, 50), 100, 12) == 12);
+  CHECK(next_round(open(8, 0), 100, 64) == 8);  // settled
+  CHECK(next_round({}, 0, 64) == 0);
+}
+
 TEST_CASE("the space of a search is a sweep of which every part can be") {
   const experiments::Catalog catalog;
-  for (const char* model : {"gpt3-1.3b", "llama2-7b", "mixtral-8x7b", "deepseek-v3"}) {
+  for (const char* model : {"gpt3-1.3b", "llama2-7b", "mixtral-8x7b", "deepseek-v3", "qwen3-235b-a22b"}) {
     CAPTURE(model);
     SearchWords words;
     words.model = model;
@@ -34,4 +71,88 @@ TEST_CASE("the space of a search is a sweep of which every part can be") {
     CHECK(sweep.experiments.size() == 40);
     CHECK(sweep.name == space.name);
   }
+}
+
+namespace {
+
+SearchWords small_words(std::vector<std::string> set = {}) {
+  SearchWords words;
+  words.model = "llama3-70b";
+  words.gpu = "h100_sxm";
+  words.gpus = 64;
+  words.sequence = 4'096;
+  words.set = std::move(set);
+  return words;
+}
+
+std::set<std::string> values_of(const SearchWords& words, const std::string& key) {
+  const experiments::Catalog catalog;
+  std::set<std::string> values;
+  for (const auto& one :
+       experiments::parse_sweep(search_space(words, catalog).yaml, "search.yaml", {}, catalog).experiments)
+    values.insert(std::visit([](const auto& held) { return fmt::format("{}", held); }, one.settings.at(key)));
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a search tries the schedules that the stack offers, and others where they are asked for") {
+  using Names = std::set<std::string>;
+  const std::string schedule = "strategy.schedule";
+  CHECK(values_of(small_words(), schedule) == Names{"1f1b", "interleaved"});
+  CHECK(values_of(small_words({"schedule=zb_v"}), schedule) == Names{"zb_v"});
+  SearchWords all = small_words({"tp=4", "micro_batch=1", "recompute=none"});
+  all.all_schedules = true;
+  CHECK(values_of(all, schedule).count("zb_v") == 1);
+  CHECK(values_of(all, schedule).count("dualpipev") == 1);
+  // 80 layers over four stages of five chunks each, as NVIDIA's recipe has them.
+  CHECK(values_of(small_words({"pp=4"}), "strategy.virtual_stages").count("5") == 1);
+}
+
+TEST_CASE("the document of a search has all that was said, and is the sweep by itself") {
+  const experiments::Catalog catalog;
+  const SearchSpace space = search_space(small_words({"tp=[2,4]", "strategy.stack.precision=fp8", "topology=fat_tree",
+                                                      "cluster.nic_gbps=100", "virtual_stages=5", "assume=today"}),
+                                         catalog);
+  const auto sweep = experiments::parse_sweep(space.yaml, "search.yaml", {}, catalog);
+  REQUIRE(!sweep.experiments.empty());
+  for (const auto& one : sweep.experiments) {
+    CHECK(one.settings.at("strategy.stack.precision") == core::OptionValue("fp8"));
+    CHECK(one.settings.at("topology") == core::OptionValue("fat_tree"));
+    CHECK(one.settings.at("cluster.nic_gbps") == core::OptionValue(100.0));
+    CHECK(one.settings.at("strategy.virtual_stages") == core::OptionValue(std::int64_t{5}));
+    CHECK(std::get<std::int64_t>(one.settings.at("strategy.tp")) % 2 == 0);
+    CHECK(std::get<std::int64_t>(one.settings.at("strategy.tp")) < 8);
+    CHECK(one.settings.at("strategy.sequence_parallel") == core::OptionValue(true));
+  }
+}
+
+TEST_CASE("a search of a model whose layers are no multiple gives the ends lighter stages") {
+  SearchWords words = small_words({"micro_batch=1", "zero=1"});
+  words.model = "qwen3-235b-a22b";  // 94 layers
+  words.gpu = "h200_sxm";
+  CHECK(values_of(words, "strategy.pp").count("8") == 1);
+}
+
+TEST_CASE("machines of a search: a GPU and how many") {
+  const experiments::Catalog catalog;
+  const auto refused = [&](SearchWords words) {
+    try {
+      search_space(words, catalog);
+    } catch (const core::InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(search_space(small_words(), catalog).name == "llama3-70b-on-64-h100_sxm");
+  SearchWords words = small_words();
+  words.gpus = 4;
+  CHECK_THAT(search_space(words, catalog).yaml, Catch::Contains("nodes: 1, gpus_per_node: 4"));
+  words.gpus = 60;
+  CHECK_THAT(refused(words), Catch::Contains("60 GPUs are no whole nodes of 8") && Catch::Contains("64 would be"));
+  words.gpus = 64, words.nodes = 8;
+  CHECK_THAT(refused(words), Catch::Contains("--nodes"));
+  CHECK_THAT(refused(small_words({"pp=3"})), Catch::Contains("of pp there is 1, 2, 4"));
+  CHECK_THAT(refused(small_words({"tpp=3"})), Catch::Contains("unknown key 'tpp'"));
+  CHECK_THAT(refused(small_words({"tp=3", "strategy.tp=4"})), Catch::Contains("set twice"));
 }

@@ -44,8 +44,8 @@ json top_of(const io::Results& results, const std::string& by) {
   const auto top = json::parse(io::render_json(results, io::rank_experiments(results, {Standing::kRanked, by, ""})));
   for (const auto& row : top.at("rows")) {
     json one{{"layout", row.at("layout")},
-             {"bound_by", row.at("bound_by")},
-             {"bound_share", row.at("bound_share")},
+             {"lost_to", row.at("lost_to")},
+             {"lost_share", row.at("lost_share")},
              {"from_best", row.at("from_best")}};
     for (const char* name : {"id", "step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu",
                              "memory_peak_bytes"})

@@ -55,7 +55,7 @@ TEST_CASE("two experiments differ where their axes do, and their step times part
     CHECK(contrast.time->share_of(part).value() == share);
   }
   CHECK((contrast.faster == 0 && contrast.apart == Apart::unknown));
-  CHECK((contrast.bound_by == Pair<std::string>{"backward", "exposed_dp"} && contrast.bound_share[1] == 0.5));
+  CHECK((contrast.lost_to == Pair<std::string>{"exposed_dp", "exposed_dp"} && contrast.lost_share[1] == 0.5));
   const Contrast turned = compare_experiments(sample_results(), 8, 0);
   CHECK(turned.faster == 1);
   CHECK(turned.time->parts[0].difference() == -contrast.time->parts[0].difference());
@@ -154,7 +154,7 @@ TEST_CASE("what can be said of two step times is what the ranking says of them")
   CHECK(compare_experiments(results, 0, 9).apart == Apart::not_told);     // 1 s both
   CHECK(compare_experiments(results, 1, 2).apart == Apart::overlapping);  // 2 and 3 s: 2.8 reaches 2.7
   CHECK_THAT(render_text(compare_experiments(results, 0, 2)),
-             Catch::Contains("A is faster: the other takes 200.0 % longer; told apart"));
+             Catch::Contains("A is faster: the other takes 200.0 % longer; beyond model error"));
   CHECK_THAT(render_text(compare_experiments(results, 2, 1)), Catch::Contains("B is faster"));
   CHECK_THAT(render_text(compare_experiments(results, 0, 9)), Catch::Contains("both are as fast"));
 }

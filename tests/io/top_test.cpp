@@ -95,11 +95,14 @@ TEST_CASE("worlds that did not run are ranked when the condition asks for them")
   CHECK((ranking.rows.empty() && ranking.without_value == 3 && ranking.refused == 9));
 }
 
-TEST_CASE("a row says its layout and what bounds it") {
+TEST_CASE("a row says its layout, what of it is not alike in all, and the largest loss beside forward and backward") {
   const Ranking ranking = rank_experiments(sample_results(), {2, "tokens_per_s_per_gpu", ""});
   CHECK(ranking.rows[0].layout == "tp=1 topology=rail_optimized");
-  CHECK((ranking.rows[0].bound_by == "backward" && ranking.rows[0].bound_share == 0.5));
-  CHECK(ranking.rows[1].bound_by == "exposed_dp");
+  CHECK((ranking.rows[0].lost_to == "exposed_dp" && ranking.rows[0].lost_share == 0.25));
+  CHECK(ranking.rows[1].lost_to == "exposed_dp");
+  CHECK((ranking.alike.empty() && ranking.rows[0].differs == ranking.rows[0].layout));
+  const Ranking one = rank_experiments(sample_results(), {1, "tokens_per_s_per_gpu", ""});
+  CHECK((one.alike.empty() && one.rows[0].differs == one.rows[0].layout));
   Results alike = sample_results();
   alike.experiments.columns[2].name = "cluster.tp";
   alike.axis_names = {"strategy.tp", "cluster.tp"};
@@ -161,9 +164,10 @@ TEST_CASE("the table is aligned, in units a person reads, and says what it left 
   Results results = sample_results();
   std::get<1>(results.experiments.columns[4].values)[9] = 0.0123456;
   const std::string expected =
-      "#  id  layout                                step time  tokens/s/GPU     MFU  peak memory  bound by\n"
-      "1   6  tp=4 topology=fat_tree 1:4 – überbucht   1.000 s       12.00 k  50.0 %     46.0 GiB  exposed_dp 50 %\n"
-      "2   9  tp=2 topology=fat_tree 1:4 – überbucht  12.35 ms       12.00 k  50.0 %     49.0 GiB  exposed_dp 4050 %\n"
+      "#  id  layout  step time  tokens/s/GPU     MFU  peak memory  largest loss\n"
+      "1   6  tp=4      1.000 s       12.00 k  50.0 %     46.0 GiB  exposed_dp 50 %\n"
+      "2   9  tp=2     12.35 ms       12.00 k  50.0 %     49.0 GiB  exposed_dp 4050 %\n"
+      "all: topology=fat_tree 1:4 – überbucht\n"
       "2 of 4 experiments, by tokens_per_s_per_gpu (largest first); 3 did not run; 5 outside the condition\n";
   std::string shown = render_text(results, rank_experiments(results, {2, "tokens_per_s_per_gpu", "id > 5"}));
   // The widest layout sets the width of its column, which the heading above is not written out for.
@@ -181,7 +185,7 @@ TEST_CASE("the table is aligned, in units a person reads, and says what it left 
   // Right-aligned columns end where their headings end.
   const std::string heading = shown.substr(0, shown.find('\n'));
   const std::string first = shown.substr(heading.size() + 1, shown.find('\n', heading.size() + 1) - heading.size() - 1);
-  CHECK(places(heading.substr(0, heading.find("bound"))) == places(first.substr(0, first.find("exposed_dp"))));
+  CHECK(places(heading.substr(0, heading.find("largest"))) == places(first.substr(0, first.find("exposed_dp"))));
   CHECK(places(heading.substr(0, heading.find("MFU") + 3)) == places(first.substr(0, first.find(" %") + 2)));
 }
 
@@ -191,7 +195,7 @@ TEST_CASE("a column that one ranks by is shown, and a table without figures has 
                                  {"status", "", "", std::vector<std::string>{"ran"}},
                                  {"ecn_marks", "", "", std::vector<std::int64_t>{1234567}}};
   CHECK(render_text(results, rank_experiments(results, {1, "ecn_marks", ""})) ==
-        "#  id  layout  step time  tokens/s/GPU  MFU  peak memory  ecn_marks  bound by\n"
+        "#  id  layout  step time  tokens/s/GPU  MFU  peak memory  ecn_marks  largest loss\n"
         "1   0                  -             -    -            -    1.235 M  -\n"
         "1 of 1 experiments, by ecn_marks (largest first)\n");
 }
@@ -259,7 +263,7 @@ TEST_CASE("JSON has every column of every row, and null for what is missing") {
   const auto failed = nlohmann::json::parse(
       render_json(results, rank_experiments(results, {1, "memory_peak_bytes", "status == out_of_memory"})));
   CHECK(failed["rows"][0]["columns"]["step_time_s"].is_null());
-  CHECK(failed["rows"][0]["bound_by"] == "");
+  CHECK(failed["rows"][0]["lost_to"] == "");
 }
 
 TEST_CASE("large sums of money are written out, shares in per cent, and what never ends says so") {
@@ -274,4 +278,23 @@ TEST_CASE("large sums of money are written out, shares in per cent, and what nev
   CHECK(shown("train_time_s", "s", 90'000) == "90.00 ks");
   CHECK(shown("train_time_s", "s", 864'000) == "10.0 days");
   CHECK(shown("train_time_s", "s", std::numeric_limits<double>::infinity()) == "infinite");
+}
+
+TEST_CASE("rows that came out alike to the last digit are one line, which says what made no difference") {
+  Results results;
+  using Texts = std::vector<std::string>;
+  using Numbers = std::vector<double>;
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0, 1, 2, 3}},
+                                 {"status", "", "", Texts{"ran", "ran", "ran", "ran"}},
+                                 {"strategy.tp", "", "", std::vector<std::int64_t>{2, 2, 4, 4}},
+                                 {"topology", "", "", Texts{"rails", "tree", "rails", "tree"}},
+                                 {"step_time_s", "s", "", Numbers{1, 1, 2, 2.5}},
+                                 {"tokens_per_s_per_gpu", "", "", Numbers{8, 8, 4, 3}},
+                                 {"memory_peak_bytes", "bytes", "", Numbers{1, 1, 2, 2}}};
+  results.axis_names = {"strategy.tp", "topology"};
+  const std::string text = render_text(results, rank_experiments(results, {}));
+  CHECK_THAT(text, Catch::Contains("1-2  0, 1  tp=2 topology=rails or tree    1.000 s"));
+  CHECK_THAT(text, Catch::Contains("3     2  tp=4 topology=rails"));
+  CHECK_THAT(text, Catch::Contains("4     3  tp=4 topology=tree"));
+  CHECK(nlohmann::json::parse(render_json(results, rank_experiments(results, {}))).at("rows").size() == 4);
 }

@@ -76,7 +76,7 @@
         cell(figure(row.step_time_s, 's'), true),
         cell(sure ? `${figure(row.step_time_low_s, 's')} – ${figure(row.step_time_high_s, 's')}` : '–', true),
         cell(si(row.tokens_per_s_per_gpu), true), cell(figure(row.memory_peak_bytes, 'bytes'), true),
-        cell(row.bound_by ? `${row.bound_by} ${(100 * row.bound_share).toFixed(0)} %` : '–'),
+        cell(row.lost_to ? `${row.lost_to} ${(100 * row.lost_share).toFixed(0)} %` : '–'),
         cell(kApart[row.from_best] ?? '–'));
     }));
   }

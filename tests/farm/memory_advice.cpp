@@ -1,0 +1,73 @@
+// What is said of layouts that do not fit, held against the plan of the layouts it names.
+#include "farm/memory_advice.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "farm/plan.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+
+namespace {
+
+/// One layout on H100s, and what `set` changes of it.
+experiments::Sweep layout(const std::string& model, int nodes, const std::vector<std::string>& set = {}) {
+  const std::string text = fmt::format(
+      "base:\n  model: {{like: {}, sequence: 4096}}\n  cluster: {{like: dgx_h100_superpod, nodes: {}}}\n"
+      "  topology: rail_optimized\n  strategy: {{global_batch: 512}}\n",
+      model, nodes);
+  static const experiments::Catalog catalog;
+  return experiments::parse_sweep(text, "layout.yaml", set, catalog);
+}
+
+PlannedExperiment planned(const experiments::Experiment& experiment) {
+  experiments::Sweep sweep = layout("llama3-8b", 1);
+  sweep.experiments = {experiment};
+  return make_plan(sweep).experiments.at(0);
+}
+
+/// The layout of a neighbour, with the switches that its change takes with it.
+experiments::Experiment changed(experiments::Experiment layout, const FittingNeighbour& by) {
+  for (const auto& [key, value] : by.changes) layout.settings[key] = value;
+  const auto zero = std::get<std::int64_t>(layout.settings.at("strategy.zero"));
+  if (zero == 0 || zero == 3) layout.settings["strategy.stack.overlap_parameters"] = false;
+  layout.settings["strategy.sequence_parallel"] = std::get<std::int64_t>(layout.settings.at("strategy.tp")) > 1;
+  return layout;
+}
+
+}  // namespace
+
+TEST_CASE("what would make a layout fit does, as the plan sees it, and the quickest comes first") {
+  const auto sweep = layout("llama3-70b", 8, {"tp=4", "pp=2"});
+  const experiments::Experiment& large = sweep.experiments.front();
+  REQUIRE_FALSE(planned(large).fits());
+  const auto found = fitting_neighbours(large, 1'000);
+  REQUIRE_FALSE(found.empty());
+  double before = -1;
+  std::set<std::size_t> changes;
+  for (const FittingNeighbour& one : found) {
+    const PlannedExperiment made = planned(changed(large, one));
+    CAPTURE(fitting_text({one}));
+    CHECK(made.fits());
+    CHECK(made.memory.total() == one.needs_bytes);
+    CHECK(made.memory_bytes == one.has_bytes);
+    CHECK(one.step_change >= before);
+    before = one.step_change;
+    changes.insert(one.changes.size());
+  }
+  CHECK(changes.size() == 1);  // all with the fewest
+  CHECK(fitting_neighbours(large, 2).size() <= 2);
+}
+
+TEST_CASE("a model that fits on no layout of so few GPUs is offered more of them") {
+  const auto sweep = layout("llama3-70b", 1, {"tp=8", "zero=0"});
+  const auto found = fitting_neighbours(sweep.experiments.front());
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().changes.front().first == "cluster.nodes");
+  CHECK_THAT(fitting_text(found), Catch::Contains("cluster.nodes=") && Catch::Contains("strategy.zero=3"));
+  CHECK_THAT(fitting_text({}), Catch::Contains("no layout near this one fits"));
+}
