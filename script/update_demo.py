@@ -3,7 +3,7 @@
 
     script/update_demo.py [--program build/release/manyworlds] [--run DIR] [--check]
 
-It runs the demo's sweep with an empty store: some minutes. The run is that of --run where one is named. With --check
+It runs the demo's search with an empty store: a minute or two. A run directory is gone on with where --run names one. With --check
 nothing is written; it ends in 1 where the table in README.md is not what this build prints.
 """
 
@@ -26,34 +26,32 @@ PART = "demo-table"
 WIDTH, HEIGHT, FROM = 1100, 1020, "#time"
 
 
-def run_of(given, folder):
-    """The run directory; that of --run, or one made now."""
-    if given.run:
-        return pathlib.Path(given.run)
-    run = pathlib.Path(folder) / "run"
-    subprocess.run([given.program, "sweep", ROOT / "experiments/sweeps/first.yaml", "-o", run, "--store", f"{folder}/store"],
-                   check=True, stdout=subprocess.DEVNULL)
-    return run
+def search(program, run, folder):
+    """What the demo's search prints, in a run directory that it makes or goes on with."""
+    words, = re.findall(r"release/manyworlds (search .*?) \\\n", (ROOT / "script/demo").read_text())
+    return subprocess.run([program, *words.split(), "-o", run, "--store", f"{folder}/store"], check=True, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
 
 
-def said_of(run, table):
-    with h5py.File(run / "results.h5") as file:
-        status = [value.decode() for value in file["experiments/status"][:]]
-        excluded = len(file["excluded/rule"])
-        figures = dict(file["provenance"].attrs)
-    ran = status.count("ran")
-    minutes = math.ceil(figures["elapsed_s"] / 60)
+def said_of(run, printed):
+    parts = [pathlib.Path(run), *sorted(pathlib.Path(f"{run}.search").glob("[0-9]*")),
+             pathlib.Path(f"{run}.search/screening")]
+    figures = []
+    for each in parts:
+        with h5py.File(each / "results.h5") as file:
+            figures.append(dict(file["provenance"].attrs))
+    seconds = sum(each["elapsed_s"] for each in figures)
+    transferred, simulated = figures[0]["link_hops_transferred"], sum(each["link_hops_simulated"] for each in figures)
+    minutes = math.ceil(seconds / 60)
     power = lambda value: f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
-    return f"""What the demo prints ({len(status):,} layouts, {excluded} more left out as invalid; {ran} ran, \
-{status.count("out_of_memory")} do not fit into 80 GB):
+    return f"""What the demo prints:
 
 ```
-{table}```
+{printed}```
 
-Every one of those {ran} is simulated packet by packet at real sizes (sequence 2,048, global batch 512, 4 KiB packets):
-{power(figures["link_hops_transferred"])} packets crossing links, of which {power(figures["link_hops_simulated"])} had to be \
-simulated, the rest being the same thing happening again. On
-{figures["ranks"]} cores it takes less than {minutes} {"minute" if minutes == 1 else "minutes"}.
+Each of the layouts listed is simulated packet by packet at real sizes (4 KiB packets). All that were make {power(transferred)}
+packets crossing links, of which {power(simulated)} had to be simulated, the rest being the same thing happening again. On
+{figures[0]["ranks"]} cores it takes less than {minutes} {"minute" if minutes == 1 else "minutes"}.
 """
 
 
@@ -75,19 +73,19 @@ def take_pictures(program, run, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", default=str(ROOT / "build/release/manyworlds"))
-    parser.add_argument("--run", help="a run of the demo's sweep")
+    parser.add_argument("--run", help="a run directory to make or go on with")
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
     given = parser.parse_args()
     readme = README.read_text()
     with tempfile.TemporaryDirectory() as folder:
-        run = run_of(given, folder)
-        table = subprocess.run([given.program, "top", run], stdout=subprocess.PIPE, text=True, check=True).stdout
+        run = pathlib.Path(given.run or f"{folder}/demo").resolve()
+        printed = search(given.program, run, folder).replace(f"{run}.search", "runs/demo.search")
         if given.check:
             here, = re.findall(r"^```\n(.*?)^```$", part(readme, PART), re.MULTILINE | re.DOTALL)
-            if here != table:
-                sys.exit(f"README.md has another table than this build prints:\n{table}")
+            if here != printed:
+                sys.exit(f"README.md has another table than this build prints:\n{printed}")
             return
-        README.write_text(with_part(readme, PART, said_of(run, table)))
+        README.write_text(with_part(readme, PART, said_of(run, printed)))
         take_pictures(given.program, run, folder)
 
 
