@@ -51,6 +51,17 @@ std::vector<Rule> precision_rules() {
 
 std::vector<Rule> mixed_machine_rules() {
   return {
+      rule("pcie_rate", "cluster.gpu.scale_up_gb_per_s",
+           "with scale_up pcie, scale_up_gb_per_s is the rate of a GPU's PCIe link: at most 128 GB/s, x16 of PCIe 6",
+           [](const World& w) {
+             return of_any_gpu(w, [](const Gpu& gpu) -> Broken {
+               constexpr double kFastest = 128;
+               if (gpu.scale_up != core::compute::ScaleUp::pcie || gpu.scale_up_gb_per_s <= kFastest)
+                 return std::nullopt;
+               return fmt::format("scale_up_gb_per_s {}; the copy engines reach the host at host_gb_per_s {}",
+                                  gpu.scale_up_gb_per_s, gpu.host_gb_per_s);
+             });
+           }),
       rule("nics_by_gpus", "cluster.nics_per_node",
            "nics_per_node must divide gpus_per_node or be a multiple of it, on nodes that are all alike and a fabric "
            "that is built, not read from a file",

@@ -85,7 +85,7 @@ void read_sample_entry(const std::string& name, const Node& value, const Node& p
 class Reader {
  public:
   Reader(const std::string& file, const Catalog& catalog, const ReadOptions& options)
-      : file_(file), catalog_(catalog), options_(options), practice_(options.practice) {}
+      : file_(file), catalog_(catalog), options_(options) {}
   Sweep read(const std::string& text, const std::vector<std::string>& overrides);
 
  private:
@@ -95,6 +95,7 @@ class Reader {
   void check_overrides() const;
   void read_assume_override(const std::string& given);
   void read_assume(const Node& node);
+  Practice practice() const { return told_practice_.value_or(options_.practice); }
   void read_sample(const Node& node);
   void expand();
   void visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs);
@@ -129,7 +130,6 @@ class Reader {
   std::vector<Constraint> constraints_;
   std::optional<Sample> sample_;
   std::optional<Practice> told_practice_;
-  Practice practice_;
   Assumed assumed_;
   std::set<std::string> unmeasured_;  // kernels that should be
   std::vector<std::size_t> unmeasured_at_;
@@ -175,7 +175,7 @@ void Reader::read_top(const Node& root) {
   if (const Node* sample = root.find(kSample)) read_sample(*sample);
 
   if (const Node* assume = root.find(kAssume)) read_assume(*assume);
-  Assigner assigner(catalog_, base_, &places_, practice_);
+  Assigner assigner(catalog_, base_, &places_, practice());
   assigner.defaults();
   assigner.assign_base(*base);
   const Node *axes = root.find("axes"), *zip = root.find("zip"), *where = root.find("where");
@@ -204,8 +204,7 @@ void Reader::read_assume_override(const std::string& given) {
 /// The first to say wins: --set before the document.
 void Reader::read_assume(const Node& node) {
   const Practice told = practice_called(import::read_line(node, kAssume, practice_names()));
-  if (!told_practice_) practice_ = told;
-  told_practice_ = practice_;
+  if (!told_practice_) told_practice_ = told;
 }
 
 void Reader::read_sample(const Node& node) {
@@ -279,9 +278,9 @@ std::vector<Assignment> Reader::assignments(const std::vector<std::size_t>& chos
 /// The experiment at a point; what it was assumed to be goes to `assumed`.
 Settings Reader::settle(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed) const {
   Settings settings = base_;
-  Assigner assigner(catalog_, settings, places, practice_);
+  Assigner assigner(catalog_, settings, places, practice());
   for (const Assignment& one : assignments(chosen)) assigner.assign(one.target, *one.value);
-  if (practice_ == Practice::today) {
+  if (practice() == Practice::today) {
     Settings filled = assume_today(settings, catalog_);
     if (assumed != nullptr) *assumed = std::move(filled);
   }

@@ -32,6 +32,7 @@ std::vector<RuleFacts> make() {
       {"listed_layers", "Megatron-LM, core/transformer/pipeline_parallel_layer_layout.py"},
       {"empty_layers_fit",
        "Megatron-LM, pipeline_parallel_layer_layout.py: stages without layers hold embedding or loss"},
+      {"pcie_rate", "PCI Express Base Specification 6.0: 64 GT/s a lane"},
       {"nics_by_gpus", kConstruction},
       {"slow_gpus_fit", kConstruction},
       {"nodes_alike", kConstruction},

@@ -64,6 +64,7 @@ class Pins {
   struct Pin {
     std::string typed, path, text;
     Texts values;
+    bool several = false;  // a list
   };
   const std::vector<Pin>& left() const { return pins_; }
 
@@ -76,13 +77,14 @@ Pins::Pins(const Texts& set) {
     const Node at = place_of("--set " + given);
     const std::size_t equals = given.find('=');
     if (equals == std::string::npos || equals == 0) at.fail("must be key=value, such as strategy.tp=8");
-    Pin pin{given.substr(0, equals), "", given.substr(equals + 1), {}};
+    Pin pin{given.substr(0, equals), "", given.substr(equals + 1), {}, false};
     pin.path = pin.typed == "assume" ? pin.typed : experiments::find_typed_key(pin.typed, at).path;
     for (const Pin& other : pins_)
       if (other.path == pin.path) at.fail(fmt::format("'{}' is set twice; keep one", pin.path));
     const Node value = experiments::import::parse_yaml(pin.text, *at.file);
     if (value.kind == Node::Kind::scalar) pin.values = {value.text};
-    if (value.kind == Node::Kind::sequence)
+    pin.several = value.kind == Node::Kind::sequence;
+    if (pin.several)
       for (const Node& item : value.items)
         if (item.kind == Node::Kind::scalar) pin.values.push_back(item.text);
     pins_.push_back(std::move(pin));
@@ -158,13 +160,17 @@ std::string Document::render(const std::string& name) {
   std::string yaml = fmt::format("# The layouts that `manyworlds search` looks through.\nname: {}\n", name);
   if (!assume.empty()) yaml += fmt::format("assume: {}\n", assume.front());
   yaml += "base:\n";
+  std::string zip, listed;
   for (const Pins::Pin& pin : pins_.left()) {
+    if (pin.several) {
+      listed += fmt::format("  {}: {}\n", pin.typed, pin.text);
+      continue;
+    }
     std::erase_if(base_, [&](const auto& one) { return one.first == pin.path; });
     base_.emplace_back(pin.typed, pin.text);
   }
   for (const auto& [key, value] : base_) yaml += fmt::format("  {}: {}\n", key, value);
-  std::string zip;
-  yaml += "axes:\n";
+  yaml += "axes:\n" + listed;
   for (const Factor& factor : factors_) {
     Texts columns;
     for (std::size_t key = 0; key < factor.keys.size(); ++key) {

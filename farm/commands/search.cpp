@@ -62,10 +62,11 @@ std::vector<std::string> set_words(const cxxopts::ParseResult& parsed) {
   for (const KeyWord& one : kKeyWords) {
     if (parsed.count(one.word) == 0) continue;
     const std::string value = required(parsed, one.word);
-    set.push_back(fmt::format("{}=[{}]", one.key, value));
+    const bool several = value.find(',') != std::string::npos;
+    set.push_back(several ? fmt::format("{}=[{}]", one.key, value) : fmt::format("{}={}", one.key, value));
   }
   if (parsed.count("max-memory") > 0) {
-    const auto bytes = size_of(required(parsed, "max-memory"), "--max-memory", 1);
+    const auto bytes = size_of(required(parsed, "max-memory"), "--max-memory", 1LL << 30);
     set.push_back(fmt::format("cluster.gpu.memory_gib={}", static_cast<double>(bytes) / (1LL << 30)));
   }
   return set;

@@ -112,6 +112,17 @@ class Search(unittest.TestCase):
                         expected.add(tuple(map(str, (tp, pp, zero, schedule, chunks))))
         self.assertEqual(has, expected)
 
+    def test_words_say_what_keys_do(self):
+        yaml = self.sweep("--precision", "fp8", "--tp", "2,4", "--max-memory", "40GiB", "--zero", 1, "--packet", 0)
+        self.assertIn("strategy.stack.precision: fp8", yaml)
+        self.assertIn("strategy.tp: [2, 4]", yaml)
+        self.assertIn("strategy.zero: [1]", yaml)
+        run("search", *WORDS, *RUN, "--precision", "fp8", "--tp", 2, "--packet", 1, "--sample", 20, "-o", "fp8",
+            directory=self.directory)
+        words = ("--precision", "bf16,fp8", "--tp", 2, "--zero", 1, "--micro-batch", 1, "--recompute", "none")
+        found = run("search", *WORDS, *RUN, *words, "-o", "both", "--json", directory=self.directory).stdout
+        self.assertEqual(json.loads(found)["top"]["rows"][0]["columns"]["precision"], "fp8")
+
     def test_models_with_experts_have_their_axes_too(self):
         yaml = run("search", "--model", "mixtral-8x7b", "--gpu", "h100_sxm", "--gpus", 256, "--sequence", 16384,
                    "--sample", 10, "--sweep-yaml", directory=self.directory).stdout

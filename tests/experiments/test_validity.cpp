@@ -31,6 +31,7 @@ const std::vector<Breach> kBreaches{
     {"rate_skipping", {"skip.rate_tolerance=0.01", "transport.routing=spray"}},
     {"rate_skipping", {"skip.rate_tolerance=0.01", "composition=coupled"}},
     {"transport_options", {"transport={swift: {scaling_least_ppm: 2000000, scaling_most_ppm: 1000000}}"}},
+    {"pcie_rate", {"cluster.gpu.scale_up=pcie"}},
     {"nics_by_gpus", {"cluster.nics_per_node=3"}},
     {"nics_by_gpus", {"cluster.nics_per_node=2", "faults.slow_gpus=gpu1=0.9"}},
     {"slow_gpus_fit", {"faults.slow_gpus=gpu8=0.8"}},
