@@ -129,8 +129,10 @@ std::string standing_text(const SearchFindings& findings) {
     return fmt::format("{} ranked by their analytic step times, which leave contention out; none was simulated\n",
                        layouts(screened));
   const Settlement& settled = findings.settlement;
-  std::string text = fmt::format("{} screened analytically (run {}), the best {} simulated packet by packet\n",
-                                 layouts(screened), findings.screening, settled.simulated);
+  std::string text =
+      fmt::format("{} of {} fit and were screened analytically (run {}), the best {} simulated packet by packet\n",
+                  io::grouped(static_cast<double>(screened)), layouts(findings.screened.experiments.rows()),
+                  findings.screening, settled.simulated);
   if (settled.settled())
     return text + "settled: the analytic step time is a lower bound, and no other layout's is below that of #1\n";
   return text +
