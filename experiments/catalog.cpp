@@ -2,6 +2,7 @@
 #include "experiments/catalog.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "core/workload/schedule.hpp"
@@ -238,8 +239,12 @@ const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind,
   const Entries& entries = of(kind);
   const auto found = entries.find(name);
   if (found != entries.end()) return *found;
+  std::string lower = name;  // people write H100
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (const auto small = entries.find(lower); small != entries.end()) return *small;
   const auto also = [&](const Entries::value_type& entry) {
-    return std::count(entry.second.also_called.begin(), entry.second.also_called.end(), name) > 0;
+    const auto& names = entry.second.also_called;
+    return std::any_of(names.begin(), names.end(), [&](const std::string& one) { return one == name || one == lower; });
   };
   if (const auto called = std::find_if(entries.begin(), entries.end(), also); called != entries.end()) return *called;
   std::vector<std::string> names;

@@ -108,6 +108,25 @@ void collect_endings(const Branch& branch, const std::string& path, const std::s
 
 }  // namespace
 
+/// What other programs call a key, and what it is here.
+struct OtherName {
+  std::string_view typed, here;
+};
+constexpr std::array<OtherName, 14> kOtherNames{{{"tensor_parallel", "strategy.tp"},
+                                                 {"tensor_model_parallel_size", "strategy.tp"},
+                                                 {"pipeline_parallel", "strategy.pp"},
+                                                 {"pipeline_model_parallel_size", "strategy.pp"},
+                                                 {"context_parallel_size", "strategy.cp"},
+                                                 {"expert_model_parallel_size", "strategy.ep"},
+                                                 {"fsdp", "strategy.zero=3"},
+                                                 {"micro_batch_size", "strategy.micro_batch"},
+                                                 {"mbs", "strategy.micro_batch"},
+                                                 {"global_batch_size", "strategy.global_batch"},
+                                                 {"gbs", "strategy.global_batch"},
+                                                 {"seq_length", "model.sequence"},
+                                                 {"seq_len", "model.sequence"},
+                                                 {"dp", "what the GPUs leave beside tp x cp x pp, which no key sets"}}};
+
 /// What people type and what it is here; empty where nobody knows.
 std::string hint_for(const std::string& dotted) {
   const auto parts = split(dotted);
@@ -116,6 +135,8 @@ std::string hint_for(const std::string& dotted) {
                        dotted.substr(std::min<std::size_t>(dotted.size(), 5)));
   if (parts.front() == "axes" || parts.front() == "zip")
     return "; give the axis itself one value, as in strategy.tp=8, or change the document";
+  for (const OtherName& one : kOtherNames)
+    if (parts.back() == one.typed) return fmt::format("; here it is {}", one.here);
   if (parts.size() > 1 && parts.back() == "like")
     return fmt::format("; '{0}' takes a name of the catalog: {0}=NAME", dotted.substr(0, dotted.size() - 5));
   return "";

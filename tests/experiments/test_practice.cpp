@@ -219,6 +219,10 @@ TEST_CASE("keys at the top of base may be typed with dots or by their last words
   CHECK_THAT(refusal({"model.like=llama3-70b"}), Contains("model=NAME"));
   CHECK_THAT(refusal({}, "base:\n\tmodel: x\n"), Contains("s.yaml:2") && Contains("tab"));
   CHECK_THAT(refusal({"tp=16"}), Contains("breaks rule tp_in_node"));
+  CHECK_THAT(refusal({"strategy.tensor_parallel=2"}), Contains("here it is strategy.tp"));
+  CHECK_THAT(refusal({"fsdp=1"}), Contains("here it is strategy.zero=3"));
+  CHECK_THAT(refusal({"strategy.dp=2"}), Contains("which no key sets"));
+  CHECK(text(today({"cluster.gpu=H100"}), "cluster.gpu.name") == "h100_sxm");
   CHECK_THAT(refusal({"tp=3"}), Contains("it breaks heads_by_tp, "));
 }
 
