@@ -47,12 +47,21 @@ bool makes_some_again(const Strategy& s) {
   return s.recompute != Recompute::none || s.recompute_modules != 0;
 }
 
+bool fits_light_ends(std::int64_t layers, std::int64_t sections) {
+  return sections > 1 && (layers + 2) % sections == 0;
+}
+
+/// As many in each as fit evenly, and some are left for the last.
+bool fits_light_last(std::int64_t layers, std::int64_t sections) {
+  return (sections - 1) * ((layers + sections - 1) / sections) < layers;
+}
+
 /// What of the splits would do for sections that layers do not divide over.
 std::string other_splits(std::int64_t layers, std::int64_t sections) {
   const std::int64_t missing = (sections - layers % sections) % sections;
   std::string text = fmt::format("set strategy.empty_layers: {}", missing);
-  if (sections > 1 && (layers + 2) % sections == 0) text += ", or strategy.split: light_ends";
-  if ((sections - 1) * ((layers + sections - 1) / sections) < layers) text += ", or strategy.split: light_last";
+  if (fits_light_ends(layers, sections)) text += ", or strategy.split: light_ends";
+  if (fits_light_last(layers, sections)) text += ", or strategy.split: light_last";
   return text;
 }
 
@@ -67,9 +76,8 @@ std::vector<Rule> section_rules() {
              const std::int64_t layers = w.configuration.model.layers, sections = s.sections().count();
              if (!s.section_layers.empty()) return std::nullopt;  // listed_layers looks at them
              if (s.split == Split::even && (layers + s.empty_layers) % sections == 0) return std::nullopt;
-             if (s.split == Split::light_ends && sections > 1 && (layers + 2) % sections == 0) return std::nullopt;
-             if (s.split == Split::light_last && (sections - 1) * ((layers + sections - 1) / sections) < layers)
-               return std::nullopt;
+             if (s.split == Split::light_ends && fits_light_ends(layers, sections)) return std::nullopt;
+             if (s.split == Split::light_last && fits_light_last(layers, sections)) return std::nullopt;
              return fmt::format("layers {}, sections {}; {}", layers, sections, other_splits(layers, sections));
            }),
       rule("listed_layers", "strategy.section_layers",

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <filesystem>
 
-#include "core/workload/schedule.hpp"
 #include "experiments/calibration.hpp"
 #include "experiments/import/scalar.hpp"
 #include "experiments/import/text.hpp"
@@ -48,12 +47,6 @@ std::vector<std::string> read_names(const Node& node, const std::string& key,
   std::vector<std::string> names;
   for (const Node& item : node.items)
     names.push_back(allowed.empty() ? import::read_line(item, key) : import::read_line(item, key, allowed));
-  return names;
-}
-
-std::vector<std::string> schedule_names() {
-  std::vector<std::string> names;
-  for (const core::workload::ScheduleType& type : core::workload::schedules()) names.push_back(type.name);
   return names;
 }
 
@@ -136,6 +129,7 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   Origin origin;
   const Node *figures = nullptr, *recipe = nullptr;
   const bool is_gpu = kind == "gpus";
+  const Branch& strategy = *find_branch(vocabulary().branches, "strategy");
   std::vector<std::string> known{"help", "source", "certainty", "figures", "also_called"};
   if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
   if (kind == "stacks") known.insert(known.end(), {"recipe", "schedules"});
@@ -153,7 +147,7 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
     else if (entry.key == "recipe" && kind == "stacks")
       recipe = &entry.value;
     else if (entry.key == "schedules" && kind == "stacks")
-      made.schedules = read_names(entry.value, "schedules", schedule_names());
+      made.schedules = read_names(entry.value, "schedules", find_option(strategy.options, "schedule")->choices);
     else if (entry.key == "constants_of" && is_gpu)
       made.constants_of = import::read_line(entry.value, "constants_of");
     else if (entry.key == "same_chip" && is_gpu)
@@ -164,8 +158,7 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   if (!figures || figures->kind != Node::Kind::mapping) root.fail("needs 'figures', a mapping of what is known");
   made.figures = read_figures(*figures, figure_options(kind), origin);
   if (recipe != nullptr && recipe->kind != Node::Kind::mapping) recipe->fail("'recipe' must be a mapping");
-  if (recipe != nullptr)
-    made.recipe = read_figures(*recipe, find_branch(vocabulary().branches, "strategy")->options, origin);
+  if (recipe != nullptr) made.recipe = read_figures(*recipe, strategy.options, origin);
   return made;
 }
 

@@ -144,8 +144,6 @@ std::string hint_for(const std::string& dotted) {
 
 Target find_key(const std::string& dotted, const Node& at) {
   const auto parts = split(dotted);
-  if (const std::string hint = hint_for(dotted); !hint.empty())
-    at.fail(fmt::format("unknown key '{}'{}", dotted, hint));
   const Branch* branch = &vocabulary();
   std::string path;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -159,7 +157,10 @@ Target find_key(const std::string& dotted, const Node& at) {
       return target;
     }
     const Branch* child = find_branch(branch->branches, parts[i]);
-    if (!child) at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(parts[i], names_in(*branch))));
+    if (!child) {
+      const std::string hint = hint_for(dotted);
+      at.fail(fmt::format("unknown key '{}'{}", dotted, hint.empty() ? suggestion(parts[i], names_in(*branch)) : hint));
+    }
     branch = child;
     path = child_path;
   }
