@@ -32,4 +32,9 @@ constexpr double seconds(Time ps) {
   return static_cast<double>(ps) * 1e-12;
 }
 
+/// Bytes in GiB, for reports only.
+constexpr double gib(double bytes) {
+  return bytes / static_cast<double>(1 << 30);
+}
+
 }  // namespace manyworlds::core

@@ -26,6 +26,8 @@ constexpr const char* kStackOfToday = "megatron-core";
 constexpr double kMemoryHeadroom = 0.04;
 /// Of NVIDIA's Quantum-2 QM9700 (400 Gb/s each), and of Ethernet switches of 25.6 and 51.2 Tb/s.
 constexpr std::int64_t kSwitchPorts = 64;
+constexpr const char* kTopology = "topology";
+constexpr const char* kTopologyOfToday = "rail_optimized";
 constexpr const char* kTransport = "transport";
 
 std::int64_t integer(const Settings& settings, const std::string& key, std::int64_t otherwise = 0) {
@@ -38,9 +40,11 @@ std::string text(const Settings& settings, const std::string& key) {
   return found == settings.end() ? std::string() : std::get<std::string>(found->second);
 }
 
+/// False of what is no switch, too.
 bool flag(const Settings& settings, const std::string& key) {
   const auto found = settings.find(key);
-  return found != settings.end() && std::get<bool>(found->second);
+  const bool* on = found == settings.end() ? nullptr : std::get_if<bool>(&found->second);
+  return on != nullptr && *on;
 }
 
 std::int64_t gpus(const Settings& settings) {
@@ -123,17 +127,23 @@ double oversubscription(const Settings& settings) {
   return found == settings.end() ? 1 : std::get<double>(found->second);
 }
 
+/// The one that the sections began with, which machines of one node make nothing of.
+std::optional<OptionValue> topology(const Settings& settings, const Catalog&) {
+  if (gpus(settings) == integer(settings, "cluster.gpus_per_node", 1)) return std::nullopt;
+  return text(settings, kTopology);
+}
+
 /// As many nodes as a switch has ports for; 0, all of them, where they are no more.
 std::optional<OptionValue> rail_ports(const Settings& settings, const Catalog&) {
-  if (text(settings, "topology") != "rail_optimized") return std::nullopt;
+  if (text(settings, kTopology) != "rail_optimized") return std::nullopt;
   const std::int64_t ports = leaf_ports(oversubscription(settings), 1);
   return gpus(settings) / integer(settings, "cluster.gpus_per_node", 1) > ports ? ports : std::int64_t{0};
 }
 
 std::optional<OptionValue> leaf_hosts(const Settings& settings, const Catalog&) {
-  const std::string topology = text(settings, "topology");
-  if (topology == "dragonfly_plus") return std::int64_t{0};
-  if (topology != "fat_tree") return std::nullopt;
+  const std::string fabric = text(settings, kTopology);
+  if (fabric == "dragonfly_plus") return std::int64_t{0};
+  if (fabric != "fat_tree") return std::nullopt;
   const double ratio = oversubscription(settings);
   const std::int64_t whole_nodes = leaf_ports(ratio, integer(settings, "cluster.gpus_per_node", 1));
   const std::int64_t ports = whole_nodes > 0 ? whole_nodes : leaf_ports(ratio, 1);
@@ -180,6 +190,7 @@ const std::vector<Convention>& conventions() {
       always(kProtocol, "calibrated"),
       always("collectives.channels", std::int64_t{0}),
       always("cluster.memory_headroom", kMemoryHeadroom),
+      {kTopology, topology},
       {"topology.nodes_per_pod", rail_ports},
       {"topology.leaf_hosts", leaf_hosts},
       {kTransport, transport},
@@ -250,6 +261,10 @@ bool is_open_today(const std::string& path) {
   return path.starts_with(kStack) || keys.count(path) > 0;
 }
 
+std::string first_component(const std::string& path, const std::string& of_2021) {
+  return path == kTopology ? kTopologyOfToday : of_2021;
+}
+
 std::string open_mark(const std::string& path) {
   return path + ".open";
 }
@@ -260,7 +275,7 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
     const bool open = settings.erase(open_mark(key)) > 0 || settings.count(key) == 0;
     if (!open || !value) return;
     settings[key] = *value;
-    if (key == kTransport) choose_options(settings, key, std::get<std::string>(*value));
+    if (key == kTransport || key == kTopology) choose_options(settings, key, std::get<std::string>(*value));
     filled.emplace(key, std::move(*value));
   };
   if (catalog.of("stacks").count(text(settings, kStackName)) == 0) filled["strategy.stack"] = kStackOfToday;
@@ -275,6 +290,23 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
   assume_stack(settings, stack);
   if (text(settings, kProtocol) == "auto") settings[kProtocol] = "calibrated";
   return filled;
+}
+
+void change(Settings& settings, const std::string& key, OptionValue value) {
+  constexpr const char *kParallel = "strategy.sequence_parallel", *kOverlapTensor = "strategy.stack.overlap_tensor";
+  constexpr const char *kSchedule = "strategy.schedule", *kChunks = "strategy.virtual_stages";
+  settings[key] = std::move(value);
+  const std::int64_t tp = integer(settings, "strategy.tp", 1);
+  if (key == kParallel && !flag(settings, kParallel)) settings[kOverlapTensor] = false;
+  if (tp == 1) settings[kParallel] = false;
+  if (tp > 1 && (flag(settings, kOverlapTensor) || integer(settings, "model.experts") > 0)) settings[kParallel] = true;
+  if (replicas(settings) == 1) settings["strategy.zero"] = std::int64_t{0};
+  const std::string schedule = text(settings, kSchedule);
+  const bool in_turns = integer(settings, "strategy.pp", 1) > 1 && integer(settings, kChunks, 1) > 1;
+  if (schedule == "interleaved" && !in_turns) settings[kSchedule] = "1f1b";
+  if (schedule == "1f1b" || (schedule == "interleaved" && !in_turns)) settings[kChunks] = std::int64_t{1};
+  for (const core::OptionInfo& info : catalog_branch("stacks").options)
+    if (flag(settings, kStack + info.name) && !has_use(settings, info.name)) settings[kStack + info.name] = false;
 }
 
 void Assumed::add(const Settings& filled_in) {

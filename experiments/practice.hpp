@@ -20,6 +20,8 @@ Practice practice_called(const std::string& name);
 
 /// Whether today's practice leaves a key open until the other settings are known.
 bool is_open_today(const std::string& path);
+/// The component that a section begins with today; in 2021 it was `of_2021`.
+std::string first_component(const std::string& path, const std::string& of_2021);
 /// A setting that says of a component that it is the default, which today's practice may change; naming one takes it
 /// away, and assume_today() does.
 std::string open_mark(const std::string& path);
@@ -28,6 +30,11 @@ std::string open_mark(const std::string& path);
 /// whole where nobody named one. A switch of the stack that the layout has no use for (overlap_parameters without an
 /// optimizer that is cut over replicas, say) is off and is not among it.
 Settings assume_today(Settings& settings, const Catalog& catalog);
+
+/// Gives `key` of a layout another value, and what hangs on it its own, as the software's arguments do: sequence
+/// parallelism follows tp, states are cut where there are replicas, 1F1B has one chunk on a rank, and switches that the
+/// layout has no more use for are off.
+void change(Settings& settings, const std::string& key, core::OptionValue value);
 
 /// What the experiments of a sweep were assumed to be, by key.
 class Assumed {

@@ -9,6 +9,7 @@
 
 #include "experiments/import/scalar.hpp"
 #include "experiments/nearest.hpp"
+#include "experiments/other_names.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -106,41 +107,24 @@ void collect_endings(const Branch& branch, const std::string& path, const std::s
   }
 }
 
-}  // namespace
-
-/// What other programs call a key, and what it is here.
-struct OtherName {
-  std::string_view typed, here;
-};
-constexpr std::array<OtherName, 14> kOtherNames{{{"tensor_parallel", "strategy.tp"},
-                                                 {"tensor_model_parallel_size", "strategy.tp"},
-                                                 {"pipeline_parallel", "strategy.pp"},
-                                                 {"pipeline_model_parallel_size", "strategy.pp"},
-                                                 {"context_parallel_size", "strategy.cp"},
-                                                 {"expert_model_parallel_size", "strategy.ep"},
-                                                 {"fsdp", "strategy.zero=3"},
-                                                 {"micro_batch_size", "strategy.micro_batch"},
-                                                 {"mbs", "strategy.micro_batch"},
-                                                 {"global_batch_size", "strategy.global_batch"},
-                                                 {"gbs", "strategy.global_batch"},
-                                                 {"seq_length", "model.sequence"},
-                                                 {"seq_len", "model.sequence"},
-                                                 {"dp", "what the GPUs leave beside tp x cp x pp, which no key sets"}}};
-
-/// What people type and what it is here; empty where nobody knows.
-std::string hint_for(const std::string& dotted) {
-  const auto parts = split(dotted);
-  if (parts.front() == "base")
-    return fmt::format("; keys are given as they stand below base: '{}'",
-                       dotted.substr(std::min<std::size_t>(dotted.size(), 5)));
-  if (parts.front() == "axes" || parts.front() == "zip")
-    return "; give the axis itself one value, as in strategy.tp=8, or change the document";
-  for (const OtherName& one : kOtherNames)
-    if (parts.back() == one.typed) return fmt::format("; here it is {}", one.here);
-  if (parts.size() > 1 && parts.back() == "like")
-    return fmt::format("; '{0}' takes a name of the catalog: {0}=NAME", dotted.substr(0, dotted.size() - 5));
-  return "";
+std::vector<std::string> keys_ending_in(const std::string& ending) {
+  std::vector<std::string> found;
+  collect_endings(vocabulary(), "", ending, found);
+  return found;
 }
+
+/// What an unknown key of `branch` may have been meant to be.
+std::string hint_beside(const Branch& branch, const std::string& dotted) {
+  if (const std::string hint = hint_for(dotted); !hint.empty()) return hint;
+  const std::string last = split(dotted).back();
+  if (const auto elsewhere = keys_ending_in(last); elsewhere.size() == 1)
+    return fmt::format("; did you mean '{}'?", elsewhere.front());
+  auto known = names_in(branch);
+  if (!branch.catalog.empty()) known.push_back("like");
+  return suggestion(last, known);
+}
+
+}  // namespace
 
 Target find_key(const std::string& dotted, const Node& at) {
   const auto parts = split(dotted);
@@ -158,8 +142,8 @@ Target find_key(const std::string& dotted, const Node& at) {
     }
     const Branch* child = find_branch(branch->branches, parts[i]);
     if (!child) {
-      const std::string hint = hint_for(dotted);
-      at.fail(fmt::format("unknown key '{}'{}", dotted, hint.empty() ? suggestion(parts[i], names_in(*branch)) : hint));
+      if (const std::string key = key_called(dotted); !key.empty()) return find_key(key, at);
+      at.fail(fmt::format("unknown key '{}'{}", dotted, hint_beside(*branch, dotted)));
     }
     branch = child;
     path = child_path;
@@ -174,8 +158,7 @@ Target find_typed_key(const std::string& typed, const Node& at) {
   const std::string first = typed.substr(0, typed.find('.'));
   const auto top = names_in(vocabulary());
   if (std::find(top.begin(), top.end(), first) != top.end()) return find_key(typed, at);
-  std::vector<std::string> found;
-  collect_endings(vocabulary(), "", typed, found);
+  const std::vector<std::string> found = keys_ending_in(typed);
   if (found.size() == 1) return find_key(found.front(), at);
   if (!found.empty()) at.fail(fmt::format("'{}' may be {}; give one of them", typed, fmt::join(found, " or ")));
   return find_key(typed, at);
@@ -210,9 +193,10 @@ void Assigner::reset(const Branch& branch, const std::string& path) {
   for (const OptionInfo& info : branch.options)
     if (has_value(prefix + info.name, info)) settings_[prefix + info.name] = info.fallback;
   if (!branch.alternatives.empty()) {
-    const Alternative& first = branch.alternatives.front();
-    settings_[path] = first.name;
-    for (const OptionInfo& info : first.options)
+    const std::string& of_2021 = branch.alternatives.front().name;
+    const std::string first = practice_ == Practice::today ? first_component(path, of_2021) : of_2021;
+    settings_[path] = first;
+    for (const OptionInfo& info : find_alternative(branch, first)->options)
       if (has_value(prefix + info.name, info)) settings_[prefix + info.name] = info.fallback;
     if (practice_ == Practice::today && is_open_today(path)) settings_[open_mark(path)] = true;
   }
@@ -281,11 +265,24 @@ void Assigner::fill(const Branch& branch, const std::string& path, const Node& n
   const auto is_typed = [&](const Entry& entry) {
     return path.empty() && !find_option(branch.options, entry.key) && !find_branch(branch.branches, entry.key);
   };
-  for (const Entry& entry : node.entries)
-    if ((entry.key != "like" || branch.catalog.empty()) && !is_typed(entry)) fill_entry(branch, path, entry);
+  std::map<std::string, std::string> typed_as;  // by key
+  const auto once = [&](const std::string& key, const Entry& entry) {
+    const auto [other, first] = typed_as.emplace(key, entry.key);
+    if (!first) entry_place(entry).fail(fmt::format("'{}' and '{}' are one key; keep one", other->second, entry.key));
+  };
+  for (const Entry& entry : node.entries) {
+    if ((entry.key == "like" && !branch.catalog.empty()) || is_typed(entry)) continue;
+    const std::string key = join(path, entry.key), called = key_called(key);
+    once(called.empty() ? key : called, entry);
+    fill_entry(branch, path, entry);
+  }
   // "strategy.tp" beside the sections goes before what its section says.
-  for (const Entry& entry : node.entries)
-    if (is_typed(entry)) assign(find_typed_key(entry.key, entry_place(entry)), entry.value);
+  for (const Entry& entry : node.entries) {
+    if (!is_typed(entry)) continue;
+    const Target target = find_typed_key(entry.key, entry_place(entry));
+    once(target.path, entry);
+    assign(target, entry.value);
+  }
 }
 
 void Assigner::fill_entry(const Branch& branch, const std::string& path, const Entry& entry) {
@@ -293,9 +290,9 @@ void Assigner::fill_entry(const Branch& branch, const std::string& path, const E
   if (const OptionInfo* option = find_option(branch.options, entry.key))
     return set(key, import::read_value(entry.value, *option, key), entry.value);
   if (const Branch* child = find_branch(branch.branches, entry.key)) return fill(*child, key, entry.value);
-  auto known = names_in(branch);
-  if (!branch.catalog.empty()) known.push_back("like");
-  throw InputError(fmt::format("unknown key '{}'{}", key, suggestion(entry.key, known)), *entry.value.file, entry.line);
+  if (const std::string called = key_called(key); !called.empty())
+    return assign(find_key(called, entry_place(entry)), entry.value);
+  throw InputError(fmt::format("unknown key '{}'{}", key, hint_beside(branch, key)), *entry.value.file, entry.line);
 }
 
 void Assigner::choose(const Branch& branch, const std::string& path, const Node& node) {

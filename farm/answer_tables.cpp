@@ -413,7 +413,8 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
   row.configuration.gpu.measured = measured_times(experiment);
   if (!row.planned.fits()) {
     row.status = "out_of_memory";
-    row.reason = fmt::format("needs {} bytes of {}", row.planned.memory.total(), row.planned.memory_bytes);
+    row.reason = fmt::format("needs {:.2f} of {:.2f} GiB", core::gib(static_cast<double>(row.planned.memory.total())),
+                             core::gib(static_cast<double>(row.planned.memory_bytes)));
   } else if (const auto& step = steps.at(row.planned.step); !step) {
     const Outcome& none = outcome(plan.task_of_step(row.planned.step));
     row.status = none.status == Status::pending ? "pending" : "failed";

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "experiments/inputs.hpp"
+#include "experiments/practice.hpp"
 #include "experiments/vocabulary.hpp"
 #include "farm/answer_tables.hpp"
 #include "farm/memory_advice.hpp"
@@ -25,6 +27,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kSection = "strategy";
 constexpr const char* kBatch = "strategy.global_batch";
+constexpr const char* kVariant = "variant";
 
 /// The parts of a step in which ranks wait for communication.
 constexpr std::array<const char*, 5> kExposed{"exposed_tp_s", "exposed_dp_s", "exposed_pp_s", "exposed_cp_s",
@@ -32,18 +35,6 @@ constexpr std::array<const char*, 5> kExposed{"exposed_tp_s", "exposed_dp_s", "e
 
 std::string text_of(const core::OptionValue& value) {
   return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
-}
-
-void add_changed(const Branch& branch, const std::string& path, const experiments::Settings& settings,
-                 std::vector<TurnedBack>& to) {
-  for (const core::OptionInfo& info : branch.options) {
-    const std::string key = path + "." + info.name;
-    const auto found = settings.find(key);
-    if (found == settings.end() || !experiments::has_default(info) || key == kBatch) continue;
-    if (!branch.catalog.empty() && info.name == "name") continue;  // of what was copied, not a setting of its own
-    if (found->second != info.fallback) to.push_back({key, found->second, info.fallback, "", {}});
-  }
-  for (const Branch& child : branch.branches) add_changed(child, path + "." + child.name, settings, to);
 }
 
 /// Why a layout cannot be; empty: it can.
@@ -56,29 +47,111 @@ std::string why_not(const Experiment& experiment, experiments::GraphCache& graph
   return kernels.empty() ? "" : fmt::format("{} of its kernels are not measured", kernels.size());
 }
 
+/// Sizes whose neighbours are half and twice as much.
+constexpr std::array<const char*, 5> kDoubling{"strategy.tp", "strategy.pp", "strategy.cp", "strategy.ep",
+                                               "strategy.micro_batch"};
+constexpr const char* kChunks = "strategy.virtual_stages";
+
+/// The layouts that differ from one in one choice.
+class Choices {
+ public:
+  explicit Choices(const Experiment& layout) : layout_(layout) {}
+
+  std::vector<Variant> all() {
+    const Branch* strategy = experiments::find_branch(experiments::vocabulary().branches, kSection);
+    MANYWORLDS_CHECK(strategy, "no section '{}'", kSection);
+    add_of(*strategy, kSection);
+    return std::move(made_);
+  }
+
+  Experiment experiment_of(const Variant& variant) const {
+    Experiment made = layout_;
+    experiments::change(made.settings, variant.key, variant.instead);
+    return made;
+  }
+
+ private:
+  void add_of(const Branch& branch, const std::string& path) {
+    for (const core::OptionInfo& info : branch.options) {
+      const std::string key = path + "." + info.name;
+      if (layout_.settings.count(key) == 0 || !experiments::has_default(info) || key == kBatch) continue;
+      if (!branch.catalog.empty() && info.name == "name") continue;  // of what was copied, not a setting of its own
+      add_variants(key, info);
+    }
+    for (const Branch& child : branch.branches) add_of(child, path + "." + child.name);
+  }
+
+  void add_variants(const std::string& key, const core::OptionInfo& info) {
+    const core::OptionValue& value = layout_.settings.at(key);
+    if (std::find(kDoubling.begin(), kDoubling.end(), key) != kDoubling.end()) {
+      const auto size = std::get<std::int64_t>(value);
+      if (size % 2 == 0) add_valid(key, size / 2);
+      add_valid(key, size * 2);
+    } else if (key == kChunks && value != info.fallback) {
+      const auto chunks = std::get<std::int64_t>(value);
+      for (std::int64_t fewer = chunks - 1; fewer > 0 && !add_valid(key, fewer);) --fewer;
+      for (std::int64_t more = chunks + 1; more <= 2 * chunks && !add_valid(key, more);) ++more;
+    } else if (key == "strategy.zero") {
+      for (const std::int64_t stage : {0, 1, 3})
+        if (value != core::OptionValue(stage)) add_valid(key, stage);
+    } else if (key == "strategy.recompute") {
+      for (const std::string& choice : info.choices)
+        if (value != core::OptionValue(choice)) add_valid(key, choice);
+    } else if (value != info.fallback) {
+      add(key, info.fallback);
+    }
+  }
+
+  Variant variant(const std::string& key, core::OptionValue instead) {
+    Variant made{key, layout_.settings.at(key), std::move(instead), {}, "", {}};
+    const Experiment changed = experiment_of(made);
+    for (const auto& [other, value] : changed.settings)
+      if (other != key && layout_.settings.at(other) != value) made.along.emplace(other, value);
+    made.why_not = why_not(changed, graphs_);
+    return made;
+  }
+
+  void add(const std::string& key, core::OptionValue instead) { made_.push_back(variant(key, std::move(instead))); }
+
+  bool add_valid(const std::string& key, core::OptionValue instead) {
+    Variant made = variant(key, std::move(instead));
+    if (!made.why_not.empty()) return false;
+    made_.push_back(std::move(made));
+    return true;
+  }
+
+  const Experiment& layout_;
+  experiments::GraphCache graphs_;
+  std::vector<Variant> made_;
+};
+
 double exposed_s(const AnswerRow& row) {
   double sum = 0;
   for (const char* part : kExposed) sum += row.number(part);
   return sum;
 }
 
-/// What turning a key back brings, or why nobody knows.
-struct Change {
+/// What a variant brings, or why nobody knows.
+struct Effect {
   std::string unknown;
   double step_s = 0, step_share = 0, exposed_s = 0, memory_bytes = 0;
   bool timed = false;
 };
 
-Change change_of(const Explained& explained, const TurnedBack& key) {
-  Change made;
-  if (!key.experiment) {
-    made.unknown = key.why_not;
+Effect effect_of(const Explained& explained, const Variant& variant) {
+  Effect made;
+  if (!variant.experiment) {
+    made.unknown = variant.why_not;
     return made;
   }
-  const AnswerRow before{explained.results.experiments, 0}, after{explained.results.experiments, *key.experiment};
+  const AnswerRow before{explained.results.experiments, 0}, after{explained.results.experiments, *variant.experiment};
   made.memory_bytes = after.number("memory_peak_bytes") - before.number("memory_peak_bytes");
   made.timed = before.ran() && after.ran();
-  if (!after.ran()) made.unknown = fmt::format("{}: {}", after.text("status"), after.text("reason"));
+  if (after.text("status") == "out_of_memory")
+    made.unknown = fmt::format("does not fit: {} of {}", gib_text(after.number("memory_peak_bytes")),
+                               gib_text(after.number("gpu_memory_bytes")));
+  else if (!after.ran())
+    made.unknown = fmt::format("{}: {}", after.text("status"), after.text("reason"));
   if (!made.timed) return made;
   made.step_s = after.number("step_time_s") - before.number("step_time_s");
   made.step_share = made.step_s / before.number("step_time_s");
@@ -90,23 +163,31 @@ std::string signed_seconds(double seconds) {
   return (seconds < 0 ? "" : "+") + io::with_prefix(seconds, "s");
 }
 
-std::string keys_text(const Explained& explained) {
-  if (explained.keys.empty()) return "every key of the strategy but global_batch is at its default\n";
+std::string along_text(const Variant& variant) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : variant.along)
+    parts.push_back(fmt::format("{}={}", key.substr(key.rfind('.') + 1), text_of(value)));
+  return fmt::format("{}", fmt::join(parts, " "));
+}
+
+std::string variants_text(const Explained& explained) {
   std::vector<std::vector<std::string>> lines{
-      {"key", "value", "default", "step time", "", "exposed", "peak memory", ""}};
-  for (const TurnedBack& key : explained.keys) {
-    const Change change = change_of(explained, key);
-    std::vector<std::string> line{key.key, text_of(key.value), text_of(key.fallback), "", "", "", "", change.unknown};
-    if (change.timed) {
-      line[3] = signed_seconds(change.step_s);
-      line[4] = fmt::format("{:+.1f} %", 100 * change.step_share);
-      line[5] = signed_seconds(change.exposed_s);
+      {"key", "value", "instead", "and with it", "step time", "", "exposed", "peak memory", ""}};
+  for (const Variant& variant : explained.variants) {
+    const Effect effect = effect_of(explained, variant);
+    std::vector<std::string> line{
+        variant.key, text_of(variant.value), text_of(variant.instead), along_text(variant), "", "", "",
+        "",          effect.unknown};
+    if (effect.timed) {
+      line[4] = signed_seconds(effect.step_s);
+      line[5] = fmt::format("{:+.1f} %", 100 * effect.step_share);
+      line[6] = signed_seconds(effect.exposed_s);
     }
-    if (key.experiment) line[6] = fmt::format("{:+.2f} GiB", change.memory_bytes / (1 << 30));
+    if (variant.experiment) line[7] = fmt::format("{:+.2f} GiB", effect.memory_bytes / (1 << 30));
     lines.push_back(std::move(line));
   }
-  return "what changes if one key alone goes back to its default\n" +
-         io::aligned(lines, {true, true, true, false, false, false, false, true}, "  ");
+  return "what one choice made otherwise changes\n" +
+         io::aligned(lines, {true, true, true, true, false, false, false, false, true}, "  ");
 }
 
 std::string refused_text(const experiments::Violations& violations) {
@@ -157,31 +238,28 @@ Explained explain(const Experiment& layout) {
   experiments::GraphCache graphs;
   made.violations = experiments::find_violations(experiments::world_of(layout.settings, layout.inputs), graphs);
   if (!made.violations.broken.empty()) return made;
-  const Branch* strategy = experiments::find_branch(experiments::vocabulary().branches, kSection);
-  MANYWORLDS_CHECK(strategy, "no section '{}'", kSection);
-  add_changed(*strategy, kSection, layout.settings, made.keys);
-  made.variants.name = "explain";
-  made.variants.objective = "step_time_s";
-  made.variants.text = "a layout and each of its choices turned back";
-  made.variants.columns = {{"turned_back", core::OptionInfo::Kind::text, "", "the key that is at its default instead"}};
-  made.variants.inputs = layout.inputs ? layout.inputs : std::make_shared<const experiments::Inputs>();
-  made.variants.experiments.push_back(made.layout);
-  made.variants.experiments.front().axes = {std::string()};
-  for (TurnedBack& key : made.keys) {
-    Experiment variant = made.layout;
-    variant.settings[key.key] = key.fallback;
-    key.why_not = why_not(variant, graphs);
-    if (!key.why_not.empty()) continue;
-    key.experiment = made.variants.experiments.size();
-    variant.id = static_cast<std::uint32_t>(*key.experiment);
-    variant.axes = {key.key};
-    made.variants.experiments.push_back(std::move(variant));
+  Choices choices(made.layout);
+  made.variants = choices.all();
+  made.sweep.name = "explain";
+  made.sweep.objective = "step_time_s";
+  made.sweep.text = "a layout and each of its choices made otherwise";
+  made.sweep.columns = {{kVariant, core::OptionInfo::Kind::text, "", "the choice that is made otherwise"}};
+  made.sweep.inputs = layout.inputs ? layout.inputs : std::make_shared<const experiments::Inputs>();
+  made.sweep.experiments.push_back(made.layout);
+  made.sweep.experiments.front().axes = {std::string()};
+  for (Variant& variant : made.variants) {
+    if (!variant.why_not.empty()) continue;
+    variant.experiment = made.sweep.experiments.size();
+    Experiment experiment = choices.experiment_of(variant);
+    experiment.id = static_cast<std::uint32_t>(*variant.experiment);
+    experiment.axes = {fmt::format("{}={}", variant.key, text_of(variant.instead))};
+    made.sweep.experiments.push_back(std::move(experiment));
   }
   return made;
 }
 
 void run_variants(Explained& explained, const std::function<void(std::size_t, std::size_t)>& told) {
-  const SweepJob job(frozen_job(explained.variants, {}));
+  const SweepJob job(frozen_job(explained.sweep, {}));
   SweepRunner runner(job.common());
   std::vector<Outcome> outcomes;
   for (std::uint32_t task = 0; task < job.tasks().size(); ++task) {
@@ -194,8 +272,8 @@ void run_variants(Explained& explained, const std::function<void(std::size_t, st
     }
     outcomes.push_back(failed ? *failed : run_guarded(runner, job.order(task), inputs));
   }
-  explained.results = answer_of(explained.variants, job.plan(),
-                                [&](std::uint32_t task) -> const Outcome& { return outcomes.at(task); });
+  explained.results =
+      answer_of(explained.sweep, job.plan(), [&](std::uint32_t task) -> const Outcome& { return outcomes.at(task); });
 }
 
 std::string explained_text(const Explained& explained, const std::string& name) {
@@ -203,14 +281,14 @@ std::string explained_text(const Explained& explained, const std::string& name) 
   if (!explained.violations.broken.empty()) return text + refused_text(explained.violations);
   const AnswerRow row{explained.results.experiments, 0};
   if (row.ran()) {
-    text += fmt::format("step time         {:.6f} s\ntokens/s/GPU      {:.1f}\nMFU               {:.1f} % of {}\n",
-                        row.number("step_time_s"), row.number("tokens_per_s_per_gpu"), 100 * row.number("mfu"),
-                        io::mfu_peak(row.table, row.row));
+    text += fmt::format("step time         {:.6f} s\n{}tokens/s/GPU      {:.1f}\nMFU               {:.1f} % of {}\n",
+                        row.number("step_time_s"), interval_text(row), row.number("tokens_per_s_per_gpu"),
+                        100 * row.number("mfu"), io::mfu_peak(row.table, row.row));
     text += breakdown_text(row);
   }
   text += memory_text(row, explained.layout);
   if (is_too_large_for_memory(explained)) text += fitting_text(fitting_neighbours(explained.layout));
-  return text + keys_text(explained);
+  return text + variants_text(explained);
 }
 
 Json explained_json(const Explained& explained, const std::string& name) {
@@ -227,20 +305,24 @@ Json explained_json(const Explained& explained, const std::string& name) {
     return made;
   }
   made["layout"] = row_json({explained.results.experiments, 0});
-  made["layout"].erase("turned_back");
+  made["layout"].erase(kVariant);
   if (is_too_large_for_memory(explained)) made["would_fit"] = fitting_json(fitting_neighbours(explained.layout));
-  made["keys"] = Json::array();
-  for (const TurnedBack& key : explained.keys) {
-    const Change change = change_of(explained, key);
-    Json one{{"key", key.key}, {"value", as_json(key.value)}, {"default", as_json(key.fallback)}};
-    if (!change.unknown.empty()) one["why_not"] = change.unknown;
-    if (change.timed) {
-      one["step_time_change_s"] = change.step_s;
-      one["step_time_change_share"] = change.step_share;
-      one["exposed_change_s"] = change.exposed_s;
+  made["variants"] = Json::array();
+  for (const Variant& variant : explained.variants) {
+    const Effect effect = effect_of(explained, variant);
+    Json one{{"key", variant.key},
+             {"value", as_json(variant.value)},
+             {"instead", as_json(variant.instead)},
+             {"along", Json::object()}};
+    for (const auto& [key, value] : variant.along) one["along"][key] = as_json(value);
+    if (!effect.unknown.empty()) one["why_not"] = effect.unknown;
+    if (effect.timed) {
+      one["step_time_change_s"] = effect.step_s;
+      one["step_time_change_share"] = effect.step_share;
+      one["exposed_change_s"] = effect.exposed_s;
     }
-    if (key.experiment) one["memory_change_bytes"] = static_cast<std::int64_t>(change.memory_bytes);
-    made["keys"].push_back(std::move(one));
+    if (variant.experiment) one["memory_change_bytes"] = static_cast<std::int64_t>(effect.memory_bytes);
+    made["variants"].push_back(std::move(one));
   }
   return made;
 }

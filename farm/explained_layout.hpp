@@ -1,5 +1,5 @@
-// Why a layout is refused, or what each of its choices costs: every key of its strategy that is not at its default is
-// turned back alone, and the layouts that makes are simulated beside it.
+// Why a layout is refused, or what each of its choices costs: the layouts that differ from it in one choice, simulated
+// beside it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,22 +14,25 @@
 
 namespace manyworlds::farm {
 
-struct TurnedBack {
+/// One choice made otherwise.
+struct Variant {
   std::string key;                        // "strategy.tp"
-  core::OptionValue value, fallback;      // as the layout has it, and its default
-  std::string why_not;                    // the rule that the layout without it breaks; empty: none
-  std::optional<std::size_t> experiment;  // of Explained::variants; none: why_not
+  core::OptionValue value, instead;       // as the layout has it, and as the variant does
+  experiments::Settings along;            // what else had to change
+  std::string why_not;                    // the rule that it breaks; empty: none
+  std::optional<std::size_t> experiment;  // of Explained::sweep; none: why_not
 };
 
 struct Explained {
   experiments::Experiment layout;
   experiments::Violations violations;  // where any is broken, nothing else stands here
-  std::vector<TurnedBack> keys;        // in the order of the option tables
-  experiments::Sweep variants;         // the layout first, then each that can be
-  io::Results results;                 // of `variants`
+  std::vector<Variant> variants;       // by key, in the order of the option tables
+  experiments::Sweep sweep;            // the layout first, then each variant that can be
+  io::Results results;                 // of `sweep`
 };
 
-/// Settings of `strategy` that are not at their defaults, each with the layout that has it there. global_batch is no
+/// Of a size (tp, pp, cp, ep, micro_batch, virtual_stages) the nearest values on both sides that break no rule; of ZeRO
+/// and recomputation every other; of all else in `strategy` that is not at its default, that one. global_batch is no
 /// choice of a layout, and stays. Simulates nothing.
 Explained explain(const experiments::Experiment& layout);
 

@@ -8,8 +8,10 @@
 #include "core/error.hpp"
 #include "core/options.hpp"
 #include "core/step/demand.hpp"
+#include "core/units.hpp"
 #include "core/workload/modules.hpp"
 #include "experiments/fitting/fit.hpp"
+#include "experiments/practice.hpp"
 #include "experiments/validity.hpp"
 #include "io/figures.hpp"
 #include "io/sweep_facts.hpp"
@@ -26,9 +28,6 @@ constexpr std::int64_t kMostNodesFactor = 64;
 
 std::int64_t whole(const Settings& settings, const char* key) {
   return std::get<std::int64_t>(settings.at(key));
-}
-bool flag(const Settings& settings, const char* key) {
-  return std::get<bool>(settings.at(key));
 }
 
 struct Move {
@@ -52,15 +51,6 @@ std::vector<Move> moves_of(const Settings& settings) {
   if (std::get<std::string>(settings.at("strategy.offload_modules")).empty())
     moves.push_back({"strategy.offload_modules", core::join_several(core::workload::offload_module_names())});
   return moves;
-}
-
-/// Switches that a change takes with it, as the software's own arguments do.
-void settle(Settings& settings) {
-  const std::int64_t zero = whole(settings, "strategy.zero"), tp = whole(settings, "strategy.tp");
-  if (zero != 1 && zero != 2) settings["strategy.stack.overlap_parameters"] = false;
-  if (tp == 1) settings["strategy.sequence_parallel"] = false;
-  if (tp > 1 && (flag(settings, "strategy.stack.overlap_tensor") || whole(settings, "model.experts") > 0))
-    settings["strategy.sequence_parallel"] = true;
 }
 
 /// The layouts around one, and what is known of them without simulating.
@@ -96,8 +86,7 @@ class Neighbourhood {
 
   void look_at(const std::vector<Move>& moves) {
     Settings settings = layout_.settings;
-    for (const Move& move : moves) settings[move.key] = move.value;
-    settle(settings);
+    for (const Move& move : moves) experiments::change(settings, move.key, move.value);
     const experiments::World world = experiments::world_of(settings, layout_.inputs);
     if (experiments::find_violation(world, graphs_)) return;
     const core::step::Demand demand = core::step::demand_of(world.configuration);
@@ -123,8 +112,16 @@ std::string changes_text(const FittingNeighbour& one) {
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
-double gib(double bytes) {
-  return bytes / static_cast<double>(1 << 30);
+/// The experiment that lacks least, as a share of what it has.
+std::size_t nearest_to_fit(const io::Results& results) {
+  const io::Column *needs = results.experiments.find("memory_peak_bytes"),
+                   *has = results.experiments.find("gpu_memory_bytes");
+  MANYWORLDS_CHECK(needs != nullptr && has != nullptr, "results without memory");
+  std::size_t least = 0;
+  const auto excess = [&](std::size_t row) { return needs->number_at(row) / has->number_at(row); };
+  for (std::size_t row = 1; row < results.experiments.rows(); ++row)
+    if (excess(row) < excess(least)) least = row;
+  return least;
 }
 
 }  // namespace
@@ -140,8 +137,8 @@ std::string fitting_text(const std::vector<FittingNeighbour>& neighbours) {
   std::vector<std::vector<std::string>> lines{{"change", "peak memory", "step time by closed forms"}};
   for (const FittingNeighbour& one : neighbours)
     lines.push_back({changes_text(one),
-                     fmt::format("{:.1f} of {:.1f} GiB", gib(static_cast<double>(one.needs_bytes)),
-                                 gib(static_cast<double>(one.has_bytes))),
+                     fmt::format("{:.1f} of {:.1f} GiB", core::gib(static_cast<double>(one.needs_bytes)),
+                                 core::gib(static_cast<double>(one.has_bytes))),
                      fmt::format("{:+.1f} %", 100 * one.step_change)});
   return "what would make it fit, the quickest first\n" + io::aligned(lines, {true, false, false}, "  ");
 }
@@ -165,21 +162,17 @@ bool none_fits(const io::Results& results) {
   return lacking != counts.end() && lacking->second == results.experiments.rows();
 }
 
-std::string none_fits_text(const io::Results& results, const experiments::Sweep& sweep) {
-  const io::Column *needs = results.experiments.find("memory_peak_bytes"),
-                   *has = results.experiments.find("gpu_memory_bytes");
-  MANYWORLDS_CHECK(needs != nullptr && has != nullptr, "results without memory");
-  std::size_t least = 0;
-  const auto excess = [&](std::size_t row) { return needs->number_at(row) / has->number_at(row); };
-  for (std::size_t row = 1; row < results.experiments.rows(); ++row)
-    if (excess(row) < excess(least)) least = row;
-  const io::Axes axes(results);
-  const std::string layout = axes.layout(least);
+std::string none_fits_text(const io::Results& results) {
+  const std::size_t least = nearest_to_fit(results);
+  const std::string layout = io::Axes(results).layout(least);
+  const auto gib = [&](const char* column) { return core::gib(results.experiments.find(column)->number_at(least)); };
   return fmt::format("none of {} layouts fits; nearest is experiment {}{}: {:.1f} of {:.1f} GiB\n",
                      results.experiments.rows(), results.experiments.text_at("id", least),
-                     layout.empty() ? "" : " (" + layout + ")", gib(needs->number_at(least)),
-                     gib(has->number_at(least))) +
-         fitting_text(fitting_neighbours(sweep.experiments.at(least)));
+                     layout.empty() ? "" : " (" + layout + ")", gib("memory_peak_bytes"), gib("gpu_memory_bytes"));
+}
+
+std::string none_fits_text(const io::Results& results, const experiments::Sweep& sweep) {
+  return none_fits_text(results) + fitting_text(fitting_neighbours(sweep.experiments.at(nearest_to_fit(results))));
 }
 
 }  // namespace manyworlds::farm

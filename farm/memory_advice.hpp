@@ -31,7 +31,8 @@ nlohmann::ordered_json fitting_json(const std::vector<FittingNeighbour>& neighbo
 
 /// Whether all experiments of a run were looked at and none fits.
 bool none_fits(const io::Results& results);
-/// What to say then: the layout that lacks least, by how much, and what would make it fit.
+/// What to say then: the layout that lacks least and by how much, and with its sweep at hand what would make it fit.
+std::string none_fits_text(const io::Results& results);
 std::string none_fits_text(const io::Results& results, const experiments::Sweep& sweep);
 
 }  // namespace manyworlds::farm

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/step/demand.hpp"
+#include "io/figures.hpp"
 #include "io/top.hpp"
 
 namespace manyworlds::farm {
@@ -15,8 +16,14 @@ const io::Column& AnswerRow::column(const std::string& name) const {
   return *found;
 }
 
-std::string gib(double bytes) {
-  return fmt::format("{:.2f} GiB", bytes / (1 << 30));
+std::string gib_text(double bytes) {
+  return fmt::format("{:.2f} GiB", core::gib(bytes));
+}
+
+std::string interval_text(const AnswerRow& row) {
+  if (row.text("step_time_basis").empty()) return "";
+  return fmt::format("80 % interval     {}, from errors on published runs ({})\n",
+                     io::shown_interval(row.table, row.row), row.text("step_time_basis"));
 }
 
 std::string breakdown_text(const AnswerRow& row) {
@@ -31,11 +38,11 @@ std::string breakdown_text(const AnswerRow& row) {
 
 std::string memory_text(const AnswerRow& row, const experiments::Experiment& experiment) {
   const auto configuration = experiments::world_of(experiment.settings, experiment.inputs).configuration;
-  std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib(row.number("memory_peak_bytes")),
+  std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib_text(row.number("memory_peak_bytes")),
                                  core::step::demand_of(configuration).memory_gib);
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
     if (const double bytes = row.number(fmt::format("memory_{}_bytes", part.name)); bytes > 0)
-      text += fmt::format("  {:<16}{:>14}\n", part.name, gib(bytes));
+      text += fmt::format("  {:<16}{:>14}\n", part.name, gib_text(bytes));
   return text;
 }
 

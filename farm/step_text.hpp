@@ -19,8 +19,10 @@ struct AnswerRow {
 };
 
 /// "1.25 GiB".
-std::string gib(double bytes);
+std::string gib_text(double bytes);
 
+/// Within what a measured step is, and why so; empty where nobody knows.
+std::string interval_text(const AnswerRow& row);
 /// The parts of the step time, of a row that ran.
 std::string breakdown_text(const AnswerRow& row);
 /// Peak memory and its parts beside what the experiment's GPU has.

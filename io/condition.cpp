@@ -68,9 +68,19 @@ double number_for(const Column& column, std::string_view text) {
   return std::get<double>(experiments::import::read_value(node, info, column.name));
 }
 
+/// Columns as tables head them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kHeadings{{{"step_time", "step_time_s"},
+                                                                                  {"peak_memory", "memory_peak_bytes"},
+                                                                                  {"memory", "memory_peak_bytes"},
+                                                                                  {"tokens", "tokens_per_s_per_gpu"},
+                                                                                  {"MFU", "mfu"}}};
+
 }  // namespace
 
-const Column& column_called(const std::string& name, const Table& table, const std::string& option) {
+const Column& column_called(const std::string& typed, const Table& table, const std::string& option) {
+  const auto heading =
+      std::find_if(kHeadings.begin(), kHeadings.end(), [&](const auto& one) { return one.first == typed; });
+  const std::string name = heading == kHeadings.end() ? typed : std::string(heading->second);
   if (const Column* column = table.find(name)) return *column;
   std::vector<std::string> known, ending;
   for (const Column& column : table.columns) {

@@ -60,6 +60,17 @@ std::string shown(const Column* column, std::size_t row) {
   return column->is_text() ? column->text_at(row) : shown_value(*column, column->number_at(row));
 }
 
+std::string shown_interval(const Table& experiments, std::size_t row) {
+  const Column *low = experiments.find("step_time_low_s"), *high = experiments.find("step_time_high_s");
+  if (low == nullptr || high == nullptr || !std::isfinite(low->number_at(row)) || !std::isfinite(high->number_at(row)))
+    return kMissing;
+  const std::string top = shown(high, row);
+  const double scale = high->number_at(row) / std::stod(top);
+  const auto point = top.find('.'), unit = std::min(top.find(' '), top.size());
+  const std::size_t decimals = point == std::string::npos ? 0 : unit - point - 1;
+  return fmt::format("{:.{}f}-{}", low->number_at(row) / scale, decimals, top);
+}
+
 std::string grouped(double value) {
   std::string digits = fmt::format("{:.0f}", value);
   for (std::size_t at = digits.size(); at > 3 && digits[at - 4] != '-';) digits.insert(at -= 3, ",");

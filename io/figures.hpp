@@ -24,6 +24,9 @@ std::string shown_value(const Column& column, double value);
 /// That of a row; text as it is; kMissing where there is no column.
 std::string shown(const Column* column, std::size_t row);
 
+/// The 80 % interval of a row's step time in the unit of its upper end: "2.1-2.9 s"; kMissing where it has none.
+std::string shown_interval(const Table& experiments, std::size_t row);
+
 /// 1234567 as "1,234,567".
 std::string grouped(double value);
 

@@ -16,16 +16,6 @@ namespace manyworlds::io {
 
 namespace {
 
-/// The 80 % interval of the step time in the unit of its upper end: "2.1-2.9 s".
-std::string shown_interval(const Column* low, const Column* high, std::size_t row) {
-  if (low == nullptr || !std::isfinite(low->number_at(row)) || !std::isfinite(high->number_at(row))) return kMissing;
-  const std::string top = shown(high, row);
-  const double scale = high->number_at(row) / std::stod(top);
-  const auto point = top.find('.'), unit = std::min(top.find(' '), top.size());
-  const std::size_t decimals = point == std::string::npos ? 0 : unit - point - 1;
-  return fmt::format("{:.{}f}-{}", low->number_at(row) / scale, decimals, top);
-}
-
 /// Differences from here on are no tie, however wrong predictions may be.
 constexpr double kTie = 0.1;
 
@@ -217,7 +207,7 @@ RankingLines render_lines(const Results& results, const Ranking& ranking) {
       line.push_back(shown(column, row.row));
       if (column != nullptr && column->name == "memory_peak_bytes" && is_tight(experiments, row.row))
         line.back() += kTightMark;
-      if (sure && column == figures.front()) line.push_back(shown_interval(low, high, row.row));
+      if (sure && column == figures.front()) line.push_back(shown_interval(experiments, row.row));
     }
     line.push_back(row.lost_to.empty() ? kMissing : fmt::format("{} {:.0f} %", row.lost_to, row.lost_share * 100));
     if (sure) line.push_back(behind_best(row));

@@ -109,8 +109,9 @@ void check_lossless(const Graph& graph, const Transport& transport) {
     if (transport.buffer_bytes < needed)
       throw InputError(
           fmt::format("transport.buffer_bytes ({}) cannot keep a {} Gb/s link lossless: at least {} is needed "
-                      "for transport.pfc_xoff_bytes {} and the headroom",
-                      transport.buffer_bytes, link.bits_per_second / 1'000'000'000, needed, transport.pfc_xoff_bytes));
+                      "for transport.pfc_xoff_bytes {} and what is on its way for two latencies of {:g} us",
+                      transport.buffer_bytes, link.bits_per_second / 1'000'000'000, needed, transport.pfc_xoff_bytes,
+                      1e6 * seconds(link.latency_ps)));
   }
 }
 

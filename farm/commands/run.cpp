@@ -130,7 +130,8 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   if (row.text("status") != "ran") return text;
   const bool analytic = row.text("fidelity") == "analytic";
   text += fmt::format("step time         {}{:.6f} s{}\n", analytic ? "at least " : "", row.number("step_time_s"),
-                      analytic ? " (analytic: nothing waits for anything on a link)" : "");
+                      analytic ? " (analytic: nothing waits for anything on a link)" : "") +
+          interval_text(row);
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
   text += fmt::format("MFU               {:.1f} % of {}\n", 100 * row.number("mfu"), io::mfu_peak(row.table, 0));
   for (const auto& [name, title] :

@@ -50,7 +50,10 @@ int run_sweep(const Invocation& invocation) {
 
   std::optional<experiments::Sweep> sweep = experiments::read_sweep(words.spec, words.set, words.catalog);
   const Shard shard = parsed->count("shard") > 0 ? parse_shard(required(*parsed, "shard")) : Shard{};
-  if (parsed->count("dry-run") > 0) return dry_run(*sweep, shard, json);
+  if (parsed->count("dry-run") > 0) {
+    rank_count(run_words(*parsed, "").ranks);
+    return dry_run(*sweep, shard, json);
+  }
   std::string directory = run_directory_of(*parsed, sweep->name);
   if (parsed->count("output") == 0) directory = shard_directory(directory, shard);
   RunOptions run = run_words(*parsed, directory);

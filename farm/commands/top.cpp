@@ -3,6 +3,7 @@
 
 #include "farm/commands/verbs.hpp"
 #include "farm/exit_code.hpp"
+#include "farm/memory_advice.hpp"
 #include "io/run_directory.hpp"
 #include "io/top.hpp"
 
@@ -25,7 +26,12 @@ int run_top(const Invocation& invocation) {
   const io::Ranking ranking = io::rank_experiments(
       results,
       {(*parsed)["k"].as<std::int64_t>(), (*parsed)["by"].as<std::string>(), (*parsed)["where"].as<std::string>()});
-  std::cout << (parsed->count("json") > 0 ? io::render_json(results, ranking) : io::render_text(results, ranking));
+  if (parsed->count("json") > 0)
+    std::cout << io::render_json(results, ranking);
+  else if (none_fits(results))
+    std::cout << none_fits_text(results) << "`manyworlds explain SPEC.yaml --experiment ID` says what would fit\n";
+  else
+    std::cout << io::render_text(results, ranking);
   return kExitDone;
 }
 

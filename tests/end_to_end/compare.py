@@ -75,7 +75,7 @@ class Compare(unittest.TestCase):
         run("sweep", "big.yaml", "-j", 1, "--store", "none", directory=self.directory)
         told = json.loads(self.compare(0, 1, "--json", of="runs/big").stdout)
         self.assertEqual(told["a"]["status"], "out_of_memory")
-        self.assertRegex(told["a"]["reason"], r"needs \d+ bytes of \d+")
+        self.assertRegex(told["a"]["reason"], r"needs [\d.]+ of [\d.]+ GiB")
         self.assertIsNone(told["time"])
         self.assertIsNone(told["faster"])
         self.assertGreater(told["memory"]["a"], told["memory"]["b"])

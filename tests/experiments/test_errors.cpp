@@ -106,7 +106,7 @@ TEST_CASE("faults around the base name their line") {
 TEST_CASE("faults in axes and zip groups name their line") {
   const auto axes = [](const std::string& line) { return kSingle + "axes:\n  strategy.pp: [1, 2]\n  " + line + "\n"; };
   check(axes("strategy.tpp: [1]"), 9, {"unknown key 'strategy.tpp'", "did you mean 'tp'"});
-  check(axes("stategy.tp: [1]"), 9, {"unknown key 'stategy.tp'", "did you mean 'strategy'"});
+  check(axes("stategy.tp: [1]"), 9, {"unknown key 'stategy.tp'", "did you mean 'strategy.tp'"});
   check(axes("strategy.tp.x: [1]"), 9, {"unknown key 'strategy.tp.x'"});
   check(axes("topology.oversubscribe: [1]"), 9, {"did you mean 'oversubscription'"});
   check(axes("strategy.tp: 1"), 9, {"'strategy.tp' must be a list"});

@@ -128,7 +128,7 @@ TEST_CASE("what was assumed is said in one line, and survives freezing") {
         "cluster.memory_headroom=0.04, collectives.all_reduce=auto, collectives.channels=0, "
         "collectives.protocol=calibrated, "
         "strategy.global_batch=16, strategy.sequence_parallel=false or true, strategy.stack=megatron-core, "
-        "transport.routing=destination_mod_k");
+        "topology=rail_optimized, transport.routing=destination_mod_k");
   CHECK(thaw(freeze(sweep)).assumed == sweep.assumed);
 }
 
@@ -219,7 +219,16 @@ TEST_CASE("keys at the top of base may be typed with dots or by their last words
   CHECK_THAT(refusal({"model.like=llama3-70b"}), Contains("model=NAME"));
   CHECK_THAT(refusal({}, "base:\n\tmodel: x\n"), Contains("s.yaml:2") && Contains("tab"));
   CHECK_THAT(refusal({"tp=16"}), Contains("breaks rule tp_in_node"));
-  CHECK_THAT(refusal({"strategy.tensor_parallel=2"}), Contains("here it is strategy.tp"));
+  CHECK(integer(today({"strategy.tensor_parallel=2"}), "strategy.tp") == 2);
+  CHECK(integer(today({"tensor_model_parallel_size=2"}), "strategy.tp") == 2);
+  CHECK(integer(today({"model.hidden_size=4096"}), "model.hidden") == 4096);
+  CHECK_THAT(refusal({"model.tensor_parallel=2"}), Contains("here it is strategy.tp"));
+  CHECK_THAT(refusal({"model.max_position_embeddings=2"}), Contains("model.sequence"));
+  CHECK_THAT(refusal({"cluster.scale_up=pcie"}), Contains("did you mean 'cluster.gpu.scale_up'?"));
+  CHECK_THAT(refusal({}, kBare + "  tp: 4\n  tensor_model_parallel_size: 4\n"),
+             Contains("s.yaml:5: 'tp' and 'tensor_model_parallel_size' are one key"));
+  CHECK_THAT(refusal({}, "base:\n  model: {hidden: 8, hidden_size: 8}\n"),
+             Contains("'hidden' and 'hidden_size' are one key"));
   CHECK_THAT(refusal({"fsdp=1"}), Contains("here it is strategy.zero=3"));
   CHECK_THAT(refusal({"strategy.dp=2"}), Contains("which no key sets"));
   CHECK(text(today({"cluster.gpu=H100"}), "cluster.gpu.name") == "h100_sxm");
@@ -233,4 +242,16 @@ TEST_CASE("the network by itself needs no model, and no figures of the GPU but i
   const Sweep sweep = parse_sweep(links, "s.yaml", {}, Catalog(), {.scope = Scope::network});
   CHECK(sweep.experiments.size() == 1);
   CHECK_THAT(refusal({}, links), Contains("'model' is missing; name one of the catalog"));
+}
+
+TEST_CASE("machines of which nobody says how they are joined hang on rails of switches as they are sold") {
+  CHECK(text(today(), "topology") == "rail_optimized");
+  CHECK(text(today({"assume=2021", "strategy.global_batch=16"}), "topology") == "one_switch");
+  CHECK(text(today({"topology=one_switch"}), "topology") == "one_switch");
+  const Experiment oversubscribed = today({"topology.oversubscription=3", "cluster.nodes=96"});
+  CHECK(integer(oversubscribed, "topology.nodes_per_pod") == 48);  // 48 ports down and 16 up
+  const auto assumed = [](const std::string& set) { return parse_sweep(kBare, "s.yaml", {set}, Catalog()).assumed; };
+  CHECK_THAT(assumed("cluster.nodes=2"), Contains("topology=rail_optimized"));
+  CHECK_THAT(assumed("topology=rail_optimized"), !Contains("topology"));
+  CHECK_THAT(assumed("cluster.nodes=1"), !Contains("topology"));
 }

@@ -134,7 +134,7 @@ TEST_CASE("a world that did not run says why, and has NaN and -1 where others ha
   CHECK(text(results.experiments, "reason", 7) == "it broke");
   CHECK_THAT(text(results.experiments, "reason", 4), Catch::Contains("link_hops 1"));
   CHECK_THAT(text(results.experiments, "reason", 0),
-             Catch::Contains(fmt::format("{:.0f} bytes of {}", number(results, "memory_peak_bytes"), 1 << 27)));
+             Catch::Contains(fmt::format("{:.2f} of 0.12 GiB", number(results, "memory_peak_bytes") / (1 << 30))));
   CHECK(number(results, "gpu_memory_bytes") == 1 << 27);
 }
 
