@@ -242,7 +242,11 @@ const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind,
   if (const auto called = std::find_if(entries.begin(), entries.end(), also); called != entries.end()) return *called;
   std::vector<std::string> names;
   for (const auto& [known, entry] : entries) names.push_back(known);
-  at.fail(fmt::format("unknown {} '{}'{}", kind.substr(0, kind.size() - 1), name, suggestion(name, names)));
+  constexpr const char* kOfOnesOwn =
+      "; or give one of your own, as in cluster: {gpu: {like: a100_80, scale_up: pcie, scale_up_gb_per_s: 24}, "
+      "nodes: 4, gpus_per_node: 8, nic_gbps: 200}";
+  at.fail(fmt::format("unknown {} '{}'{}{}", kind.substr(0, kind.size() - 1), name, suggestion(name, names),
+                      kind == "clusters" ? kOfOnesOwn : ""));
 }
 
 }  // namespace manyworlds::experiments

@@ -75,6 +75,8 @@ std::string hint_for(const std::string& dotted) {
                        dotted.substr(std::min<std::size_t>(dotted.size(), first.size() + 1)));
   if (first == "axes" || first == "zip")
     return "; give the axis itself one value, as in strategy.tp=8, or change the document";
+  for (const std::string_view beside : {"name", "objective", "where", "measured"})
+    if (dotted == beside) return "; it stands beside base in the document, where --set does not reach";
   for (const OtherName& one : kKeys)
     if (one.typed == last) return fmt::format("; here it is {}", one.here);
   for (const OtherName& one : kNoKeys)

@@ -309,6 +309,20 @@ void change(Settings& settings, const std::string& key, OptionValue value) {
     if (flag(settings, kStack + info.name) && !has_use(settings, info.name)) settings[kStack + info.name] = false;
 }
 
+std::string idle_oversubscription(const Settings& settings) {
+  const std::int64_t nodes = gpus(settings) / integer(settings, "cluster.gpus_per_node", 1);
+  const std::int64_t pod = integer(settings, "topology.nodes_per_pod"), leaf = integer(settings, "topology.leaf_hosts");
+  const std::string fabric = text(settings, kTopology);
+  const bool one_leaf =
+      (fabric == "rail_optimized" && (pod == 0 || nodes <= pod)) || (fabric == "fat_tree" && gpus(settings) <= leaf);
+  if (!one_leaf || oversubscription(settings) == 1) return "";
+  return "all nodes hang on one switch: topology.oversubscription changes nothing";
+}
+
+void Assumed::note(const std::string& what) {
+  if (!what.empty()) notes_.insert(what);
+}
+
 void Assumed::add(const Settings& filled_in) {
   for (const auto& [key, value] : filled_in) values_[key].insert(shown(value));
 }
@@ -316,7 +330,9 @@ void Assumed::add(const Settings& filled_in) {
 std::string Assumed::line() const {
   std::vector<std::string> parts;
   for (const auto& [key, values] : values_) parts.push_back(fmt::format("{}={}", key, fmt::join(values, " or ")));
-  return fmt::format("{}", fmt::join(parts, ", "));
+  std::string line = fmt::format("{}", fmt::join(parts, ", "));
+  for (const std::string& note : notes_) line += (line.empty() ? "" : "; ") + note;
+  return line;
 }
 
 }  // namespace manyworlds::experiments

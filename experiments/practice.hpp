@@ -36,15 +36,21 @@ Settings assume_today(Settings& settings, const Catalog& catalog);
 /// layout has no more use for are off.
 void change(Settings& settings, const std::string& key, core::OptionValue value);
 
+/// What is to be said where leaf switches are oversubscribed and there is but one of them; else empty.
+std::string idle_oversubscription(const Settings& settings);
+
 /// What the experiments of a sweep were assumed to be, by key.
 class Assumed {
  public:
   void add(const Settings& filled_in);
+  /// Something that a setting was given for and that is not so, to be said behind what was assumed.
+  void note(const std::string& what);
   /// One line, such as "strategy.stack=megatron-core, strategy.zero=0 or 1"; empty where nothing was assumed.
   std::string line() const;
 
  private:
   std::map<std::string, std::set<std::string>> values_;
+  std::set<std::string> notes_;
 };
 
 }  // namespace manyworlds::experiments

@@ -380,6 +380,7 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
   if (!violation) {
     note_unmeasured(chosen, settings);
     note_assumed(std::move(assumed));
+    assumed_.note(idle_oversubscription(settings));
     sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
     return;
   }

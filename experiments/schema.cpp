@@ -19,9 +19,9 @@ json any_of(std::vector<json> ways) {
   return ways.size() == 1 ? ways.front() : json{{"anyOf", std::move(ways)}};
 }
 
-/// Sizes and times may carry a suffix, which makes them texts.
+/// Sizes, times and rates may carry a suffix, which makes them texts.
 bool takes_suffix(const OptionInfo& info) {
-  for (const char* unit : {"bytes", "ps", "us"})
+  for (const char* unit : {"bytes", "GiB", "ps", "us", "Gb/s"})
     if (info.unit == unit) return true;
   return false;
 }
@@ -48,7 +48,8 @@ json option_schema(const OptionInfo& info) {
   if (std::isfinite(info.maximum)) values["maximum"] = info.maximum;
   if (info.several) made = any_of({made, json{{"type", "array"}, {"items", items_of_list}}});
   if (takes_suffix(info))
-    made = any_of({made, json{{"type", "string"}, {"pattern", "^[0-9.]+ ?(B|bytes|[KMGT]i?B|ps|ns|us|ms|s)$"}}});
+    made = any_of({made, json{{"type", "string"},
+                              {"pattern", "^[0-9.]+ ?(B|bytes|[KMGT](i?B)?|ps|ns|us|ms|s|[KkMGT]?bps|Gb/s)$"}}});
   made["description"] = info.help + (info.unit.empty() ? "" : " (" + info.unit + ")");
   if (has_default(info)) made["default"] = to_json(info.fallback);
   return made;

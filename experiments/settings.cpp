@@ -91,6 +91,15 @@ Node entry_place(const Entry& entry) {
   return at;
 }
 
+/// What options are called, wherever they stand.
+void collect_names(const Branch& branch, std::vector<std::string>& names) {
+  for (const std::string& name : option_names(branch)) names.push_back(name);
+  for (const Branch& child : branch.branches) {
+    for (const std::string& name : names_of(child.options)) names.push_back(name);
+    collect_names(child, names);
+  }
+}
+
 /// Keys that end in ".ending", but those of sections that a sweep need not have, which tell again what others tell.
 void collect_endings(const Branch& branch, const std::string& path, const std::string& ending,
                      std::vector<std::string>& found) {
@@ -121,7 +130,10 @@ std::string hint_beside(const Branch& branch, const std::string& dotted) {
     return fmt::format("; did you mean '{}'?", elsewhere.front());
   auto known = names_in(branch);
   if (!branch.catalog.empty()) known.push_back("like");
-  return suggestion(last, known);
+  std::vector<std::string> every = known;
+  if (last == dotted) collect_names(vocabulary(), every);  // at the top of base the last words of a key will do
+  const std::string near = suggestion(last, every);
+  return near.starts_with("; did") ? near : suggestion(last, known);
 }
 
 }  // namespace

@@ -134,7 +134,9 @@ std::string standing_text(const SearchFindings& findings) {
                   io::grouped(static_cast<double>(screened)), layouts(findings.screened.experiments.rows()),
                   findings.screening, settled.simulated);
   if (settled.settled())
-    return text + "settled: the analytic step time is a lower bound, and no other layout's is below that of #1\n";
+    return text +
+           "settled, as far as the simulator goes: no other layout's analytic step time, a lower "
+           "bound, is below that of #1\n";
   return text +
          fmt::format("not settled: {} more may be faster than #1, by {:.1f} % at most; --packet {} simulates them\n",
                      settled.open, 100 * settled.at_most, settled.simulated + settled.open);

@@ -144,6 +144,9 @@ std::array<int, 2> open_control() {
   return ends;
 }
 
+/// How often a worker is asked for: what kills zygotes from outside may well strike the next one too, as it starts.
+constexpr int kMostTries = 4;
+
 /// In the environment of a process that is started to be a zygote: whose, and its end of what they talk over.
 constexpr const char* kStartedAsZygote = "MANYWORLDS_ZYGOTE";
 
@@ -226,16 +229,17 @@ void Zygote::start_again() {
 }
 
 Zygote::Simulating Zygote::spawn(std::uint64_t memory_bytes) {
-  Simulating worker;
-  const Request request{'s', 0, memory_bytes};
-  try {
-    worker.pid = ask(control_, request, worker.socket).pid;
-  } catch (const ZygoteDied&) {
+  for (int tries = 1;; ++tries) {
+    try {
+      Simulating worker;
+      worker.pid = ask(control_, {'s', 0, memory_bytes}, worker.socket).pid;
+      MANYWORLDS_CHECK(worker.socket >= 0, "no socket came with worker {}", worker.pid);
+      return worker;
+    } catch (const ZygoteDied&) {
+      if (tries == kMostTries) throw;
+    }
     start_again();
-    worker.pid = ask(control_, request, worker.socket).pid;
   }
-  MANYWORLDS_CHECK(worker.socket >= 0, "no socket came with worker {}", worker.pid);
-  return worker;
 }
 
 int Zygote::reap(pid_t pid) {

@@ -26,7 +26,8 @@ struct Unit {
   std::int64_t scale;  // bytes, picoseconds or bits per second
 };
 
-constexpr std::array<Unit, 21> kUnits{{{"KiB", Dimension::size, 1LL << 10},
+/// Sizes as NCCL's own tests and dd take them ("1G") are powers of two; "400G" of a rate is 400 Gb/s.
+constexpr std::array<Unit, 27> kUnits{{{"KiB", Dimension::size, 1LL << 10},
                                        {"MiB", Dimension::size, 1LL << 20},
                                        {"GiB", Dimension::size, 1LL << 30},
                                        {"TiB", Dimension::size, 1LL << 40},
@@ -46,7 +47,13 @@ constexpr std::array<Unit, 21> kUnits{{{"KiB", Dimension::size, 1LL << 10},
                                        {"Mbps", Dimension::rate, 1'000'000},
                                        {"Kbps", Dimension::rate, 1'000},
                                        {"kbps", Dimension::rate, 1'000},
-                                       {"bps", Dimension::rate, 1}}};
+                                       {"bps", Dimension::rate, 1},
+                                       {"Gb/s", Dimension::rate, 1'000'000'000},
+                                       {"K", Dimension::size, 1LL << 10},
+                                       {"M", Dimension::size, 1LL << 20},
+                                       {"G", Dimension::size, 1LL << 30},
+                                       {"T", Dimension::size, 1LL << 40},
+                                       {"G", Dimension::rate, 1'000'000'000}}};
 
 const Unit* unit_of(std::string_view name) {
   for (const Unit& unit : kUnits)

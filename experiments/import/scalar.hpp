@@ -9,7 +9,7 @@
 
 namespace manyworlds::experiments::import {
 
-/// The value of option `info`, called `key` in messages. Sizes and times may carry a suffix (80GiB, 4KiB, 5ms, 100us)
+/// The value of option `info`, called `key` in messages. Sizes, times and rates may carry a suffix (80GiB, 1G, 5ms, 400Gbps)
 /// and are converted exactly to the option's unit. Throws InputError: wrong type, out of range, no number.
 core::OptionValue read_value(const Node& node, const core::OptionInfo& info, const std::string& key);
 

@@ -224,6 +224,10 @@ TEST_CASE("keys at the top of base may be typed with dots or by their last words
   CHECK(integer(today({"model.hidden_size=4096"}), "model.hidden") == 4096);
   CHECK_THAT(refusal({"model.tensor_parallel=2"}), Contains("here it is strategy.tp"));
   CHECK_THAT(refusal({"model.max_position_embeddings=2"}), Contains("model.sequence"));
+  CHECK_THAT(refusal({"globl_batch=2"}), Contains("did you mean 'global_batch'?"));
+  CHECK_THAT(refusal({"xyzzy=2"}), Contains("known are model, cluster"));
+  CHECK_THAT(refusal({"objective=mfu"}), Contains("beside base in the document"));
+  CHECK_THAT(refusal({"cluster=a800_pcie"}), Contains("or give one of your own"));
   CHECK_THAT(refusal({"cluster.scale_up=pcie"}), Contains("did you mean 'cluster.gpu.scale_up'?"));
   CHECK_THAT(refusal({}, kBare + "  tp: 4\n  tensor_model_parallel_size: 4\n"),
              Contains("s.yaml:5: 'tp' and 'tensor_model_parallel_size' are one key"));
@@ -254,4 +258,9 @@ TEST_CASE("machines of which nobody says how they are joined hang on rails of sw
   CHECK_THAT(assumed("cluster.nodes=2"), Contains("topology=rail_optimized"));
   CHECK_THAT(assumed("topology=rail_optimized"), !Contains("topology"));
   CHECK_THAT(assumed("cluster.nodes=1"), !Contains("topology"));
+  const std::string idle = "all nodes hang on one switch: topology.oversubscription changes nothing";
+  CHECK_THAT(assumed("topology.oversubscription=4"), Contains(idle));
+  CHECK_THAT(assumed("topology={fat_tree: {oversubscription: 4}}"), Contains(idle));
+  CHECK_THAT(assumed("topology={fat_tree: {oversubscription: 4, leaf_hosts: 8}}"), !Contains(idle));
+  CHECK_THAT(assumed("topology={rail_optimized: {oversubscription: 4, nodes_per_pod: 1}}"), !Contains(idle));
 }

@@ -122,6 +122,9 @@ TEST_CASE("sizes and times take suffixes and convert exactly") {
   REQUIRE(whole("7", "bytes") == 7);
   REQUIRE(broken("500ns", "us") == 0.5);
   REQUIRE(broken("80GiB", "GiB") == 80.0);
+  REQUIRE(whole("1G", "bytes") == 1LL << 30);
+  REQUIRE(broken("400G", "Gb/s") == 400.0);
+  REQUIRE(broken("0.4 Tbps", "Gb/s") == 400.0);
 }
 
 TEST_CASE("values that are no numbers of the option's kind are refused") {

@@ -86,6 +86,30 @@ TEST_CASE("a killed zygote is started anew, in ranks and without") {
   }
 }
 
+TEST_CASE("a zygote that is killed again as it forks its first simulator is started once more") {
+  const auto child_of = [](pid_t process) {
+    const std::string name = std::to_string(process);
+    const std::string children = slurp("/proc/" + name + "/task/" + name + "/children");
+    return children.empty() ? pid_t{0} : std::stoi(children);
+  };
+  for (int round = 0; round < 8; ++round) {  // the moment is met by chance
+    Directory directory;
+    const fs::path run_directory = directory.path / "run";
+    const pid_t program = start(run_directory, "tasks=60 us=20000 seed=7 -j 1 --in-process");
+    const pid_t first = wait_until_busy(run_directory, 1).front().zygote;
+    ::kill(first, SIGKILL);
+    const auto end = std::chrono::steady_clock::now() + kLongest;
+    const auto forked = [&](pid_t zygote) { return zygote != 0 && zygote != first && child_of(zygote) != 0; };
+    pid_t next = 0;
+    do next = child_of(program);
+    while (!forked(next) && std::chrono::steady_clock::now() < end);
+    REQUIRE(next != 0);
+    ::kill(next, SIGKILL);
+    CHECK(wait_for(program, kLongest) == 0);
+    check_nothing_left(run_directory);
+  }
+}
+
 TEST_CASE("a process that is stopped and continued takes its own silence for nobody's") {
   Directory directory;
   const fs::path run_directory = directory.path / "run";
