@@ -33,7 +33,7 @@ class Report(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         cls.run_directory = cls.folder / "run"
-        run("sweep", SWEEPS / "first.yaml", "-o", cls.run_directory, directory=cls.folder, timeout=1200)
+        run("sweep", SWEEPS / "first.yaml", "-o", cls.run_directory, "--set", "strategy.micro_batch=2", directory=cls.folder)
         run("report", cls.run_directory, directory=cls.folder)
         cls.page = cls.run_directory / "report.html"
         cls.columns = columns_of(cls.run_directory / "results.h5")
