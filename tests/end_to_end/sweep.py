@@ -48,7 +48,7 @@ class Sweeps(unittest.TestCase):
                     "alone": ["-j", 2, "--no-sharing"]}
         for name, words in variants.items():
             done = self.sweep(tiny, "-o", name, "--store", "none", *words)
-            self.assertIn("20 experiments: 20 ran, and 4 combinations left out", done.stderr)
+            self.assertIn("20 experiments: 20 ran, and 4 combinations left out\n  4 by ", done.stderr)
             self.assertIn("tokens/s/GPU", done.stdout)
             self.assertEqual(provenance(self.directory / name / "results.h5")["ranks"], words[1])
             self.assert_told_as_in_results(name)
