@@ -259,8 +259,10 @@ TEST_CASE("machines of which nobody says how they are joined hang on rails of sw
   CHECK_THAT(assumed("topology=rail_optimized"), !Contains("topology"));
   CHECK_THAT(assumed("cluster.nodes=1"), !Contains("topology"));
   const std::string idle = "all nodes hang on one switch: topology.oversubscription changes nothing";
-  CHECK_THAT(assumed("topology.oversubscription=4"), Contains(idle));
+  CHECK_THAT(assumed("topology.oversubscription=2"), Contains(idle));
   CHECK_THAT(assumed("topology={fat_tree: {oversubscription: 4}}"), Contains(idle));
   CHECK_THAT(assumed("topology={fat_tree: {oversubscription: 4, leaf_hosts: 8}}"), !Contains(idle));
-  CHECK_THAT(assumed("topology={rail_optimized: {oversubscription: 4, nodes_per_pod: 1}}"), !Contains(idle));
+  const std::vector<std::string> pods{"cluster.nodes=4",
+                                      "topology={rail_optimized: {oversubscription: 2, nodes_per_pod: 2}}"};
+  CHECK_THAT(parse_sweep(kBare, "s.yaml", pods, Catalog()).assumed, !Contains(idle));
 }
