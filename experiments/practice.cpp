@@ -133,11 +133,13 @@ std::optional<OptionValue> topology(const Settings& settings, const Catalog&) {
   return text(settings, kTopology);
 }
 
-/// As many nodes as a switch has ports for; 0, all of them, where they are no more.
+/// As many nodes as a switch has ports for; 0, all of them, where they are no more and no ratio splits the ports.
 std::optional<OptionValue> rail_ports(const Settings& settings, const Catalog&) {
   if (text(settings, kTopology) != "rail_optimized") return std::nullopt;
-  const std::int64_t ports = leaf_ports(oversubscription(settings), 1);
-  return gpus(settings) / integer(settings, "cluster.gpus_per_node", 1) > ports ? ports : std::int64_t{0};
+  const double ratio = oversubscription(settings);
+  const std::int64_t ports = leaf_ports(ratio, 1);
+  const bool one_leaf = gpus(settings) / integer(settings, "cluster.gpus_per_node", 1) <= ports;
+  return one_leaf && ratio == 1 ? std::int64_t{0} : ports;
 }
 
 std::optional<OptionValue> leaf_hosts(const Settings& settings, const Catalog&) {
@@ -310,13 +312,15 @@ void change(Settings& settings, const std::string& key, OptionValue value) {
 }
 
 std::string idle_oversubscription(const Settings& settings) {
+  if (oversubscription(settings) == 1) return "";
   const std::int64_t nodes = gpus(settings) / integer(settings, "cluster.gpus_per_node", 1);
   const std::int64_t pod = integer(settings, "topology.nodes_per_pod"), leaf = integer(settings, "topology.leaf_hosts");
   const std::string fabric = text(settings, kTopology);
-  const bool one_leaf =
-      (fabric == "rail_optimized" && (pod == 0 || nodes <= pod)) || (fabric == "fat_tree" && gpus(settings) <= leaf);
-  if (!one_leaf || oversubscription(settings) == 1) return "";
-  return "all nodes hang on one switch: topology.oversubscription changes nothing";
+  if (fabric == "rail_optimized" && (pod == 0 || nodes <= pod))
+    return "all nodes hang on one switch of each rail: topology.oversubscription slows only what changes rails";
+  if (fabric == "fat_tree" && gpus(settings) <= leaf)
+    return "all nodes hang on one switch: topology.oversubscription changes nothing";
+  return "";
 }
 
 void Assumed::note(const std::string& what) {
