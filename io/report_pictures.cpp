@@ -101,6 +101,7 @@ std::string breakdown(const Report& report) {
   Rows picture(names, 0, longest, "step time, s", kLegendLine);
   std::size_t listed = 0;
   std::vector<double> at(rows.size(), 0);
+  static_assert(kPartColours.size() == kBreakdown.size());
   for (std::size_t part = 0; part < kBreakdown.size(); ++part) {
     const Column* column = table.find(kBreakdown[part]);
     if (column == nullptr) continue;

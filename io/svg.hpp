@@ -10,7 +10,7 @@ namespace manyworlds::io {
 
 /// Colours that can be told apart in light and dark, for the parts of a step in the order of kBreakdown.
 inline constexpr std::array kPartColours{"#2f6db3", "#6fa8e6", "#17a2a2", "#8a7fd6", "#9aa0a6", "#c9a227", "#d1603d",
-                                         "#b0413e", "#e8a15c", "#c77dbb", "#8c4f9f", "#8fb39a", "#57a773"};
+                                         "#b0413e", "#e8a15c", "#c77dbb", "#8c4f9f", "#8fb39a", "#57a773", "#7a6048"};
 
 class Svg {
  public:
