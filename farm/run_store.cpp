@@ -37,7 +37,7 @@ void RunStore::sync_if_due() {
 
 void RunStore::close() {
   if (!store_) return;
-  for (const auto& [path, misfits] : store_->misfits()) fmt::print(stderr, "{}", misfits.describe(path));
+  for (const auto& [path, misfits] : store_->misfits()) tell_lines(misfits.describe(path));
   if (const auto damaged = store_->damaged(); damaged > 0)
     tell("manyworlds: {} damaged {} in the store, computed again where needed; `{}` names the files\n", damaged,
          damaged == 1 ? "place" : "places",
