@@ -17,13 +17,14 @@ NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}
 
-# cred_expire is also how long a requeued job waits; config_overrides lets a node have more CPUs than the machine.
+# cred_expire is how long a launch may take from srun to slurmd, which is seconds on a busy machine, and also how long a
+# requeued job waits. config_overrides lets a node have more CPUs than the machine.
 CONFIGURATION = """
 ClusterName=throwaway
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge/socket,cred_expire=5
+AuthInfo=socket={folder}/munge/socket,cred_expire=20
 CredType=cred/munge
 SlurmUser={user}
 SlurmdUser={user}
