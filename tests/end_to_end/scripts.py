@@ -14,7 +14,7 @@ SCRIPTS = sorted(path for folder in ("script", ".ci", "slurm") for path in (ROOT
                  if path.suffix != ".py" and path.is_file() and path.read_text().startswith("#!"))
 
 
-def build_with(apt_get, installed):
+def build_with(apt_get, installed, words=()):
     """script/build where apt-get is `apt_get`, only `installed` matches, and cmake does nothing: (result, what was called)."""
     with tempfile.TemporaryDirectory() as directory:
         commands = {
@@ -23,7 +23,7 @@ def build_with(apt_get, installed):
         }
         for name, body in commands.items():
             fake_command(directory, name, body, f"{directory}/calls")
-        done = subprocess.run([str(ROOT / "script/build")], cwd="/", capture_output=True, text=True, timeout=60,
+        done = subprocess.run([str(ROOT / "script/build"), *words], cwd="/", capture_output=True, text=True, timeout=60,
                               stdin=subprocess.DEVNULL, env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"})
         calls = (pathlib.Path(directory) / "calls").read_text().splitlines()
         return done, [call for call in calls if not call.startswith(("dpkg-query", "sudo"))]
@@ -44,7 +44,8 @@ class Scripts(unittest.TestCase):
         self.assertIn("SC2086", found.stdout)
 
     def test_an_unknown_word_is_refused_before_any_work(self):
-        for script, words in [("test", ["--al"]), ("demo", ["--fast"]), ("fuzz", ["--shor"])]:
+        for script, words in [("test", ["--al"]), ("test", ["--preset"]), ("demo", ["--fast"]), ("fuzz", ["--shor"]),
+                              ("build", ["--all"])]:
             done = subprocess.run([str(ROOT / "script" / script), *words], cwd="/", capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, timeout=10)
             self.assertEqual(done.returncode, 2)
@@ -60,6 +61,16 @@ class Scripts(unittest.TestCase):
         self.assertIn(" -y ", calls[1])
         self.assertNotIn("noise", done.stdout + done.stderr)
         self.assertEqual([call.split()[:2] for call in calls[2:]], [["cmake", "--preset"], ["cmake", "--build"]])
+
+    def test_the_program_alone_needs_no_package_of_the_tests(self):
+        words = (ROOT / "script/packages").read_text()
+        of_program = [line for line in words[:words.index("# For the tests")].splitlines() if not line.startswith("#")]
+        done, calls = build_with("", installed="none", words=["--program"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(calls[1].endswith(" " + " ".join(of_program)), calls[1])
+        self.assertIn("-D MANYWORLDS_TESTS=OFF", calls[2])
+        _, calls = build_with("", installed="*")  # and afterwards the tests are built again
+        self.assertIn("-D MANYWORLDS_TESTS=ON", calls[0])
 
     def test_nothing_is_installed_where_nothing_is_missing(self):
         done, calls = build_with("exit 1", installed="*")
