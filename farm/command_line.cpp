@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/sharing/key.hpp"
 #include "experiments/nearest.hpp"
 #include "farm/commands/command.hpp"
 #include "farm/exit_code.hpp"
@@ -21,7 +22,7 @@ namespace {
 std::string usage() {
   std::string text = "Usage: manyworlds VERB [options]\n\nRanks training layouts by simulating each.\n\n";
   for (const auto& command : commands::registry()) text += fmt::format("  {:<10} {}\n", command.name, command.summary);
-  return text + "\n`manyworlds VERB -h` explains a verb.\n";
+  return text + "\n`manyworlds VERB -h` explains a verb, `manyworlds --version` names this build.\n";
 }
 
 const commands::Command* find(const std::string& verb) {
@@ -49,6 +50,11 @@ int command_line(int argc, char** argv, JobKind kind) {
   }
   if (verb == "-h" || verb == "--help" || verb == "help") {
     std::cout << usage();
+    return kExitDone;
+  }
+  if (verb == "--version") {
+    std::cout << fmt::format("manyworlds {} (build {})\n", MANYWORLDS_VERSION,
+                             core::sharing::build_fingerprint().substr(0, 12));
     return kExitDone;
   }
   const commands::Command* command = find(verb);

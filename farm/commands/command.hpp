@@ -3,6 +3,8 @@
 
 // A --set may hold commas: lists of values are made by repeating an option only.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
+// Its own parser of option names instead of <regex>, which takes 5 s to compile.
+#define CXXOPTS_NO_REGEX
 #include <cxxopts.hpp>
 #include <functional>
 #include <memory>
