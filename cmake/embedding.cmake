@@ -52,11 +52,11 @@ endfunction()
 # Pages and the chart library are compiled in, so that what the program writes needs nothing from elsewhere.
 function(manyworlds_embed_pages target)
   manyworlds_embed(${target} FOLDER ${CMAKE_SOURCE_DIR}/io/pages PATTERN * NAMED_BY NAME
-                   HEADER io/page_assets.hpp TYPE PageAsset FUNCTION manyworlds::io::page_files)
+                   HEADER io/report/page_assets.hpp TYPE PageAsset FUNCTION manyworlds::io::page_files)
   get_filename_component(chart_folder ${CHART_JS} DIRECTORY)
   get_filename_component(chart_file ${CHART_JS} NAME)
   manyworlds_embed(${target} FOLDER ${chart_folder} PATTERN ${chart_file} NAMED_BY NAME
-                   HEADER io/page_assets.hpp TYPE PageAsset FUNCTION manyworlds::io::chart_library)
+                   HEADER io/report/page_assets.hpp TYPE PageAsset FUNCTION manyworlds::io::chart_library)
 endfunction()
 
 function(manyworlds_embed_measurements target)

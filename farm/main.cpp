@@ -1,5 +1,5 @@
 // The program: everything is in the command line, so that tests can link it.
-#include "farm/command_line.hpp"
+#include "farm/verbs/command_line.hpp"
 
 int main(int argc, char** argv) {
   return manyworlds::farm::command_line(argc, argv);

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/base/options.hpp"
+#include "core/base/units.hpp"
 #include "core/compute/precision.hpp"
-#include "core/options.hpp"
-#include "core/units.hpp"
 
 namespace manyworlds::core::compute {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "core/base/error.hpp"
 #include "core/compute/gemm.hpp"
-#include "core/error.hpp"
 
 namespace manyworlds::core::compute {
 namespace {

@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/base/units.hpp"
 #include "core/compute/gpu.hpp"
-#include "core/units.hpp"
 
 namespace manyworlds::core::compute {
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "core/memory/allocator.hpp"
-#include "core/workload/context_exchange.hpp"
-#include "core/workload/expert_load.hpp"
-#include "core/workload/operators.hpp"
-#include "core/workload/parameters.hpp"
-#include "core/workload/replica_traffic.hpp"
+#include "core/workload/build/replica_traffic.hpp"
+#include "core/workload/layer/context_exchange.hpp"
+#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/layer/operators.hpp"
+#include "core/workload/strategy/parameters.hpp"
 
 namespace manyworlds::core::memory {
 namespace {

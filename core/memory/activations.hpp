@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "core/workload/cut.hpp"
-#include "core/workload/keeping.hpp"
-#include "core/workload/model.hpp"
-#include "core/workload/strategy.hpp"
+#include "core/workload/layer/keeping.hpp"
+#include "core/workload/model/model.hpp"
+#include "core/workload/strategy/cut.hpp"
+#include "core/workload/strategy/strategy.hpp"
 
 namespace manyworlds::core::memory {
 

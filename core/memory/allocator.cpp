@@ -1,7 +1,7 @@
 // Closed forms of the caching allocator's rounding.
 #include "core/memory/allocator.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace manyworlds::core::memory {
 namespace {

@@ -10,9 +10,9 @@
 #include "core/memory/allocator.hpp"
 #include "core/memory/libraries.hpp"
 #include "core/memory/model_state.hpp"
-#include "core/workload/build_program.hpp"
-#include "core/workload/cut.hpp"
-#include "core/workload/host_traffic.hpp"
+#include "core/workload/build/build_program.hpp"
+#include "core/workload/build/host_traffic.hpp"
+#include "core/workload/strategy/cut.hpp"
 
 namespace manyworlds::core::memory {
 namespace {

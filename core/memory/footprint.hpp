@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/compute/gpu.hpp"
-#include "core/workload/model.hpp"
-#include "core/workload/rank_class.hpp"
-#include "core/workload/schedule.hpp"
-#include "core/workload/strategy.hpp"
+#include "core/workload/layer/rank_class.hpp"
+#include "core/workload/model/model.hpp"
+#include "core/workload/schedule/schedule.hpp"
+#include "core/workload/strategy/strategy.hpp"
 
 namespace manyworlds::core::memory {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "core/compute/gpu.hpp"
-#include "core/workload/model.hpp"
-#include "core/workload/strategy.hpp"
+#include "core/workload/model/model.hpp"
+#include "core/workload/strategy/strategy.hpp"
 
 namespace manyworlds::core::memory {
 

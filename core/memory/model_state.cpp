@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/workload/cut.hpp"
-#include "core/workload/parameters.hpp"
+#include "core/workload/strategy/cut.hpp"
+#include "core/workload/strategy/parameters.hpp"
 
 namespace manyworlds::core::memory {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace manyworlds::core::sharing {
 

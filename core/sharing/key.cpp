@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace manyworlds::core::sharing {
 

@@ -2,8 +2,8 @@
 // equal traffic in two places of a step has equal offsets (docs/model.md, "A clock that ticks").
 #pragma once
 
-#include "core/error.hpp"
-#include "core/units.hpp"
+#include "core/base/error.hpp"
+#include "core/base/units.hpp"
 
 namespace manyworlds::core::stream {
 

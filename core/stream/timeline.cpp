@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace manyworlds::core::stream {
 namespace {

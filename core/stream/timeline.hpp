@@ -18,10 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/units.hpp"
 #include "core/stream/clock.hpp"
 #include "core/stream/record.hpp"
-#include "core/units.hpp"
-#include "core/workload/program.hpp"
+#include "core/workload/program/program.hpp"
 
 namespace manyworlds::core::stream {
 

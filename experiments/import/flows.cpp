@@ -3,8 +3,8 @@
 #include <array>
 #include <charconv>
 
-#include "core/error.hpp"
-#include "experiments/import/text.hpp"
+#include "core/base/error.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {

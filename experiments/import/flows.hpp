@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/base/units.hpp"
 
 namespace manyworlds::experiments::import {
 

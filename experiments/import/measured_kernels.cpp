@@ -8,9 +8,9 @@
 #include <array>
 #include <limits>
 
-#include "core/escape.hpp"
-#include "experiments/import/csv.hpp"
-#include "experiments/nearest.hpp"
+#include "core/base/escape.hpp"
+#include "experiments/text/csv.hpp"
+#include "experiments/text/nearest.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/units.hpp"
-#include "experiments/import/csv.hpp"
-#include "experiments/nearest.hpp"
+#include "core/base/units.hpp"
+#include "experiments/text/csv.hpp"
+#include "experiments/text/nearest.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {

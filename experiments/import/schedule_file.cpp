@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/workload/eager.hpp"
-#include "core/workload/sections.hpp"
+#include "core/base/error.hpp"
+#include "core/workload/schedule/eager.hpp"
+#include "core/workload/schedule/sections.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/workload/written_schedule.hpp"
+#include "core/workload/schedule/written_schedule.hpp"
 
 namespace manyworlds::experiments::import {
 

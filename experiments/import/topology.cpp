@@ -4,12 +4,12 @@
 #include <charconv>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/sharing/union_find.hpp"
-#include "experiments/import/scalar.hpp"
-#include "experiments/import/text.hpp"
-#include "topologies/reach.hpp"
-#include "topologies/room.hpp"
+#include "experiments/text/scalar.hpp"
+#include "experiments/text/text.hpp"
+#include "topologies/parts/reach.hpp"
+#include "topologies/parts/room.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {

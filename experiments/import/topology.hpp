@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/network/graph.hpp"
+#include "core/network/fabric/graph.hpp"
 
 namespace manyworlds::experiments::import {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/collective/registry.hpp"
-#include "experiments/calibration.hpp"
+#include "core/collective/algorithms/registry.hpp"
 #include "experiments/measured/words.hpp"
-#include "experiments/settings.hpp"
+#include "experiments/settings/calibration.hpp"
+#include "experiments/settings/settings.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

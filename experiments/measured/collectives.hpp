@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/collective/kind.hpp"
-#include "experiments/catalog.hpp"
-#include "experiments/import/csv.hpp"
-#include "experiments/world.hpp"
+#include "core/collective/dag/kind.hpp"
+#include "experiments/config/world.hpp"
+#include "experiments/settings/catalog.hpp"
+#include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
 

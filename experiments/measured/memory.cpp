@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "core/memory/footprint.hpp"
-#include "experiments/validity.hpp"
+#include "experiments/rules/validity.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/compute/gpu.hpp"
-#include "core/workload/model.hpp"
-#include "core/workload/strategy.hpp"
-#include "experiments/catalog.hpp"
-#include "experiments/import/csv.hpp"
+#include "core/workload/model/model.hpp"
+#include "core/workload/strategy/strategy.hpp"
+#include "experiments/settings/catalog.hpp"
+#include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
 

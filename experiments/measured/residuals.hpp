@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/import/csv.hpp"
+#include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
 

@@ -1,6 +1,6 @@
 #include "experiments/measured/tables.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace manyworlds::experiments::measured {
 

@@ -4,10 +4,10 @@
 #include <set>
 
 #include "core/memory/footprint.hpp"
-#include "experiments/calibration.hpp"
 #include "experiments/measured/words.hpp"
-#include "experiments/settings.hpp"
-#include "experiments/validity.hpp"
+#include "experiments/rules/validity.hpp"
+#include "experiments/settings/calibration.hpp"
+#include "experiments/settings/settings.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "experiments/catalog.hpp"
-#include "experiments/import/csv.hpp"
-#include "experiments/world.hpp"
+#include "experiments/config/world.hpp"
+#include "experiments/settings/catalog.hpp"
+#include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "experiments/import/csv.hpp"
+#include "core/base/error.hpp"
 #include "experiments/measured/tables.hpp"
+#include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
 

@@ -6,7 +6,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <limits>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace manyworlds::farm::serve {
 namespace {

@@ -1,6 +1,6 @@
 #include "farm/serve/live_page.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace manyworlds::farm::serve {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "farm/serve/site.hpp"
-#include "io/page_assets.hpp"
+#include "io/report/page_assets.hpp"
 
 namespace manyworlds::farm::serve {
 

@@ -12,10 +12,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.hpp"
-#include "farm/serve/access.hpp"
-#include "farm/talk.hpp"
-#include "io/file.hpp"
+#include "core/base/error.hpp"
+#include "farm/http/access.hpp"
+#include "farm/system/talk.hpp"
+#include "io/log/file.hpp"
 
 namespace manyworlds::farm::serve {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "farm/serve/address.hpp"
+#include "farm/http/address.hpp"
 
 namespace manyworlds::farm::serve {
 

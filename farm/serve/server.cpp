@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/error.hpp"
-#include "farm/run_status.hpp"
+#include "core/base/error.hpp"
 #include "farm/serve/connection.hpp"
 #include "farm/serve/metrics.hpp"
-#include "io/run_directory.hpp"
+#include "farm/status/run_status.hpp"
+#include "io/log/run_directory.hpp"
 
 namespace manyworlds::farm::serve {
 namespace {

@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "farm/serve/address.hpp"
+#include "farm/http/address.hpp"
 #include "farm/serve/site.hpp"
 
 namespace manyworlds::farm::serve {

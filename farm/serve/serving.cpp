@@ -9,7 +9,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "farm/serve/live_page.hpp"
 #include "farm/serve/server.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <ctime>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "farm/serve/metrics.hpp"
 
 namespace manyworlds::farm::serve {

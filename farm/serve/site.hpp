@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "farm/serve/access.hpp"
-#include "farm/serve/request.hpp"
-#include "io/file.hpp"
+#include "farm/http/access.hpp"
+#include "farm/http/request.hpp"
+#include "io/log/file.hpp"
 
 namespace manyworlds::farm::serve {
 

@@ -6,15 +6,15 @@
 #include <ctime>
 #include <iostream>
 
-#include "../farm/synthetic_job.hpp"
-#include "../temporary_folder.hpp"
-#include "core/error.hpp"
-#include "farm/coordinator.hpp"
-#include "farm/job_signature.hpp"
-#include "farm/simulating_worker.hpp"
-#include "farm/transport_in_process.hpp"
-#include "farm/worker.hpp"
-#include "io/journal.hpp"
+#include "core/base/error.hpp"
+#include "farm/coordinator/coordinator.hpp"
+#include "farm/protocol/job_signature.hpp"
+#include "farm/protocol/transport_in_process.hpp"
+#include "farm/worker/simulating_worker.hpp"
+#include "farm/worker/worker.hpp"
+#include "io/log/journal.hpp"
+#include "tests/farm/synthetic_job.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "io/results.hpp"
+#include "io/results/results.hpp"
 
 namespace {
 

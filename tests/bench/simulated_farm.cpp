@@ -4,7 +4,7 @@
 
 #include <iostream>
 
-#include "../farm/simulated_farm.hpp"
+#include "tests/farm/simulated_farm.hpp"
 
 using namespace manyworlds::farm;
 using namespace manyworlds::farm::synthetic;

@@ -9,8 +9,8 @@
 
 #include <cstring>
 
-#include "../topologies/collectives_on_fabrics.hpp"
-#include "io/cpu_time.hpp"
+#include "io/process/cpu_time.hpp"
+#include "tests/topologies/collectives_on_fabrics.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::tests;

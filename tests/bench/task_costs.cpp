@@ -2,7 +2,7 @@
 // task_costs SPEC.yaml [KEY=VALUE]...
 #include <fmt/format.h>
 
-#include "farm/plan.hpp"
+#include "farm/plan/plan.hpp"
 
 using namespace manyworlds;
 

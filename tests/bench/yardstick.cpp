@@ -10,13 +10,13 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "../core/reference_engine.hpp"
-#include "../topologies/collectives_on_fabrics.hpp"
-#include "core/network/flows.hpp"
+#include "core/network/flows/flows.hpp"
 #include "core/network/transports/dcqcn.hpp"
 #include "core/network/transports/static_window.hpp"
 #include "experiments/import/flows.hpp"
-#include "io/cpu_time.hpp"
+#include "io/process/cpu_time.hpp"
+#include "tests/core/network/reference_engine.hpp"
+#include "tests/topologies/collectives_on_fabrics.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::core;

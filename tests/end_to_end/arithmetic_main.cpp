@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdio>
 
-#include "../core/step_worlds.hpp"
+#include "tests/core/step/step_worlds.hpp"
 
 int main() {
   using namespace manyworlds::tests;

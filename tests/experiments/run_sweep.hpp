@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
-#include "core/step/demand.hpp"
-#include "core/step/laboratory.hpp"
-#include "core/workload/expert_load.hpp"
-#include "sweeps.hpp"
+#include "core/step/run/laboratory.hpp"
+#include "core/step/world/demand.hpp"
+#include "core/workload/layer/expert_load.hpp"
+#include "tests/experiments/sweeps.hpp"
 
 namespace manyworlds::experiments::testing {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/experiment.hpp"
+#include "experiments/sweep/experiment.hpp"
 
 namespace manyworlds::experiments::testing {
 

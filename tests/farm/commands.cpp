@@ -1,10 +1,10 @@
 // The command line: verbs, options, and the exit codes that scripts rely on.
 #include <catch2/catch.hpp>
 
-#include "core/error.hpp"
-#include "farm/commands/shared_words.hpp"
-#include "farm/commands/word_values.hpp"
-#include "said.hpp"
+#include "core/base/error.hpp"
+#include "farm/cli/shared_words.hpp"
+#include "farm/cli/word_values.hpp"
+#include "tests/farm/said.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

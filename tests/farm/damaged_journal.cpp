@@ -6,9 +6,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "../temporary_folder.hpp"
-#include "farm/ledger.hpp"
-#include "synthetic_job.hpp"
+#include "farm/run/ledger.hpp"
+#include "tests/farm/synthetic_job.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace manyworlds::farm;
 using namespace manyworlds::farm::synthetic;

@@ -7,15 +7,15 @@
 #include <map>
 #include <numeric>
 
-#include "core/collective/registry.hpp"
-#include "core/network/traffic.hpp"
+#include "core/collective/algorithms/registry.hpp"
+#include "core/network/flows/traffic.hpp"
 #include "core/network/transports/registry.hpp"
-#include "core/step/layout.hpp"
-#include "experiments/import/text.hpp"
+#include "core/step/world/layout.hpp"
 #include "experiments/import/topology.hpp"
-#include "farm/net_collective.hpp"
-#include "farm/network_only.hpp"
-#include "topologies/registry.hpp"
+#include "experiments/text/text.hpp"
+#include "farm/net/net_collective.hpp"
+#include "farm/net/network_only.hpp"
+#include "topologies/fabrics/registry.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

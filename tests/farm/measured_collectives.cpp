@@ -5,10 +5,10 @@
 #include <map>
 #include <random>
 
-#include "../experiments/mutations.hpp"
 #include "experiments/measured/collectives.hpp"
 #include "experiments/measured/tables.hpp"
-#include "farm/measured_collectives.hpp"
+#include "farm/validation/measured_collectives.hpp"
+#include "tests/experiments/mutations.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -3,10 +3,10 @@
 #include <iostream>
 #include <sstream>
 
-#include "../temporary_folder.hpp"
-#include "io/answer.hpp"
-#include "said.hpp"
-#include "sweep_samples.hpp"
+#include "io/results/answer.hpp"
+#include "tests/farm/said.hpp"
+#include "tests/farm/sweep_samples.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -1,5 +1,5 @@
 // What is said of layouts that do not fit, held against the plan of the layouts it names.
-#include "farm/memory_advice.hpp"
+#include "farm/results/memory_advice.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "farm/plan.hpp"
+#include "farm/plan/plan.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -7,11 +7,11 @@
 #include <random>
 #include <thread>
 
-#include "core/error.hpp"
-#include "farm/frame.hpp"
-#include "farm/message.hpp"
-#include "farm/processors.hpp"
-#include "farm/progress.hpp"
+#include "core/base/error.hpp"
+#include "farm/protocol/frame.hpp"
+#include "farm/protocol/message.hpp"
+#include "farm/status/progress.hpp"
+#include "farm/system/processors.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "virtual_farm.hpp"
+#include "tests/farm/virtual_farm.hpp"
 
 using namespace manyworlds::farm;
 using namespace manyworlds::farm::synthetic;

@@ -1,11 +1,11 @@
 // Records of journals and stores whose checksums fit and whose content somebody made up: a job takes what it can use.
 #include <catch2/catch.hpp>
 
-#include "core/step/result.hpp"
-#include "farm/collective_result.hpp"
-#include "farm/recorded.hpp"
-#include "io/keyed_payload.hpp"
-#include "sweep_samples.hpp"
+#include "core/step/run/result.hpp"
+#include "farm/plan/collective_result.hpp"
+#include "farm/status/recorded.hpp"
+#include "io/log/keyed_payload.hpp"
+#include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

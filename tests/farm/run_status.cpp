@@ -1,13 +1,13 @@
 // What a run says of itself, made by somebody else: it is told or refused, and nothing that tells it meets a surprise.
-#include "farm/run_status.hpp"
+#include "farm/status/run_status.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "core/error.hpp"
-#include "farm/exit_code.hpp"
-#include "farm/progress.hpp"
+#include "core/base/error.hpp"
 #include "farm/serve/metrics.hpp"
-#include "serve_client.hpp"
+#include "farm/status/progress.hpp"
+#include "farm/system/exit_code.hpp"
+#include "tests/farm/serve_client.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

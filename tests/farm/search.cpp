@@ -1,5 +1,5 @@
 // What a search says of its rankings.
-#include "farm/search_report.hpp"
+#include "farm/search/search_report.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <set>
 
-#include "experiments/experiment.hpp"
-#include "farm/search_rounds.hpp"
-#include "farm/search_space.hpp"
+#include "experiments/sweep/experiment.hpp"
+#include "farm/search/search_rounds.hpp"
+#include "farm/search/search_space.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -5,11 +5,11 @@
 #include <fstream>
 #include <set>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "farm/serve/conversation.hpp"
 #include "farm/serve/live_page.hpp"
 #include "farm/serve/metrics.hpp"
-#include "serve_client.hpp"
+#include "tests/farm/serve_client.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm::serve;

@@ -19,9 +19,9 @@
 #include <thread>
 #include <utility>
 
-#include "../temporary_folder.hpp"
 #include "farm/serve/server.hpp"
-#include "io/file.hpp"
+#include "io/log/file.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace manyworlds::farm::serve::testing {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "farm/serve/conversation.hpp"
-#include "serve_client.hpp"
+#include "tests/farm/serve_client.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm::serve;

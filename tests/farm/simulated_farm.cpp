@@ -1,7 +1,7 @@
 // Farms of a thousand workers and more, in virtual time.
 #include <catch2/catch.hpp>
 
-#include "simulated_farm.hpp"
+#include "tests/farm/simulated_farm.hpp"
 
 using namespace manyworlds::farm;
 using namespace manyworlds::farm::synthetic;

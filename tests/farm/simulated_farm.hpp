@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
-#include "farm/coordinator.hpp"
-#include "farm/job_signature.hpp"
-#include "farm/worker.hpp"
+#include "core/base/error.hpp"
+#include "farm/coordinator/coordinator.hpp"
+#include "farm/protocol/job_signature.hpp"
+#include "farm/worker/worker.hpp"
 
 namespace manyworlds::farm::synthetic {
 

@@ -3,12 +3,12 @@
 
 #include <cmath>
 
-#include "experiments/uncertainty.hpp"
-#include "farm/collective_result.hpp"
-#include "farm/sweep_report.hpp"
-#include "io/answer.hpp"
-#include "io/top.hpp"
-#include "sweep_samples.hpp"
+#include "experiments/analysis/uncertainty.hpp"
+#include "farm/plan/collective_result.hpp"
+#include "farm/results/sweep_report.hpp"
+#include "io/ranking/top.hpp"
+#include "io/results/answer.hpp"
+#include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

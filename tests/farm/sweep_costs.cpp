@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "experiments/costs.hpp"
-#include "io/answer.hpp"
-#include "io/top.hpp"
-#include "sweep_samples.hpp"
+#include "experiments/analysis/costs.hpp"
+#include "io/ranking/top.hpp"
+#include "io/results/answer.hpp"
+#include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "farm/net_collective.hpp"
-#include "farm/network_report.hpp"
-#include "sweep_samples.hpp"
+#include "farm/net/net_collective.hpp"
+#include "farm/net/network_report.hpp"
+#include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "core/memory/footprint.hpp"
-#include "farm/job_signature.hpp"
-#include "farm/sweep_order.hpp"
-#include "sweep_samples.hpp"
+#include "farm/plan/sweep_order.hpp"
+#include "farm/protocol/job_signature.hpp"
+#include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "experiments/experiment.hpp"
-#include "farm/answer_tables.hpp"
-#include "farm/simulating_worker.hpp"
-#include "farm/sweep_job.hpp"
-#include "farm/sweep_runner.hpp"
+#include "experiments/sweep/experiment.hpp"
+#include "farm/plan/sweep_job.hpp"
+#include "farm/plan/sweep_runner.hpp"
+#include "farm/results/answer_tables.hpp"
+#include "farm/worker/simulating_worker.hpp"
 
 namespace manyworlds::farm::testing {
 

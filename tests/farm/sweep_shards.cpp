@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "farm/sweep_report.hpp"
-#include "io/answer.hpp"
-#include "sweep_samples.hpp"
+#include "farm/results/sweep_report.hpp"
+#include "io/results/answer.hpp"
+#include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -3,10 +3,10 @@
 
 #include <random>
 
-#include "farm/collective_result.hpp"
-#include "farm/standing.hpp"
-#include "io/sweep_facts.hpp"
-#include "sweep_samples.hpp"
+#include "farm/plan/collective_result.hpp"
+#include "farm/sweep/standing.hpp"
+#include "io/ranking/sweep_facts.hpp"
+#include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

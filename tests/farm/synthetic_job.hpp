@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "farm/job.hpp"
+#include "farm/protocol/job.hpp"
 
 namespace manyworlds::farm::synthetic {
 

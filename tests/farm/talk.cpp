@@ -1,5 +1,5 @@
 // What the program says, on its way to a terminal.
-#include "farm/talk.hpp"
+#include "farm/system/talk.hpp"
 
 #include <sstream>
 

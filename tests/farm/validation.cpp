@@ -1,11 +1,11 @@
 // Errors, pairs and regret of predictions against closed forms on a few rows, and the picture of them.
-#include "farm/validation.hpp"
+#include "farm/validation/validation.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "experiments/measured/tables.hpp"
-#include "farm/validation_picture.hpp"
-#include "farm/validation_residuals.hpp"
+#include "farm/validation/validation_picture.hpp"
+#include "farm/validation/validation_residuals.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

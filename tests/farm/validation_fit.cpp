@@ -1,10 +1,10 @@
 // Constants fitted to measured rows, kept as a table and used in the place of the catalog's.
-#include "farm/validation_fit.hpp"
+#include "farm/validation/validation_fit.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "core/error.hpp"
-#include "experiments/import/csv.hpp"
+#include "core/base/error.hpp"
+#include "experiments/text/csv.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

@@ -7,12 +7,12 @@
 #include <random>
 #include <set>
 
-#include "farm/coordinator.hpp"
-#include "farm/job_signature.hpp"
-#include "farm/simulating_worker.hpp"
-#include "farm/transport_in_process.hpp"
-#include "farm/worker.hpp"
-#include "synthetic_job.hpp"
+#include "farm/coordinator/coordinator.hpp"
+#include "farm/protocol/job_signature.hpp"
+#include "farm/protocol/transport_in_process.hpp"
+#include "farm/worker/simulating_worker.hpp"
+#include "farm/worker/worker.hpp"
+#include "tests/farm/synthetic_job.hpp"
 
 namespace manyworlds::farm::synthetic {
 

@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/error.hpp"
-#include "experiments/catalog.hpp"
-#include "farm/frozen_job.hpp"
-#include "json_mutator.hpp"
-#include "work_folder.hpp"
+#include "core/base/error.hpp"
+#include "experiments/settings/catalog.hpp"
+#include "farm/plan/frozen_job.hpp"
+#include "tests/fuzz/json_mutator.hpp"
+#include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
 

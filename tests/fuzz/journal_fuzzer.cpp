@@ -2,10 +2,10 @@
 // each key once, whatever its visitor refuses.
 #include <set>
 
-#include "core/error.hpp"
-#include "io/journal.hpp"
-#include "record_file_mutator.hpp"
-#include "work_folder.hpp"
+#include "core/base/error.hpp"
+#include "io/log/journal.hpp"
+#include "tests/fuzz/record_file_mutator.hpp"
+#include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
 

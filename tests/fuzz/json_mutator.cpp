@@ -1,4 +1,4 @@
-#include "json_mutator.hpp"
+#include "tests/fuzz/json_mutator.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,10 +1,10 @@
 // Any bytes as what a record of a journal or store holds: a step, a collective, a failure. They are read or refused, in
 // no more memory than they are worth, and what is read is written as the same bytes.
-#include "core/error.hpp"
-#include "core/step/result.hpp"
-#include "farm/collective_result.hpp"
-#include "farm/recorded.hpp"
-#include "work_folder.hpp"
+#include "core/base/error.hpp"
+#include "core/step/run/result.hpp"
+#include "farm/plan/collective_result.hpp"
+#include "farm/status/recorded.hpp"
+#include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
 

@@ -1,4 +1,4 @@
-#include "record_file_mutator.hpp"
+#include "tests/fuzz/record_file_mutator.hpp"
 
 #include <xxhash.h>
 
@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "io/keyed_payload.hpp"
-#include "io/little_endian.hpp"
+#include "io/log/keyed_payload.hpp"
+#include "io/log/little_endian.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 

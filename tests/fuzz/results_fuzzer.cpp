@@ -4,18 +4,18 @@
 
 #include <limits>
 
-#include "../io/sample_results.hpp"
-#include "core/error.hpp"
-#include "io/answer.hpp"
-#include "io/compare.hpp"
-#include "io/csv.hpp"
-#include "io/diff.hpp"
-#include "io/file.hpp"
-#include "io/hdf5.hpp"
-#include "io/report.hpp"
-#include "io/sealed.hpp"
-#include "io/top.hpp"
-#include "work_folder.hpp"
+#include "core/base/error.hpp"
+#include "io/log/file.hpp"
+#include "io/log/sealed.hpp"
+#include "io/ranking/compare.hpp"
+#include "io/ranking/diff.hpp"
+#include "io/ranking/top.hpp"
+#include "io/report/report.hpp"
+#include "io/results/answer.hpp"
+#include "io/results/csv.hpp"
+#include "io/results/hdf5.hpp"
+#include "tests/fuzz/work_folder.hpp"
+#include "tests/io/sample_results.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::io;

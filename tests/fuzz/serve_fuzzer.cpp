@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "farm/serve/conversation.hpp"
-#include "work_folder.hpp"
+#include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm::serve;

@@ -1,9 +1,9 @@
 // Any text as a sweep, or as the frozen sweep of a run directory: it is read or refused, and one that is read freezes
 // and thaws to the same bytes. Large sweeps take their time by right, so small ones must do.
-#include "core/error.hpp"
-#include "experiments/catalog.hpp"
-#include "experiments/experiment.hpp"
-#include "work_folder.hpp"
+#include "core/base/error.hpp"
+#include "experiments/settings/catalog.hpp"
+#include "experiments/sweep/experiment.hpp"
+#include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
 

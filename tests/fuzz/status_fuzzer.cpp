@@ -2,13 +2,13 @@
 // An input is an object with the files by name; a text in it is a file's text as it is. Another input is every file.
 #include <nlohmann/json.hpp>
 
-#include "core/error.hpp"
-#include "farm/progress.hpp"
-#include "farm/run_status.hpp"
+#include "core/base/error.hpp"
 #include "farm/serve/metrics.hpp"
-#include "io/run_directory.hpp"
-#include "json_mutator.hpp"
-#include "work_folder.hpp"
+#include "farm/status/progress.hpp"
+#include "farm/status/run_status.hpp"
+#include "io/log/run_directory.hpp"
+#include "tests/fuzz/json_mutator.hpp"
+#include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
 using nlohmann::json;

@@ -1,9 +1,9 @@
 // Any bytes as a segment of a store: it opens, gives only what stands whole in the segment, and keeps what is put.
-#include "core/error.hpp"
-#include "io/store.hpp"
-#include "io/store_upkeep.hpp"
-#include "record_file_mutator.hpp"
-#include "work_folder.hpp"
+#include "core/base/error.hpp"
+#include "io/log/store.hpp"
+#include "io/log/store_upkeep.hpp"
+#include "tests/fuzz/record_file_mutator.hpp"
+#include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
 

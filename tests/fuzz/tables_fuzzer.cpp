@@ -1,5 +1,5 @@
 // Any text as each of the tables that users give: measured kernels, flows and loads of experts.
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/import/flows.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "experiments/import/measured_routing.hpp"

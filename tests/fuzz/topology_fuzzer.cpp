@@ -1,7 +1,7 @@
 // Any text as a topology file: it is a fabric on which every GPU finds the others, or it is refused.
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/import/topology.hpp"
-#include "work_folder.hpp"
+#include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
 

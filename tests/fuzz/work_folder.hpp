@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "../temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace manyworlds::fuzz {
 

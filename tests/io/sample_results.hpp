@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/results.hpp"
+#include "io/results/results.hpp"
 
 namespace manyworlds::io::testing {
 

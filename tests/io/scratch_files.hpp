@@ -12,8 +12,8 @@
 #include <iterator>
 #include <string>
 
-#include "../temporary_folder.hpp"
 #include "core/sharing/key.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace manyworlds::io::testing {
 

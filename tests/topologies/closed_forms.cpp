@@ -1,8 +1,8 @@
 // Each fabric against its closed forms: switches, cables, and the bandwidth across the cut that oversubscription thins.
 #include <catch2/catch.hpp>
 
-#include "core/error.hpp"
-#include "graph_facts.hpp"
+#include "core/base/error.hpp"
+#include "tests/topologies/graph_facts.hpp"
 
 namespace {
 

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "core/collective/registry.hpp"
-#include "core/network/memo.hpp"
-#include "core/network/traffic.hpp"
-#include "core/step/layout.hpp"
-#include "topologies/registry.hpp"
+#include "core/collective/algorithms/registry.hpp"
+#include "core/network/flows/memo.hpp"
+#include "core/network/flows/traffic.hpp"
+#include "core/step/world/layout.hpp"
+#include "topologies/fabrics/registry.hpp"
 
 namespace manyworlds::tests {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/error.hpp"
-#include "graph_facts.hpp"
+#include "core/base/error.hpp"
+#include "tests/topologies/graph_facts.hpp"
 
 namespace {
 

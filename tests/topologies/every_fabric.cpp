@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "graph_facts.hpp"
+#include "tests/topologies/graph_facts.hpp"
 
 namespace {
 

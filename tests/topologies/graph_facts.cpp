@@ -1,12 +1,12 @@
 // Breadth-first search over the link list; nothing here knows how a fabric was built.
-#include "graph_facts.hpp"
+#include "tests/topologies/graph_facts.hpp"
 
 #include <algorithm>
 #include <deque>
 #include <memory>
 #include <set>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace manyworlds::topologies::test {
 

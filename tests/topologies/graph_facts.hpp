@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/network/fabric.hpp"
-#include "topologies/registry.hpp"
+#include "core/network/fabric/fabric.hpp"
+#include "topologies/fabrics/registry.hpp"
 
 namespace manyworlds::topologies::test {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "core/error.hpp"
-#include "core/network/flows.hpp"
-#include "graph_facts.hpp"
+#include "core/base/error.hpp"
+#include "core/network/flows/flows.hpp"
+#include "tests/topologies/graph_facts.hpp"
 
 namespace {
 

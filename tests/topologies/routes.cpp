@@ -1,9 +1,9 @@
 // Routes on every registered fabric against the plain oracle.
 #include <catch2/catch.hpp>
 
-#include "../core/plain_router.hpp"
-#include "core/error.hpp"
-#include "graph_facts.hpp"
+#include "core/base/error.hpp"
+#include "tests/core/network/plain_router.hpp"
+#include "tests/topologies/graph_facts.hpp"
 
 using namespace manyworlds::core::network;
 using manyworlds::core::compute::ScaleUp;

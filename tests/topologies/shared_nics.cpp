@@ -1,9 +1,9 @@
 // NICs that GPUs share, in front of every fabric.
-#include "topologies/shared_nics.hpp"
+#include "topologies/parts/shared_nics.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "graph_facts.hpp"
+#include "tests/topologies/graph_facts.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // against every packet in one event loop.
 #include <catch2/catch.hpp>
 
-#include "collectives_on_fabrics.hpp"
+#include "tests/topologies/collectives_on_fabrics.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::tests;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/network/protocol.hpp"
+#include "core/network/engine/protocol.hpp"
 
 namespace manyworlds::core::network {
 

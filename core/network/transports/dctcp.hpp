@@ -2,8 +2,8 @@
 // of RFC 8257, section 3.3: the window shrinks with the share of bytes that were marked in the last round trip.
 #pragma once
 
+#include "core/base/options.hpp"
 #include "core/network/transports/fixed_point.hpp"
-#include "core/options.hpp"
 
 namespace manyworlds::core::network {
 

@@ -1,9 +1,9 @@
-// EQDS as a transport: core/network/individual/eqds.hpp.
-#include "core/network/individual/eqds.hpp"
+// EQDS as a transport: core/network/per_packet/eqds.hpp.
+#include "core/network/per_packet/eqds.hpp"
 
 #include <bit>
 
-#include "core/network/individual/make_managed.hpp"
+#include "core/network/transports/make_managed.hpp"
 
 namespace manyworlds::core::network {
 namespace {

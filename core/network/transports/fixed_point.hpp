@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/network/protocol.hpp"
+#include "core/network/engine/protocol.hpp"
 
 namespace manyworlds::core::network {
 

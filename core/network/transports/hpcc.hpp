@@ -4,9 +4,9 @@
 
 #include <array>
 
-#include "core/network/fabric.hpp"
+#include "core/base/options.hpp"
+#include "core/network/fabric/fabric.hpp"
 #include "core/network/transports/fixed_point.hpp"
-#include "core/options.hpp"
 
 namespace manyworlds::core::network {
 

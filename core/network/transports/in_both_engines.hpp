@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "core/network/individual/make_managed.hpp"
-#include "core/network/packet_engine_body.hpp"
+#include "core/network/event_driven/packet_engine_body.hpp"
+#include "core/network/transports/make_managed.hpp"
 #include "core/network/transports/registry.hpp"
 
 namespace manyworlds::core::network {
@@ -19,6 +19,11 @@ typename P::Parameters parameters_of(const Transport& transport) {
     return P::options().make(transport.own);
   else
     return {};
+}
+
+template <Protocol P>
+std::unique_ptr<Engine> make_packet_engine(const Transport& transport, const typename P::Parameters& parameters) {
+  return std::make_unique<PacketEngine<P>>(transport, parameters, transport_type(transport).marks);
 }
 
 /// `type` with P in both engines, and with P's own options.

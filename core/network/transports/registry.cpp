@@ -1,8 +1,7 @@
 // The list of transports: one line each.
 #include "core/network/transports/registry.hpp"
 
-#include "core/error.hpp"
-#include "core/network/flows.hpp"
+#include "core/base/error.hpp"
 
 namespace manyworlds::core::network {
 
@@ -31,6 +30,17 @@ const TransportType& transport_type(const Transport& transport) {
   for (const TransportType& type : transports())
     if (type.name == transport.kind) return type;
   MANYWORLDS_CHECK(false, "no transport '{}'", transport.kind);
+}
+
+std::string why_individuals(const Transport& transport) {
+  if (transport_type(transport).trims) return transport.kind + " sprays, and its switches trim";
+  if (transport.acks == Acks::in_band) return "acks in_band";
+  if (transport.fabric == Fabric::lossy) return "fabric lossy";
+  return transport.routing > Routing::ecmp_hash ? "routing is by packet" : "";
+}
+
+bool needs_individuals(const Transport& transport) {
+  return !why_individuals(transport).empty();
 }
 
 std::unique_ptr<Engine> make_engine(const Transport& transport) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/network/engine.hpp"
+#include "core/network/engine/engine.hpp"
 
 namespace manyworlds::core::network {
 
@@ -33,6 +33,14 @@ struct TransportType {
 /// In the order in which `manyworlds list` shows them.
 const std::vector<TransportType>& transports();
 const TransportType& transport_type(const Transport& transport);
+
+/// What a transport asks for that only packets as individuals can do (paths chosen on the way, loss, trimming,
+/// acknowledgements in band), in words; "" where it asks for none of that.
+std::string why_individuals(const Transport& transport);
+bool needs_individuals(const Transport& transport);
+
+/// The engine for pinned paths. Throws core::InputError for a transport that needs individuals.
+std::unique_ptr<Engine> make_engine(const Transport& transport);
 
 /// The options of transport_options() and its own that mean something to a kind: one without effect would be silently
 /// ignored.

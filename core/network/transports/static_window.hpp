@@ -2,7 +2,7 @@
 // pauses alone.
 #pragma once
 
-#include "core/network/protocol.hpp"
+#include "core/network/engine/protocol.hpp"
 
 namespace manyworlds::core::network {
 

@@ -3,8 +3,8 @@
 // is here.
 #pragma once
 
+#include "core/base/options.hpp"
 #include "core/network/transports/fixed_point.hpp"
-#include "core/options.hpp"
 
 namespace manyworlds::core::network {
 

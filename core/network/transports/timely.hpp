@@ -3,8 +3,8 @@
 // TIMELY", CoNEXT 2016, algorithm 2, without which it has no unique fixed point and flows keep any shares they have.
 #pragma once
 
+#include "core/base/options.hpp"
 #include "core/network/transports/fixed_point.hpp"
-#include "core/options.hpp"
 
 namespace manyworlds::core::network {
 

@@ -7,9 +7,9 @@
 #include <map>
 #include <sstream>
 
-#include "farm/command_line.hpp"
-#include "farm/sweep_job.hpp"
-#include "farm/sweep_runner.hpp"
+#include "farm/verbs/command_line.hpp"
+#include "farm/plan/sweep_job.hpp"
+#include "farm/plan/sweep_runner.hpp"
 
 using namespace manyworlds::farm;
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "farm/transport_mpi.hpp"
+#include "farm/protocol/transport_mpi.hpp"
 
 int main(int argc, char** argv) {
   using namespace std::chrono_literals;

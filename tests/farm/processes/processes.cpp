@@ -1,8 +1,8 @@
 // The farm with real processes, and what is left when they are killed.
 #include <nlohmann/json.hpp>
 
-#include "../synthetic_job.hpp"
-#include "run_program.hpp"
+#include "tests/farm/processes/run_program.hpp"
+#include "tests/farm/synthetic_job.hpp"
 
 using namespace manyworlds::farm;
 using namespace manyworlds::farm::synthetic;

@@ -6,12 +6,12 @@
 #include <fstream>
 #include <iostream>
 
-#include "../synthetic_job.hpp"
-#include "core/error.hpp"
-#include "farm/processors.hpp"
-#include "farm/run_job.hpp"
-#include "io/file.hpp"
-#include "io/run_directory.hpp"
+#include "core/base/error.hpp"
+#include "farm/run/run_job.hpp"
+#include "farm/system/processors.hpp"
+#include "io/log/file.hpp"
+#include "io/log/run_directory.hpp"
+#include "tests/farm/synthetic_job.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;

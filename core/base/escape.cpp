@@ -1,0 +1,178 @@
+#include "core/base/escape.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+#include "core/base/utf8.hpp"
+
+namespace manyworlds::core {
+namespace {
+
+enum class LineEnds : std::uint8_t { stay, are_odd };
+
+/// Whether a reader would obey or miss the character rather than see it.
+bool is_odd(char32_t code, LineEnds ends) {
+  if (code == '\n' || code == '\t') return ends == LineEnds::are_odd;
+  const bool control = code < 0x20 || (code >= 0x7F && code <= 0x9F);
+  const bool direction = code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+                         (code >= 0x2066 && code <= 0x2069);
+  return control || direction || code == 0x2028 || code == 0x2029 || code == kNoUtf8;
+}
+
+/// Calls `odd(bytes, code)` for each odd character of `text` and `plain(bytes)` for what is between them.
+template <class Plain, class Odd>
+void each_part(std::string_view text, LineEnds ends, Plain plain, Odd odd) {
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte >= 0x20 && byte < 0x7F) {
+      ++at;
+      continue;
+    }
+    const auto [length, code] = utf8_at(text, at);
+    const bool line_end = ends == LineEnds::stay && text.substr(at, 2) == "\r\n";
+    if (is_odd(code, ends) && !line_end) {
+      plain(text.substr(begin, at - begin));
+      odd(text.substr(at, length), code);
+      begin = at + length;
+    }
+    at += length;
+  }
+  plain(text.substr(begin));
+}
+
+std::string shown(std::string_view text, LineEnds ends) {
+  std::string made;
+  const auto show = [&](std::string_view bytes, char32_t code) {
+    made += code == kNoUtf8 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]))
+                            : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
+  };
+  each_part(
+      text, ends, [&](std::string_view bytes) { made += bytes; }, show);
+  return made;
+}
+
+/// zsh looks for a command behind a leading =.
+bool is_bare_word(std::string_view word) {
+  constexpr std::string_view kSafe = "_-./:=,+@%0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  return !word.empty() && word.front() != '=' && word.find_first_not_of(kSafe) == std::string_view::npos;
+}
+
+/// Bytes as octal numbers mean the same in every locale. A shell that keeps a history looks for ! here too.
+std::string dollar_quoted(std::string_view word) {
+  std::string made = "$'";
+  const auto octal = [&](std::string_view bytes) {
+    for (const char byte : bytes) made += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
+  };
+  const auto plain = [&](std::string_view bytes) {
+    for (const char& byte : bytes) {
+      if (byte == '\'' || byte == '\\' || byte == '!')
+        octal({&byte, 1});
+      else
+        made += byte;
+    }
+  };
+  each_part(word, LineEnds::are_odd, plain, [&](std::string_view bytes, char32_t) { octal(bytes); });
+  return made + "'";
+}
+
+bool is_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+}
+
+/// Whether what follows apostrophes, if there are any, is what a spreadsheet takes for a formula.
+bool looks_like_formula(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of('\'');
+  return begin != std::string_view::npos && std::string_view("=+-@\t").find(text[begin]) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string terminal_text(std::string_view text) {
+  return shown(text, LineEnds::stay);
+}
+
+std::string line_text(std::string_view text) {
+  return shown(text, LineEnds::are_odd);
+}
+
+std::string shell_quoted(std::string_view word) {
+  if (is_bare_word(word)) return std::string(word);
+  if (line_text(word) != word) return dollar_quoted(word);
+  std::string quoted = "'";
+  for (const char c : word) c == '\'' ? quoted += "'\\''" : quoted += c;
+  return quoted + "'";
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_quoted(word);
+  return line;
+}
+
+std::string as_operand(const std::string& path) {
+  return path.starts_with('-') ? "./" + path : path;
+}
+
+std::string csv_field(std::string_view text) {
+  const bool guarded = looks_like_formula(text) && !is_number(text);
+  const std::string field = (guarded ? "'" : "") + terminal_text(text);
+  if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
+  std::string quoted = "\"";
+  for (const char c : field) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + "\"";
+}
+
+std::string_view csv_text(std::string_view field) {
+  return field.starts_with('\'') && looks_like_formula(field) ? field.substr(1) : field;
+}
+
+std::string escape_html(std::string_view text) {
+  std::string safe;
+  for (const char c : terminal_text(text)) {
+    if (c == '&')
+      safe += "&amp;";
+    else if (c == '<')
+      safe += "&lt;";
+    else if (c == '>')
+      safe += "&gt;";
+    else if (c == '"')
+      safe += "&quot;";
+    else
+      safe += c;
+  }
+  return safe;
+}
+
+std::string escape_markdown(std::string_view text) {
+  const std::string shown = terminal_text(text);
+  const auto makes_link = [&](std::size_t at) {
+    const std::string_view rest = std::string_view(shown).substr(at);
+    return rest.starts_with("://") || (rest.starts_with('.') && at >= 3 && shown.compare(at - 3, 3, "www") == 0);
+  };
+  std::string safe;
+  for (std::size_t at = 0; at < shown.size(); ++at) {
+    const char c = shown[at];
+    if (c == '&') {
+      safe += "&amp;";
+    } else if (c == '<') {
+      safe += "&lt;";
+    } else if (c == '>') {
+      safe += "&gt;";
+    } else if (c == '\n' || c == '\r') {
+      safe += ' ';
+    } else {
+      if (std::string_view("\\`*_[]|#~").find(c) != std::string_view::npos || makes_link(at)) safe += '\\';
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+}  // namespace manyworlds::core

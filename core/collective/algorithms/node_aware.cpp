@@ -1,0 +1,50 @@
+// Node-aware all-to-all: inside its node a member hands what is for local index r of any node to the neighbour of local
+// index r, who sends it on along its rail, for the whole node at once: fewer and larger messages between nodes, and
+// none that changes rails (the hierarchical all-to-all of DeepSpeed-MoE, Rajbhandari et al. 2022, section 5.2;
+// NCCL 2.12's PXN). Both levels are pairwise exchanges.
+#include "core/collective/algorithms/registry.hpp"
+
+namespace manyworlds::core::collective {
+namespace {
+
+/// What ended at each member in one round, which it must be over with before it begins the next.
+struct Round {
+  std::vector<std::uint32_t> sent, received;
+  explicit Round(std::uint32_t members) : sent(members, kNoNode), received(members, kNoNode) {}
+};
+
+}  // namespace
+
+void add_node_aware(DagBuilder& dag, const Shape& shape) {
+  const std::uint32_t n = shape.members, p = shape.per_node, nodes = n / p;
+  dag.cut(n, n);
+  Round previous(n), current(n);
+  const auto exchange = [&](std::uint32_t from, std::uint32_t to, const Part& part,
+                            const std::vector<std::vector<std::uint32_t>>& gathered) {
+    std::vector<std::uint32_t> after{previous.sent[from], previous.received[from], previous.sent[to],
+                                     previous.received[to]};
+    if (!gathered.empty()) after.insert(after.end(), gathered[from].begin(), gathered[from].end());
+    current.sent[from] = current.received[to] = dag.add(from, to, part, Effect::copy, after);
+  };
+
+  std::vector<std::vector<std::uint32_t>> gathered(n);  // what came to each member from its node
+  for (std::uint32_t round = 1; round < p; ++round) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t rail = (i % p + round) % p, neighbour = i / p * p + rail;
+      exchange(i, neighbour, {i * n + rail, nodes, p}, {});
+      gathered[neighbour].push_back(current.sent[i]);
+    }
+    previous = current;
+  }
+  for (std::uint32_t i = 0; i < n; ++i)
+    if (gathered[i].size() > 1) gathered[i] = {dag.join(i, gathered[i])};
+  for (std::uint32_t round = 1; round < nodes; ++round) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t peer = (i + round * p) % n;
+      exchange(i, peer, {i / p * p * n + peer, p, n}, gathered);
+    }
+    previous = current;
+  }
+}
+
+}  // namespace manyworlds::core::collective

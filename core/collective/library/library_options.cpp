@@ -1,0 +1,74 @@
+// The option table of libraries: one row for each kind of operation, with the algorithms that can do it.
+#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/library/library.hpp"
+
+namespace manyworlds::core::collective {
+namespace {
+
+template <class Enum>
+OptionTable<Library>::Row named(std::string name, std::string help, Enum Library::*member,
+                                std::vector<std::pair<std::string, Enum>> names) {
+  OptionInfo info;
+  info.name = std::move(name);
+  info.help = std::move(help);
+  info.kind = OptionInfo::Kind::text;
+  for (const auto& [each, value] : names) info.choices.push_back(each);
+  return {info,
+          [member, names](Library& to, const OptionValue& value) {
+            for (const auto& [each, meant] : names)
+              if (each == std::get<std::string>(value)) to.*member = meant;
+          },
+          [member, names](const Library& from) {
+            for (const auto& [each, meant] : names)
+              if (meant == from.*member) return OptionValue(each);
+            throw InternalError(fmt::format("a library without a name for {}", static_cast<int>(from.*member)));
+          }};
+}
+
+OptionTable<Library>::Row algorithm(Kind kind, Algorithm Library::*member) {
+  std::vector<std::pair<std::string, Algorithm>> names;
+  for (const AlgorithmInfo& info : algorithms())
+    if (can_do(info.algorithm, kind)) names.emplace_back(info.name, info.algorithm);
+  names.emplace_back("auto", Algorithm::automatic);
+  std::string help = fmt::format("algorithm of {} operations; auto: the fastest by alpha and beta", name_of(kind));
+  if (kind == Kind::all_gather || kind == Kind::reduce_scatter) {
+    names.emplace_back("as_all_reduce", Algorithm::as_all_reduce);
+    help += "; as_all_reduce: that of all_reduce if it has this half, otherwise ring";
+  }
+  return named(name_of(kind), std::move(help), member, std::move(names));
+}
+
+}  // namespace
+
+const OptionTable<Library>& library_options() {
+  static const OptionTable<Library> table{
+      algorithm(Kind::all_reduce, &Library::all_reduce),
+      algorithm(Kind::all_gather, &Library::all_gather),
+      algorithm(Kind::reduce_scatter, &Library::reduce_scatter),
+      algorithm(Kind::all_to_all, &Library::all_to_all),
+      algorithm(Kind::broadcast, &Library::broadcast),
+      algorithm(Kind::reduce, &Library::reduce),
+      named<Protocol>("protocol",
+                      "costs of launching and handing on, and flags among the data; none: no such costs; calibrated: "
+                      "what the GPU's library_ figures say, with their share of the NICs' rate",
+                      &Library::protocol,
+                      {{"none", Protocol::none},
+                       {"ll", Protocol::ll},
+                       {"ll128", Protocol::ll128},
+                       {"simple", Protocol::simple},
+                       {"auto", Protocol::automatic},
+                       {"calibrated", Protocol::calibrated}}),
+      option(
+          "channels", &Library::channels,
+          "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a node; "
+          "0: as many as their members have NICs in a node",
+          {0, 64}),
+      option("chunk_bytes", &Library::chunk_bytes,
+             "most that a transfer of ring, two_level, double_tree, in_switch, chain or binomial_tree carries; 0: no "
+             "limit",
+             {0, static_cast<double>(std::int64_t{1} << 40)}, "bytes"),
+  };
+  return table;
+}
+
+}  // namespace manyworlds::core::collective

@@ -1,0 +1,49 @@
+// The option table of a model's dimensions.
+#include "core/workload/model/model.hpp"
+
+namespace manyworlds::core::workload {
+
+const OptionTable<Model>& model_options() {
+  static const OptionTable<Model> table{
+      option("layers", &Model::layers, "transformer layers", {1, 10'000}),
+      option("hidden", &Model::hidden, "width of the residual stream", {1, 1'000'000}),
+      option("heads", &Model::heads, "attention heads", {1, 10'000}),
+      option("kv_heads", &Model::kv_heads, "key and value heads (grouped-query attention); 0: as many as heads",
+             {0, 10'000}),
+      option("head_dim", &Model::head_dim, "width of an attention head; 0: hidden / heads", {0, 65'536}),
+      option("ffn_hidden", &Model::ffn_hidden, "width of the feed-forward layer; 0: 4 x hidden", {0, 10'000'000}),
+      option("vocabulary", &Model::vocabulary,
+             "tokens of the vocabulary; the table is padded to a multiple of 128 x tp", {1, 10'000'000}),
+      option("sequence", &Model::sequence, "tokens of one sample", {1, 16'777'216}, "tokens"),
+      choice("norm", &Model::norm, {"layer_norm", "rms_norm"}, "normalisation"),
+      choice("activation", &Model::activation, {"gelu", "swiglu"}, "feed-forward activation; swiglu has a gate matrix"),
+      choice("position", &Model::position, {"learned", "rotary"}, "position encoding"),
+      option("tied_embeddings", &Model::tied_embeddings, "the output layer shares the embedding's weights"),
+      option("biases", &Model::biases, "linear layers carry a bias"),
+      option("dropout", &Model::dropout, "dropout masks are kept for the backward pass"),
+      option("query_key_norm", &Model::query_key_norm, "the heads of queries and keys are normalised"),
+      option("experts", &Model::experts, "feed-forward networks of a layer that share its tokens; 0: dense",
+             {0, 100'000}),
+      option("experts_per_token", &Model::experts_per_token, "experts that a token goes to", {1, 1'000}),
+      option("expert_ffn_hidden", &Model::expert_ffn_hidden, "width of an expert; 0: as ffn_hidden", {0, 10'000'000}),
+      option("shared_ffn_hidden", &Model::shared_ffn_hidden, "width of the expert that every token visits; 0: none",
+             {0, 10'000'000}),
+      option("dense_layers", &Model::dense_layers,
+             "the first layers, which have one feed-forward network of ffn_hidden instead of experts", {0, 10'000}),
+      choice("attention", &Model::attention, {"multi_head", "latent"},
+             "latent: queries, keys and values are made from narrow vectors (DeepSeek-V2)"),
+      option("query_rank", &Model::query_rank, "latent attention: width of the compressed query; 0: not compressed",
+             {0, 1'000'000}),
+      option("kv_rank", &Model::kv_rank, "latent attention: width of the compressed keys and values", {0, 1'000'000}),
+      option("rotary_dim", &Model::rotary_dim, "latent attention: rotary part of a query and key, beside head_dim",
+             {0, 65'536}),
+      option("value_dim", &Model::value_dim, "latent attention: width of a value; 0: head_dim", {0, 65'536}),
+      option("window", &Model::window, "tokens that attention looks back where it has a window; 0: all",
+             {0, 16'777'216}, "tokens"),
+      option("window_every", &Model::window_every, "one layer in so many, from the first on, has the window",
+             {1, 10'000}),
+  };
+  return table;
+}
+
+}  // namespace manyworlds::core::workload

@@ -1,0 +1,18 @@
+#include "core/workload/model/modules.hpp"
+
+namespace manyworlds::core::workload {
+
+const std::vector<std::string>& recompute_module_names() {
+  static const std::vector<std::string> names{"core_attn", "layernorm", "mla_up_proj",    "mlp_act",
+                                              "mlp",       "moe_act",   "shared_experts", "moe"};
+  return names;
+}
+
+const std::vector<std::string>& offload_module_names() {
+  static const std::vector<std::string> names{"attn_norm",  "qkv_linear", "core_attn", "attn_proj",
+                                              "mlp_norm",   "mlp_fc1",    "mlp_act",   "mlp_fc2",
+                                              "expert_fc1", "moe_act",    "expert_fc2"};
+  return names;
+}
+
+}  // namespace manyworlds::core::workload

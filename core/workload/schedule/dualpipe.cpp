@@ -1,0 +1,43 @@
+// DualPipe (DeepSeek-AI 2024, DeepSeek-V3, section 3.2.1; deepseek-ai/DualPipe, dualpipe.py): every section is on two
+// ranks, r and p - 1 - r; half of the micro-batches enter at the first rank, half at the last, and meet so that forward
+// passes of one half run beside backward passes of the other. Bubble (p / 2 - 1)(F&B + B - 3W), B a whole backward
+// pass; p + 1 micro-batches and chunks alive.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/workload/schedule/orders.hpp"
+
+namespace manyworlds::core::workload {
+namespace {
+
+std::vector<Schedule> orders(const Pipeline& pipeline) {
+  const std::int64_t half = pipeline.micro_batches / 2;
+  return of_each_rank(pipeline, [&](std::int64_t rank) {
+    const std::int64_t from_end = std::min(rank, pipeline.ranks - 1 - rank);
+    return dual_order(pipeline.ranks / 2, from_end, half, rank == from_end ? 0 : 1,
+                      {0, static_cast<std::int32_t>(half)});
+  });
+}
+
+std::string fault(const Pipeline& pipeline) {
+  if (pipeline.ranks % 2 != 0) return fmt::format("dualpipe needs an even pp: pp {}", pipeline.ranks);
+  if (pipeline.micro_batches % 2 == 0 && pipeline.micro_batches >= 2 * pipeline.ranks) return "";
+  return fmt::format(
+      "dualpipe needs an even number of micro-batches, global_batch / (dp x micro_batch), and at least 2 pp: "
+      "micro-batches {}, pp {}",
+      pipeline.micro_batches, pipeline.ranks);
+}
+
+}  // namespace
+
+ScheduleType dualpipe_schedule() {
+  return {.name = "dualpipe",
+          .help = "DeepSeek-V3's: micro-batches from both ends, forward beside backward passes, parameters twice",
+          .orders = orders,
+          .folding = Folding::mirror,
+          .chunks = 2,
+          .fault = fault};
+}
+
+}  // namespace manyworlds::core::workload

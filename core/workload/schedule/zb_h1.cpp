@@ -1,0 +1,37 @@
+// ZB-H1 (Qi et al. 2024, section 2.2): 1F1B whose gradients of weights fill the end. Rank r leaves out those of its
+// first r micro-batches in turn, so that every rank keeps at most p micro-batches, what 1F1B's first rank keeps. Bubble
+// (p - 1)(F + B - W).
+#include <algorithm>
+
+#include "core/workload/schedule/orders.hpp"
+
+namespace manyworlds::core::workload {
+namespace {
+
+std::vector<Schedule> orders(const Pipeline& pipeline) {
+  return of_each_rank(pipeline, [&](std::int64_t rank) {
+    OrderWriter order(1);
+    const std::int64_t warm_up = std::min(pipeline.ranks - rank - 1, pipeline.micro_batches);
+    while (order.forwards() < warm_up) order.forward(0);
+    while (order.forwards() < pipeline.micro_batches) {
+      order.forward(0);
+      order.input_gradient(0);
+      if (order.backwards() > rank) order.weight_gradient();
+    }
+    while (order.backwards() < pipeline.micro_batches) order.input_gradient(0), order.weight_gradient();
+    while (order.waiting() > 0) order.weight_gradient();
+    return order.take();
+  });
+}
+
+}  // namespace
+
+ScheduleType zb_h1_schedule() {
+  return {.name = "zb_h1",
+          .help =
+              "zero bubble, handcrafted: 1F1B with gradients of weights put off; a third of its bubble, at most pp "
+              "micro-batches alive",
+          .orders = orders};
+}
+
+}  // namespace manyworlds::core::workload

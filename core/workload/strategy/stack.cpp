@@ -1,0 +1,83 @@
+// The option table of a software stack.
+#include "core/workload/strategy/stack.hpp"
+
+namespace manyworlds::core::workload {
+
+const OptionTable<Stack>& stack_options() {
+  static const OptionTable<Stack> table{
+      choice("attention", &Stack::attention, {"unfused", "flash", "cudnn"},
+             "attention kernels: unfused GEMMs, softmax and dropout; flash: the first fused ones (FlashAttention 1, "
+             "Triton); cudnn: FlashAttention 2 and 3, cuDNN"),
+      choice("precision", &Stack::precision, compute::precision_names(),
+             "of the layers' GEMMs, bf16 unless set, or fp16 where the GPU has no bf16; below 16 bits their inputs are "
+             "quantised by kernels of their own"),
+      option("overlap_input_gradient", &Stack::overlap_input_gradient,
+             "the collective of a layer's input gradient runs beside the GEMM of its weight gradient"),
+      option("overlap_tensor", &Stack::overlap_tensor,
+             "collectives of sequence parallelism run piece by piece beside the GEMM that makes or takes their data"),
+      option(
+          "tensor_chunks", &Stack::tensor_chunks,
+          "chunks of tokens in which overlap_tensor cuts a GEMM and its collective; 0: the steps of the collective's "
+          "ring, as many as tp",
+          {0, 1'024}),
+      choice("cuda_graphs", &Stack::cuda_graphs, {"none", "but_experts", "all"},
+             "what is launched by CUDA graphs, for which the host is no limit: nothing, all but experts and their "
+             "exchange, everything"),
+      choice("dispatcher", &Stack::dispatcher, {"all_to_all", "hybrid_ep"},
+             "how tokens go to their experts: all_to_all: a copy for each; hybrid_ep: once to each rank and node that "
+             "holds some of them (DeepEP, HybridEP)"),
+      option("overlap_experts", &Stack::overlap_experts,
+             "tokens travel to their experts and back beside the kernels of another micro-batch (Megatron-Core's "
+             "overlap_moe_expert_parallel_comm)"),
+      option("overlap_shared_expert", &Stack::overlap_shared_expert,
+             "the shared expert's forward pass runs beside tokens on their way to the other experts, its backward pass "
+             "beside gradients on their way there (Megatron-LM's moe_shared_expert_overlap)"),
+      option("delay_expert_weights", &Stack::delay_expert_weights,
+             "gradients of the experts' weights are made beside gradients of tokens on their way back (Megatron-LM's "
+             "delay_wgrad_compute)"),
+      option("bias_activation_fusion", &Stack::bias_activation_fusion,
+             "bias and activation function, or both halves of SwiGLU, are one kernel (bias_gelu_fusion, "
+             "bias_swiglu_fusion)"),
+      option("bias_dropout_fusion", &Stack::bias_dropout_fusion, "bias, dropout and residual are one kernel"),
+      option("rope_fusion", &Stack::rope_fusion, "rotary positions are one kernel (apply_rope_fusion)"),
+      option("grouped_query_fusion", &Stack::grouped_query_fusion,
+             "attention reads keys and values that heads share; else they are repeated for every head first"),
+      option("permute_fusion", &Stack::permute_fusion,
+             "tokens are put in the order of their experts, and back, by one kernel (moe_permute_fusion)"),
+      option("router_fusion", &Stack::router_fusion, "31 kernels of the router instead of 72 (moe_router_fusion)"),
+      option(
+          "gradient_accumulation_fusion", &Stack::gradient_accumulation_fusion,
+          "GEMMs add gradients of weights to those of earlier micro-batches; else they write 16 bits, which a kernel "
+          "adds"),
+      option("overlap_transfers", &Stack::overlap_transfers,
+             "kernels go on while activations and gradients are sent to other pipeline ranks (Megatron-LM's "
+             "overlap_p2p_comm); else the next pass waits until they have left"),
+      option(
+          "post_validation", &Stack::post_validation,
+          "the optimizer runs as soon as a rank has its gradients, whose norm is checked afterwards (Qi et al. 2024, "
+          "section 4): a rank's step lasts from its own first kernel to its own end"),
+      option("overlap_parameters", &Stack::overlap_parameters,
+             "zero 1 and 2: parameters are gathered beside the next forward pass"),
+      option("reduce_in_16bit", &Stack::reduce_in_16bit, "gradients are added up over replicas in 16 bits"),
+      choice(
+          "communication_engine", &Stack::communication_engine, {"calibrated", "sm", "copy"},
+          "what moves the bytes of collectives: kernels that slow others by the GPU's communication_slowdown, kernels "
+          "that take communication_sms compute units each, or copy engines that take none (SDMA)"),
+      option(
+          "communication_sms", &Stack::communication_sms,
+          "compute units that each collective takes while it runs: sm: every one; copy: one that adds up, which copy "
+          "engines cannot",
+          {0, 100'000}, "units"),
+      choice("layers", &Stack::layers, {"framework", "transformer_engine"},
+             "whose layers run: transformer_engine has a workspace of its own, framework one buffer of scores if "
+             "attention is unfused"),
+      option("deterministic", &Stack::deterministic,
+             "kernels give the same bits every time: matrix multiplications take 32 MiB of workspace per thread"),
+      option(
+          "fused_loss", &Stack::fused_loss,
+          "the loss's kernels are fused by the compiler (Megatron-LM's native fusion): one more fp32 copy of logits"),
+  };
+  return table;
+}
+
+}  // namespace manyworlds::core::workload

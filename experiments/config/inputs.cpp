@@ -1,0 +1,119 @@
+#include "experiments/config/inputs.hpp"
+
+#include "core/compute/measured.hpp"
+#include "core/memory/footprint.hpp"
+#include "core/workload/build/kernel_account.hpp"
+#include "core/workload/layer/prices.hpp"
+#include "experiments/config/vocabulary.hpp"
+#include "experiments/import/measured_kernels.hpp"
+#include "experiments/import/measured_routing.hpp"
+#include "experiments/import/schedule_file.hpp"
+#include "experiments/import/topology.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+constexpr const char* kMeasuredKernels = "cluster.gpu.measured_kernels";
+constexpr const char* kMeasuredRouting = "routing.file";
+constexpr const char* kScheduleFile = "strategy.schedule_file";
+constexpr const char* kMeasuredOnly = "cluster.gpu.measured_only";
+
+void add_files(std::vector<NamedFile>& to, const Settings& settings, const std::string& path,
+               const std::vector<core::OptionInfo>& options, bool needed) {
+  for (const core::OptionInfo& info : options)
+    if (is_file(info)) {
+      const auto found = settings.find(path + info.name);
+      if (needed || found != settings.end())
+        to.push_back({path + info.name, found == settings.end() ? "" : std::get<std::string>(found->second), needed});
+    }
+}
+
+void add_files(std::vector<NamedFile>& to, const Settings& settings, const Branch& branch, const std::string& path) {
+  add_files(to, settings, path, branch.options, false);
+  if (!branch.alternatives.empty()) {
+    const auto& chosen = std::get<std::string>(settings.at(path.substr(0, path.size() - 1)));
+    add_files(to, settings, path, find_alternative(branch, chosen)->options, true);
+  }
+  for (const Branch& child : branch.branches) add_files(to, settings, child, path + child.name + ".");
+}
+
+KernelTable table_of(const Settings& settings) {
+  KernelTable made;
+  if (const auto found = settings.find(kMeasuredKernels); found != settings.end())
+    made.measured_kernels = std::get<std::string>(found->second);
+  if (const auto found = settings.find(kMeasuredOnly); found != settings.end())
+    made.measured_only = std::get<bool>(found->second);
+  return made;
+}
+
+}  // namespace
+
+std::vector<NamedFile> named_files(const Settings& settings) {
+  std::vector<NamedFile> files;
+  add_files(files, settings, vocabulary(), "");
+  return files;
+}
+
+void check_file(const NamedFile& file, const std::string& text) {
+  if (file.key.ends_with("gpu.measured_kernels"))
+    import::parse_measured_kernels(text, file.path);
+  else if (file.key == kMeasuredRouting)
+    import::parse_measured_routing(text, file.path);
+  else if (file.key == kScheduleFile)
+    import::parse_schedule(text, file.path);
+  else
+    import::parse_topology(text, file.path);
+}
+
+const core::OptionTable<KernelTable>& kernel_table_options() {
+  static const core::OptionTable<KernelTable> table{
+      core::option("measured_kernels", &KernelTable::measured_kernels,
+                   "table of measured times of kernels, submodules and layers (docs/formats.md), which stand in the "
+                   "place of modelled ones",
+                   {}, "file"),
+      core::option("measured_only", &KernelTable::measured_only,
+                   "a kernel that the table of measured times does not cover is an error"),
+  };
+  return table;
+}
+
+const core::OptionTable<ScheduleFile>& schedule_file_options() {
+  static const core::OptionTable<ScheduleFile> table{
+      core::option("schedule_file", &ScheduleFile::schedule_file,
+                   "the orders of schedule written, as PyTorch's pipeline schedules write them (docs/formats.md)", {},
+                   "file"),
+  };
+  return table;
+}
+
+std::shared_ptr<const core::workload::WrittenSchedule> written_schedule(const Settings& settings,
+                                                                        const Inputs& inputs) {
+  const auto path = settings.find(kScheduleFile);
+  if (path == settings.end() || std::get<std::string>(path->second).empty()) return nullptr;
+  const auto text = inputs.find(std::get<std::string>(path->second));
+  MANYWORLDS_CHECK(text != inputs.end(), "the sweep does not hold '{}'", std::get<std::string>(path->second));
+  return std::make_shared<const core::workload::WrittenSchedule>(import::parse_schedule(text->second, text->first));
+}
+
+std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Settings& settings, const Inputs& inputs) {
+  const std::string path = table_of(settings).measured_kernels;
+  if (path.empty()) return nullptr;
+  const auto text = inputs.find(path);
+  MANYWORLDS_CHECK(text != inputs.end(), "the sweep does not hold '{}'", path);
+  return std::make_shared<const core::compute::MeasuredTimes>(import::parse_measured_kernels(text->second, path));
+}
+
+std::vector<std::string> unmeasured_kernels(const Settings& settings, const Inputs& inputs) {
+  std::vector<std::string> lacking;
+  if (!table_of(settings).measured_only) return lacking;
+  core::step::Configuration of = world_of(settings, std::make_shared<const Inputs>(inputs)).configuration;
+  const auto peak = static_cast<double>(core::memory::peak(of.model, of.strategy, of.gpu).total());
+  if (peak > of.gpu.memory_gib * static_cast<double>(1 << 30)) return lacking;  // it will not run
+  if (of.is_mixed()) return lacking;                                            // a rule says so
+  of.gpu.measured = measured_times(settings, inputs);
+  for (const core::compute::Kernel& kernel : core::workload::kernel_account(of.model, of.strategy, of.gpu).modelled)
+    lacking.push_back(core::compute::describe(core::compute::measurable(kernel)));
+  return lacking;
+}
+
+}  // namespace manyworlds::experiments

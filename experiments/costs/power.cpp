@@ -1,0 +1,61 @@
+// Power times time, part by part of a step.
+#include "experiments/costs/power.hpp"
+
+#include <limits>
+
+namespace manyworlds::experiments {
+
+using core::option;
+
+const core::OptionTable<GpuPower>& power_options() {
+  static const core::OptionTable<GpuPower> table{
+      option("board_power_w", &GpuPower::board_power_w, "power that the board is built for, drawn while kernels run",
+             {0.001, 1e5}, "W"),
+      option("idle_power_w", &GpuPower::idle_power_w, "power of the board while it waits", {0.001, 1e5}, "W"),
+      option("communication_power_share", &GpuPower::communication_power_share,
+             "power while compute waits for communication, as a share of the way from idle to board power", {0, 1},
+             "share"),
+      option("kernel_power_share", &GpuPower::kernel_power_share, "the same while kernels of the model run", {0, 1},
+             "share"),
+      option("optimizer_power_share", &GpuPower::optimizer_power_share, "the same while the optimizer's kernels run",
+             {0, 1}, "share"),
+      option("waiting_power_share", &GpuPower::waiting_power_share,
+             "the same while the GPU waits for its host, a pipeline neighbour or a straggler", {0, 1}, "share"),
+  };
+  return table;
+}
+
+const core::OptionTable<MachinePower>& machine_power_options() {
+  static const core::OptionTable<MachinePower> table{
+      option("host_power_w", &MachinePower::host_power_w,
+             "power of one node without its GPUs: processors, memory, NICs, fans", {0.001, 1e7}, "W"),
+      option("switch_port_power_w", &MachinePower::switch_port_power_w,
+             "power of one port of a network switch, its share of the switch and its optics", {0.001, 1e5}, "W"),
+      option("pue", &MachinePower::pue, "power usage effectiveness: what the building draws over what its machines do",
+             {1, 10}),
+  };
+  return table;
+}
+
+Parts machine_power_w(const MachinePower& power, std::int64_t nodes, std::int64_t switch_ports) {
+  const auto all = [](std::int64_t many, double each) {
+    if (many == 0) return 0.0;
+    return each > 0 ? static_cast<double>(many) * each : std::numeric_limits<double>::quiet_NaN();
+  };
+  return {0, all(nodes, power.host_power_w), all(switch_ports, power.switch_port_power_w)};
+}
+
+double gpu_energy_j(const core::step::Breakdown& breakdown, const GpuPower& power) {
+  if (!power.known()) return std::numeric_limits<double>::quiet_NaN();
+  const auto& b = breakdown;
+  const double kernels_s = b.forward_s + b.backward_s + b.recompute_s + b.slowed_s;
+  const double communication_s = b.exposed_tp_s + b.exposed_dp_s + b.exposed_pp_s + b.exposed_cp_s + b.exposed_ep_s;
+  const double waiting_s = b.host_s + b.exposed_offload_s + b.bubble_s + b.stall_s;
+  const auto watts = [&](double share) {
+    return power.idle_power_w + share * (power.board_power_w - power.idle_power_w);
+  };
+  return kernels_s * watts(power.kernel_power_share) + b.optimizer_s * watts(power.optimizer_power_share) +
+         communication_s * watts(power.communication_power_share) + waiting_s * watts(power.waiting_power_share);
+}
+
+}  // namespace manyworlds::experiments

@@ -1,0 +1,252 @@
+// A data file: help, a source and certainty for all its figures, and figures, each of which may bring its own.
+#include "experiments/settings/catalog.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "experiments/config/vocabulary.hpp"
+#include "experiments/settings/calibration.hpp"
+#include "experiments/text/nearest.hpp"
+#include "experiments/text/scalar.hpp"
+#include "experiments/text/text.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using core::InputError;
+using core::OptionInfo;
+using import::Entry;
+using import::Node;
+
+const std::vector<std::string> kKinds{"clusters", "gpus", "models", "stacks"};
+constexpr std::size_t kMostFiles = 1'000;  // of one kind, in a folder of the user's
+
+OptionInfo boolean_info() {
+  OptionInfo info;
+  info.kind = OptionInfo::Kind::boolean;
+  info.fallback = false;
+  return info;
+}
+
+std::string read_certainty(const Node& node) {
+  return import::read_line(node, "certainty", {"read", "known", "fitted", "guess"});
+}
+
+[[noreturn]] void unknown(const Entry& entry, const std::vector<std::string>& known) {
+  throw InputError(fmt::format("unknown key '{}'{}", entry.key, suggestion(entry.key, known)), *entry.value.file,
+                   entry.line);
+}
+
+/// `allowed` names alone, where it has any.
+std::vector<std::string> read_names(const Node& node, const std::string& key,
+                                    const std::vector<std::string>& allowed = {}) {
+  if (node.kind != Node::Kind::sequence)
+    node.fail(fmt::format("'{}' must be a list of names, not {}", key, import::describe(node)));
+  std::vector<std::string> names;
+  for (const Node& item : node.items)
+    names.push_back(allowed.empty() ? import::read_line(item, key) : import::read_line(item, key, allowed));
+  return names;
+}
+
+struct Origin {
+  std::string source, certainty;
+};
+
+Figure read_figure(const Node& node, const OptionInfo& info, Origin origin) {
+  const Node* value = &node;
+  if (node.kind == Node::Kind::mapping) {
+    value = nullptr;
+    for (const Entry& entry : node.entries) {
+      if (entry.key == "value")
+        value = &entry.value;
+      else if (entry.key == "source")
+        origin.source = import::read_line(entry.value, "source");
+      else if (entry.key == "certainty")
+        origin.certainty = read_certainty(entry.value);
+      else
+        unknown(entry, {"value", "source", "certainty"});
+    }
+    if (!value) node.fail(fmt::format("figure '{}' has no value", info.name));
+  }
+  if (origin.source.empty() || origin.certainty.empty())
+    node.fail(fmt::format("figure '{}' needs a source and a certainty (read, known, fitted or guess)", info.name));
+  return {import::read_value(*value, info, info.name), origin.source, origin.certainty};
+}
+
+std::map<std::string, Figure> read_figures(const Node& node, const std::vector<OptionInfo>& options,
+                                           const Origin& origin) {
+  std::map<std::string, Figure> made;
+  for (const Entry& entry : node.entries) {
+    const OptionInfo* info = find_option(options, entry.key);
+    std::vector<std::string> names;
+    for (const OptionInfo& option : options) names.push_back(option.name);
+    if (!info) unknown(entry, names);
+    made[entry.key] = read_figure(entry.value, *info, origin);
+  }
+  return made;
+}
+
+std::vector<OptionInfo> figure_options(const std::string& kind) {
+  std::vector<OptionInfo> options;
+  for (const OptionInfo& info : catalog_branch(kind).options)
+    if (info.name != "name") options.push_back(info);
+  if (kind == "clusters") {
+    options.emplace_back().name = "gpu";
+    options.back().kind = OptionInfo::Kind::text;
+  }
+  return options;
+}
+
+/// The files of one kind, in the order of their names.
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::error_code code;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+    if (files.size() == kMostFiles)
+      throw InputError(fmt::format("holds more than {} files", kMostFiles), folder.string());
+    files.push_back(at->path());
+  }
+  if (code) throw InputError(fmt::format("cannot be read: {}", code.message()), folder.string());
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    const std::string name = file.filename().string();
+    if (import::text_length(name) < name.size() || name.find_first_of("\n\t\r") != std::string::npos)
+      throw InputError("holds a file whose name is no line of UTF-8; rename it", folder.string());
+    if (file.extension() != ".yaml")
+      throw InputError("is no .yaml file; a catalog folder holds nothing else", file.string());
+  }
+  return files;
+}
+
+}  // namespace
+
+CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text, const std::string& file) {
+  const Node root = import::parse_yaml(text, file);
+  if (root.kind != Node::Kind::mapping) root.fail(fmt::format("must be a mapping, not {}", import::describe(root)));
+  CatalogEntry made;
+  Origin origin;
+  const Node *figures = nullptr, *recipe = nullptr;
+  const bool is_gpu = kind == "gpus";
+  const Branch& strategy = *find_branch(vocabulary().branches, "strategy");
+  std::vector<std::string> known{"help", "source", "certainty", "figures", "also_called"};
+  if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
+  if (kind == "stacks") known.insert(known.end(), {"recipe", "schedules"});
+  for (const Entry& entry : root.entries) {
+    if (entry.key == "help")
+      made.help = import::read_line(entry.value, "help");
+    else if (entry.key == "source")
+      origin.source = import::read_line(entry.value, "source");
+    else if (entry.key == "certainty")
+      origin.certainty = read_certainty(entry.value);
+    else if (entry.key == "figures")
+      figures = &entry.value;
+    else if (entry.key == "also_called")
+      made.also_called = read_names(entry.value, "also_called");
+    else if (entry.key == "recipe" && kind == "stacks")
+      recipe = &entry.value;
+    else if (entry.key == "schedules" && kind == "stacks")
+      made.schedules = read_names(entry.value, "schedules", find_option(strategy.options, "schedule")->choices);
+    else if (entry.key == "constants_of" && is_gpu)
+      made.constants_of = import::read_line(entry.value, "constants_of");
+    else if (entry.key == "same_chip" && is_gpu)
+      made.same_chip = std::get<bool>(import::read_value(entry.value, boolean_info(), "same_chip"));
+    else
+      unknown(entry, known);
+  }
+  if (!figures || figures->kind != Node::Kind::mapping) root.fail("needs 'figures', a mapping of what is known");
+  made.figures = read_figures(*figures, figure_options(kind), origin);
+  if (recipe != nullptr && recipe->kind != Node::Kind::mapping) recipe->fail("'recipe' must be a mapping");
+  if (recipe != nullptr) made.recipe = read_figures(*recipe, strategy.options, origin);
+  return made;
+}
+
+Catalog::Catalog(const std::string& folder) {
+  for (const std::string& kind : kKinds) kinds_[kind];
+  for (const CatalogFile& file : compiled_catalog())
+    add(file.kind, file.name, file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name));
+  if (!folder.empty()) add_folder(folder);
+  lend_constants();
+  check_gpus();
+}
+
+void Catalog::add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file) {
+  if (kinds_[kind].count(name))
+    throw InputError(fmt::format("'{}' is in the catalog already; give this one another file name", name), file);
+  CatalogEntry entry = read_catalog_entry(kind, text, file);
+  for (const std::string& also : entry.also_called)
+    for (const auto& [other, known] : kinds_[kind])
+      if (also == other || std::count(known.also_called.begin(), known.also_called.end(), also) > 0)
+        throw InputError(fmt::format("'{}' is what {} is called already", also, other), file);
+  kinds_[kind][name] = std::move(entry);
+}
+
+void Catalog::add_folder(const std::string& folder) {
+  std::error_code code;
+  if (!fs::is_directory(folder, code)) throw InputError("is no readable folder; --catalog wants one", folder);
+  bool any = false;
+  for (const std::string& kind : kKinds) {
+    const fs::path inside = fs::path(folder) / kind;
+    if (!fs::is_directory(inside, code)) continue;
+    any = true;
+    for (const fs::path& file : files_of(inside))
+      add(kind, file.stem().string(), import::read_text(file.string()), file.string());
+  }
+  if (!any) throw InputError("has none of the folders gpus, models, clusters and stacks", folder);
+}
+
+/// Fitted figures go to the GPUs that name their owner. Unless they were fitted to the chip itself they are guesses.
+/// Those of the communication library follow the links instead: lend_calibration().
+void Catalog::lend_constants() {
+  for (auto& [name, gpu] : kinds_.at("gpus")) {
+    if (gpu.constants_of.empty()) continue;
+    Node place;
+    place.file = std::make_shared<const std::string>(fmt::format("catalog/gpus/{}.yaml", name));
+    const CatalogEntry& owner = find("gpus", gpu.constants_of, place);
+    for (const auto& [key, figure] : owner.figures)
+      if (figure.certainty == "fitted" && !is_library_figure(key))
+        gpu.figures.try_emplace(key, Figure{figure.value, fmt::format("as {}: {}", gpu.constants_of, figure.source),
+                                            gpu.same_chip ? "fitted" : "guess"});
+  }
+}
+
+void Catalog::check_gpus() const {
+  for (const auto& [name, cluster] : of("clusters")) {
+    const auto gpu = cluster.figures.find("gpu");
+    if (gpu == cluster.figures.end()) continue;
+    Node place;
+    place.file = std::make_shared<const std::string>(fmt::format("catalog/clusters/{}.yaml", name));
+    find("gpus", std::get<std::string>(gpu->second.value), place);
+  }
+}
+
+const Catalog::Entries& Catalog::of(const std::string& kind) const {
+  const auto found = kinds_.find(kind);
+  MANYWORLDS_CHECK(found != kinds_.end(), "no catalog of '{}'", kind);
+  return found->second;
+}
+
+const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind, const std::string& name,
+                                                        const Node& at) const {
+  const Entries& entries = of(kind);
+  const auto found = entries.find(name);
+  if (found != entries.end()) return *found;
+  std::string lower = name;  // people write H100
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (const auto small = entries.find(lower); small != entries.end()) return *small;
+  const auto also = [&](const Entries::value_type& entry) {
+    const auto& names = entry.second.also_called;
+    return std::any_of(names.begin(), names.end(), [&](const std::string& one) { return one == name || one == lower; });
+  };
+  if (const auto called = std::find_if(entries.begin(), entries.end(), also); called != entries.end()) return *called;
+  std::vector<std::string> names;
+  for (const auto& [known, entry] : entries) names.push_back(known);
+  constexpr const char* kOfOnesOwn =
+      "; or give one of your own, as in cluster: {gpu: {like: a100_80, scale_up: pcie, scale_up_gb_per_s: 24}, "
+      "nodes: 4, gpus_per_node: 8, nic_gbps: 200}";
+  at.fail(fmt::format("unknown {} '{}'{}{}", kind.substr(0, kind.size() - 1), name, suggestion(name, names),
+                      kind == "clusters" ? kOfOnesOwn : ""));
+}
+
+}  // namespace manyworlds::experiments

@@ -1,0 +1,107 @@
+// An axis over mappings gives a label and one column per leaf that differs between its values.
+#include "experiments/sweep/columns.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::OptionInfo;
+using core::OptionValue;
+using import::Node;
+
+bool is_axis(const std::vector<Factor>& factors, const std::string& path) {
+  for (const Factor& factor : factors)
+    for (const Axis& axis : factor.axes)
+      if (axis.target.path == path) return true;
+  return false;
+}
+
+std::string text_of(const OptionValue& value) {
+  return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
+}
+
+/// `value` as the column's kind, which is wider than its own where some rows have no value.
+OptionValue widen(const OptionValue& value, OptionInfo::Kind kind) {
+  if (kind == OptionInfo::Kind::text) return text_of(value);
+  if (kind == OptionInfo::Kind::real && std::holds_alternative<std::int64_t>(value))
+    return static_cast<double>(std::get<std::int64_t>(value));
+  return value;
+}
+
+}  // namespace
+
+Columns::Columns(const std::vector<Factor>& factors, const Settings& base, const Catalog& catalog) : factors_(factors) {
+  for (std::size_t f = 0; f < factors.size(); ++f)
+    for (const Axis& axis : factors[f].axes) {
+      if (!axis.target.branch) {
+        add_value(axis.target, true);
+        continue;
+      }
+      columns_.push_back({axis.target.path, OptionInfo::Kind::text, "", axis.target.branch->help});
+      sources_.push_back({f, &axis, axis.target.path});
+      const bool mappings = std::any_of(axis.values.begin(), axis.values.end(),
+                                        [](const Node& value) { return value.kind == Node::Kind::mapping; });
+      if (mappings) add_leaves(axis, base, catalog);
+    }
+}
+
+void Columns::add_value(const Target& target, bool everywhere) {
+  const OptionInfo* info = counted(target);
+  MANYWORLDS_CHECK(info, "'{}' is no option", target.path);
+  OptionInfo::Kind kind = info->kind;
+  if (!everywhere)
+    kind = kind == OptionInfo::Kind::integer   ? OptionInfo::Kind::real
+           : kind == OptionInfo::Kind::boolean ? OptionInfo::Kind::text
+                                               : kind;
+  columns_.push_back({target.path, kind, info->unit, info->help});
+  sources_.push_back({0, nullptr, target.path});
+}
+
+void Columns::add_leaves(const Axis& axis, const Settings& base, const Catalog& catalog) {
+  const std::string prefix = axis.target.path + ".";
+  std::map<std::string, std::set<std::string>> seen;  // leaf -> its values, as text
+  std::map<std::string, std::size_t> times;
+  for (const Node& value : axis.values) {
+    Settings settings = base;
+    Assigner(catalog, settings, nullptr).assign(axis.target, value);
+    derive(settings);
+    for (auto at = settings.lower_bound(prefix); at != settings.end() && at->first.starts_with(prefix); ++at) {
+      seen[at->first].insert(text_of(at->second));
+      ++times[at->first];
+    }
+  }
+  for (const auto& [path, values] : seen) {
+    const bool everywhere = times[path] == axis.values.size();
+    if (path.ends_with(".name") || is_axis(factors_, path)) continue;
+    const Target leaf = find_key(path, axis.place);
+    // A default that some components have and others lack tells nothing; the label names the component.
+    const bool given = std::any_of(axis.values.begin(), axis.values.end(),
+                                   [&](const Node& value) { return mentions(value, axis.target, leaf); });
+    if (!counted(leaf) || (values.size() == 1 && (everywhere || !given))) continue;
+    add_value(leaf, everywhere);
+  }
+}
+
+std::vector<OptionValue> Columns::row(const std::vector<std::size_t>& chosen, const Settings& settings) const {
+  std::vector<OptionValue> values;
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const Source& source = sources_[i];
+    if (source.labels) {
+      values.emplace_back(label(source.labels->values[chosen[source.factor]]));
+      continue;
+    }
+    const auto found = settings.find(source.path);
+    if (found != settings.end())
+      values.push_back(widen(found->second, columns_[i].kind));
+    else if (columns_[i].kind == OptionInfo::Kind::real)
+      values.emplace_back(std::numeric_limits<double>::quiet_NaN());
+    else
+      values.emplace_back(std::string());
+  }
+  return values;
+}
+
+}  // namespace manyworlds::experiments

@@ -1,0 +1,40 @@
+// What every reader of a sweep shares: configurations and objectives.
+#include "experiments/sweep/experiment.hpp"
+
+#include "experiments/config/inputs.hpp"
+
+namespace manyworlds::experiments {
+
+std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Experiment& experiment) {
+  return measured_times(experiment.settings, experiment.inputs ? *experiment.inputs : Inputs{});
+}
+
+core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs) {
+  const World world = world_of(experiment.settings, experiment.inputs);
+  core::step::Configuration made = world.configuration;
+  made.graph = graphs.get(world);
+  made.gpu.measured = measured_times(experiment);
+  return made;
+}
+
+const std::vector<Objective>& objectives() {
+  static const std::vector<Objective> all{
+      {"tokens_per_s_per_gpu", true},
+      {"step_time_s", false},
+      {"mfu", true},
+      {"memory_peak_bytes", false},
+      {"gpu_energy_per_token_j", false, {{"cluster.gpu.board_power_w", "cluster.gpu.idle_power_w"}}},
+      {"energy_per_token_j",
+       false,
+       {{"cluster.gpu.board_power_w", "cluster.gpu.idle_power_w", "cluster.host_power_w", "cluster.pue"}}},
+      {"usd_per_million_tokens", false, {{"cluster.usd_per_gpu_hour"}, {"cluster.usd_per_gpu"}}},
+      {"goodput", true, {{"training.node_mtbf_hours"}, {"training.gpu_mtbf_hours"}}},
+      {"train_time_s", false, {{"training.tokens"}}},
+      {"train_energy_kwh", false, {{"training.tokens", "cluster.host_power_w", "cluster.pue"}}},
+      {"train_usd",
+       false,
+       {{"training.tokens", "cluster.usd_per_gpu_hour"}, {"training.tokens", "cluster.usd_per_gpu"}}}};
+  return all;
+}
+
+}  // namespace manyworlds::experiments

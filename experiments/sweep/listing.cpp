@@ -1,0 +1,200 @@
+// Rows of `manyworlds list`.
+#include "core/collective/algorithms/registry.hpp"
+#include "core/workload/schedule/schedule.hpp"
+#include "core/workload/strategy/parameters.hpp"
+#include "experiments/config/vocabulary.hpp"
+#include "experiments/rules/validity.hpp"
+#include "experiments/sweep/schema.hpp"
+#include "experiments/text/nearest.hpp"
+#include "experiments/text/scalar.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::OptionInfo;
+
+std::string text_of(const core::OptionValue& value) {
+  return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
+}
+
+/// "312 TFLOP/s (known: NVIDIA A100 datasheet)"; what nobody publishes is said to be so.
+Listed from_catalog(const std::string& name, const CatalogEntry& entry, const Branch& branch) {
+  Listed row{name, entry.help, {}};
+  if (!entry.also_called.empty())
+    row.details.emplace_back("also called", fmt::format("{}", fmt::join(entry.also_called, ", ")));
+  if (const auto gpu = entry.figures.find("gpu"); gpu != entry.figures.end())
+    row.details.emplace_back("gpu", text_of(gpu->second.value));
+  for (const OptionInfo& info : branch.options) {
+    const std::string unit = info.unit.empty() ? "" : " " + info.unit;
+    const auto found = entry.figures.find(info.name);
+    if (found != entry.figures.end())
+      row.details.emplace_back(info.name, fmt::format("{}{} ({}: {})", text_of(found->second.value), unit,
+                                                      found->second.certainty, found->second.source));
+    else if (!has_default(info))
+      row.details.emplace_back(info.name, "not published");
+  }
+  return row;
+}
+
+/// What each stack turns on or sets beside the table's defaults, and what its recipe sets of the strategy.
+std::vector<Listed> stacks(const Catalog& catalog) {
+  std::vector<Listed> rows;
+  for (const auto& [name, entry] : catalog.of("stacks")) {
+    Listed row{name, entry.help, {}};
+    for (const auto& [key, figure] : entry.figures) row.details.emplace_back(key, text_of(figure.value));
+    for (const auto& [key, figure] : entry.recipe)
+      row.details.emplace_back("strategy." + key, text_of(figure.value) + ", unless set");
+    row.details.emplace_back(
+        "schedules", entry.schedules.empty() ? "not known" : fmt::format("{}", fmt::join(entry.schedules, ", ")));
+    row.details.emplace_back("source", entry.figures.empty() ? "" : entry.figures.begin()->second.source);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<Listed> components(const Branch& branch) {
+  std::vector<Listed> rows;
+  for (const Alternative& one : branch.alternatives) {
+    Listed row{one.name, one.help, {}};
+    for (const OptionInfo& info : one.options)
+      row.details.emplace_back(
+          info.name, fmt::format("{}; {}, default {}", info.help, import::wanted(info), text_of(info.fallback)));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<Listed> pipeline_schedules() {
+  using core::workload::ScheduleType;
+  std::vector<Listed> rows;
+  for (const ScheduleType& type : core::workload::schedules()) {
+    const std::string chunks = type.chunks == ScheduleType::kSeveral     ? "2 or more"
+                               : type.chunks == ScheduleType::kAsWritten ? "as in the file"
+                                                                         : std::to_string(type.chunks);
+    rows.push_back({type.name, type.help, {{"virtual_stages", chunks}}});
+  }
+  return rows;
+}
+
+std::vector<Listed> validity_rules() {
+  std::vector<Listed> rows;
+  for (const Rule& rule : rules())
+    rows.push_back({rule.name, rule.reason, {{"key", rule.key}, {"source", rule.source}}});
+  return rows;
+}
+
+std::vector<Listed> algorithms() {
+  std::vector<Listed> rows;
+  for (const core::collective::AlgorithmInfo& info : core::collective::algorithms()) {
+    std::vector<std::string> kinds;
+    for (const core::collective::Kind kind : info.kinds) kinds.emplace_back(core::collective::name_of(kind));
+    rows.push_back({info.name, info.help, {{"of", fmt::format("{}", fmt::join(kinds, ", "))}}});
+    if (info.multi_channel)
+      rows.back().details.emplace_back("channels", "side by side; by default as many as a node has NICs among members");
+  }
+  return rows;
+}
+
+/// Columns of a kind's table that are figures: the option, its title, and how many decimals are shown.
+struct TableColumn {
+  const char *option, *title;
+  int decimals = 0;
+};
+
+const std::vector<TableColumn>& table_columns(const std::string& kind) {
+  static const std::map<std::string, std::vector<TableColumn>> all{
+      {"gpus",
+       {{"matrix_tflops", "bf16 TFLOP/s", 1},
+        {"memory_gib", "memory, GiB", 1},
+        {"memory_gb_per_s", "memory, GB/s"},
+        {"scale_up_gb_per_s", "scale-up, GB/s"},
+        {"scale_up_domain", "scale-up domain"},
+        {"precisions", "precisions"}}},
+      {"models",
+       {{"layers", "layers"},
+        {"hidden", "hidden"},
+        {"heads", "heads"},
+        {"kv_heads", "KV heads"},
+        {"experts", "experts"},
+        {"experts_per_token", "per token"},
+        {"sequence", "sequence"}}},
+      {"clusters",
+       {{"gpu", "GPU"},
+        {"nodes", "nodes"},
+        {"gpus_per_node", "GPUs a node"},
+        {"nic_gbps", "NIC, Gb/s"},
+        {"network", "network"}}},
+      {"stacks", {{"attention", "attention"}, {"layers", "kernels"}, {"cuda_graphs", "CUDA graphs"}}}};
+  static const std::vector<TableColumn> none;
+  const auto found = all.find(kind);
+  return found == all.end() ? none : found->second;
+}
+
+/// What the entry says, else the option's default; "-" where there is neither.
+std::string cell(const CatalogEntry& entry, const Branch& branch, const TableColumn& column) {
+  const auto figure = entry.figures.find(column.option);
+  const OptionInfo* info = find_option(branch.options, column.option);
+  if (figure == entry.figures.end() && (info == nullptr || !has_default(*info))) return "-";
+  const core::OptionValue& value = figure == entry.figures.end() ? info->fallback : figure->second.value;
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{:.{}f}", *real, column.decimals);
+  return text_of(value);
+}
+
+/// "70.6" and, of a model with experts, how many of them a token visits.
+std::pair<std::string, std::string> parameters_of(const CatalogEntry& entry) {
+  core::OptionSet values;
+  for (const auto& [key, figure] : entry.figures) values.insert({key, figure.value});
+  const auto model = core::workload::model_options().make(values);
+  const auto billions = [](std::int64_t count) { return fmt::format("{:.4g}", static_cast<double>(count) / 1e9); };
+  return {billions(core::workload::model_parameters(model)), billions(core::workload::active_parameters(model))};
+}
+
+}  // namespace
+
+std::vector<std::vector<std::string>> list_table(const std::string& kind, const Catalog& catalog) {
+  const auto& columns = table_columns(kind);
+  if (columns.empty()) return {};
+  const bool models = kind == "models", stacks = kind == "stacks";
+  std::vector<std::vector<std::string>> lines{{"name"}};
+  if (models) lines[0].insert(lines[0].end(), {"parameters, B", "active, B"});
+  for (const TableColumn& column : columns) lines[0].emplace_back(column.title);
+  if (stacks) lines[0].insert(lines[0].end(), {"schedules", "what it is"});
+  for (const auto& [name, entry] : catalog.of(kind)) {
+    std::vector<std::string> line{name};
+    if (models) {
+      auto [all, active] = parameters_of(entry);
+      line.push_back(std::move(all));
+      line.push_back(std::move(active));
+    }
+    for (const TableColumn& column : columns) line.push_back(cell(entry, catalog_branch(kind), column));
+    if (stacks) {
+      line.push_back(entry.schedules.empty() ? "-" : fmt::format("{}", fmt::join(entry.schedules, " ")));
+      line.push_back(entry.help);
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+const std::vector<std::string>& listings() {
+  static const std::vector<std::string> all{"gpus",        "models",    "clusters",   "stacks",   "topologies",
+                                            "collectives", "schedules", "transports", "routings", "rules"};
+  return all;
+}
+
+std::vector<Listed> list(const std::string& kind, const Catalog& catalog) {
+  if (kind == "topologies") return components(*find_branch(vocabulary().branches, "topology"));
+  if (kind == "routings") return components(*find_branch(vocabulary().branches, "routing"));
+  if (kind == "transports") return components(*find_branch(vocabulary().branches, "transport"));
+  if (kind == "collectives") return algorithms();
+  if (kind == "schedules") return pipeline_schedules();
+  if (kind == "rules") return validity_rules();
+  if (kind == "stacks") return stacks(catalog);
+  if (kind != "gpus" && kind != "models" && kind != "clusters")
+    throw core::InputError(fmt::format("cannot list '{}'{}", kind, suggestion(kind, listings())));
+  std::vector<Listed> rows;
+  for (const auto& [name, entry] : catalog.of(kind)) rows.push_back(from_catalog(name, entry, catalog_branch(kind)));
+  return rows;
+}
+
+}  // namespace manyworlds::experiments

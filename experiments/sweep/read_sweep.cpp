@@ -1,0 +1,497 @@
+// From the text of a sweep to its experiments: base, overrides, axes, constraints, rules, in that order.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "experiments/config/inputs.hpp"
+#include "experiments/rules/validity.hpp"
+#include "experiments/settings/calibration.hpp"
+#include "experiments/sweep/columns.hpp"
+#include "experiments/sweep/constraint.hpp"
+#include "experiments/sweep/experiment.hpp"
+#include "experiments/sweep/sampling.hpp"
+#include "experiments/text/nearest.hpp"
+#include "experiments/text/scalar.hpp"
+#include "experiments/text/text.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::InputError;
+using core::OptionInfo;
+using import::Entry;
+using import::Node;
+
+struct Assignment {
+  Target target;
+  const Node* value = nullptr;
+};
+
+void unline(Node& node) {
+  node.line = 0;  // an override has no lines; its name says all
+  for (Node& item : node.items) unline(item);
+  for (Entry& entry : node.entries) entry.line = 0, unline(entry.value);
+}
+
+Measured read_measured(const Node& node) {
+  if (node.kind != Node::Kind::mapping)
+    node.fail(fmt::format("'measured' must be a mapping, not {}", import::describe(node)));
+  Measured made;
+  OptionInfo time;
+  time.kind = OptionInfo::Kind::real;
+  time.minimum = 1e-9;
+  time.maximum = 1e9;
+  time.unit = "s";
+  for (const Entry& entry : node.entries) {
+    if (entry.key == "step_time_s")
+      made.step_time_s = std::get<double>(import::read_value(entry.value, time, "measured.step_time_s"));
+    else if (entry.key == "source")
+      made.source = import::read_line(entry.value, "measured.source");
+    else
+      throw InputError(
+          fmt::format("unknown key 'measured.{}'{}", entry.key, suggestion(entry.key, {"step_time_s", "source"})),
+          *entry.value.file, entry.line);
+  }
+  if (made.step_time_s == 0 || made.source.empty()) node.fail("'measured' needs step_time_s and source");
+  return made;
+}
+
+/// So many valid points of the grid, drawn by a seed, instead of all.
+struct Sample {
+  std::int64_t experiments = 0;
+  std::int64_t seed = 1;
+  Node place;  // of the number of experiments
+};
+
+constexpr const char* kSample = "sample";
+constexpr const char* kAssume = "assume";
+constexpr std::size_t kMaximumInputBytes = 64u << 20;  // of all files that a sweep names: it is frozen with them
+
+void read_sample_entry(const std::string& name, const Node& value, const Node& place, Sample& to) {
+  OptionInfo info;
+  info.kind = OptionInfo::Kind::integer;
+  info.minimum = name == "experiments" ? 1 : 0;
+  info.maximum = name == "experiments" ? 1e6 : 1e15;
+  if (name != "experiments" && name != "seed")
+    place.fail(fmt::format("unknown key 'sample.{}'{}", name, suggestion(name, {"experiments", "seed"})));
+  const auto read = std::get<std::int64_t>(import::read_value(value, info, fmt::format("{}.{}", kSample, name)));
+  (name == "seed" ? to.seed : to.experiments) = read;
+  if (name == "experiments") to.place = place;
+}
+
+class Reader {
+ public:
+  Reader(const std::string& file, const Catalog& catalog, const ReadOptions& options)
+      : file_(file), catalog_(catalog), options_(options) {}
+  Sweep read(const std::string& text, const std::vector<std::string>& overrides);
+
+ private:
+  void read_top(const Node& root);
+  void read_overrides(const std::vector<std::string>& overrides);
+  void read_override(const std::string& given);
+  void check_overrides() const;
+  void read_assume_override(const std::string& given);
+  void read_assume(const Node& node);
+  Practice practice() const { return told_practice_.value_or(options_.practice); }
+  void read_sample(const Node& node);
+  void expand();
+  void visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs);
+  void visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs);
+  void check_objective() const;
+  std::vector<Assignment> assignments(const std::vector<std::size_t>& chosen) const;
+  Settings settle(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed = nullptr) const;
+  [[noreturn]] void fail_at(const std::vector<std::size_t>& chosen, const std::string& key,
+                            const std::string& what) const;
+  void take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings);
+  void visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs);
+  std::string others_broken(const Settings& settings, GraphCache& graphs) const;
+  void note_assumed(Settings filled_in);
+  void note_unmeasured(const std::vector<std::size_t>& chosen, const Settings& settings);
+  [[noreturn]] void fail_unmeasured() const;
+  [[noreturn]] void fail_empty() const;
+
+  struct Override {
+    Target target;
+    Node value;
+  };
+
+  std::string file_;
+  const Catalog& catalog_;
+  ReadOptions options_;
+  Sweep sweep_;
+  Settings base_;
+  Places places_;
+  Node top_, axes_place_, objective_place_;
+  std::vector<Factor> factors_;
+  std::vector<Override> overrides_;
+  std::vector<Constraint> constraints_;
+  std::optional<Sample> sample_;
+  std::optional<Practice> told_practice_;
+  Assumed assumed_;
+  std::set<std::string> unmeasured_;  // kernels that should be
+  std::vector<std::size_t> unmeasured_at_;
+  std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();
+  std::size_t input_bytes_ = 0;
+};
+
+Sweep Reader::read(const std::string& text, const std::vector<std::string>& overrides) {
+  const Node root = import::parse_yaml(text, file_);
+  sweep_.text = text;
+  sweep_.overrides = overrides;
+  for (const std::string& given : overrides) read_assume_override(given);
+  read_top(root);
+  read_overrides(overrides);
+  expand();
+  check_objective();
+  sweep_.assumed = assumed_.line();
+  return std::move(sweep_);
+}
+
+void Reader::read_top(const Node& root) {
+  if (root.kind != Node::Kind::mapping)
+    root.fail(fmt::format("a sweep must be a mapping with 'base', not {}", import::describe(root)));
+  const std::vector<std::string> known{"name",  "assume", "base",      "axes",    "zip",
+                                       "where", "sample", "objective", "measured"};
+  for (const Entry& entry : root.entries)
+    if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
+      const bool inner = find_branch(vocabulary().branches, entry.key) || find_option(vocabulary().options, entry.key);
+      throw InputError(fmt::format("unknown key '{}'{}", entry.key,
+                                   inner ? "; it belongs under 'base'" : suggestion(entry.key, known)),
+                       file_, entry.line);
+    }
+  top_.file = root.file;
+  top_.line = root.line;
+  const Node *base = root.find("base"), *name = root.find("name"), *objective = root.find("objective");
+  if (!base) root.fail("'base' is missing: the experiment that axes start from");
+  sweep_.name = name ? import::read_line(*name, "name") : std::filesystem::path(file_).stem().string();
+  std::vector<std::string> names;
+  for (const Objective& one : objectives()) names.push_back(one.name);
+  sweep_.objective = objective ? import::read_line(*objective, "objective", names) : names.front();
+  if (objective) objective_place_ = *objective;
+  if (const Node* measured = root.find("measured")) sweep_.measured = read_measured(*measured);
+  if (const Node* sample = root.find(kSample)) read_sample(*sample);
+
+  if (const Node* assume = root.find(kAssume)) read_assume(*assume);
+  Assigner assigner(catalog_, base_, &places_, practice());
+  assigner.defaults();
+  assigner.assign_base(*base);
+  const Node *axes = root.find("axes"), *zip = root.find("zip"), *where = root.find("where");
+  factors_ = read_factors(axes, zip);
+  sweep_.single = factors_.empty();
+  axes_place_ = axes ? *axes : zip ? *zip : top_;
+  if (!where) return;
+  if (where->kind != Node::Kind::sequence)
+    where->fail(fmt::format("'where' must be a list of expressions, not {}", import::describe(*where)));
+  for (const Node& expression : where->items) {
+    constraints_.emplace_back(expression);
+    sweep_.where.push_back(constraints_.back().text());
+  }
+}
+
+/// Before all else, since it decides what the document's sections begin with.
+void Reader::read_assume_override(const std::string& given) {
+  const std::string assume = std::string(kAssume) + "=";
+  if (!given.starts_with(assume)) return;
+  Node value = import::parse_yaml(given.substr(assume.size()), "--set " + given);
+  unline(value);
+  if (told_practice_) value.fail("'assume' is set twice; keep one");
+  read_assume(value);
+}
+
+/// The first to say wins: --set before the document.
+void Reader::read_assume(const Node& node) {
+  const Practice told = practice_called(import::read_line(node, kAssume, practice_names()));
+  if (!told_practice_) told_practice_ = told;
+}
+
+void Reader::read_sample(const Node& node) {
+  if (node.kind != Node::Kind::mapping)
+    node.fail(fmt::format("'sample' must be a mapping, not {}", import::describe(node)));
+  Sample made;
+  for (const Entry& entry : node.entries) {
+    Node place = entry.value;
+    if (entry.line > 0) place.line = entry.line;
+    read_sample_entry(entry.key, entry.value, place, made);
+  }
+  if (made.experiments == 0) node.fail("'sample' needs experiments: how many valid points are taken");
+  sample_ = std::move(made);
+}
+
+void Reader::read_overrides(const std::vector<std::string>& overrides) {
+  for (const std::string& given : overrides) read_override(given);
+  check_overrides();
+}
+
+void Reader::read_override(const std::string& given) {
+  const std::string shown = "--set " + given;
+  const std::size_t equals = given.find('=');
+  if (equals == std::string::npos || equals == 0) throw InputError("must be key=value, such as strategy.tp=8", shown);
+  if (equals + 1 == given.size()) throw InputError("has no value behind '='; give one, or leave --set out", shown);
+  Node value = import::parse_yaml(given.substr(equals + 1), shown);
+  unline(value);
+  Node place = value;
+  place.text.clear();
+  if (const std::string section = std::string(kSample) + "."; given.starts_with(section)) {
+    if (!sample_) sample_.emplace();
+    return read_sample_entry(given.substr(section.size(), equals - section.size()), value, place, *sample_);
+  }
+  if (given.substr(0, equals) == kAssume) return;  // read_assume_override() has
+  const Target target = find_typed_key(given.substr(0, equals), place);
+  for (const Override& other : overrides_)
+    if (other.target.path == target.path) value.fail(fmt::format("'{}' is set twice; keep one", target.path));
+  for (Factor& factor : factors_)
+    for (Axis& axis : factor.axes)
+      if (axis.target.path == target.path) {
+        if (factor.size() > 1 && factor.axes.size() > 1)
+          value.fail(fmt::format("'{}' is varied together with others in a zip; edit the zip", target.path));
+        axis.values = {value};  // an axis that is set stays a column, with one value
+        return;
+      }
+  overrides_.push_back({target, std::move(value)});
+}
+
+void Reader::check_overrides() const {
+  for (const Override& one : overrides_)
+    for (const Factor& factor : factors_)
+      for (const Axis& axis : factor.axes)
+        if (mentions(one.value, one.target, axis.target))
+          one.value.fail(
+              fmt::format("'{}' is an axis; --set {}=… gives it one value", axis.target.path, axis.target.path));
+}
+
+/// Sections before what stands inside them; overrides after axes of the same depth.
+std::vector<Assignment> Reader::assignments(const std::vector<std::size_t>& chosen) const {
+  std::vector<Assignment> all;
+  for (std::size_t f = 0; f < factors_.size(); ++f)
+    for (const Axis& axis : factors_[f].axes) all.push_back({axis.target, &axis.values[chosen[f]]});
+  for (const Override& one : overrides_) all.push_back({one.target, &one.value});
+  const auto depth = [](const Assignment& one) {
+    return std::count(one.target.path.begin(), one.target.path.end(), '.');
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return depth(a) < depth(b); });
+  return all;
+}
+
+/// The experiment at a point; what it was assumed to be goes to `assumed`.
+Settings Reader::settle(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed) const {
+  Settings settings = base_;
+  Assigner assigner(catalog_, settings, places, practice());
+  for (const Assignment& one : assignments(chosen)) assigner.assign(one.target, *one.value);
+  if (practice() == Practice::today) {
+    Settings filled = assume_today(settings, catalog_);
+    if (assumed != nullptr) *assumed = std::move(filled);
+  }
+  derive(settings);
+  if (const std::string lacking = lend_calibration(settings, catalog_); !lacking.empty())
+    top_.fail(
+        fmt::format("'{}' is missing; protocol: calibrated needs every library_ figure of its GPU but those of "
+                    "reduction in switches",
+                    lacking));
+  return settings;
+}
+
+/// Fails where the user wrote `key`, or the nearest section around it.
+void Reader::fail_at(const std::vector<std::size_t>& chosen, const std::string& key, const std::string& what) const {
+  Places places = places_;
+  settle(chosen, &places);
+  std::string path = key;
+  while (!path.empty() && !places.count(path)) path.resize(path.rfind('.') == std::string::npos ? 0 : path.rfind('.'));
+  const auto found = places.find(path);
+  (found == places.end() ? top_ : found->second).fail(what);
+}
+
+/// Files that these settings name become part of the sweep. What a file holds is its own affair: its faults end the
+/// reading, whether or not other points of the sweep do without it.
+void Reader::take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings) {
+  for (const NamedFile& file : named_files(settings)) {
+    const auto& [key, path, needed] = file;
+    if (path.empty() && needed) fail_at(chosen, key, fmt::format("'{}' is missing; give the path of a file", key));
+    if (path.empty() || inputs_->count(path) > 0) continue;
+    std::string text;
+    try {
+      text = import::read_text((std::filesystem::path(file_).parent_path() / path).string());
+    } catch (const InputError& error) {
+      fail_at(chosen, key, fmt::format("'{}': {}", key, error.what()));
+    }
+    check_file(file, text);
+    input_bytes_ += text.size();
+    if (input_bytes_ > kMaximumInputBytes)
+      fail_at(chosen, key,
+              fmt::format("'{}': with it, the files that the sweep names have more than {} bytes together", key,
+                          kMaximumInputBytes));
+    inputs_->emplace(path, std::move(text));
+  }
+}
+
+void Reader::note_unmeasured(const std::vector<std::size_t>& chosen, const Settings& settings) {
+  for (const std::string& kernel : unmeasured_kernels(settings, *inputs_)) {
+    if (unmeasured_.empty()) unmeasured_at_ = chosen;
+    unmeasured_.insert(kernel);
+  }
+}
+
+/// No work begins for a sweep that wants measured times alone and has not got them.
+void Reader::fail_unmeasured() const {
+  constexpr std::size_t kMost = 40;
+  std::vector<std::string> first(unmeasured_.begin(), unmeasured_.end());
+  const std::size_t more = first.size() > kMost ? first.size() - kMost : 0;
+  first.resize(first.size() - more);
+  fail_at(
+      unmeasured_at_, "cluster.gpu.measured_only",
+      fmt::format("'cluster.gpu.measured_only': {} kernels are in no row of 'cluster.gpu.measured_kernels': {}{}; `run "
+                  "--kernels --set cluster.gpu.measured_only=false` writes rows to fill in",
+                  unmeasured_.size(), fmt::join(first, "; "), more > 0 ? fmt::format("; and {} more", more) : ""));
+}
+
+/// The network by itself has no use for the rest.
+void Reader::note_assumed(Settings filled_in) {
+  if (options_.scope == Scope::network)
+    std::erase_if(filled_in, [](const auto& one) {
+      return !one.first.starts_with("collectives.") && !one.first.starts_with("topology.") &&
+             !one.first.starts_with("transport");
+    });
+  assumed_.add(filled_in);
+}
+
+/// Of an experiment that breaks a rule, which others it breaks.
+std::string Reader::others_broken(const Settings& settings, GraphCache& graphs) const {
+  const Violations all = find_violations(world_of(settings, inputs_), graphs, options_.scope);
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < all.broken.size(); ++i) others.push_back(all.broken[i].rule);
+  return others.empty() ? ""
+                        : fmt::format("; it breaks {} too (`manyworlds explain` tells all)", fmt::join(others, ", "));
+}
+
+void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
+  Settings assumed;
+  const Settings settings = settle(chosen, nullptr, &assumed);
+  if (const auto [key, what] = absent_figure(settings, options_.scope); !key.empty()) fail_at(chosen, key, what);
+  take_inputs(chosen, settings);
+  const auto row = columns.row(chosen, settings);
+  for (const Constraint& constraint : constraints_)
+    if (!constraint.holds(settings)) {
+      sweep_.excluded.push_back({row, "where", constraint.text()});
+      return;
+    }
+  const auto violation = find_violation(world_of(settings, inputs_), graphs, options_.scope);
+  if (!violation) {
+    note_unmeasured(chosen, settings);
+    note_assumed(std::move(assumed));
+    assumed_.note(idle_oversubscription(settings));
+    sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
+    return;
+  }
+  if (options_.keep_refused) note_assumed(std::move(assumed));
+  if (options_.keep_refused)
+    sweep_.refused.push_back({static_cast<std::uint32_t>(sweep_.refused.size()), row, settings, inputs_});
+  else if (sweep_.single)
+    fail_at(chosen, violation->key,
+            fmt::format("'{}' breaks rule {}: {}{}", violation->key, violation->rule, violation->reason,
+                        others_broken(settings, graphs)));
+  sweep_.excluded.push_back({row, violation->rule, violation->reason});
+}
+
+void Reader::fail_empty() const {
+  std::map<std::string, std::size_t> times;
+  for (const Excluded& one : sweep_.excluded) ++times[one.rule];
+  std::string counted;
+  for (const auto& [rule, count] : times) counted += fmt::format("{}{} {}", counted.empty() ? "" : ", ", rule, count);
+  axes_place_.fail(fmt::format("no valid point: all {} combinations are left out ({}); the first: {}",
+                               sweep_.excluded.size(), counted, sweep_.excluded.front().reason));
+}
+
+void Reader::visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs) {
+  std::vector<std::size_t> chosen(factors_.size(), 0);
+  for (std::size_t f = factors_.size(); f-- > 0; point /= factors_[f].size()) chosen[f] = point % factors_[f].size();
+  visit(chosen, columns, graphs);
+}
+
+/// Draws points until enough of them are valid. What comes out is in the order of the grid, as if it had been walked.
+void Reader::visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs) {
+  const auto wanted = static_cast<std::size_t>(sample_->experiments);
+  const Shuffled drawn(points, static_cast<std::uint64_t>(sample_->seed));
+  const std::uint64_t most = std::min<std::uint64_t>(points, options_.most_points);
+  std::vector<std::uint64_t> valid, left_out;
+  for (std::uint64_t place = 0; place < most && valid.size() < wanted; ++place) {
+    const std::uint64_t point = drawn.at(place);
+    visit_point(point, columns, graphs);
+    (sweep_.experiments.size() > valid.size() ? valid : left_out).push_back(point);
+  }
+  if (valid.size() < wanted && !valid.empty())
+    sample_->place.fail(most == points
+                            ? fmt::format("'sample.experiments' is {}, and the sweep has {} valid points; take fewer",
+                                          wanted, valid.size())
+                            : fmt::format("'sample.experiments' is {}, and of {} points drawn {} are valid; narrow the "
+                                          "axes, or take fewer",
+                                          wanted, most, valid.size()));
+  const auto sort = [](const std::vector<std::uint64_t>& by, auto& rows) {
+    std::vector<std::size_t> order(by.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return by[a] < by[b]; });
+    std::remove_reference_t<decltype(rows)> sorted;
+    for (const std::size_t i : order) sorted.push_back(std::move(rows[i]));
+    rows = std::move(sorted);
+  };
+  sort(valid, sweep_.experiments);
+  sort(left_out, sweep_.excluded);
+  for (std::size_t id = 0; id < sweep_.experiments.size(); ++id)
+    sweep_.experiments[id].id = static_cast<std::uint32_t>(id);
+}
+
+void Reader::expand() {
+  const std::uint64_t most = sample_ ? Shuffled::kMostPoints : options_.most_points;
+  std::uint64_t points = 1;
+  for (const Factor& factor : factors_) {
+    if (points > most / factor.size())
+      axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep{}", most,
+                                   sample_ ? "" : ", or draw from it with 'sample: {experiments: N}'"));
+    points *= factor.size();
+  }
+  if (sample_ && sample_->experiments == 0)
+    throw InputError("needs 'sample.experiments', which is given nowhere", "--set sample.seed");
+  if (sample_ && factors_.empty()) sample_->place.fail("'sample' draws from axes, and there are none");
+  const Columns columns(factors_, base_, catalog_);
+  sweep_.columns = columns.columns();
+  GraphCache graphs;
+  if (sample_)
+    visit_sample(points, columns, graphs);
+  else
+    for (std::uint64_t point = 0; point < points; ++point) visit_point(point, columns, graphs);
+  if (!unmeasured_.empty()) fail_unmeasured();
+  if (sweep_.experiments.empty() && !options_.keep_refused) fail_empty();
+  sweep_.inputs = inputs_;
+}
+
+/// Else the work would be done before its ranking finds no figure.
+void Reader::check_objective() const {
+  const auto of = std::find_if(objectives().begin(), objectives().end(),
+                               [&](const Objective& one) { return one.name == sweep_.objective; });
+  const bool known = std::any_of(sweep_.experiments.begin(), sweep_.experiments.end(), [&](const Experiment& one) {
+    const auto has = [&](const std::string& key) { return one.settings.count(key) > 0; };
+    return std::any_of(of->needs.begin(), of->needs.end(),
+                       [&](const auto& keys) { return std::all_of(keys.begin(), keys.end(), has); });
+  });
+  if (known || of->needs.empty() || sweep_.experiments.empty()) return;
+  std::vector<std::string> lists;
+  for (const auto& keys : of->needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
+  objective_place_.fail(fmt::format("'objective' {} needs {}, which no experiment has; give a value as in --set {}=…",
+                                    sweep_.objective, fmt::join(lists, ", or "), of->needs.front().front()));
+}
+
+}  // namespace
+
+Sweep parse_sweep(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+                  const Catalog& catalog, const ReadOptions& options) {
+  return Reader(file, catalog, options).read(text, overrides);
+}
+
+Sweep read_sweep(const std::string& path, const std::vector<std::string>& overrides, const std::string& catalog_folder,
+                 const ReadOptions& options) {
+  const std::string text = import::read_text(path);
+  return parse_sweep(text, path, overrides, Catalog(catalog_folder), options);
+}
+
+}  // namespace manyworlds::experiments

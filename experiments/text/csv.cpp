@@ -1,0 +1,150 @@
+#include "experiments/text/csv.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include "core/base/escape.hpp"
+#include "experiments/text/text.hpp"
+
+namespace manyworlds::experiments::import {
+namespace {
+
+using core::InputError;
+
+constexpr std::size_t kMaximumColumns = 1'000;
+constexpr std::size_t kMaximumFields = 1'000'000;  // of all rows; a row of one field takes about 150 bytes
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  bool more() const { return at_ < text_.size(); }
+  int line() const { return line_; }
+
+  /// The fields up to the end of the line, or beyond it where one is quoted.
+  std::vector<std::string> record() {
+    std::vector<std::string> fields;
+    for (bool last = false; !last;) {
+      if (++fields_ > kMaximumFields)
+        throw InputError(fmt::format("more than {} fields", kMaximumFields), file_, line_);
+      fields.emplace_back(core::csv_text(peek() == '"' ? quoted() : plain()));
+      last = peek() != ',';
+      if (!last) ++at_;
+    }
+    if (peek() == '\r') ++at_;
+    if (peek() == '\n') ++at_;
+    ++line_;
+    return fields;
+  }
+
+ private:
+  char peek() const { return more() ? text_[at_] : '\n'; }
+
+  std::string plain() {
+    const std::size_t end = std::min(text_.find_first_of(",\n", at_), text_.size());
+    std::string field(trimmed(text_.substr(at_, end - at_)));
+    at_ = end;
+    return field;
+  }
+
+  std::string quoted() {
+    const int began = line_;
+    std::string field;
+    for (++at_;; ++at_) {
+      if (!more()) throw InputError("a quote is not closed", file_, began);
+      if (text_[at_] == '\n') ++line_;
+      if (text_[at_] != '"') {
+        field.push_back(text_[at_]);
+      } else if (at_ + 1 < text_.size() && text_[at_ + 1] == '"') {
+        field.push_back('"'), ++at_;
+      } else {
+        break;
+      }
+    }
+    ++at_;
+    if (const char next = peek(); next != ',' && next != '\n' && next != '\r')
+      throw InputError("text follows a closing quote; a quote inside a field is written twice", file_, line_);
+    return field;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t at_ = 0, fields_ = 0;
+  int line_ = 1;
+};
+
+bool holds_nothing(const std::vector<std::string>& fields) {
+  return fields.size() == 1 && fields[0].empty();
+}
+
+std::shared_ptr<const CsvHeader> make_header(std::vector<std::string> names, const std::string& file, int line) {
+  if (names.size() > kMaximumColumns)
+    throw InputError(fmt::format("more than {} columns", kMaximumColumns), file, line);
+  auto header = std::make_shared<CsvHeader>();
+  header->file = file;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) throw InputError(fmt::format("column {} has no name", i + 1), file, line);
+    if (!header->places.emplace(names[i], i).second)
+      throw InputError(fmt::format("column '{}' stands twice", names[i]), file, line);
+  }
+  header->names = std::move(names);
+  return header;
+}
+
+}  // namespace
+
+std::string_view CsvRow::text(std::string_view column) const {
+  const auto found = header_->places.find(column);
+  return found == header_->places.end() ? std::string_view() : trimmed(fields_[found->second]);
+}
+
+std::optional<std::int64_t> CsvRow::integer(std::string_view column) const {
+  const std::string_view field = text(column);
+  if (field.empty()) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (error != std::errc() || end != field.data() + field.size())
+    fail(fmt::format("{} must be an integer, not '{}'", column, field));
+  return value;
+}
+
+std::optional<double> CsvRow::real(std::string_view column) const {
+  const std::string_view field = text(column);
+  if (field.empty()) return std::nullopt;
+  double value = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(value))
+    fail(fmt::format("{} must be a number, not '{}'", column, field));
+  return value;
+}
+
+CsvTable parse_csv(std::string_view text, const std::string& name) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // the mark that some spreadsheets put first
+  check_text(text, name);
+  Reader reader(text, name);
+  CsvTable table;
+  while (reader.more()) {
+    const int line = reader.line();
+    std::vector<std::string> fields = reader.record();
+    if (holds_nothing(fields)) continue;
+    if (!table.header) {
+      table.header = make_header(std::move(fields), name, line);
+      continue;
+    }
+    if (fields.size() != table.header->names.size())
+      throw InputError(fmt::format("a row of {} fields below {} columns", fields.size(), table.header->names.size()),
+                       name, line);
+    table.rows.emplace_back(table.header, std::move(fields), line);
+  }
+  if (!table.header) throw InputError("the table is empty; its first line names the columns", name, 1);
+  return table;
+}
+
+}  // namespace manyworlds::experiments::import

@@ -1,0 +1,115 @@
+#include "experiments/text/text.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/error.hpp"
+#include "core/base/utf8.hpp"
+
+namespace manyworlds::experiments::import {
+namespace {
+
+using core::InputError;
+
+constexpr int kPatience_ms = 1000;  // for who is about to open the other end of a FIFO
+
+int lines_before(std::string_view text, std::size_t at) {
+  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+}
+
+/// A file that is open for reading, without ever waiting unless wait() is asked to.
+class Source {
+ public:
+  explicit Source(const std::string& path) : path_(path) {
+    descriptor_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (descriptor_ < 0) fail(errno);
+    if (::fstat(descriptor_, &status_) != 0) fail(errno);
+  }
+  ~Source() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  bool is_folder() const { return S_ISDIR(status_.st_mode); }
+  bool is_pipe() const { return S_ISFIFO(status_.st_mode); }
+
+  /// As many bytes as are there, at most `most`; 0 at the end.
+  std::size_t read(char* to, std::size_t most) const {
+    for (;;) {
+      const auto got = ::read(descriptor_, to, most);
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno == EAGAIN)
+        wait(-1);
+      else if (errno != EINTR)
+        fail(errno);
+    }
+  }
+  /// Until there is something to read or the writer is gone; a negative time is without end.
+  void wait(int most_ms) const {
+    pollfd watched{descriptor_, POLLIN, 0};
+    if (::poll(&watched, 1, most_ms) < 0 && errno != EINTR) fail(errno);
+  }
+
+ private:
+  [[noreturn]] void fail(int code) const {
+    if (code == ENXIO) throw InputError("is a socket or a device without a driver; give a file", path_);
+    throw InputError(fmt::format("cannot be read: {}", std::strerror(code)), path_);
+  }
+
+  const std::string& path_;
+  int descriptor_ = -1;
+  struct stat status_ {};
+};
+
+}  // namespace
+
+std::size_t text_length(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto [length, code] = core::utf8_at(text, at);
+    const bool control = (code < 0x20 && code != '\n' && code != '\t' && code != '\r') || code == 0x7F;
+    if (code == core::kNoUtf8 || control) break;
+    at += length;
+  }
+  return at;
+}
+
+void check_text(std::string_view text, const std::string& name) {
+  const std::size_t length = text_length(text);
+  if (length < text.size())
+    throw InputError(
+        fmt::format("byte 0x{:02x} is no text; the file must be UTF-8", static_cast<unsigned char>(text[length])), name,
+        lines_before(text, length));
+}
+
+std::string read_text(const std::string& path) {
+  const Source source(path);
+  if (source.is_folder()) throw InputError("is a folder; give a file", path);
+  if (source.is_pipe()) source.wait(kPatience_ms);
+  std::string text(kMaximumTextBytes + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const std::size_t got = source.read(text.data() + size, text.size() - size);
+    if (got == 0) break;
+    size += got;
+  }
+  if (size == 0 && source.is_pipe())
+    throw InputError("is a pipe and nobody writes to it; start the writer first, or give a file", path);
+  check_size(size, path);
+  text.resize(size);
+  text.shrink_to_fit();
+  return text;
+}
+
+void check_size(std::size_t bytes, const std::string& name) {
+  if (bytes > kMaximumTextBytes) throw InputError(fmt::format("larger than {} bytes", kMaximumTextBytes), name);
+}
+
+}  // namespace manyworlds::experiments::import

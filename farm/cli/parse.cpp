@@ -1,0 +1,70 @@
+// Strict option parsing for every verb: nothing unknown passes, and a near miss is named.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+#include <memory>
+
+#include "core/base/error.hpp"
+#include "experiments/text/nearest.hpp"
+#include "farm/cli/command.hpp"
+
+namespace manyworlds::farm::commands {
+
+namespace {
+
+std::vector<std::string> option_names(const cxxopts::Options& options) {
+  std::vector<std::string> names;
+  for (const auto& group : options.groups())
+    for (const auto& option : options.group_help(group).options)
+      for (const auto& name : option.l) names.push_back("--" + name);
+  return names;
+}
+
+/// "RUN" of what is given by its place, "--model" of an option.
+std::string shown_word(const std::string& name) {
+  for (const std::string place : {"spec", "run", "a", "b", "left", "right", "address"})
+    if (name == place) {
+      std::string upper = name;
+      std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
+      return upper;
+    }
+  return "--" + name;
+}
+
+}  // namespace
+
+std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std::vector<std::string>& arguments) {
+  options.add_options()("h,help", "show this help");
+  options.allow_unrecognised_options();
+  std::vector<const char*> words{"manyworlds"};
+  for (const auto& argument : arguments) words.push_back(argument.c_str());
+  std::unique_ptr<cxxopts::ParseResult> parsed;
+  try {
+    parsed = std::make_unique<cxxopts::ParseResult>(options.parse(static_cast<int>(words.size()), words.data()));
+  } catch (const cxxopts::exceptions::exception& error) {
+    throw core::InputError(fmt::format("{} (try -h)", error.what()));
+  }
+  if (parsed->count("help") > 0) {
+    std::cout << options.help();
+    return nullptr;
+  }
+  if (!parsed->unmatched().empty()) {
+    const std::string word = parsed->unmatched().front();
+    if (word.size() < 2 || word[0] != '-')
+      throw core::InputError(fmt::format("unexpected argument '{}' (try -h)", word));
+    const std::string name = word.substr(0, word.find('='));
+    throw core::InputError(
+        fmt::format("unknown option '{}'{}", name, experiments::suggestion(name, option_names(options))));
+  }
+  return parsed;
+}
+
+std::string required(const cxxopts::ParseResult& parsed, const std::string& name) {
+  if (parsed.count(name) == 0 || parsed[name].as<std::string>().empty())
+    throw core::InputError(fmt::format("{} is required (try -h)", shown_word(name)));
+  return parsed[name].as<std::string>();
+}
+
+}  // namespace manyworlds::farm::commands

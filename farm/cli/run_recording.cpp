@@ -1,0 +1,100 @@
+#include "farm/cli/run_recording.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include "core/base/error.hpp"
+#include "io/results/schedule_picture.hpp"
+#include "io/results/trace.hpp"
+
+namespace manyworlds::farm::commands {
+
+void add_recording_words(cxxopts::Options& options) {
+  options.add_options()("timeline", "what the ranks do, as a trace that ui.perfetto.dev opens",
+                        cxxopts::value<std::string>(), "FILE.json")(
+      "timeline-ranks", "whose: `stages` (the first rank of each pipeline stage), `all`, or numbers: 0,8,16",
+      cxxopts::value<std::string>()->default_value("stages"),
+      "RANKS")("timeline-links", "network links with a counter, the busiest ones",
+               cxxopts::value<std::int64_t>()->default_value("8"), "N")(
+      "schedule", "the pipeline's schedule as a picture: a row for each stage, and what its passes are made of",
+      cxxopts::value<std::string>(), "FILE.svg");
+}
+
+std::vector<std::uint32_t> ranks_named(const std::string& text, const core::workload::Strategy& strategy,
+                                       const std::string& word) {
+  const auto stages = static_cast<std::uint32_t>(strategy.pp);
+  const auto per_stage = static_cast<std::uint32_t>(strategy.tp * strategy.cp * strategy.dp);
+  std::vector<std::uint32_t> ranks;
+  if (text == "stages") {
+    for (std::uint32_t stage = 0; stage < stages; ++stage) ranks.push_back(stage * per_stage);
+    return ranks;
+  }
+  if (text == "all") {
+    for (std::uint32_t rank = 0; rank < stages * per_stage; ++rank) ranks.push_back(rank);
+    return ranks;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::uint32_t rank = 0;
+    const auto read = std::from_chars(text.data() + begin, text.data() + end, rank);
+    if (read.ec != std::errc() || read.ptr != text.data() + end || rank >= stages * per_stage)
+      throw core::InputError(fmt::format("must be stages, all, or ranks from 0 to {} with commas between, not '{}'",
+                                         stages * per_stage - 1, text),
+                             word);
+    if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end())
+      throw core::InputError(fmt::format("names rank {} twice", rank), word);
+    ranks.push_back(rank);
+    begin = end + 1;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+RecordingWords::RecordingWords(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep)
+    : name_(sweep.name) {
+  for (const std::string word : {"timeline-ranks", "timeline-links"})
+    if (parsed.count(word) > 0 && parsed.count("timeline") == 0)
+      throw core::InputError("belongs to --timeline FILE.json", "--" + word);
+  for (const std::string file : {"timeline", "schedule"})
+    for (const std::string word : {"memory", "kernels"})
+      if (parsed.count(file) > 0 && parsed.count(word) > 0)
+        throw core::InputError(fmt::format("nothing is simulated under --{}: leave one of them out", word),
+                               "--" + file);
+  const auto& settings = sweep.experiments.front().settings;
+  const auto strategy = experiments::world_of(settings, sweep.inputs).configuration.strategy;
+  if (parsed.count("timeline") > 0) {
+    const auto links = parsed["timeline-links"].as<std::int64_t>();
+    if (links < 0) throw core::InputError(fmt::format("must be at least 0, not {}", links), "--timeline-links");
+    links_ = static_cast<std::size_t>(links);
+    timeline_ranks_ = ranks_named(parsed["timeline-ranks"].as<std::string>(), strategy, "--timeline-ranks");
+    timeline_.emplace(required(parsed, "timeline"));
+  }
+  if (parsed.count("schedule") > 0) {
+    schedule_ranks_ = ranks_named("stages", strategy, "--schedule");
+    schedule_.emplace(required(parsed, "schedule"));
+  }
+}
+
+std::vector<std::uint32_t> RecordingWords::ranks() const {
+  std::vector<std::uint32_t> all;
+  std::set_union(timeline_ranks_.begin(), timeline_ranks_.end(), schedule_ranks_.begin(), schedule_ranks_.end(),
+                 std::back_inserter(all));
+  return all;
+}
+
+void RecordingWords::write(const SingleRun& run) {
+  if (timeline_) {
+    io::write_trace(run.world(), run.recording(), {name_, timeline_ranks_, links_},
+                    [&](std::string_view piece) { timeline_->append(piece); });
+    timeline_->put_in_place();
+  }
+  if (schedule_) {
+    schedule_->append(io::schedule_picture(run.world(), run.recording(), name_));
+    schedule_->put_in_place();
+  }
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,67 @@
+#include "farm/net/net_collective.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "core/collective/algorithms/registry.hpp"
+#include "core/network/fabric/fabric.hpp"
+#include "core/step/world/layout.hpp"
+#include "experiments/text/nearest.hpp"
+
+namespace manyworlds::farm {
+
+using core::collective::Kind;
+using core::collective::Library;
+using core::collective::Shape;
+
+namespace {
+
+/// Every kind that a user may name; a send is a flow.
+constexpr std::array kKinds{Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
+                            Kind::all_to_all, Kind::broadcast,  Kind::reduce};
+
+Kind kind_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Kind kind : kKinds) {
+    names.emplace_back(core::collective::name_of(kind));
+    if (names.back() == name) return kind;
+  }
+  throw core::InputError(experiments::suggestion(name, names).substr(2), "--collective " + name);
+}
+
+/// The document's library, told to use `algorithm` for this kind.
+Library library_with(const Library& library, const std::string& kind, const std::string& algorithm) {
+  const auto& table = core::collective::library_options();
+  const auto infos = table.infos();
+  const auto info = std::find_if(infos.begin(), infos.end(), [&](const auto& one) { return one.name == kind; });
+  MANYWORLDS_CHECK(info != infos.end(), "no option for {}", kind);
+  if (std::find(info->choices.begin(), info->choices.end(), algorithm) == info->choices.end())
+    throw core::InputError(experiments::suggestion(algorithm, info->choices).substr(2), "--algorithm " + algorithm);
+  core::OptionSet values = table.read(library);
+  values[kind] = algorithm;
+  Library made = table.make(values);
+  made.calibration = library.calibration;  // the GPU's, which no option of the library is
+  return made;
+}
+
+}  // namespace
+
+Shape collective_of(const core::step::Configuration& world, const std::string& kind, const std::string& algorithm,
+                    std::int64_t bytes) {
+  const Kind what = kind_named(kind);
+  const std::uint32_t gpus = world.graph->gpus;
+  if (gpus < 2) throw core::InputError("a collective needs at least two GPUs", "--collective");
+  const Library library = algorithm.empty() ? world.collectives : library_with(world.collectives, kind, algorithm);
+  core::network::Router router(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed));
+  std::vector<std::uint32_t> members(gpus);
+  std::iota(members.begin(), members.end(), 0u);
+  const auto communicator =
+      core::step::communicator_of(router, members, static_cast<std::uint32_t>(world.gpus_per_node));
+  if ((algorithm == "two_level" || algorithm == "node_aware") &&
+      (communicator.per_node < 2 || communicator.per_node == gpus))
+    throw core::InputError("needs several nodes with several GPUs each", "--algorithm " + algorithm);
+  return core::collective::choose(library, communicator, what, bytes);
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,190 @@
+#include "farm/search/search_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/base/error.hpp"
+#include "io/ranking/sweep_facts.hpp"
+#include "io/ranking/top.hpp"
+#include "io/results/figures.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kGain = "tokens_per_s_per_gpu";
+constexpr const char* kMemory = "memory_peak_bytes";
+
+const io::Column& column(const io::Results& results, const char* name) {
+  const io::Column* found = results.experiments.find(name);
+  MANYWORLDS_CHECK(found, "no column '{}'", name);
+  return *found;
+}
+
+/// The best `k` rows that ran, as `top` ranks them; 0: all.
+io::Ranking ranked(const io::Results& results, std::int64_t k = 0) {
+  const auto rows = static_cast<std::int64_t>(std::max<std::size_t>(results.experiments.rows(), 1));
+  return io::rank_experiments(results, {k > 0 ? k : rows, kGain, ""});
+}
+
+io::Ranking front_of(const io::Results& results, io::Ranking ranking) {
+  const auto front = io::pareto_front(results, column(results, kMemory), column(results, kGain));
+  std::erase_if(ranking.rows, [&](const io::Ranking::Row& row) {
+    return std::find(front.begin(), front.end(), row.row) == front.end();
+  });
+  io::tell_differences(results, ranking);
+  return ranking;
+}
+
+std::vector<double> ranks_of(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+    for (std::size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<std::size_t> by_throughput(const io::Results& results) {
+  std::vector<std::size_t> rows;
+  for (const io::Ranking::Row& row : ranked(results).rows) rows.push_back(row.row);
+  return rows;
+}
+
+std::vector<double> throughputs(const io::Results& results, const std::vector<std::size_t>& rows) {
+  const io::Column& gain = column(results, kGain);
+  std::vector<double> made;
+  for (const std::size_t row : rows) made.push_back(gain.number_at(row));
+  return made;
+}
+
+std::vector<double> throughputs(const io::Results& results) {
+  std::vector<std::size_t> rows(results.experiments.rows());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return throughputs(results, rows);
+}
+
+experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows) {
+  experiments::Sweep made;
+  made.name = sweep.name;
+  made.assumed = sweep.assumed;
+  made.objective = sweep.objective;
+  made.text = sweep.text;
+  made.overrides = sweep.overrides;
+  made.where = sweep.where;
+  made.columns = sweep.columns;
+  made.inputs = sweep.inputs;
+  for (const std::size_t row : rows) {
+    experiments::Experiment& one = made.experiments.emplace_back(sweep.experiments.at(row));
+    one.id = static_cast<std::uint32_t>(made.experiments.size() - 1);
+    one.settings["fidelity"] = std::string("packet");
+  }
+  return made;
+}
+
+double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  MANYWORLDS_CHECK(a.size() == b.size(), "{} and {} figures", a.size(), b.size());
+  if (a.size() < 2) return std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> x = ranks_of(a), y = ranks_of(b);
+  const double mean = static_cast<double>(a.size() - 1) / 2;
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  return xy / std::sqrt(xx * yy);
+}
+
+namespace {
+
+/// Spearman's coefficient of the screening and the packets over what ran in both; NaN where that is fewer than two.
+double agreement(const SearchFindings& findings) {
+  const std::vector<double> bounds = throughputs(findings.screened, by_throughput(findings.screened));
+  const std::vector<double> exact = throughputs(*findings.packets);
+  std::vector<double> before, after;
+  for (std::size_t row = 0; row < exact.size(); ++row)
+    if (!std::isnan(exact[row])) before.push_back(bounds.at(row)), after.push_back(exact[row]);
+  return rank_correlation(before, after);
+}
+
+std::string layouts(std::size_t count) {
+  return fmt::format("{} layout{}", io::grouped(static_cast<double>(count)), count == 1 ? "" : "s");
+}
+
+/// What was looked at, and whether the winner is one.
+std::string standing_text(const SearchFindings& findings) {
+  const std::size_t screened = by_throughput(findings.screened).size();
+  if (!findings.packets)
+    return fmt::format("{} ranked by their analytic step times, which leave contention out; none was simulated\n",
+                       layouts(screened));
+  const Settlement& settled = findings.settlement;
+  std::string text =
+      fmt::format("{} of {} fit and were screened analytically (run {}), the best {} simulated packet by packet\n",
+                  io::grouped(static_cast<double>(screened)), layouts(findings.screened.experiments.rows()),
+                  findings.screening, settled.simulated);
+  if (settled.settled())
+    return text +
+           "settled, as far as the simulator goes: no other layout's analytic step time, a lower "
+           "bound, is below that of #1\n";
+  return text +
+         fmt::format("not settled: {} more may be faster than #1, by {:.1f} % at most; --packet {} simulates them\n",
+                     settled.open, 100 * settled.at_most, settled.simulated + settled.open);
+}
+
+std::string agreement_text(const SearchFindings& findings) {
+  const double rank = agreement(findings);
+  if (std::isnan(rank)) return "";
+  const char* meaning = rank < 0.5 ? ": they disagree, trust the packets" : "";
+  return fmt::format("analytic and packet rankings of these: Spearman {:.2f}{}\n", rank, meaning);
+}
+
+const io::Results& answer(const SearchFindings& findings) {
+  return findings.packets ? *findings.packets : findings.screened;
+}
+
+}  // namespace
+
+std::string search_text(const SearchFindings& findings, std::int64_t k) {
+  const io::Results& results = answer(findings);
+  const io::RankingLines best = io::render_lines(results, ranked(results, k));
+  std::string text = standing_text(findings) + "\n" + (best.lead.empty() ? "" : best.lead + "\n") +
+                     io::aligned(best.lines, best.left) + best.footer;
+  if (findings.packets) text += agreement_text(findings);
+  const io::Ranking front = front_of(results, ranked(results));
+  const io::RankingLines lines = io::render_lines(results, front);
+  return text + fmt::format("\nPareto front of these (throughput against memory), {}\n{}", layouts(front.rows.size()),
+                            io::aligned(lines.lines, lines.left));
+}
+
+Json search_json(const SearchFindings& findings, std::int64_t k) {
+  const auto json_of = [](const io::Results& results, const io::Ranking& ranking) {
+    return Json::parse(io::render_json(results, ranking));
+  };
+  const io::Results& results = answer(findings);
+  Json made{{"fidelity", findings.packets ? "packet" : "analytic"},
+            {"top", json_of(results, ranked(results, k))},
+            {"pareto", json_of(results, front_of(results, ranked(results))).at("rows")}};
+  if (!findings.packets) return made;
+  const double rank = agreement(findings);
+  made["screening"] = {{"run", findings.screening},
+                       {"layouts", by_throughput(findings.screened).size()},
+                       {"spearman", std::isnan(rank) ? Json(nullptr) : Json(rank)},
+                       {"top", json_of(findings.screened, ranked(findings.screened, k))}};
+  made["settled"] = findings.settlement.settled();
+  made["simulated"] = findings.settlement.simulated;
+  made["open"] = {{"layouts", findings.settlement.open}, {"faster_at_most", findings.settlement.at_most}};
+  return made;
+}
+
+}  // namespace manyworlds::farm

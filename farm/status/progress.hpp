@@ -1,0 +1,51 @@
+// How far a run is: counted as results settle, written to status.json, drawn as one line by whoever has a terminal.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "farm/coordinator/coordinator.hpp"
+#include "farm/protocol/outcome.hpp"
+
+namespace manyworlds::farm {
+
+class Progress {
+ public:
+  /// `kinds` has one name for each task; the order in which names first appear is the order of display.
+  Progress(const std::vector<std::string>& kinds, const std::vector<double>& costs, int ranks);
+
+  /// `known`: it came from the journal or the store and took no time now.
+  void settled(std::uint32_t task, const Outcome& outcome, bool known);
+  void load(std::vector<WorkerLoad> loads) { loads_ = std::move(loads); }
+
+  /// The contents of status.json. `state` is running, draining, drained or complete.
+  nlohmann::json status(const std::string& state, double elapsed_s) const;
+
+ private:
+  struct Count {
+    std::uint64_t total = 0, done = 0, failed = 0;
+  };
+  std::vector<std::uint32_t> kind_of_;
+  std::vector<std::string> names_;
+  std::vector<Count> counts_;
+  std::vector<double> costs_;
+  double cost_left_ = 0, cost_computed_ = 0;
+  std::uint64_t computed_ = 0, known_ = 0;
+  std::int64_t elapsed_us_ = 0;
+  std::vector<WorkerLoad> loads_;
+  std::uint64_t quarantined_ = 0;
+  int ranks_;
+};
+
+/// One line for a terminal out of a status: "experiments 12/600, collectives 80/91, 31.0/s, 1m20s left, sharing 14x".
+std::string progress_line(const nlohmann::json& status);
+/// Some lines for `manyworlds status`.
+std::string describe_status(const nlohmann::json& status);
+
+/// "45s", "3m20s", "2h05m".
+std::string duration_text(double seconds);
+
+}  // namespace manyworlds::farm

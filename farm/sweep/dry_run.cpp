@@ -1,0 +1,154 @@
+// What a sweep would do, told without doing it.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "core/compute/gpu.hpp"
+#include "core/step/world/layout.hpp"
+#include "core/workload/build/build_program.hpp"
+#include "farm/plan/plan.hpp"
+#include "farm/results/sweep_report.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kEpisodes = "counted while running: which collectives meet is a result";
+
+/// Kernels of every world that fits. Those of one model, strategy and GPU are the same on every fabric.
+Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
+  Forecast::Count count;
+  std::map<core::sharing::Key, std::uint64_t> times_of;  // by what decides on the kernels
+  std::set<std::pair<core::sharing::Key, core::compute::Kernel>> distinct;
+  for (const auto& experiment : sweep.experiments) {
+    if (!plan.experiments[experiment.id].fits() || plan.experiments[experiment.id].elsewhere) continue;
+    const auto configuration = experiments::world_of(experiment.settings, experiment.inputs).configuration;
+    const auto& strategy = configuration.strategy;
+    const core::step::Arrangement arrangement = core::step::arrangement_of(configuration);
+    const auto classes = core::step::classes_of(arrangement);
+    const auto key_of = [&](const core::workload::RankClass& of) {
+      core::sharing::Writer gpu("gpu");
+      core::step::write_options(gpu, core::compute::gpu_options().read(configuration.gpu_of(of)));
+      if (configuration.gpu_of(of).pace != 1) gpu.real(configuration.gpu_of(of).pace);
+      return gpu.finish();
+    };
+    core::sharing::Writer all("kernels");
+    core::step::write_options(all, core::workload::model_options().read(configuration.model));
+    core::step::write_options(all, core::workload::strategy_options().read(strategy));
+    all.integer(strategy.dp);
+    for (const auto& [of, ranks] : classes) all.key(key_of(of)).integer(ranks);
+    if (configuration.model.routing) all.key(configuration.model.routing->key);
+    const auto [known, is_new] = times_of.try_emplace(all.finish(), 0);
+    if (is_new)
+      for (const auto& [of, ranks] : classes) {
+        const auto gpu_key = key_of(of);
+        for (const auto& use :
+             core::workload::kernels_used(configuration.model, strategy, configuration.gpu_of(of), of)) {
+          distinct.insert({gpu_key, use.kernel});
+          known->second += static_cast<std::uint64_t>(use.times * ranks);
+        }
+      }
+    count.naive += known->second;
+  }
+  count.unique = distinct.size();
+  return count;
+}
+
+struct LeftOut {
+  std::uint64_t count = 0;
+  const experiments::Excluded* example = nullptr;
+};
+
+std::map<std::string, LeftOut> by_rule(const experiments::Sweep& sweep) {
+  std::map<std::string, LeftOut> rules;
+  for (const auto& one : sweep.excluded) {
+    LeftOut& rule = rules[one.rule];
+    if (rule.count++ == 0) rule.example = &one;
+  }
+  return rules;
+}
+
+std::string axes_text(const experiments::Sweep& sweep, const std::vector<core::OptionValue>& axes) {
+  std::string text;
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    text += fmt::format("{}{}={}", i == 0 ? "" : " ", sweep.columns[i].name,
+                        std::visit([](const auto& value) { return fmt::format("{}", value); }, axes[i]));
+  return text;
+}
+
+}  // namespace
+
+Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
+  Plan whole = make_plan(sweep);
+  Forecast made;
+  const double cost = cost_of(whole);
+  const Plan plan = part_of(std::move(whole), shard);
+  made.shard = shard;
+  if (cost > 0) made.cost_share = cost_of(plan) / cost;
+  made.steps.unique = plan.steps.size();
+  made.collectives.unique = plan.collectives.size();
+  for (const PlannedExperiment& experiment : plan.experiments) {
+    if (experiment.elsewhere) continue;
+    ++made.experiments;
+    made.out_of_memory += experiment.fits() ? 0 : 1;
+  }
+  for (const PlannedStep& step : plan.steps) {
+    made.steps.naive += step.experiments;
+    made.collectives.naive += step.instances * step.experiments;
+  }
+  made.kernels = kernels_of(sweep, plan);
+  return made;
+}
+
+std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& forecast) {
+  std::string text = fmt::format("{}: {} experiments and {} combinations left out, ranked by {}\n\n", sweep.name,
+                                 forecast.experiments, sweep.excluded.size(), sweep.objective);
+  if (!forecast.shard.whole())
+    text += fmt::format("shard {} of {}: {:.1f} % of the expected work of the whole sweep\n\n", forecast.shard.number,
+                        forecast.shard.count, 100 * forecast.cost_share);
+  text += fmt::format("the first experiment, with every key:\n{}\n\n",
+                      experiments::document(sweep.experiments.front().settings).dump(2));
+  if (!sweep.excluded.empty()) text += "left out:\n";
+  for (const auto& [rule, left_out] : by_rule(sweep))
+    text += fmt::format("  {:>6}  {}, as {}: {}\n", left_out.count, rule, axes_text(sweep, left_out.example->axes),
+                        left_out.example->reason);
+  text += fmt::format("{} of {} experiments do not fit in memory (reported, not simulated)\n", forecast.out_of_memory,
+                      forecast.experiments);
+  text += "work known so far (overlap episodes are found while running):\n";
+  const auto line = [&](const char* kind, const Forecast::Count& count) {
+    text += fmt::format("  {:<12} {:>10} for {} uses\n", kind, count.unique, count.naive);
+  };
+  line("steps", forecast.steps);
+  line("kernels", forecast.kernels);
+  line("collectives", forecast.collectives);
+  return text;
+}
+
+Json dry_run_json(const experiments::Sweep& sweep, const Forecast& forecast) {
+  Json made{{"name", sweep.name},
+            {"objective", sweep.objective},
+            {"experiments", forecast.experiments},
+            {"out_of_memory", forecast.out_of_memory},
+            {"first", experiments::document(sweep.experiments.front().settings)},
+            {"excluded", Json::object()},
+            {"keys", Json::object()}};
+  for (const auto& [rule, left_out] : by_rule(sweep))
+    made["excluded"][rule] = {{"count", left_out.count},
+                              {"example", axes_text(sweep, left_out.example->axes)},
+                              {"reason", left_out.example->reason}};
+  if (!forecast.shard.whole())
+    made["shard"] = {
+        {"number", forecast.shard.number}, {"count", forecast.shard.count}, {"cost_share", forecast.cost_share}};
+  const auto add = [&](const char* kind, const Forecast::Count& count) {
+    made["keys"][kind] = {{"unique", count.unique}, {"naive", count.naive}};
+  };
+  add("steps", forecast.steps);
+  add("kernels", forecast.kernels);
+  add("collectives", forecast.collectives);
+  made["keys"]["episodes"] = kEpisodes;
+  return made;
+}
+
+}  // namespace manyworlds::farm

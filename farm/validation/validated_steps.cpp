@@ -1,0 +1,101 @@
+#include "farm/validation/validated_steps.hpp"
+
+#include <set>
+
+#include "core/base/error.hpp"
+#include "experiments/analysis/fit.hpp"
+#include "experiments/config/vocabulary.hpp"
+#include "experiments/settings/settings.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using experiments::measured::TrainingStep;
+
+const io::Column& column(const io::Results& results, const std::string& name) {
+  const io::Column* found = results.experiments.find(name);
+  MANYWORLDS_CHECK(found, "no column '{}' in the results", name);
+  return *found;
+}
+
+const std::string& text_at(const io::Results& results, const std::string& name, std::size_t row) {
+  return std::get<std::vector<std::string>>(column(results, name).values).at(row);
+}
+
+/// Seconds of what a row measured: a step, or with `layer` all of a step but its optimizer.
+double seconds_at(const io::Results& results, std::size_t row, bool layer) {
+  const double step = column(results, "step_time_s").number_at(row);
+  return layer ? step - column(results, "optimizer_s").number_at(row) : step;
+}
+
+std::string shown(const core::OptionValue& value) {
+  return experiments::to_json(value).dump();
+}
+
+}  // namespace
+
+experiments::Sweep sweep_of(const std::vector<TrainingStep>& steps) {
+  experiments::Sweep sweep;
+  sweep.name = "validate";
+  sweep.objective = "step_time_s";
+  sweep.text = "published measurements";
+  sweep.columns = {{"row", core::OptionInfo::Kind::text, "", "id of the measured row"}};
+  sweep.inputs = std::make_shared<const experiments::Inputs>();
+  for (const TrainingStep& step : steps)
+    for (experiments::Settings settings : step.experiments) {
+      settings["tick_ns"] = kMeasuredTickNs;
+      sweep.experiments.push_back(
+          {static_cast<std::uint32_t>(sweep.experiments.size()), {step.id}, std::move(settings), sweep.inputs});
+    }
+  if (sweep.experiments.empty())
+    throw core::InputError(steps.empty() ? std::string("the tables hold no row")
+                                         : fmt::format("no row can be simulated; the first: {} ({})",
+                                                       steps.front().left_out, steps.front().detail));
+  return sweep;
+}
+
+Comparison compare(const std::vector<TrainingStep>& steps, const io::Results& results) {
+  Comparison made;
+  std::size_t at = 0;
+  for (const TrainingStep& step : steps) {
+    if (step.experiments.empty()) {
+      made.left.push_back({step.id, step.family, step.left_out, step.detail});
+      continue;
+    }
+    const std::size_t begin = at;
+    at += step.experiments.size();
+    std::string failed;
+    for (std::size_t row = begin; row < at; ++row)
+      if (text_at(results, "status", row) != "ran")
+        failed = fmt::format("{}: {}", text_at(results, "status", row), text_at(results, "reason", row));
+    if (!failed.empty()) {
+      made.left.push_back({step.id, step.family, "its simulation did not end", failed});
+      continue;
+    }
+    double predicted = seconds_at(results, begin, step.one_layer());
+    if (step.one_layer()) predicted -= seconds_at(results, begin + 1, true);
+    made.rows.push_back(
+        {step.id, step.family, step.choice, step.layout, step.measured_s, predicted, "s", step.weight, step.apart});
+    if (!step.one_layer())
+      made.rows.back().closed_form =
+          experiments::fitting::closed_form_s(experiments::world_of(step.experiments.front()));
+  }
+  return made;
+}
+
+std::vector<Constant> constants_of(const std::vector<TrainingStep>& steps, const experiments::Catalog& catalog) {
+  std::set<std::string> used;
+  for (const TrainingStep& step : steps)
+    if (!step.experiments.empty()) used.insert(step.gpu);
+  std::vector<Constant> constants;
+  for (const std::string& gpu : used)
+    for (const auto& [name, figure] : catalog.of("gpus").at(gpu).figures) {
+      if (figure.certainty != "fitted" && figure.certainty != "guess") continue;
+      const core::OptionInfo* info = experiments::find_option(experiments::catalog_branch("gpus").options, name);
+      MANYWORLDS_CHECK(info, "no option '{}' of a GPU", name);
+      constants.push_back({gpu, name, shown(figure.value), info->unit, figure.certainty, info->help, figure.source});
+    }
+  return constants;
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,153 @@
+#include "farm/validation/validation_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/base/escape.hpp"
+#include "experiments/config/vocabulary.hpp"
+#include "experiments/config/world.hpp"
+#include "experiments/settings/calibration.hpp"
+#include "experiments/text/csv.hpp"
+#include "experiments/text/nearest.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using experiments::Catalog;
+using experiments::fitting::Constant;
+using experiments::fitting::FitRow;
+using experiments::measured::TrainingStep;
+
+/// The GPU in whose file the constants of `gpu` stand.
+const std::string& owner(const Catalog& catalog, const std::string& gpu) {
+  const auto& entry = catalog.of("gpus").at(gpu);
+  return entry.constants_of.empty() ? gpu : entry.constants_of;
+}
+
+FitRow fit_row(const TrainingStep& step, const Catalog& catalog) {
+  const experiments::World world = experiments::world_of(step.experiments.front());
+  return {world.configuration, experiments::fitting::links_of(world), owner(catalog, step.gpu), step.measured_s,
+          step.weight};
+}
+
+/// Of the communication library there are measurements of their own; what steps tell of it is left alone.
+bool is_fitted_here(const std::string& name, const experiments::Figure& figure) {
+  return figure.certainty == "fitted" && std::holds_alternative<double>(figure.value) &&
+         !experiments::is_library_figure(name);
+}
+
+/// What is to be fitted, with the values that `steps` were simulated with.
+std::vector<Constant> constants_used(const std::vector<TrainingStep>& steps, const Catalog& catalog) {
+  std::map<std::string, const experiments::Settings*> of_gpu;
+  for (const TrainingStep& step : steps)
+    if (!step.experiments.empty()) of_gpu.try_emplace(owner(catalog, step.gpu), &step.experiments.front());
+  std::vector<Constant> constants;
+  for (const auto& [gpu, settings] : of_gpu)
+    for (const auto& [key, figure] : catalog.of("gpus").at(gpu).figures)
+      if (is_fitted_here(key, figure))
+        constants.push_back({gpu, key, std::get<double>(settings->at("cluster.gpu." + key))});
+  return constants;
+}
+
+}  // namespace
+
+FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std::vector<Compared>& compared,
+                              const Catalog& catalog, const std::string& without) {
+  std::map<std::string, double> predicted, family_weight;
+  for (const Compared& row : compared)
+    if (!row.apart) predicted[row.id] = row.predicted;
+  const std::vector<Constant> start = constants_used(steps, catalog);
+  std::vector<FitRow> rows;
+  std::vector<std::string> families;
+  for (const TrainingStep& step : steps) {
+    const auto found = predicted.find(step.id);
+    if (found == predicted.end() || step.one_layer() || step.family == without) continue;
+    FitRow row = fit_row(step, catalog);
+    // Much that their recipes do is not modelled yet, and constants of kernels must not stand for it.
+    if (row.configuration.model.has_experts()) continue;
+    // What the closed form does not see is taken to stay in proportion.
+    row.measured_s *= experiments::fitting::predict_s(row, start) / found->second;
+    rows.push_back(std::move(row));
+    families.push_back(step.family);
+    family_weight[step.family] += step.weight;
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].weight /= std::sqrt(family_weight[families[i]]);
+  return {without, experiments::fitting::fit(rows, start)};
+}
+
+std::vector<FamilyConstants> fit_without_each(const std::vector<TrainingStep>& steps,
+                                              const std::vector<Compared>& compared, const Catalog& catalog) {
+  std::vector<FamilyConstants> made;
+  for (const FamilyFigures& family : figures_by_family(compared))
+    made.push_back(fit_constants(steps, compared, catalog, family.family));
+  return made;
+}
+
+std::vector<TrainingStep> with_constants(const std::vector<TrainingStep>& steps,
+                                         const std::vector<FamilyConstants>& constants, const Catalog& catalog) {
+  std::vector<TrainingStep> made;
+  for (const TrainingStep& step : steps)
+    for (const FamilyConstants& family : constants) {
+      if (!family.family.empty() && family.family != step.family) continue;
+      TrainingStep changed = step;
+      for (experiments::Settings& settings : changed.experiments)
+        for (const Constant& one : family.constants)
+          if (one.gpu == owner(catalog, step.gpu)) settings["cluster.gpu." + one.key] = one.value;
+      made.push_back(std::move(changed));
+      break;
+    }
+  return made;
+}
+
+Comparison by_proportion(const std::vector<TrainingStep>& steps, const Comparison& compared,
+                         const std::vector<FamilyConstants>& constants, const Catalog& catalog) {
+  std::map<std::string, const TrainingStep*> by_id;
+  for (const TrainingStep& step : steps)
+    if (!step.experiments.empty()) by_id[step.id] = &step;
+  const std::vector<Constant> start = constants_used(steps, catalog);
+  Comparison made = compared;
+  for (Compared& row : made.rows) {
+    const FitRow closed = fit_row(*by_id.at(row.id), catalog);
+    const auto family = std::find_if(constants.begin(), constants.end(),
+                                     [&](const FamilyConstants& one) { return one.family == row.family; });
+    if (family != constants.end())
+      row.predicted *=
+          experiments::fitting::predict_s(closed, family->constants) / experiments::fitting::predict_s(closed, start);
+  }
+  return made;
+}
+
+std::string constants_table(const std::vector<FamilyConstants>& constants) {
+  std::string text = "family,gpu,constant,value\n";
+  for (const FamilyConstants& family : constants)
+    for (const Constant& one : family.constants)
+      text += fmt::format("{},{},{},{:.17g}\n", core::csv_field(family.family), core::csv_field(one.gpu), one.key,
+                          one.value);
+  return text;
+}
+
+std::vector<FamilyConstants> read_constants(const std::string& text, const std::string& file, const Catalog& catalog) {
+  const experiments::import::CsvTable table = experiments::import::parse_csv(text, file);
+  for (const char* column : {"family", "gpu", "constant", "value"})
+    if (!table.header->has(column))
+      throw core::InputError(fmt::format("has no column '{}'; constants have family, gpu, constant, value", column),
+                             file, 1);
+  std::vector<FamilyConstants> made;
+  for (const auto& row : table.rows) {
+    const std::string family(row.text("family")), gpu(row.text("gpu")), key(row.text("constant"));
+    if (!catalog.of("gpus").count(gpu)) row.fail(fmt::format("unknown gpu '{}'", gpu));
+    const core::OptionInfo* info = experiments::find_option(experiments::catalog_branch("gpus").options, key);
+    if (!info || info->kind != core::OptionInfo::Kind::real) row.fail(fmt::format("unknown constant '{}'", key));
+    const auto value = row.real("value");
+    if (!value || !(*value >= info->minimum && *value <= info->maximum))
+      row.fail(fmt::format("'{}' must be from {} to {}", key, info->minimum, info->maximum));
+    if (made.empty() || made.back().family != family) made.push_back({family, {}});
+    made.back().constants.push_back({gpu, key, *value});
+  }
+  return made;
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,224 @@
+#include "farm/validation/validation_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace manyworlds::farm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using experiments::measured::TrainingStep;
+
+double percent(double share) {
+  return 100 * share;
+}
+
+/// How many rows there are of each text, most first.
+using Counts = std::vector<std::pair<std::string, std::size_t>>;
+
+Counts sorted(const std::map<std::string, std::size_t>& counted) {
+  Counts counts(counted.begin(), counted.end());
+  std::stable_sort(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return counts;
+}
+
+Counts reasons_of(const Comparison& comparison) {
+  std::map<std::string, std::size_t> counted;
+  for (const NotCompared& left : comparison.left) ++counted[left.reason];
+  return sorted(counted);
+}
+
+Counts assumptions_of(const Validation& validation) {
+  std::map<std::string, std::size_t> counted;
+  for (const TrainingStep& step : validation.steps)
+    if (!step.experiments.empty())
+      for (const std::string& column : step.assumed) ++counted[column];
+  for (const auto& [title, comparison] : validation.kinds)
+    for (const std::string& what : comparison.assumed) ++counted[what];
+  return sorted(counted);
+}
+
+/// Is there a step that was simulated?
+bool any_step(const Validation& validation) {
+  return std::any_of(validation.steps.begin(), validation.steps.end(),
+                     [](const TrainingStep& step) { return !step.experiments.empty(); });
+}
+
+std::size_t refused_by_memory(const Validation& validation) {
+  return static_cast<std::size_t>(std::count_if(validation.steps.begin(), validation.steps.end(),
+                                                [](const TrainingStep& step) { return !step.fits; }));
+}
+
+std::map<std::string, std::size_t> rows_by_family(const Comparison& comparison) {
+  std::map<std::string, std::size_t> counted;
+  for (const Compared& row : comparison.rows) ++counted[row.family];
+  for (const NotCompared& left : comparison.left) ++counted[left.family];
+  return counted;
+}
+
+/// The rows that count in their families' figures, as one family.
+FamilyFigures all_together(const Comparison& comparison) {
+  std::vector<Compared> counted, apart;
+  for (const Compared& row : comparison.rows) (row.apart ? apart : counted).push_back(row);
+  return {"all, by weight", errors_of(counted), order_of(counted), errors_of(apart)};
+}
+
+std::string figures_line(const FamilyFigures& one, std::size_t rows) {
+  const auto number = [](std::size_t count, double share) {
+    return count == 0 ? std::string("-") : fmt::format("{:.1f}", percent(share));
+  };
+  const Errors& e = one.errors;
+  return fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", one.family, rows, e.rows,
+                     number(e.rows, e.mean), number(e.rows, e.median), number(e.rows, e.most),
+                     e.rows == 0 ? "-" : fmt::format("{:+.1f}", percent(e.bias)), one.order.pairs,
+                     number(one.order.pairs, one.order.share()), number(one.order.choices, one.order.regret_mean),
+                     number(one.order.choices, one.order.regret_most), one.apart.rows,
+                     number(one.apart.rows, one.apart.mean));
+}
+
+std::string figures_text(const Comparison& comparison) {
+  std::string text =
+      fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", "family (errors in %)",
+                  "rows", "run", "mean", "median", "max", "bias", "pairs", "right", "regret", "max", "apart", "mean");
+  const auto rows = rows_by_family(comparison);
+  std::set<std::string> shown;
+  for (const FamilyFigures& one : figures_by_family(comparison.rows)) {
+    text += figures_line(one, rows.at(one.family));
+    shown.insert(one.family);
+  }
+  for (const auto& [family, count] : rows)
+    if (!shown.count(family)) text += figures_line({family, {}, {}, {}}, count);
+  return text + figures_line(all_together(comparison), comparison.rows.size() + comparison.left.size());
+}
+
+std::string counts_text(const std::string& title, const Counts& counts) {
+  std::string text = counts.empty() ? "" : "\n" + title + "\n";
+  for (const auto& [what, count] : counts) text += fmt::format("{:>6}  {}\n", count, what);
+  return text;
+}
+
+std::string constants_text(const std::vector<Constant>& constants) {
+  std::string text = constants.empty() ? "" : "\nconstants that were fitted or guessed, one set for each GPU\n";
+  for (const Constant& one : constants)
+    text += fmt::format("  {:<12}  {:<28}{:>12} {:<8}{:<8}{}\n", one.gpu, one.name, one.value, one.unit, one.certainty,
+                        one.meaning);
+  return text;
+}
+
+std::string rows_text(const Comparison& comparison) {
+  std::string text = fmt::format("\n{:<32}{:<48}{:>12}{:>12}{:>7}{:>9}{:>13}\n", "row", "family", "measured",
+                                 "predicted", "unit", "%", "closed form");
+  for (const Compared& row : comparison.rows)
+    text += fmt::format("{:<32}{:<48}{:>12.5g}{:>12.5g}{:>7}{:>+9.1f}{:>13}{}\n", row.id, row.family, row.measured,
+                        row.predicted, row.unit, percent(row.error()),
+                        row.closed_form > 0 ? fmt::format("{:.5g}", row.closed_form) : "-", row.apart ? "  apart" : "");
+  for (const NotCompared& left : comparison.left)
+    text += fmt::format("{:<32}left out: {}{}\n", left.id, left.reason,
+                        left.detail.empty() ? "" : fmt::format(" ({})", left.detail));
+  return text;
+}
+
+Json as_json(const Errors& errors) {
+  return {{"rows", errors.rows},
+          {"mean_percent", percent(errors.mean)},
+          {"median_percent", percent(errors.median)},
+          {"max_percent", percent(errors.most)},
+          {"bias_percent", percent(errors.bias)}};
+}
+
+Json as_json(const FamilyFigures& one, std::size_t rows) {
+  Json made{{"family", one.family}, {"rows", rows}, {"run", one.errors.rows + one.apart.rows}};
+  made["errors"] = one.errors.rows == 0 ? Json() : as_json(one.errors);
+  made["pairs"] = one.order.pairs;
+  made["ordered_right_percent"] = one.order.pairs == 0 ? Json() : Json(percent(one.order.share()));
+  made["choices"] = one.order.choices;
+  made["regret_mean_percent"] = one.order.choices == 0 ? Json() : Json(percent(one.order.regret_mean));
+  made["regret_max_percent"] = one.order.choices == 0 ? Json() : Json(percent(one.order.regret_most));
+  made["apart"] = one.apart.rows == 0 ? Json() : as_json(one.apart);
+  return made;
+}
+
+Json as_json(const Counts& counts, const char* name) {
+  Json made = Json::array();
+  for (const auto& [what, count] : counts) made.push_back({{name, what}, {"rows", count}});
+  return made;
+}
+
+Json rows_json(const Comparison& comparison) {
+  Json rows = Json::array();
+  for (const Compared& row : comparison.rows)
+    rows.push_back({{"id", row.id},
+                    {"family", row.family},
+                    {"measured", row.measured},
+                    {"predicted", row.predicted},
+                    {"unit", row.unit},
+                    {"error_percent", percent(row.error())},
+                    {"closed_form", row.closed_form > 0 ? Json(row.closed_form) : Json()},
+                    {"weight", row.weight},
+                    {"apart", row.apart}});
+  for (const NotCompared& left : comparison.left)
+    rows.push_back({{"id", left.id}, {"family", left.family}, {"left_out", left.reason}, {"detail", left.detail}});
+  return rows;
+}
+
+/// Everything about rows of one kind.
+Json as_json(const Comparison& comparison, bool every_row) {
+  Json made{{"families", Json::array()}};
+  const auto rows = rows_by_family(comparison);
+  for (const FamilyFigures& one : figures_by_family(comparison.rows))
+    made["families"].push_back(as_json(one, rows.at(one.family)));
+  made["all"] = as_json(all_together(comparison), comparison.rows.size() + comparison.left.size());
+  made["left_out"] = as_json(reasons_of(comparison), "reason");
+  if (every_row) made["rows"] = rows_json(comparison);
+  return made;
+}
+
+}  // namespace
+
+std::string validation_text(const Validation& validation, bool every_row) {
+  std::string text;
+  for (const auto& [title, comparison] : validation.kinds) {
+    text += fmt::format("{}{}\n\n", text.empty() ? "" : "\n", title) + figures_text(comparison);
+    text += counts_text("rows left out, by reason", reasons_of(comparison));
+    if (every_row) text += rows_text(comparison);
+  }
+  text += fmt::format(
+      "\npairs: of one family, model, number of GPUs, batch and precision, different layouts, measured more than "
+      "{:.0f} % "
+      "apart\nregret: measured time of the layout predicted best over the best measured; apart: rows kept out of the "
+      "figures before\n",
+      percent(kApart));
+  text += counts_text("rows run in which a column was assumed", assumptions_of(validation));
+  if (any_step(validation))
+    text += fmt::format("\nwhat GPUs do in a step begins and ends on ticks of {} ns (tick_ns)\n", kMeasuredTickNs);
+  if (const std::size_t refused = refused_by_memory(validation); refused > 0)
+    text += fmt::format(
+        "\n{} rows need more memory than their GPU has, by our account; they ran, so they are simulated\n", refused);
+  return text + constants_text(validation.constants);
+}
+
+Json validation_json(const Validation& validation, bool every_row) {
+  Json made{{"kinds", Json::array()}};
+  for (const auto& [title, comparison] : validation.kinds) {
+    made["kinds"].push_back(as_json(comparison, every_row));
+    made["kinds"].back()["kind"] = title;
+  }
+  made["assumed"] = as_json(assumptions_of(validation), "column");
+  made["refused_by_memory"] = refused_by_memory(validation);
+  if (any_step(validation)) made["tick_ns"] = kMeasuredTickNs;
+  made["constants"] = Json::array();
+  for (const Constant& one : validation.constants)
+    made["constants"].push_back({{"gpu", one.gpu},
+                                 {"name", one.name},
+                                 {"value", one.value},
+                                 {"unit", one.unit},
+                                 {"certainty", one.certainty},
+                                 {"meaning", one.meaning},
+                                 {"source", one.source}});
+  return made;
+}
+
+}  // namespace manyworlds::farm

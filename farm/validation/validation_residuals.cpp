@@ -1,0 +1,59 @@
+#include "farm/validation/validation_residuals.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "core/base/error.hpp"
+#include "experiments/analysis/uncertainty.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using experiments::measured::Residuals;
+
+/// By what factor b is over a, or a over b, less 1.
+double factor_off(double a, double b) {
+  return std::max(a / b, b / a) - 1;
+}
+
+std::vector<std::pair<double, double>> of_pairs(const std::vector<Compared>& rows) {
+  std::vector<std::pair<double, double>> made;
+  for (const std::vector<Layout>& layouts : choices_of(rows))
+    for (std::size_t a = 0; a < layouts.size(); ++a)
+      for (std::size_t b = a + 1; b < layouts.size(); ++b)
+        made.emplace_back(
+            factor_off(layouts[a].measured / layouts[b].measured, layouts[a].predicted / layouts[b].predicted), 1);
+  return made;
+}
+
+}  // namespace
+
+std::vector<Residuals> residuals_of(const std::vector<experiments::measured::TrainingStep>& steps,
+                                    const Comparison& compared, const experiments::Catalog& catalog) {
+  std::map<std::string, std::pair<std::string, std::string>> chip_and_kind;  // by id
+  for (const auto& step : steps)
+    if (!step.experiments.empty())
+      chip_and_kind[step.id] = {
+          experiments::chip_of(catalog, step.gpu),
+          experiments::layout_kind(experiments::world_of(step.experiments.front()).configuration)};
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<Compared>> groups;
+  for (const Compared& row : compared.rows) {
+    if (row.apart) continue;
+    const auto found = chip_and_kind.find(row.id);
+    MANYWORLDS_CHECK(found != chip_and_kind.end(), "row '{}' was compared and is none of the steps", row.id);
+    groups[{found->second.first, found->second.second, row.family}].push_back(row);
+  }
+  std::vector<Residuals> made;
+  for (const auto& [key, rows] : groups) {
+    std::vector<std::pair<double, double>> off;
+    for (const Compared& row : rows) off.emplace_back(row.measured / row.predicted - 1, row.weight);
+    const auto pairs = of_pairs(rows);
+    made.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), static_cast<std::int64_t>(rows.size()),
+                    static_cast<std::int64_t>(pairs.size()), experiments::measured::spread(std::move(off)),
+                    experiments::measured::spread(pairs)});
+  }
+  return made;
+}
+
+}  // namespace manyworlds::farm

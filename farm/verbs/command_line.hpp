@@ -1,0 +1,13 @@
+// From argv to a command and from its errors to an exit code.
+#pragma once
+
+#include "farm/plan/sweep_job.hpp"
+#include "farm/worker/zygote.hpp"
+
+namespace manyworlds::farm {
+
+/// The whole of main(). Must be called before anything starts a thread: commands that simulate fork their zygote first.
+/// `kind` is of jobs that are sweeps: sweep_jobs() or what is derived from it.
+int command_line(int argc, char** argv, JobKind kind = sweep_jobs());
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,31 @@
+// `manyworlds diff RUN RUN`: the same answer? Exit 0 same, 1 different, 2 cannot compare.
+#include <iostream>
+
+#include "farm/system/exit_code.hpp"
+#include "farm/system/talk.hpp"
+#include "farm/verbs/verbs.hpp"
+#include "io/log/run_directory.hpp"
+#include "io/ranking/diff.hpp"
+
+namespace manyworlds::farm::commands {
+
+int run_diff(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds diff",
+                           "Do two runs have the same answer? Exit 0 same, 1 different, 2 cannot compare.");
+  options.add_options()("left", "a run directory or its results.h5", cxxopts::value<std::string>())(
+      "right", "another", cxxopts::value<std::string>());
+  options.parse_positional({"left", "right"});
+  options.positional_help("RUN RUN");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  const io::Comparison comparison =
+      io::compare_answers(io::results_of(required(*parsed, "left")), io::results_of(required(*parsed, "right")));
+  // What cannot be compared is talk; what differs is the result.
+  if (comparison.verdict == io::Verdict::cannot_compare)
+    tell_lines(io::describe(comparison));
+  else
+    std::cout << io::describe(comparison);
+  return static_cast<int>(comparison.verdict);
+}
+
+}  // namespace manyworlds::farm::commands

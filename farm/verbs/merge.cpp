@@ -1,0 +1,27 @@
+// `manyworlds merge RUN_DIR... -o RUN_DIR`: joins shards of a sweep.
+#include "farm/sweep/merge.hpp"
+
+#include "core/base/error.hpp"
+#include "farm/system/exit_code.hpp"
+#include "farm/verbs/verbs.hpp"
+
+namespace manyworlds::farm::commands {
+
+int run_merge(const Invocation& invocation) {
+  cxxopts::Options options(
+      "manyworlds merge",
+      "Joins runs of shards of a sweep: the answer is that of one run of the whole. What is missing "
+      "is told; then the exit code is 75. Shards may still be running.");
+  options.add_options()("runs", "run directories of one sweep", cxxopts::value<std::vector<std::string>>(),
+                        "RUN_DIR...")("o,output", "the run directory of the whole", cxxopts::value<std::string>(),
+                                      "RUN_DIR")("json", "JSON output");
+  options.parse_positional({"runs"});
+  options.positional_help("RUN_DIR...");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  if (parsed->count("runs") == 0) throw core::InputError("runs are missing: merge RUN_DIR... -o RUN_DIR (try -h)");
+  const auto words = (*parsed)["runs"].as<std::vector<std::string>>();
+  return merge_runs({words.begin(), words.end()}, required(*parsed, "output"), parsed->count("json") > 0);
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,44 @@
+// `manyworlds report RUN`: the run as one self-contained HTML page, or as Markdown with pictures.
+#include <filesystem>
+
+#include "farm/system/exit_code.hpp"
+#include "farm/system/talk.hpp"
+#include "farm/verbs/verbs.hpp"
+#include "io/log/file.hpp"
+#include "io/log/run_directory.hpp"
+#include "io/report/report.hpp"
+
+namespace manyworlds::farm::commands {
+
+int run_report(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds report", "A run as one self-contained HTML page.");
+  const io::TopOptions defaults;
+  options.add_options()("run", "a run directory or its results.h5", cxxopts::value<std::string>())(
+      "o,output", "the file; default: report.html (or .md) beside results.h5", cxxopts::value<std::string>(), "FILE")(
+      "md", "as Markdown, with pictures beside it as SVG")("k", "how many of the best",
+                                                           cxxopts::value<std::int64_t>()->default_value("20"), "N")(
+      "by", "the column to rank by; may end in ' asc' or ' desc'",
+      cxxopts::value<std::string>()->default_value(defaults.by), "COLUMN");
+  options.parse_positional({"run"});
+  options.positional_help("RUN");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  const bool markdown = parsed->count("md") > 0;
+  const std::filesystem::path results_file = io::results_of(required(*parsed, "run"));
+  const io::Results results = io::read_results(results_file);
+  const io::TopOptions top{(*parsed)["k"].as<std::int64_t>(), (*parsed)["by"].as<std::string>(), ""};
+  const std::filesystem::path file = parsed->count("output") > 0
+                                         ? std::filesystem::path(required(*parsed, "output"))
+                                         : results_file.parent_path() / (markdown ? "report.md" : "report.html");
+  if (markdown) {
+    const io::MarkdownReport made = io::report_markdown(results, top, file.stem().string() + "-");
+    for (const auto& [name, picture] : made.pictures) io::write_aside(file.parent_path() / name, picture);
+    io::write_aside(file, made.text);
+  } else {
+    io::write_aside(file, io::report_page(results, top));
+  }
+  tell("{}\n", file.string());
+  return kExitDone;
+}
+
+}  // namespace manyworlds::farm::commands

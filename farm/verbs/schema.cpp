@@ -1,0 +1,23 @@
+// `manyworlds schema`: the JSON Schema of a sweep, for editors.
+#include "experiments/sweep/schema.hpp"
+
+#include <iostream>
+
+#include "farm/system/exit_code.hpp"
+#include "farm/verbs/verbs.hpp"
+
+namespace manyworlds::farm::commands {
+
+int run_schema(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds schema", "The JSON Schema of a sweep, for editors.");
+  options.add_options()("catalog", "a folder with more gpus, models, clusters and stacks",
+                        cxxopts::value<std::string>()->default_value(""), "DIR");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  std::string text = experiments::json_schema(experiments::Catalog((*parsed)["catalog"].as<std::string>()));
+  if (!text.ends_with('\n')) text += '\n';
+  std::cout << text;
+  return kExitDone;
+}
+
+}  // namespace manyworlds::farm::commands

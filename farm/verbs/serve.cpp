@@ -1,0 +1,37 @@
+// `manyworlds serve RUN_DIR [HOST:]PORT`: a live page of any run, from its directory; the run itself is not asked.
+#include <cstdlib>
+
+#include "core/base/error.hpp"
+#include "farm/http/access.hpp"
+#include "farm/serve/live_server.hpp"
+#include "farm/serve/serving.hpp"
+#include "farm/system/exit_code.hpp"
+#include "farm/system/talk.hpp"
+#include "farm/verbs/verbs.hpp"
+#include "io/log/run_directory.hpp"
+
+namespace manyworlds::farm::commands {
+
+int run_serve(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds serve", "A live page of a run, until Ctrl-C.");
+  options.add_options()("run", "the run directory", cxxopts::value<std::string>())(
+      "address", "where to listen: a port of this machine alone, or HOST:PORT for others, who need the token it prints",
+      cxxopts::value<std::string>());
+  options.parse_positional({"run", "address"});
+  options.positional_help("RUN_DIR [HOST:]PORT");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  const std::string directory = required(*parsed, "run");
+  const serve::Address address = serve::parse_address(required(*parsed, "address"), "[HOST:]PORT");
+  if (!io::is_run_directory(directory)) io::read_frozen_sweep(directory);  // says what is wrong
+  const char* given = std::getenv(serve::kSocketVariable);
+  serve::Listener listener =
+      given != nullptr ? serve::Listener::inherited(std::atoi(given)) : serve::Listener::at(address, "[HOST:]PORT");
+  const std::string token = listener.loopback() ? "" : serve::token_of(directory);
+  if (given == nullptr) tell("live page: {}\n", serve::invitation(listener, token));
+  serve::serve_run(directory, std::move(listener), token,
+                   given != nullptr ? serve::Until::input_ends : serve::Until::told);
+  return kExitDone;
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,52 @@
+// `manyworlds status RUN_DIR`: where a run stands, from its status.json; the run itself is not asked.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/base/error.hpp"
+#include "farm/run/supervisor.hpp"
+#include "farm/status/progress.hpp"
+#include "farm/status/run_status.hpp"
+#include "farm/system/exit_code.hpp"
+#include "farm/verbs/verbs.hpp"
+
+namespace manyworlds::farm::commands {
+
+namespace {
+
+nlohmann::json read(const std::string& directory) {
+  if (auto status = look_at_run(directory)) return *std::move(status);
+  std::string why = "it has no status.json yet";
+  if (const auto completion = completion_of(directory); completion && completion->reason)
+    why = "its last start ended: " + *completion->reason;
+  throw core::InputError(fmt::format("{}: the run has not begun: {}", directory, why));
+}
+
+}  // namespace
+
+int run_status(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds status", "Where a run stands.");
+  options.add_options()("run", "the run directory", cxxopts::value<std::string>())(
+      "watch", "look again every two seconds until the run is over")("json", "the status as JSON");
+  options.parse_positional({"run"});
+  options.positional_help("RUN_DIR");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  const std::string directory = required(*parsed, "run");
+  const bool watch = parsed->count("watch") > 0, json = parsed->count("json") > 0;
+  nlohmann::json status = read(directory);
+  if (watch) {
+    ProgressLine line;
+    for (; !run_is_over(status); status = read(directory)) {
+      line.draw(progress_line(status));
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+    }
+  }
+  std::cout << (json ? status.dump(1) + "\n" : describe_status(status));
+  return kExitDone;
+}
+
+}  // namespace manyworlds::farm::commands

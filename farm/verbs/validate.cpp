@@ -1,0 +1,201 @@
+// `manyworlds validate [FILE.csv]…`: simulates what others measured, from an empty store, and tells how far off we are.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <iterator>
+
+#include "core/base/error.hpp"
+#include "experiments/measured/tables.hpp"
+#include "experiments/text/text.hpp"
+#include "farm/cli/shared_words.hpp"
+#include "farm/plan/frozen_job.hpp"
+#include "farm/results/sweep_report.hpp"
+#include "farm/sweep/sweep_run.hpp"
+#include "farm/system/exit_code.hpp"
+#include "farm/system/talk.hpp"
+#include "farm/validation/validated_tables.hpp"
+#include "farm/validation/validation_fit.hpp"
+#include "farm/validation/validation_markdown.hpp"
+#include "farm/validation/validation_picture.hpp"
+#include "farm/validation/validation_report.hpp"
+#include "farm/validation/validation_residuals.hpp"
+#include "farm/verbs/verbs.hpp"
+#include "io/log/file.hpp"
+
+namespace manyworlds::farm::commands {
+
+namespace {
+
+namespace measured = experiments::measured;
+using experiments::import::CsvTable;
+
+/// A run directory of the caller's, or one that lives as long as this.
+class RunFolder {
+ public:
+  RunFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "manyworlds-validate-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw core::IoError("make", name);
+    path_ = name;
+    temporary_ = true;
+  }
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  ~RunFolder() {
+    std::error_code ignored;
+    if (temporary_) std::filesystem::remove_all(path_, ignored);
+  }
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  bool temporary_ = false;
+};
+
+/// The tables that the words name, or those that are compiled in, as (name, text).
+std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseResult& parsed) {
+  std::vector<std::pair<std::string, std::string>> tables;
+  if (parsed.count("file") > 0)
+    for (const std::string& path : parsed["file"].as<std::vector<std::string>>())
+      tables.emplace_back(path, experiments::import::read_text(path));
+  else
+    for (const char* name : {"training_steps", "collectives", "memory"})
+      tables.emplace_back(fmt::format("{}.csv", name), measured::compiled_table(name));
+  return tables;
+}
+
+/// What the tables hold, by kind.
+struct Measurements {
+  std::vector<measured::TrainingStep> steps;
+  std::vector<measured::Collective> collectives;
+  std::vector<measured::MemoryRow> memory;
+};
+
+template <class Row>
+void append(std::vector<Row>& to, std::vector<Row> rows) {
+  to.insert(to.end(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
+}
+
+Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog) {
+  Measurements made;
+  for (const auto& [name, text] : tables_of(parsed)) {
+    const CsvTable table = experiments::import::parse_csv(text, name);
+    if (measured::is_training_steps(*table.header))
+      append(made.steps, measured::read_training_steps(table, catalog));
+    else if (measured::is_collectives(*table.header))
+      append(made.collectives, measured::read_collectives(table, catalog));
+    else if (measured::is_memory(*table.header))
+      append(made.memory, measured::read_memory(table, catalog));
+    else
+      throw core::InputError(
+          "its columns are those of no table of training steps (id, source, model, gpu, num_gpus, global_batch, "
+          "measured_step_s, …), collectives (id, gpu, op, ranks, nodes, bytes, time_us, …) or memory (test_case, "
+          "device, "
+          "mem_max_allocated_bytes, …)",
+          name, 1);
+  }
+  if (made.steps.empty() && made.collectives.empty() && made.memory.empty())
+    throw core::InputError("the tables hold no row");
+  return made;
+}
+
+using Report = std::function<void(const io::Results&)>;
+
+/// Simulates the rows of `steps` in `folder`.
+int simulate(const cxxopts::ParseResult& parsed, Zygote& zygote, const std::vector<measured::TrainingStep>& steps,
+             const RunFolder& folder, const Report& report) {
+  RunOptions run = run_words(parsed, folder.path().string());
+  if (parsed.count("store") == 0) run.store = "none";  // a cold run, so that what it takes is what it takes
+  check_before_work(run);
+  return run_sweep_job(run, frozen_job(sweep_of(steps), {!no_sharing(parsed), {}}), report, zygote);
+}
+
+}  // namespace
+
+int run_validate(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds validate", "Predicted against published measurements, family by family.");
+  add_run_words(options);
+  options.add_options()("file", "tables of measurements; default: those that come with the program",
+                        cxxopts::value<std::vector<std::string>>(), "FILE.csv")(
+      "o,output", "the run directory; default: a temporary one", cxxopts::value<std::string>(), "RUN_DIR")(
+      "catalog", "a folder with more gpus, models, clusters and stacks",
+      cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "tell of every row")("json", "JSON output")(
+      "markdown", "no more than the accuracy table of the README")("svg", "a picture of measured against predicted",
+                                                                   cxxopts::value<std::string>(), "FILE.svg")(
+      "leave-one-family-out", "besides, predict each family with constants fitted to the others")(
+      "by-proportion", "do that by the ratio of closed forms, without simulating again")(
+      "fit", "write the constants of GPUs, fitted to these rows", cxxopts::value<std::string>(), "FILE.csv")(
+      "residuals", "with --leave-one-family-out: write how far off it is, for intervals of predictions",
+      cxxopts::value<std::string>(), "FILE.csv")("constants", "predict with these in the place of the catalog's",
+                                                 cxxopts::value<std::string>(), "FILE.csv");
+  options.parse_positional({"file"});
+  options.positional_help("[FILE.csv]…");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  if (is_follower() && parsed->count("in-process") == 0)
+    return run_sweep_job(run_words(*parsed, ""), "", false, *invocation.zygote);
+
+  const experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
+  Validation validation;
+  Measurements tables = read_tables(*parsed, catalog);
+  validation.steps = std::move(tables.steps);
+  validation.constants = constants_of(validation.steps, catalog);
+  if (parsed->count("constants") > 0) {
+    if (parsed->count("leave-one-family-out") > 0)
+      throw core::InputError("it fits constants of its own; give one or the other",
+                             "--leave-one-family-out --constants");
+    const std::string file = required(*parsed, "constants");
+    validation.steps =
+        with_constants(validation.steps, read_constants(experiments::import::read_text(file), file, catalog), catalog);
+  }
+  if (parsed->count("leave-one-family-out") > 0 && validation.steps.empty())
+    throw core::InputError("needs training steps, which constants are fitted to", "--leave-one-family-out");
+  if (parsed->count("residuals") > 0 && parsed->count("leave-one-family-out") == 0)
+    throw core::InputError("needs --leave-one-family-out: residuals are of families that constants were not fitted to",
+                           "--residuals");
+  bool done = false;
+  const auto take = [&](const char* title) {
+    return [&, title](const io::Results& results) {
+      validation.kinds.emplace_back(title, compare(validation.steps, results));
+      tell_lines(summary_text(results));
+      done = true;
+    };
+  };
+  const RunFolder folder = parsed->count("output") > 0 ? RunFolder(required(*parsed, "output")) : RunFolder();
+  int code = kExitDone;
+  if (!validation.steps.empty()) {
+    code = simulate(*parsed, *invocation.zygote, validation.steps, folder, take(kStepsTitle));
+    if (!done) return code;  // a rank, or a run that was stopped
+  }
+  const std::vector<Compared> compared =
+      validation.kinds.empty() ? std::vector<Compared>() : validation.kinds.front().second.rows;
+  if (parsed->count("fit") > 0)
+    io::write_aside(required(*parsed, "fit"), constants_table({fit_constants(validation.steps, compared, catalog)}));
+  if (parsed->count("leave-one-family-out") > 0) {
+    const auto constants = fit_without_each(validation.steps, compared, catalog);
+    if (parsed->count("by-proportion") > 0) {
+      validation.kinds.emplace_back(
+          kLeftOutTitle, by_proportion(validation.steps, validation.kinds.front().second, constants, catalog));
+    } else {
+      const RunFolder second;
+      validation.steps = with_constants(validation.steps, constants, catalog);
+      code = std::max(code, simulate(*parsed, *invocation.zygote, validation.steps, second, take(kLeftOutTitle)));
+    }
+  }
+  if (parsed->count("residuals") > 0)
+    io::write_aside(required(*parsed, "residuals"),
+                    measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
+  if (!tables.collectives.empty()) validation.kinds.emplace_back(kCollectivesTitle, compare(tables.collectives));
+  if (!tables.memory.empty()) validation.kinds.emplace_back(kMemoryTitle, compare(tables.memory));
+  const bool rows = parsed->count("rows") > 0;
+  std::cout << (parsed->count("markdown") > 0 ? validation_markdown(validation, catalog)
+                : parsed->count("json") > 0   ? validation_json(validation, rows).dump(1) + "\n"
+                                              : validation_text(validation, rows));
+  if (parsed->count("svg") > 0) io::write_aside(required(*parsed, "svg"), validation_picture(compared));
+  return code;
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,256 @@
+#include "io/log/run_directory.hpp"
+
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.hpp"
+
+namespace manyworlds::io {
+
+namespace fs = std::filesystem;
+using core::InputError;
+using core::IoError;
+
+namespace {
+
+constexpr const char* kFrozen = "sweep.frozen.json";
+constexpr const char* kBuild = "build.json";
+constexpr const char* kStatus = "status.json";
+constexpr const char* kComplete = "complete.json";
+constexpr const char* kResults = "results.h5";
+constexpr const char* kLock = "lock";
+constexpr std::chrono::milliseconds kLook{10}, kLooks{50}, kLooksAtLooker{2'000};
+constexpr const char* kJournal = "journal";
+constexpr std::uint64_t kMaxSaidBytes = std::uint64_t{8} << 20;  // of what a run says of itself
+
+std::optional<std::string> read_if_there(const fs::path& path, std::uint64_t max_bytes) {
+  try {
+    return read_file(path, max_bytes);
+  } catch (const IoError& error) {
+    if (error.code == ENOENT || error.code == ENOTDIR) return {};
+    throw;
+  }
+}
+
+/// A path of the user's choice that cannot be written is bad input; a disk that fails is not.
+bool is_a_fault_of_the_path(int code) {
+  for (const int fault : {EACCES, EPERM, EROFS, ENOENT, ENOTDIR, EISDIR, EEXIST, ELOOP, ENAMETOOLONG})
+    if (code == fault) return true;
+  return false;
+}
+
+/// A text member of a JSON object, or "" where there is none.
+std::string text_of(const std::string& json, const char* member) {
+  const auto object = nlohmann::json::parse(json, nullptr, false);
+  const bool there = object.is_object() && object.contains(member) && object[member].is_string();
+  return there ? object[member].get<std::string>() : "";
+}
+
+std::string describe_holder(const std::string& contents) {
+  const std::string host = text_of(contents, "host"), pid = text_of(contents, "pid"), job = text_of(contents, "job");
+  if (host.empty()) return "another process";  // it has the lock and has not signed yet
+  return job.empty() ? fmt::format("process {} on {}", pid, host)
+                     : fmt::format("process {} on {} (job {})", pid, host, job);
+}
+
+/// False where the process that signed the lock is gone, so that whoever holds it now only asks whether it is held: on
+/// a busy machine that may take a while.
+bool holder_may_live(const std::string& contents) {
+  const std::string host = text_of(contents, "host"), pid = text_of(contents, "pid");
+  if (host.empty() || host != host_name()) return !host.empty();
+  pid_t process = 0;
+  std::from_chars(pid.data(), pid.data() + pid.size(), process);
+  return process > 0 && (::kill(process, 0) == 0 || errno == EPERM);
+}
+
+File take_lock(const fs::path& directory, const std::string& job) {
+  File lock(directory / kLock, O_RDWR | O_CREAT | O_NOFOLLOW, Access::by_folder);
+  for (std::chrono::milliseconds waited{0}; !lock.try_lock(); waited += kLook) {
+    const std::string holder = read_file(lock.path(), kMaxSaidBytes);
+    if (waited >= (holder_may_live(holder) ? kLooks : kLooksAtLooker))
+      throw InputError(fmt::format("{} is in use by {}; wait until it ends, or give another directory",
+                                   directory.string(), describe_holder(holder)));
+    std::this_thread::sleep_for(kLook);
+  }
+  const nlohmann::json holder = {{"host", host_name()}, {"pid", std::to_string(::getpid())}, {"job", job}};
+  lock.truncate(0);
+  lock.write_at(0, holder.dump() + "\n");
+  return lock;
+}
+
+/// What a life that ended before the sweep was frozen may leave, and nothing else.
+bool looks_fresh(const fs::path& path) {
+  for (const std::string& name : list_directory(path))
+    if (name != kLock && name != kBuild && name != kJournal && !name.ends_with(kAsideSuffix)) return false;
+  return true;
+}
+
+void remove_if_there(const fs::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw IoError("remove", path.string());
+}
+
+void write_build(const fs::path& directory, const std::string& fingerprint) {
+  write_aside(directory / kBuild, nlohmann::json{{"fingerprint", fingerprint}}.dump() + "\n", Access::by_folder);
+}
+
+/// Temporaries of lives that were killed: who has the lock is the only one that writes these files.
+void remove_leftovers(const fs::path& directory) {
+  for (const std::string& name : list_directory(directory))
+    for (const char* const file : {kFrozen, kBuild, kStatus, kComplete, kResults})
+      if (name.starts_with(std::string(file) + ".") && name.ends_with(kAsideSuffix)) remove_if_there(directory / name);
+}
+
+}  // namespace
+
+RunDirectory RunDirectory::open(const fs::path& path, const Options& options) {
+  make_private_directories(path);
+  if (!is_run_directory(path) && !looks_fresh(path))
+    throw InputError(fmt::format("{} is not empty and holds no run; give a new directory", path.string()));
+  RunDirectory run{path, take_lock(path, options.job)};
+  remove_leftovers(path);
+  return run;
+}
+
+void RunDirectory::check_build(const Options& options) {
+  const std::string begun_by = read_build(path_);
+  if (begun_by == options.fingerprint) return;
+  if (!options.rebuild)
+    throw InputError(
+        fmt::format("{} was begun by another build ({}; this is {}); give a new directory, or --rebuild "
+                    "to compute it again with this one",
+                    path_.string(), begun_by.empty() ? "unknown" : begun_by, options.fingerprint));
+  // Journal files name their build themselves; the rest must go before this build signs.
+  remove_if_there(path_ / kComplete);
+  remove_if_there(path_ / kResults);
+  write_build(path_, options.fingerprint);
+}
+
+RunDirectory RunDirectory::begin(const fs::path& path, std::string_view frozen_sweep, const Options& options) try {
+  RunDirectory run = open(path, options);
+  if (const auto there = read_if_there(frozen_sweep_of(path), kMaxFileBytes)) {
+    if (*there != frozen_sweep)
+      throw InputError(fmt::format("{} holds a run of another sweep; give a new directory", path.string()));
+    run.check_build(options);
+    run.continued_ = true;
+  } else {
+    // The frozen sweep comes last: where it stands, everything stands.
+    write_build(path, options.fingerprint);
+    make_directory_like_its_parent(run.journal());
+    write_aside(frozen_sweep_of(path), frozen_sweep, Access::by_folder);
+  }
+  make_directory_like_its_parent(run.journal());
+  run.frozen_sweep_ = frozen_sweep;
+  return run;
+} catch (const IoError& error) {
+  if (is_a_fault_of_the_path(error.code)) throw InputError(error.what());
+  throw;
+}
+
+RunDirectory RunDirectory::resume(const fs::path& path, const Options& options) {
+  const std::string frozen = read_frozen_sweep(path);
+  return begin(path, frozen, options);
+}
+
+fs::path RunDirectory::journal() const {
+  return journal_of(path_);
+}
+
+fs::path RunDirectory::results() const {
+  return path_ / kResults;
+}
+
+void RunDirectory::write_status(std::string_view json) {
+  write_aside(path_ / kStatus, json, Access::by_folder);
+}
+void RunDirectory::write_complete(std::string_view json) {
+  write_aside(path_ / kComplete, json, Access::by_folder);
+}
+
+void RunDirectory::clear_status() {
+  remove_if_there(path_ / kStatus);
+}
+
+void RunDirectory::clear_complete() {
+  remove_if_there(path_ / kComplete);
+  sync_directory(path_);
+}
+
+std::string read_frozen_sweep(const fs::path& run_directory) {
+  if (auto frozen = read_if_there(frozen_sweep_of(run_directory), kMaxFileBytes)) return *frozen;
+  throw InputError(fmt::format("{} is not a run directory: it has no {}", run_directory.string(), kFrozen));
+}
+
+std::string read_build(const fs::path& run_directory) {
+  return text_of(read_if_there(run_directory / kBuild, kMaxSaidBytes).value_or(""), "fingerprint");
+}
+
+std::optional<std::string> read_status(const fs::path& run_directory) {
+  if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);  // says what is wrong
+  return read_if_there(run_directory / kStatus, kMaxSaidBytes);
+}
+
+std::optional<std::string> read_complete(const fs::path& run_directory) {
+  if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);
+  return read_if_there(run_directory / kComplete, kMaxSaidBytes);
+}
+
+bool is_in_use(const fs::path& run_directory) {
+  std::error_code ignored;
+  if (!fs::exists(run_directory / kLock, ignored)) return false;
+  const File lock(run_directory / kLock, O_RDONLY);
+  return ::flock(lock.descriptor(), LOCK_SH | LOCK_NB) != 0;
+}
+
+fs::path frozen_sweep_of(const fs::path& run_directory) {
+  return run_directory / kFrozen;
+}
+
+bool is_run_directory(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(frozen_sweep_of(path), ignored);
+}
+
+fs::path journal_of(const fs::path& run_directory) {
+  return run_directory / kJournal;
+}
+
+namespace {
+
+/// "; runs in it are a, b" of a folder that holds runs; empty of any other.
+std::string runs_inside(const fs::path& folder) {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end && names.size() <= kMost; at.increment(error))
+    if (is_run_directory(at->path())) names.push_back(at->path().string());
+  if (names.empty()) return "";
+  std::sort(names.begin(), names.end());
+  const bool more = names.size() > kMost;
+  names.resize(std::min(names.size(), kMost));
+  return fmt::format("; runs in it are {}{}", fmt::join(names, ", "), more ? ", …" : "");
+}
+
+}  // namespace
+
+fs::path results_of(const fs::path& run) {
+  std::error_code error;
+  if (fs::is_directory(run, error)) {
+    if (fs::exists(run / kResults, error)) return run / kResults;
+    const std::string runs = is_run_directory(run) ? "" : runs_inside(run);
+    throw InputError(fmt::format("{} has no {}{}", run.string(), kResults, runs.empty() ? " yet" : runs));
+  }
+  if (!fs::exists(run, error)) throw InputError(fmt::format("{}: no such run directory or results file", run.string()));
+  return run;
+}
+
+}  // namespace manyworlds::io

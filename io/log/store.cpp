@@ -1,0 +1,203 @@
+#include "io/log/store.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include "core/base/error.hpp"
+
+namespace manyworlds::io {
+
+namespace fs = std::filesystem;
+using core::sharing::Key;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr int kMaxOpenReaders = 64;  // a store may have more segments than a process may have open files
+constexpr std::chrono::hours kMarkAgain{1};
+
+/// One folder a build. The segments' headers have the last word on what build wrote them.
+std::string folder_of(std::string_view fingerprint) {
+  std::string name(fingerprint);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '-';
+  return name.empty() ? "unnamed" : name;
+}
+
+/// Whether a directory may be read though nothing can be made in it.
+bool only_refuses_writing(const core::IoError& error, const fs::path& directory) {
+  std::error_code ignored;
+  return (error.code == EROFS || error.code == EACCES || error.code == EPERM) && fs::is_directory(directory, ignored);
+}
+
+}  // namespace
+
+Store::Store(const fs::path& directory, std::string_view fingerprint, StoreOptions options)
+    : directory_(directory / folder_of(fingerprint)), fingerprint_(fingerprint), options_(options) {
+  try {
+    make_private_directories(directory);
+    make_directory_like_its_parent(directory_);
+  } catch (const core::IoError& error) {
+    if (only_refuses_writing(error, directory)) return;  // and holds nothing of this build
+    throw;
+  }
+  for (const std::string& name : list_directory(directory_))
+    if (name.ends_with(kSegmentEnding)) index_segment(directory_ / name);
+}
+
+void Store::index_segment(const fs::path& path) {
+  try {
+    RecordReader reader(path);
+    if (reader.readable() && reader.fingerprint() != fingerprint_) return;
+    const auto segment = static_cast<std::uint32_t>(segments_.size());
+    segments_.push_back({path, nullptr, {}});
+    while (const auto place = reader.next_place())
+      if (place->kind == kResultRecord)
+        index_.emplace(place->key.digest, Entry{place->key.check, place->key.length, segment, place->offset});
+    damaged_ += reader.skipped().damaged();
+  } catch (const core::IoError&) {  // evicted since it was listed, or not ours to read: its results are computed again
+  } catch (const core::InputError&) {  // written in another version of the format
+  }
+}
+
+bool Store::has(const Key& key) const {
+  const auto [first, last] = index_.equal_range(key.digest);
+  return std::any_of(first, last, [&](const auto& known) { return known.second.is_of(key); });
+}
+
+std::optional<std::string> Store::get(const Key& key, const Holds& holds) {
+  auto [at, last] = index_.equal_range(key.digest);
+  while (at != last) {
+    const Entry entry = at->second;
+    if (!entry.is_of(key)) {
+      refuse(entry, key, kCollision);
+      ++at;
+      continue;
+    }
+    auto record = read(entry);
+    if (record && record->key == key) {
+      const auto result = result_in(record->payload, key);
+      if (result && (!holds || holds(*result))) {
+        mark(segments_[entry.segment]);
+        record->payload.resize(result->size());
+        return std::move(record->payload);
+      }
+      refuse(entry, key, result ? kNoSuchResult : kChangedContent);
+    }
+    at = index_.erase(at);  // what is lost is computed, put and found again
+  }
+  return {};
+}
+
+void Store::refuse(const Entry& entry, const Key& key, std::string_view reason) {
+  ++damaged_;
+  misfits_[segments_[entry.segment].path.string()].add(entry.offset, key, reason);
+}
+
+std::optional<Record> Store::read(const Entry& entry) {
+  try {
+    auto record = reader_of(entry.segment).read(entry.offset);
+    if (!record) ++damaged_;
+    return record;
+  } catch (const core::IoError& error) {
+    if (error.code != ENOENT && error.code != ESTALE) ++damaged_;  // those two: somebody evicted the segment
+    return {};
+  }
+}
+
+RecordReader& Store::reader_of(std::uint32_t segment) {
+  auto& reader = segments_[segment].reader;
+  // A reader sees the bytes its file had when it was opened; our own segment grows.
+  const bool own = writer_ && segment == own_segment_;
+  if (reader && !own) return *reader;
+  if (!reader && open_readers_ >= kMaxOpenReaders) {
+    for (auto& other : segments_) other.reader.reset();
+    open_readers_ = 0;
+  }
+  auto opened = std::make_unique<RecordReader>(segments_[segment].path);
+  if (!reader) ++open_readers_;
+  reader = std::move(opened);
+  return *reader;
+}
+
+/// The time of a segment's last use is its file's, which every file system keeps and nobody has to write.
+void Store::mark(Segment& segment) {
+  const auto now = steady_clock::now();
+  if (segment.marked && now - *segment.marked < kMarkAgain) return;
+  segment.marked = now;
+  ::utimensat(AT_FDCWD, segment.path.c_str(), nullptr, 0);  // a store that cannot be written keeps its times
+}
+
+void Store::begin_own_segment() {
+  const std::string stem = fmt::format("{}-{}", host_name(), ::getpid());
+  while (!writer_) {
+    const fs::path path = directory_ / fmt::format("{}-{}{}", stem, own_number_++, kSegmentEnding);
+    make_private_directories(directory_.parent_path());  // somebody may have removed the whole store
+    make_directory_like_its_parent(directory_);
+    try {
+      auto writer = std::make_unique<RecordWriter>(path, fingerprint_, options_.sync);
+      if (!writer->hold()) continue;  // taken for a dead process's in the moment between: take the next name
+      writer_ = std::move(writer);
+    } catch (const core::IoError& error) {
+      if (error.code != EEXIST) throw;  // an earlier process had our id: take the next name
+    }
+  }
+  own_segment_ = static_cast<std::uint32_t>(segments_.size());
+  own_bytes_ = 0;
+  segments_.push_back({writer_->path(), nullptr, {}});
+}
+
+void Store::end_own_segment() {
+  writer_->flush();
+  if (segments_[own_segment_].reader) --open_readers_;
+  segments_[own_segment_].reader.reset();  // it may have been opened before the last record was written
+  writer_.reset();
+}
+
+void Store::put(const Key& key, std::string_view bytes) {
+  if (has(key)) return;
+  if (writer_ && own_bytes_ >= options_.segment_bytes) end_own_segment();
+  if (!writer_) begin_own_segment();
+  const std::string payload = keyed_payload(key, bytes);
+  const std::uint64_t offset = writer_->append(kResultRecord, key, payload);
+  own_bytes_ = offset + payload.size();
+  index_.emplace(key.digest, Entry{key.check, key.length, own_segment_, offset});
+}
+
+void Store::sync_if_due() {
+  if (writer_) writer_->sync_if_due();
+}
+
+void Store::flush() {
+  if (writer_) writer_->flush();
+}
+
+void Store::close() {
+  if (writer_) end_own_segment();
+  for (Segment& segment : segments_) {
+    if (!segment.marked) continue;
+    segment.marked.reset();
+    mark(segment);
+  }
+}
+
+fs::path default_store_directory() {
+  // The XDG base directory specification: a relative XDG_CACHE_HOME is to be ignored.
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && fs::path(cache).is_absolute()) return fs::path(cache) / "manyworlds";
+  const char* home = std::getenv("HOME");
+  if (home && *home) return fs::path(home) / ".cache" / "manyworlds";
+  throw core::InputError(
+      "--store: no default directory, as neither XDG_CACHE_HOME nor HOME is set; give a directory or "
+      "none");
+}
+
+fs::path store_directory(const std::string& choice) {
+  return choice.empty() ? default_store_directory() : fs::path(choice);
+}
+
+}  // namespace manyworlds::io

@@ -1,0 +1,155 @@
+#include "io/ranking/top.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "io/ranking/condition.hpp"
+#include "io/ranking/sweep_facts.hpp"
+
+namespace manyworlds::io {
+
+namespace {
+
+void find_loss(const Table& experiments, Ranking::Row& row) {
+  double largest = 0;
+  for (const std::string_view name : kBreakdown) {
+    if (name == "forward_s" || name == "backward_s") continue;  // what the step is for
+    const Column* column = experiments.find(name);
+    const double part = column ? column->number_at(row.row) : 0;
+    if (!(part > largest)) continue;
+    largest = part;
+    row.lost_to = part_name(name);
+  }
+  const Column* step = experiments.find("step_time_s");
+  if (step && largest > 0) row.lost_share = largest / step->number_at(row.row);
+}
+
+/// Step times of two rows may differ by what they differ in: only layouts of one choice share their errors.
+bool one_choice(const Results& results, std::size_t a, std::size_t b) {
+  return std::all_of(results.axis_names.begin(), results.axis_names.end(), [&](const std::string& axis) {
+    const bool of_layout =
+        axis.starts_with("strategy") && axis != "strategy.global_batch" && axis.find("precision") == std::string::npos;
+    const Column* column = results.experiments.find(axis);
+    return of_layout || column == nullptr || column->text_at(a) == column->text_at(b);
+  });
+}
+
+/// How sure the step times of rows are, and so everything in proportion to them.
+class StepTimes {
+ public:
+  StepTimes(const Results& results, const Column& by)
+      : results_(results), by_(by), is_time_(by.unit == "s" || by.unit == "USD") {
+    const bool speed = by.name == "step_time_s" || by.name == "tokens_per_s_per_gpu" || by.name == "mfu" ||
+                       by.name == "usd_per_million_tokens";
+    for (std::size_t i = 0; i < kColumns.size() && speed; ++i) columns_[i] = results.experiments.find(kColumns[i]);
+  }
+
+  Apart compare(std::size_t best, std::size_t row) const {
+    if (!known(best) || !known(row)) return Apart::unknown;
+    if (best == row) return Apart::best;
+    const auto [low, high] = interval(row);
+    const auto [best_low, best_high] = interval(best);
+    const bool overlap = low <= best_high && best_low <= high;
+    if (!one_choice(results_, best, row)) return overlap ? Apart::not_told : Apart::told;
+    const double ratio = by_.number_at(row) / by_.number_at(best);
+    if (std::max(ratio, 1 / ratio) < std::max(at(3, best), at(3, row))) return Apart::not_told;
+    return overlap ? Apart::overlapping : Apart::told;
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 4> kColumns{"step_time_s", "step_time_low_s", "step_time_high_s",
+                                                            "told_apart_ratio"};
+
+  double at(std::size_t column, std::size_t row) const { return columns_[column]->number_at(row); }
+  bool known(std::size_t row) const {
+    return std::all_of(columns_.begin(), columns_.end(), [row](const Column* column) {
+      return column != nullptr && !std::isnan(column->number_at(row));
+    });
+  }
+  /// Of what is ranked by.
+  std::pair<double, double> interval(std::size_t row) const {
+    const double value = by_.number_at(row), low = at(1, row) / at(0, row), high = at(2, row) / at(0, row);
+    return is_time_ ? std::pair(value * low, value * high) : std::pair(value / high, value / low);
+  }
+
+  const Results& results_;
+  const Column& by_;
+  bool is_time_;
+  std::array<const Column*, 4> columns_{};
+};
+
+struct Order {
+  const Column* column;
+  bool descending;
+};
+
+Order order_of(const std::string& by, const Table& experiments) {
+  const bool ascending = by.ends_with(" asc"), descending = by.ends_with(" desc");
+  const std::string name = by.substr(0, by.size() - (ascending ? 4 : descending ? 5 : 0));
+  const Column& column = column_called(name, experiments, "--by");
+  if (column.is_text())
+    throw core::InputError(fmt::format("column '{}' is text; give a column of numbers", name), "--by");
+  constexpr std::array<std::string_view, 4> kLessIsBetter{"s", "bytes", "J/token", "USD"};
+  const bool less_is_better = std::find(kLessIsBetter.begin(), kLessIsBetter.end(), column.unit) != kLessIsBetter.end();
+  return {&column, descending || (!ascending && !less_is_better)};
+}
+
+}  // namespace
+
+void tell_differences(const Results& results, Ranking& ranking) {
+  std::vector<std::size_t> rows;
+  for (const Ranking::Row& row : ranking.rows) rows.push_back(row.row);
+  const auto [alike, differing] = Axes(results).split(rows);
+  ranking.alike = rows.empty() ? "" : Axes::text(alike, rows.front());
+  for (Ranking::Row& row : ranking.rows) row.differs = Axes::text(differing, row.row);
+}
+
+Ranking rank_experiments(const Results& results, const TopOptions& options) {
+  if (options.k < 1) throw core::InputError(fmt::format("must be at least 1, not {}", options.k), "-k");
+  const Table& experiments = results.experiments;
+  const Condition condition(options.where, experiments);
+  const Order order = order_of(options.by, experiments);
+  const Column& id = column_called("id", experiments, "results");
+  const Column& status = column_called("status", experiments, "results");
+  const bool ran_only = !condition.names("status");
+
+  Ranking ranking;
+  ranking.by = order.column->name;
+  ranking.descending = order.descending;
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < experiments.rows(); ++row) {
+    if (ran_only && status.text_at(row) != "ran") {
+      ++ranking.did_not_run;
+    } else if (!condition.holds(row)) {
+      ++ranking.refused;
+    } else if (std::isnan(order.column->number_at(row))) {
+      ++ranking.without_value;
+    } else {
+      rows.push_back(row);
+    }
+  }
+  ranking.candidates = rows.size();
+  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+    const double left = order.column->number_at(a), right = order.column->number_at(b);
+    if (left != right) return order.descending ? left > right : left < right;
+    return std::visit([&](const auto& ids) { return ids[a] < ids[b]; }, id.values);
+  });
+  rows.resize(std::min<std::size_t>(rows.size(), static_cast<std::size_t>(options.k)));
+  const Axes axes(results);
+  const StepTimes times(results, *order.column);
+  for (const std::size_t row : rows) {
+    const double best = order.column->number_at(rows.front()), value = order.column->number_at(row);
+    const double behind = order.descending ? best / value - 1 : value / best - 1;
+    ranking.rows.push_back({row, axes.layout(row), "", "", 0, times.compare(rows.front(), row), behind});
+    find_loss(experiments, ranking.rows.back());
+  }
+  tell_differences(results, ranking);
+  return ranking;
+}
+
+}  // namespace manyworlds::io

@@ -1,0 +1,164 @@
+// The page: blocks as HTML, and what its scripts draw as data.
+#include "io/report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/escape.hpp"
+#include "io/report/page_assets.hpp"
+#include "io/report/page_data.hpp"
+#include "io/report/report_blocks.hpp"
+#include "io/results/svg.hpp"
+
+namespace manyworlds::io {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The page up to its body: title, style, and a policy by which it may load nothing and speak to nobody.
+std::string head(std::string_view title) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+      "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src 'unsafe-inline'; style-src "
+      "'unsafe-inline'; img-src data:\">\n"
+      "<link rel=icon href=\"data:,\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n",
+      core::escape_html(title), page_asset("page.css"));
+}
+
+/// Its scripts, and the licence of the chart library.
+std::string scripts() {
+  std::string html;
+  for (const char* name : {"chart.js", "page.js", "report.js", "experiments.js"})
+    html += fmt::format("<script>\n{}\n</script>\n", page_asset(name));
+  return html + fmt::format("<details class=quiet><summary>Licence of the charts</summary><pre>{}</pre></details>\n",
+                            core::escape_html(page_asset("chart-licence.txt")));
+}
+
+std::string table(const Lines& lines) {
+  std::string html = "<div class=scroll><table>\n";
+  for (const auto& line : lines.lines) {
+    html += "<tr>";
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const char* element = &line == &lines.lines[0] ? "th" : "td";
+      html += fmt::format("<{0}{1}>{2}</{0}>", element,
+                          lines.left.at(i) ? line[i].size() > 60 ? " class=wraps" : "" : " class=right",
+                          core::escape_html(line[i]));
+    }
+    html += "</tr>\n";
+  }
+  html += "</table></div>\n";
+  if (lines.summary.empty()) return html;
+  return fmt::format("<details><summary>{}</summary>{}</details>\n", core::escape_html(lines.summary), html);
+}
+
+std::string canvas(const Picture& picture) {
+  return fmt::format("<div class=chart><canvas id=\"{}\" role=img aria-label=\"{}\"></canvas></div>\n",
+                     core::escape_html(picture.id), core::escape_html(picture.title));
+}
+
+struct ToHtml {
+  std::string operator()(const Heading& heading) const {
+    return fmt::format("<h{0}{1}>{2}</h{0}>\n", heading.level,
+                       heading.id.empty() ? "" : fmt::format(" id={}", heading.id), core::escape_html(heading.text));
+  }
+  std::string operator()(const Words& words) const { return fmt::format("<p>{}</p>\n", core::escape_html(words.text)); }
+  std::string operator()(const Tiles& tiles) const {
+    std::string html = "<div class=tiles>\n";
+    for (const auto& [value, what] : tiles.figures)
+      html += fmt::format("<div class=tile><b>{}</b><span>{}</span></div>\n", core::escape_html(value),
+                          core::escape_html(what));
+    return html + "</div>\n";
+  }
+  std::string operator()(const Lines& lines) const { return table(lines); }
+  std::string operator()(const Picture& picture) const { return canvas(picture); }
+  std::string operator()(const Everything&) const { return std::string(page_asset("experiments.html")); }
+  std::string operator()(const Code& code) const {
+    return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", core::escape_html(code.title),
+                       core::escape_html(code.text));
+  }
+};
+
+std::string contents(const Report& report) {
+  std::string html = "<nav>\n";
+  for (const Block& block : report.blocks)
+    if (const auto* heading = std::get_if<Heading>(&block); heading != nullptr && !heading->id.empty())
+      html += fmt::format("<a href=\"#{}\">{}</a>\n", heading->id, core::escape_html(heading->text));
+  return html + "</nav>\n";
+}
+
+Json number_or_null(double value) {
+  return std::isnan(value) ? Json() : Json(value);
+}
+
+Json effect_json(const AxisEffect& effect) {
+  Json made{{"axis", effect.axis}, {"name", effect.name}, {"values", Json::array()}};
+  for (const AxisValue& value : effect.values)
+    made["values"].push_back({{"value", value.value},
+                              {"best", number_or_null(value.best)},
+                              {"upper", number_or_null(value.upper)},
+                              {"median", number_or_null(value.median)},
+                              {"lower", number_or_null(value.lower)}});
+  return made;
+}
+
+/// Every row once: those that are ranked, best first, then the others as they stand in the sweep.
+std::vector<std::size_t> in_order(const Ranking& all, std::size_t rows) {
+  std::vector<std::size_t> order;
+  std::vector<bool> ranked(rows);
+  for (const Ranking::Row& row : all.rows) {
+    order.push_back(row.row);
+    ranked[row.row] = true;
+  }
+  for (std::size_t row = 0; row < rows; ++row)
+    if (!ranked[row]) order.push_back(row);
+  return order;
+}
+
+Json data_of(const Report& report, const TopOptions& options) {
+  const Table& table = report.results->experiments;
+  Json data{{"rows", table.rows()}, {"by", report.ranking.by}, {"columns", Json::array()}};
+  for (const Column& column : table.columns) data["columns"].push_back(packed_column(column));
+  data["axes"] = Json::array();
+  const Axes axes(*report.results);
+  for (const Axes::Axis& axis : axes.all()) data["axes"].push_back({{"name", axis.name}, {"short", axis.short_name}});
+  TopOptions everybody = options;
+  everybody.k = static_cast<std::int64_t>(std::max<std::size_t>(1, table.rows()));
+  const Ranking all = rank_experiments(*report.results, everybody);
+  data["order"] = packed_rows(in_order(all, table.rows()));
+  data["ranked"] = all.rows.size();
+  data["parts"] = kBreakdown;
+  data["colours"] = kPartColours;
+  data["top"] = Json::array();
+  for (const Ranking::Row& row : report.ranking.rows) data["top"].push_back(row.row);
+  data["fronts"] = Json::array();
+  for (const Front& front : report.fronts)
+    data["fronts"].push_back({{"cost", front.cost->name}, {"title", front.title}, {"rows", front.rows}});
+  data["effects"] = Json::array();
+  for (const AxisEffect& effect : report.effects) data["effects"].push_back(effect_json(effect));
+  data["accuracy"] = Json::array();
+  for (const FamilyError& error : report.errors)
+    data["accuracy"].push_back({{"family", error.residuals.family}, {"steps", error.residuals.steps}});
+  return data;
+}
+
+}  // namespace
+
+std::string report_page(const Results& results, const TopOptions& options) {
+  const Report report = make_report(results, options);
+  std::string html = head("Manyworlds: " + report.title);
+  html += fmt::format("<body>\n<h1>{}</h1>\n{}", core::escape_html(report.title), contents(report));
+  for (std::size_t i = 0; i < report.blocks.size(); ++i) {
+    const auto* picture = std::get_if<Picture>(&report.blocks[i]);
+    const bool beside = picture != nullptr && picture->kind == Picture::Kind::effect;  // its table
+    if (beside) html += "<div class=pair>\n";
+    html += std::visit(ToHtml{}, report.blocks[i]);
+    if (beside) html += std::visit(ToHtml{}, report.blocks.at(++i)) + "</div>\n";
+  }
+  html += fmt::format("<script type=\"application/json\" id=data>{}</script>\n", script_json(data_of(report, options)));
+  return html + scripts() + "</body>\n</html>\n";
+}
+
+}  // namespace manyworlds::io

@@ -1,0 +1,60 @@
+// The tables of an answer, and what writer and reader of results files share.
+#include "io/results/results.hpp"
+
+#include <fmt/format.h>
+
+namespace manyworlds::io {
+
+namespace {
+
+// One list for both kinds of Results, const and not.
+template <class Table, class R>
+std::array<std::pair<std::string, Table*>, 5> tables_of(R& results) {
+  return {{{"experiments", &results.experiments},
+           {"excluded", &results.excluded},
+           {"subsimulations/kernels", &results.kernels},
+           {"subsimulations/collectives", &results.collectives},
+           {"subsimulations/episodes", &results.episodes}}};
+}
+
+}  // namespace
+
+std::array<std::pair<std::string, const Table*>, 5> answer_tables(const Results& results) {
+  return tables_of<const Table>(results);
+}
+
+std::array<std::pair<std::string, Table*>, 5> answer_tables(Results& results) {
+  return tables_of<Table>(results);
+}
+
+std::span<const RequiredColumn> required_columns() {
+  static constexpr std::array<RequiredColumn, 5> kColumns{{{"id", ElementType::integer},
+                                                           {"status", ElementType::text},
+                                                           {"step_time_s", ElementType::real},
+                                                           {"tokens_per_s_per_gpu", ElementType::real},
+                                                           {"memory_peak_bytes", ElementType::integer}}};
+  return kColumns;
+}
+
+std::string assumed_of(const Results& results) {
+  const std::string line = "\n" + std::string(kAssumed);
+  const auto begin = results.spec.rfind(line);
+  if (begin == std::string::npos) return "";
+  const auto from = begin + line.size();
+  return results.spec.substr(from, results.spec.find('\n', from) - from);
+}
+
+std::string told_assumed(const std::string& assumed) {
+  return assumed.empty() ? "" : fmt::format("assumed: {} (--set changes one, --assume 2021 all)\n", assumed);
+}
+
+double provenance_number(const Results& results, const std::string& name) {
+  for (const Attribute& attribute : results.provenance) {
+    if (attribute.name != name) continue;
+    if (const auto* integer = std::get_if<std::int64_t>(&attribute.value)) return static_cast<double>(*integer);
+    if (const auto* real = std::get_if<double>(&attribute.value)) return *real;
+  }
+  return 0;
+}
+
+}  // namespace manyworlds::io

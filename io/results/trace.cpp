@@ -1,0 +1,239 @@
+#include "io/results/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/library/bus_bandwidth.hpp"
+#include "core/sharing/key.hpp"
+
+namespace manyworlds::io {
+namespace {
+
+using core::Time;
+using core::step::Recording;
+using core::step::World;
+using core::stream::Record;
+using core::stream::Span;
+using core::workload::kStreamNames;
+using core::workload::kStreams;
+using core::workload::Op;
+using core::workload::Program;
+
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes handed on at a time
+constexpr std::size_t kWaits = 2;                     // thread numbers: the compute stream, what it waits for, the rest
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Microseconds, as the format has them; all digits down to the picosecond.
+std::string in_us(Time ps) {
+  return fmt::format("{}.{:06}", ps / core::kMicrosecond, ps % core::kMicrosecond);
+}
+
+std::size_t thread_of(std::size_t stream) {
+  return stream == 0 ? 1 : kWaits + stream;
+}
+
+class Writer {
+ public:
+  Writer(const World& world, const Recording& recording, const std::function<void(std::string_view)>& append)
+      : world_(world), recording_(recording), append_(append) {}
+
+  void write(const TraceOptions& options) {
+    begin(options);
+    for (const Recording::Rank& rank : recording_.ranks) {
+      const auto& asked = options.ranks;
+      if (!asked.empty() && std::find(asked.begin(), asked.end(), rank.rank) == asked.end()) continue;
+      name_rank(rank);
+      write_idle(rank);
+      write_streams(rank);
+      write_memory(rank);
+    }
+    write_links();
+    text_ += "\n]}\n";
+    append_(text_);
+  }
+
+ private:
+  template <typename... Values>
+  void put(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+  }
+
+  /// Begins an event: everything up to its arguments.
+  template <typename... Values>
+  void event(fmt::format_string<Values...> format, Values&&... values) {
+    if (text_.size() > kPiece) {
+      append_(text_);
+      text_.clear();
+    }
+    text_ += std::exchange(first_, false) ? "\n{" : ",\n{";
+    put(format, std::forward<Values>(values)...);
+  }
+
+  std::uint32_t process_of(const Recording::Rank& rank) const { return rank.rank + 1; }  // 0 is Perfetto's own
+
+  void begin(const TraceOptions& options) {
+    links_ = core::step::busiest_links(world_, recording_, options.links);
+    const auto names = core::network::link_names(world_.layout().graph());
+    nlohmann::ordered_json what{
+        {"what", "one training step, simulated by manyworlds"},
+        {"experiment", options.name},
+        {"version", MANYWORLDS_VERSION},
+        {"build", core::sharing::build_fingerprint()},
+        {"timestamps", "microseconds; their six decimals are exact"},
+        {"step_time_ps", recording_.end},
+        {"ranks", world_.layout().ranks()},
+        {"fidelity",
+         world_.transport().fidelity == core::network::Fidelity::analytic ? "analytic: a lower bound" : "packet"},
+        {"links", nlohmann::ordered_json::array()}};
+    for (const core::step::LinkCourse& course : links_) {
+      link_names_.push_back(names[course.link]);
+      what["links"].push_back({{"link", names[course.link]},
+                               {"bits_per_second", world_.layout().graph().links[course.link].bits_per_second},
+                               {"bytes", course.bytes}});
+    }
+    put(R"({{"displayTimeUnit":"ns","otherData":{},"traceEvents":[)",
+        what.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+
+  void name_process(std::uint32_t process, const std::string& name) {
+    event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", process, quoted(name));
+    event(R"("ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})", process, process);
+  }
+  void name_thread(std::uint32_t process, std::size_t thread, const char* name) {
+    event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})", process, thread, name);
+    event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})", process, thread,
+          thread);
+  }
+
+  void name_rank(const Recording::Rank& rank) {
+    const auto& layout = world_.layout();
+    const std::uint32_t of_stage = layout.ranks_of_stage();
+    const std::string others = rank.alike == of_stage
+                                   ? fmt::format("stands for all {} of its stage", of_stage)
+                                   : fmt::format("stands for {} of {} of its stage", rank.alike, of_stage);
+    name_process(process_of(rank), fmt::format("stage {}, rank {} ({}): {}", layout.stage_of(rank.rank), rank.rank,
+                                               layout.graph().names[layout.gpu_of(rank.rank)], others));
+  }
+
+  /// A slice as its two ends. An instant is written in one way, so a reader that rounds it keeps what touches apart;
+  /// slices with a duration would come to overlap by a nanosecond, and Perfetto drops those.
+  template <typename... Values>
+  void slice(std::uint32_t process, std::size_t thread, Time from, Time to, const std::string& name,
+             const char* category, fmt::format_string<Values...> arguments, Values&&... values) {
+    event(R"("ph":"B","pid":{},"tid":{},"ts":{},"name":{},"cat":"{}","args":{{)", process, thread, in_us(from), name,
+          category);
+    put(arguments, std::forward<Values>(values)...);
+    text_ += "}}";
+    // Some readers (speedscope) end a slice by its name.
+    event(R"("ph":"E","pid":{},"tid":{},"ts":{},"name":{}}})", process, thread, in_us(to), name);
+  }
+
+  void write_idle(const Recording::Rank& rank) {
+    name_thread(process_of(rank), kWaits, "compute waits for");
+    for (const core::stream::Idle& idle : recording_.records[rank.record].idle)
+      slice(process_of(rank), kWaits, idle.begin, idle.end,
+            fmt::format("\"{}\"", core::stream::kWaitNames[static_cast<std::size_t>(idle.why)]), "wait", "");
+  }
+
+  void write_streams(const Recording::Rank& rank) {
+    const Program& program = world_.programs()[world_.layout().class_of(rank.rank)];
+    std::vector<std::string> labels;
+    for (const std::string& label : program.labels) labels.push_back(quoted(label));
+    std::vector<std::vector<const Span*>> streams(kStreams);
+    for (const Span& span : recording_.records[rank.record].spans)
+      streams[static_cast<std::size_t>(program.ops[span.op].stream)].push_back(&span);
+    for (std::size_t stream = 0; stream < kStreams; ++stream) {
+      if (streams[stream].empty()) continue;
+      name_thread(process_of(rank), thread_of(stream), kStreamNames[stream]);
+      for (const Span* span : streams[stream]) {
+        const Op& op = program.ops[span->op];
+        op.is_collective ? write_collective(rank.rank, op, *span, labels[op.label])
+                         : write_kernel(rank, program, *span, labels[op.label]);
+      }
+    }
+  }
+
+  void write_kernel(const Recording::Rank& rank, const Program& program, const Span& span, const std::string& label) {
+    const Op& op = program.ops[span.op];
+    std::string pass;
+    if (const core::workload::Slot* slot = program.pass_of(op))
+      pass = fmt::format(R"(,"micro_batch":{},"chunk":{})", slot->micro_batch, slot->chunk);
+    const char* booking = core::workload::kBookingNames[static_cast<std::size_t>(op.booking)];
+    slice(process_of(rank), thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, booking,
+          R"("op":{},"booking":"{}"{},"slowed_ps":{})", span.op, booking, pass, span.slowed);
+  }
+
+  void write_collective(std::uint32_t rank, const Op& op, const Span& span, const std::string& label) {
+    const std::uint32_t instance = world_.entered_by(rank, span.op).first;
+    const core::step::Course& course = recording_.courses[instance];
+    const core::collective::Shape& shape = world_.use_of(instance).shape;
+    std::string speed;
+    if (const Time lasts = course.ended - course.last; lasts > 0)
+      speed =
+          fmt::format(R"(,"algbw_GBps":{:.3f},"busbw_GBps":{:.3f})", core::collective::algorithm_gb_per_s(shape, lasts),
+                      core::collective::bus_gb_per_s(shape, lasts));
+    const bool send = shape.kind == core::collective::Kind::send;
+    slice(rank + 1, thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, "collective",
+          R"("op":{},"kind":"{}","role":"{}","algorithm":"{}","members":{},"bytes":{},)"
+          R"("last_entered_us":{},"last_left_us":{}{})",
+          span.op, core::collective::name_of(shape.kind), core::workload::kRoleNames[static_cast<std::size_t>(op.role)],
+          send ? "direct" : core::collective::info_of(shape.algorithm).name, shape.members, shape.bytes,
+          in_us(course.last), in_us(course.ended), speed);
+  }
+
+  void write_memory(const Recording::Rank& rank) {
+    for (const core::step::MemoryAt& moment : core::step::memory_over_time(world_, recording_, rank)) {
+      const core::memory::Footprint& held = moment.held;
+      event(R"("ph":"C","pid":{},"ts":{},"name":"memory, bytes","args":{{"value":{}}}}})", process_of(rank),
+            in_us(moment.at), held.total());
+      const std::int64_t changing = held.activations + held.recomputed + held.working + held.logits + held.rounding;
+      event(R"("ph":"C","pid":{},"ts":{},"name":"memory by part, bytes","args":{{"standing":{},"activations":{},)"
+            R"("recomputed":{},"working":{},"logits":{},"rounding":{}}}}})",
+            process_of(rank), in_us(moment.at), held.total() - changing, held.activations, held.recomputed,
+            held.working, held.logits, held.rounding);
+    }
+  }
+
+  void write_links() {
+    if (links_.empty()) return;
+    const std::uint32_t process = world_.layout().ranks() + 1;
+    name_process(process, fmt::format("the {} busiest network links", links_.size()));
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const std::string name = quoted(link_names_[i] + ", bytes/s");
+      const auto rate = [&](Time at, double value) {
+        event(R"("ph":"C","pid":{},"ts":{},"name":{},"args":{{"value":{}}}}})", process, in_us(at), name, value);
+      };
+      if (links_[i].rates.front().first > 0) rate(0, 0);
+      for (const auto& [at, value] : links_[i].rates) rate(at, value);
+    }
+  }
+
+  const World& world_;
+  const Recording& recording_;
+  const std::function<void(std::string_view)>& append_;
+  std::vector<core::step::LinkCourse> links_;
+  std::vector<std::string> link_names_;
+  std::string text_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+void write_trace(const World& world, const Recording& recording, const TraceOptions& options,
+                 const std::function<void(std::string_view)>& append) {
+  MANYWORLDS_CHECK(recording.courses.size() == world.instances() && recording.end > 0,
+                   "a recording of {} collectives in {} ps for a world of {}", recording.courses.size(), recording.end,
+                   world.instances());
+  Writer(world, recording, append).write(options);
+}
+
+}  // namespace manyworlds::io

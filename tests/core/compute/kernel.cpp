@@ -1,0 +1,128 @@
+// Kernels and the host against times worked out by hand.
+#include "core/compute/kernel.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/base/error.hpp"
+#include "core/compute/host.hpp"
+#include "tests/core/workload/workload_models.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::compute;
+
+namespace {
+Gpu no_launch() {
+  Gpu gpu = workload::round_gpu();
+  gpu.launch_us = 0;
+  return gpu;
+}
+}  // namespace
+
+TEST_CASE("a GEMM whose tiles fill every wave takes its FLOPs over the achieved peak, plus the launch") {
+  const Kernel kernel = gemm("square", 4'096, 4'096, 4'096);
+  CHECK(kernel.flops == 137'438'953'472);
+  CHECK(kernel.bytes == 3 * 2 * 4'096 * 4'096);
+  Gpu gpu = no_launch();
+  gpu.compute_units = 128;  // 512 tiles of 256 x 128 in four waves
+  // 137438953472 / 200e12 s = 687.19476736 us
+  CHECK(cost(kernel, gpu) == 687'194'767);
+  gpu.launch_us = 2;
+  CHECK(cost(kernel, gpu) == 687'194'767 + 2'000'000);
+}
+
+TEST_CASE("a GEMM takes whole waves: one tile more than fills them costs another wave") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 32;
+  gpu.memory_gb_per_s = 1e7;  // memory is no limit, and adding up parts of K costs next to nothing
+  // A wave of 256 x 128 tiles: 2 x 256 x 128 x 65536 FLOPs at 200e12 / 32 per second.
+  const double wave_ps = 2.0 * 256 * 128 * 65'536 / (200.0 / 32);
+  CHECK(cost(gemm("full", 2'048, 512, 65'536), gpu) == Approx(wave_ps));
+  // Two more columns are 8 more tiles of that size; with K in four parts 160 blocks are five waves of a quarter.
+  CHECK(cost(gemm("over", 2'048, 514, 65'536), gpu) == Approx(5 * wave_ps / 4).epsilon(1e-3));
+}
+
+TEST_CASE("a tile costs its prologue as so much more of K") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 128;
+  const auto kernel = gemm("square", 4'096, 4'096, 4'096);
+  const Time without = cost(kernel, gpu);
+  gpu.gemm_prologue_k = 512;  // an eighth of K
+  CHECK(cost(kernel, gpu) == Approx(1.125 * static_cast<double>(without)));
+}
+
+TEST_CASE("narrow inputs make a GEMM's main loop faster by their gains") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 128;
+  gpu.fp8_gain = 2;
+  gpu.fp4_gain = 1.5;
+  const auto with = [&](Dtype dtype) { return static_cast<double>(cost(gemm("g", 4'096, 4'096, 4'096, dtype), gpu)); };
+  CHECK(with(Dtype::bf16) / with(Dtype::fp8) == Approx(2));
+  CHECK(with(Dtype::bf16) / with(Dtype::fp4) == Approx(3));
+  CHECK(gemm("g", 8, 8, 8, Dtype::fp8).bytes == 2 * 64 + 2 * 64);
+  CHECK(gemm("g", 8, 8, 8, Dtype::fp4).bytes == 64 + 2 * 64);
+}
+
+TEST_CASE("a thin GEMM is bound by its bytes") {
+  const Kernel kernel = gemm("thin", 1, 8'192, 8'192);
+  // (8192 + 8192^2 + 8192) x 2 bytes at 1000 GB/s = 1 ps a thousandth: 134250496 bytes in 134250496 ps
+  CHECK(kernel.bytes == 134'250'496);
+  CHECK(cost(kernel, no_launch()) == 134'250'496);
+}
+
+TEST_CASE("fused attention takes its FLOPs over its share of the peak, by generation and direction") {
+  Gpu gpu = no_launch();
+  gpu.flash_forward_efficiency = 0.5;
+  gpu.cudnn_backward_efficiency = 0.25;
+  const std::int64_t s = 4'096, d = 128, batch = 16;
+  const auto forward = fused_attention("a", KernelClass::flash_forward, s, s, s * s / 2, d, d, batch);
+  CHECK(forward.flops == 2 * s * s * d * batch);  // half of the scores, two GEMMs
+  CHECK(cost(forward, gpu) == Approx(2.0 * s * s * d * batch / 200));
+  const auto backward = fused_attention("a", KernelClass::cudnn_backward, s, s, s * s / 2, d, d, batch);
+  CHECK(backward.flops == 5 * s * s * d * batch);
+  CHECK(cost(backward, gpu) == Approx(5.0 * s * s * d * batch / 100));
+  CHECK(forward.bytes == 2 * 4 * s * d * batch);
+}
+
+TEST_CASE("the host sets the pace of a pass where launching takes longer than running") {
+  Gpu gpu = workload::round_gpu();
+  gpu.host_kernel_us = 10;
+  gpu.host_collective_us = 20;
+  const HostWork work{8, 1};  // 100 us
+  CHECK(host_wait(work, 0, gpu) == 100 * kMicrosecond);
+  CHECK(host_wait(work, 10'000 * kMicrosecond, gpu) == 0);
+  const auto equal = static_cast<double>(host_wait(work, 100 * kMicrosecond, gpu));
+  CHECK(equal == Approx(9.0507732665e6));  // 100 us x (2^(1/8) - 1)
+  CHECK(host_wait({}, 100 * kMicrosecond, gpu) == 0);
+}
+
+TEST_CASE("a weight gradient reads and writes its result in fp32") {
+  CHECK(weight_gradient("w", 3, 5, 7).bytes == 2 * (3 * 7 + 7 * 5) + 8 * 3 * 5);
+  CHECK(weight_gradient("w", 3, 5, 7).flops == 2 * 3 * 5 * 7);
+}
+
+TEST_CASE("kernel times are rounded half up to a picosecond") {
+  Gpu gpu = no_launch();
+  gpu.memory_efficiency = 1;
+  gpu.memory_gb_per_s = 400;  // a byte takes 2.5 ps
+  CHECK(cost(memory_bound("copy", 1), gpu) == 3);
+  CHECK(cost(memory_bound("copy", 2), gpu) == 5);
+  gpu.memory_gb_per_s = 800;  // 1.25 ps
+  CHECK(cost(memory_bound("copy", 1), gpu) == 1);
+}
+
+TEST_CASE("a kernel that needs a figure nobody gave is bad input that names the figure") {
+  Gpu gpu = workload::round_gpu();
+  gpu.matrix_tflops = 0;
+  CHECK_NOTHROW(cost(memory_bound("copy", 1), gpu));
+  CHECK_THROWS_AS(cost(gemm("g", 1, 1, 1), gpu), InputError);
+  CHECK_THROWS_WITH(cost(gemm("g", 1, 1, 1), gpu), Catch::Contains("matrix_tflops"));
+  gpu.memory_gb_per_s = 0;
+  CHECK_THROWS_WITH(cost(memory_bound("copy", 1), gpu), Catch::Contains("memory_gb_per_s"));
+}
+
+TEST_CASE("kernels are the same when name, type, shape, bytes and FLOPs are") {
+  CHECK(gemm("qkv", 1, 2, 3) == gemm("qkv", 1, 2, 3));
+  CHECK(gemm("qkv", 1, 2, 3) != gemm("qkv", 1, 3, 2));
+  CHECK(gemm("qkv", 1, 2, 3) != gemm("mlp", 1, 2, 3));
+  CHECK(memory_bound("adam", 8, Dtype::fp32) != memory_bound("adam", 8, Dtype::bf16));
+}

@@ -1,0 +1,104 @@
+// Of drawn strategies: whatever is made again, or offloaded, in addition takes no memory and saves no time.
+#include <catch2/catch.hpp>
+
+#include "core/memory/footprint.hpp"
+#include "core/workload/build/build_program.hpp"
+#include "core/workload/layer/rank_class.hpp"
+#include "tests/core/step/step_worlds.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::workload;
+using namespace manyworlds::tests;
+
+namespace {
+
+struct Cost {
+  std::int64_t bytes = 0;
+  Time again = 0, copies = 0;  // of all classes of ranks
+};
+Cost cost_of(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
+  Cost cost;
+  cost.bytes = memory::peak(model, strategy, gpu).total();
+  for (const RankClass& of : rank_classes(model, strategy))
+    for (const Op& op : build_program(model, strategy, gpu, of).ops) {
+      if (op.is_collective) continue;
+      if (op.stream == Stream::offload || op.stream == Stream::reload)
+        cost.copies += op.duration_ps;
+      else if (op.booking == Booking::recompute)
+        cost.again += op.duration_ps;
+    }
+  return cost;
+}
+
+/// A drawn world, and the modules that mean something there.
+struct Drawn {
+  step::Configuration world;
+  Modules again = again::layernorm | again::core_attn, away = 0;
+};
+Drawn draw(std::uint64_t seed) {
+  const auto& types = schedules();
+  Drawn made;
+  const ScheduleType& type = types[seed % types.size()];
+  made.world = draw_world(seed);
+  // Orders that follow from what passes cost and keep are others when those are.
+  if (type.chunks != ScheduleType::kAsWritten && !type.asks_costs) made.world = with_schedule(made.world, type);
+  made.world = with_context_and_experts(made.world, seed);
+  made.world.strategy.recompute = Recompute::none;
+  made.world.strategy.stack.overlap_experts = false;
+  const Model& model = made.world.model;
+  if (model.is_latent()) made.again |= again::mla_up_proj;
+  if (model.has_experts()) made.again |= again::moe_act | again::moe;
+  if (!model.has_experts() || model.dense_layers > 0) made.again |= again::mlp_act | again::mlp;
+  made.away = (Modules{1} << offload_module_names().size()) - 1;
+  return made;
+}
+
+}  // namespace
+
+namespace {
+
+/// Of 150 drawn strategies: with three sets of modules, each with the one before in it, and then with fewer places
+/// again. How often memory became less, and time more.
+struct Moved {
+  std::size_t smaller = 0, longer = 0;
+};
+Moved grow(Modules Drawn::*all, Modules Strategy::*asked, std::int64_t Strategy::*places, Time Cost::*time) {
+  Moved moved;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    Drawn drawn = draw(seed);
+    step::Configuration& world = drawn.world;
+    std::mt19937_64 random(seed);
+    Strategy& s = world.strategy;
+    Cost before = cost_of(world.model, s, world.gpu);
+    CHECK(before.*time == 0);
+    for (int more = 0; more < 3; ++more) {
+      s.*asked |= static_cast<Modules>(random()) & drawn.*all;
+      const Cost after = cost_of(world.model, s, world.gpu);
+      CAPTURE(seed, s.*asked, more);
+      REQUIRE(after.bytes <= before.bytes);
+      REQUIRE(after.*time >= before.*time);
+      if (after.bytes < before.bytes) ++moved.smaller;
+      if (after.*time > before.*time) ++moved.longer;
+      before = after;
+    }
+    s.*places = 1;
+    const Cost fewer = cost_of(world.model, s, world.gpu);
+    REQUIRE(fewer.bytes >= before.bytes);
+    REQUIRE(fewer.*time <= before.*time);
+  }
+  return moved;
+}
+
+}  // namespace
+
+TEST_CASE("more recomputation takes no more memory and no less time, of drawn strategies") {
+  const Moved moved = grow(&Drawn::again, &Strategy::recompute_modules, &Strategy::recompute_stages, &Cost::again);
+  CHECK(moved.smaller > 100);
+  CHECK(moved.longer > 100);
+}
+
+TEST_CASE("more offloading takes no more memory and copies no less, of drawn strategies") {
+  const Moved moved = grow(&Drawn::away, &Strategy::offload_modules, &Strategy::offload_layers, &Cost::copies);
+  CHECK(moved.smaller > 50);
+  CHECK(moved.longer > 100);
+}

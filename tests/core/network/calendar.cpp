@@ -1,0 +1,53 @@
+// The calendar of the second engine against an ordered set: events near and far, many at one instant, limits anywhere.
+#include <catch2/catch.hpp>
+
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "core/network/per_packet/calendar.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::network::individual;
+
+TEST_CASE("events leave the calendar by time, order and number, however far ahead they were put") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::uint64_t bound) { return static_cast<Time>(random() % bound); };
+    PacketSlab slab;
+    Calendar calendar;
+    std::set<std::tuple<Time, std::uint64_t, std::uint32_t>> waiting;  // (time, order, number)
+    std::uint32_t pushed = 0;
+    const auto push = [&](Time at) {
+      const auto order = static_cast<std::uint64_t>(below(3));
+      const std::uint32_t record = slab.take();
+      slab[record].number = ++pushed;
+      calendar.push(slab, record, at, order);
+      waiting.emplace(at, order, pushed);
+    };
+    // Within a bucket, a slot, what slots cover (537 us), and beyond; and some on the edges between these.
+    constexpr std::int64_t kSlot = 262'144, kEdges[] = {128, 7 * kSlot, 8 * kSlot, 2'047 * kSlot, 2'048 * kSlot};
+    const std::uint64_t reach[] = {200, 300'000, 600'000'000, 6'000'000'000};
+    Time now = 0;
+    for (int step = 0; step < 4'000; ++step) {
+      for (std::int64_t more = below(3); more > 0 || waiting.empty(); --more)
+        push(now + 1 + (below(4) == 0 ? kEdges[below(5)] + below(257) - 128 : below(reach[below(4)])));
+      const Time limit = now + below(seed % 2 == 0 ? 200'000 : 20'000'000);
+      calendar.give_before(limit, 1);
+      Event event;
+      while (calendar.take(slab, event)) {
+        const auto index = static_cast<std::uint32_t>(event.what);
+        const std::uint64_t order = event.key & ((1ull << Calendar::kOrderBits) - 1);
+        REQUIRE(waiting.begin() != waiting.end());
+        REQUIRE(*waiting.begin() == std::tuple(event.at, order, slab[index].number));
+        waiting.erase(waiting.begin());
+        slab.release(index);
+        now = event.at;
+        if (below(3) == 0) push(now + below(reach[below(4)]) + 1);
+      }
+      REQUIRE((waiting.empty() || std::tuple(limit, std::uint64_t{1}, 0u) <= *waiting.begin()));
+      REQUIRE(calendar.empty() == waiting.empty());
+      now = limit;
+    }
+  }
+}

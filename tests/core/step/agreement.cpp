@@ -1,0 +1,129 @@
+// Composed steps against coupled ones, to the picosecond.
+#include <catch2/catch.hpp>
+
+#include "tests/core/step/step_worlds.hpp"
+
+using namespace manyworlds::tests;
+
+namespace {
+
+void require_same(const step::StepResult& a, const step::StepResult& b) {
+  REQUIRE(a.step_ps == b.step_ps);
+  REQUIRE(a.ecn_marks == b.ecn_marks);
+  REQUIRE(a.pauses == b.pauses);
+  REQUIRE(a.link_hops == b.link_hops);
+  REQUIRE(a.breakdown.exposed_tp_s == b.breakdown.exposed_tp_s);
+  REQUIRE(a.breakdown.exposed_dp_s == b.breakdown.exposed_dp_s);
+  REQUIRE(a.breakdown.exposed_pp_s == b.breakdown.exposed_pp_s);
+  REQUIRE(a.breakdown.bubble_s == b.breakdown.bubble_s);
+  REQUIRE(a.breakdown.stall_s == b.breakdown.stall_s);
+}
+
+}  // namespace
+
+TEST_CASE("composed and coupled agree to the picosecond on 100 drawn worlds") {
+  std::size_t episodes = 0;
+  std::int64_t marks = 0, pauses = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration world = draw_world(seed);
+    const auto composed = run_world(world, step::Composition::composed);
+    require_same(composed, run_world(world, step::Composition::coupled));
+    episodes += composed.episodes.size();
+    marks += composed.ecn_marks;
+    pauses += composed.pauses;
+  }
+  CHECK(episodes > 100);  // the draws do overlap traffic, mark and pause
+  CHECK(marks > 0);
+  CHECK(pauses > 0);
+}
+
+TEST_CASE("composed and coupled agree to the picosecond where gradients and parameters are sharded") {
+  std::size_t worlds = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration world = draw_world(seed);
+    workload::Strategy& s = world.strategy;
+    if (s.dp == 1) continue;
+    s.zero = 1 + static_cast<std::int64_t>(seed % 3);
+    s.stack.overlap_parameters = s.zero < 3 && seed % 2 == 0;
+    s.stack.reduce_in_16bit = seed % 5 == 0;
+    require_same(run_world(world, step::Composition::composed), run_world(world, step::Composition::coupled));
+    ++worlds;
+  }
+  CHECK(worlds > 30);
+}
+
+TEST_CASE("composed and coupled agree to the picosecond with context parallelism, experts and latent attention") {
+  std::size_t contexts = 0, experts = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration world = with_context_and_experts(draw_world(seed), seed);
+    const auto composed = run_world(world, step::Composition::composed);
+    const auto coupled = run_world(world, step::Composition::coupled);
+    require_same(composed, coupled);
+    REQUIRE(composed.breakdown.exposed_cp_s == coupled.breakdown.exposed_cp_s);
+    REQUIRE(composed.breakdown.exposed_ep_s == coupled.breakdown.exposed_ep_s);
+    contexts += composed.breakdown.exposed_cp_s > 0;
+    experts += composed.breakdown.exposed_ep_s > 0;
+  }
+  CHECK(contexts > 10);
+  CHECK(experts > 10);
+}
+
+TEST_CASE("composed and coupled agree to the picosecond with other overlaps, exchanges and engines") {
+  std::size_t contexts = 0, chunks = 0, slowed = 0, shared = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration world = with_overlaps(with_context_and_experts(draw_world(seed), seed), seed);
+    const auto composed = run_world(world, step::Composition::composed);
+    const auto coupled = run_world(world, step::Composition::coupled);
+    require_same(composed, coupled);
+    REQUIRE(composed.breakdown.exposed_cp_s == coupled.breakdown.exposed_cp_s);
+    REQUIRE(composed.breakdown.slowed_s == coupled.breakdown.slowed_s);
+    contexts += composed.breakdown.exposed_cp_s > 0;
+    REQUIRE(composed.breakdown.exposed_ep_s == coupled.breakdown.exposed_ep_s);
+    chunks += world.strategy.stack.tensor_chunks > 1;
+    shared += world.strategy.stack.overlap_shared_expert;
+    slowed += composed.breakdown.slowed_s > 0;
+  }
+  CHECK(contexts > 10);
+  CHECK(chunks > 20);
+  CHECK(shared > 5);
+  CHECK(slowed > 20);
+}
+
+TEST_CASE("composed and coupled agree to the picosecond under every schedule") {
+  for (const workload::ScheduleType& type : workload::schedules()) {
+    if (type.chunks == workload::ScheduleType::kAsWritten) continue;
+    double transfers = 0;
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+      step::Configuration world = with_schedule(draw_world(seed), type);
+      if (seed % 3 == 0) world = with_context_and_experts(world, seed);
+      if (seed % 3 == 1) world.strategy.stack.overlap_transfers = false;
+      world.strategy.stack.post_validation = seed % 4 == 0;
+      INFO(type.name << ", seed " << seed);
+      const auto composed = run_world(world, step::Composition::composed);
+      require_same(composed, run_world(world, step::Composition::coupled));
+      transfers += composed.breakdown.exposed_pp_s;
+    }
+    CHECK(transfers > 0);
+  }
+}
+
+TEST_CASE("composed and coupled agree to the picosecond where the streams' clock ticks") {
+  constexpr std::array<std::int64_t, 4> kTicks{1, 7, 200, 5'000};
+  std::size_t episodes = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration world = draw_world(seed);
+    if (seed % 3 == 0) world = with_context_and_experts(world, seed);
+    if (seed % 2 == 0) world.gpu.communication_slowdown = 0.3;
+    world.tick_ns = kTicks[seed % kTicks.size()];
+    const auto composed = run_world(world, step::Composition::composed);
+    require_same(composed, run_world(world, step::Composition::coupled));
+    REQUIRE(composed.step_ps % (world.tick_ns * kNanosecond) == 0);
+    episodes += composed.episodes.size();
+  }
+  CHECK(episodes > 60);
+}

@@ -1,0 +1,200 @@
+// Machines of several kinds in one world: kernels take what they take on the GPU of their rank, and everybody else
+// waits.
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "core/step/estimate/closed_form.hpp"
+#include "core/step/world/demand.hpp"
+#include "core/workload/build/build_program.hpp"
+#include "tests/core/step/step_worlds.hpp"
+
+using namespace manyworlds::tests;
+using workload::RankClass;
+
+namespace {
+
+compute::Gpu other_gpu(double pace = 1) {
+  compute::Gpu made = gpu();
+  made.matrix_tflops = 150, made.memory_gb_per_s = 1500, made.memory_gib = 40;
+  made.communication_slowdown = 0.2;
+  made.pace = pace;
+  return made;
+}
+
+/// The later half of the machines is of another kind.
+step::Configuration half(step::Configuration world, const compute::Gpu& other) {
+  const std::uint32_t gpus = world.graph->gpus;
+  world.other_gpus = {other};
+  world.kind_of_gpu.assign(gpus, 0);
+  std::fill(world.kind_of_gpu.begin() + gpus / 2, world.kind_of_gpu.end(), 1);
+  return world;
+}
+
+step::Configuration all(step::Configuration world, const compute::Gpu& of) {
+  world.gpu = of;
+  return world;
+}
+
+/// Two GPUs in two nodes.
+Cluster pair() {
+  Cluster cluster;
+  cluster.nodes = 2, cluster.gpus_per_node = 1;
+  return cluster;
+}
+
+Time step_of(const step::Configuration& world) {
+  return run_world(world, step::Composition::composed).step_ps;
+}
+
+/// Kernels of a class until its optimizer and of that, waits for the host included.
+std::pair<Time, Time> kernels_of(const step::Configuration& world, std::int64_t stage, const compute::Gpu& on) {
+  std::pair<Time, Time> sum{0, 0};
+  for (const workload::Op& op : workload::build_program(world.model, world.strategy, on, stage).ops)
+    if (!op.is_collective) (op.booking == workload::Booking::optimizer ? sum.second : sum.first) += op.duration_ps;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline over two kinds takes the sum of what its stages take on theirs") {
+  step::Configuration world = world_of(pair(), 1, 2, 1);  // one micro-batch: nothing runs beside anything
+  world.model.tied_embeddings = false;
+  for (const double pace : {1.0, 0.5}) {
+    const compute::Gpu slow = other_gpu(pace);
+    const auto [first, first_optimizer] = kernels_of(world, 0, world.gpu);
+    const auto [last, last_optimizer] = kernels_of(world, 1, world.gpu);
+    const Time transfers = step_of(world) - first - last - first_optimizer;  // of activations, and of gradients
+    REQUIRE(transfers > 0);
+    const auto [slow_last, slow_optimizer] = kernels_of(world, 1, slow);
+    REQUIRE(slow_last > last);
+    REQUIRE(slow_optimizer < first + first_optimizer);
+    CHECK(step_of(half(world, slow)) == first + slow_last + first_optimizer + transfers);
+  }
+}
+
+TEST_CASE("replicas on two kinds take what the slower ones take by themselves") {
+  for (const bool overlap : {false, true})
+    for (const std::int64_t zero : {0, 1}) {
+      step::Configuration world = world_of(pair(), 1, 1, 2);
+      world.strategy.overlap_grad_reduce = overlap;
+      world.strategy.zero = zero;
+      const Time fast = step_of(world), slow = step_of(all(world, other_gpu(0.5)));
+      CAPTURE(overlap, zero);
+      CHECK(step_of(half(world, other_gpu(0.5))) == slow);
+      CHECK(slow > fast);
+    }
+}
+
+TEST_CASE("a slow GPU's kernels take the inverse of its pace as long") {
+  const step::Configuration world = world_of(pair(), 1, 1, 1);
+  compute::Gpu slow = world.gpu;
+  slow.pace = 0.8;
+  for (const workload::KernelUse& use : workload::kernels_used(world.model, world.strategy, world.gpu, 0))
+    CHECK(compute::cost(use.kernel, slow) == round_half_up(static_cast<double>(use.cost_ps) / 0.8));
+}
+
+TEST_CASE("composed and coupled agree to the picosecond on machines of several kinds") {
+  std::size_t worlds = 0, experts = 0, stalled = 0;
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration world = draw_world(seed);
+    if (seed % 3 == 0) world = with_context_and_experts(world, seed);
+    world = half(world, other_gpu(seed % 4 == 0 ? 0.8 : 1));
+    if (seed % 5 == 0) {  // every GPU its own draw of three kinds
+      world.other_gpus.push_back(world.gpu);
+      world.other_gpus.back().pace = 0.7;
+      for (std::uint32_t gpu = 0; gpu < world.kind_of_gpu.size(); ++gpu)
+        world.kind_of_gpu[gpu] = static_cast<std::uint32_t>((seed * 7 + gpu * gpu * 5) % 11 % 3);
+    }
+    const auto composed = run_world(world, step::Composition::composed);
+    const auto coupled = run_world(world, step::Composition::coupled);
+    REQUIRE(composed.step_ps == coupled.step_ps);
+    REQUIRE(composed.breakdown.exposed_dp_s == coupled.breakdown.exposed_dp_s);
+    REQUIRE(composed.breakdown.stall_s == coupled.breakdown.stall_s);
+    REQUIRE(composed.link_hops == coupled.link_hops);
+    ++worlds;
+    experts += world.model.has_experts();
+    stalled += composed.breakdown.stall_s > 0;
+  }
+  CHECK(worlds == 80);
+  CHECK(experts > 5);
+  CHECK(stalled > 30);
+}
+
+TEST_CASE("a kind of machine that is like the others changes nothing but names") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration world = with_context_and_experts(draw_world(seed), seed);
+    const auto one = run_world(world, step::Composition::composed);
+    const auto two = run_world(half(world, world.gpu), step::Composition::composed);
+    REQUIRE(one.step_ps == two.step_ps);
+    REQUIRE(one.breakdown.stall_s == two.breakdown.stall_s);
+    REQUIRE(one.breakdown.forward_s == two.breakdown.forward_s);
+    REQUIRE(one.collectives.size() == two.collectives.size());
+    REQUIRE(one.kernels.size() == two.kernels.size());
+    for (std::size_t i = 0; i < one.kernels.size(); ++i) {
+      REQUIRE(one.kernels[i].key == two.kernels[i].key);
+      REQUIRE(one.kernels[i].times == two.kernels[i].times);
+    }
+  }
+}
+
+TEST_CASE("ranks are told apart by machine where they sit on several kinds, whatever the order of ranks") {
+  Cluster cluster;  // 2 nodes of 4
+  step::Configuration world = half(world_of(cluster, 2, 2, 2), other_gpu());
+  using Classes = std::map<RankClass, std::uint32_t>;
+  CHECK(step::classes_of(step::arrangement_of(world)) == Classes{{{0, 0, 0}, 4}, {{1, 0, 1}, 4}});
+  world.placement = step::Placement::tp_pp_dp;  // a replica to a node
+  CHECK(step::classes_of(step::arrangement_of(world)) ==
+        Classes{{{0, 0, 0}, 2}, {{0, 0, 1}, 2}, {{1, 0, 0}, 2}, {{1, 0, 1}, 2}});
+}
+
+TEST_CASE("times by kind of machine add up to those of all, and survive the journal") {
+  Cluster cluster;
+  const step::Configuration world = half(world_of(cluster, 2, 2, 2), other_gpu());
+  const auto result = step::decode_step(step::encode(run_world(world, step::Composition::composed)));
+  REQUIRE(result.by_kind.size() == 2);
+  CHECK(result.by_kind[0].backward_s + result.by_kind[1].backward_s ==
+        Approx(2 * result.breakdown.backward_s).epsilon(1e-12));
+  CHECK(result.by_kind[0].bubble_s > result.by_kind[1].bubble_s);  // the fast stage waits
+}
+
+TEST_CASE("what counts is the memory of the rank that has least left") {
+  Cluster cluster;
+  step::Configuration world = half(world_of(cluster, 2, 2, 2), other_gpu());
+  const auto demand = step::demand_of(world);
+  CHECK(demand.memory_gib == 40);
+  CHECK(demand.needs.total() == memory::footprint(world.model, world.strategy, other_gpu(), {1, 0, 1}).total());
+  world.other_gpus[0].memory_gib = 1'000;
+  CHECK(step::demand_of(world).memory_gib == 80);
+  CHECK(step::mean_peak_tflops(world) == (300.0 + 150) / 2);
+}
+
+TEST_CASE("worlds whose ranks sit on other kinds have other keys, and those alike have one") {
+  Cluster cluster;
+  const step::Configuration base = world_of(cluster, 2, 1, 2);
+  step::Laboratory laboratory;
+  const auto key = [&](const step::Configuration& world) { return laboratory.outline(world).step; };
+  step::Configuration swapped = half(base, other_gpu());
+  std::reverse(swapped.kind_of_gpu.begin(), swapped.kind_of_gpu.end());
+  const std::vector<sharing::Key> keys{key(base), key(half(base, other_gpu())), key(half(base, other_gpu(0.8))),
+                                       key(swapped)};
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) CHECK_FALSE(keys[i] == keys[j]);
+  CHECK(key(half(base, other_gpu())) == keys[1]);
+}
+
+TEST_CASE("the closed form of a pipeline over two kinds waits for the slower one, as the simulation does") {
+  Cluster cluster;
+  cluster.nodes = 1, cluster.gpus_per_node = 2;
+  step::Configuration world = world_of(cluster, 1, 2, 8);
+  world.model.layers = 8;
+  world.model.sequence = 1'024;
+  world.model.tied_embeddings = false;
+  const step::Links links{{cluster.scale_up, 600'000}, {cluster.nic, 3'200'000}};
+  const double fast = step::closed_form(world, links).step_s;
+  world = half(world, other_gpu());
+  const double mixed = step::closed_form(world, links).step_s;
+  CHECK(mixed == Approx(seconds(step_of(world))).epsilon(0.05));
+  CHECK(mixed > 1.3 * fast);
+}

@@ -1,0 +1,340 @@
+// What a step records of its ranks: every operation once, times that fill the step, the same in both compositions.
+#include <catch2/catch.hpp>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "core/step/run/recording.hpp"
+#include "core/workload/build/build_program.hpp"
+#include "tests/core/step/step_worlds.hpp"
+
+using namespace manyworlds::tests;
+using step::Recording;
+using workload::Op;
+
+namespace {
+
+struct Recorded {
+  step::World world;
+  step::StepResult result;
+  Recording recording;
+};
+
+/// Of all ranks, unless some are named.
+Recorded record(step::Configuration configuration, step::Composition composition,
+                std::vector<std::uint32_t> ranks = {}) {
+  configuration.composition = composition;
+  step::Laboratory laboratory;
+  step::IsolatedResults results;
+  Recorded made{laboratory.world(configuration), {}, {}};
+  if (ranks.empty()) {
+    ranks.resize(made.world.layout().ranks());
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  for (const std::uint32_t rank : ranks) made.recording.ranks.push_back({rank});
+  made.result = laboratory.run(made.world, results, &made.recording);
+  return made;
+}
+
+/// With traffic of every kind: every third has context parallelism or experts, every second slows kernels down, some
+/// have a clock that ticks.
+step::Configuration draw_any(std::uint64_t seed) {
+  step::Configuration world = draw_world(seed);
+  workload::Strategy& s = world.strategy;
+  if (seed % 3 == 0 && s.dp % 2 == 0) {
+    s.cp = 2, s.dp /= 2, s.global_batch /= 2;
+    if (s.replicas() == 1) s.zero = 0;
+  } else if (seed % 3 == 1 && (s.tp == 1 || s.sequence_parallel)) {
+    world.model.experts = 8, world.model.experts_per_token = 2;
+    s.ep = std::min<std::int64_t>(s.tp * s.replicas(), 8);
+    s.stack.overlap_experts = seed % 2 == 0;
+  }
+  if (seed % 2 == 0) world.gpu.communication_slowdown = 0.3;
+  if (seed % 5 == 0) world.tick_ns = 200;
+  return world;
+}
+
+const Op& op_of(const Recorded& of, std::uint32_t rank, const stream::Span& span) {
+  return of.world.programs()[of.world.layout().class_of(rank)].ops.at(span.op);
+}
+
+/// Kernels of the compute stream and what it waits for fill the step; other streams are in order.
+void require_streams_in_order(const Recorded& of, const Recording::Rank& rank) {
+  const stream::Record& record = of.recording.records.at(rank.record);
+  std::array<Time, workload::kStreams> until{};
+  std::vector<std::pair<Time, Time>> compute;
+  for (const stream::Span& span : record.spans) {
+    const Op& op = op_of(of, rank.rank, span);
+    Time& before = until.at(static_cast<std::size_t>(op.stream));
+    REQUIRE(span.begin >= before);
+    REQUIRE(span.end >= span.begin);
+    before = span.end;
+    if (op.stream == workload::Stream::compute) compute.emplace_back(span.begin, span.end);
+    if (op.is_collective) REQUIRE(span.slowed == 0);
+  }
+  for (const stream::Idle& idle : record.idle) {
+    REQUIRE(idle.end > idle.begin);
+    compute.emplace_back(idle.begin, idle.end);
+  }
+  std::sort(compute.begin(), compute.end());
+  Time filled = 0;
+  for (const auto& [begin, end] : compute) {
+    REQUIRE(begin == filled);
+    filled = end;
+  }
+  REQUIRE(filled == of.recording.end);
+}
+
+void require_every_operation_once(const Recorded& of, const Recording::Rank& rank) {
+  std::vector<int> times(of.world.programs()[of.world.layout().class_of(rank.rank)].ops.size(), 0);
+  for (const stream::Span& span : of.recording.records.at(rank.record).spans) ++times.at(span.op);
+  REQUIRE(std::all_of(times.begin(), times.end(), [](int count) { return count == 1; }));
+}
+
+/// The mean over ranks in seconds, added up from the records alone.
+void require_breakdown(const Recorded& of) {
+  std::array<Wide, workload::kBookings> busy{};
+  std::array<Wide, stream::kWaits> waited{};
+  for (const Recording::Rank& rank : of.recording.ranks) {
+    const stream::Record& record = of.recording.records.at(rank.record);
+    for (const stream::Span& span : record.spans) {
+      const Op& op = op_of(of, rank.rank, span);
+      if (op.stream != workload::Stream::compute) continue;
+      busy.at(static_cast<std::size_t>(op.booking)) += span.end - span.begin - span.slowed;
+      waited.at(static_cast<std::size_t>(stream::Wait::slowed)) += span.slowed;
+    }
+    for (const stream::Idle& idle : record.idle) waited.at(static_cast<std::size_t>(idle.why)) += idle.end - idle.begin;
+  }
+  const auto mean = [&](Wide sum) {
+    return static_cast<double>(sum) / static_cast<double>(of.recording.ranks.size()) * 1e-12;
+  };
+  const step::Breakdown& b = of.result.breakdown;
+  CHECK(mean(busy[0]) == b.forward_s);
+  CHECK(mean(busy[1]) == b.backward_s);
+  CHECK(mean(busy[2]) == b.recompute_s);
+  CHECK(mean(busy[3]) == b.optimizer_s);
+  CHECK(mean(busy[4]) == b.host_s);
+  const std::array<double, stream::kWaits> told{b.exposed_tp_s, b.exposed_dp_s, b.exposed_pp_s,
+                                                b.exposed_cp_s, b.exposed_ep_s, b.bubble_s,
+                                                b.stall_s,      b.slowed_s,     b.exposed_offload_s};
+  for (std::size_t wait = 0; wait < told.size(); ++wait) {
+    INFO(stream::kWaitNames.at(wait));
+    CHECK(mean(waited.at(wait)) == told.at(wait));
+  }
+}
+
+/// Courses of collectives against the spans of all members.
+void require_courses(const Recorded& of) {
+  std::map<std::uint32_t, std::pair<std::vector<Time>, std::vector<Time>>> members;  // entries, exits; by instance
+  for (const Recording::Rank& rank : of.recording.ranks)
+    for (const stream::Span& span : of.recording.records.at(rank.record).spans)
+      if (op_of(of, rank.rank, span).is_collective) {
+        auto& [entries, exits] = members[of.world.entered_by(rank.rank, span.op).first];
+        entries.push_back(span.begin), exits.push_back(span.end);
+      }
+  REQUIRE(members.size() == of.world.instances());
+  for (auto& [instance, times] : members) {
+    auto& [entries, exits] = times;
+    REQUIRE(entries.size() == of.world.use_of(instance).shape.members);
+    std::sort(entries.begin(), entries.end());
+    const step::Course expected{entries.front(), entries.at(1), entries.back(),
+                                *std::max_element(exits.begin(), exits.end())};
+    REQUIRE(of.recording.courses.at(instance) == expected);
+  }
+}
+
+/// Every byte of every transfer with its headers, link by link.
+std::map<std::uint32_t, std::int64_t> bytes_on_network(const step::World& world) {
+  std::map<std::uint32_t, std::int64_t> bytes;
+  const network::Transport& transport = world.transport();
+  for (std::uint32_t instance = 0; instance < world.instances(); ++instance) {
+    const step::Use& use = world.use_of(instance);
+    for (const collective::Transfer& transfer : use.dag->transfers)
+      for (const std::uint32_t link : use.connections->routes[transfer.pair]) {
+        if (world.layout().graph().links[link].kind != network::LinkKind::network) continue;
+        std::int64_t left = transfer.bytes;  // nothing at all is a header alone
+        do {
+          bytes[link] += std::clamp<std::int64_t>(left, 0, transport.payload_bytes) + transport.header_bytes;
+          left -= transport.payload_bytes;
+        } while (left > 0);
+      }
+  }
+  return bytes;
+}
+
+double carried(const step::LinkCourse& course) {
+  double sum = 0;
+  for (std::size_t i = 0; i + 1 < course.rates.size(); ++i)
+    sum += course.rates[i].second * seconds(course.rates[i + 1].first - course.rates[i].first);
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("a recording has every operation once, fills the step, and adds up to the breakdown") {
+  std::size_t parted = 0, waits = 0, slowed = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const Recorded of = record(draw_any(seed), step::Composition::composed);
+    REQUIRE(of.recording.end == of.result.step_ps);
+    const std::size_t of_stage = of.world.layout().ranks_of_stage();
+    for (const Recording::Rank& rank : of.recording.ranks) {
+      require_every_operation_once(of, rank);
+      require_streams_in_order(of, rank);
+      const auto same = std::count_if(of.recording.ranks.begin(), of.recording.ranks.end(),
+                                      [&](const Recording::Rank& other) { return other.record == rank.record; });
+      REQUIRE(same == rank.alike);
+      parted += rank.alike < of_stage;
+      waits += of.recording.records[rank.record].idle.size();
+    }
+    require_breakdown(of);
+    require_courses(of);
+    slowed += of.result.breakdown.slowed_s > 0;
+  }
+  CHECK(parted > 50);  // ranks of a stage do come to differ
+  CHECK(waits > 1'000);
+  CHECK(slowed > 10);
+}
+
+TEST_CASE("both compositions give the same recording, and recording changes no result") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration world = draw_any(seed);
+    const Recorded composed = record(world, step::Composition::composed);
+    REQUIRE(composed.recording == record(world, step::Composition::coupled).recording);
+    step::StepResult plain = run_world(world, step::Composition::composed), recorded = composed.result;
+    plain.computed = recorded.computed = {}, plain.cpu_s = recorded.cpu_s = 0;
+    REQUIRE(step::encode(plain) == step::encode(recorded));
+  }
+}
+
+TEST_CASE("what is recorded of a rank does not depend on which others are") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration world = draw_any(seed);
+    const Recorded all = record(world, step::Composition::composed);
+    std::vector<std::uint32_t> some;
+    for (std::uint32_t rank = static_cast<std::uint32_t>(seed % 2); rank < all.world.layout().ranks(); rank += 3)
+      some.push_back(rank);
+    const Recorded part = record(world, step::Composition::composed, some);
+    REQUIRE(part.recording.ranks.size() == some.size());
+    REQUIRE(part.recording.courses == all.recording.courses);
+    for (const Recording::Rank& rank : part.recording.ranks) {
+      const Recording::Rank& same = all.recording.ranks.at(rank.rank);
+      REQUIRE(rank.rank == same.rank);
+      REQUIRE(rank.alike == same.alike);
+      REQUIRE(part.recording.records.at(rank.record) == all.recording.records.at(same.record));
+    }
+  }
+}
+
+namespace {
+
+/// When the kernels of a pass run, by the labels that people read.
+std::pair<Time, Time> kernels_of(const Recorded& of, const Recording::Rank& rank, const workload::Slot& pass) {
+  const workload::Program& program = of.world.programs()[of.world.layout().class_of(rank.rank)];
+  constexpr std::array<const char*, 4> kNames{"forward", "backward", "input gradients", "weight gradients"};
+  const std::string label = fmt::format("{} of micro-batch {}, chunk {}",
+                                        kNames.at(static_cast<std::size_t>(pass.kind)), pass.micro_batch, pass.chunk);
+  std::pair<Time, Time> times{kNever, 0};
+  for (const stream::Span& span : of.recording.records.at(rank.record).spans)
+    if (program.labels.at(program.ops.at(span.op).label) == label)
+      times = {std::min(times.first, span.begin), std::max(times.second, span.end)};
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("a pass holds its memory from its first kernel to the end of its last, in the order of the schedule") {
+  std::size_t apart = 0, beside = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const Recorded of = record(draw_any(seed), step::Composition::composed);
+    const workload::Strategy& strategy = of.world.configuration().strategy;
+    const Recording::Rank& rank = of.recording.ranks.back();
+    const auto course = step::memory_over_time(of.world, of.recording, rank);
+    const step::Configuration& configuration = of.world.configuration();
+    const auto order = workload::pipeline_orders(configuration.model, strategy, configuration.gpu)
+                           .at(of.world.layout().stage_of(rank.rank));
+    REQUIRE(course.size() == 1 + 2 * order.size());
+    REQUIRE(course[0].at == 0);
+    Time over = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const auto [begin, end] = kernels_of(of, rank, order[i]);
+      if (begin < over) {  // beside a backward pass, which it is held after
+        REQUIRE((strategy.stack.overlap_experts && order[i].forward() && !order[i - 1].forward()));
+        REQUIRE(course[1 + 2 * i].at == over);
+        ++beside;
+      } else {
+        REQUIRE(course[1 + 2 * i].at == begin);
+        ++apart;
+      }
+      over = std::max(end, over);
+      REQUIRE(course[2 + 2 * i].at == over);
+    }
+  }
+  CHECK(apart > 300);
+  CHECK(beside > 3);
+}
+
+TEST_CASE("memory over time comes to the footprint of the stage at most, and ends as it began but for what stays") {
+  std::size_t passes = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const Recorded of = record(draw_any(seed), step::Composition::composed);
+    const step::Configuration& world = of.world.configuration();
+    for (const Recording::Rank& rank : of.recording.ranks) {
+      const auto course = step::memory_over_time(of.world, of.recording, rank);
+      const std::int64_t stage = of.world.layout().stage_of(rank.rank);
+      std::int64_t most = 0;
+      Time before = 0;
+      for (const step::MemoryAt& moment : course) {
+        REQUIRE(moment.at >= before);
+        before = moment.at;
+        most = std::max(most, moment.held.total());
+      }
+      REQUIRE(before <= of.recording.end);
+      REQUIRE(most == memory::footprint(world.model, world.strategy, world.gpu, stage).total());
+      REQUIRE(course.back().held.total() == course.front().held.total());  // nothing in flight at either end
+      REQUIRE(course.back().held.activations == 0);
+      REQUIRE(course.size() ==
+              1 + 4 * static_cast<std::size_t>(world.strategy.micro_batches() * world.strategy.virtual_stages));
+      passes += course.size();
+    }
+  }
+  CHECK(passes > 1'000);
+}
+
+TEST_CASE("rates of links add up to every byte that crosses them, the busiest links first") {
+  std::size_t links = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const Recorded of = record(draw_any(seed), step::Composition::composed);
+    const auto expected = bytes_on_network(of.world);
+    const network::Graph& graph = of.world.layout().graph();
+    const auto all = step::busiest_links(of.world, of.recording, SIZE_MAX);
+    REQUIRE(all.size() == expected.size());
+    double before = 2;
+    for (const step::LinkCourse& course : all) {
+      REQUIRE(course.bytes == expected.at(course.link));
+      REQUIRE(carried(course) == Approx(static_cast<double>(course.bytes)).epsilon(1e-9));
+      REQUIRE(course.rates.back().second == 0);
+      REQUIRE(course.rates.back().first <= of.recording.end);
+      REQUIRE(std::is_sorted(course.rates.begin(), course.rates.end(),
+                             [](const auto& a, const auto& b) { return a.first < b.first; }));
+      const double share = static_cast<double>(course.bytes) * 8 /
+                           static_cast<double>(graph.links[course.link].bits_per_second) / seconds(of.recording.end);
+      REQUIRE(share <= before * (1 + 1e-9));
+      before = share;
+    }
+    if (!all.empty())
+      REQUIRE(static_cast<double>(all[0].bytes) * 8 / static_cast<double>(graph.links[all[0].link].bits_per_second) /
+                  seconds(of.recording.end) ==
+              Approx(of.result.busiest_link_share).epsilon(1e-6));
+    const auto few = step::busiest_links(of.world, of.recording, 2);
+    REQUIRE(few.size() == std::min<std::size_t>(2, all.size()));
+    for (std::size_t i = 0; i < few.size(); ++i) REQUIRE(few[i].rates == all[i].rates);
+    links += all.size();
+  }
+  CHECK(links > 200);
+}

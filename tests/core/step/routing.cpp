@@ -1,0 +1,90 @@
+// Steps whose experts get unequal loads: ranks of one stage run programs of their own.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "core/workload/layer/expert_load.hpp"
+#include "tests/core/step/step_worlds.hpp"
+
+using namespace manyworlds::tests;
+
+TEST_CASE("composed and coupled agree to the picosecond where experts get unequal loads") {
+  std::size_t apart = 0, exposed = 0, copies = 0, again = 0, dropped = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration world = draw_routed(seed);
+    const auto composed = run_world(world, step::Composition::composed);
+    const auto coupled = run_world(world, step::Composition::coupled);
+    REQUIRE(composed.step_ps == coupled.step_ps);
+    REQUIRE(composed.link_hops == coupled.link_hops);
+    REQUIRE(composed.ecn_marks == coupled.ecn_marks);
+    REQUIRE(composed.pauses == coupled.pauses);
+    REQUIRE(composed.breakdown.exposed_ep_s == coupled.breakdown.exposed_ep_s);
+    REQUIRE(composed.breakdown.stall_s == coupled.breakdown.stall_s);
+    REQUIRE(composed.breakdown.recompute_s == coupled.breakdown.recompute_s);
+    const auto account = workload::routing_account(world.model, world.strategy);
+    apart += workload::expert_ranks_differ(world.model, world.strategy);
+    exposed += composed.breakdown.exposed_ep_s > 0;
+    copies += account.copies > 0;
+    dropped += account.drop_rate > 0;
+    again += world.strategy.recompute == workload::Recompute::none && composed.breakdown.recompute_s > 0;
+  }
+  CHECK(apart > 30);
+  CHECK(exposed > 30);
+  CHECK(copies > 8);
+  CHECK(dropped > 10);
+  CHECK(again > 1);
+}
+
+TEST_CASE("loads that differ give steps of their own names, and sharing does not change what they are") {
+  step::Laboratory laboratory;
+  std::size_t worlds = 0;
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration world = draw_routed(seed);
+    if (!workload::expert_ranks_differ(world.model, world.strategy)) continue;
+    const auto shared = run_world(world, step::Composition::composed, true);
+    const auto alone = run_world(world, step::Composition::composed, false);
+    REQUIRE(shared.step_ps == alone.step_ps);
+    REQUIRE(shared.breakdown.stall_s == alone.breakdown.stall_s);
+
+    const auto first = laboratory.outline(world);
+    const step::World made = laboratory.world(world);
+    REQUIRE(made.programs().size() == static_cast<std::size_t>(world.strategy.pp * world.strategy.ep));
+    REQUIRE(first.instances == made.instances());
+    for (const auto& one : first.collectives) REQUIRE(made.uses()[one.use].key == one.key);
+    std::set<sharing::Key> keys{first.step};
+    step::Configuration other = world;
+    other.model.routing = workload::zipf_routing(world.model.layers, 8, 0.4, 99);
+    REQUIRE(keys.insert(laboratory.outline(other).step).second);
+    other.model.routing = nullptr;
+    REQUIRE(keys.insert(laboratory.outline(other).step).second);
+    // The same loads from a table are the same world.
+    std::vector<std::vector<std::int64_t>> by_layer;
+    for (const std::uint32_t load : world.model.routing->load_of_layer)
+      by_layer.push_back(world.model.routing->loads[load]);
+    other.model.routing = workload::make_routing(by_layer);
+    REQUIRE(laboratory.outline(other).step == first.step);
+    ++worlds;
+  }
+  CHECK(worlds > 10);
+}
+
+TEST_CASE("the rank with most tokens is waited for, and a step takes longer than one of balanced experts") {
+  Cluster cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = 4;
+  step::Configuration world = world_of(cluster, 1, 1, 2);
+  world.model.experts = 8, world.model.experts_per_token = 2;
+  world.model.sequence = 4'096;
+  world.strategy.ep = 4;
+  const auto balanced = run_world(world, step::Composition::composed);
+  std::vector<std::vector<std::int64_t>> hot(4, std::vector<std::int64_t>(8, 1));
+  for (auto& load : hot) load[3] = 100;  // every token visits expert 3, on rank 1
+  world.model.routing = workload::make_routing(hot);
+  const auto uneven = run_world(world, step::Composition::composed);
+  CHECK(uneven.step_ps > balanced.step_ps);
+  CHECK(uneven.breakdown.stall_s + uneven.breakdown.exposed_ep_s >
+        balanced.breakdown.stall_s + balanced.breakdown.exposed_ep_s);
+  // As many tokens are multiplied in all.
+  CHECK(uneven.breakdown.forward_s == Approx(balanced.breakdown.forward_s).epsilon(0.1));
+}

@@ -1,0 +1,321 @@
+// What may share and what must not: keys, ties, offsets, links; and worlds whose traffic overlaps.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "core/network/flows/memo.hpp"
+#include "tests/core/step/step_worlds.hpp"
+
+using namespace manyworlds::tests;
+using network::FlowId, network::LinkSpec, network::Route;
+
+namespace {
+
+constexpr std::int64_t kRate = 400'000'000'000;
+constexpr Time kPacket = 83'200;
+
+LinkSpec nic_up() {
+  return {kRate, kMicrosecond, true, false, false};
+}
+LinkSpec nic_down() {
+  return {kRate, kMicrosecond, false, true, false};
+}
+
+std::shared_ptr<const collective::Dag> all_reduce(std::uint32_t n, std::int64_t bytes) {
+  return std::make_shared<collective::Dag>(
+      collective::build({collective::Kind::all_reduce, collective::Algorithm::ring, n, bytes, 1}));
+}
+
+// A component of one two-member all-reduce over four links of its own.
+step::LogEntry beginning(std::int64_t bytes) {
+  step::LogEntry entry;
+  step::LogEntry::Joining joining;
+  joining.shape = {collective::Kind::all_reduce, collective::Algorithm::ring, 2, bytes, 1};
+  joining.dag = all_reduce(2, bytes);
+  joining.routes = {{0, 1}, {2, 3}};
+  joining.links = {nic_up(), nic_down(), nic_up(), nic_down()};
+  entry.joining = {joining};
+  entry.entries = {{0, 0}, {0, 1}};
+  return entry;
+}
+
+// Another one on the same links, at `at`.
+step::LogEntry newcomer(std::int64_t bytes, Time at) {
+  step::LogEntry entry = beginning(bytes);
+  entry.joining[0].links.clear();
+  entry.joining[0].routes.clear();
+  entry.at = at;
+  entry.entries = {{1, 0}, {1, 1}};
+  return entry;
+}
+
+// When each exit of the episode is.
+std::vector<network::Exit> exits(step::Episode& episode, std::size_t count) {
+  std::vector<network::Exit> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    const network::Exit* exit = episode.exit(i, kNever);
+    REQUIRE(exit != nullptr);
+    all.push_back(*exit);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("ties at a port go to the flow of lower rank, whichever started first or stands in the lower slot") {
+  const network::Transport transport;
+  network::Memo memo(transport);
+  for (const bool divided : {false, true})
+    for (const bool swapped_ranks : {false, true})
+      for (const bool swapped_starts : {false, true}) {
+        auto flows = divided ? network::make_divided_flows(transport, memo) : network::make_plain_flows(transport);
+        for (int i = 0; i < 2; ++i) flows->add_link(nic_up());
+        flows->add_link(nic_down());  // both arrive here at the same instant, packet after packet
+        const std::uint32_t a = flows->add_route({0, 2}), b = flows->add_route({1, 2});
+        flows->set_ranks(swapped_ranks ? std::vector<std::uint32_t>{1, 0} : std::vector<std::uint32_t>{0, 1});
+        const auto start = [&](std::uint32_t collective) {
+          flows->start({collective, 0}, collective == 0 ? a : b, 10 * 4096);
+        };
+        start(swapped_starts ? 1 : 0);
+        start(swapped_starts ? 0 : 1);
+        std::vector<FlowId> finished;
+        flows->advance(kNever, finished);
+        REQUIRE(finished.size() == 1);
+        CHECK(finished[0].collective == (swapped_ranks ? 1u : 0u));
+        CHECK(flows->now() == kPacket + kMicrosecond + 19 * kPacket + kMicrosecond);
+        flows->advance(kNever, finished);
+        CHECK(flows->now() == kPacket + kMicrosecond + 20 * kPacket + kMicrosecond);
+      }
+}
+
+TEST_CASE("two episodes that differ only in when somebody entered have their own keys and their own times") {
+  const network::Transport transport;
+  network::Memo memo(transport);
+  step::Episodes episodes(memo, true);
+  const step::Log log{std::make_shared<step::LogEntry>(beginning(100 * 4096))};
+  const auto first = episodes.extend(nullptr, log);
+  std::vector<std::vector<network::Exit>> seen;
+  std::vector<sharing::Key> keys;
+  for (const Time at : {Time{0} + 1, 3 * kPacket, 20 * kPacket, 3 * kPacket}) {
+    const auto both = episodes.extend(first, {log[0], std::make_shared<step::LogEntry>(newcomer(100 * 4096, at))});
+    keys.push_back(both->key());
+    seen.push_back(exits(*both, 4));
+    // The oracle: the same collectives in one plain event loop.
+    network::Traffic plain(network::make_plain_flows(transport));
+    for (const LinkSpec& link : {nic_up(), nic_down(), nic_up(), nic_down()}) plain.add_link(link);
+    plain.add(all_reduce(2, 100 * 4096), {{0, 1}, {2, 3}});
+    plain.add(all_reduce(2, 100 * 4096), {{0, 1}, {2, 3}});
+    plain.set_ranks({0, 1});
+    plain.enter(0, 0), plain.enter(0, 1);
+    std::vector<network::Exit> expected;
+    while (plain.now() < at) plain.advance(at, expected);
+    plain.enter(1, 0), plain.enter(1, 1);
+    while (expected.size() < 4) plain.advance(kNever, expected);
+    CHECK(seen.back() == expected);
+  }
+  CHECK(keys[0] != keys[1]);
+  CHECK(keys[1] != keys[2]);
+  CHECK(keys[1] == keys[3]);
+  CHECK(seen[1] != seen[2]);
+}
+
+TEST_CASE("every figure of every link is in an isolated collective's key, and so is which links are shared") {
+  const collective::Shape shape{collective::Kind::all_reduce, collective::Algorithm::ring, 2, 1 << 20, 1};
+  const network::Transport transport;
+  network::Graph graph;
+  using network::LinkKind, network::VertexKind;
+  for (int i = 0; i < 4; ++i) graph.add_vertex(VertexKind::gpu, "gpu");
+  graph.add_vertex(VertexKind::network_switch, "left");
+  graph.add_vertex(VertexKind::network_switch, "right");
+  for (std::uint32_t gpu = 0; gpu < 4; ++gpu)
+    graph.add_cable(gpu, gpu < 2 ? 4 : 5, LinkKind::network, kRate, kMicrosecond);
+  for (int i = 0; i < 2; ++i) graph.add_cable(4, 5, LinkKind::network, kRate, kMicrosecond);
+  // Cables: gpu i is links 2i, 2i + 1; the two trunks are 8, 9 and 10, 11.
+  const auto key_of = [&](const network::Graph& on, const std::vector<Route>& routes) {
+    step::RouteWriter names(on);
+    return step::collective_key(shape, step::form_of(names, routes), step::transport_key(transport));
+  };
+  const std::vector<Route> plain = {{0, 8, 5}, {4, 9, 1}};
+  const sharing::Key key = key_of(graph, plain);
+  CHECK(key == key_of(graph, {{2, 10, 7}, {6, 11, 3}}));  // renamed: the same problem
+  CHECK(key != key_of(graph, {{0, 8, 5}, {0, 8, 5}}));    // both ways on one path
+  for (const std::uint32_t link : {0u, 8u, 5u, 4u, 9u, 1u}) {
+    network::Graph other = graph;
+    other.links[link].bits_per_second /= 2;
+    CHECK(key != key_of(other, plain));
+    other = graph;
+    other.links[link].latency_ps += 1;
+    CHECK(key != key_of(other, plain));
+    other = graph;
+    other.links[link].kind = LinkKind::scale_up;
+    CHECK(key != key_of(other, plain));
+  }
+  network::Transport changed = transport;
+  changed.pfc_xoff_bytes += 1;
+  step::RouteWriter names(graph);
+  CHECK(key != step::collective_key(shape, step::form_of(names, plain), step::transport_key(changed)));
+  CHECK(key == step::collective_key(shape, step::form_of(names, plain),
+                                    step::transport_key(transport)));  // names are forgotten
+}
+
+TEST_CASE("a remembered state holds every link of its flows: one slower link is another state") {
+  const network::Transport transport;
+  network::Memo memo(transport);
+  const auto fast = memo.fresh({nic_up(), nic_down()}, 1 << 20);
+  LinkSpec slow = nic_down();
+  slow.bits_per_second /= 2;
+  const auto slower = memo.fresh({nic_up(), slow}, 1 << 20);
+  CHECK(fast->words != slower->words);
+  CHECK(memo.outcome(*fast, kNever).outcome->elapsed < memo.outcome(*slower, kNever).outcome->elapsed);
+}
+
+TEST_CASE("two all-reduces on one NIC take the sum of their bytes over its rate, give or take a packet a step") {
+  const network::Transport transport;
+  network::Memo memo(transport);
+  const std::int64_t packets = 200;  // of one chunk
+  for (const bool divided : {false, true}) {
+    network::Traffic traffic(divided ? network::make_divided_flows(transport, memo)
+                                     : network::make_plain_flows(transport));
+    for (const LinkSpec& link : {nic_up(), nic_down(), nic_up(), nic_down()}) traffic.add_link(link);
+    for (int i = 0; i < 2; ++i) traffic.add(all_reduce(2, 2 * packets * 4096), {{0, 1}, {2, 3}});
+    traffic.set_ranks({0, 1});
+    for (std::uint32_t i = 0; i < 2; ++i) traffic.enter(i, 0), traffic.enter(i, 1);
+    std::vector<network::Exit> all;
+    while (all.size() < 4) traffic.advance(kNever, all);
+    const Time sum = 2 * 2 * packets * kPacket, latencies = 2 * (kPacket + 2 * kMicrosecond);
+    CHECK(std::abs(all.back().at - sum - latencies) <= 2 * kPacket);
+    // Alone, one of them takes half of that: neither the longer nor the isolated time would do.
+    CHECK(all.back().at > 2 * (packets + 1) * kPacket + 4 * kMicrosecond + sum / 4);
+  }
+}
+
+TEST_CASE("data- and pipeline-parallel traffic that overlaps on shared links: composed is coupled, to the picosecond") {
+  // One NIC per GPU carries the gradients of its stage and the activations to the next; small buckets overlap both.
+  struct Named {
+    Cluster cluster;
+    std::int64_t tp, pp, micro_batches;
+    const char* transport;
+  };
+  const std::vector<Named> worlds{
+      {{4, 2, false, 1}, 1, 2, 4, "static_window"},
+      {{8, 1, false, 2, 400'000'000'000, 100'000'000'000, 50'000'000'000}, 1, 4, 8, "dcqcn"},
+      {{8, 2, false, 2, 400'000'000'000, 50'000'000'000, 25'000'000'000}, 2, 2, 4, "dcqcn"},
+  };
+  for (const Named& named : worlds) {
+    step::Configuration world = world_of(named.cluster, named.tp, named.pp, named.micro_batches);
+    world.transport.kind = named.transport;
+    world.strategy.bucket_parameters = 500'000;
+    const auto composed = run_world(world, step::Composition::composed);
+    const auto coupled = run_world(world, step::Composition::coupled);
+    CHECK(composed.step_ps == coupled.step_ps);
+    CHECK(composed.ecn_marks == coupled.ecn_marks);
+    CHECK(composed.pauses == coupled.pauses);
+    CHECK(composed.breakdown.exposed_dp_s == coupled.breakdown.exposed_dp_s);
+    CHECK(composed.breakdown.exposed_pp_s == coupled.breakdown.exposed_pp_s);
+    int several = 0;  // episodes of more than one collective
+    for (const step::Used& episode : composed.episodes) several += std::stoi(episode.parameters) > 1;
+    CHECK(several > 0);
+  }
+}
+
+TEST_CASE("sharing, and what a laboratory remembers of other worlds, change nothing") {
+  step::Laboratory used;
+  step::IsolatedResults results;
+  for (std::uint64_t seed = 200; seed < 230; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration world = draw_world(seed);
+    const auto alone = run_world(world, step::Composition::composed, false);
+    for (const auto& other : {run_world(world, step::Composition::composed), used.run(used.world(world), results)}) {
+      REQUIRE(other.step_ps == alone.step_ps);
+      REQUIRE(other.ecn_marks == alone.ecn_marks);
+      REQUIRE(other.breakdown.stall_s == alone.breakdown.stall_s);
+      REQUIRE(other.collectives.size() == alone.collectives.size());
+      REQUIRE(other.episodes.size() == alone.episodes.size());
+      for (std::size_t i = 0; i < alone.episodes.size(); ++i) {
+        REQUIRE(other.episodes[i].key == alone.episodes[i].key);
+        REQUIRE(other.episodes[i].result_ps == alone.episodes[i].result_ps);
+        REQUIRE(other.episodes[i].times == alone.episodes[i].times);
+      }
+    }
+  }
+}
+
+TEST_CASE("worlds with one step key take one time, and what their step does not touch is not in the key") {
+  step::Laboratory laboratory;
+  Cluster cluster{4, 4, true, 1};
+  step::Configuration a = world_of(cluster, 4, 1, 2);  // tensor parallel inside, data parallel along rails: no spine
+  cluster.uplink /= 4;
+  step::Configuration b = world_of(cluster, 4, 1, 2);
+  const auto key = [&](const step::Configuration& of) { return laboratory.outline(of).step; };
+  CHECK(key(a) == key(b));
+  CHECK(run_world(a, step::Composition::coupled).step_ps == run_world(b, step::Composition::coupled).step_ps);
+  cluster.nic /= 2;
+  CHECK(key(a) != key(world_of(cluster, 4, 1, 2)));
+  b.strategy.micro_batch = 2;
+  CHECK(key(a) != key(b));
+}
+
+TEST_CASE("an outline tells the key, the number and the collectives of a world as the world itself does") {
+  step::Laboratory used;  // forgets layouts on the way: there are more worlds than it keeps
+  std::vector<step::Configuration> worlds;
+  for (std::uint64_t seed = 300; seed < 330; ++seed) worlds.push_back(draw_world(seed));
+  std::vector<sharing::Key> keys;
+  for (const step::Configuration& configuration : worlds) {
+    const step::Outline outline = used.outline(configuration);
+    step::Laboratory fresh;
+    REQUIRE(outline.step == fresh.outline(configuration).step);
+    const step::World world = fresh.world(configuration);
+    CHECK(outline.instances == world.instances());
+    std::set<sharing::Key> in_world, told;
+    for (const step::Use& use : world.uses()) in_world.insert(use.key);
+    for (const auto& collective : outline.collectives) {
+      CHECK(told.insert(collective.key).second);
+      CHECK(world.uses().at(collective.use).key == collective.key);
+      CHECK(world.uses().at(collective.use).dag->transfers.size() == collective.transfers);
+    }
+    CHECK(told == in_world);
+    keys.push_back(outline.step);
+  }
+  for (std::size_t i = 0; i < worlds.size(); ++i) CHECK(used.outline(worlds[i]).step == keys[i]);
+}
+
+TEST_CASE("two and eight ranks rank the fabrics of one world as their bandwidths do") {
+  for (const std::uint32_t nodes : {2u, 8u}) {
+    std::vector<Time> steps;
+    for (const std::int64_t nic : {400, 100, 25}) {
+      Cluster cluster{nodes, 1, false, 1};
+      cluster.nic = nic * 1'000'000'000;
+      cluster.uplink = cluster.nic * 4;
+      steps.push_back(run_world(world_of(cluster, 1, 1, 1), step::Composition::composed).step_ps);
+    }
+    CHECK(steps[0] < steps[1]);
+    CHECK(steps[1] < steps[2]);
+    Cluster narrow{nodes, 1, false, 1};
+    narrow.uplink = narrow.nic / 4;
+    Cluster wide = narrow;
+    wide.uplink = narrow.nic * 4;
+    CHECK(run_world(world_of(narrow, 1, 1, 1), step::Composition::composed).step_ps >
+          run_world(world_of(wide, 1, 1, 1), step::Composition::composed).step_ps);
+  }
+}
+
+TEST_CASE("a world beyond its counted limits is too large, coupled and composed alike") {
+  step::Configuration world = world_of({4, 2, false, 1}, 1, 2, 4);
+  const auto whole = run_world(world, step::Composition::composed);
+  CHECK_FALSE(whole.too_large);
+  world.limit.link_hops = whole.link_hops;
+  CHECK_FALSE(run_world(world, step::Composition::composed).too_large);
+  world.limit.link_hops = whole.link_hops - 1;
+  CHECK(run_world(world, step::Composition::composed).too_large);
+  CHECK(run_world(world, step::Composition::coupled).too_large);
+}
+
+TEST_CASE("results survive being bytes, and foreign bytes are refused") {
+  const auto result = run_world(draw_world(3), step::Composition::composed);
+  const std::string bytes = step::encode(result);
+  CHECK(step::encode(step::decode_step(bytes)) == bytes);
+  step::IsolatedResult isolated{{5, 7}, 9, {1, 2, 3}};
+  CHECK(step::encode(step::decode_isolated(step::encode(isolated))) == step::encode(isolated));
+  for (std::size_t size = 0; size < bytes.size(); size += 7)
+    CHECK_THROWS_AS(step::decode_step(bytes.substr(0, size)), InternalError);
+  CHECK_THROWS_AS(step::decode_isolated(bytes), InternalError);
+}

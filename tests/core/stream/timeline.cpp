@@ -1,0 +1,284 @@
+// The stream engine under a network that is free: pipeline schedules meet their published makespans.
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <random>
+
+#include "core/stream/timeline.hpp"
+#include "tests/core/workload/schedule/play_pipeline.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::stream;
+using workload::Op, workload::Program, workload::Role, workload::Slot, workload::Stream;
+
+namespace {
+
+Op kernel(Time duration, workload::Booking booking = workload::Booking::forward) {
+  Op op;
+  op.duration_ps = duration;
+  op.booking = booking;
+  return op;
+}
+
+Op send(Stream stream, Role role) {
+  Op op;
+  op.is_collective = true;
+  op.stream = stream;
+  op.role = role;
+  op.kind = collective::Kind::send;
+  return op;
+}
+
+std::uint32_t add(Program& program, Op op, std::vector<std::uint32_t> waits = {}) {
+  op.waits_begin = static_cast<std::uint32_t>(program.waits.size());
+  program.waits.insert(program.waits.end(), waits.begin(), waits.end());
+  op.waits_end = static_cast<std::uint32_t>(program.waits.size());
+  program.ops.push_back(op);
+  return static_cast<std::uint32_t>(program.ops.size() - 1);
+}
+
+/// Operations on all streams, each waiting for some before it.
+Program drawn_program(std::mt19937_64& random) {
+  Program program;
+  program.labels = {"drawn"};
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    Op op = kernel(static_cast<Time>(random() % 4) * 10, static_cast<workload::Booking>(random() % 4));
+    if (random() % 2 == 0) {
+      op = send(Stream::tensor, random() % 3 == 0 ? Role::recv_forward : Role::tensor);
+      if (random() % 2 == 0) op.stream = Stream::data;
+    } else if (random() % 4 == 0) {
+      op.stream = Stream::offload;
+    }
+    std::vector<std::uint32_t> waits;
+    for (std::uint32_t before = 0; before < i; ++before)
+      if (random() % 12 == 0) waits.push_back(before);
+    add(program, op, waits);
+  }
+  return program;
+}
+
+/// Collectives of each rank end some time after they are entered, mostly alike on all ranks.
+Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint32_t> of_rank, std::uint64_t seed) {
+  Timeline timeline(programs, std::move(of_rank), 200'000);
+  std::multimap<Time, std::tuple<Entry, Time>> ends;
+  std::vector<Entry> entries;
+  timeline.begin(entries);
+  for (Time now = 0;; timeline.advance(now, entries)) {
+    for (const Entry& entry : entries) {
+      const std::uint64_t draw = (seed + entry.op) * 0x9E3779B97F4A7C15ull,
+                          own = (draw ^ entry.rank) * 0xD1342543DE82EF95ull;
+      const bool alike = own >> 60 != 0;
+      const Time lasts = static_cast<Time>((alike ? draw : own) >> 33 & 3) * 7 + 1;
+      ends.emplace(now + lasts, std::tuple{entry, now + (alike ? 0 : lasts / 2)});
+    }
+    entries.clear();
+    now = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
+    if (now == kNever) break;
+    for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin())) {
+      const auto& [entry, began] = ends.begin()->second;
+      timeline.complete(entry.rank, entry.op, began);
+    }
+  }
+  timeline.settle();
+  return timeline;
+}
+
+}  // namespace
+
+TEST_CASE("a transfer between two stages is exposed on the receiver and the wait for the sender is bubble") {
+  const auto programs = pipeline_programs(workload::type_of("gpipe"), {2, 1, 1}, {100, 100, 100});
+  Timeline timeline = play(programs, 7);
+  CHECK(timeline.end() == 100 + 7 + 100 + 200 + 7 + 200);
+  timeline.settle();
+  const auto waited = [&](std::size_t rank, Wait wait) {
+    return timeline.accounts()[rank].waited[static_cast<std::size_t>(wait)];
+  };
+  CHECK(waited(1, Wait::bubble) == 100 + 207);  // until the first stage sends, and while it runs backward
+  CHECK(waited(1, Wait::exposed_pp) == 7);
+  CHECK(waited(0, Wait::bubble) == 7 + 300);
+  CHECK(waited(0, Wait::exposed_pp) == 7);
+}
+
+TEST_CASE("every rank's account adds up to the step") {
+  const auto programs = pipeline_programs(workload::type_of("1f1b"), {4, 6, 1}, {130, 110, 100});
+  Timeline timeline = play(programs, 11);
+  timeline.settle();
+  for (const Account& account : timeline.accounts()) {
+    Time sum = 0;
+    for (const Time part : account.busy) sum += part;
+    for (const Time part : account.waited) sum += part;
+    CHECK(sum == timeline.end());
+  }
+}
+
+TEST_CASE("kernels of different streams overlap and a wait orders them") {
+  Program program;
+  program.labels = {"k"};
+  Op copy = kernel(50);
+  copy.stream = Stream::offload;
+  const auto a = add(program, kernel(100));
+  add(program, copy);
+  add(program, copy, {a});
+  const std::vector<Program> programs{program};
+  Timeline timeline(programs, {0});
+  std::vector<Entry> entries;
+  timeline.begin(entries);
+  while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
+  CHECK(timeline.finished());
+  CHECK(timeline.end() == 150);
+}
+
+TEST_CASE("a deadlock is reported with the operation that waits and the one it waits for") {
+  Program program;
+  program.labels = {"backward of micro-batch 0", "receive gradients"};
+  Op receive = send(Stream::recv_backward, Role::recv_backward);
+  receive.label = 1;
+  const auto hangs = add(program, receive);
+  add(program, kernel(100), {hangs});
+  const std::vector<Program> programs{program};
+  Timeline timeline(programs, {0});
+  std::vector<Entry> entries;
+  timeline.begin(entries);
+  CHECK(timeline.next_kernel() == kNever);
+  CHECK_FALSE(timeline.finished());
+  CHECK(timeline.deadlock() ==
+        "deadlock: 'backward of micro-batch 0' (operation 1 of rank 0, stream compute) waits for "
+        "'receive gradients' (operation 0 of rank 0, stream recv_backward)");
+}
+
+TEST_CASE("ranks that stand together until something ends for some of them fare as each alone") {
+  constexpr std::uint32_t kRanks = 7;
+  std::size_t unlike = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    std::mt19937_64 random(seed);
+    const Program program = drawn_program(random);
+    std::vector<std::uint32_t> own(kRanks);
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) own[rank] = rank;
+    const Program other = drawn_program(random);
+    const std::vector<Program> copies(kRanks, program), one{program, other};
+    const Timeline apart = play_alone(copies, own, seed);
+    const Timeline together = play_alone(one, std::vector<std::uint32_t>(kRanks, 0), seed);
+    INFO("seed " << seed);
+    REQUIRE(apart.finished());
+    REQUIRE(together.finished());
+    REQUIRE(together.end() == apart.end());
+    const auto a = apart.accounts(), b = together.accounts();
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      REQUIRE(b[rank].busy == a[rank].busy);
+      REQUIRE(b[rank].waited == a[rank].waited);
+      unlike += a[rank].waited != a[0].waited;
+    }
+  }
+  CHECK(unlike > 300);  // they do part
+}
+
+TEST_CASE("kernels last whole ticks, the nearest number of them") {
+  for (const auto& [lasts, ticked] : std::vector<std::pair<Time, Time>>{
+           {0, 0}, {49, 0}, {50, 100}, {149, 100}, {150, 200}, {1'000, 1'000}, {1'049, 1'000}}) {
+    std::vector<Program> programs(1);
+    add(programs[0], kernel(300));
+    add(programs[0], kernel(lasts));
+    Timeline timeline(programs, {0}, 0, 100);
+    std::vector<Entry> entries;
+    timeline.begin(entries);
+    while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
+    CHECK(timeline.finished());
+    CHECK(timeline.end() == 300 + ticked);
+    CHECK(timeline.accounts()[0].busy[static_cast<std::size_t>(workload::Booking::forward)] == 300 + ticked);
+  }
+}
+
+TEST_CASE("a kernel whose pace changes ends on the tick nearest to when what is left of it would") {
+  std::vector<Program> programs(1);
+  Op reduce = send(Stream::data, Role::data);
+  reduce.kind = collective::Kind::all_reduce;
+  const auto collective = add(programs[0], reduce);
+  add(programs[0], kernel(1'000));
+  const auto run = [&](Time until) {
+    Timeline timeline(programs, {0}, 250'000, 100);
+    std::vector<Entry> entries;
+    timeline.begin(entries);
+    for (bool ended = false; !timeline.finished();) {
+      const Time at = ended ? timeline.next_kernel() : std::min(timeline.next_kernel(), until);
+      if (!std::exchange(ended, ended || at == until)) {
+        if (at == until) timeline.complete(0, collective, 0);
+      }
+      timeline.advance(at, entries);
+    }
+    return timeline.end();
+  };
+  CHECK(run(500) == 1'100);    // 400 done, 600 left
+  CHECK(run(300) == 1'100);    // 240 done, 760 left: 1,060
+  CHECK(run(200) == 1'000);    // 160 done, 840 left: 1,040
+  CHECK(run(1'300) == 1'300);  // beside it to its end: 1,250
+  Timeline timeline(programs, {0}, 0, 100);
+  std::vector<Entry> entries;
+  timeline.begin(entries);
+  CHECK_THROWS_AS(timeline.advance(150, entries), InternalError);
+}
+
+TEST_CASE("a kernel beside a collective takes longer by the slow-down for as long as the collective lasts") {
+  std::vector<Program> programs(1);
+  Op reduce = send(Stream::data, Role::data);
+  reduce.kind = collective::Kind::all_reduce;
+  const auto collective = add(programs[0], reduce);
+  add(programs[0], kernel(1'000));
+  const auto waiting = add(programs[0], kernel(200, workload::Booking::host));
+  add(programs[0], kernel(100), {waiting - 1});
+  const auto run = [&](Time until) {  // the collective ends at `until`
+    Timeline timeline(programs, {0}, 250'000);
+    std::vector<Entry> entries;
+    timeline.begin(entries);
+    bool ended = false;
+    while (!timeline.finished()) {
+      const Time kernel_end = timeline.next_kernel();
+      const Time at = ended ? kernel_end : std::min(kernel_end, until);
+      if (!ended && at == until) timeline.complete(0, collective, 0), ended = true;
+      timeline.advance(at, entries);
+    }
+    timeline.settle();
+    return std::pair{timeline.end(), timeline.accounts()[0].waited[static_cast<std::size_t>(Wait::slowed)]};
+  };
+  // 500 ps beside it do 400 ps of work, so that 600 are left.
+  CHECK(run(500) == std::pair<Time, Time>{1'100 + 200 + 100, 100});
+  CHECK(run(0) == std::pair<Time, Time>{1'300, 0});
+  // Both kernels take a quarter longer, waiting for the host does not.
+  CHECK(run(1'575) == std::pair<Time, Time>{1'250 + 200 + 125, 275});
+}
+
+TEST_CASE(
+    "a kernel beside collectives that take n of SM units takes SM / (SM - n) times as long, and alone no longer") {
+  std::vector<Program> programs(1);
+  Op reduce = send(Stream::data, Role::data), gather = send(Stream::expert, Role::expert),
+     exchange = send(Stream::recv_context, Role::recv_context);
+  reduce.kind = collective::Kind::all_reduce, gather.kind = collective::Kind::all_gather;
+  const std::vector<std::uint32_t> collectives{add(programs[0], reduce), add(programs[0], gather),
+                                               add(programs[0], exchange)};
+  add(programs[0], kernel(11'200));
+  // When each of the three ends: an all-reduce, an all-gather, and the receiving half of an exchange.
+  const auto run = [&](std::vector<Time> ends, std::int64_t to_move, std::int64_t to_add) {
+    Interference interference;
+    interference.units = 132, interference.to_move = to_move, interference.to_add = to_add;
+    Timeline timeline(programs, {0}, interference);
+    std::vector<Entry> entries;
+    timeline.begin(entries);
+    while (!timeline.finished()) {
+      const Time at = std::min(timeline.next_kernel(), *std::min_element(ends.begin(), ends.end()));
+      for (std::size_t i = 0; i < ends.size(); ++i)
+        if (ends[i] == at) timeline.complete(0, collectives[i], 0), ends[i] = kNever;
+      timeline.advance(at, entries);
+    }
+    timeline.settle();
+    return timeline.accounts()[0].busy[0] + timeline.accounts()[0].waited[static_cast<std::size_t>(Wait::slowed)];
+  };
+  constexpr Time kLate = 100'000;
+  CHECK(run({0, 0, kLate}, 20, 20) == 11'200);
+  CHECK(run({kLate, 0, kLate}, 20, 20) == 13'200);  // 132 / 112
+  CHECK(run({0, kLate, kLate}, 20, 20) == 13'200);
+  CHECK(run({kLate, kLate, kLate}, 20, 20) == 16'070);     // 132 / 92, rounded up
+  CHECK(run({1'320, 10'000, kLate}, 20, 20) == 12'916);    // 920 beside both, 7,364 beside one, 2,916 alone
+  CHECK(run({6'600, 0, kLate}, 20, 20) == 6'600 + 5'600);  // 6,600 beside it do 5,600 of work
+  CHECK(run({0, kLate, kLate}, 0, 20) == 11'200);          // copy engines move
+  CHECK(run({kLate, 0, kLate}, 0, 20) == 13'200);          // but do not add up
+  CHECK(run({kLate, kLate, kLate}, 0, 0) == 11'200);
+}

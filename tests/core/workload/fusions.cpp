@@ -1,0 +1,125 @@
+// Kernels that are fused and chains of kernels in their place: bytes, launches, times and memory against what they read
+// and write.
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "core/memory/activations.hpp"
+#include "core/workload/layer/operators.hpp"
+#include "tests/core/workload/workload_grid.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::workload;
+
+namespace {
+
+/// Kernels of one direction: how many, how often the host launches something for them, bytes, and time.
+struct Sum {
+  std::int64_t kernels = 0, launches = 0, bytes = 0;
+  Time ps = 0;
+  Sum& operator-=(const Sum& other) {
+    kernels -= other.kernels, launches -= other.launches, bytes -= other.bytes, ps -= other.ps;
+    return *this;
+  }
+};
+
+Sum sum(const std::vector<Operator>& operators, bool forward) {
+  Sum made;
+  for (const Operator& each : operators)
+    for (const Work& work : forward ? each.forward : each.backward) {
+      if (work.kind != Work::Kind::kernel) continue;
+      ++made.kernels, made.launches += work.launches, made.bytes += work.kernel.bytes;
+      made.ps += compute::cost(work.kernel, round_gpu());
+    }
+  return made;
+}
+
+/// What a layer has more without a fusion.
+Sum more(const Model& model, Strategy strategy, bool Stack::*fusion, bool forward, LayerKind kind = {}) {
+  const std::vector<Operator> fused = layer_operators(model, strategy, kind);
+  strategy.stack.*fusion = false;
+  Sum made = sum(layer_operators(model, strategy, kind), forward);
+  return made -= sum(fused, forward);
+}
+
+std::int64_t kept_more(const Model& model, Strategy strategy, bool Stack::*fusion, LayerKind kind = {}) {
+  const auto kept = memory::layer_bytes(model, strategy, {kind, {}, 0}).kept.bytes;
+  strategy.stack.*fusion = false;
+  return memory::layer_bytes(model, strategy, {kind, {}, 0}).kept.bytes - kept;
+}
+
+/// On round_gpu() a byte takes a picosecond, and a launch 2 us.
+void check(const Sum& more, std::int64_t kernels, std::int64_t bytes) {
+  CHECK(more.kernels == kernels);
+  CHECK(more.launches == kernels);
+  CHECK(more.bytes == bytes);
+  CHECK(more.ps == bytes + kernels * 2 * kMicrosecond);
+}
+
+}  // namespace
+
+TEST_CASE("a chain of kernels takes the bytes of each and a launch each, where a fused one reads and writes once") {
+  const Strategy strategy = layout(2, 1, 3, 3);
+  Model plain = small(false, 1), gated = small(true, 1);
+  const std::int64_t plain_tokens = 3 * plain.sequence, tokens = 3 * gated.sequence;
+  std::int64_t inner = plain_tokens * plain.ffn() / 2;
+  check(more(plain, strategy, &Stack::bias_activation_fusion, true), 1, 4 * inner);  // the bias is added first
+  check(more(plain, strategy, &Stack::bias_activation_fusion, false), 0, 0);
+  CHECK(kept_more(plain, strategy, &Stack::bias_activation_fusion) == 0);
+  inner = tokens * gated.ffn() / 2;
+  check(more(gated, strategy, &Stack::bias_activation_fusion, true), 1, (4 + 6 - 6) * inner);
+  check(more(gated, strategy, &Stack::bias_activation_fusion, false), 3, (6 + 6 + 6 + 8 - 10) * inner);
+  CHECK(kept_more(gated, strategy, &Stack::bias_activation_fusion) == 2 * inner);
+  gated.biases = true;
+  check(more(gated, strategy, &Stack::bias_activation_fusion, true), 2, (8 + 4 + 6 - 6) * inner);
+
+  // Twice a layer: bias, dropout and its mask, residual.
+  const std::int64_t hidden = plain_tokens * plain.hidden;
+  check(more(plain, strategy, &Stack::bias_dropout_fusion, true), 2 * 2, 2 * (4 + 5 + 6 - 7) * hidden);
+  check(more(plain, strategy, &Stack::bias_dropout_fusion, false), 0, 0);
+  plain.biases = false;
+  check(more(plain, strategy, &Stack::bias_dropout_fusion, true), 2, 2 * (5 + 6 - 7) * hidden);
+  plain.dropout = false;
+  check(more(plain, strategy, &Stack::bias_dropout_fusion, true), 0, 0);
+
+  const std::int64_t turned = tokens * (8 + 4) / 2 * 64;
+  for (const bool forward : {true, false}) {
+    check(more(gated, strategy, &Stack::rope_fusion, forward), 4, (20 - 4) * turned);
+    check(more(plain, strategy, &Stack::rope_fusion, forward), 0, 0);  // learned positions
+    check(more(gated, strategy, &Stack::grouped_query_fusion, forward), 1, 2 * tokens * 2 * 64 * (8 + 4) / 2);
+    check(more(plain, strategy, &Stack::grouped_query_fusion, forward), 0, 0);  // nothing is shared
+  }
+  CHECK(kept_more(gated, strategy, &Stack::grouped_query_fusion) == 2 * tokens * 2 * 64 * (8 - 4) / 2);
+}
+
+TEST_CASE("gradients of weights that GEMMs do not add up are written, read and added in fp32: 4 bytes more a weight") {
+  const Model model = small(true, 1);
+  const Strategy strategy = layout(2, 1, 1, 1);
+  const std::int64_t attention = 512 * (8 + 2 * 4) * 64 + 512 * 512, feed_forward = 3 * 512 * model.ffn();
+  const Sum added = more(model, strategy, &Stack::gradient_accumulation_fusion, false);
+  CHECK(added.kernels == 4);  // of queries, keys and values; output; up; down
+  CHECK(added.bytes == (2 - 8 + 10) * (attention + feed_forward) / 2);
+  check(more(model, strategy, &Stack::gradient_accumulation_fusion, true), 0, 0);
+  // The largest of them in 16 bits is in memory for a moment.
+  Strategy apart = strategy;
+  apart.stack.gradient_accumulation_fusion = false;
+  CHECK(memory::layer_bytes(model, apart, {}).working - memory::layer_bytes(model, strategy, {}).working ==
+        2 * 2 * 512 * model.ffn() / 2);
+}
+
+TEST_CASE("tokens are put in order by index where permuting is not fused, and routers launch 72 kernels, not 31") {
+  Model model = small(true, 1);
+  model.experts = 8, model.experts_per_token = 2, model.expert_ffn_hidden = 256;
+  Strategy strategy = layout(1, 1, 1, 4);
+  strategy.dp = strategy.ep = 4;
+  const LayerKind kind{.experts = true};
+  const std::int64_t tokens = model.sequence, copies = 2 * tokens, h = 512, map = 8 * tokens;
+  const std::int64_t fused = 2 * (tokens + copies) * h, gathered = 4 * copies * h;
+  const std::int64_t added = 2 * tokens * h + 6 * copies * h;  // rows of zeros, and what is added to them
+  check(more(model, strategy, &Stack::permute_fusion, true, kind), 3,
+        2 * map + 9 * map + 8 * copies + gathered + added - 2 * fused);
+  check(more(model, strategy, &Stack::permute_fusion, false, kind), 1, gathered + added - 2 * fused);
+  const Sum router = more(model, strategy, &Stack::router_fusion, true, kind);
+  CHECK(router.launches == 72 - 31);
+  CHECK(router.bytes == 0);
+  CHECK(kept_more(model, strategy, &Stack::bias_activation_fusion, kind) == 2 * copies * 256);
+}

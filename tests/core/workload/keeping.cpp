@@ -1,0 +1,230 @@
+// What each module gives up and takes again, by a table written plainly beside it; and where recomputation is asked of
+// some layers and stages only.
+#include "core/workload/layer/keeping.hpp"
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+
+#include "core/memory/activations.hpp"
+#include "core/memory/footprint.hpp"
+#include "core/workload/build/build_program.hpp"
+#include "core/workload/build/stage_work.hpp"
+#include "core/workload/layer/expert_load.hpp"
+#include "tests/core/workload/workload_models.hpp"
+
+using namespace manyworlds::core;
+using namespace manyworlds::core::workload;
+
+namespace {
+
+/// Bytes that a module does not keep, and the operators whose forward pass runs again for it.
+struct Given {
+  std::int64_t bytes = 0;
+  std::set<std::string> again;
+};
+
+std::map<std::string, Given> table_of(const Model& model, const Strategy& strategy, LayerKind kind) {
+  const Cut rank = cut(model, strategy, kind);
+  const bool gated = model.activation == Activation::swiglu;
+  const std::string function = gated ? "swiglu" : "gelu";
+  const std::int64_t in_function = gated ? 2 : 1;  // its inputs, in widths of its result
+  std::map<std::string, Given> table;
+  table["core_attn"] = {0, {"attention"}};
+  // Both norms' results: 2 sbh each, cut along the sequence under sequence parallelism.
+  table["layernorm"] = {2 * 2 * rank.region_tokens * model.hidden, {"attention_norm", "mlp_norm"}};
+  if (model.is_latent())
+    table["mla_up_proj"] = {
+        2 * rank.region_tokens * (model.query_rank + model.kv_rank) + 2 * rank.tokens * rank.qkv_width(),
+        {"query_norm", "query_up", "key_value_norm", "key_value_up", "rotary"}};
+  if (kind.experts) {
+    const std::int64_t rows = rank_load(model, strategy, expert_load(model, strategy, kind), 0).computed;
+    const std::int64_t copies = rank.region_tokens * model.experts_per_token;
+    table["moe_act"] = {2 * rows * rank.expert_ffn, {}};
+    table["shared_experts"] = {2 * rank.tokens * rank.shared_ffn * (in_function + 1), {}};
+    table["moe"] = {8 * rank.region_tokens * model.experts + 2 * rows * model.hidden +
+                        2 * rows * rank.expert_ffn * (in_function + 1) + table["shared_experts"].bytes +
+                        2 * copies * model.hidden * (strategy.ep > 1 ? 2 : 1),
+                    {}};
+  } else {
+    table["mlp_act"] = {2 * rank.tokens * rank.ffn, {function}};
+    table["mlp"] = {2 * rank.tokens * rank.ffn * (in_function + 1), {"mlp_up", function, "mlp_down"}};
+  }
+  return table;
+}
+
+Modules module_named(const std::string& name) {
+  const auto& names = recompute_module_names();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return Modules{1} << i;
+  FAIL(name);
+  return 0;
+}
+
+memory::LayerBytes bytes_of(const Model& model, const Strategy& strategy, LayerKind kind) {
+  return memory::layer_bytes(model, strategy, {kind, keeping_of(strategy, 0, 0), 0});
+}
+
+struct World {
+  Model model;
+  Strategy strategy;
+};
+std::vector<World> worlds() {
+  Strategy dense = layout(4, 1, 2, 2);
+  dense.sequence_parallel = true;
+  dense.stack.attention = AttentionKernel::cudnn;
+  Strategy experts = dense;
+  experts.dp = 8, experts.global_batch = 16, experts.ep = 8;
+  return {{gpt3_175b(), dense}, {llama3_70b(), dense}, {deepseek_v3(), experts}, {mixtral_8x7b(), experts}};
+}
+
+Time booked(const Program& program, Booking booking) {
+  Time sum = 0;
+  for (const Op& op : program.ops)
+    if (!op.is_collective && op.booking == booking) sum += op.duration_ps;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("each module keeps so much less, and its forward kernels run again once") {
+  std::size_t seen = 0;
+  for (const auto& [model, strategy] : worlds())
+    for (const LayerKind kind : {model.layer_kind(0), model.layer_kind(model.layers - 1)}) {
+      const auto before = bytes_of(model, strategy, kind);
+      for (const auto& [name, given] : table_of(model, strategy, kind)) {
+        CAPTURE(model.hidden, kind.experts, name);
+        Strategy less = strategy;
+        less.recompute_modules = module_named(name);
+        const auto after = bytes_of(model, less, kind);
+        CHECK(before.kept.bytes - after.kept.bytes == given.bytes);
+        CHECK(after.recomputed <= given.bytes);
+        CHECK((after.recomputed > 0) == (given.bytes > 0));
+        CHECK(after.working == before.working);
+        if (given.again.empty()) continue;
+        auto operators = layer_operators(model, less, kind);
+        std::multiset<std::string> forward, again;
+        for (const Operator& each : operators)
+          for (const Work& work : each.forward)
+            if (work.kind == Work::Kind::kernel && given.again.count(std::string(each.name)))
+              forward.insert(std::string(work.kernel.name));
+        keep_less(operators, keeping_of(less, 0, 0), cut(model, less));
+        for (const Phase& phase : backward_pass(operators))
+          for (const Work& work : phase.tape)
+            if (phase.booking == Booking::recompute && work.kind == Work::Kind::kernel)
+              again.insert(std::string(work.kernel.name));
+        CHECK(again == forward);
+        ++seen;
+      }
+    }
+  CHECK(seen == 2 * 4 + 2 * 4 + 5 + 3 + 2 * 2);  // of GPT, Llama, DeepSeek's dense and its other layers, Mixtral
+}
+
+TEST_CASE("a dispatcher that copies tokens where they arrive keeps neither those that leave nor those that return") {
+  const World world = worlds()[2];
+  Strategy late = world.strategy;
+  late.stack.dispatcher = Dispatcher::hybrid_ep;
+  const LayerKind kind{true};
+  const std::int64_t copies = cut(world.model, late).region_tokens * world.model.experts_per_token;
+  CHECK(bytes_of(world.model, world.strategy, kind).kept.bytes - bytes_of(world.model, late, kind).kept.bytes ==
+        2 * 2 * copies * world.model.hidden);
+  Strategy narrow = late;
+  narrow.stack.precision = Precision::fp8;
+  const std::int64_t rows = rank_load(world.model, late, expert_load(world.model, late, kind), 0).computed;
+  const auto of_experts = [&](const Strategy& strategy) {
+    std::int64_t sum = 0;
+    for (const Operator& each : layer_operators(world.model, strategy, kind))
+      if (each.name == "expert_up" || each.name == "expert_down") sum += each.kept_bytes;
+    return sum;
+  };
+  CHECK(of_experts(late) == 2 * rows * (world.model.hidden + world.model.expert_ffn_hidden));
+  CHECK(2 * of_experts(narrow) == of_experts(late));
+}
+
+TEST_CASE("norms give up 4 sbh/t and GELU 8 sbh/t of Korthikanti's 34") {
+  for (const Model& model : {megatron_22b(), gpt3_175b(), megatron_530b(), megatron_1t()})
+    for (const std::int64_t t : {2, 8}) {
+      Strategy strategy = layout(t, 1, 4, 4);
+      strategy.sequence_parallel = true;
+      strategy.recompute = Recompute::selective;
+      const std::int64_t sbh = 2'048 * 4 * model.hidden;
+      const auto kept = [&](Modules modules) {
+        strategy.recompute_modules = modules;
+        return memory::activation_bytes_per_layer(model, strategy);
+      };
+      CHECK(kept(0) == 34 * sbh / t);
+      CHECK(kept(again::layernorm) == 30 * sbh / t);
+      CHECK(kept(again::mlp_act) == 26 * sbh / t);
+      CHECK(kept(again::layernorm | again::mlp_act) == 22 * sbh / t);
+      CHECK(kept(again::mlp) == (34 - 16) * sbh / t);
+    }
+}
+
+TEST_CASE("levels of modules keep less and less, and take longer and longer") {
+  const Modules one = again::layernorm | again::moe_act | again::mlp_act;
+  const Modules two = one | again::shared_experts | again::mlp | again::mla_up_proj;
+  for (auto [model, strategy] : worlds()) {
+    if (!model.is_latent()) continue;  // it has them all
+    model.layers = 4;
+    std::int64_t memory = std::numeric_limits<std::int64_t>::max();
+    Time time = -1;
+    for (const Modules level : {Modules{0}, one, two, two | again::moe}) {
+      strategy.recompute_modules = level;
+      const std::int64_t bytes = memory::peak(model, strategy, {}).total();
+      const Time made = booked(build_program(model, strategy, round_gpu(), 0), Booking::recompute);
+      CAPTURE(model.hidden, level);
+      CHECK(bytes < memory);
+      CHECK(made > time);
+      memory = bytes, time = made;
+    }
+    strategy.recompute_modules = 0;
+    strategy.recompute = Recompute::full;
+    CHECK(memory::peak(model, strategy, {}).activations < memory);
+    CHECK(booked(build_program(model, strategy, round_gpu(), 0), Booking::recompute) > time);
+  }
+}
+
+TEST_CASE("what is inside a larger module runs again once, with it") {
+  const World world = worlds()[2];
+  for (const auto& [outer, inner] :
+       {std::pair{again::moe, again::moe_act | again::shared_experts}, {again::mlp, again::mlp_act}}) {
+    Strategy one = world.strategy, both = world.strategy;
+    one.recompute_modules = outer;
+    both.recompute_modules = outer | inner;
+    for (const LayerKind kind : {LayerKind{}, LayerKind{true}}) {
+      const auto a = bytes_of(world.model, one, kind), b = bytes_of(world.model, both, kind);
+      CHECK((kind.experts == (outer == again::moe) ? a.kept.bytes == b.kept.bytes : a.kept.bytes >= b.kept.bytes));
+    }
+    Model model = world.model;
+    model.layers = 2, model.dense_layers = outer == again::mlp ? 2 : 0;
+    CHECK(booked(build_program(model, one, round_gpu(), 0), Booking::recompute) ==
+          booked(build_program(model, both, round_gpu(), 0), Booking::recompute));
+  }
+}
+
+TEST_CASE("the first layers of each chunk, or the first stages, are recomputed, and no others") {
+  const Model model = gpt3_175b();
+  for (const Modules modules : {Modules{0}, again::layernorm | again::mlp_act}) {
+    Strategy strategy = layout(8, 4, 1, 16, 2);
+    strategy.sequence_parallel = true;
+    if (modules == 0) strategy.recompute = Recompute::full;
+    strategy.recompute_modules = modules;
+    const auto again_on = [&](const Strategy& of, std::int64_t stage) {
+      return booked(build_program(model, of, round_gpu(), stage), Booking::recompute);
+    };
+    const Time whole = again_on(strategy, 1);
+    REQUIRE(whole > 0);
+    Strategy some = strategy;
+    some.recompute_layers = 3;  // of 12 in each chunk
+    CHECK(again_on(some, 1) * 4 == whole);
+    some = strategy;
+    some.recompute_stages = 2;
+    for (const std::int64_t stage : {0, 1, 2, 3}) CHECK(again_on(some, stage) == (stage < 2 ? whole : 0));
+    CHECK(memory::footprint(model, some, {}, 1).total() == memory::footprint(model, strategy, {}, 1).total());
+    Strategy none = strategy;
+    none.recompute = Recompute::none, none.recompute_modules = 0;
+    CHECK(memory::footprint(model, some, {}, 2).total() == memory::footprint(model, none, {}, 2).total());
+  }
+}

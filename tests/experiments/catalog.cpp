@@ -1,0 +1,188 @@
+// The catalog, the lists and the schema that are made from it.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/workload/strategy/parameters.hpp"
+#include "experiments/sweep/schema.hpp"
+#include "tests/experiments/sweeps.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::testing;
+
+namespace {
+
+const Figure& figure(const Catalog& catalog, const std::string& gpu, const std::string& key) {
+  return catalog.of("gpus").at(gpu).figures.at(key);
+}
+
+}  // namespace
+
+TEST_CASE("the catalog holds the GPUs and models that the project promises") {
+  const Catalog catalog;
+  for (const char* name : {"v100_32", "a100_40", "a100_80", "h100_sxm", "h800_sxm", "h200_sxm", "b200_hgx", "mi300x",
+                           "ascend_910b", "metax_c500", "metax_c550"})
+    CHECK(catalog.of("gpus").count(name) == 1);
+  for (const char* name :
+       {"gpt3-125m", "gpt3-13b", "gpt3-175b", "megatron-22b", "megatron-530b", "megatron-1t", "llama2-7b", "llama2-70b",
+        "llama3-8b", "llama3-70b", "llama3-405b", "qwen3-30b-a3b", "qwen3-235b-a22b", "deepseek-v3", "gpt-oss-20b",
+        "gpt-oss-120b", "kimi-k2", "mixtral-8x7b", "mixtral-8x22b"})
+    CHECK(catalog.of("models").count(name) == 1);
+  CHECK(catalog.of("clusters").size() >= 2);
+}
+
+TEST_CASE("every figure has a source, and what nobody publishes is absent") {
+  const Catalog catalog;
+  for (const char* kind : {"gpus", "models", "clusters"})
+    for (const auto& [name, entry] : catalog.of(kind))
+      for (const auto& [key, one] : entry.figures) CHECK(one.source.size() > 3);
+  CHECK(catalog.of("gpus").at("metax_c500").figures.count("scale_up_gb_per_s") == 0);
+  CHECK(figure(catalog, "metax_c500", "matrix_tflops").certainty == "guess");
+  CHECK(std::get<double>(figure(catalog, "a100_80", "memory_gb_per_s").value) == 2039.0);
+  CHECK(std::get<std::string>(figure(catalog, "mi300x", "scale_up").value) == "full_mesh");
+}
+
+TEST_CASE("a GPU of the catalog multiplies what its datasheet names, below its peak, and nothing else") {
+  const Catalog catalog;
+  std::size_t allowed = 0, refused = 0;
+  for (const auto& [gpu, entry] : catalog.of("gpus")) {
+    const auto has = core::several_of(std::get<std::string>(figure(catalog, gpu, "precisions").value));
+    for (const std::string& precision : core::compute::precision_names()) {
+      const std::string said = error_of(kSingle, {"cluster.gpu=" + gpu, "strategy.stack.precision=" + precision});
+      if (said.find("published nowhere") != std::string::npos) continue;
+      CAPTURE(gpu, precision, said);
+      const bool one = std::find(has.begin(), has.end(), precision) != has.end();
+      CHECK((said.find("breaks rule precision_on_gpu") == std::string::npos) == one);
+      CHECK(said.find("breaks rule gemms_below_peak") == std::string::npos);
+      ++(one ? allowed : refused);
+    }
+  }
+  CHECK(allowed > 20);
+  CHECK(refused > 20);
+}
+
+TEST_CASE("what nobody says is trained in bf16, and in fp16 on a GPU without bf16") {
+  const auto precision = [](std::vector<std::string> sets) {
+    const Sweep sweep = read(kSingle, sets);
+    return std::get<std::string>(sweep.experiments.front().settings.at("strategy.stack.precision"));
+  };
+  CHECK(precision({}) == "bf16");
+  CHECK(precision({"cluster.gpu=v100_32"}) == "fp16");
+  CHECK(precision({"cluster.gpu=h100_sxm", "strategy.stack.precision=fp8"}) == "fp8");
+}
+
+TEST_CASE("every constant that was fitted or guessed has a meaning, a unit and a source, and belongs to a GPU") {
+  const Catalog catalog;
+  const auto open_to_doubt = [](const Figure& figure) {
+    return figure.certainty == "fitted" || figure.certainty == "guess";
+  };
+  std::size_t constants = 0;
+  for (const auto& [gpu, entry] : catalog.of("gpus"))
+    for (const auto& [key, one] : entry.figures) {
+      if (!open_to_doubt(one)) continue;
+      CAPTURE(gpu, key);
+      const core::OptionInfo* info = find_option(catalog_branch("gpus").options, key);
+      REQUIRE(info != nullptr);
+      CHECK(info->help.size() > 20);
+      CHECK((!info->unit.empty() || !info->choices.empty()));
+      CHECK(one.source.size() > 10);
+      ++constants;
+    }
+  CHECK(constants > 50);
+  // What was fitted or guessed is nowhere else: not in a model, and a stack holds names and switches but no number.
+  for (const char* kind : {"models", "stacks"})
+    for (const auto& [name, entry] : catalog.of(kind))
+      for (const auto& [key, one] : entry.figures) {
+        CAPTURE(name, key);
+        CHECK_FALSE(open_to_doubt(one));
+        if (kind == std::string("stacks")) CHECK_FALSE(std::holds_alternative<double>(one.value));
+        if (kind == std::string("stacks")) CHECK_FALSE(std::holds_alternative<std::int64_t>(one.value));
+      }
+}
+
+TEST_CASE("every catalog model runs somewhere, with widths that fit its heads") {
+  const Catalog catalog;
+  for (const auto& [name, entry] : catalog.of("models")) {
+    CAPTURE(name);
+    CHECK(error_of("base: {model: " + name +
+                   ", cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}") == "(no error)");
+  }
+}
+
+TEST_CASE("catalog models with experts have the parameters of the released checkpoints") {
+  const auto parameters = [](const std::string& name) {
+    const Sweep sweep =
+        read("base: {model: " + name + ", cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}");
+    return core::workload::model_parameters(world_of(sweep.experiments.at(0).settings).configuration.model);
+  };
+  CHECK(parameters("qwen3-30b-a3b") == 30'532'122'624);
+  CHECK(parameters("qwen3-235b-a22b") == 235'093'634'560);
+  CHECK(parameters("deepseek-v3") == 671'026'419'200 - 58 * 256);  // besides: a correction bias per expert
+  CHECK(parameters("gpt-oss-120b") == 116'829'156'672 - 36 * 64);  // besides: a sink logit per head
+  CHECK(parameters("gpt-oss-20b") == 20'914'757'184 - 24 * 64);
+  CHECK(parameters("mixtral-8x7b") == 46'702'792'704);
+  CHECK(parameters("mixtral-8x22b") == 140'620'634'112);
+}
+
+TEST_CASE("a folder of the user's adds to the catalog, and its faults are named") {
+  const TemporaryFolder folder;
+  folder.put("gpus/mine.yaml",
+             "help: mine\nsource: bench\ncertainty: read\nfigures: {matrix_tflops: 100, memory_gib: 10}\n");
+  CHECK(std::get<double>(figure(Catalog(folder.path.string()), "mine", "matrix_tflops").value) == 100.0);
+  const auto fails = [&](const std::string& name, const std::string& text, const std::string& says) {
+    folder.put("gpus/" + name, text);
+    CHECK_THROWS_WITH(Catalog(folder.path.string()), Catch::Contains(name) && Catch::Contains(says));
+    std::filesystem::remove(folder / "gpus" / name);
+  };
+  fails("x.yaml", "help: x\nfigures: {matrix_tflops: 100}\n", "needs a source and a certainty");
+  fails("x.yaml", "source: s\ncertainty: read\nfigures: {matrix_tflop: 1}\n",
+        "x.yaml:3: unknown key 'matrix_tflop'; did you mean 'matrix_tflops'");
+  fails("x.yaml", "source: s\ncertainty: sure\nfigures: {}\n", "x.yaml:2: 'certainty' must be one of");
+  fails("x.yaml", "source: s\ncertainty: read\nfigures: {memory_gib: -1}\n", "'memory_gib' must be");
+  fails("a100_40.yaml", "source: s\ncertainty: read\nfigures: {memory_gib: 1}\n", "in the catalog already");
+  fails("x.txt", "", "no .yaml file");
+  fails("x.yaml", "source: " + std::string(1'001, 's') + "\ncertainty: read\nfigures: {}\n", "one line of 1 to 1000");
+}
+
+TEST_CASE("a catalog's files have names of one line of text, and there are at most 1,000 of a kind") {
+  const TemporaryFolder folder;
+  const std::string good = "source: s\ncertainty: read\nfigures: {}\n";
+  for (const char* name : {"a\nb", "a\x1b[31mb", "a\xff", "a\tb"}) {
+    folder.put(std::string("gpus/") + name + ".yaml", good);
+    CHECK_THROWS_WITH(Catalog(folder.path.string()), Catch::Contains("whose name is no line of UTF-8"));
+    std::filesystem::remove_all(folder / "gpus");
+  }
+  for (int i = 0; i < 1'001; ++i) folder.put("gpus/g" + std::to_string(i) + ".yaml", good);
+  CHECK_THROWS_WITH(Catalog(folder.path.string()), Catch::Contains("more than 1000 files"));
+  std::filesystem::remove(folder / "gpus" / "g7.yaml");
+  CHECK(Catalog(folder.path.string()).of("gpus").contains("g1000"));
+}
+
+TEST_CASE("every kind of list has rows, and an unknown kind is named") {
+  const Catalog catalog;
+  for (const std::string& kind : listings()) CHECK_FALSE(list(kind, catalog).empty());
+  CHECK_THROWS_WITH(list("gpu", catalog), Catch::Contains("did you mean 'gpus'"));
+  const auto gpus = list("gpus", catalog);
+  bool absent = false;
+  for (const Listed& row : gpus)
+    for (const auto& [key, shown] : row.details)
+      absent = absent || (row.name == "metax_c550" && shown == "not published");
+  CHECK(absent);
+}
+
+TEST_CASE("the schema knows every key of a resolved document, and closes every object") {
+  const auto schema = nlohmann::json::parse(json_schema(Catalog()));
+  const auto& base = schema["properties"]["base"];
+  CHECK(base["additionalProperties"] == false);
+  const auto resolved = document(read(kSingle).experiments[0].settings);
+  for (const auto& [key, value] : resolved.items()) CHECK(base["properties"].contains(key));
+  for (const auto& [key, value] : resolved["strategy"].items()) {
+    CHECK(base["properties"]["strategy"]["properties"].contains(key));
+    CHECK(schema["$defs"]["axes"]["properties"].contains("strategy." + key));
+  }
+  CHECK(base["properties"]["strategy"]["properties"]["tp"]["minimum"] == 1.0);
+  CHECK(schema["$defs"]["axes"]["properties"].contains("topology.fat_tree.oversubscription"));
+}

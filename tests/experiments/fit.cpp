@@ -1,0 +1,68 @@
+// Fitting: constants with which steps were made come back from them.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "experiments/analysis/fit.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments::fitting;
+
+namespace {
+
+/// GPT shapes on one GPU to eight, wide and narrow, so that different constants matter.
+std::vector<FitRow> rows() {
+  std::vector<FitRow> made;
+  for (const std::int64_t hidden : {512, 2'048, 8'192})
+    for (const std::int64_t micro_batch : {1, 4})
+      for (const std::int64_t tp : {1, 8}) {
+        FitRow row;
+        auto& of = row.configuration;
+        of.model.layers = 8;
+        of.model.hidden = hidden;
+        of.model.heads = 16;
+        of.model.vocabulary = 51'200;
+        of.model.sequence = 1'024;
+        of.gpu.matrix_tflops = 312;
+        of.gpu.memory_gb_per_s = 2'039;
+        of.gpu.compute_units = 108;
+        of.strategy.tp = tp;
+        of.strategy.micro_batch = micro_batch;
+        of.strategy.global_batch = 8 * micro_batch;
+        row.links = {{2'400'000'000'000, 1'000'000}, {200'000'000'000, 4'000'000}};
+        row.gpu = "made_up";
+        made.push_back(row);
+      }
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("constants come back from the steps that were made with them") {
+  const std::vector<Constant> truth{
+      {"made_up", "gemm_efficiency", 0.7}, {"made_up", "memory_efficiency", 0.95}, {"made_up", "host_kernel_us", 30}};
+  std::vector<FitRow> made = rows();
+  for (FitRow& row : made) row.measured_s = predict_s(row, truth);
+  std::vector<Constant> start = truth;
+  start[0].value = 0.9, start[1].value = 0.6, start[2].value = 12;
+  const auto found = fit(made, start);
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    INFO(found[i].key);
+    CHECK(found[i].value == Approx(truth[i].value).epsilon(0.02));  // general values pull a little
+  }
+}
+
+TEST_CASE("one row far off moves a fit little") {
+  const std::vector<Constant> truth{{"made_up", "gemm_efficiency", 0.7}, {"made_up", "memory_efficiency", 0.95}};
+  std::vector<FitRow> made = rows();
+  for (FitRow& row : made) row.measured_s = predict_s(row, truth);
+  made[3].measured_s *= 2;
+  for (const Constant& one : fit(made, truth))
+    CHECK(std::abs(std::log(one.value / (one.key == "gemm_efficiency" ? 0.7 : 0.95))) < 0.06);
+}
+
+TEST_CASE("a constant that no row depends on stays at its general value") {
+  std::vector<FitRow> made = rows();
+  const std::vector<Constant> start{{"made_up", "gemm_efficiency", 0.8}, {"made_up", "fp8_gain", 3}};
+  for (FitRow& row : made) row.measured_s = predict_s(row, start);
+  CHECK(fit(made, start)[1].value == Approx(core::compute::Gpu{}.fp8_gain).epsilon(1e-3));
+}

@@ -1,0 +1,42 @@
+// Freezing and thawing a sweep: the same bytes, everywhere and again.
+#include <catch2/catch.hpp>
+
+#include "tests/experiments/sweeps.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::testing;
+
+TEST_CASE("a frozen sweep thaws to what freezes to the same bytes") {
+  for (const char* name : {"first", "korthikanti-175b", "tiny"}) {
+    const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/" + name + ".yaml");
+    const std::string frozen = freeze(sweep);
+    const Sweep back = thaw(frozen);
+    CHECK(freeze(back) == frozen);
+    REQUIRE(back.experiments.size() == sweep.experiments.size());
+    for (std::size_t i = 0; i < sweep.experiments.size(); ++i) {
+      CHECK(back.experiments[i].settings == sweep.experiments[i].settings);
+      CHECK(back.experiments[i].id == i);
+    }
+    CHECK(back.text == sweep.text);
+    CHECK(back.measured.has_value() == sweep.measured.has_value());
+  }
+}
+
+TEST_CASE("cells without a value survive freezing") {
+  const Sweep sweep = read(kSingle + "axes:\n  topology: [{rail_optimized: {oversubscription: 2}}, one_switch]\n");
+  CHECK(freeze(thaw(freeze(sweep))) == freeze(sweep));
+}
+
+TEST_CASE("what freeze did not write is refused") {
+  const std::string frozen = freeze(read(kSingle));
+  for (const std::string& bad :
+       {std::string("{"), std::string("[]"), std::string("{}"),
+        with(frozen, "manyworlds-sweep-1", "manyworlds-sweep-0"),
+        with(frozen, "\"strategy.tp\":2", "\"strategy.tp\":0"),
+        with(frozen, "\"strategy.tp\":2", "\"strategy.tp\":\"2\""), with(frozen, "\"strategy.tp\":2,", ""),
+        with(frozen, "\"strategy.tp\":2", "\"strategy.tpp\":2"),
+        with(frozen, "\"topology\":\"rail_optimized\"", "\"topology\":\"moebius\""),
+        with(frozen, "\"transport\":\"dcqcn\"", "\"transport\":7")})
+    CHECK_THROWS_AS(thaw(bad), core::InputError);
+}

@@ -1,0 +1,61 @@
+// JSON that others may have made: its size, its depth, and values of the types that are asked for.
+#include <catch2/catch.hpp>
+
+#include "core/base/error.hpp"
+#include "experiments/text/json.hpp"
+
+using namespace manyworlds;
+using Catch::Contains;
+using experiments::import::JsonView;
+using experiments::import::parse_json;
+
+namespace {
+
+std::string nested(std::size_t levels) {
+  return std::string(levels, '[') + std::string(levels, ']');
+}
+
+}  // namespace
+
+TEST_CASE("JSON is read to 64 levels and a given size, whatever its texts hold") {
+  CHECK(parse_json(nested(64), "f.json").is_array());
+  CHECK_THROWS_WITH(parse_json(nested(65), "f.json"), Contains("f.json: nested deeper than 64"));
+  CHECK_THROWS_WITH(parse_json(nested(1'000'000), "f.json"), Contains("f.json: nested deeper than 64"));
+  CHECK_THROWS_WITH(parse_json("{\"a\": " + nested(64) + "}", "f.json"), Contains("nested deeper"));
+  const std::string brackets = "\"\\\"" + std::string(1'000, '[') + "\"";
+  CHECK(parse_json(brackets, "f.json").get<std::string>().size() == 1'001);
+  CHECK_THROWS_WITH(parse_json("[1, 2, 3]", "f.json", 8), Contains("larger than 8 bytes"));
+  for (const char* bad : {"", "{", "nul", "[1,]", "1e400", "\"\xff\"", "{} {}", "\"\\ud800\""}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH(parse_json(bad, "f.json"), Contains("f.json: bad JSON"));
+  }
+}
+
+TEST_CASE("a value is of the type that is asked for, or its name is told") {
+  const auto document = parse_json(
+      R"({"text": "x", "whole": 3, "minus": -1, "large": 18446744073709551615, "real": 0.5, "list": [1, 2], "yes": true,
+          "nothing": null})",
+      "f.json");
+  const JsonView view(document);
+  CHECK(view.at("text").text() == "x");
+  CHECK(view.at("whole").whole() == 3);
+  CHECK(view.at("minus").whole(-1) == -1);
+  CHECK(view.at("whole").number() == 3.0);
+  CHECK(view.at("real").number(0.5) == 0.5);
+  CHECK(view.at("yes").boolean());
+  CHECK(view.at("nothing").is_null());
+  CHECK(view.at("list").size() == 2);
+  CHECK_FALSE(view.find("absent").has_value());
+  std::int64_t sum = 0;
+  view.at("list").for_each([&](const JsonView& one) { sum += one.whole(); });
+  CHECK(sum == 3);
+  CHECK_THROWS_WITH(view.at("absent"), Contains("'the document' has no member 'absent'"));
+  CHECK_THROWS_WITH(view.at("list").at("x"), Contains("'list' must be an object, not array"));
+  CHECK_THROWS_WITH(view.at("text").size(), Contains("'text' must be a list, not string"));
+  CHECK_THROWS_WITH(view.at("minus").whole(), Contains("'minus' must be a whole number from 0"));
+  CHECK_THROWS_WITH(view.at("large").whole(), Contains("'large' must be a whole number"));
+  CHECK_THROWS_WITH(view.at("real").whole(), Contains("'real' must be a whole number"));
+  CHECK_THROWS_WITH(view.at("real").number(0.6), Contains("'real' must be a number of at least 0.6"));
+  CHECK_THROWS_WITH(view.at("nothing").text(), Contains("'nothing' must be a text, not null"));
+  CHECK_THROWS_WITH(view.at("whole").boolean(), Contains("'whole' must be true or false"));
+}

@@ -1,0 +1,292 @@
+// Each rule refuses a single experiment, and leaves a combination out of a sweep.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include "experiments/rules/rule_facts.hpp"
+#include "experiments/rules/validity.hpp"
+#include "tests/experiments/sweeps.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::testing;
+using Catch::Contains;
+using Catch::StartsWith;
+
+namespace {
+
+struct Breach {
+  std::string rule;
+  std::vector<std::string> sets;  // what to set so that this rule, and none before it, breaks
+};
+
+const std::vector<Breach> kBreaches{
+    {"gpus_at_most", {"cluster.nodes=131072"}},
+    {"node_in_scale_up_domain", {"cluster.gpus_per_node=16"}},
+    {"idle_below_board", {"cluster.gpu.idle_power_w=401"}},
+    {"pause_thresholds", {"transport.pfc_xon_bytes=500000"}},
+    {"marking_thresholds", {"transport.ecn_kmin_bytes=500000"}},
+    {"rate_skipping", {"skip.rate_tolerance=0.01", "fidelity=analytic"}},
+    {"rate_skipping", {"skip.rate_tolerance=0.01", "transport.routing=spray"}},
+    {"rate_skipping", {"skip.rate_tolerance=0.01", "composition=coupled"}},
+    {"transport_options", {"transport={swift: {scaling_least_ppm: 2000000, scaling_most_ppm: 1000000}}"}},
+    {"pcie_rate", {"cluster.gpu.scale_up=pcie"}},
+    {"nics_by_gpus", {"cluster.nics_per_node=3"}},
+    {"nics_by_gpus", {"cluster.nics_per_node=2", "faults.slow_gpus=gpu1=0.9"}},
+    {"slow_gpus_fit", {"faults.slow_gpus=gpu8=0.8"}},
+    {"slow_gpus_fit", {"faults.slow_gpus=node1=0.8, gpu4=0.9"}},
+    {"slow_gpus_fit", {"faults.slow_gpus=gpu1=1.5"}},
+    {"nodes_alike", {"cluster.second={nodes: 2, gpu: {like: a100_40, scale_up_planes: 6}}"}},
+    {"nodes_alike", {"cluster.third={nodes: 2, gpu: {like: a100_40, scale_up_domain: 2}}"}},
+    {"schedule_on_one_kind", {"strategy.schedule=zb_1p", "faults.slow_gpus=gpu0=0.5"}},
+    {"precision_on_gpu", {"strategy.stack.precision=fp8"}},
+    {"precision_on_gpu", {"strategy.stack.precision=mxfp8", "cluster.gpu=h100_sxm"}},
+    {"precision_on_gpu", {"strategy.stack.precision=nvfp4", "cluster.gpu=h200_sxm"}},
+    {"precision_on_gpu", {"strategy.stack.precision=bf16", "cluster.gpu=v100_32"}},
+    {"precision_on_gpu",
+     {"strategy.stack.precision=fp8", "cluster.gpu=h100_sxm", "cluster.second={nodes: 2, gpu: a100_40}"}},
+    {"gemms_below_peak", {"strategy.stack.precision=fp8", "cluster.gpu={like: h100_sxm, fp8_gain: 2.9}"}},
+    {"gemms_below_peak", {"strategy.stack.precision=nvfp4", "cluster.gpu={like: b200_hgx, fp4_tflops: 1000}"}},
+    {"hidden_by_heads", {"model.hidden=66"}},
+    {"heads_by_kv_heads", {"model.kv_heads=3"}},
+    {"heads_by_tp", {"strategy.tp=4", "model.heads=6", "model.hidden=96"}},
+    {"kv_heads_by_tp", {"model.kv_heads=1"}},
+    {"ffn_hidden_by_tp", {"model.ffn_hidden=255"}},
+    {"layers_by_stages", {"strategy.pp=8"}},
+    {"listed_layers", {"strategy.section_layers=1+2"}},
+    {"listed_layers", {"strategy.section_layers=2+2", "strategy.empty_layers=2"}},
+    {"empty_layers_fit", {"strategy.pp=1", "strategy.empty_layers=2"}},
+    {"empty_layers_fit", {"strategy.split=light_last", "strategy.empty_layers=1"}},
+    {"recompute_modules_beside", {"strategy.recompute=full", "strategy.recompute_modules=layernorm"}},
+    {"recompute_modules_are_there", {"strategy.recompute_modules=moe_act"}},
+    {"recompute_modules_are_there", {"strategy.recompute_modules=mla_up_proj+layernorm"}},
+    {"recompute_where", {"strategy.recompute_layers=1"}},
+    {"recompute_where", {"strategy.recompute=full", "strategy.recompute_stages=3"}},
+    {"offload_modules_are_there", {"strategy.offload_modules=expert_fc1"}},
+    {"offload_where", {"strategy.offload_stages=1"}},
+    {"offload_alone",
+     {"strategy.schedule=dualpipe", "strategy.virtual_stages=2", "strategy.global_batch=16",
+      "strategy.offload_modules=mlp_fc1"}},
+    {"gpus_by_tp_pp", {"cluster.nodes=3", "strategy.tp=4", "strategy.pp=4", "cluster.gpus_per_node=4"}},
+    {"tp_in_node", {"strategy.tp=4", "cluster.gpus_per_node=2", "cluster.nodes=4"}},
+    {"batch_by_replicas", {"strategy.global_batch=7"}},
+    {"schedule_fits", {"strategy.virtual_stages=2"}},
+    {"schedule_fits", {"strategy.schedule=interleaved"}},
+    {"schedule_fits", {"strategy.schedule=interleaved", "strategy.virtual_stages=2", "strategy.global_batch=2"}},
+    {"schedule_fits", {"strategy.schedule=zb_v"}},
+    {"schedule_fits", {"strategy.schedule=written"}},
+    {"schedule_fits", {"strategy.schedule=dualpipe", "strategy.virtual_stages=2", "strategy.global_batch=4"}},
+    {"post_validation_alone", {"strategy.stack={post_validation: true}", "strategy.zero=3"}},
+    {"zero_3_on_mirrored",
+     {"strategy.schedule=dualpipe", "strategy.virtual_stages=2", "strategy.global_batch=16", "strategy.zero=3"}},
+    {"sequence_parallel_needs_tp", {"strategy.tp=1", "strategy.sequence_parallel=true"}},
+    {"latent_wanted", {"model.kv_rank=16"}},
+    {"latent_attention", {"model.attention=latent"}},
+    {"latent_attention", {"model.attention=latent", "model.kv_rank=16", "model.kv_heads=2"}},
+    {"window_wanted", {"model.window_every=2"}},
+    {"experts_wanted", {"strategy.ep=2"}},
+    {"experts_wanted", {"model.shared_ffn_hidden=64"}},
+    {"experts_per_token_at_most", {"model.experts=4", "model.experts_per_token=5"}},
+    {"dense_layers_at_most", {"model.experts=4", "model.dense_layers=100"}},
+    {"experts_by_ep", {"model.experts=3", "strategy.ep=2"}},
+    {"tp_by_etp", {"model.experts=4", "strategy.etp=3"}},
+    {"stage_by_ep", {"model.experts=1024", "strategy.ep=512"}},
+    {"expert_widths_by_tp", {"model.experts=4", "strategy.sequence_parallel=true", "model.shared_ffn_hidden=65"}},
+    {"experts_need_sequence_parallel", {"model.experts=4", "strategy.sequence_parallel=false"}},
+    {"routing_fits", {"routing=zipf"}},
+    {"routing_fits", {"routing=zipf", "model.layers=10000", "model.experts=100000", "strategy.sequence_parallel=true"}},
+    {"routing_by_all_to_all",
+     {"model.experts=4", "strategy.sequence_parallel=true", "routing=zipf", "strategy.stack.dispatcher=hybrid_ep"}},
+    {"routing_by_all_to_all",
+     {"model.experts=4", "strategy.sequence_parallel=true", "strategy.capacity_factor=1",
+      "strategy.stack.dispatcher=hybrid_ep"}},
+    {"expert_keys_wanted", {"strategy.capacity_factor=1"}},
+    {"expert_keys_wanted", {"strategy.expert_recompute_tokens=1"}},
+    {"expert_keys_wanted", {"strategy.hot_experts=true"}},
+    {"capacity_wanted", {"strategy.pad_to_capacity=true"}},
+    {"capacity_wanted", {"strategy.token_drop=position"}},
+    {"batched_experts", {"strategy.expert_gemm=batched"}},
+    {"expert_recompute_beside",
+     {"model.experts=4", "strategy.sequence_parallel=true", "strategy.recompute=full",
+      "strategy.expert_recompute_tokens=1"}},
+    {"hot_experts_fit", {"model.experts=4", "strategy.sequence_parallel=true", "strategy.hot_experts=true"}},
+    {"hot_experts_fit",
+     {"model.experts=4", "strategy.sequence_parallel=true", "strategy.hot_experts=true", "strategy.ep=2",
+      "strategy.etp=2"}},
+    {"hot_experts_fit",
+     {"model.experts=4", "strategy.sequence_parallel=true", "strategy.hot_experts=true", "strategy.ep=2",
+      "strategy.capacity_factor=1", "strategy.pad_to_capacity=true"}},
+    {"sequence_by_cp", {"model.sequence=34", "strategy.cp=2"}},
+    {"sequence_by_tp", {"model.sequence=33", "strategy.sequence_parallel=true"}},
+    {"zero_needs_dp", {"strategy.zero=1", "strategy.pp=4"}},
+    {"zero_group_fits", {"strategy.zero_group=2"}},
+    {"zero_group_fits", {"strategy.zero=1", "strategy.zero_group=1"}},
+    {"zero_group_fits", {"strategy.zero=1", "strategy.zero_group=3"}},
+    {"overlap_tensor_needs_sequence_parallel", {"strategy.stack={overlap_tensor: true}"}},
+    {"overlap_parameters_needs_shards", {"strategy.stack={overlap_parameters: true}"}},
+    {"overlap_parameters_needs_shards", {"strategy.stack={overlap_parameters: true}", "strategy.zero=3"}},
+    {"tensor_chunks_wanted", {"strategy.stack={tensor_chunks: 2}"}},
+    {"tokens_by_chunks",
+     {"strategy.sequence_parallel=true", "strategy.stack={overlap_tensor: true, tensor_chunks: 32}"}},
+    {"cp_comm_wanted", {"strategy.cp_comm=all_gather"}},
+    {"heads_by_cp", {"strategy.cp=2", "model.kv_heads=2", "strategy.cp_comm=ulysses"}},
+    {"communication_sms_wanted", {"strategy.stack={communication_engine: sm}"}},
+    {"communication_sms_wanted", {"strategy.stack={communication_sms: 20}"}},
+    {"units_for_kernels", {"strategy.stack={communication_engine: sm, communication_sms: 54}"}},
+    {"expert_overlap_fits", {"strategy.stack={overlap_experts: true}"}},
+    {"expert_overlap_fits",
+     {"model.experts=4", "strategy.sequence_parallel=true", "strategy.ep=2", "strategy.stack={overlap_experts: true}"}},
+    {"expert_overlap_fits",
+     {"model.experts=4", "strategy.sequence_parallel=true", "strategy.ep=2", "strategy.pp=1", "strategy.recompute=full",
+      "strategy.stack={overlap_experts: true}"}},
+    {"shared_overlap_fits", {"strategy.stack={overlap_shared_expert: true}"}},
+    {"shared_overlap_fits",
+     {"model.experts=4", "model.shared_ffn_hidden=64", "strategy.sequence_parallel=true", "strategy.ep=2",
+      "strategy.pp=1", "strategy.stack={overlap_shared_expert: true, overlap_experts: true}"}},
+    {"delayed_weights_fit", {"strategy.stack={delay_expert_weights: true}"}},
+    {"two_level_needs_levels", {"collectives.all_reduce=two_level"}},
+    {"step_transport", {"transport.routing=spray"}},
+    {"step_transport", {"transport=eqds"}},
+    {"transport_options", {"transport={eqds: {eqds_paths: 3}}"}},
+    {"topology_fits", {"topology={fat_tree: {pod_leaves: 2}}"}},
+    {"faults_fit", {"faults.down=gpu0-rail0"}},
+    {"lossless", {"transport.buffer_bytes=400001"}},
+    {"one_price", {"cluster.usd_per_gpu_hour=2", "cluster.usd_per_gpu=30000"}},
+    {"one_price", {"cluster.usd_per_gpu_hour=2", "cluster.usd_per_kwh=0"}},
+    {"purchase_is_whole", {"cluster.usd_per_gpu=30000", "cluster.lifetime_years=4", "cluster.utilisation=0.8"}},
+    {"purchase_is_whole", {"cluster.usd_per_kwh=0.1"}},
+    {"one_mtbf", {"training.node_mtbf_hours=500", "training.gpu_mtbf_hours=5000"}},
+    {"failures_need_restart", {"training.gpu_mtbf_hours=5000"}},
+    {"checkpoints_need_failures", {"training.checkpoint=sync", "training.block_s=1"}},
+    {"checkpoints_cost", {"training.checkpoint=sync", "training.node_mtbf_hours=500", "training.restart_s=0"}},
+    {"checkpoints_cost",
+     {"training.checkpoint=flash", "training.node_mtbf_hours=500", "training.restart_s=0", "training.block_s=1"}},
+    {"checkpoints_cost",
+     {"training.checkpoint=async", "training.node_mtbf_hours=500", "training.restart_s=0",
+      "training.storage_gb_per_s=1"}},
+    {"storage_keeps_up",
+     {"training.checkpoint=async", "training.node_mtbf_hours=500", "training.restart_s=0", "training.block_s=1",
+      "training.storage_gb_per_s=0.0001", "training.interval_s=20"}},
+    {"replicas_at_most",
+     {"training.checkpoint=flash", "training.node_mtbf_hours=500", "training.restart_s=0", "training.block_s=1",
+      "training.storage_gb_per_s=1", "training.replicas=3"}},
+};
+
+}  // namespace
+
+TEST_CASE("a single experiment that breaks a rule is refused with the rule's name and values") {
+  for (const Breach& one : kBreaches) {
+    const std::string message = error_of(kSingle, one.sets);
+    CAPTURE(one.rule);
+    CHECK_THAT(message, Contains("breaks rule " + one.rule + ": "));
+  }
+}
+
+TEST_CASE("every rule of the table is broken by a test") {
+  // The first follows from hidden_by_heads and heads_by_tp and is kept as a net; the others need a file.
+  std::set<std::string> tested{"hidden_by_tp", "schedule_file_wanted", "measured_on_one_kind"};
+  for (const Breach& one : kBreaches) tested.insert(one.rule);
+  for (const Rule& rule : rules()) CHECK(tested.count(rule.name) == 1);
+}
+
+TEST_CASE("every rule says who says so, and relies on rules before it") {
+  std::set<std::string> before;
+  for (const Rule& rule : rules()) {
+    CAPTURE(rule.name);
+    CHECK_FALSE(rule.source.empty());
+    for (const std::string& other : rule.relies_on) CHECK(before.count(other) == 1);
+    before.insert(rule.name);
+  }
+  for (const RuleFacts& facts : rule_facts()) {
+    CAPTURE(facts.name);
+    CHECK(before.count(facts.name) == 1);
+  }
+}
+
+TEST_CASE("all that a layout breaks is found, the first as when it is refused") {
+  const auto world_with = [](std::vector<std::string> sets) -> std::optional<World> {
+    try {
+      const Sweep sweep = read(kSingle, sets, {.keep_refused = true});
+      REQUIRE(sweep.experiments.size() + sweep.refused.size() == 1);
+      return world_of((sweep.refused.empty() ? sweep.experiments : sweep.refused).front().settings, sweep.inputs);
+    } catch (const core::InputError&) {
+      return std::nullopt;  // a key is set twice, or means nothing beside the others
+    }
+  };
+  GraphCache graphs;
+  std::size_t compared = 0;
+  for (std::size_t a = 0; a < kBreaches.size(); ++a)
+    for (const std::size_t further : {std::size_t{0}, std::size_t{7}, std::size_t{17}, std::size_t{29}}) {
+      const Breach &one = kBreaches[a], &other = kBreaches[(a + further) % kBreaches.size()];
+      std::vector<std::string> sets = one.sets;
+      if (further > 0) sets.insert(sets.end(), other.sets.begin(), other.sets.end());
+      const auto world = world_with(sets);
+      if (!world) continue;
+      CAPTURE(one.rule, other.rule);
+      const auto first = find_violation(*world, graphs);
+      const Violations all = find_violations(*world, graphs);
+      REQUIRE(first.has_value() == !all.broken.empty());
+      if (!first) continue;  // two breaches may mend each other
+      ++compared;
+      CHECK(all.broken.front().rule == first->rule);
+      CHECK(all.broken.front().reason == first->reason);
+      std::set<std::string> told(all.not_asked.begin(), all.not_asked.end());
+      for (const Violation& violation : all.broken) CHECK(told.insert(violation.rule).second);
+      if (further == 0) CHECK(first->rule == one.rule);
+    }
+  CHECK(compared > 2 * kBreaches.size());
+  // Two that have nothing to do with each other, and one that reckons with what the first leaves open.
+  const auto world = world_with(
+      {"cluster.nodes=3", "strategy.tp=4", "strategy.pp=4", "cluster.gpus_per_node=4", "model.ffn_hidden=255"});
+  REQUIRE(world);
+  const Violations all = find_violations(*world, graphs);
+  REQUIRE(all.broken.size() == 2);
+  CHECK(all.broken[0].rule == "ffn_hidden_by_tp");
+  CHECK(all.broken[1].rule == "gpus_by_tp_pp");
+  CHECK(std::count(all.not_asked.begin(), all.not_asked.end(), "batch_by_replicas") == 1);
+}
+
+TEST_CASE("the network by itself takes transports that steps do not") {
+  for (const std::string set : {"transport.routing=spray", "transport.acks=in_band", "transport=eqds"}) {
+    CAPTURE(set);
+    CHECK_THAT(error_of(kSingle, {set}), Contains("breaks rule step_transport: ") && Contains("`manyworlds net`"));
+    CHECK(read(kSingle, {set}, {.scope = Scope::network}).experiments.size() == 1);
+  }
+}
+
+TEST_CASE("a single invalid experiment names the line of the key") {
+  CHECK_THAT(
+      error_of(with(kSingle, "tp: 2", "tp: 8")),
+      StartsWith(
+          "s.yaml:6: 'strategy.tp' breaks rule tp_in_node: tp must divide gpus_per_node: a tensor-parallel group "
+          "stays inside a node: gpus_per_node 4, tp 8; it breaks heads_by_tp, "));
+  CHECK_THAT(error_of(with(kSingle, "hidden: 64", "hidden: 66")), StartsWith("s.yaml:2: 'model.hidden'"));
+}
+
+TEST_CASE("in a sweep an invalid combination is left out and kept with its rule") {
+  const Sweep sweep = read(kSingle + "axes:\n  strategy.tp: [1, 2, 3, 4]\n");
+  REQUIRE(sweep.experiments.size() == 3);
+  REQUIRE(sweep.excluded.size() == 1);
+  CHECK(sweep.excluded[0].rule == "tp_in_node");
+  CHECK(sweep.excluded[0].axes == std::vector<core::OptionValue>{std::int64_t{3}});
+  CHECK(integer(sweep.experiments[2], "strategy.tp") == 4);
+  CHECK(sweep.experiments[2].id == 2);
+}
+
+TEST_CASE("two-level all-reduce is valid where replicas share nodes and span several") {
+  CHECK(error_of(kSingle, {"collectives.all_reduce=two_level", "strategy.pp=1"}) == "(no error)");
+  CHECK_THAT(error_of(kSingle, {"collectives.all_reduce=two_level", "strategy.pp=1", "cluster.nodes=1"}),
+             Contains("two_level_needs_levels"));
+}
+
+TEST_CASE("data parallel size follows from the GPUs") {
+  GraphCache graphs;
+  const Sweep sweep = read(kSingle + "axes:\n  strategy.tp: [1, 2, 4]\n");
+  for (const Experiment& experiment : sweep.experiments) {
+    const auto made = configure(experiment, graphs);
+    CHECK(made.strategy.tp * made.strategy.pp * made.strategy.dp == 8);
+    CHECK(made.graph->gpus == 8);
+  }
+  CHECK(configure(sweep.experiments[0], graphs).graph == configure(sweep.experiments[2], graphs).graph);
+}

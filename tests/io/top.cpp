@@ -1,0 +1,300 @@
+// The ranking: order, conditions, what is left out and how it is printed.
+#include "io/ranking/top.hpp"
+
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "io/ranking/condition.hpp"
+#include "io/results/figures.hpp"
+#include "tests/io/sample_results.hpp"
+#include "tests/io/scratch_files.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::io;
+using namespace manyworlds::io::testing;
+
+namespace {
+
+std::vector<std::size_t> ranked(const TopOptions& options) {
+  std::vector<std::size_t> rows;
+  for (const Ranking::Row& row : rank_experiments(sample_results(), options).rows) rows.push_back(row.row);
+  return rows;
+}
+
+std::vector<std::size_t> satisfying(const std::string& where) {
+  const Results results = sample_results();
+  const Condition condition(where, results.experiments);
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < results.experiments.rows(); ++row)
+    if (condition.holds(row)) rows.push_back(row);
+  return rows;
+}
+
+using Rows = std::vector<std::size_t>;
+
+}  // namespace
+
+TEST_CASE("the best come first, ties in the order of ids, and only those that ran") {
+  // Steps of 1, 2, 3 s in turn; 3, 7 and 11 ran out of memory.
+  CHECK(ranked({}) == Rows{0, 6, 9, 1, 4, 10, 2, 5, 8});
+  CHECK(ranked({4, "tokens_per_s_per_gpu", ""}) == Rows{0, 6, 9, 1});
+  CHECK(ranked({4, "tokens_per_s_per_gpu asc", ""}) == Rows{2, 5, 8, 1});
+  CHECK(ranked({100, "step_time_s", ""}) == Rows{0, 6, 9, 1, 4, 10, 2, 5, 8});
+  CHECK(ranked({2, "step_time_s desc", ""}) == Rows{2, 5});
+  CHECK(ranked({3, "memory_peak_bytes", ""}) == Rows{0, 1, 2});
+  const Ranking ranking = rank_experiments(sample_results(), {3, "mfu", "strategy.tp >= 2"});
+  CHECK((ranking.candidates == 6 && ranking.did_not_run == 3 && ranking.refused == 3 && ranking.without_value == 0));
+}
+
+TEST_CASE("less energy and less money come first, and layouts' costs are told apart as their step times are") {
+  const auto with_costs = [](double low, double high) {
+    Results results = sample_results();
+    std::vector<double> joules, usd, lows, highs, ratios;
+    for (std::size_t row = 0; row < results.experiments.rows(); ++row) {
+      const double step = results.experiments.find("step_time_s")->number_at(row);
+      joules.push_back(4 - step), usd.push_back(step / 100);
+      lows.push_back(step * low), highs.push_back(step * high), ratios.push_back(1.6);
+    }
+    results.experiments.columns.push_back({"gpu_energy_per_token_j", "J/token", "energy", joules});
+    results.experiments.columns.push_back({"usd_per_million_tokens", "USD", "price", usd});
+    results.experiments.columns.push_back({"step_time_low_s", "s", "", lows});
+    results.experiments.columns.push_back({"step_time_high_s", "s", "", highs});
+    results.experiments.columns.push_back({"told_apart_ratio", "", "", ratios});
+    return results;
+  };
+  const Results results = with_costs(0.9, 1.2);
+  const auto rows = [&](const std::string& by, const std::string& where) {
+    Rows all;
+    for (const Ranking::Row& row : rank_experiments(results, {100, by, where}).rows) all.push_back(row.row);
+    return all;
+  };
+  CHECK(rows("gpu_energy_per_token_j", "") == Rows{2, 5, 8, 1, 4, 10, 0, 6, 9});
+  CHECK(rows("usd_per_million_tokens", "") == Rows{0, 6, 9, 1, 4, 10, 2, 5, 8});
+  CHECK(rows("usd_per_million_tokens desc", "gpu_energy_per_token_j >= 2") == Rows{1, 4, 10, 0, 6, 9});
+  const auto apart = [&](const Results& of, const std::string& by) {
+    std::vector<Apart> marks;
+    for (const Ranking::Row& row : rank_experiments(of, {3, by, "id < 3"}).rows) marks.push_back(row.apart);
+    return marks;
+  };
+  using Marks = std::vector<Apart>;  // steps of 1, 2 and 3 s that differ in tp alone
+  CHECK(apart(results, "usd_per_million_tokens") == Marks{Apart::best, Apart::told, Apart::told});
+  CHECK(apart(with_costs(0.5, 1.2), "usd_per_million_tokens") == Marks{Apart::best, Apart::overlapping, Apart::told});
+  CHECK(apart(results, "usd_per_million_tokens") == apart(results, "step_time_s"));
+  CHECK(apart(results, "gpu_energy_per_token_j") == Marks(3, Apart::unknown));
+  const std::string shown = render_text(results, rank_experiments(results, {1, "usd_per_million_tokens", ""}));
+  CHECK_THAT(shown, Catch::Contains(" 0.0100 USD ") && Catch::Contains("smallest first"));
+  CHECK_THAT(render_text(results, rank_experiments(results, {1, "gpu_energy_per_token_j", ""})),
+             Catch::Contains(" 1.000 J/token "));
+}
+
+TEST_CASE("worlds that did not run are ranked when the condition asks for them") {
+  CHECK(ranked({10, "memory_peak_bytes desc", "status == out_of_memory"}) == Rows{3, 7, 11});
+  const Ranking ranking = rank_experiments(sample_results(), {10, "step_time_s", "status != ran"});
+  CHECK((ranking.rows.empty() && ranking.without_value == 3 && ranking.refused == 9));
+}
+
+TEST_CASE("a row says its layout, what of it is not alike in all, and the largest loss beside forward and backward") {
+  const Ranking ranking = rank_experiments(sample_results(), {2, "tokens_per_s_per_gpu", ""});
+  CHECK(ranking.rows[0].layout == "tp=1 topology=rail_optimized");
+  CHECK((ranking.rows[0].lost_to == "exposed_dp" && ranking.rows[0].lost_share == 0.25));
+  CHECK(ranking.rows[1].lost_to == "exposed_dp");
+  CHECK((ranking.alike.empty() && ranking.rows[0].differs == ranking.rows[0].layout));
+  const Ranking one = rank_experiments(sample_results(), {1, "tokens_per_s_per_gpu", ""});
+  CHECK((one.alike.empty() && one.rows[0].differs == one.rows[0].layout));
+  Results alike = sample_results();
+  alike.experiments.columns[2].name = "cluster.tp";
+  alike.axis_names = {"strategy.tp", "cluster.tp"};
+  CHECK(rank_experiments(alike, {}).rows[0].layout == "strategy.tp=1 cluster.tp=rail_optimized");
+}
+
+TEST_CASE("conditions compare numbers with suffixes and texts with quotes") {
+  CHECK(satisfying("").size() == 12);
+  CHECK(satisfying("memory_peak_bytes < 42GiB") == Rows{0, 1});
+  CHECK(satisfying("memory_peak_bytes<=42 GiB") == Rows{0, 1, 2});
+  CHECK(satisfying("memory_peak_bytes == 42949672960") == Rows{0});
+  CHECK(satisfying("step_time_s > 1500ms and memory_peak_bytes < 45GiB") == Rows{1, 2, 4});
+  CHECK(satisfying("id >= 10") == Rows{10, 11});
+  CHECK(satisfying("id != 0").size() == 11);
+  CHECK(satisfying("status == ran and topology == 'rail_optimized'") == Rows{0, 1, 2, 4, 5});
+  CHECK(satisfying("topology != rail_optimized") == Rows{6, 7, 8, 9, 10, 11});
+  CHECK(satisfying("topology == \"this and that\"").empty());
+  CHECK(satisfying("mfu < 1 and mfu >= 0.5") == Rows{0, 6, 9});
+}
+
+TEST_CASE("a missing value satisfies no condition, not even !=") {
+  CHECK(satisfying("step_time_s != 1") == Rows{1, 2, 4, 5, 8, 10});
+  CHECK(satisfying("step_time_s <= 3").size() == 9);
+}
+
+TEST_CASE("a condition that cannot be read is bad input that says what would be right") {
+  const Results results = sample_results();
+  const auto message = [&](const std::string& where) {
+    try {
+      const Condition condition(where, results.experiments);
+    } catch (const core::InputError& error) {
+      return std::string(error.what());
+    }
+    FAIL("accepted: " << where);
+    return std::string();
+  };
+  CHECK_THAT(message("memory_peak_byte < 1"), Catch::Contains("--where") && Catch::Contains("'memory_peak_bytes'"));
+  CHECK_THAT(message("nothing like it at all < 1"), Catch::Contains("step_time_s, tokens_per_s_per_gpu"));
+  CHECK_THAT(message("status < ran"), Catch::Contains("== and !="));
+  CHECK_THAT(message("topology == 'open"), Catch::Contains("closing"));
+  CHECK_THAT(message("id < 3s"), Catch::Contains("a number"));
+  CHECK_THAT(message("step_time_s < 3GiB"), Catch::Contains("step_time_s"));
+  for (const char* where : {"id", "id = 3", "id 3", "< 3", "id <", "id < 3 and", "and id < 3", "id < 3 and and id < 4",
+                            "id < 3 or id > 5", "id < three", "id => 3", "id < 3 4", "id < nan", "mfu < inf"})
+    CHECK_FALSE(message(where).empty());
+}
+
+TEST_CASE("a ranking that cannot be made is bad input") {
+  const Results results = sample_results();
+  CHECK_THROWS_WITH(rank_experiments(results, {3, "step_times_s", ""}),
+                    Catch::Contains("--by") && Catch::Contains("'step_time_s'"));
+  CHECK_THROWS_WITH(rank_experiments(results, {3, "topology", ""}), Catch::Contains("text"));
+  CHECK_THROWS_AS(rank_experiments(results, {0, "mfu", ""}), core::InputError);
+  CHECK_THROWS_AS(rank_experiments(results, {3, "", ""}), core::InputError);
+  CHECK_THROWS_AS(rank_experiments(Results{}, {}), core::InputError);
+}
+
+TEST_CASE("the table is aligned, in units a person reads, and says what it left out") {
+  Results results = sample_results();
+  std::get<1>(results.experiments.columns[4].values)[9] = 0.0123456;
+  const std::string expected =
+      "#  id  layout  step time  tokens/s/GPU     MFU  peak memory  largest loss\n"
+      "1   6  tp=4      1.000 s       12.00 k  50.0 %     46.0 GiB  exposed_dp 50 %\n"
+      "2   9  tp=2     12.35 ms       12.00 k  50.0 %     49.0 GiB  exposed_dp 4050 %\n"
+      "all: topology=fat_tree 1:4 – überbucht\n"
+      "2 of 4 experiments, by tokens_per_s_per_gpu (largest first); 3 did not run; 5 outside the condition\n";
+  std::string shown = render_text(results, rank_experiments(results, {2, "tokens_per_s_per_gpu", "id > 5"}));
+  // The widest layout sets the width of its column, which the heading above is not written out for.
+  const auto squeezed = [](std::string text) {
+    std::string out;
+    for (const char c : text)
+      if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
+    return out;
+  };
+  CHECK(squeezed(shown) == squeezed(expected));
+  const auto places = [](const std::string& line) {
+    return std::count_if(line.begin(), line.end(),
+                         [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+  };
+  // Right-aligned columns end where their headings end.
+  const std::string heading = shown.substr(0, shown.find('\n'));
+  const std::string first = shown.substr(heading.size() + 1, shown.find('\n', heading.size() + 1) - heading.size() - 1);
+  CHECK(places(heading.substr(0, heading.find("largest"))) == places(first.substr(0, first.find("exposed_dp"))));
+  CHECK(places(heading.substr(0, heading.find("MFU") + 3)) == places(first.substr(0, first.find(" %") + 2)));
+}
+
+TEST_CASE("a column that one ranks by is shown, and a table without figures has dashes") {
+  Results results;
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0}},
+                                 {"status", "", "", std::vector<std::string>{"ran"}},
+                                 {"ecn_marks", "", "", std::vector<std::int64_t>{1234567}}};
+  CHECK(render_text(results, rank_experiments(results, {1, "ecn_marks", ""})) ==
+        "#  id  layout  step time  tokens/s/GPU  MFU  peak memory  ecn_marks  largest loss\n"
+        "1   0                  -             -    -            -    1.235 M  -\n"
+        "1 of 1 experiments, by ecn_marks (largest first)\n");
+}
+
+TEST_CASE("rows that are not told apart from the best are marked: layouts by their ratio, others by their intervals") {
+  // Steps of 1, 1.03, 1.3, 2 s of one choice, then 1.1 and 2 s of another batch; intervals from 0.9 to 1.25 of each.
+  const std::vector<double> step{1, 1.03, 1.3, 2, 1.1, 2};
+  std::vector<double> low, high, tokens;
+  for (const double s : step) low.push_back(0.9 * s), high.push_back(1.25 * s), tokens.push_back(600 / s);
+  Results results;
+  results.axis_names = {"strategy.tp", "strategy.global_batch"};
+  results.experiments.columns = {
+      {"id", "", "", std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}},
+      {"strategy.tp", "", "", std::vector<std::int64_t>{1, 2, 4, 8, 1, 2}},
+      {"strategy.global_batch", "", "", std::vector<std::int64_t>{8, 8, 8, 8, 16, 16}},
+      {"status", "", "", std::vector<std::string>(6, "ran")},
+      {"step_time_s", "s", "", step},
+      {"step_time_low_s", "s", "", low},
+      {"step_time_high_s", "s", "", high},
+      {"told_apart_ratio", "", "", std::vector<double>(6, 1.04)},
+      {"step_time_basis", "", "", std::vector<std::string>(6, "dense on a100_80: 9 families")},
+      {"tokens_per_s_per_gpu", "tokens/s", "", tokens},
+      {"memory_peak_bytes", "bytes", "", std::vector<std::int64_t>{6, 5, 4, 3, 2, 1}}};
+  for (const char* by : {"step_time_s", "tokens_per_s_per_gpu"}) {
+    const Ranking ranking = rank_experiments(results, {6, by, ""});
+    std::map<std::size_t, Apart> found;
+    for (const Ranking::Row& row : ranking.rows) found[row.row] = row.apart;
+    CHECK(found[0] == Apart::best);
+    CHECK(found[1] == Apart::not_told);
+    CHECK(found[2] == Apart::overlapping);  // 1.17 against 1.25
+    CHECK(found[3] == Apart::told);         // 1.8 against 1.25
+    CHECK(found[4] == Apart::not_told);     // of another choice: its errors are its own
+    CHECK(found[5] == Apart::told);
+  }
+  CHECK(rank_experiments(results, {2, "memory_peak_bytes", ""}).rows[1].apart == Apart::unknown);
+  const std::string shown = render_text(results, rank_experiments(results, {3, "step_time_s", ""}));
+  CHECK_THAT(shown, Catch::Contains("80 % interval") && Catch::Contains("0.900-1.250 s") &&
+                        Catch::Contains("+3.0 %, tie\n") && Catch::Contains("dense on a100_80: 9 families") &&
+                        Catch::Contains("differences below 4.0 % are within model error"));
+  const auto json = nlohmann::json::parse(render_json(results, rank_experiments(results, {3, "step_time_s", ""})));
+  CHECK(json["rows"][1]["from_best"] == "not_told_apart");
+}
+
+TEST_CASE("a ranking says when what it shows is a bound and no packet result") {
+  Results results;
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0, 1, 2}},
+                                 {"status", "", "", std::vector<std::string>{"ran", "ran", "ran"}},
+                                 {"fidelity", "", "", std::vector<std::string>{"analytic", "packet", "analytic"}},
+                                 {"mfu", "", "", std::vector<double>{0.5, 0.4, 0.3}}};
+  const auto shown = [&](std::int64_t rows, const char* where) {
+    return render_text(results, rank_experiments(results, {rows, "mfu", where}));
+  };
+  CHECK_THAT(shown(3, ""), Catch::EndsWith("; 2 shown of analytic fidelity: lower bounds of the step time\n"));
+  CHECK_THAT(shown(2, ""), Catch::Contains("; 1 shown of analytic fidelity"));
+  CHECK_THAT(shown(3, "id == 1"), !Catch::Contains("analytic"));
+}
+
+TEST_CASE("JSON has every column of every row, and null for what is missing") {
+  const Results results = sample_results();
+  const auto best = nlohmann::json::parse(render_json(results, rank_experiments(results, {})));
+  CHECK(best["rows"].size() == 9);
+  CHECK((best["by"] == "tokens_per_s_per_gpu" && best["descending"] == true && best["did_not_run"] == 3));
+  CHECK((best["rows"][1]["rank"] == 2 && best["rows"][1]["columns"]["id"] == 6));
+  CHECK(best["rows"][0]["columns"].size() == results.experiments.columns.size());
+  const auto failed = nlohmann::json::parse(
+      render_json(results, rank_experiments(results, {1, "memory_peak_bytes", "status == out_of_memory"})));
+  CHECK(failed["rows"][0]["columns"]["step_time_s"].is_null());
+  CHECK(failed["rows"][0]["lost_to"] == "");
+}
+
+TEST_CASE("large sums of money are written out, shares in per cent, and what never ends says so") {
+  const auto shown = [](const char* name, const char* unit, double value) {
+    return shown_value({name, unit, "", std::vector<double>{value}}, value);
+  };
+  CHECK(shown("usd_per_million_tokens", "USD", 0.03621) == "0.0362 USD");
+  CHECK(shown("train_usd", "USD", 999.4) == "999 USD");
+  CHECK(shown("train_usd", "USD", 17'395'935.2) == "17,395,935 USD");
+  CHECK(shown("goodput", "", 0.9451) == "94.5 %");
+  CHECK(shown("goodput_first_order", "", 0.9437) == "94.4 %");
+  CHECK(shown("train_time_s", "s", 90'000) == "90.00 ks");
+  CHECK(shown("train_time_s", "s", 864'000) == "10.0 days");
+  CHECK(shown("train_time_s", "s", std::numeric_limits<double>::infinity()) == "infinite");
+}
+
+TEST_CASE("rows that came out alike to the last digit are one line, which says what made no difference") {
+  Results results;
+  using Texts = std::vector<std::string>;
+  using Numbers = std::vector<double>;
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0, 1, 2, 3}},
+                                 {"status", "", "", Texts{"ran", "ran", "ran", "ran"}},
+                                 {"strategy.tp", "", "", std::vector<std::int64_t>{2, 2, 4, 4}},
+                                 {"topology", "", "", Texts{"rails", "tree", "rails", "tree"}},
+                                 {"step_time_s", "s", "", Numbers{1, 1, 2, 2.5}},
+                                 {"tokens_per_s_per_gpu", "", "", Numbers{8, 8, 4, 3}},
+                                 {"memory_peak_bytes", "bytes", "", Numbers{1, 1, 2, 2}}};
+  results.axis_names = {"strategy.tp", "topology"};
+  const std::string text = render_text(results, rank_experiments(results, {}));
+  CHECK_THAT(text, Catch::Contains("1-2  0, 1  tp=2 topology=rails or tree    1.000 s"));
+  CHECK_THAT(text, Catch::Contains("3     2  tp=4 topology=rails"));
+  CHECK_THAT(text, Catch::Contains("4     3  tp=4 topology=tree"));
+  CHECK(nlohmann::json::parse(render_json(results, rank_experiments(results, {}))).at("rows").size() == 4);
+}

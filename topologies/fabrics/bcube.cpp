@@ -1,0 +1,80 @@
+// BCube (Guo et al., SIGCOMM 2009, section 3): n^levels servers with a port on one n-port switch of every level; a
+// level-i switch joins the servers whose numbers in base n differ in digit i alone. Servers forward.
+#include "topologies/parts/nodes.hpp"
+#include "topologies/parts/room.hpp"
+#include "topologies/parts/routers.hpp"
+
+namespace manyworlds::topologies {
+
+namespace {
+
+struct BCube {
+  std::int64_t levels = 2;
+  std::int64_t switch_ports = 0;
+  std::int64_t server_gpus = 0;
+};
+
+const core::OptionTable<BCube>& options() {
+  static const core::OptionTable<BCube> table{
+      core::option("levels", &BCube::levels, "levels of switches and ports of a server, k + 1 in the paper", {1, 5}),
+      core::option("switch_ports", &BCube::switch_ports, "servers on a switch, n; 0: as many as the servers need",
+                   {0, 4096}),
+      core::option("server_gpus", &BCube::server_gpus, "GPUs behind one forwarding server; 0: those of a node",
+                   {0, 4096}),
+  };
+  return table;
+}
+
+std::int64_t power(std::int64_t base, std::int64_t exponent) {
+  std::int64_t product = 1;
+  for (std::int64_t i = 0; i < exponent; ++i) product *= base;
+  return product;
+}
+
+/// n with n^levels = servers.
+std::int64_t ports_of(const BCube& given, std::int64_t servers) {
+  std::int64_t ports = given.switch_ports;
+  if (ports == 0)
+    while (power(ports + 1, given.levels) <= servers) ++ports;
+  std::int64_t made = 1;
+  for (std::int64_t i = 0; i < given.levels && made <= servers; ++i) made *= ports;
+  if (made != servers)
+    throw core::InputError(
+        fmt::format("bcube: {} servers are no {}^{}; {} or {} servers (nodes, or GPUs by bcube.server_gpus) would be "
+                    "right for {} levels",
+                    servers, given.switch_ports > 0 ? std::to_string(given.switch_ports) : "n", given.levels,
+                    power(ports, given.levels), power(ports + 1, given.levels), given.levels));
+  return ports;
+}
+
+core::network::Graph build(const core::OptionSet& values, const Site& site) {
+  const BCube given = options().make(values);
+  core::network::Graph graph = place_nodes(site);
+  const Tier servers = add_routers(graph, site, given.server_gpus, "server");
+  const auto count = static_cast<std::int64_t>(servers.size());
+  const std::int64_t ports = ports_of(given, count);
+  require_reach(fmt::format("bcube of {} levels", given.levels), 2 + 2 * given.levels, "fewer bcube.levels would do");
+  if (count == 1) return graph;
+  require_room(graph, 0, count * given.levels, "bcube");
+  for (std::int64_t level = 0, stride = 1; level < given.levels; ++level, stride *= ports) {
+    const Tier switches = add_tier(graph, count / ports, fmt::format("level{}_", level));
+    for (std::int64_t server = 0; server < count; ++server) {
+      const std::int64_t on = server / (stride * ports) * stride + server % stride;  // its number without digit `level`
+      join_routers(graph, site, servers[static_cast<std::size_t>(server)], switches[static_cast<std::size_t>(on)], 1,
+                   level);
+    }
+  }
+  return graph;
+}
+
+}  // namespace
+
+Topology bcube() {
+  return {"bcube",
+          "forwarding servers with a port on a switch of every level",
+          options().infos(),
+          build,
+          {.full_bisection = false}};
+}
+
+}  // namespace manyworlds::topologies
