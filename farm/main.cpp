@@ -1,4 +1,4 @@
-// The program: everything is in the command line, so that tests can link it.
+// The main program. Everything else is in the command-line library, so that tests can link it.
 #include "farm/verbs/command_line.hpp"
 
 int main(int argc, char** argv) {

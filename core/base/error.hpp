@@ -1,5 +1,5 @@
-// The three kinds of error. InputError is the user's fault (exit 2), IoError the machine's (exit 74),
-// and a failed MANYWORLDS_CHECK is ours (exit 70).
+// The three kinds of error: InputError is a mistake of the user (exit code 2), IoError a failure of the machine (exit
+// code 74), and InternalError, thrown by a failed MANYWORLDS_CHECK, a bug of this program (exit code 70).
 #pragma once
 
 #include <fmt/format.h>
@@ -11,8 +11,8 @@
 
 namespace manyworlds::core {
 
-/// Bad input: one line that names file, line, key and what would be right. `line` 0 means "not known here";
-/// whoever knows the file and line fills them in with at().
+/// Bad input. The message is one line that names the file, line and key and says which value would be valid. `line` 0
+/// means that the line is not known at the point of the throw; a caller that knows file and line adds them with at().
 class InputError : public std::runtime_error {
  public:
   explicit InputError(std::string what, std::string file = {}, int line = 0)
@@ -30,7 +30,7 @@ class InputError : public std::runtime_error {
   int line_;
 };
 
-/// A file that cannot be read or written.
+/// A file that cannot be read or written. `code` is the errno of the failed call.
 class IoError : public std::runtime_error {
  public:
   IoError(const std::string& action, const std::string& path, int error = errno)
@@ -38,7 +38,7 @@ class IoError : public std::runtime_error {
   int code;
 };
 
-/// A broken invariant of ours, with the values that broke it.
+/// A violated internal invariant; the message contains the offending values.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

@@ -1,3 +1,4 @@
+// Escaping of text for terminals, shells, CSV, HTML and Markdown.
 #include "core/base/escape.hpp"
 
 #include <fmt/format.h>
@@ -12,20 +13,22 @@
 namespace manyworlds::core {
 namespace {
 
-enum class LineEnds : std::uint8_t { stay, are_odd };
+enum class LineEndPolicy : std::uint8_t { keep, escape };
 
-/// Whether a reader would obey or miss the character rather than see it.
-bool is_odd(char32_t code, LineEnds ends) {
-  if (code == '\n' || code == '\t') return ends == LineEnds::are_odd;
+/// Returns whether the character must be escaped: a control character, a bidirectional formatting character, a Unicode
+/// line separator or invalid UTF-8, which an output device would interpret or hide instead of showing it.
+bool needs_escape(char32_t code, LineEndPolicy line_ends) {
+  if (code == '\n' || code == '\t') return line_ends == LineEndPolicy::escape;
   const bool control = code < 0x20 || (code >= 0x7F && code <= 0x9F);
   const bool direction = code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
                          (code >= 0x2066 && code <= 0x2069);
-  return control || direction || code == 0x2028 || code == 0x2029 || code == kNoUtf8;
+  return control || direction || code == 0x2028 || code == 0x2029 || code == kInvalidUtf8;
 }
 
-/// Calls `odd(bytes, code)` for each odd character of `text` and `plain(bytes)` for what is between them.
-template <class Plain, class Odd>
-void each_part(std::string_view text, LineEnds ends, Plain plain, Odd odd) {
+/// Calls `escaped(bytes, code)` for each character of `text` that must be escaped and `plain(bytes)` for each run of
+/// ordinary characters between them, in order.
+template <class Plain, class Escaped>
+void for_each_run(std::string_view text, LineEndPolicy line_ends, Plain plain, Escaped escaped) {
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto byte = static_cast<unsigned char>(text[at]);
@@ -34,10 +37,10 @@ void each_part(std::string_view text, LineEnds ends, Plain plain, Odd odd) {
       continue;
     }
     const auto [length, code] = utf8_at(text, at);
-    const bool line_end = ends == LineEnds::stay && text.substr(at, 2) == "\r\n";
-    if (is_odd(code, ends) && !line_end) {
+    const bool line_end = line_ends == LineEndPolicy::keep && text.substr(at, 2) == "\r\n";
+    if (needs_escape(code, line_ends) && !line_end) {
       plain(text.substr(begin, at - begin));
-      odd(text.substr(at, length), code);
+      escaped(text.substr(at, length), code);
       begin = at + length;
     }
     at += length;
@@ -45,39 +48,41 @@ void each_part(std::string_view text, LineEnds ends, Plain plain, Odd odd) {
   plain(text.substr(begin));
 }
 
-std::string shown(std::string_view text, LineEnds ends) {
-  std::string made;
-  const auto show = [&](std::string_view bytes, char32_t code) {
-    made += code == kNoUtf8 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]))
-                            : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
+std::string printable(std::string_view text, LineEndPolicy line_ends) {
+  std::string result;
+  const auto append_escape = [&](std::string_view bytes, char32_t code) {
+    result += code == kInvalidUtf8 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]))
+                                   : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
   };
-  each_part(
-      text, ends, [&](std::string_view bytes) { made += bytes; }, show);
-  return made;
+  for_each_run(
+      text, line_ends, [&](std::string_view bytes) { result += bytes; }, append_escape);
+  return result;
 }
 
-/// zsh looks for a command behind a leading =.
+/// Returns whether a shell reads the word unchanged without quotation marks. A leading = is excluded because zsh
+/// replaces =name by the path of a command.
 bool is_bare_word(std::string_view word) {
   constexpr std::string_view kSafe = "_-./:=,+@%0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   return !word.empty() && word.front() != '=' && word.find_first_not_of(kSafe) == std::string_view::npos;
 }
 
-/// Bytes as octal numbers mean the same in every locale. A shell that keeps a history looks for ! here too.
+/// Returns the word as $'…'. Bytes are written as octal escapes because these mean the same in every locale; ! is
+/// escaped because shells with history expansion interpret it here too.
 std::string dollar_quoted(std::string_view word) {
-  std::string made = "$'";
+  std::string result = "$'";
   const auto octal = [&](std::string_view bytes) {
-    for (const char byte : bytes) made += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
+    for (const char byte : bytes) result += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
   };
   const auto plain = [&](std::string_view bytes) {
     for (const char& byte : bytes) {
       if (byte == '\'' || byte == '\\' || byte == '!')
         octal({&byte, 1});
       else
-        made += byte;
+        result += byte;
     }
   };
-  each_part(word, LineEnds::are_odd, plain, [&](std::string_view bytes, char32_t) { octal(bytes); });
-  return made + "'";
+  for_each_run(word, LineEndPolicy::escape, plain, [&](std::string_view bytes, char32_t) { octal(bytes); });
+  return result + "'";
 }
 
 bool is_number(std::string_view text) {
@@ -86,7 +91,7 @@ bool is_number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
 }
 
-/// Whether what follows apostrophes, if there are any, is what a spreadsheet takes for a formula.
+/// Returns whether a spreadsheet would interpret the text as a formula, any leading apostrophes ignored.
 bool looks_like_formula(std::string_view text) {
   const std::size_t begin = text.find_first_not_of('\'');
   return begin != std::string_view::npos && std::string_view("=+-@\t").find(text[begin]) != std::string_view::npos;
@@ -95,11 +100,11 @@ bool looks_like_formula(std::string_view text) {
 }  // namespace
 
 std::string terminal_text(std::string_view text) {
-  return shown(text, LineEnds::stay);
+  return printable(text, LineEndPolicy::keep);
 }
 
 std::string line_text(std::string_view text) {
-  return shown(text, LineEnds::are_odd);
+  return printable(text, LineEndPolicy::escape);
 }
 
 std::string shell_quoted(std::string_view word) {
@@ -151,14 +156,14 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string escape_markdown(std::string_view text) {
-  const std::string shown = terminal_text(text);
+  const std::string printable = terminal_text(text);
   const auto makes_link = [&](std::size_t at) {
-    const std::string_view rest = std::string_view(shown).substr(at);
-    return rest.starts_with("://") || (rest.starts_with('.') && at >= 3 && shown.compare(at - 3, 3, "www") == 0);
+    const std::string_view rest = std::string_view(printable).substr(at);
+    return rest.starts_with("://") || (rest.starts_with('.') && at >= 3 && printable.compare(at - 3, 3, "www") == 0);
   };
   std::string safe;
-  for (std::size_t at = 0; at < shown.size(); ++at) {
-    const char c = shown[at];
+  for (std::size_t at = 0; at < printable.size(); ++at) {
+    const char c = printable[at];
     if (c == '&') {
       safe += "&amp;";
     } else if (c == '<') {

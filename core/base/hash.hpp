@@ -1,4 +1,4 @@
-// Random decisions as hashes of what they are about: the same on every machine and in every order.
+// Random decisions as hashes of their subject: the same on every machine and in every order of evaluation.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@ namespace manyworlds::core {
 
 inline constexpr std::uint64_t kSplitMixIncrement = 0x9E3779B97F4A7C15ull;
 
-/// One step of SplitMix64 from the state `x` (Steele et al. 2014, figure 17). The next state is x + kSplitMixIncrement.
+/// Returns the output of SplitMix64 for the state `x` (Steele et al. 2014, figure 17). The next state is
+/// x + kSplitMixIncrement.
 constexpr std::uint64_t splitmix64(std::uint64_t x) {
   x += kSplitMixIncrement;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -15,12 +16,12 @@ constexpr std::uint64_t splitmix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// The hash of a random decision: the `index`-th that `subject` takes under `seed`.
+/// Returns the hash of a random decision: the `index`-th decision of `subject` under `seed`.
 constexpr std::uint64_t decision_hash(std::uint64_t seed, std::uint64_t subject, std::uint64_t index) {
   return splitmix64(splitmix64(splitmix64(seed) ^ subject) ^ index);
 }
 
-/// A hash as a number in [0, 1).
+/// Returns a hash as a number in [0, 1).
 constexpr double unit_interval(std::uint64_t hash) {
   return static_cast<double>(hash >> 11) * 0x1p-53;
 }

@@ -1,9 +1,9 @@
-// Values of options that take several names.
+// Parsing and formatting of options whose value is a list of names joined by '+'.
 #include "core/base/options.hpp"
 
 namespace manyworlds::core {
 
-std::vector<std::string> several_of(const std::string& joined) {
+std::vector<std::string> split_list(const std::string& joined) {
   std::vector<std::string> names;
   if (joined == "none") return names;
   for (std::size_t begin = 0; begin <= joined.size();) {
@@ -14,17 +14,17 @@ std::vector<std::string> several_of(const std::string& joined) {
   return names;
 }
 
-std::string join_several(const std::vector<std::string>& names) {
+std::string join_list(const std::vector<std::string>& names) {
   std::string joined;
   for (const std::string& one : names) joined += (joined.empty() ? "" : "+") + one;
   return joined.empty() ? "none" : joined;
 }
 
-std::string join_several(std::uint32_t bits, const std::vector<std::string>& names) {
+std::string join_list(std::uint32_t bits, const std::vector<std::string>& names) {
   std::vector<std::string> some;
   for (std::size_t i = 0; i < names.size(); ++i)
     if ((bits >> i & 1) != 0) some.push_back(names[i]);
-  return join_several(some);
+  return join_list(some);
 }
 
 }  // namespace manyworlds::core

@@ -1,5 +1,5 @@
-// One option table per component: name, member, help, range. Parsing, defaults, --help, the JSON Schema,
-// `manyworlds list` and "unknown key, did you mean" all come from it.
+// Option tables: one table per component with the name, struct member, help text and range of every option. Parsing,
+// defaults, --help, the JSON Schema, `manyworlds list` and "unknown key, did you mean" are all derived from it.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,28 @@ namespace manyworlds::core {
 using OptionValue = std::variant<bool, std::int64_t, double, std::string>;
 using OptionSet = std::map<std::string, OptionValue>;
 
-/// What a reader, a schema or a help page needs to know of one option.
+/// The description of one option that parsers, schemas and help pages use.
 struct OptionInfo {
   enum class Kind { boolean, integer, real, text };
   std::string name;
   std::string help;
   Kind kind = Kind::integer;
-  std::string unit;  // "", "bytes", "ps", "Gb/s", …; sizes and times accept suffixes
+  std::string unit;  // "", "bytes", "ps", "Gb/s", …; values in bytes and ps accept suffixes
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  std::vector<std::string> choices;  // of a text option; empty: any text
-  /// Of a text option: several of `choices`, or whole numbers in range where there are none, joined by '+'; "none".
-  bool several = false;
-  OptionValue fallback;  // the default
+  std::vector<std::string> choices;  // the valid values of a text option; empty: any text
+  /// True for a text option whose value is a list joined by '+' ("none" if empty): of `choices`, or of integers in
+  /// range if there are no choices.
+  bool is_list = false;
+  OptionValue default_value;
 };
 
 struct Range {
   double minimum, maximum;
 };
 
-/// The table of struct T. Rows are made by option() and choice() below.
+/// The option table of struct T. Rows are made by option(), choice(), flag_list() and integer_list() below; the
+/// defaults are the member values of a default-constructed T.
 template <class T>
 class OptionTable {
  public:
@@ -49,29 +51,30 @@ class OptionTable {
   };
 
   OptionTable(std::initializer_list<Row> rows) : rows_(rows) {
-    const T fallback{};
-    for (Row& row : rows_) row.info.fallback = row.get(fallback);
+    const T default_value{};
+    for (Row& row : rows_) row.info.default_value = row.get(default_value);
   }
 
   std::vector<OptionInfo> infos() const {
-    std::vector<OptionInfo> all;
-    for (const Row& row : rows_) all.push_back(row.info);
-    return all;
+    std::vector<OptionInfo> result;
+    for (const Row& row : rows_) result.push_back(row.info);
+    return result;
   }
   const std::vector<Row>& rows() const { return rows_; }
 
-  /// A T with the values given and defaults elsewhere. Every value must name a row and have its type
-  /// (readers of user input check that first, with file and line).
+  /// Returns a T with the given values, and defaults for all others. Every value must name a row and have its type
+  /// (readers of user input check that first, with file and line). Throws InternalError for an unknown name.
   T make(const OptionSet& values) const {
-    T made{};
+    T result{};
     for (const auto& [name, value] : values) {
       bool known = false;
       for (const Row& row : rows_)
-        if (row.info.name == name) row.set(made, value), known = true;
+        if (row.info.name == name) row.set(result, value), known = true;
       MANYWORLDS_CHECK(known, "no option '{}'", name);
     }
-    return made;
+    return result;
   }
+  /// Returns the values of all options of `from`.
   OptionSet read(const T& from) const {
     OptionSet values;
     for (const Row& row : rows_) values[row.info.name] = row.get(from);
@@ -82,6 +85,7 @@ class OptionTable {
   std::vector<Row> rows_;
 };
 
+/// Returns a row for one number, truth value or text; its kind follows from the type of the member.
 template <class T, class Member>
 typename OptionTable<T>::Row option(std::string name, Member T::*member, std::string help,
                                     Range range = {-std::numeric_limits<double>::infinity(),
@@ -107,7 +111,7 @@ typename OptionTable<T>::Row option(std::string name, Member T::*member, std::st
           [member](const T& from) { return OptionValue(static_cast<Stored>(from.*member)); }};
 }
 
-/// A text option over an enumeration whose values count from 0 in the order of `names`.
+/// Returns a row for an enumeration whose values count from 0 in the order of `names`.
 template <class T, class Enum>
 typename OptionTable<T>::Row choice(std::string name, Enum T::*member, std::vector<std::string> names,
                                     std::string help) {
@@ -124,54 +128,54 @@ typename OptionTable<T>::Row choice(std::string name, Enum T::*member, std::vect
           [member, names](const T& from) { return OptionValue(names.at(static_cast<std::size_t>(from.*member))); }};
 }
 
-/// "a+b" as {"a", "b"}; "none" as nothing.
-std::vector<std::string> several_of(const std::string& joined);
-/// The other way.
-std::string join_several(const std::vector<std::string>& names);
-/// The i-th of `names` for each bit i of `bits`.
-std::string join_several(std::uint32_t bits, const std::vector<std::string>& names);
+/// Returns {"a", "b"} for "a+b", and an empty list for "none".
+std::vector<std::string> split_list(const std::string& joined);
+/// Returns "a+b" for {"a", "b"}, and "none" for an empty list.
+std::string join_list(const std::vector<std::string>& names);
+/// Returns the i-th of `names` for each set bit i of `bits`, joined by '+'.
+std::string join_list(std::uint32_t bits, const std::vector<std::string>& names);
 
-/// Any of `names`: bit i of the member stands for the i-th.
+/// Returns a row for a set of flags: bit i of the member is set if the i-th of `names` is listed.
 template <class T>
-typename OptionTable<T>::Row any_of(std::string name, std::uint32_t T::*member, std::vector<std::string> names,
-                                    std::string help) {
+typename OptionTable<T>::Row flag_list(std::string name, std::uint32_t T::*member, std::vector<std::string> names,
+                                       std::string help) {
   OptionInfo info;
   info.name = std::move(name);
   info.help = std::move(help);
   info.kind = OptionInfo::Kind::text;
   info.choices = names;
-  info.several = true;
+  info.is_list = true;
   return {info,
           [member, names](T& to, const OptionValue& value) {
             to.*member = 0;
-            for (const std::string& one : several_of(std::get<std::string>(value)))
+            for (const std::string& one : split_list(std::get<std::string>(value)))
               for (std::size_t i = 0; i < names.size(); ++i)
                 if (names[i] == one) to.*member |= std::uint32_t{1} << i;
           },
-          [member, names](const T& from) { return OptionValue(join_several(from.*member, names)); }};
+          [member, names](const T& from) { return OptionValue(join_list(from.*member, names)); }};
 }
 
-/// Whole numbers, as many as there are.
+/// Returns a row for a list of integers of any length.
 template <class T>
-typename OptionTable<T>::Row numbers(std::string name, std::vector<std::int64_t> T::*member, std::string help,
-                                     Range range) {
+typename OptionTable<T>::Row integer_list(std::string name, std::vector<std::int64_t> T::*member, std::string help,
+                                          Range range) {
   OptionInfo info;
   info.name = std::move(name);
   info.help = std::move(help);
   info.kind = OptionInfo::Kind::text;
   info.minimum = range.minimum;
   info.maximum = range.maximum;
-  info.several = true;
+  info.is_list = true;
   return {info,
           [member](T& to, const OptionValue& value) {
             (to.*member).clear();
-            for (const std::string& one : several_of(std::get<std::string>(value)))
+            for (const std::string& one : split_list(std::get<std::string>(value)))
               (to.*member).push_back(std::stoll(one));
           },
           [member](const T& from) {
-            std::vector<std::string> all;
-            for (const std::int64_t one : from.*member) all.push_back(std::to_string(one));
-            return OptionValue(join_several(all));
+            std::vector<std::string> result;
+            for (const std::int64_t one : from.*member) result.push_back(std::to_string(one));
+            return OptionValue(join_list(result));
           }};
 }
 

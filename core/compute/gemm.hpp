@@ -1,6 +1,7 @@
-// Time of a GEMM from its tiles: thread blocks compute tiles of the result, as many side by side as there are compute
-// units, in waves of equal length; K may be split over blocks that add up their parts. A library takes the fastest of
-// its tiles. (The tiles of CUTLASS and cuBLAS; waves as in NVIDIA, Matrix Multiplication Background User's Guide.)
+// GEMM time by tiles: each thread block computes a tile of the result; as many blocks as there are compute units run
+// concurrently, in waves of equal length. K may be split over several blocks, whose partial results are added up
+// (split-K). The library is assumed to choose its fastest tile. (The tiles are those of CUTLASS and cuBLAS; for waves
+// see NVIDIA, Matrix Multiplication Background User's Guide.)
 #pragma once
 
 #include "core/compute/gpu.hpp"
@@ -8,7 +9,8 @@
 
 namespace manyworlds::core::compute {
 
-/// Picoseconds, without the launch; the figures of `gpu` that it takes must be there.
+/// Returns the GEMM's time in picoseconds, without launch time. `ps_per_byte` is the inverse of the achieved memory
+/// bandwidth. All values of `gpu` that the model needs must be known.
 double gemm_ps(const Kernel& kernel, const Gpu& gpu, double ps_per_byte);
 
 }  // namespace manyworlds::core::compute

@@ -1,4 +1,4 @@
-// The option table of an accelerator. A figure whose default (0) lies outside its range is absent until given.
+// The option table of an accelerator. A value whose default (0) lies outside its range is unknown until it is given.
 #include "core/compute/gpu.hpp"
 
 namespace manyworlds::core::compute {
@@ -9,7 +9,7 @@ const OptionTable<Gpu>& gpu_options() {
       option("fp8_tflops", &Gpu::fp8_tflops, "dense 8-bit matrix peak; 0: twice matrix_tflops", {0, 1e6}, "TFLOP/s"),
       option("fp4_tflops", &Gpu::fp4_tflops, "dense 4-bit matrix peak; 0: four times matrix_tflops", {0, 1e6},
              "TFLOP/s"),
-      any_of("precisions", &Gpu::precisions, precision_names(), "number formats that its matrix units multiply"),
+      flag_list("precisions", &Gpu::precisions, precision_names(), "number formats that its matrix units multiply"),
       option("memory_gib", &Gpu::memory_gib, "usable device memory", {0.001, 1e6}, "GiB"),
       option("gemm_workspace_mib", &Gpu::gemm_workspace_mib,
              "workspace of the matrix library for each thread that launches GEMMs", {0, 1e6}, "MiB"),

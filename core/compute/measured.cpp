@@ -4,41 +4,43 @@
 
 namespace manyworlds::core::compute {
 
-bool can_be_measured(const Kernel& kernel) {
-  return kernel.shares.tokens == 0;
+bool is_measurable(const Kernel& kernel) {
+  return kernel.expert_tokens.tokens == 0;
 }
 
-Measurable measurable(const Kernel& kernel) {
-  Measurable made;
-  made.name = kernel.name;
-  made.kernel_class = kernel.kernel_class;
-  made.dtype = kernel.dtype;
-  made.m = kernel.m;
-  made.n = kernel.n;
-  made.k = kernel.k;
-  made.batch = kernel.batch;
-  made.bytes = kernel.bytes;
-  made.flops = kernel.flops;
-  return made;
+MeasurementKey measurement_key(const Kernel& kernel) {
+  MeasurementKey key;
+  key.name = kernel.name;
+  key.kernel_class = kernel.kernel_class;
+  key.dtype = kernel.dtype;
+  key.m = kernel.m;
+  key.n = kernel.n;
+  key.k = kernel.k;
+  key.batch = kernel.batch;
+  key.bytes = kernel.bytes;
+  key.flops = kernel.flops;
+  return key;
 }
 
-std::string describe(const Measurable& of) {
-  const auto dtype = kDtypeNames.at(static_cast<std::size_t>(of.dtype));
-  if (of.level != Level::kernel)
-    return fmt::format("{} {} {} {} {} tokens of {}, hidden {}", kLevelNames.at(static_cast<std::size_t>(of.level)),
-                       of.name, kDirectionNames.at(static_cast<std::size_t>(of.direction)), dtype, of.m, of.n, of.k);
-  const auto kind = kKernelClassNames.at(static_cast<std::size_t>(of.kernel_class));
-  if (of.kernel_class == KernelClass::memory_bound) return fmt::format("{} {} {} {} B", of.name, kind, dtype, of.bytes);
-  return fmt::format("{} {} {} {}x{}x{} batch {}", of.name, kind, dtype, of.m, of.n, of.k, of.batch);
+std::string describe(const MeasurementKey& key) {
+  const auto dtype = kDtypeNames.at(static_cast<std::size_t>(key.dtype));
+  if (key.level != CostLevel::kernel)
+    return fmt::format("{} {} {} {} {} tokens of {}, hidden {}",
+                       kCostLevelNames.at(static_cast<std::size_t>(key.level)), key.name,
+                       kDirectionNames.at(static_cast<std::size_t>(key.direction)), dtype, key.m, key.n, key.k);
+  const auto kind = kKernelClassNames.at(static_cast<std::size_t>(key.kernel_class));
+  if (key.kernel_class == KernelClass::memory_bound)
+    return fmt::format("{} {} {} {} B", key.name, kind, dtype, key.bytes);
+  return fmt::format("{} {} {} {}x{}x{} batch {}", key.name, kind, dtype, key.m, key.n, key.k, key.batch);
 }
 
-const MeasuredTime* MeasuredTimes::find(const Measurable& of) const {
-  Measurable row = of;
-  for (const bool named : {true, false}) {
-    if (!named && of.level != Level::kernel) continue;
-    if (!named) row.name.clear();
-    for (const std::int64_t bytes : {of.bytes, Measurable::kAny})
-      for (const std::int64_t flops : {of.flops, Measurable::kAny}) {
+const MeasuredTime* MeasuredTimes::find(const MeasurementKey& key) const {
+  MeasurementKey row = key;
+  for (const bool with_name : {true, false}) {
+    if (!with_name && key.level != CostLevel::kernel) continue;
+    if (!with_name) row.name.clear();
+    for (const std::int64_t bytes : {key.bytes, MeasurementKey::kAny})
+      for (const std::int64_t flops : {key.flops, MeasurementKey::kAny}) {
         row.bytes = bytes;
         row.flops = flops;
         if (const auto found = times_.find(row); found != times_.end()) return &found->second;
@@ -47,10 +49,11 @@ const MeasuredTime* MeasuredTimes::find(const Measurable& of) const {
   return nullptr;
 }
 
-Price price(const Kernel& kernel, const Gpu& gpu) {
-  if (gpu.measured && can_be_measured(kernel))
-    if (const MeasuredTime* found = gpu.measured->find(measurable(kernel))) return {found->time_ps, Level::kernel};
-  return {cost(kernel, gpu), Level::model};
+KernelCost kernel_cost(const Kernel& kernel, const Gpu& gpu) {
+  if (gpu.measured && is_measurable(kernel))
+    if (const MeasuredTime* found = gpu.measured->find(measurement_key(kernel)))
+      return {found->time_ps, CostLevel::kernel};
+  return {modelled_time(kernel, gpu), CostLevel::model};
 }
 
 }  // namespace manyworlds::core::compute

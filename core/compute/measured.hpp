@@ -1,5 +1,5 @@
-// Times that somebody measured, in the place of modelled ones: of kernels, of submodules (the kernels of one operator
-// in one pass) and of layers (those of an embedding, a layer or a head), each found by its name and its size.
+// Measured times, which replace modelled ones: times of kernels, of submodules (the kernels of one operator in one
+// pass) and of layers (the kernels of an embedding, a layer or a head), each identified by name and size.
 #pragma once
 
 #include <array>
@@ -13,65 +13,69 @@
 
 namespace manyworlds::core::compute {
 
-/// Where a kernel's time comes from, the coarsest last.
-enum class Level : std::uint8_t { model, kernel, submodule, layer };
-inline constexpr std::array<std::string_view, 4> kLevelNames{"model", "kernel", "submodule", "layer"};
+/// Source of a kernel's time, from the finest to the coarsest.
+enum class CostLevel : std::uint8_t { model, kernel, submodule, layer };
+inline constexpr std::array<std::string_view, 4> kCostLevelNames{"model", "kernel", "submodule", "layer"};
 
-/// Kernels of one shape run in both directions.
+/// Pass of a submodule or layer; `any` for kernels, since kernels of one shape run in both passes.
 enum class Direction : std::uint8_t { any, forward, backward };
 inline constexpr std::array<std::string_view, 3> kDirectionNames{"", "forward", "backward"};
 
-/// In the order of KernelClass and of Dtype.
+/// Names in the order of KernelClass and of Dtype.
 inline constexpr std::array<std::string_view, 6> kKernelClassNames{"gemm",          "flash_forward",  "flash_backward",
                                                                    "cudnn_forward", "cudnn_backward", "memory_bound"};
 inline constexpr std::array<std::string_view, 4> kDtypeNames{"bf16", "fp32", "fp8", "fp4"};
 
-/// A kernel as in Kernel; or a submodule or a layer, whose m is the tokens of a micro-batch on its rank, n those of a
-/// sample that attention looks at, k the model's hidden size and batch the samples; its bytes and FLOPs are those of
-/// all its kernels, class and type those of the most particular one (fused attention, GEMM, other; the narrowest type).
-struct Measurable {
+/// The key of a measured time. For a kernel, the members are those of Kernel. For a submodule or a layer, m is the
+/// number of tokens of a micro-batch on its rank, n the tokens of a sample that attention reads, k the model's hidden
+/// size and batch the number of samples; bytes and FLOPs are sums over its kernels; class and type are the most
+/// specific ones among its kernels (fused attention before GEMM before others; the narrowest type).
+struct MeasurementKey {
   static constexpr std::int64_t kAny = -1;
-  Level level = Level::kernel;
-  std::string name;  // of the operator, or of the kind of layer; of a row for a kernel: empty means any
+  CostLevel level = CostLevel::kernel;
+  std::string name;  // of the operator or the kind of layer; in a table row for a kernel, empty matches any
   Direction direction = Direction::any;
   KernelClass kernel_class = KernelClass::memory_bound;
   Dtype dtype = Dtype::bf16;
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
-  std::int64_t bytes = 0, flops = 0;  // of a row: kAny where the rest says enough
-  auto operator<=>(const Measurable&) const = default;
+  std::int64_t bytes = 0, flops = 0;  // in a table row, kAny matches any
+  auto operator<=>(const MeasurementKey&) const = default;
 };
 
-/// Of experts with unequal numbers of tokens nothing is: no row says how many each has.
-bool can_be_measured(const Kernel& kernel);
-Measurable measurable(const Kernel& kernel);
-/// One line for people.
-std::string describe(const Measurable& of);
+/// Returns whether a kernel can have a measured time. Kernels of experts with unequal numbers of tokens cannot, since a
+/// table row does not state the tokens of each expert.
+bool is_measurable(const Kernel& kernel);
+/// Returns the key of a kernel's measured time.
+MeasurementKey measurement_key(const Kernel& kernel);
+/// Returns a description in one line, for messages.
+std::string describe(const MeasurementKey& key);
 
 struct MeasuredTime {
   Time time_ps = 0;
-  int row = 0;  // of its table
+  int row = 0;  // row number in its table
 };
 
 class MeasuredTimes {
  public:
-  /// The row that says most of `of`: with its name before without, with bytes and FLOPs before without. Null: none.
-  const MeasuredTime* find(const Measurable& of) const;
-  /// The time that stands for exactly this; `time` where nothing stood there before.
-  const MeasuredTime& add(const Measurable& row, MeasuredTime time) {
+  /// Returns the most specific matching row, or null: rows with a name take precedence over rows without, and rows with
+  /// bytes and FLOPs over rows without.
+  const MeasuredTime* find(const MeasurementKey& key) const;
+  /// Adds a time under the exact key `row` and returns it; returns the earlier time, unchanged, if there is one.
+  const MeasuredTime& add(const MeasurementKey& row, MeasuredTime time) {
     return times_.try_emplace(row, time).first->second;
   }
   std::size_t size() const { return times_.size(); }
 
  private:
-  std::map<Measurable, MeasuredTime> times_;
+  std::map<MeasurementKey, MeasuredTime> times_;
 };
 
-struct Price {
+struct KernelCost {
   Time ps = 0;
-  Level level = Level::model;
+  CostLevel level = CostLevel::model;
 };
 
-/// Of a kernel by itself: what the GPU's table has of it, otherwise cost().
-Price price(const Kernel& kernel, const Gpu& gpu);
+/// Returns the cost of a single kernel: the measured time if the GPU's table has one, otherwise the modelled time.
+KernelCost kernel_cost(const Kernel& kernel, const Gpu& gpu);
 
 }  // namespace manyworlds::core::compute

@@ -1,4 +1,4 @@
-// Activations of layers, embedding and head.
+// Activation memory of layers, embedding and head.
 #include "core/memory/activations.hpp"
 
 #include <algorithm>
@@ -14,99 +14,103 @@
 namespace manyworlds::core::memory {
 namespace {
 
-using workload::Cut;
 using workload::Model;
 using workload::Operator;
+using workload::RankShapes;
 using workload::Strategy;
 
-Kept tensor(std::int64_t bytes) {
+// Returns the size of one tensor, with the memory that the allocator rounds it up by.
+TensorBytes tensor(std::int64_t bytes) {
   return {bytes, reserved_bytes(bytes) - bytes};
 }
 
-/// Each operator's input, and what is inside attention, as one tensor.
-Kept kept(const std::vector<Operator>& operators) {
-  Kept sum;
-  for (const Operator& each : operators)
-    for (std::int64_t i = 0; i < each.tensors; ++i) {
-      sum += tensor(each.kept_bytes);
-      sum += tensor(each.core_bytes);
+/// Returns what operators save for their backward passes. Each operator's input is one tensor; so are the tensors
+/// inside attention.
+TensorBytes saved(const std::vector<Operator>& operators) {
+  TensorBytes sum;
+  for (const Operator& op : operators)
+    for (std::int64_t i = 0; i < op.tensor_count; ++i) {
+      sum += tensor(op.saved_bytes);
+      sum += tensor(op.attention_core_bytes);
     }
   return sum;
 }
 
-Kept held(const std::vector<Operator>& operators) {
-  Kept sum;
-  for (const Operator& each : operators) sum += tensor(each.weight_bytes);
+// Returns the inputs of weight gradients, which remain until the weight-gradient half of a backward pass.
+TensorBytes weight_gradient_inputs(const std::vector<Operator>& operators) {
+  TensorBytes sum;
+  for (const Operator& op : operators) sum += tensor(op.weight_gradient_input_bytes);
   return sum;
 }
 
-/// Gradients before and after the feed-forward layer's activation function, or before and after the softmax of
-/// attention scores, or keys and values gathered from all ranks and their gradients, whichever are larger; with them
-/// that of the residual stream, and those of copied experts.
+/// Returns the working memory of a layer's backward pass at its maximum: gradients before and after the activation
+/// function of the feed-forward layer, or before and after the softmax of the attention scores, or keys and values
+/// gathered from all ranks with their gradients, whichever are largest; plus the gradients of the residual stream and
+/// of copied experts.
 std::int64_t working_bytes(const Model& model, const Strategy& strategy, workload::LayerKind kind,
                            std::int64_t expert_rank) {
-  const Cut rank = workload::cut(model, strategy, kind);
-  const std::int64_t widths = model.activation == workload::Activation::swiglu ? 3 : 2;
-  std::int64_t inner = rank.tokens * rank.ffn, late = 0, copies = 0;
+  const RankShapes shapes = workload::rank_shapes(model, strategy, kind);
+  const std::int64_t ffn_tensors = model.activation == workload::Activation::swiglu ? 3 : 2;
+  std::int64_t ffn_elements = shapes.tokens * shapes.ffn, delayed_elements = 0, copied_gradient_bytes = 0;
   if (kind.experts) {
     const workload::ExpertLoad load = workload::expert_load(model, strategy, kind);
     const std::int64_t rows = workload::rank_load(model, strategy, load, expert_rank).computed;
-    inner = rows * rank.expert_ffn;
-    // Gradients of weights that are made late need the gradient of the experts' output until then.
-    if (strategy.stack.delay_expert_weights) late = rows * rank.hidden;
-    copies = static_cast<std::int64_t>(load.copied.size()) * workload::gradient_bytes(strategy) *
-             workload::expert_parameters(model, strategy.etp);
+    ffn_elements = rows * shapes.expert_ffn;
+    // Delayed weight gradients need the gradient of the experts' output until they are computed.
+    if (strategy.stack.delay_expert_weights) delayed_elements = rows * shapes.hidden;
+    copied_gradient_bytes = static_cast<std::int64_t>(load.copied.size()) * workload::gradient_bytes(strategy) *
+                            workload::expert_parameters(model, strategy.etp);
   }
-  const std::int64_t feed_forward = 2 * (widths * inner + late) + copies;
-  const bool gathers = strategy.cp > 1 && strategy.cp_comm == workload::ContextExchange::all_gather;
-  const std::int64_t gathered = gathers ? 2 * workload::gathered_key_bytes(rank, strategy.cp) : 0;
-  return std::max({feed_forward, 2 * score_bytes(model, strategy), gathered}) + rank.hidden_bytes();
+  const std::int64_t feed_forward = 2 * (ffn_tensors * ffn_elements + delayed_elements) + copied_gradient_bytes;
+  const bool gathers_keys = strategy.cp > 1 && strategy.cp_comm == workload::ContextExchange::all_gather;
+  const std::int64_t gathered_bytes = gathers_keys ? 2 * workload::gathered_key_bytes(shapes, strategy.cp) : 0;
+  return std::max({feed_forward, 2 * score_bytes(model, strategy), gathered_bytes}) + shapes.hidden_bytes();
 }
 
-/// Of one weight in 16 bits, before it is added to those of earlier micro-batches.
+/// Returns the size of the largest 16-bit weight gradient, which is added to those of earlier micro-batches afterwards.
 std::int64_t largest_gradient(const std::vector<Operator>& operators) {
-  std::int64_t most = 0;
-  for (const Operator& each : operators)
-    for (const workload::Work& work : each.backward) {
+  std::int64_t max_bytes = 0;
+  for (const Operator& op : operators)
+    for (const workload::WorkItem& work : op.backward) {
       const compute::Kernel& kernel = work.kernel;
-      if (work.of_weights) most = std::max(most, 2 * kernel.m * kernel.n * kernel.batch);
+      if (work.weight_gradient_work) max_bytes = std::max(max_bytes, 2 * kernel.m * kernel.n * kernel.batch);
     }
-  return most;
+  return max_bytes;
 }
 
 }  // namespace
 
-LayerBytes layer_bytes(const Model& model, const Strategy& strategy, const LayerAt& at) {
-  std::vector<Operator> operators = workload::layer_operators(model, strategy, at.kind, at.expert_rank);
-  workload::keep_less(operators, at.keeping, workload::cut(model, strategy));
+LayerBytes layer_bytes(const Model& model, const Strategy& strategy, const LayerKey& key) {
+  std::vector<Operator> operators = workload::layer_operators(model, strategy, key.kind, key.expert_rank);
+  workload::apply_activation_policy(operators, key.policy, workload::rank_shapes(model, strategy));
   LayerBytes layer;
-  layer.kept = kept(operators);
-  layer.away = workload::away_bytes(operators, at.keeping);
-  layer.held = held(operators);
-  layer.recomputed = workload::most_remade(operators);
-  layer.working = working_bytes(model, strategy, at.kind, at.expert_rank);
+  layer.saved = saved(operators);
+  layer.offloaded = workload::offloaded_bytes(operators, key.policy);
+  layer.weight_gradient_inputs = weight_gradient_inputs(operators);
+  layer.recomputed = workload::peak_recomputed_bytes(operators);
+  layer.working = working_bytes(model, strategy, key.kind, key.expert_rank);
   if (!strategy.stack.gradient_accumulation_fusion) layer.working += largest_gradient(operators);
   return layer;
 }
 
-EndBytes end_bytes(const Model& model, const Strategy& strategy) {
-  const std::int64_t logits = workload::cut(model, strategy).logits();
-  EndBytes ends;
-  ends.embedding = kept(workload::embedding_operators(model, strategy));
+EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& strategy) {
+  const std::int64_t logits = workload::rank_shapes(model, strategy).logits();
+  EmbeddingHeadBytes embedding_head;
+  embedding_head.embedding = saved(workload::embedding_operators(model, strategy));
   std::vector<Operator> head = workload::head_operators(model, strategy);
-  head.back().kept_bytes -= 4 * logits;
-  ends.head_held = held(head);
-  ends.head = kept(head);
-  ends.logits_kept = 4 * logits;
-  // In 16 bits the GEMM's output, then its gradient; Megatron-LM's fused loss holds one more copy in fp32.
-  ends.logits_transient = (strategy.stack.fused_loss ? 6 : 2) * logits;
-  return ends;
+  head.back().saved_bytes -= 4 * logits;
+  embedding_head.head_weight_gradient_inputs = weight_gradient_inputs(head);
+  embedding_head.head = saved(head);
+  embedding_head.saved_logits = 4 * logits;
+  // In 16 bits: the GEMM's output, then its gradient. Megatron-LM's fused loss has one more copy in fp32.
+  embedding_head.transient_logits = (strategy.stack.fused_loss ? 6 : 2) * logits;
+  return embedding_head;
 }
 
 std::int64_t score_bytes(const Model& model, const Strategy& strategy) {
   if (strategy.stack.attention != workload::AttentionKernel::unfused) return 0;
-  const Cut rank = workload::cut(model, strategy);
-  return 2 * rank.samples * rank.heads * rank.sequence * rank.keys;
+  const RankShapes shapes = workload::rank_shapes(model, strategy);
+  return 2 * shapes.samples * shapes.heads * shapes.sequence * shapes.keys;
 }
 
 }  // namespace manyworlds::core::memory

@@ -1,4 +1,4 @@
-// Memory of a rank: activations by walking its schedule, everything else beside them.
+// Memory of a rank: static memory, plus activations, which are tracked along the rank's pass order.
 #include "core/memory/footprint.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "core/memory/model_state.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/host_traffic.hpp"
-#include "core/workload/strategy/cut.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::memory {
 namespace {
@@ -37,29 +37,33 @@ constexpr std::array kParts{
     FootprintPart{"context", "context of the driver: code and stacks", &Footprint::context},
 };
 
-/// What a chunk's layers keep with what stands before or behind them, and what the neediest of them adds. `layers`
-/// has those seen so far.
-LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const EndBytes& ends, RankClass of,
-                       std::int64_t chunk, std::map<LayerAt, LayerBytes>& layers, std::int64_t& most_away) {
-  const std::int64_t stage = of.stage;
-  LayerBytes all;
-  std::int64_t place = 0;
+/// Returns the memory of a model chunk: what its layers, and the embedding or head next to them, save, and the working
+/// memory of the layer that needs most. `layers` caches layers that were computed before; `max_offloaded` is raised to
+/// the largest offload of a layer.
+LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const EmbeddingHeadBytes& embedding_head,
+                       RankClass rank_class, std::int64_t chunk, std::map<LayerKey, LayerBytes>& layers,
+                       std::int64_t& max_offloaded) {
+  const std::int64_t stage = rank_class.stage;
+  LayerBytes chunk_sum;
+  std::int64_t layer_index = 0;
   for (const LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
-    const LayerAt at{kind, workload::keeping_of(strategy, stage, place++), of.expert_rank};
-    const auto [known, is_new] = layers.try_emplace(at);
-    if (is_new) known->second = layer_bytes(model, strategy, at);
-    const LayerBytes& layer = known->second;
-    all.kept += layer.kept;
-    all.away += layer.away;
-    most_away = std::max(most_away, layer.away);
-    all.held += layer.held;
-    if (layer.recomputed + layer.working > all.recomputed + all.working)
-      all.recomputed = layer.recomputed, all.working = layer.working;
+    const LayerKey key{kind, workload::activation_policy(strategy, stage, layer_index++), rank_class.expert_rank};
+    const auto [entry, is_new] = layers.try_emplace(key);
+    if (is_new) entry->second = layer_bytes(model, strategy, key);
+    const LayerBytes& layer = entry->second;
+    chunk_sum.saved += layer.saved;
+    chunk_sum.offloaded += layer.offloaded;
+    max_offloaded = std::max(max_offloaded, layer.offloaded);
+    chunk_sum.weight_gradient_inputs += layer.weight_gradient_inputs;
+    if (layer.recomputed + layer.working > chunk_sum.recomputed + chunk_sum.working)
+      chunk_sum.recomputed = layer.recomputed, chunk_sum.working = layer.working;
   }
-  const workload::Sections sections = strategy.sections();
-  if (sections.is_first(stage, chunk)) all.kept += ends.embedding;
-  if (sections.is_last(stage, chunk)) all.kept += ends.head, all.held += ends.head_held;
-  return all;
+  const workload::StageMap stages = strategy.stages();
+  if (stages.is_first(stage, chunk)) chunk_sum.saved += embedding_head.embedding;
+  if (stages.is_last(stage, chunk))
+    chunk_sum.saved += embedding_head.head,
+        chunk_sum.weight_gradient_inputs += embedding_head.head_weight_gradient_inputs;
+  return chunk_sum;
 }
 
 }  // namespace
@@ -75,23 +79,24 @@ std::span<const FootprintPart> footprint_parts() {
 }
 
 std::int64_t activation_bytes_per_layer(const Model& model, const Strategy& strategy, LayerKind kind) {
-  return layer_bytes(model, strategy, {kind, workload::keeping_of(strategy, 0, 0)}).kept.bytes;
+  return layer_bytes(model, strategy, {kind, workload::activation_policy(strategy, 0, 0)}).saved.bytes;
 }
 
-std::int64_t layers_in_flight(const Model& model, const Strategy& strategy, const workload::Schedule& order,
-                              std::int64_t stage) {
-  std::int64_t alive = 0, most = 0;
-  for (const workload::Slot& slot : order) {
-    const auto layers = static_cast<std::int64_t>(workload::chunk_layers(model, strategy, stage, slot.chunk).size());
-    if (slot.forward()) alive += layers;
-    if (slot.ends_backward()) alive -= layers;
-    most = std::max(most, alive);
+std::int64_t max_layers_in_flight(const Model& model, const Strategy& strategy, const workload::PassOrder& order,
+                                  std::int64_t stage) {
+  std::int64_t in_flight = 0, maximum = 0;
+  for (const workload::PipelinePass& pass : order) {
+    const auto layers = static_cast<std::int64_t>(workload::chunk_layers(model, strategy, stage, pass.chunk).size());
+    if (pass.forward()) in_flight += layers;
+    if (pass.ends_backward()) in_flight -= layers;
+    maximum = std::max(maximum, in_flight);
   }
-  return most;
+  return maximum;
 }
 
-Footprint held_at_rest(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
-  const ModelState state = model_state(model, strategy, of.stage);
+Footprint static_footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
+                           RankClass rank_class) {
+  const ModelState state = model_state(model, strategy, rank_class.stage);
   const LibraryBytes libraries = library_bytes(model, strategy, gpu);
   Footprint bytes;
   bytes.weights = state.weights;
@@ -108,98 +113,107 @@ Footprint held_at_rest(const Model& model, const Strategy& strategy, const compu
 
 namespace {
 
-/// Calls `see` for every pass of the stage, with what the rank holds at most while it runs, and after it.
-template <typename See>
-void walk(const Model& model, const Strategy& strategy, const workload::Schedule& order, Footprint now, RankClass of,
-          See&& see) {
-  const std::int64_t stage = of.stage;
-  const EndBytes ends = end_bytes(model, strategy);
-  const workload::Sections sections = strategy.sections();
-  std::map<LayerAt, LayerBytes> layers;
+/// Calls `visit` for every pass of the rank, in order, with the maximum footprint during the pass and the footprint
+/// after it.
+template <typename Visitor>
+void simulate_passes(const Model& model, const Strategy& strategy, const workload::PassOrder& order, Footprint current,
+                     RankClass rank_class, Visitor&& visit) {
+  const std::int64_t stage = rank_class.stage;
+  const EmbeddingHeadBytes embedding_head = embedding_head_bytes(model, strategy);
+  const workload::StageMap stages = strategy.stages();
+  std::map<LayerKey, LayerBytes> layers;
   std::vector<LayerBytes> chunks;
-  std::int64_t most_away = 0;  // of a layer
+  std::int64_t max_offloaded = 0;  // largest offload of a layer
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
-    chunks.push_back(chunk_bytes(model, strategy, ends, of, chunk, layers, most_away));
-  // Of what goes to the host as much is here as HostTraffic lets be on its way.
-  std::int64_t away = 0;
-  const auto send = [&](std::int64_t bytes) {
-    const std::int64_t here = workload::kLayersOnTheirWay * most_away;
-    const std::int64_t before = std::min(away, here);
-    away += bytes;
-    now.activations += std::min(away, here) - before - bytes;
+    chunks.push_back(chunk_bytes(model, strategy, embedding_head, rank_class, chunk, layers, max_offloaded));
+  // HostTraffic limits how many layers' offloaded activations are on the GPU at a time.
+  std::int64_t offloaded = 0;
+  const auto offload = [&](std::int64_t bytes) {
+    const std::int64_t resident_limit = workload::kMaxOffloadingLayers * max_offloaded;
+    const std::int64_t before = std::min(offloaded, resident_limit);
+    offloaded += bytes;
+    current.activations += std::min(offloaded, resident_limit) - before - bytes;
   };
-  const auto add = [&](const Kept& kept) { now.activations += kept.bytes, now.rounding += kept.rounding; };
-  const auto drop = [&](const Kept& kept) { now.activations -= kept.bytes, now.rounding -= kept.rounding; };
+  const auto add = [&](const TensorBytes& saved) {
+    current.activations += saved.bytes, current.rounding += saved.rounding;
+  };
+  const auto release = [&](const TensorBytes& saved) {
+    current.activations -= saved.bytes, current.rounding -= saved.rounding;
+  };
 
-  for (const workload::Slot& slot : order) {
-    const LayerBytes& chunk = chunks[static_cast<std::size_t>(slot.chunk)];
-    if (slot.kind == workload::PassKind::weight_gradient) {
-      const Footprint during = now;
-      drop(chunk.held);
-      see(slot, during, now);
+  for (const workload::PipelinePass& pass : order) {
+    const LayerBytes& chunk = chunks[static_cast<std::size_t>(pass.chunk)];
+    if (pass.kind == workload::PassKind::weight_gradient) {
+      const Footprint during = current;
+      release(chunk.weight_gradient_inputs);
+      visit(pass, during, current);
       continue;
     }
-    const bool head = sections.is_last(stage, slot.chunk);
-    if (slot.forward()) {
-      add(chunk.kept);
-      send(chunk.away);
-      if (head) now.logits += ends.logits_kept;
+    const bool head = stages.is_last(stage, pass.chunk);
+    if (pass.forward()) {
+      add(chunk.saved);
+      offload(chunk.offloaded);
+      if (head) current.logits += embedding_head.saved_logits;
     }
-    Footprint during = now;  // the loss's forward or backward pass
-    if (head) during.logits += ends.logits_transient;
-    if (slot.begins_backward()) {
-      if (head) now.logits -= ends.logits_kept;  // gone before the last layer's backward begins
-      Footprint backward = now;
+    Footprint during = current;  // maximum so far; first, the loss's forward or backward pass
+    if (head) during.logits += embedding_head.transient_logits;
+    if (pass.begins_backward()) {
+      if (head) current.logits -= embedding_head.saved_logits;  // freed before the last layer's backward pass begins
+      Footprint backward = current;
       backward.recomputed = chunk.recomputed;
       backward.working = chunk.working;
       if (backward.total() > during.total()) during = backward;
-      drop(chunk.kept);
-      send(-chunk.away);
-      if (!slot.ends_backward()) add(chunk.held);
-      if (now.total() > during.total()) during = now;
+      release(chunk.saved);
+      offload(-chunk.offloaded);
+      if (!pass.ends_backward()) add(chunk.weight_gradient_inputs);
+      if (current.total() > during.total()) during = current;
     }
-    see(slot, during, now);
+    visit(pass, during, current);
   }
 }
 
 }  // namespace
 
-std::vector<Held> held_by_passes(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
-  std::vector<Held> passes;
+std::vector<PassFootprint> footprints_by_pass(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
+                                              RankClass rank_class) {
+  std::vector<PassFootprint> passes;
   const auto orders = workload::pipeline_orders(model, strategy, gpu);
-  walk(model, strategy, orders[static_cast<std::size_t>(of.stage)], held_at_rest(model, strategy, gpu, of), of,
-       [&](const workload::Slot& pass, const Footprint& during, const Footprint& after) {
-         passes.push_back({pass, during, after});
-       });
+  simulate_passes(model, strategy, orders[static_cast<std::size_t>(rank_class.stage)],
+                  static_footprint(model, strategy, gpu, rank_class), rank_class,
+                  [&](const workload::PipelinePass& pass, const Footprint& during, const Footprint& after) {
+                    passes.push_back({pass, during, after});
+                  });
   return passes;
 }
 
 namespace {
 
 Footprint footprint_of(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                       const workload::Schedule& order, RankClass of) {
-  Footprint peak = held_at_rest(model, strategy, gpu, of);
-  walk(model, strategy, order, peak, of, [&](const workload::Slot&, const Footprint& during, const Footprint&) {
-    if (during.total() > peak.total()) peak = during;
-  });
+                       const workload::PassOrder& order, RankClass rank_class) {
+  Footprint peak = static_footprint(model, strategy, gpu, rank_class);
+  simulate_passes(model, strategy, order, peak, rank_class,
+                  [&](const workload::PipelinePass&, const Footprint& during, const Footprint&) {
+                    if (during.total() > peak.total()) peak = during;
+                  });
   return peak;
 }
 
 }  // namespace
 
-Footprint footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
+Footprint footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass rank_class) {
   const auto orders = workload::pipeline_orders(model, strategy, gpu);
-  return footprint_of(model, strategy, gpu, orders[static_cast<std::size_t>(of.stage)], of);
+  return footprint_of(model, strategy, gpu, orders[static_cast<std::size_t>(rank_class.stage)], rank_class);
 }
 
 Footprint peak(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
   const auto orders = workload::pipeline_orders(model, strategy, gpu);
-  Footprint most;
-  for (const RankClass& of : workload::rank_classes(model, strategy)) {
-    const Footprint other = footprint_of(model, strategy, gpu, orders[static_cast<std::size_t>(of.stage)], of);
-    if (other.total() > most.total()) most = other;
+  Footprint maximum;
+  for (const RankClass& rank_class : workload::rank_classes(model, strategy)) {
+    const Footprint other =
+        footprint_of(model, strategy, gpu, orders[static_cast<std::size_t>(rank_class.stage)], rank_class);
+    if (other.total() > maximum.total()) maximum = other;
   }
-  return most;
+  return maximum;
 }
 
 }  // namespace manyworlds::core::memory

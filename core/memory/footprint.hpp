@@ -1,5 +1,5 @@
-// Peak device memory of a rank and what it is made of: model state, what micro-batches in flight keep, and what the
-// libraries take for themselves.
+// Peak device memory of a rank and its parts: model state, activations of the micro-batches in flight, and the memory
+// of libraries.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace manyworlds::core::memory {
 
-/// Bytes on one rank at the moment it needs most.
+/// Bytes on one rank at the time of its peak.
 struct Footprint {
   std::int64_t weights = 0;
   std::int64_t gradients = 0;
@@ -29,46 +29,48 @@ struct Footprint {
   std::int64_t communicators = 0;
   std::int64_t context = 0;
 
-  /// All that the device must hold.
+  /// Returns the sum of all parts: the memory that the device must have.
   std::int64_t total() const;
-  /// What the framework counts as allocated (torch.cuda.max_memory_allocated): without the last three.
+  /// Returns what the framework counts as allocated (torch.cuda.max_memory_allocated): all but the last three parts.
   std::int64_t allocated() const { return total() - rounding - communicators - context; }
 };
 
-/// A part of a footprint, for tables that show them.
+/// One part of a footprint, with the name and description that tables show.
 struct FootprintPart {
   const char *name, *description;
   std::int64_t Footprint::*member;
 };
+/// Returns all parts, in the order of Footprint's members.
 std::span<const FootprintPart> footprint_parts();
 
-/// Bytes one layer keeps of one micro-batch for the backward pass.
+/// Returns the bytes that one layer saves of one micro-batch for the backward pass.
 std::int64_t activation_bytes_per_layer(const workload::Model& model, const workload::Strategy& strategy,
                                         workload::LayerKind kind = {});
 
-/// Layers times micro-batches that a rank of `stage`, whose order of passes is `order`, keeps activations of when it
-/// keeps most.
-std::int64_t layers_in_flight(const workload::Model& model, const workload::Strategy& strategy,
-                              const workload::Schedule& order, std::int64_t stage);
+/// Returns the maximum, over time, of layers times micro-batches whose activations a rank of `stage` with pass order
+/// `order` holds.
+std::int64_t max_layers_in_flight(const workload::Model& model, const workload::Strategy& strategy,
+                                  const workload::PassOrder& order, std::int64_t stage);
 
-/// Peak of the ranks of a class.
+/// Returns the peak footprint of the ranks of a class.
 Footprint footprint(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
-                    workload::RankClass of);
+                    workload::RankClass rank_class);
 
-/// What a rank holds while a pass runs, where it holds most, and when the pass is over.
-struct Held {
-  workload::Slot pass;
+/// Memory of a rank around one pass: the maximum while the pass runs, and the footprint after it.
+struct PassFootprint {
+  workload::PipelinePass pass;
   Footprint during, after;
 };
 
-/// The passes of the ranks of a class in the order of their schedule. The largest `during` is footprint().
-std::vector<Held> held_by_passes(const workload::Model& model, const workload::Strategy& strategy,
-                                 const compute::Gpu& gpu, workload::RankClass of);
-/// What one holds before the first of them.
-Footprint held_at_rest(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
-                       workload::RankClass of);
+/// Returns the footprints around all passes of the ranks of a class, in pass order. The largest `during` is
+/// footprint().
+std::vector<PassFootprint> footprints_by_pass(const workload::Model& model, const workload::Strategy& strategy,
+                                              const compute::Gpu& gpu, workload::RankClass rank_class);
+/// Returns the footprint before the first pass: model state and libraries, without activations.
+Footprint static_footprint(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
+                           workload::RankClass rank_class);
 
-/// The largest footprint over all classes.
+/// Returns the largest footprint over all rank classes.
 Footprint peak(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu);
 
 }  // namespace manyworlds::core::memory

@@ -1,4 +1,4 @@
-// Bytes of workspaces, communicators and context.
+// Memory of library workspaces, communicators and the driver context.
 #include "core/memory/libraries.hpp"
 
 #include "core/memory/activations.hpp"
@@ -10,29 +10,30 @@ using workload::Model;
 using workload::Strategy;
 
 constexpr double kMiB = 1 << 20;
-/// Forward and backward pass launch from threads of their own, each with its handle of the matrix library.
-constexpr std::int64_t kThreads = 2;
+/// Forward and backward passes launch from separate threads, each with its own handle of the matrix library.
+constexpr std::int64_t kLaunchThreads = 2;
 /// Deterministic GEMMs need CUBLAS_WORKSPACE_CONFIG=:4096:8, eight buffers of 4 MiB, on every GPU.
 constexpr std::int64_t kDeterministicWorkspace = 32 * (1 << 20);
-/// Transformer Engine runs the GEMMs of experts on four streams, each with a workspace beside that of other GEMMs.
+/// Transformer Engine runs the GEMMs of experts on four streams, each with a workspace besides that of other GEMMs.
 constexpr std::int64_t kExpertStreams = 4;
 
-std::int64_t bytes(double mib) {
+std::int64_t mib_to_bytes(double mib) {
   return static_cast<std::int64_t>(mib * kMiB);
 }
 
 std::int64_t workspace_bytes(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
   const workload::Stack& stack = strategy.stack;
-  std::int64_t sum = kThreads * (stack.deterministic ? kDeterministicWorkspace : bytes(gpu.gemm_workspace_mib));
+  std::int64_t sum =
+      kLaunchThreads * (stack.deterministic ? kDeterministicWorkspace : mib_to_bytes(gpu.gemm_workspace_mib));
   if (stack.layers == workload::LayerLibrary::transformer_engine)
-    sum += (model.has_experts() ? 1 + kExpertStreams : 1) * bytes(gpu.engine_workspace_mib);
+    sum += (model.has_experts() ? 1 + kExpertStreams : 1) * mib_to_bytes(gpu.engine_workspace_mib);
   else
-    sum += score_bytes(model, strategy);  // Megatron-LM's own attention has one buffer of scores for all layers
+    sum += score_bytes(model, strategy);  // Megatron-LM's unfused attention has one buffer of scores for all layers
   return sum;
 }
 
-/// Groups of more than one rank that this rank belongs to.
-std::int64_t communicators(const Model& model, const Strategy& strategy) {
+/// Returns the number of communicators with more than one rank that a rank belongs to.
+std::int64_t communicator_count(const Model& model, const Strategy& strategy) {
   std::int64_t count = 0;
   const auto add = [&count](std::int64_t members) { count += members > 1 ? 1 : 0; };
   add(strategy.tp);
@@ -51,8 +52,8 @@ std::int64_t communicators(const Model& model, const Strategy& strategy) {
 }  // namespace
 
 LibraryBytes library_bytes(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
-  return {workspace_bytes(model, strategy, gpu), communicators(model, strategy) * bytes(gpu.communicator_mib),
-          bytes(gpu.context_mib)};
+  return {workspace_bytes(model, strategy, gpu),
+          communicator_count(model, strategy) * mib_to_bytes(gpu.communicator_mib), mib_to_bytes(gpu.context_mib)};
 }
 
 }  // namespace manyworlds::core::memory

@@ -1,10 +1,10 @@
-// Bytes of model state by ZeRO stage and precision of the gradients.
+// Bytes of model state by ZeRO stage and gradient precision.
 #include "core/memory/model_state.hpp"
 
 #include <algorithm>
 
-#include "core/workload/strategy/cut.hpp"
 #include "core/workload/strategy/parameters.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::memory {
 namespace {
@@ -13,55 +13,61 @@ using workload::Model;
 using workload::Parameters;
 using workload::Strategy;
 
-constexpr std::int64_t kWeight = 2;
-constexpr std::int64_t kMasterAndMoments = 12;
-constexpr std::int64_t kFp32 = 4;
-/// FSDP computes with one unit while it gathers or reduces the next.
-constexpr std::int64_t kUnitsWhole = 2;
+// Bytes per parameter.
+constexpr std::int64_t kWeightBytes = 2;
+constexpr std::int64_t kOptimizerBytes = 12;
+constexpr std::int64_t kFp32Bytes = 4;
+/// FSDP computes with one unit while it gathers or reduces the next one.
+constexpr std::int64_t kGatheredUnits = 2;
 
-/// Megatron-LM adds gradients up in fp32 under bf16, in 16 bits under fp16.
+/// Megatron-LM accumulates gradients in fp32 under bf16 and in 16 bits under fp16.
 bool gradients_in_16bit(const Strategy& strategy) {
   return strategy.stack.reduce_in_16bit || strategy.stack.precision == workload::Precision::fp16;
 }
 
-/// Of what the ranks hold alike, this rank's share.
-std::int64_t share(const Parameters& held, const Strategy& strategy) {
-  const auto part = [](std::int64_t whole, std::int64_t ranks) { return (whole + ranks - 1) / ranks; };
-  return part(held.dense, strategy.shards()) + part(held.experts, strategy.expert_shards());
+/// Returns this rank's shard of the parameters that the data-parallel ranks replicate.
+std::int64_t shard_of(const Parameters& rank_parameters, const Strategy& strategy) {
+  const auto ceil_div = [](std::int64_t parameter_count, std::int64_t ranks) {
+    return (parameter_count + ranks - 1) / ranks;
+  };
+  return ceil_div(rank_parameters.dense, strategy.shards()) +
+         ceil_div(rank_parameters.experts, strategy.expert_shards());
 }
 
 std::int64_t largest_layer(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  std::int64_t most = 0;
+  std::int64_t max_parameters = 0;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     for (const workload::LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk))
-      most = std::max(most, workload::layer_parameters(model, strategy, kind).total());
-  return most;
+      max_parameters = std::max(max_parameters, workload::layer_parameters(model, strategy, kind).total());
+  return max_parameters;
 }
 
-/// A unit of FSDP is a layer; embedding and head together are one more.
-std::int64_t outer_unit(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  const workload::Sections sections = strategy.sections();
-  std::int64_t sum = sections.has_first(stage) ? workload::embedding_parameters(model, strategy.tp) : 0;
-  if (sections.has_last(stage)) sum += workload::head_parameters(model, strategy.tp, sections.ends_meet());
+/// Returns the parameters of embedding and head, which together are one unit of FSDP; every layer is a unit of its own.
+std::int64_t embedding_head_parameters(const Model& model, const Strategy& strategy, std::int64_t stage) {
+  const workload::StageMap stages = strategy.stages();
+  std::int64_t sum = stages.has_first(stage) ? workload::embedding_parameters(model, strategy.tp) : 0;
+  if (stages.has_last(stage)) sum += workload::head_parameters(model, strategy.tp, stages.first_and_last_share_rank());
   return sum;
 }
 
 }  // namespace
 
 ModelState model_state(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  const Parameters held = workload::stage_parameters(model, strategy, stage);
-  const std::int64_t whole = held.total(), shared = share(held, strategy);
-  const std::int64_t gradient = gradients_in_16bit(strategy) ? 2 : kFp32;
+  const Parameters rank_parameters = workload::stage_parameters(model, strategy, stage);
+  const std::int64_t parameter_count = rank_parameters.total(), sharded_count = shard_of(rank_parameters, strategy);
+  const std::int64_t gradient = gradients_in_16bit(strategy) ? 2 : kFp32Bytes;
   // Gradients in 16 bits are copied to fp32 for the optimizer.
-  const std::int64_t optimizer = kMasterAndMoments + (gradient < kFp32 ? kFp32 : 0);
+  const std::int64_t optimizer = kOptimizerBytes + (gradient < kFp32Bytes ? kFp32Bytes : 0);
 
   ModelState state;
-  state.weights = kWeight * (strategy.zero >= 3 ? shared : whole);
-  state.gradients = gradient * (strategy.zero >= 2 ? shared : whole);
-  state.optimizer = optimizer * (strategy.zero >= 1 ? shared : whole);
-  const std::int64_t unit = kUnitsWhole * largest_layer(model, strategy, stage);
-  if (strategy.zero >= 2) state.gathered += gradient * std::min(unit, whole);
-  if (strategy.zero >= 3) state.gathered += kWeight * std::min(unit + outer_unit(model, strategy, stage), whole);
+  state.weights = kWeightBytes * (strategy.zero >= 3 ? sharded_count : parameter_count);
+  state.gradients = gradient * (strategy.zero >= 2 ? sharded_count : parameter_count);
+  state.optimizer = optimizer * (strategy.zero >= 1 ? sharded_count : parameter_count);
+  const std::int64_t unit = kGatheredUnits * largest_layer(model, strategy, stage);
+  if (strategy.zero >= 2) state.gathered += gradient * std::min(unit, parameter_count);
+  if (strategy.zero >= 3)
+    state.gathered +=
+        kWeightBytes * std::min(unit + embedding_head_parameters(model, strategy, stage), parameter_count);
   return state;
 }
 

@@ -1,6 +1,6 @@
-// Weights, gradients and optimizer states of a rank: 16-bit weights, gradients as the framework adds them up, fp32
-// weights and two moments (Adam in mixed precision). What the replicas share out of them: Rajbhandari et al. 2020
-// (ZeRO), section 5.
+// Weights, gradients and optimizer states of a rank: 16-bit weights, gradients in the precision in which the framework
+// accumulates them, and fp32 weights and two moments (Adam in mixed precision). For the sharding over data-parallel
+// ranks see Rajbhandari et al. 2020 (ZeRO), section 5.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ struct ModelState {
   std::int64_t weights = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
-  std::int64_t gathered = 0;  // ZeRO 2 and 3: what is whole for a moment of weights and gradients
+  std::int64_t gathered = 0;  // ZeRO 2 and 3: temporarily gathered weights and full gradients
 };
 
+/// Returns the bytes of model state on a rank of pipeline stage `stage`.
 ModelState model_state(const workload::Model& model, const workload::Strategy& strategy, std::int64_t stage);
 
 }  // namespace manyworlds::core::memory

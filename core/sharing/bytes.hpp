@@ -1,4 +1,5 @@
-// Results and messages as bytes: fixed-width little-endian fields in a fixed order.
+// Serialization of results and messages as bytes: fixed-width little-endian fields in a fixed order, without field
+// names, so that reader and writer must use the same sequence.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
 class ByteWriter {
  public:
-  /// As many bytes as a T has.
+  /// Appends sizeof(T) bytes.
   template <Plain T>
   ByteWriter& put(T value) {
     auto bytes = std::bit_cast<std::array<char, sizeof(T)>>(value);
@@ -40,7 +41,7 @@ class ByteWriter {
   std::string out_;
 };
 
-/// Throws InternalError where the bytes end too soon or counts cannot be.
+/// Reads what a ByteWriter wrote. Throws InternalError if the bytes end too early or a count is impossible.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
@@ -54,14 +55,15 @@ class ByteReader {
   std::int64_t integer() { return get<std::int64_t>(); }
   double real() { return get<double>(); }
   std::string text() { return std::string(view()); }
-  std::string_view view() { return take(count(1)); }  // of a text, for as long as the bytes are there
-  /// A count of items of at least `each` bytes, which must fit what is left.
-  std::size_t count(std::size_t each) {
+  std::string_view view() { return take(count(1)); }  // a text in place: valid as long as the bytes it was read from
+  /// Reads a count of items of at least `min_item_bytes` each, which must fit into the remaining bytes.
+  std::size_t count(std::size_t min_item_bytes) {
     const std::int64_t value = integer();
-    MANYWORLDS_CHECK(value >= 0 && static_cast<std::uint64_t>(value) <= bytes_.size() / each,
+    MANYWORLDS_CHECK(value >= 0 && static_cast<std::uint64_t>(value) <= bytes_.size() / min_item_bytes,
                      "count {} of {} bytes left", value, bytes_.size());
     return static_cast<std::size_t>(value);
   }
+  /// Checks that all bytes were read.
   void end() const { MANYWORLDS_CHECK(bytes_.empty(), "{} bytes too many", bytes_.size()); }
 
  private:

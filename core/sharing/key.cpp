@@ -1,5 +1,6 @@
-// Canonical bytes: every value is a tag and its little-endian bytes, every text carries its length, so that no two
-// sequences of values write the same bytes. Two XXH3 streams with unrelated seeds digest them.
+// Keys from canonical bytes: every value is written as a tag and its little-endian bytes, and every text with its
+// length, so that no two different sequences of values give the same bytes. Two XXH3 streams with unrelated seeds
+// digest them.
 #include "core/sharing/key.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ namespace manyworlds::core::sharing {
 
 namespace {
 
-constexpr std::size_t kBlockBytes = 4096;  // values are gathered so that the hash is called once a block
+constexpr std::size_t kBlockBytes = 4096;  // values are buffered so that the hash function is called once per block
 constexpr XXH64_hash_t kDigestSeed = 0x6d616e79776f726cULL;
 constexpr XXH64_hash_t kCheckSeed = 0x9e3779b97f4a7c15ULL;
 
@@ -51,30 +52,30 @@ std::string Key::hex() const {
   return fmt::format("{:016x}{:016x}", digest[0], digest[1]);
 }
 
-struct Writer::State {
+struct KeyWriter::State {
   Stream digest = open_stream(kDigestSeed);
   Stream check = open_stream(kCheckSeed);
-  std::uint64_t length = 0;  // of everything written, the block included
-  std::size_t used = 0;
+  std::uint64_t length = 0;  // bytes written so far, including those in the block
+  std::size_t block_used = 0;
   std::array<unsigned char, kBlockBytes> block;
 
   void flush() {
-    feed(digest.get(), block.data(), used);
-    feed(check.get(), block.data(), used);
-    used = 0;
+    feed(digest.get(), block.data(), block_used);
+    feed(check.get(), block.data(), block_used);
+    block_used = 0;
   }
-  void number(Tag tag, std::uint64_t bits) {
+  void append(Tag tag, std::uint64_t bits) {
     constexpr std::size_t size = 1 + sizeof bits;
-    if (used + size > kBlockBytes) flush();
+    if (block_used + size > kBlockBytes) flush();
     bits = little_endian(bits);
-    block[used] = tag;
-    std::memcpy(block.data() + used + 1, &bits, sizeof bits);
-    used += size;
+    block[block_used] = tag;
+    std::memcpy(block.data() + block_used + 1, &bits, sizeof bits);
+    block_used += size;
     length += size;
   }
 };
 
-Writer::Writer(std::string_view domain) : state_(nullptr) {
+KeyWriter::KeyWriter(std::string_view domain) : state_(nullptr) {
   auto state = std::make_unique<State>();
   state_ = state.get();
   text(build_fingerprint());
@@ -82,47 +83,47 @@ Writer::Writer(std::string_view domain) : state_(nullptr) {
   state.release();
 }
 
-Writer::~Writer() {
+KeyWriter::~KeyWriter() {
   delete state_;
 }
 
-Writer& Writer::integer(std::int64_t value) {
-  state_->number(kInteger, static_cast<std::uint64_t>(value));
+KeyWriter& KeyWriter::integer(std::int64_t value) {
+  state_->append(kInteger, static_cast<std::uint64_t>(value));
   return *this;
 }
 
-Writer& Writer::real(double value) {
-  state_->number(kReal, std::bit_cast<std::uint64_t>(value));
+KeyWriter& KeyWriter::real(double value) {
+  state_->append(kReal, std::bit_cast<std::uint64_t>(value));
   return *this;
 }
 
-Writer& Writer::text(std::string_view value) {
-  state_->number(kText, value.size());
+KeyWriter& KeyWriter::text(std::string_view value) {
+  state_->append(kText, value.size());
   bytes(value.data(), value.size());
   return *this;
 }
 
-Writer& Writer::key(const Key& other) {
+KeyWriter& KeyWriter::key(const Key& other) {
   for (const std::uint64_t word : {other.digest[0], other.digest[1], other.check[0], other.check[1], other.length})
-    state_->number(kKey, word);
+    state_->append(kKey, word);
   return *this;
 }
 
-/// The key of what was written so far; writing may go on.
-Key Writer::finish() {
+/// Returns the key of everything written so far; further values may be written afterwards.
+Key KeyWriter::finish() {
   state_->flush();
   return {digest_of(state_->digest.get()), digest_of(state_->check.get()), state_->length};
 }
 
-void Writer::bytes(const void* data, std::size_t size) {
+void KeyWriter::bytes(const void* data, std::size_t size) {
   state_->length += size;
-  if (size > kBlockBytes - state_->used) state_->flush();
+  if (size > kBlockBytes - state_->block_used) state_->flush();
   if (size > kBlockBytes) {
     feed(state_->digest.get(), data, size);
     feed(state_->check.get(), data, size);
   } else if (size > 0) {
-    std::memcpy(state_->block.data() + state_->used, data, size);
-    state_->used += size;
+    std::memcpy(state_->block.data() + state_->block_used, data, size);
+    state_->block_used += size;
   }
 }
 

@@ -1,5 +1,5 @@
-// The clock of the streams. What GPUs do begins and ends on its ticks, whatever the network's picoseconds are, so that
-// equal traffic in two places of a step has equal offsets (docs/model.md, "A clock that ticks").
+// The clock of the streams. GPU operations begin and end on its ticks, at whatever picosecond the network finishes, so
+// that equal traffic in two places of a step has equal offsets (docs/model/compute.md, "A clock that ticks").
 #pragma once
 
 #include "core/base/error.hpp"
@@ -13,9 +13,9 @@ class Clock {
     MANYWORLDS_CHECK(tick_ps >= 1, "a clock that ticks every {} ps", tick_ps);
   }
 
-  /// The tick nearest to `at`, half up: the rounding of kernels.
+  /// Returns the tick nearest to `at`, halves rounded up; kernel ends are rounded this way.
   Time nearest(Time at) const { return (at + tick_ps_ / 2) / tick_ps_ * tick_ps_; }
-  /// The first tick not before `at`: what the network does is noticed no earlier than it is done.
+  /// Returns the first tick at or after `at`: a stream sees a network event no earlier than it happens.
   Time not_before(Time at) const { return (at + tick_ps_ - 1) / tick_ps_ * tick_ps_; }
   bool ticks_at(Time at) const { return at % tick_ps_ == 0; }
 

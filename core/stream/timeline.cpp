@@ -13,22 +13,22 @@ using workload::Op;
 using workload::Program;
 using workload::Role;
 
-constexpr std::int64_t kWhole = 1'000'000;  // millionths
+constexpr std::int64_t kPpm = 1'000'000;  // millionths
 
 std::size_t stream_of(const Op& op) {
   return static_cast<std::size_t>(op.stream);
 }
 
-/// What runs on the GPU; waiting for the host does not.
-bool slows(const Op& op) {
-  return op.booking != workload::Booking::host;
+/// Whether an operation runs on the GPU, where collectives slow it down; waiting for the host does not.
+bool runs_on_gpu(const Op& op) {
+  return op.category != workload::TimeCategory::host;
 }
 
 bool is_pipeline(Role role) {
   return workload::is_pipeline_transfer(role);
 }
 
-Wait exposed(Role role) {
+Wait exposed_wait(Role role) {
   if (role == Role::tensor) return Wait::exposed_tp;
   if (role == Role::send_context || role == Role::recv_context || role == Role::context) return Wait::exposed_cp;
   if (role == Role::expert || role == Role::expert_tensor) return Wait::exposed_ep;
@@ -47,248 +47,252 @@ Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32
     : programs_(programs),
       interference_(std::move(by_program)),
       clock_(tick_ps),
-      class_of_(std::move(program_of_rank)),
-      streams_(programs.size()),
-      squads_(programs.size()),
-      squad_of_(class_of_) {
+      program_of_(std::move(program_of_rank)),
+      program_streams_(programs.size()),
+      groups_(programs.size()),
+      group_of_(program_of_) {
   for (std::uint32_t i = 0; i < programs.size(); ++i) {
-    squads_[i].program = i;
+    groups_[i].program = i;
     for (std::uint32_t op = 0; op < programs[i].ops.size(); ++op) {
-      auto& stream = streams_[i].ops[stream_of(programs[i].ops[op])];
-      streams_[i].place.push_back(static_cast<std::uint32_t>(stream.size()));
+      auto& stream = program_streams_[i].ops[stream_of(programs[i].ops[op])];
+      program_streams_[i].position.push_back(static_cast<std::uint32_t>(stream.size()));
       stream.push_back(op);
     }
   }
-  for (std::uint32_t rank = 0; rank < class_of_.size(); ++rank) {
-    squads_[class_of_[rank]].ranks.push_back(rank);
-    unfinished_ += programs[class_of_[rank]].ops.size();
+  for (std::uint32_t rank = 0; rank < program_of_.size(); ++rank) {
+    groups_[program_of_[rank]].ranks.push_back(rank);
+    unfinished_ += programs[program_of_[rank]].ops.size();
   }
 }
 
 void Timeline::record(const std::vector<std::uint32_t>& ranks) {
-  followed_.assign(class_of_.size(), false);
+  recorded_ranks_.assign(program_of_.size(), false);
   for (const std::uint32_t rank : ranks) {
-    followed_.at(rank) = true;
-    Squad& squad = squads_[squad_of_[rank]];
-    if (is_recorded(squad)) continue;
-    squad.record = static_cast<std::uint32_t>(records_.size());
+    recorded_ranks_.at(rank) = true;
+    LockstepGroup& group = groups_[group_of_[rank]];
+    if (is_recorded(group)) continue;
+    group.record = static_cast<std::uint32_t>(records_.size());
     records_.emplace_back();
   }
 }
 
 void Timeline::begin(std::vector<Entry>& entries) {
-  for (const std::uint32_t squad : squad_of_) touch(squad);  // a program may have no ranks
+  for (const std::uint32_t group : group_of_) touch(group);  // a program may have no ranks
   advance(0, entries);
 }
 
 Time Timeline::next_kernel() const {
-  return running_.empty() ? kNever : running_.front().at;
+  return running_kernels_.empty() ? kNever : running_kernels_.front().at;
 }
 
 std::vector<Account> Timeline::accounts() const {
-  std::vector<Account> all(class_of_.size());
-  for (std::uint32_t rank = 0; rank < all.size(); ++rank) all[rank] = squads_[squad_of_[rank]].state.account;
+  std::vector<Account> all(program_of_.size());
+  for (std::uint32_t rank = 0; rank < all.size(); ++rank) all[rank] = groups_[group_of_[rank]].state.account;
   return all;
 }
 
-void Timeline::touch(std::uint32_t squad) {
-  if (!std::exchange(squads_[squad].touched, true)) touched_.push_back(squad);
+void Timeline::touch(std::uint32_t group) {
+  if (!std::exchange(groups_[group].touched, true)) touched_.push_back(group);
 }
 
 void Timeline::complete(std::uint32_t rank, std::uint32_t op, Time began) {
-  squads_[squad_of_[rank]].completions.push_back({rank, op, began});
-  touch(squad_of_[rank]);
+  groups_[group_of_[rank]].completions.push_back({rank, op, began});
+  touch(group_of_[rank]);
 }
 
-void Timeline::run_kernel(std::uint32_t squad, std::uint32_t op, Time until) {
+void Timeline::run_kernel(std::uint32_t group, std::uint32_t op, Time until) {
   until = clock_.nearest(until);
-  squads_[squad].state.ends[stream_of(programs_[squads_[squad].program].ops[op])] = until;
-  running_.push_back({until, squad, op});
-  std::push_heap(running_.begin(), running_.end(), std::greater<>());
+  groups_[group].state.ends[stream_of(programs_[groups_[group].program].ops[op])] = until;
+  running_kernels_.push_back({until, group, op});
+  std::push_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
 }
 
-bool Timeline::current(const Running& running) const {
-  const Squad& squad = squads_[running.squad];
-  const std::size_t stream = stream_of(programs_[squad.program].ops[running.op]);
-  const std::uint32_t head = squad.state.done[stream];
-  return head < squad.state.issued[stream] && streams_[squad.program].ops[stream][head] == running.op &&
-         squad.state.ends[stream] == running.at;
+bool Timeline::is_current(const RunningKernel& running) const {
+  const LockstepGroup& group = groups_[running.group];
+  const std::size_t stream = stream_of(programs_[group.program].ops[running.op]);
+  const std::uint32_t head = group.state.done[stream];
+  return head < group.state.issued[stream] && program_streams_[group.program].ops[stream][head] == running.op &&
+         group.state.ends[stream] == running.at;
 }
 
 namespace {
 
-/// How long `work` takes at a pace, rounded up.
-Time paced(Time work, std::int64_t slow, std::int64_t alone) {
-  if (slow == alone) return work;
-  return static_cast<Time>((Wide{work} * slow + alone - 1) / alone);
+/// Returns the duration of `work` at a pace (see Pace), rounded up.
+Time duration_at_pace(Time work, std::int64_t numerator, std::int64_t denominator) {
+  if (numerator == denominator) return work;
+  return static_cast<Time>((Int128{work} * numerator + denominator - 1) / denominator);
 }
 
-bool adds(collective::Kind kind) {
+bool is_reduction(collective::Kind kind) {
   using collective::Kind;
   return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
 }
 
 }  // namespace
 
-Timeline::Pace Timeline::pace_of(const Squad& squad) const {
-  const std::int64_t communicating = squad.state.communicating;
-  if (communicating == 0) return {1, 1};
-  const Interference& of = interference_[squad.program];
-  if (of.units == 0) return {kWhole + of.slowdown_ppm, kWhole};
-  const std::int64_t left = of.units - communicating;
-  MANYWORLDS_CHECK(left > 0, "collectives take {} of {} compute units", communicating, of.units);
-  return {of.units, left};
+Timeline::Pace Timeline::pace_of(const LockstepGroup& group) const {
+  const std::int64_t collective_load = group.state.collective_load;
+  if (collective_load == 0) return {1, 1};
+  const Interference& interference = interference_[group.program];
+  if (interference.units == 0) return {kPpm + interference.slowdown_ppm, kPpm};
+  const std::int64_t left = interference.units - collective_load;
+  MANYWORLDS_CHECK(left > 0, "collectives take {} of {} compute units", collective_load, interference.units);
+  return {interference.units, left};
 }
 
-/// An exchange of a context ring takes what its sending half does.
-std::int64_t Timeline::taken_by(const Op& op, std::uint32_t program) const {
+/// Returns the compute units that a collective takes, or 1 under a fixed slowdown. In compute units, a context-ring
+/// exchange is counted once, by its send.
+std::int64_t Timeline::collective_load_of(const Op& op, std::uint32_t program) const {
   if (is_pipeline(op.role)) return 0;
-  const Interference& of = interference_[program];
-  if (of.units == 0) return of.slowdown_ppm > 0 ? 1 : 0;
+  const Interference& interference = interference_[program];
+  if (interference.units == 0) return interference.slowdown_ppm > 0 ? 1 : 0;
   if (op.role == Role::recv_context) return 0;
-  return adds(op.kind) ? of.to_add : of.to_move;
+  return is_reduction(op.kind) ? interference.units_to_reduce : interference.units_to_move;
 }
 
-/// So much more is taken by collectives on the ranks of a squad: its kernel goes on at another pace, if it is another.
-void Timeline::communicate(std::uint32_t index, std::int64_t more, Time at) {
-  if (more == 0) return;
-  State& state = squads_[index].state;
-  const Pace before = pace_of(squads_[index]);
-  state.communicating += more;
-  const Pace now = pace_of(squads_[index]);
+/// Adds `delta` to the resources that collectives take from a group's ranks. If that changes the pace, the end of the
+/// running compute kernel is computed anew from its remaining work.
+void Timeline::add_collective_load(std::uint32_t index, std::int64_t delta, Time at) {
+  if (delta == 0) return;
+  State& state = groups_[index].state;
+  const Pace before = pace_of(groups_[index]);
+  state.collective_load += delta;
+  const Pace now = pace_of(groups_[index]);
   if (before == now) return;
   constexpr auto kCompute = static_cast<std::size_t>(workload::Stream::compute);
   if (state.issued[kCompute] == state.done[kCompute] || state.ends[kCompute] == at) return;
-  const std::uint32_t op = streams_[squads_[index].program].ops[kCompute][state.done[kCompute]];
-  if (!slows(programs_[squads_[index].program].ops[op])) return;
-  const Time passed = at - state.paced_at;
-  state.work_left -= static_cast<Time>(Wide{passed} * before.alone / before.slow);
-  state.paced_at = at;
-  run_kernel(index, op, at + paced(state.work_left, now.slow, now.alone));
+  const std::uint32_t op = program_streams_[groups_[index].program].ops[kCompute][state.done[kCompute]];
+  if (!runs_on_gpu(programs_[groups_[index].program].ops[op])) return;
+  const Time elapsed = at - state.pace_changed_at;
+  state.remaining_work -= static_cast<Time>(Int128{elapsed} * before.denominator / before.numerator);
+  state.pace_changed_at = at;
+  run_kernel(index, op, at + duration_at_pace(state.remaining_work, now.numerator, now.denominator));
 }
 
 void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Cause& cause) {
-  Squad& squad = squads_[index];
-  const std::size_t stream = stream_of(programs_[squad.program].ops[op]);
-  std::uint32_t& done = squad.state.done[stream];
-  MANYWORLDS_CHECK(done + 1 == squad.state.issued[stream] && streams_[squad.program].ops[stream][done] == op,
-                   "rank {} ends op {} out of order", squad.ranks.front(), op);
-  if (is_recorded(squad)) note(squad, Span{op, squad.state.entered[stream], at});
+  LockstepGroup& group = groups_[index];
+  const std::size_t stream = stream_of(programs_[group.program].ops[op]);
+  std::uint32_t& done = group.state.done[stream];
+  MANYWORLDS_CHECK(done + 1 == group.state.issued[stream] && program_streams_[group.program].ops[stream][done] == op,
+                   "rank {} ends op {} out of order", group.ranks.front(), op);
+  if (is_recorded(group)) append_to_record(group, Span{op, group.state.entered[stream], at});
   ++done;
-  unfinished_ -= squad.ranks.size();
+  unfinished_ -= group.ranks.size();
   end_ = std::max(end_, at);
-  squad.state.ended = at;
-  squad.state.cause = cause;
+  group.state.ended = at;
+  group.state.cause = cause;
 }
 
 void Timeline::end_collective(std::uint32_t index, const Completion& completion, Time at) {
-  const Squad& squad = squads_[index];
-  const Op& op = programs_[squad.program].ops[completion.op];
+  const LockstepGroup& group = groups_[index];
+  const Op& op = programs_[group.program].ops[completion.op];
   const std::size_t stream = stream_of(op);
-  squads_[index].state.before_cause = squad.state.issued_after[stream];
-  end_op(index, completion.op, at, {squad.state.entered[stream], completion.began, op.role, true});
-  communicate(index, -taken_by(op, squad.program), at);
+  groups_[index].state.previous_cause = group.state.cause_at_issue[stream];
+  end_op(index, completion.op, at, {group.state.entered[stream], completion.began, op.role, true});
+  add_collective_load(index, -collective_load_of(op, group.program), at);
 }
 
-/// Ends what ended for the ranks of a squad, which stay together if it was the same for all.
-void Timeline::take_completions(std::uint32_t index, Time at) {
-  const std::vector<Completion>& all = squads_[index].completions;
+/// Ends the collectives that completed for the ranks of a group. The group stays whole if the completions are the same
+/// for all of its ranks, and is split otherwise.
+void Timeline::end_completed(std::uint32_t index, Time at) {
+  const std::vector<Completion>& all = groups_[index].completions;
   if (all.empty()) return;
-  const bool one_each = all.size() == squads_[index].ranks.size() &&
+  const bool one_each = all.size() == groups_[index].ranks.size() &&
                         std::all_of(all.begin(), all.end(), [&](const Completion& c) { return c.is_like(all[0]); });
   if (!one_each) return split(index, at);
   end_collective(index, all[0], at);
-  squads_[index].completions.clear();
+  groups_[index].completions.clear();
 }
 
 void Timeline::split(std::uint32_t index, Time at) {
-  std::vector<Completion> all = std::move(squads_[index].completions);
-  squads_[index].completions.clear();
+  std::vector<Completion> all = std::move(groups_[index].completions);
+  groups_[index].completions.clear();
   std::stable_sort(all.begin(), all.end(), [](const Completion& a, const Completion& b) { return a.rank < b.rank; });
-  // By what ended for them: where it begins in `all`, and how long it is.
-  struct Part {
+  // Ranks with equal completions: `size` entries of `all` from `begin` for its first rank, and equal ones for the
+  // others.
+  struct Subgroup {
     std::size_t begin, size;
     std::vector<std::uint32_t> ranks;
   };
-  std::vector<Part> parts;
+  std::vector<Subgroup> subgroups;
   std::size_t begin = 0;
-  for (const std::uint32_t rank : squads_[index].ranks) {
+  for (const std::uint32_t rank : groups_[index].ranks) {
     std::size_t end = begin;
     while (end < all.size() && all[end].rank == rank) ++end;
-    auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& one) {
+    auto subgroup = std::find_if(subgroups.begin(), subgroups.end(), [&](const Subgroup& one) {
       return one.size == end - begin &&
              std::equal(all.begin() + static_cast<std::ptrdiff_t>(begin),
                         all.begin() + static_cast<std::ptrdiff_t>(end),
                         all.begin() + static_cast<std::ptrdiff_t>(one.begin),
                         [](const Completion& a, const Completion& b) { return a.is_like(b); });
     });
-    if (part == parts.end()) part = parts.insert(part, {begin, end - begin, {}});
-    part->ranks.push_back(rank);
+    if (subgroup == subgroups.end()) subgroup = subgroups.insert(subgroup, {begin, end - begin, {}});
+    subgroup->ranks.push_back(rank);
     begin = end;
   }
-  std::vector<std::uint32_t> members{index};
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    members.push_back(static_cast<std::uint32_t>(squads_.size()));
-    squads_.push_back({squads_[index].program, {}, squads_[index].state, {}, false, kNoRecord});
-    touch(members.back());
+  std::vector<std::uint32_t> group_ids{index};
+  for (std::size_t i = 1; i < subgroups.size(); ++i) {
+    group_ids.push_back(static_cast<std::uint32_t>(groups_.size()));
+    groups_.push_back({groups_[index].program, {}, groups_[index].state, {}, false, kNoRecord});
+    touch(group_ids.back());
   }
-  for (std::size_t i = 0, kernels = running_.size(); i < kernels; ++i)
-    if (running_[i].squad == index)
-      for (std::size_t part = 1; part < parts.size(); ++part) {
-        running_.push_back({running_[i].at, members[part], running_[i].op});
+  for (std::size_t i = 0, kernels = running_kernels_.size(); i < kernels; ++i)
+    if (running_kernels_[i].group == index)
+      for (std::size_t subgroup = 1; subgroup < subgroups.size(); ++subgroup) {
+        running_kernels_.push_back({running_kernels_[i].at, group_ids[subgroup], running_kernels_[i].op});
       }
-  std::make_heap(running_.begin(), running_.end(), std::greater<>());
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    for (const std::uint32_t rank : parts[i].ranks) squad_of_[rank] = members[i];
-    squads_[members[i]].ranks = std::move(parts[i].ranks);
+  std::make_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
+  for (std::size_t i = 0; i < subgroups.size(); ++i) {
+    for (const std::uint32_t rank : subgroups[i].ranks) group_of_[rank] = group_ids[i];
+    groups_[group_ids[i]].ranks = std::move(subgroups[i].ranks);
   }
-  if (const std::uint32_t record = std::exchange(squads_[index].record, kNoRecord); record != kNoRecord)
-    divide_record(record, members);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    for (std::size_t c = 0; c < parts[i].size; ++c) end_collective(members[i], all[parts[i].begin + c], at);
+  if (const std::uint32_t record = std::exchange(groups_[index].record, kNoRecord); record != kNoRecord)
+    split_record(record, group_ids);
+  for (std::size_t i = 0; i < subgroups.size(); ++i) {
+    for (std::size_t c = 0; c < subgroups[i].size; ++c) end_collective(group_ids[i], all[subgroups[i].begin + c], at);
   }
 }
 
-/// What was recorded before a split is so of every part in which a rank is followed.
-void Timeline::divide_record(std::uint32_t record, const std::vector<std::uint32_t>& squads) {
-  bool given = false;
-  for (const std::uint32_t part : squads) {
-    Squad& squad = squads_[part];
-    if (std::none_of(squad.ranks.begin(), squad.ranks.end(), [&](std::uint32_t rank) { return followed_[rank]; }))
+/// After a split, every part that contains a recorded rank has a record that begins with what was recorded before.
+void Timeline::split_record(std::uint32_t record, const std::vector<std::uint32_t>& groups) {
+  bool assigned = false;
+  for (const std::uint32_t subgroup : groups) {
+    LockstepGroup& group = groups_[subgroup];
+    if (std::none_of(group.ranks.begin(), group.ranks.end(), [&](std::uint32_t rank) { return recorded_ranks_[rank]; }))
       continue;
-    squad.record = given ? static_cast<std::uint32_t>(records_.size()) : record;
-    if (std::exchange(given, true)) records_.push_back(Record(records_[record]));
+    group.record = assigned ? static_cast<std::uint32_t>(records_.size()) : record;
+    if (std::exchange(assigned, true)) records_.push_back(Record(records_[record]));
   }
 }
 
 void Timeline::advance(Time at, std::vector<Entry>& entries) {
   MANYWORLDS_CHECK(clock_.ticks_at(at), "the streams are to move at {}, between two ticks", at);
-  for (std::size_t i = 0, squads = touched_.size(); i < squads; ++i) take_completions(touched_[i], at);
-  // Kernels of no duration end at the instant they start, so this goes on until nothing moves.
+  for (std::size_t i = 0, groups = touched_.size(); i < groups; ++i) end_completed(touched_[i], at);
+  // Kernels of zero duration end at the instant at which they start, so this repeats until no group changes.
   while (true) {
-    while (!running_.empty() && running_.front().at == at) {
-      const Running ended = running_.front();
-      std::pop_heap(running_.begin(), running_.end(), std::greater<>());
-      running_.pop_back();
-      if (current(ended)) end_kernel(ended, at);
+    while (!running_kernels_.empty() && running_kernels_.front().at == at) {
+      const RunningKernel ended = running_kernels_.front();
+      std::pop_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
+      running_kernels_.pop_back();
+      if (is_current(ended)) end_kernel(ended, at);
     }
     if (touched_.empty()) break;
     std::sort(touched_.begin(), touched_.end());
-    for (const std::uint32_t squad : touched_) {
-      squads_[squad].touched = false;
-      issue(squad, at, entries);
+    for (const std::uint32_t group : touched_) {
+      groups_[group].touched = false;
+      issue(group, at, entries);
     }
     touched_.clear();
   }
-  while (!running_.empty() && !current(running_.front())) {
-    std::pop_heap(running_.begin(), running_.end(), std::greater<>());
-    running_.pop_back();
+  while (!running_kernels_.empty() && !is_current(running_kernels_.front())) {
+    std::pop_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
+    running_kernels_.pop_back();
   }
 }
 
-void Timeline::end_kernel(const Running& ended, Time at) {
-  State& state = squads_[ended.squad].state;
-  const Op& op = programs_[squads_[ended.squad].program].ops[ended.op];
+void Timeline::end_kernel(const RunningKernel& ended, Time at) {
+  State& state = groups_[ended.group].state;
+  const Op& op = programs_[groups_[ended.group].program].ops[ended.op];
   Time slowed = 0;
   if (op.stream == workload::Stream::compute) {
     slowed = at - state.busy_until;
@@ -297,38 +301,38 @@ void Timeline::end_kernel(const Running& ended, Time at) {
   }
   Cause cause;
   cause.copy = op.stream != workload::Stream::compute;
-  end_op(ended.squad, ended.op, at, cause);
-  if (is_recorded(squads_[ended.squad])) records_[squads_[ended.squad].record].spans.back().slowed = slowed;
-  touch(ended.squad);
+  end_op(ended.group, ended.op, at, cause);
+  if (is_recorded(groups_[ended.group])) records_[groups_[ended.group].record].spans.back().slowed = slowed;
+  touch(ended.group);
 }
 
-bool Timeline::ready(const Squad& squad, const Op& op) const {
-  const Program& program = programs_[squad.program];
-  const Streams& streams = streams_[squad.program];
+bool Timeline::ready(const LockstepGroup& group, const Op& op) const {
+  const Program& program = programs_[group.program];
+  const ProgramStreams& streams = program_streams_[group.program];
   for (std::uint32_t i = op.waits_begin; i < op.waits_end; ++i) {
     const std::uint32_t before = program.waits[i];
-    if (squad.state.done[stream_of(program.ops[before])] <= streams.place[before]) return false;
+    if (group.state.done[stream_of(program.ops[before])] <= streams.position[before]) return false;
   }
   return true;
 }
 
 void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) {
-  Squad& squad = squads_[index];
-  const Program& program = programs_[squad.program];
-  const Streams& streams = streams_[squad.program];
-  State& state = squad.state;
+  LockstepGroup& group = groups_[index];
+  const Program& program = programs_[group.program];
+  const ProgramStreams& streams = program_streams_[group.program];
+  State& state = group.state;
   issued_.clear();
   for (std::size_t stream = 0; stream < workload::kStreams; ++stream) {
     if (state.issued[stream] != state.done[stream] || state.issued[stream] == streams.ops[stream].size()) continue;
     const std::uint32_t number = streams.ops[stream][state.issued[stream]];
     const Op& op = program.ops[number];
-    if (!ready(squad, op)) continue;
+    if (!ready(group, op)) continue;
     ++state.issued[stream];
     state.entered[stream] = at;
-    state.issued_after[stream] = state.cause;
+    state.cause_at_issue[stream] = state.cause;
     if (op.is_collective) {
       issued_.push_back(number);
-      communicate(index, taken_by(op, squad.program), at);
+      add_collective_load(index, collective_load_of(op, group.program), at);
       continue;
     }
     if (op.stream != workload::Stream::compute) {
@@ -336,81 +340,83 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
       continue;
     }
     if (state.began == kNever) {
-      state.began = apart_ ? at : 0;
+      state.began = unsynchronised_ ? at : 0;
       state.busy_until = state.began;
     }
-    book_wait(squad, at);
+    account_wait(group, at);
     const Time until = clock_.nearest(at + op.duration_ps);
-    state.account.busy[static_cast<std::size_t>(op.booking)] += until - at;
-    state.busy_until = until;  // until it is known to last longer
-    state.work_left = op.duration_ps;
-    state.paced_at = at;
-    const Pace pace = slows(op) ? pace_of(squad) : Pace{1, 1};
-    run_kernel(index, number, at + paced(op.duration_ps, pace.slow, pace.alone));
+    state.account.busy[static_cast<std::size_t>(op.category)] += until - at;
+    state.busy_until = until;  // extended if the kernel is slowed down
+    state.remaining_work = op.duration_ps;
+    state.pace_changed_at = at;
+    const Pace pace = runs_on_gpu(op) ? pace_of(group) : Pace{1, 1};
+    run_kernel(index, number, at + duration_at_pace(op.duration_ps, pace.numerator, pace.denominator));
   }
-  for (const std::uint32_t rank : squad.ranks)
+  for (const std::uint32_t rank : group.ranks)
     for (const std::uint32_t op : issued_) entries.push_back({rank, op});
 }
 
-/// The compute stream starts again at `until`. What ended last on the rank is what it waited for.
-void Timeline::book_wait(Squad& squad, Time until) {
-  const Time from = squad.state.busy_until;
-  if (until != from) book_cause(squad, squad.state.cause, &squad.state.before_cause, from, until);
+/// Accounts for the idle time of the compute stream before it resumes at `until`: it waited for the operation that
+/// ended last on the rank.
+void Timeline::account_wait(LockstepGroup& group, Time until) {
+  const Time from = group.state.busy_until;
+  if (until != from) attribute_wait(group, group.state.cause, &group.state.previous_cause, from, until);
 }
 
-/// Between this rank's entry and the last member's it waited for others (a stall, or the bubble of a pipeline), and
-/// after that the network was at work: exposed. Before its entry it waited for what `before` says, such as a transfer
-/// of the pipeline that brought the collective its data, or earlier communication of its stream.
-void Timeline::book_cause(Squad& squad, const Cause& cause, const Cause* before, Time from, Time until) {
-  if (!cause.collective) return book(squad, cause.copy ? Wait::exposed_offload : Wait::bubble, from, until);
+/// Divides the wait for a collective. Between this rank's entry and that of the last member it waited for other ranks
+/// (a stall, or a bubble for pipeline transfers); afterwards it waited for the network (exposed communication). The
+/// time before its own entry is attributed to `before`, such as the pipeline transfer that brought the collective's
+/// data, or earlier communication on the same stream.
+void Timeline::attribute_wait(LockstepGroup& group, const Cause& cause, const Cause* before, Time from, Time until) {
+  if (!cause.collective) return add_wait(group, cause.copy ? Wait::exposed_offload : Wait::bubble, from, until);
   const bool pipeline = is_pipeline(cause.role);
   const Time entered = pipeline ? from : std::clamp(cause.entered, from, until);
   const Time began = std::clamp(cause.began, entered, until);
   if (entered != from && before != nullptr && (before->collective || before->copy))
-    book_cause(squad, *before, nullptr, from, entered);
+    attribute_wait(group, *before, nullptr, from, entered);
   else
-    book(squad, exposed(cause.role), from, entered);
-  book(squad, pipeline ? Wait::bubble : Wait::stall, entered, began);
-  book(squad, exposed(cause.role), began, until);
+    add_wait(group, exposed_wait(cause.role), from, entered);
+  add_wait(group, pipeline ? Wait::bubble : Wait::stall, entered, began);
+  add_wait(group, exposed_wait(cause.role), began, until);
 }
 
-void Timeline::book(Squad& squad, Wait why, Time from, Time until) {
+void Timeline::add_wait(LockstepGroup& group, Wait why, Time from, Time until) {
   if (from == until) return;
-  squad.state.account.waited[static_cast<std::size_t>(why)] += until - from;
-  if (is_recorded(squad)) note(squad, Idle{why, from, until});
+  group.state.account.waited[static_cast<std::size_t>(why)] += until - from;
+  if (is_recorded(group)) append_to_record(group, Idle{why, from, until});
 }
 
-void Timeline::note(const Squad& squad, const Span& span) {
-  records_[squad.record].spans.push_back(span);
+void Timeline::append_to_record(const LockstepGroup& group, const Span& span) {
+  records_[group.record].spans.push_back(span);
 }
 
-void Timeline::note(const Squad& squad, const Idle& idle) {
-  std::vector<Idle>& known = records_[squad.record].idle;
+void Timeline::append_to_record(const LockstepGroup& group, const Idle& idle) {
+  std::vector<Idle>& known = records_[group.record].idle;
   if (!known.empty() && known.back().end == idle.begin && known.back().why == idle.why)
     known.back().end = idle.end;
   else
     known.push_back(idle);
 }
 
-Time Timeline::lasts() const {
-  if (!apart_) return end_;
-  Time most = 0;
-  for (const Squad& squad : squads_)
-    if (squad.state.began != kNever) most = std::max(most, squad.state.ended - squad.state.began);
-  return most;
+Time Timeline::duration() const {
+  if (!unsynchronised_) return end_;
+  Time longest = 0;
+  for (const LockstepGroup& group : groups_)
+    if (group.state.began != kNever) longest = std::max(longest, group.state.ended - group.state.began);
+  return longest;
 }
 
-void Timeline::settle() {
-  const Time length = lasts();
-  for (Squad& squad : squads_) {
-    // Trailing collectives (parameters gathered after the optimizer) are exposed; the rest is bubble.
-    State& state = squad.state;
-    const Time until = apart_ && state.began != kNever ? state.began + length : end_;
+void Timeline::close_accounts() {
+  const Time length = duration();
+  for (LockstepGroup& group : groups_) {
+    // Trailing collectives (the parameter gather after the optimizer) count as exposed, all other idle time as bubble.
+    State& state = group.state;
+    const Time until = unsynchronised_ && state.began != kNever ? state.began + length : end_;
     if (state.busy_until == until) continue;
     if (state.cause.collective && !is_pipeline(state.cause.role)) {
-      book_wait(squad, until);
+      account_wait(group, until);
     } else {
-      book(squad, Wait::bubble, state.busy_until, until);
+      add_wait(group, Wait::bubble, state.busy_until, until);
     }
     state.busy_until = until;
   }
@@ -418,23 +424,23 @@ void Timeline::settle() {
 
 std::string Timeline::deadlock() const {
   const auto name = [&](std::uint32_t rank, std::uint32_t index) {
-    const Program& program = programs_[class_of_[rank]];
+    const Program& program = programs_[program_of_[rank]];
     const Op& op = program.ops[index];
     const std::string label = op.label < program.labels.size() ? program.labels[op.label] : "operation";
     return fmt::format("'{}' (operation {} of rank {}, stream {})", label, index, rank,
                        workload::kStreamNames[stream_of(op)]);
   };
-  for (std::uint32_t rank = 0; rank < class_of_.size(); ++rank) {
-    const Program& program = programs_[class_of_[rank]];
-    const Streams& streams = streams_[class_of_[rank]];
+  for (std::uint32_t rank = 0; rank < program_of_.size(); ++rank) {
+    const Program& program = programs_[program_of_[rank]];
+    const ProgramStreams& streams = program_streams_[program_of_[rank]];
     for (std::size_t stream = 0; stream < workload::kStreams; ++stream) {
-      const State& state = squads_[squad_of_[rank]].state;
+      const State& state = groups_[group_of_[rank]].state;
       if (state.issued[stream] != state.done[stream] || state.issued[stream] == streams.ops[stream].size()) continue;
       const std::uint32_t index = streams.ops[stream][state.issued[stream]];
       const Op& op = program.ops[index];
       for (std::uint32_t i = op.waits_begin; i < op.waits_end; ++i) {
         const std::uint32_t before = program.waits[i];
-        if (state.done[stream_of(program.ops[before])] <= streams.place[before])
+        if (state.done[stream_of(program.ops[before])] <= streams.position[before])
           return fmt::format("deadlock: {} waits for {}", name(rank, index), name(rank, before));
       }
     }

@@ -14,18 +14,18 @@ using core::compute::Gpu;
 using Vector = Eigen::VectorXd;
 using Matrix = Eigen::MatrixXd;
 
-constexpr int kRounds = 25;
-constexpr double kStep = 0.02;       // of a logarithm, for differences
-constexpr double kPriorWidth = 0.5;  // of a constant's logarithm around its general value
-constexpr double kNoise = 0.03;      // of a measurement's logarithm: repeats on a shared cluster differ by so much
-constexpr double kFar = 0.05;        // beyond, a row counts less
-constexpr double kMostMove = 0.3;    // of a logarithm, in a round
+constexpr int kMaxRounds = 25;
+constexpr double kDifferenceStep = 0.02;  // in the logarithm, for finite differences
+constexpr double kPriorWidth = 0.5;       // of a constant's logarithm around its general value
+constexpr double kNoise = 0.03;  // of a measurement's logarithm: repeats on a shared cluster differ by this much
+constexpr double kHuberThreshold = 0.05;  // residual beyond which a row counts less
+constexpr double kMaxMove = 0.3;          // in the logarithm, per round
 
 double general_value(const std::string& key) {
   return std::get<double>(core::compute::gpu_options().read(Gpu{}).at(key));
 }
 
-Gpu with(const Gpu& gpu, const std::vector<Constant>& constants, const std::string& name) {
+Gpu with_constants(const Gpu& gpu, const std::vector<Constant>& constants, const std::string& name) {
   const auto& table = core::compute::gpu_options();
   core::OptionSet values = table.read(gpu);
   for (const Constant& one : constants)
@@ -33,7 +33,7 @@ Gpu with(const Gpu& gpu, const std::vector<Constant>& constants, const std::stri
   return table.make(values);
 }
 
-/// Rows of one GPU against its constants: those of different GPUs do not touch each other.
+/// The rows and constants of one GPU: those of different GPUs are independent.
 class Problem {
  public:
   Problem(const std::vector<FitRow>& rows, std::vector<Constant>& constants, const std::string& gpu) {
@@ -45,22 +45,22 @@ class Problem {
 
   void solve() {
     if (rows_.empty()) return;
-    for (int round = 0; round < kRounds && move() > 1e-4; ++round) {
+    for (int round = 0; round < kMaxRounds && take_step() > 1e-4; ++round) {
     }
   }
 
  private:
   std::vector<Constant> values() const {
-    std::vector<Constant> made;
-    for (const Constant* one : constants_) made.push_back(*one);
-    return made;
+    std::vector<Constant> result;
+    for (const Constant* one : constants_) result.push_back(*one);
+    return result;
   }
   double residual(const FitRow& row, const std::vector<Constant>& at) const {
     return std::log(predict_s(row, at) / row.measured_s);
   }
 
-  /// One step of Gauss and Newton; how far it went.
-  double move() {
+  /// Takes one Gauss-Newton step and returns its length.
+  double take_step() {
     const auto n = static_cast<Eigen::Index>(constants_.size());
     Matrix normal = Matrix::Zero(n, n);
     Vector gradient = Vector::Zero(n);
@@ -70,32 +70,32 @@ class Problem {
       Vector slope(n);
       for (Eigen::Index i = 0; i < n; ++i) {
         std::vector<Constant> moved = at;
-        moved[static_cast<std::size_t>(i)].value *= std::exp(kStep);
-        slope[i] = (residual(*row, moved) - here) / kStep;
+        moved[static_cast<std::size_t>(i)].value *= std::exp(kDifferenceStep);
+        slope[i] = (residual(*row, moved) - here) / kDifferenceStep;
       }
-      const double far = std::abs(here) > kFar ? kFar / std::abs(here) : 1;
-      const double weight = row->weight * far / (kNoise * kNoise);
+      const double huber_weight = std::abs(here) > kHuberThreshold ? kHuberThreshold / std::abs(here) : 1;
+      const double weight = row->weight * huber_weight / (kNoise * kNoise);
       normal += weight * slope * slope.transpose();
       gradient += weight * here * slope;
     }
     for (Eigen::Index i = 0; i < n; ++i) {
       const Constant& one = at[static_cast<std::size_t>(i)];
-      const double hold = 1 / (kPriorWidth * kPriorWidth);
-      normal(i, i) += hold;
-      gradient[i] += hold * std::log(one.value / general_value(one.key));
+      const double prior_weight = 1 / (kPriorWidth * kPriorWidth);
+      normal(i, i) += prior_weight;
+      gradient[i] += prior_weight * std::log(one.value / general_value(one.key));
     }
     const Vector step = normal.ldlt().solve(-gradient);
-    double most = 0;
+    double largest_move = 0;
     for (Eigen::Index i = 0; i < n; ++i) {
-      const double moved = std::clamp(step[i], -kMostMove, kMostMove);
-      most = std::max(most, std::abs(moved));
+      const double moved = std::clamp(step[i], -kMaxMove, kMaxMove);
+      largest_move = std::max(largest_move, std::abs(moved));
       Constant& one = *constants_[static_cast<std::size_t>(i)];
-      one.value = std::min(one.value * std::exp(moved), most_of(one.key));
+      one.value = std::min(one.value * std::exp(moved), max_value_of(one.key));
     }
-    return most;
+    return largest_move;
   }
 
-  static double most_of(const std::string& key) {
+  static double max_value_of(const std::string& key) {
     for (const core::OptionInfo& info : core::compute::gpu_options().infos())
       if (info.name == key) return info.maximum;
     return 0;
@@ -107,22 +107,23 @@ class Problem {
 
 }  // namespace
 
-core::step::Links links_of(const World& world) {
-  const topologies::Site site = world.site();
-  const double share =
-      site.shared_nics > 0 ? static_cast<double>(site.shared_nics) / static_cast<double>(site.gpus_per_node) : 1;
-  const double nic = static_cast<double>(site.nic_bits_per_second) * share * nic_share(world);
-  return {{site.scale_up_bits_per_second, 2 * site.scale_up_latency_ps},
-          {core::round_half_up(nic), 4 * site.nic_latency_ps}};
+core::step::Links links_of(const ExperimentConfig& config) {
+  const topologies::FabricSpec fabric_spec = config.fabric_spec();
+  const double share = fabric_spec.shared_nics > 0 ? static_cast<double>(fabric_spec.shared_nics) /
+                                                         static_cast<double>(fabric_spec.gpus_per_node)
+                                                   : 1;
+  const double nic = static_cast<double>(fabric_spec.nic_bits_per_second) * share * nic_share(config);
+  return {{fabric_spec.scale_up_bits_per_second, 2 * fabric_spec.scale_up_latency_ps},
+          {core::round_half_up(nic), 4 * fabric_spec.nic_latency_ps}};
 }
 
-double closed_form_s(const World& world) {
-  return core::step::closed_form(world.configuration, links_of(world)).step_s;
+double closed_form_s(const ExperimentConfig& config) {
+  return core::step::closed_form(config.configuration, links_of(config)).step_s;
 }
 
 double predict_s(const FitRow& row, const std::vector<Constant>& constants) {
   core::step::Configuration configuration = row.configuration;
-  configuration.gpu = with(configuration.gpu, constants, row.gpu);
+  configuration.gpu = with_constants(configuration.gpu, constants, row.gpu);
   return core::step::closed_form(configuration, row.links).step_s;
 }
 

@@ -1,10 +1,10 @@
-// Slow nodes and ranks, found from what a training run can measure of itself: how long the kernels of each rank take by
-// phase (L0) and by pass (L1), and how long communication takes from the moment all have come (L2). Ranks are compared
-// with peers that do the same work, by median and median absolute deviation (MAD); times until a barrier, which slow
-// ranks make long for their victims too, are never looked at. A communicator that is slow beside others of its kind
-// does not tell which member makes it so: its members then send to each other pair by pair.
+// Finds slow nodes and ranks from what a training run can measure of itself: how long the kernels of each rank take by
+// phase (L0) and by pass (L1), and how long communication takes once all members have entered (L2). Ranks are compared
+// with peers that do the same work, by median and median absolute deviation (MAD); times until a barrier are not used,
+// because slow ranks prolong them for their victims too. A communicator that is slower than others of its kind does not
+// tell which member is the cause: its members then send to each other pair by pair.
 //
-// Megatron-LM's straggler detection (megatron/core/README_STRAGGLER.md) reports the least and the largest time and
+// Megatron-LM's straggler detection (megatron/core/README_STRAGGLER.md) reports the smallest and the largest time and
 // throughput over ranks; MegaScale (Jiang et al. 2024, section 5) and Greyhound (Wu et al. 2025) test pairs.
 #pragma once
 
@@ -16,57 +16,58 @@
 
 namespace manyworlds::experiments {
 
-/// How it is measured. The noise is an assumption, no measurement: every figure of a step is off by a normal error of
-/// its own, and one in a hundred is half as long again; the median over the steps counts.
-struct Measuring {
+/// How measurement is modelled. The noise is an assumption, not a measurement: every value of a step has a normal error
+/// of its own, and one in a hundred is half as long again; the median over the steps is used.
+struct MeasurementModel {
   std::int64_t seed = 1;
   std::int64_t steps = 10;
   double noise = 0.02;  // standard deviation, share
-  /// What is reported: this much over the median of the peers, and so many deviations.
+  /// Thresholds for a report: share by which the median of the peers is exceeded, and number of deviations.
   double slower = 0.1;
   double deviations = 5;
 };
 
 enum class StragglerLevel : std::uint8_t { phase, pass, communication };  // L0, L1, L2
 
-/// Something that a rank (or a communicator) does, and how long it takes.
+/// The time that a rank (or a communicator) needs for one activity.
 struct Sample {
-  std::uint32_t who = 0;
+  std::uint32_t subject = 0;
   StragglerLevel level = StragglerLevel::phase;
-  std::string what;   // "forward"
-  std::string peers;  // those with the same text are to take as long
+  std::string activity;  // "forward"
+  std::string peers;     // samples with the same text should take equally long
   double seconds = 0;
 };
 
 struct Outlier {
-  std::uint32_t who = 0;
+  std::uint32_t subject = 0;
   StragglerLevel level = StragglerLevel::phase;
-  std::string what;
-  double slower = 0;  // over the median of the peers, share
+  std::string activity;
+  double slower = 0;  // share above the median of the peers
 };
-/// Samples that are longer than those of their peers, of which there must be 3 at least; in the order of the samples.
-std::vector<Outlier> outliers(const std::vector<Sample>& samples, const Measuring& measuring);
+/// Returns the samples that are longer than those of their peers, in order. Samples with fewer than 3 peers are
+/// skipped.
+std::vector<Outlier> outliers(const std::vector<Sample>& samples, const MeasurementModel& measurement);
 
-/// What somebody who measures `samples` sees of them.
-std::vector<Sample> measured(std::vector<Sample> samples, const Measuring& measuring);
+/// Returns `samples` with measurement noise added.
+std::vector<Sample> with_noise(std::vector<Sample> samples, const MeasurementModel& measurement);
 
-/// Kernels of the ranks, of which `recording` must have all.
-std::vector<Sample> kernel_samples(const core::step::World& world, const core::step::Recording& recording);
+/// Returns the kernel times of the ranks; `recording` must contain all ranks.
+std::vector<Sample> kernel_samples(const core::step::CompiledStep& compiled, const core::step::Recording& recording);
 
 struct Straggler {
   std::uint32_t rank = 0, gpu = 0;
   std::int64_t node = 0;
-  std::vector<Outlier> seen;  // the one that is most over its peers first
+  std::vector<Outlier> seen;  // by level, then with the largest excess over the peers first
 };
 
 struct StragglerReport {
-  std::vector<Straggler> found;          // by rank
-  std::vector<std::string> unexplained;  // communicators that are slow, none of whose members is
-  std::vector<std::string> alone;        // what has fewer than 3 peers and was not compared
-  double least_s = 0, most_s = 0;        // kernels of a step on a rank: Megatron-LM's MnRtt, MxRtt
-  std::uint32_t least_rank = 0, most_rank = 0;
+  std::vector<Straggler> found;           // by rank
+  std::vector<std::string> unexplained;   // slow communicators none of whose members is slow
+  std::vector<std::string> not_compared;  // activities with fewer than 3 peers, which were not compared
+  double min_s = 0, max_s = 0;            // kernel time of a step on a rank: Megatron-LM's MnRtt and MxRtt
+  std::uint32_t min_rank = 0, max_rank = 0;
 };
-StragglerReport find_stragglers(const core::step::World& world, const core::step::Recording& recording,
-                                const Measuring& measuring);
+StragglerReport find_stragglers(const core::step::CompiledStep& compiled, const core::step::Recording& recording,
+                                const MeasurementModel& measurement);
 
 }  // namespace manyworlds::experiments

@@ -10,44 +10,44 @@ namespace {
 
 using measured::Residuals;
 
-/// Values and what they weigh.
+/// Values and their weights.
 using Weighted = std::vector<std::pair<double, double>>;
 
 void add(Weighted& to, const std::vector<double>& values, double weight) {
   for (const double value : values) to.emplace_back(value, weight / static_cast<double>(values.size()));
 }
 
-/// The least value with `share` of the weight at or below it.
+/// Returns the smallest value with `share` of the weight at or below it.
 double quantile(Weighted values, double share) {
   std::sort(values.begin(), values.end());
-  double whole = 0, below = 0;
-  for (const auto& [value, weight] : values) whole += weight;
+  double total_weight = 0, weight_so_far = 0;
+  for (const auto& [value, weight] : values) total_weight += weight;
   for (const auto& [value, weight] : values)
-    if ((below += weight) >= share * whole * (1 - 1e-12)) return value;
+    if ((weight_so_far += weight) >= share * total_weight * (1 - 1e-12)) return value;
   return 0;
 }
 
-/// Families that speak for a layout: each of `near` counts as one, all of `far` together as one more.
-struct Families {
-  std::vector<const Residuals*> near, far;
+/// Evidence for a layout: each family with the same GPU counts as one, all other families together as one more.
+struct ResidualFamilies {
+  std::vector<const Residuals*> same_gpu, other_gpus;
 
   Weighted values(std::vector<double> Residuals::*of) const {
-    Weighted made;
+    Weighted result;
     const auto count = [of](const auto& some) {
       return std::count_if(some.begin(), some.end(), [of](const Residuals* one) { return !(one->*of).empty(); });
     };
-    for (const Residuals* one : near) add(made, one->*of, 1);
-    for (const Residuals* one : far) add(made, one->*of, 1 / static_cast<double>(count(far)));
-    return made;
+    for (const Residuals* one : same_gpu) add(result, one->*of, 1);
+    for (const Residuals* one : other_gpus) add(result, one->*of, 1 / static_cast<double>(count(other_gpus)));
+    return result;
   }
 };
 
-/// Further from 1 by `widening`, and on its side of 1.
-double high_of(double off, double widening) {
-  return 1 + widening * std::max(0.0, off);
+/// Return the bound 1 + residual, further from 1 by `widening` but on the same side of 1.
+double widened_high(double residual, double widening) {
+  return 1 + widening * std::max(0.0, residual);
 }
-double low_of(double off, double widening) {
-  return 1 / (1 + widening * std::max(0.0, 1 / (1 + off) - 1));
+double widened_low(double residual, double widening) {
+  return 1 / (1 + widening * std::max(0.0, 1 / (1 + residual) - 1));
 }
 
 std::string text_of(const Settings& settings, const std::string& key) {
@@ -55,7 +55,7 @@ std::string text_of(const Settings& settings, const std::string& key) {
   return found == settings.end() ? std::string() : std::get<std::string>(found->second);
 }
 
-std::string many(std::size_t families) {
+std::string families_text(std::size_t families) {
   return fmt::format("{} {}", families, families == 1 ? "family" : "families");
 }
 
@@ -76,57 +76,58 @@ Uncertainty Uncertainty::compiled() {
           Catalog()};
 }
 
-/// Whether nobody changed a figure that was fitted.
-bool Uncertainty::constants_are_the_catalogs(const Settings& settings, const std::string& gpu) const {
+/// Returns whether all fitted constants have the values of the catalog.
+bool Uncertainty::uses_catalog_constants(const Settings& settings, const std::string& gpu) const {
   const auto entry = catalog_.of("gpus").find(gpu);
   if (entry == catalog_.of("gpus").end()) return false;
   const auto& figures = entry->second.figures;
   return std::all_of(figures.begin(), figures.end(), [&](const auto& one) {
-    const auto& [name, figure] = one;
+    const auto& [name, sourced] = one;
     const auto set = settings.find("cluster.gpu." + name);
-    return figure.certainty != "fitted" || (set != settings.end() && set->second == figure.value);
+    return sourced.certainty != "fitted" || (set != settings.end() && set->second == sourced.value);
   });
 }
 
-Interval Uncertainty::of(const Settings& settings, const World& world) const {
-  const std::string kind = layout_kind(world.configuration), gpu = text_of(settings, "cluster.gpu.name");
+Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& config) const {
+  const std::string kind = layout_kind(config.configuration), gpu = text_of(settings, "cluster.gpu.name");
   const std::string chip = chip_of(catalog_, gpu);
-  Families families;
+  ResidualFamilies families;
   for (const Residuals& one : residuals_)
-    if (one.kind == kind) (one.gpu == chip ? families.near : families.far).push_back(&one);
-  Interval made;
-  made.chip = chip;
-  made.kind = kind;
-  std::string because;
-  if (!families.near.empty()) {
-    made.basis = fmt::format("{} on {}: {}", kind, chip, many(families.near.size()));
-    if (!families.far.empty()) made.basis += fmt::format(", {} of other GPUs as one more", families.far.size());
-    if (!constants_are_the_catalogs(settings, gpu))
-      because = "constants of its own";
-    else if (world.configuration.collectives.protocol != core::collective::Protocol::calibrated &&
-             world.cluster.gpus() > 1)
-      because = "collectives without a measured library";
-  } else if (!families.far.empty()) {
-    made.basis = fmt::format("{} on other GPUs: {}", kind, many(families.far.size()));
-    because = gpu.empty() ? "a GPU of its own" : "no such step of " + gpu;
+    if (one.kind == kind) (one.gpu == chip ? families.same_gpu : families.other_gpus).push_back(&one);
+  Interval result;
+  result.chip = chip;
+  result.kind = kind;
+  std::string reasons;
+  if (!families.same_gpu.empty()) {
+    result.basis = fmt::format("{} on {}: {}", kind, chip, families_text(families.same_gpu.size()));
+    if (!families.other_gpus.empty())
+      result.basis += fmt::format(", {} of other GPUs as one more", families.other_gpus.size());
+    if (!uses_catalog_constants(settings, gpu))
+      reasons = "constants of its own";
+    else if (config.configuration.collectives.protocol != core::collective::Protocol::calibrated &&
+             config.cluster.gpus() > 1)
+      reasons = "collectives without a measured library";
+  } else if (!families.other_gpus.empty()) {
+    result.basis = fmt::format("{} on other GPUs: {}", kind, families_text(families.other_gpus.size()));
+    reasons = gpu.empty() ? "a GPU of its own" : "no such step of " + gpu;
   } else {
-    for (const Residuals& one : residuals_) families.far.push_back(&one);
-    made.basis = fmt::format("all that was measured: {}", many(families.far.size()));
-    because = "none that is " + kind;
+    for (const Residuals& one : residuals_) families.other_gpus.push_back(&one);
+    result.basis = fmt::format("all that was measured: {}", families_text(families.other_gpus.size()));
+    reasons = "none that is " + kind;
   }
-  if (!world.machines.empty()) because += std::string(because.empty() ? "" : ", ") + "machines of several kinds";
-  const double widening = because.empty() ? 1 : kWidening;
-  if (!because.empty()) made.basis += fmt::format("; {} times as wide: {}", kWidening, because);
+  if (!config.machines.empty()) reasons += std::string(reasons.empty() ? "" : ", ") + "machines of several kinds";
+  const double widening = reasons.empty() ? 1 : kWidening;
+  if (!reasons.empty()) result.basis += fmt::format("; {} times as wide: {}", kWidening, reasons);
   const Weighted steps = families.values(&Residuals::steps);
-  made.low = low_of(quantile(steps, (1 - kShare) / 2), widening);
-  made.high = high_of(quantile(steps, (1 + kShare) / 2), widening);
-  // Few families compare layouts: where none of this kind does, others have to do.
-  Weighted pairs = families.values(&Residuals::pairs_off);
-  const bool lent = pairs.empty();
-  if (lent)
-    for (const Residuals& one : residuals_) add(pairs, one.pairs_off, 1);
-  made.told_apart = high_of(quantile(pairs, kShare), lent ? kWidening : widening);
-  return made;
+  result.low = widened_low(quantile(steps, (1 - kCoverage) / 2), widening);
+  result.high = widened_high(quantile(steps, (1 + kCoverage) / 2), widening);
+  // Few families compare layouts; if none of this kind does, all families are used.
+  Weighted pairs = families.values(&Residuals::pair_errors);
+  const bool borrowed = pairs.empty();
+  if (borrowed)
+    for (const Residuals& one : residuals_) add(pairs, one.pair_errors, 1);
+  result.distinguishable_ratio = widened_high(quantile(pairs, kCoverage), borrowed ? kWidening : widening);
+  return result;
 }
 
 }  // namespace manyworlds::experiments

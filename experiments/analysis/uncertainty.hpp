@@ -1,47 +1,47 @@
-// How sure a predicted step time is: 80 % intervals by split conformal prediction (Lei et al. 2018), from how far off
-// published steps of the same GPU and kind were, each family predicted with constants fitted to the others. Families
-// count alike, whatever their rows, since a new user is a new family. docs/model.md says what that does and does not
-// mean.
+// Uncertainty of predicted step times: 80 % intervals by split conformal prediction (Lei et al. 2018), from the errors
+// for published steps on the same GPU and of the same kind, each family predicted with constants fitted to the others.
+// Families count equally, however many rows they have, since a new user is a new family. docs/model/uncertainty.md explains what
+// the intervals mean.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "experiments/config/world.hpp"
+#include "experiments/config/experiment_config.hpp"
 #include "experiments/measured/residuals.hpp"
 #include "experiments/settings/catalog.hpp"
 
 namespace manyworlds::experiments {
 
-/// dense, experts (a mixture of them), or sharded (parameters too: ZeRO 3, FSDP).
+/// Returns "dense", "experts" (a mixture of experts) or "sharded" (parameters sharded too: ZeRO 3, FSDP).
 std::string layout_kind(const core::step::Configuration& configuration);
 
-/// The GPU of the catalog in whose file the constants of `gpu`'s chip stand; itself where there is none such.
+/// Returns the GPU in whose catalog file the constants of `gpu`'s chip are; `gpu` itself if there is none.
 std::string chip_of(const Catalog& catalog, const std::string& gpu);
 
 struct Interval {
-  double low = 1, high = 1;  // of the step time, as factors of the predicted one; at most 1 and at least 1
-  double told_apart = 1;     // ratio of the step times of two layouts of one choice from which on they are told apart
-  std::string chip, kind;    // chip_of() the GPU and the layout_kind(): what is looked for among what was measured
-  std::string basis;         // of what residuals
+  double low = 1, high = 1;          // factors of the predicted step time, at most 1 and at least 1
+  double distinguishable_ratio = 1;  // smallest ratio of step times in one comparison group that is distinguishable
+  std::string chip, kind;            // chip_of() the GPU and layout_kind(), by which measurements are selected
+  std::string basis;                 // the residuals that were used
 };
 
 class Uncertainty {
  public:
-  /// How much wider an interval is where no step of its GPU, its kind or its library was measured.
+  /// Factor by which an interval is widened if no step of its GPU, its kind or its library was measured.
   static constexpr double kWidening = 1.5;
-  static constexpr double kShare = 0.8;
+  static constexpr double kCoverage = 0.8;
 
   Uncertainty(std::vector<measured::Residuals> residuals, const Catalog& catalog)
       : residuals_(std::move(residuals)), catalog_(catalog) {}
-  /// With the residuals and the catalog that are compiled in.
+  /// Returns an instance with the residuals and the catalog that are compiled in.
   static Uncertainty compiled();
 
-  /// Of the step time of `world`, which is world_of(settings).
-  Interval of(const Settings& settings, const World& world) const;
+  /// Returns the interval of the step time of `config`, which must be config_of(settings).
+  Interval of(const Settings& settings, const ExperimentConfig& config) const;
 
  private:
-  bool constants_are_the_catalogs(const Settings& settings, const std::string& gpu) const;
+  bool uses_catalog_constants(const Settings& settings, const std::string& gpu) const;
 
   std::vector<measured::Residuals> residuals_;
   Catalog catalog_;

@@ -1,29 +1,30 @@
-// The cache's key is all that a topology's build() is given, and what is broken of it.
+// Builds and caches graphs. The cache key consists of all inputs of a topology's build() and of the faults.
 #include "experiments/config/graphs.hpp"
 
 #include <algorithm>
 
 #include "core/sharing/key.hpp"
-#include "experiments/config/vocabulary.hpp"
+#include "experiments/config/config_schema.hpp"
 #include "experiments/import/topology.hpp"
 #include "topologies/parts/shared_nics.hpp"
 
 namespace manyworlds::experiments {
 namespace {
 
-/// The files that the topology's options name, and what they hold.
-std::vector<std::pair<std::string, std::string>> inputs_of(const World& world, const topologies::Topology& topology) {
-  std::vector<std::pair<std::string, std::string>> made;
+/// Returns the files that the topology's options name, as path and contents.
+std::vector<std::pair<std::string, std::string>> inputs_of(const ExperimentConfig& config,
+                                                           const topologies::Topology& topology) {
+  std::vector<std::pair<std::string, std::string>> result;
   for (const core::OptionInfo& info : topology.options) {
-    const auto value = world.topology_options.find(info.name);
-    if (!is_file(info) || value == world.topology_options.end()) continue;
+    const auto value = config.topology_options.find(info.name);
+    if (!is_file(info) || value == config.topology_options.end()) continue;
     const std::string& path = std::get<std::string>(value->second);
-    if (world.inputs && world.inputs->count(path) > 0) made.emplace_back(path, world.inputs->at(path));
+    if (config.inputs && config.inputs->count(path) > 0) result.emplace_back(path, config.inputs->at(path));
   }
-  return made;
+  return result;
 }
 
-void slow_down(core::network::Graph& graph, double share) {
+void scale_network_rates(core::network::Graph& graph, double share) {
   if (share == 1) return;
   for (core::network::Link& link : graph.links)
     if (link.kind == core::network::LinkKind::network)
@@ -31,50 +32,52 @@ void slow_down(core::network::Graph& graph, double share) {
           std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(link.bits_per_second) * share + 0.5));
 }
 
-std::string key_of(const World& world, const topologies::Site& site,
+std::string key_of(const ExperimentConfig& config, const topologies::FabricSpec& fabric_spec,
                    const std::vector<std::pair<std::string, std::string>>& inputs) {
-  std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {}", world.topology, site.nodes, site.gpus_per_node,
-                  static_cast<int>(site.scale_up), site.scale_up_bits_per_second, site.scale_up_latency_ps,
-                  site.scale_up_planes, site.nic_bits_per_second, site.nic_latency_ps);
-  if (site.scale_up == core::compute::ScaleUp::pcie || site.scale_up == core::compute::ScaleUp::nvlink_pairs)
-    key += fmt::format(" pcie={}x{}", site.pcie_switch_gpus, site.host_bits_per_second);
-  if (site.shared_nics > 0) key += fmt::format(" nics={} host={}", site.shared_nics, site.host_bits_per_second);
-  key += fmt::format(" nic_share={}", nic_share(world));
-  for (const auto& [name, value] : world.topology_options)
+  std::string key = fmt::format(
+      "{} {} {} {} {} {} {} {} {}", config.topology, fabric_spec.nodes, fabric_spec.gpus_per_node,
+      static_cast<int>(fabric_spec.scale_up), fabric_spec.scale_up_bits_per_second, fabric_spec.scale_up_latency_ps,
+      fabric_spec.scale_up_planes, fabric_spec.nic_bits_per_second, fabric_spec.nic_latency_ps);
+  if (fabric_spec.scale_up == core::compute::ScaleUp::pcie ||
+      fabric_spec.scale_up == core::compute::ScaleUp::nvlink_pairs)
+    key += fmt::format(" pcie={}x{}", fabric_spec.pcie_switch_gpus, fabric_spec.host_bits_per_second);
+  if (fabric_spec.shared_nics > 0)
+    key += fmt::format(" nics={} host={}", fabric_spec.shared_nics, fabric_spec.host_bits_per_second);
+  key += fmt::format(" nic_share={}", nic_share(config));
+  for (const auto& [name, value] : config.topology_options)
     key += fmt::format(" {}={}", name, std::visit([](const auto& held) { return fmt::format("{}", held); }, value));
-  key += fmt::format(" down={} slow={}", world.faults.down, world.faults.slow);
-  key += rates_key(world);
-  for (const auto& [path, text] : inputs) key += " " + core::sharing::Writer("input").text(text).finish().hex();
+  key += fmt::format(" down={} slow={}", config.faults.down, config.faults.slow);
+  key += link_rates_key(config);
+  for (const auto& [path, text] : inputs) key += " " + core::sharing::KeyWriter("input").text(text).finish().hex();
   return key;
 }
 
 }  // namespace
 
-double nic_share(const World& world) {
-  const core::collective::Library& library = world.configuration.collectives;
+double nic_share(const ExperimentConfig& config) {
+  const core::collective::Library& library = config.configuration.collectives;
   return library.protocol == core::collective::Protocol::calibrated ? library.calibration.nic_share : 1;
 }
 
-std::shared_ptr<const core::network::Graph> GraphCache::get(const World& world) {
-  topologies::Site site = world.site();
+std::shared_ptr<const core::network::Graph> GraphCache::get(const ExperimentConfig& config) {
+  topologies::FabricSpec fabric_spec = config.fabric_spec();
   const auto& all = topologies::registry();
   const auto topology =
-      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == world.topology; });
-  MANYWORLDS_CHECK(topology != all.end(), "no topology '{}'", world.topology);
-  const auto inputs = inputs_of(world, *topology);
-  auto& graph = graphs_[key_of(world, site, inputs)];
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == config.topology; });
+  MANYWORLDS_CHECK(topology != all.end(), "no topology '{}'", config.topology);
+  const auto inputs = inputs_of(config, *topology);
+  auto& graph = graphs_[key_of(config, fabric_spec, inputs)];
   if (graph) return graph;
   if (!inputs.empty()) {
     auto file = import::parse_topology(inputs.front().second, inputs.front().first);
-    site.given = std::make_shared<const topologies::GivenGraph>(
-        topologies::GivenGraph{std::move(file.graph), file.gpus_per_server});
+    fabric_spec.loaded_graph = std::make_shared<const topologies::LoadedGraph>(
+        topologies::LoadedGraph{std::move(file.graph), file.gpus_per_server});
   }
-  core::network::Graph made = topologies::build_fabric(*topology, world.topology_options, site);
-  if (!site.given) give_rates(world, made);
-  slow_down(made, nic_share(world));
-  apply(world.faults, made);
-  graph = std::make_shared<const core::network::Graph>(std::move(made));
+  core::network::Graph result = topologies::build_fabric(*topology, config.topology_options, fabric_spec);
+  if (!fabric_spec.loaded_graph) set_link_rates(config, result);
+  scale_network_rates(result, nic_share(config));
+  apply_faults(config.faults, result);
+  graph = std::make_shared<const core::network::Graph>(std::move(result));
   return graph;
 }
 

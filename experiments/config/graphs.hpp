@@ -1,5 +1,5 @@
-// Fabrics by what they depend on, so that experiments on the same fabric share one graph. Whoever wants the sharing
-// owns the cache; it is not for several threads at once.
+// Cache of fabrics by what they depend on, so that experiments on the same fabric share one graph. The caller owns the
+// cache; it is not thread-safe.
 #pragma once
 
 #include <map>
@@ -7,17 +7,17 @@
 #include <string>
 
 #include "core/network/fabric/graph.hpp"
-#include "experiments/config/world.hpp"
+#include "experiments/config/experiment_config.hpp"
 
 namespace manyworlds::experiments {
 
-/// Of the rate of the links between nodes, what the communication library reaches; 1 where it is not calibrated.
-double nic_share(const World& world);
+/// Returns the share of the rate between nodes that the communication library reaches; 1 if it is not calibrated.
+double nic_share(const ExperimentConfig& config);
 
 class GraphCache {
  public:
-  /// Throws InputError where topology and site do not fit together.
-  std::shared_ptr<const core::network::Graph> get(const World& world);
+  /// Returns the graph of `config`. Throws InputError if the topology does not fit the cluster.
+  std::shared_ptr<const core::network::Graph> get(const ExperimentConfig& config);
 
  private:
   std::map<std::string, std::shared_ptr<const core::network::Graph>> graphs_;

@@ -2,9 +2,9 @@
 
 #include "core/compute/measured.hpp"
 #include "core/memory/footprint.hpp"
-#include "core/workload/build/kernel_account.hpp"
-#include "core/workload/layer/prices.hpp"
-#include "experiments/config/vocabulary.hpp"
+#include "core/workload/build/measurement_coverage.hpp"
+#include "core/workload/layer/kernel_costs.hpp"
+#include "experiments/config/config_schema.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "experiments/import/measured_routing.hpp"
 #include "experiments/import/schedule_file.hpp"
@@ -19,38 +19,38 @@ constexpr const char* kScheduleFile = "strategy.schedule_file";
 constexpr const char* kMeasuredOnly = "cluster.gpu.measured_only";
 
 void add_files(std::vector<NamedFile>& to, const Settings& settings, const std::string& path,
-               const std::vector<core::OptionInfo>& options, bool needed) {
+               const std::vector<core::OptionInfo>& options, bool required) {
   for (const core::OptionInfo& info : options)
     if (is_file(info)) {
       const auto found = settings.find(path + info.name);
-      if (needed || found != settings.end())
-        to.push_back({path + info.name, found == settings.end() ? "" : std::get<std::string>(found->second), needed});
+      if (required || found != settings.end())
+        to.push_back({path + info.name, found == settings.end() ? "" : std::get<std::string>(found->second), required});
     }
 }
 
-void add_files(std::vector<NamedFile>& to, const Settings& settings, const Branch& branch, const std::string& path) {
-  add_files(to, settings, path, branch.options, false);
-  if (!branch.alternatives.empty()) {
+void add_files(std::vector<NamedFile>& to, const Settings& settings, const Section& section, const std::string& path) {
+  add_files(to, settings, path, section.options, false);
+  if (!section.choices.empty()) {
     const auto& chosen = std::get<std::string>(settings.at(path.substr(0, path.size() - 1)));
-    add_files(to, settings, path, find_alternative(branch, chosen)->options, true);
+    add_files(to, settings, path, find_choice(section, chosen)->options, true);
   }
-  for (const Branch& child : branch.branches) add_files(to, settings, child, path + child.name + ".");
+  for (const Section& child : section.subsections) add_files(to, settings, child, path + child.name + ".");
 }
 
 KernelTable table_of(const Settings& settings) {
-  KernelTable made;
+  KernelTable result;
   if (const auto found = settings.find(kMeasuredKernels); found != settings.end())
-    made.measured_kernels = std::get<std::string>(found->second);
+    result.measured_kernels = std::get<std::string>(found->second);
   if (const auto found = settings.find(kMeasuredOnly); found != settings.end())
-    made.measured_only = std::get<bool>(found->second);
-  return made;
+    result.measured_only = std::get<bool>(found->second);
+  return result;
 }
 
 }  // namespace
 
 std::vector<NamedFile> named_files(const Settings& settings) {
   std::vector<NamedFile> files;
-  add_files(files, settings, vocabulary(), "");
+  add_files(files, settings, config_schema(), "");
   return files;
 }
 
@@ -104,16 +104,19 @@ std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Setting
 }
 
 std::vector<std::string> unmeasured_kernels(const Settings& settings, const Inputs& inputs) {
-  std::vector<std::string> lacking;
-  if (!table_of(settings).measured_only) return lacking;
-  core::step::Configuration of = world_of(settings, std::make_shared<const Inputs>(inputs)).configuration;
-  const auto peak = static_cast<double>(core::memory::peak(of.model, of.strategy, of.gpu).total());
-  if (peak > of.gpu.memory_gib * static_cast<double>(1 << 30)) return lacking;  // it will not run
-  if (of.is_mixed()) return lacking;                                            // a rule says so
-  of.gpu.measured = measured_times(settings, inputs);
-  for (const core::compute::Kernel& kernel : core::workload::kernel_account(of.model, of.strategy, of.gpu).modelled)
-    lacking.push_back(core::compute::describe(core::compute::measurable(kernel)));
-  return lacking;
+  std::vector<std::string> missing;
+  if (!table_of(settings).measured_only) return missing;
+  core::step::Configuration configuration = config_of(settings, std::make_shared<const Inputs>(inputs)).configuration;
+  const auto peak =
+      static_cast<double>(core::memory::peak(configuration.model, configuration.strategy, configuration.gpu).total());
+  if (peak > configuration.gpu.memory_gib * static_cast<double>(1 << 30))
+    return missing;                              // out of memory, so it will not run
+  if (configuration.is_mixed()) return missing;  // refused by a validity rule
+  configuration.gpu.measured = measured_times(settings, inputs);
+  for (const core::compute::Kernel& kernel :
+       core::workload::measurement_coverage(configuration.model, configuration.strategy, configuration.gpu).modelled)
+    missing.push_back(core::compute::describe(core::compute::measurement_key(kernel)));
+  return missing;
 }
 
 }  // namespace manyworlds::experiments

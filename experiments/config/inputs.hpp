@@ -1,45 +1,45 @@
-// The files that settings name: where, and what each of them has to be.
+// Files that settings name: their paths, and checks of their contents.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "experiments/config/world.hpp"
+#include "experiments/config/experiment_config.hpp"
 
 namespace manyworlds::experiments {
 
 struct NamedFile {
-  std::string key;   // of the setting
-  std::string path;  // empty: none is given
-  bool needed = false;
+  std::string key;   // key of the setting
+  std::string path;  // empty: not given
+  bool required = false;
 };
-/// Those of the chosen topology, which needs them, and of every section, which may do without.
+/// Returns the files that options of the chosen components name, which are required, and those of all other options.
 std::vector<NamedFile> named_files(const Settings& settings);
 
-/// Throws InputError, with the file's path and line, unless `text` is what the setting wants.
+/// Throws InputError with the file's path and line unless `text` is valid for the setting.
 void check_file(const NamedFile& file, const std::string& text);
 
-/// Kernels that are measured, of a GPU.
+/// Measured kernels of a GPU.
 struct KernelTable {
-  std::string measured_kernels;  // a file's path; empty: none
+  std::string measured_kernels;  // path of a file; empty: none
   bool measured_only = false;
 };
 const core::OptionTable<KernelTable>& kernel_table_options();
 
 /// A pipeline schedule that is read from a file.
 struct ScheduleFile {
-  std::string schedule_file;  // a path; empty: none
+  std::string schedule_file;  // path of a file; empty: none
 };
 const core::OptionTable<ScheduleFile>& schedule_file_options();
 
-/// What that file holds; null where none is named. It must be among `inputs`.
+/// Returns the schedule in that file; null if no file is named. The file must be among `inputs`.
 std::shared_ptr<const core::workload::WrittenSchedule> written_schedule(const Settings& settings, const Inputs& inputs);
 
-/// The table that the GPU's settings name; null where they name none. It must be among `inputs`.
+/// Returns the table of measured times that the GPU's settings name; null if none. The file must be among `inputs`.
 std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Settings& settings, const Inputs& inputs);
 
-/// Kernels that the world with these settings runs on its own memory, that measured_only asks to be measured, and that
-/// its table lacks, in words. Nothing without measured_only.
+/// Returns descriptions of the kernels that the experiment runs, that measured_only requires to be measured and that
+/// its table lacks. Empty without measured_only, and if the experiment does not fit into memory.
 std::vector<std::string> unmeasured_kernels(const Settings& settings, const Inputs& inputs);
 
 }  // namespace manyworlds::experiments

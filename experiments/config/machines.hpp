@@ -1,4 +1,4 @@
-// Nodes of several kinds in one cluster, and GPUs that are slow: from what settings tell to the kinds that core knows.
+// Heterogeneous clusters and slow GPUs: converts settings to the kinds of machines that core distinguishes.
 #pragma once
 
 #include <array>
@@ -13,43 +13,43 @@
 
 namespace manyworlds::experiments {
 
-struct World;
+struct ExperimentConfig;
 
-/// Where settings tell of nodes behind the first ones: cluster.second, cluster.third.
+/// Sections of the node groups after the first, cluster.second and cluster.third.
 inline constexpr std::array<const char*, 2> kNodeGroups{"second", "third"};
 
 struct NodeGroup {
-  std::int64_t nodes = 0;       // absent until given
-  double nic_gbps = 0;          // of a GPU, one direction; absent: as of the first nodes
-  double host_power_w = 0;      // the same
-  double usd_per_gpu_hour = 0;  // absent: as of the first nodes, if the GPU is theirs in every figure
-  double usd_per_gpu = 0;       // the same
+  std::int64_t nodes = 0;       // 0: not given
+  double nic_gbps = 0;          // one direction, of one GPU; 0: as in the first group
+  double host_power_w = 0;      // 0: as in the first group
+  double usd_per_gpu_hour = 0;  // 0: as in the first group if its GPU is identical, otherwise unknown
+  double usd_per_gpu = 0;       // 0: the same
 };
 const core::OptionTable<NodeGroup>& node_group_options();
 
-/// GPUs that run alike, in nodes that are alike. Their figures are core::step::Configuration::gpu_of() the kind.
+/// Identical GPUs in identical nodes. core::step::Configuration::gpu_of() returns the GPU of a kind.
 struct MachineKind {
-  NodeGroup node;  // its `nodes` counts no more
+  NodeGroup node;  // except its `nodes`, which is not used
   GpuPower power;
   std::int64_t gpus = 0;
 };
 
-/// Nodes that stand behind the first ones, in the order of the cluster.
+/// Nodes after the first group, in the order of the cluster.
 struct OtherNodes {
   NodeGroup node;
   core::compute::Gpu gpu;
   GpuPower power;
 };
 
-/// Adds those nodes to the world, whose cluster is that of the first ones alone, and makes GPUs slow that
-/// faults.slow_gpus names. Where all run alike there is one kind, and no word of it. What faults.slow_gpus has wrong
-/// stands in World::machine_fault.
-void add_machines(World& world, const std::vector<OtherNodes>& others);
+/// Adds nodes to `config`, whose cluster must contain the first group only, and slows the GPUs that faults.slow_gpus
+/// names. If all GPUs are identical, ExperimentConfig::machines stays empty. An error in faults.slow_gpus is stored in
+/// ExperimentConfig::slow_gpus_error.
+void add_machine_kinds(ExperimentConfig& config, const std::vector<OtherNodes>& others);
 
-/// `graph` is that of a site whose NICs are the fastest of all kinds and whose nodes are the first ones: gives each
-/// GPU's links its own rates. Cables between GPUs run at the slower end's.
-void give_rates(const World& world, core::network::Graph& graph);
-/// What give_rates() depends on.
-std::string rates_key(const World& world);
+/// Gives the links of each GPU their own rates. `graph` must have been built with the fastest NICs of all kinds and the
+/// nodes of the first group. A cable between two GPUs has the rate of the slower one.
+void set_link_rates(const ExperimentConfig& config, core::network::Graph& graph);
+/// Returns the part of the cache key that set_link_rates() depends on.
+std::string link_rates_key(const ExperimentConfig& config);
 
 }  // namespace manyworlds::experiments

@@ -1,4 +1,4 @@
-// Power times time, part by part of a step.
+// Energy of a step: power times time of each part of the step.
 #include "experiments/costs/power.hpp"
 
 #include <limits>
@@ -37,12 +37,12 @@ const core::OptionTable<MachinePower>& machine_power_options() {
   return table;
 }
 
-Parts machine_power_w(const MachinePower& power, std::int64_t nodes, std::int64_t switch_ports) {
-  const auto all = [](std::int64_t many, double each) {
-    if (many == 0) return 0.0;
-    return each > 0 ? static_cast<double>(many) * each : std::numeric_limits<double>::quiet_NaN();
+MachineParts machine_power_w(const MachinePower& power, std::int64_t nodes, std::int64_t switch_ports) {
+  const auto total_w = [](std::int64_t count, double watts_each) {
+    if (count == 0) return 0.0;
+    return watts_each > 0 ? static_cast<double>(count) * watts_each : std::numeric_limits<double>::quiet_NaN();
   };
-  return {0, all(nodes, power.host_power_w), all(switch_ports, power.switch_port_power_w)};
+  return {0, total_w(nodes, power.host_power_w), total_w(switch_ports, power.switch_port_power_w)};
 }
 
 double gpu_energy_j(const core::step::Breakdown& breakdown, const GpuPower& power) {

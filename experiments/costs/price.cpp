@@ -1,4 +1,4 @@
-// Rent, or capital and energy.
+// Cost of GPU-hours: rent, or capital and energy.
 #include "experiments/costs/price.hpp"
 
 #include <limits>
@@ -8,8 +8,8 @@ namespace manyworlds::experiments {
 using core::option;
 
 namespace {
-constexpr double kHoursOfYear = 365.25 * 24;
-constexpr double kJoulesOfKwh = 3.6e6;
+constexpr double kHoursPerYear = 365.25 * 24;
+constexpr double kJoulesPerKwh = 3.6e6;
 }  // namespace
 
 const core::OptionTable<Price>& price_options() {
@@ -27,14 +27,14 @@ const core::OptionTable<Price>& price_options() {
 }
 
 double capital_usd_per_gpu_hour(const Price& price) {
-  return price.usd_per_gpu / (price.lifetime_years * kHoursOfYear * price.utilisation);
+  return price.usd_per_gpu / (price.lifetime_years * kHoursPerYear * price.utilisation);
 }
 
-double usd(double usd_per_gpu_hour, const Price& price, double gpu_hours, double energy_j) {
+double cost_usd(double usd_per_gpu_hour, const Price& price, double gpu_hours, double energy_j) {
   if (usd_per_gpu_hour > 0) return usd_per_gpu_hour * gpu_hours;
   if (!price.known()) return std::numeric_limits<double>::quiet_NaN();
   const double capital = capital_usd_per_gpu_hour(price) * gpu_hours;
-  return price.usd_per_kwh == 0 ? capital : capital + price.usd_per_kwh * energy_j / kJoulesOfKwh;
+  return price.usd_per_kwh == 0 ? capital : capital + price.usd_per_kwh * energy_j / kJoulesPerKwh;
 }
 
 }  // namespace manyworlds::experiments

@@ -1,4 +1,4 @@
-// Settings of a training run, and what its failures and checkpoints are in seconds.
+// Options of a training run, and its failures and checkpoints in seconds.
 #include "experiments/costs/training.hpp"
 
 #include "core/base/error.hpp"
@@ -67,22 +67,23 @@ Checkpoints checkpoints_of(const Training& training, double bytes, double gpus) 
 
 Failures failures_of(const Training& training, double nodes, double gpus) {
   MANYWORLDS_CHECK(training.fails(), "no mean time between failures");
-  Failures made;
-  made.mean_s =
+  Failures result;
+  result.mtbf_s =
       3600 * (training.node_mtbf_hours > 0 ? training.node_mtbf_hours / nodes : training.gpu_mtbf_hours / gpus);
-  made.restart_s = made.memory_restart_s = training.restart_s;
-  if (training.checkpoint != CheckpointKind::flash) return made;
-  made.to_storage_share = training.replicas > 1 ? 0 : training.node_loss_share;
-  if (training.memory_restart_s >= 0) made.memory_restart_s = training.memory_restart_s;
-  return made;
+  result.restart_s = result.memory_restart_s = training.restart_s;
+  if (training.checkpoint != CheckpointKind::flash) return result;
+  result.storage_restart_share = training.replicas > 1 ? 0 : training.node_loss_share;
+  if (training.memory_restart_s >= 0) result.memory_restart_s = training.memory_restart_s;
+  return result;
 }
 
-CheckpointPlan plan_of(const Training& training, double bytes, double nodes, double gpus, double work_s) {
+CheckpointPlan checkpoint_plan_of(const Training& training, double bytes, double nodes, double gpus, double work_s) {
   const Failures failures = failures_of(training, nodes, gpus);
   const Checkpoints checkpoints = checkpoints_of(training, bytes, gpus);
   if (training.checkpoint == CheckpointKind::none)
     return {checkpoints, work_s, run_shares(checkpoints, failures, work_s)};
-  return best_plan(checkpoints, failures, training.interval_s > 0 ? std::optional(training.interval_s) : std::nullopt);
+  return best_checkpoint_plan(checkpoints, failures,
+                              training.interval_s > 0 ? std::optional(training.interval_s) : std::nullopt);
 }
 
 }  // namespace manyworlds::experiments

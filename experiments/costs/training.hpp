@@ -1,4 +1,4 @@
-// A whole training run: what it has to train, how its machines fail, and how it keeps what it has done.
+// A whole training run: its length, the failures of its machines, and its checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,27 @@
 
 namespace manyworlds::experiments {
 
-/// none: a failure begins the run again. sync: training waits until a checkpoint is in storage. async: it waits for the
-/// copy to host memory, which is lost with its process. flash: that copy outlives the process (Gemini; DLRover's flash
-/// checkpoint), so only the loss of a node needs storage.
+/// none: a failure begins the run again. sync: training waits until a checkpoint is in storage. async: training waits
+/// for the copy to host memory, which is lost with its process. flash: the copy outlives the process (Gemini; DLRover's
+/// flash checkpoint), so only the loss of a node needs storage.
 enum class CheckpointKind : std::uint8_t { none, sync, async, flash };
 
-/// Absent (0, or less where 0 is a value) until given, but for what has a default.
+/// 0, or a negative number where 0 is a value, means "not given", except for options with a default.
 struct Training {
-  double tokens = 0;           // to train
-  double node_mtbf_hours = 0;  // of one node, or
-  double gpu_mtbf_hours = 0;   // of one GPU with its share of all else; neither: nothing fails
+  double tokens = 0;           // tokens to train
+  double node_mtbf_hours = 0;  // mean time between failures of one node
+  double gpu_mtbf_hours = 0;   // the same of one GPU with its share of everything else; neither given: nothing fails
   CheckpointKind checkpoint = CheckpointKind::none;
-  double restart_s = -1;         // from a failure to the next step, with reading from storage
-  double memory_restart_s = -1;  // of flash: from the copies in host memory; absent: as restart_s
-  double interval_s = 0;         // of work between checkpoints; absent: the best
-  double block_s = 0;            // that training waits for one; absent: by bytes and rates
-  double storage_gb_per_s = 0;   // that the whole machine writes to storage
-  double snapshot_gb_per_s = 0;  // that one GPU copies to host memory
-  std::int64_t replicas = 1;     // of flash: nodes that keep each part; two or more outlive the loss of one
-  /// Of flash: share of failures that take a node's memory with them. Some 78 % of the interruptions of Llama 3 405B
-  /// were confirmed or suspected hardware (Grattafiori et al. 2024, section 3.3.4); a process that only crashed keeps
-  /// it.
+  double restart_s = -1;         // from a failure to the next step, including the read from storage
+  double memory_restart_s = -1;  // flash: the same from copies in host memory; not given: restart_s
+  double interval_s = 0;         // work between checkpoints; not given: the best interval
+  double block_s = 0;            // time that training waits for a checkpoint; not given: from bytes and rates
+  double storage_gb_per_s = 0;   // rate at which the whole machine writes to storage
+  double snapshot_gb_per_s = 0;  // rate at which one GPU copies to host memory
+  std::int64_t replicas = 1;     // flash: nodes that keep each part; two or more survive the loss of one
+  /// flash: share of failures that lose a node's memory. About 78 % of the interruptions of Llama 3 405B were confirmed
+  /// or suspected hardware failures (Grattafiori et al. 2024, section 3.3.4); a process that only crashes keeps its
+  /// memory.
   double node_loss_share = 0.78;
 
   bool fails() const { return node_mtbf_hours > 0 || gpu_mtbf_hours > 0; }
@@ -37,17 +37,17 @@ struct Training {
 
 const core::OptionTable<Training>& training_options();
 
-/// Bytes of a whole checkpoint: weights and optimizer states as they are in memory, each once.
+/// Returns the bytes of a whole checkpoint: weights and optimizer states as stored in memory, each once.
 std::int64_t checkpoint_bytes(const core::workload::Model& model);
 
-/// What a checkpoint of so many bytes costs on so many GPUs. Each GPU copies an equal share of it (Megatron-LM's fully
-/// parallel save), and storage takes `bytes` at its rate.
+/// Returns the cost of a checkpoint of `bytes` bytes on `gpus` GPUs. Each GPU copies an equal share (Megatron-LM's
+/// fully parallel save), and storage writes all bytes at its rate.
 Checkpoints checkpoints_of(const Training& training, double bytes, double gpus);
 
-/// Needs fails().
+/// Returns the failures of the whole machine. Requires fails().
 Failures failures_of(const Training& training, double nodes, double gpus);
 
-/// How the run keeps its work of `work_s` (of use without checkpoints alone). Needs fails().
-CheckpointPlan plan_of(const Training& training, double bytes, double nodes, double gpus, double work_s);
+/// Returns the checkpoint plan of a run; `work_s`, its work, matters only without checkpoints. Requires fails().
+CheckpointPlan checkpoint_plan_of(const Training& training, double bytes, double nodes, double gpus, double work_s);
 
 }  // namespace manyworlds::experiments

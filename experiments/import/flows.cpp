@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::string_view kHeader = "src,dst,bytes,start_ps";
 constexpr std::array<const char*, 4> kFields{"src", "dst", "bytes", "start_ps"};
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 constexpr core::Time kLatestStart = 1'000'000 * core::kSecond;
 
 class Row {
  public:
   Row(std::string_view line, const std::string& file, int number) : rest_(line), file_(file), number_(number) {}
 
-  /// The next field, an integer from `minimum` to `maximum`.
+  /// Returns the next field, an integer from `minimum` to `maximum`.
   std::int64_t next(std::int64_t minimum, std::int64_t maximum) {
     const char* name = kFields[field_];
     const std::size_t comma = rest_.find(',');
@@ -41,7 +41,7 @@ class Row {
   std::size_t field_ = 0;
 };
 
-/// Takes the first line off `text`, without its end.
+/// Removes the first line from `text` and returns it without its line end.
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   std::string_view line = text.substr(0, end);
@@ -61,7 +61,7 @@ std::vector<Flow> parse_flows(std::string_view text, const std::string& name, st
     Flow flow;
     flow.source = static_cast<std::uint32_t>(row.next(0, std::int64_t{gpus} - 1));
     flow.destination = static_cast<std::uint32_t>(row.next(0, std::int64_t{gpus} - 1));
-    flow.bytes = row.next(1, kMostBytes);
+    flow.bytes = row.next(1, kMaxBytes);
     flow.start_ps = row.next(0, kLatestStart);
     if (flow.source == flow.destination)
       row.fail(fmt::format("src and dst are both {}; they must differ", flow.source));

@@ -1,4 +1,4 @@
-// Flows of a network-only simulation as people write them: a CSV table with the header src,dst,bytes,start_ps.
+// Flows of a network-only simulation: a CSV table with the header src,dst,bytes,start_ps.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct Flow {
   core::Time start_ps = 0;
 };
 
-/// Flows in the order of their lines; `gpus` is how many there are. `name` stands for the file in messages. Throws
-/// InputError with file and line: another header, a row of another form, a GPU that is not there, a flow to itself.
+/// Returns the flows in file order for a machine of `gpus` GPUs; `name` is the file name in messages. Throws InputError
+/// with file and line for another header, a malformed row, a GPU that does not exist, and a flow to itself.
 std::vector<Flow> parse_flows(std::string_view text, const std::string& name, std::uint32_t gpus);
 
-/// The same from a file.
+/// Reads and parses the file at `path`.
 std::vector<Flow> read_flows(const std::string& path, std::uint32_t gpus);
 
 }  // namespace manyworlds::experiments::import

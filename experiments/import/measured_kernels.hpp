@@ -1,4 +1,4 @@
-// Tables of measured kernels, submodules and layers, as CSV; docs/formats.md describes the columns.
+// CSV tables of measured kernels, submodules and layers; docs/formats.md describes the columns.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace manyworlds::experiments::import {
 
-/// Throws InputError, with `name` and the line, for anything that is not such a table: an unknown column or word, a
-/// size or a time that is missing or out of range, two times for the same thing.
+/// Parses a table; `name` is the file name in messages. Throws InputError with the line for an unknown column or word,
+/// a size or time that is missing or out of range, and two different times for the same item.
 core::compute::MeasuredTimes parse_measured_kernels(std::string_view text, const std::string& name);
 
-/// A row to write; `source` is for people.
+/// A row to write; `source` is informational.
 struct KernelRow {
-  core::compute::Measurable what;
+  core::compute::MeasurementKey item;
   core::Time time_ps = 0;
   std::string source;
 };
-/// A table that parse_measured_kernels reads to the same times.
+/// Returns a table from which parse_measured_kernels() reads the same times.
 std::string measured_kernels_csv(const std::vector<KernelRow>& rows);
 
 }  // namespace manyworlds::experiments::import

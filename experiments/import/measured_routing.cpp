@@ -1,4 +1,4 @@
-// Rows may come in any order; whole layers are checked when all are read.
+// Parses tables of expert loads. Rows may come in any order; layers are checked for completeness after the last row.
 #include "experiments/import/measured_routing.hpp"
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 namespace manyworlds::experiments::import {
 namespace {
 
-constexpr std::int64_t kMostLayers = 10'000, kMostExperts = 100'000;
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 53;
+constexpr std::int64_t kMaxLayers = 10'000, kMaxExperts = 100'000;
+constexpr std::int64_t kMaxTokens = std::int64_t{1} << 53;
 constexpr double kShareUnit = std::int64_t{1} << 40;
-constexpr double kSharesOff = 1e-3;  // what rounding may leave of a layer's shares
+constexpr double kShareSumTolerance = 1e-3;  // rounding error allowed in the sum of a layer's shares
 
-struct Given {
+struct ExpertLoad {
   std::int64_t weight = 0;
   double share = 0;
   int line = 0;
 };
-using Layers = std::map<std::int64_t, std::map<std::int64_t, Given>>;
+using Layers = std::map<std::int64_t, std::map<std::int64_t, ExpertLoad>>;
 
-/// Whether loads are told as shares.
+/// Returns whether the table gives loads as shares instead of tokens.
 bool check_columns(const CsvHeader& header) {
   const std::vector<std::string> known{"layer", "expert", "tokens", "share"};
   for (const std::string& name : header.names)
@@ -37,10 +37,10 @@ bool check_columns(const CsvHeader& header) {
   return header.has("share");
 }
 
-std::int64_t number(const CsvRow& row, const char* column, std::int64_t most) {
+std::int64_t number(const CsvRow& row, const char* column, std::int64_t maximum) {
   const auto given = row.integer(column);
   if (!given) row.fail(fmt::format("{} is missing", column));
-  if (*given < 0 || *given > most) row.fail(fmt::format("{} must be from 0 to {}, not {}", column, most, *given));
+  if (*given < 0 || *given > maximum) row.fail(fmt::format("{} must be from 0 to {}, not {}", column, maximum, *given));
   return *given;
 }
 
@@ -51,8 +51,8 @@ double share_of(const CsvRow& row) {
   return *given;
 }
 
-std::vector<std::int64_t> whole_layer(std::int64_t layer, const std::map<std::int64_t, Given>& experts, bool shares,
-                                      const std::string& name) {
+std::vector<std::int64_t> layer_weights(std::int64_t layer, const std::map<std::int64_t, ExpertLoad>& experts,
+                                        bool shares, const std::string& name) {
   const int line = experts.begin()->second.line;
   std::vector<std::int64_t> weights;
   double sum = 0;
@@ -66,7 +66,7 @@ std::vector<std::int64_t> whole_layer(std::int64_t layer, const std::map<std::in
   }
   if (std::all_of(weights.begin(), weights.end(), [](std::int64_t weight) { return weight == 0; }))
     throw core::InputError(fmt::format("no token goes to any expert of layer {}", layer), name, line);
-  if (shares && std::abs(sum - 1) > kSharesOff)
+  if (shares && std::abs(sum - 1) > kShareSumTolerance)
     throw core::InputError(fmt::format("shares of layer {} add up to {:.6f}, not to 1", layer, sum), name, line);
   return weights;
 }
@@ -78,20 +78,20 @@ RoutingTable parse_measured_routing(std::string_view text, const std::string& na
   const bool shares = check_columns(*table.header);
   Layers layers;
   for (const CsvRow& row : table.rows) {
-    const std::int64_t layer = number(row, "layer", kMostLayers - 1), expert = number(row, "expert", kMostExperts - 1);
-    Given given;
+    const std::int64_t layer = number(row, "layer", kMaxLayers - 1), expert = number(row, "expert", kMaxExperts - 1);
+    ExpertLoad given;
     given.line = row.line();
     if (shares)
       given.share = share_of(row);
     else
-      given.weight = number(row, "tokens", kMostTokens);
+      given.weight = number(row, "tokens", kMaxTokens);
     const auto [known, is_new] = layers[layer].try_emplace(expert, given);
     if (!is_new) row.fail(fmt::format("layer {} has expert {} in line {} already", layer, expert, known->second.line));
   }
   if (layers.empty()) throw core::InputError("the table has no row", name, 1);
-  RoutingTable made;
-  for (const auto& [layer, experts] : layers) made[layer] = whole_layer(layer, experts, shares, name);
-  return made;
+  RoutingTable result;
+  for (const auto& [layer, experts] : layers) result[layer] = layer_weights(layer, experts, shares, name);
+  return result;
 }
 
 }  // namespace manyworlds::experiments::import

@@ -1,4 +1,4 @@
-// A line a rank, an action a cell: stage, kind of pass, micro-batch.
+// Parses pipeline schedules: one line per rank, one action per cell (stage, kind of pass, micro-batch).
 #include "experiments/import/schedule_file.hpp"
 
 #include <fmt/format.h>
@@ -12,28 +12,28 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/workload/schedule/eager.hpp"
-#include "core/workload/schedule/sections.hpp"
+#include "core/workload/schedule/simulate_schedule.hpp"
+#include "core/workload/schedule/stage_map.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {
 
 using core::InputError;
-using core::workload::Folding;
 using core::workload::PassKind;
-using core::workload::Schedule;
-using core::workload::Sections;
-using core::workload::Slot;
+using core::workload::PassOrder;
+using core::workload::PipelinePass;
+using core::workload::StageMap;
+using core::workload::StagePlacement;
 using core::workload::WrittenSchedule;
 
-constexpr std::int64_t kMostRanks = 1'024, kMostStages = 65'536, kMostMicroBatches = 1'000'000;
-constexpr std::size_t kMostShown = 40;  // characters of a cell in a message
+constexpr std::int64_t kMaxRanks = 1'024, kMaxStages = 65'536, kMaxMicroBatches = 1'000'000;
+constexpr std::size_t kMaxShownCharacters = 40;  // characters of a cell that a message shows
 
 struct Action {
   std::int64_t stage = 0;
   PassKind kind = PassKind::forward;
   std::int32_t micro_batch = 0;
-  bool beside_next = false;
+  bool overlaps_next = false;
 };
 struct Line {
   int number = 0;
@@ -51,21 +51,21 @@ class Reader {
  public:
   Reader(std::string_view text, const std::string& name) : name_(name) { read_lines(text); }
 
-  WrittenSchedule made() {
+  WrittenSchedule result() {
     WrittenSchedule schedule;
     schedule.ranks = static_cast<std::int64_t>(lines_.size());
     place_stages(schedule);
     for (const Line& line : lines_) {
-      Schedule& order = schedule.orders.emplace_back();
+      PassOrder& order = schedule.orders.emplace_back();
       for (const Action& action : line.actions) {
         const auto chunk = static_cast<std::int32_t>(action.stage / schedule.ranks);
-        order.push_back({action.kind, action.micro_batch, chunk, action.beside_next});
+        order.push_back({action.kind, action.micro_batch, chunk, action.overlaps_next});
         schedule.micro_batches = std::max<std::int64_t>(schedule.micro_batches, action.micro_batch + 1);
       }
     }
     check_passes(schedule);
     const std::string deadlock =
-        core::workload::deadlock_of({schedule.folding, schedule.ranks, schedule.chunks}, schedule.orders);
+        core::workload::describe_deadlock({schedule.stage_placement, schedule.ranks, schedule.chunks}, schedule.orders);
     if (!deadlock.empty()) throw InputError("the schedule cannot run: " + deadlock, name_, lines_.front().number);
     return schedule;
   }
@@ -81,8 +81,8 @@ class Reader {
       const std::string_view line = trimmed(text.substr(0, end));
       text.remove_prefix(std::min(end + 1, text.size()));
       if (line.empty() || line.front() == '#') continue;
-      if (static_cast<std::int64_t>(lines_.size()) == kMostRanks)
-        fail(number, fmt::format("more than {} ranks", kMostRanks));
+      if (static_cast<std::int64_t>(lines_.size()) == kMaxRanks)
+        fail(number, fmt::format("more than {} ranks", kMaxRanks));
       lines_.push_back({number, {}});
       read_cells(line);
     }
@@ -99,18 +99,18 @@ class Reader {
     }
   }
 
-  /// 2F5, or (2F5;1B3)OVERLAP_F_B.
+  /// Parses a cell: 2F5, or (2F5;1B3)OVERLAP_F_B for two overlapped passes.
   void read_cell(std::string_view cell) {
     std::vector<Action>& actions = lines_.back().actions;
-    constexpr std::string_view kTogether = ")OVERLAP_F_B";
+    constexpr std::string_view kOverlapSuffix = ")OVERLAP_F_B";
     if (cell.front() != '(') return actions.push_back(action_of(cell, cell));
     const std::size_t between = cell.find(';');
-    if (!cell.ends_with(kTogether) || between == std::string_view::npos) refuse(cell);
-    const std::string_view inside = cell.substr(0, cell.size() - kTogether.size());
+    if (!cell.ends_with(kOverlapSuffix) || between == std::string_view::npos) refuse(cell);
+    const std::string_view inside = cell.substr(0, cell.size() - kOverlapSuffix.size());
     Action first = action_of(trimmed(inside.substr(1, between - 1)), cell);
     const Action second = action_of(trimmed(inside.substr(between + 1)), cell);
     if (first.kind != PassKind::forward || second.kind != PassKind::backward) refuse(cell);
-    first.beside_next = true;
+    first.overlaps_next = true;
     actions.push_back(first);
     actions.push_back(second);
   }
@@ -120,29 +120,29 @@ class Reader {
         lines_.back().number,
         fmt::format("'{}' is no action; give a stage, one of F, B, I, W (forward, backward, gradients of the input, of "
                     "weights) and a micro-batch, as in 0F3, or two together as in (0F3;2B1)OVERLAP_F_B",
-                    cell.substr(0, kMostShown)));
+                    cell.substr(0, kMaxShownCharacters)));
   }
 
   Action action_of(std::string_view text, std::string_view cell) const {
-    Action made;
+    Action result;
     std::int64_t micro_batch = 0;
     const char* const end = text.data() + text.size();
-    const auto stage = std::from_chars(text.data(), end, made.stage);
+    const auto stage = std::from_chars(text.data(), end, result.stage);
     if (stage.ec != std::errc() || stage.ptr == end) refuse(cell);
     constexpr std::string_view kKinds = "FBIW";
     const std::size_t kind = kKinds.find(*stage.ptr);
     if (kind == std::string_view::npos) refuse(cell);
-    made.kind = static_cast<PassKind>(kind);
+    result.kind = static_cast<PassKind>(kind);
     const auto batch = std::from_chars(stage.ptr + 1, end, micro_batch);
     if (batch.ec != std::errc() || batch.ptr != end) refuse(cell);
-    if (made.stage < 0 || made.stage >= kMostStages || micro_batch < 0 || micro_batch >= kMostMicroBatches)
+    if (result.stage < 0 || result.stage >= kMaxStages || micro_batch < 0 || micro_batch >= kMaxMicroBatches)
       fail(lines_.back().number, fmt::format("'{}': stages are below {}, micro-batches below {}",
-                                             cell.substr(0, kMostShown), kMostStages, kMostMicroBatches));
-    made.micro_batch = static_cast<std::int32_t>(micro_batch);
-    return made;
+                                             cell.substr(0, kMaxShownCharacters), kMaxStages, kMaxMicroBatches));
+    result.micro_batch = static_cast<std::int32_t>(micro_batch);
+    return result;
   }
 
-  /// Stages lie in a loop, or in a V.
+  /// Determines the placement of stages: a loop, or a V.
   void place_stages(WrittenSchedule& schedule) const {
     std::map<std::int64_t, std::size_t> rank_of;
     for (std::size_t rank = 0; rank < lines_.size(); ++rank)
@@ -157,15 +157,15 @@ class Reader {
       fail(lines_.front().number,
            fmt::format("stages must be numbered from 0 without gaps, as many on each of the {} ranks", schedule.ranks));
     schedule.chunks = stages / schedule.ranks;
-    for (const Folding folding : {Folding::loop, Folding::vee}) {
-      if (folding == Folding::vee && (schedule.chunks != 2 || schedule.ranks < 2)) continue;
-      const Sections sections(folding, schedule.ranks, schedule.chunks);
-      bool fits = true;
+    for (const StagePlacement stage_placement : {StagePlacement::loop, StagePlacement::v_shape}) {
+      if (stage_placement == StagePlacement::v_shape && (schedule.chunks != 2 || schedule.ranks < 2)) continue;
+      const StageMap stage_map(stage_placement, schedule.ranks, schedule.chunks);
+      bool is_placed_so = true;
       for (std::int64_t rank = 0; rank < schedule.ranks; ++rank)
         for (std::int64_t chunk = 0; chunk < schedule.chunks; ++chunk)
-          fits &= rank_of.at(sections.of(rank, chunk)) == static_cast<std::size_t>(rank);
-      if (!fits) continue;
-      schedule.folding = folding;
+          is_placed_so &= rank_of.at(stage_map.of(rank, chunk)) == static_cast<std::size_t>(rank);
+      if (!is_placed_so) continue;
+      schedule.stage_placement = stage_placement;
       return;
     }
     fail(lines_.front().number,
@@ -178,9 +178,9 @@ class Reader {
     for (std::size_t rank = 0; rank < schedule.orders.size(); ++rank) {
       const int line = lines_[rank].number;
       enum : int { kNothing, kForward, kInput, kAll };
-      std::map<std::pair<std::int32_t, std::int32_t>, int> done;
-      for (const Slot& slot : schedule.orders[rank]) {
-        int& state = done[{slot.micro_batch, slot.chunk}];
+      std::map<std::pair<std::int32_t, std::int32_t>, int> pass_states;
+      for (const PipelinePass& slot : schedule.orders[rank]) {
+        int& state = pass_states[{slot.micro_batch, slot.chunk}];
         const int before = slot.forward() ? kNothing : slot.begins_backward() ? kForward : kInput;
         if (state != before)
           fail(line, fmt::format("rank {}: {} {}", rank, name_of(slot),
@@ -189,13 +189,13 @@ class Reader {
       }
       for (std::int32_t i = 0; i < schedule.micro_batches; ++i)
         for (std::int32_t chunk = 0; chunk < schedule.chunks; ++chunk) {
-          const auto found = done.find({i, chunk});
-          const int state = found == done.end() ? kNothing : found->second;
+          const auto found = pass_states.find({i, chunk});
+          const int state = found == pass_states.end() ? kNothing : found->second;
           if (state == kAll) continue;
-          const PassKind lacks = state == kNothing   ? PassKind::forward
-                                 : state == kForward ? PassKind::backward
-                                                     : PassKind::weight_gradient;
-          fail(line, fmt::format("rank {}: {} is missing", rank, name_of(Slot{lacks, i, chunk})));
+          const PassKind missing_kind = state == kNothing   ? PassKind::forward
+                                        : state == kForward ? PassKind::backward
+                                                            : PassKind::weight_gradient;
+          fail(line, fmt::format("rank {}: {} is missing", rank, name_of(PipelinePass{missing_kind, i, chunk})));
         }
     }
   }
@@ -207,7 +207,7 @@ class Reader {
 }  // namespace
 
 WrittenSchedule parse_schedule(std::string_view text, const std::string& name) {
-  return Reader(text, name).made();
+  return Reader(text, name).result();
 }
 
 }  // namespace manyworlds::experiments::import

@@ -1,5 +1,5 @@
-// Pipeline schedules as PyTorch's torch.distributed.pipelining writes them, compute actions only; docs/formats.md
-// describes them.
+// Pipeline schedules in the format of PyTorch's torch.distributed.pipelining, compute actions only; docs/formats.md
+// describes it.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace manyworlds::experiments::import {
 
-/// Throws InputError, with `name` and the line, for anything that is not such a schedule: an action that is none, a
-/// stage on two ranks or where neither a loop nor a V has it, a pass that is missing, doubled or before what it needs
-/// on its rank, and orders that wait for each other for ever, with the two passes.
+/// Parses a schedule; `name` is the file name in messages. Throws InputError with the line for an invalid action, a
+/// stage on two ranks or on a rank that fits neither a loop nor a V, a pass that is missing, repeated or ahead of its
+/// dependencies on the same rank, and orders that deadlock, with the two passes.
 core::workload::WrittenSchedule parse_schedule(std::string_view text, const std::string& name);
 
 }  // namespace manyworlds::experiments::import

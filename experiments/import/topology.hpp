@@ -1,5 +1,5 @@
 // Topology files of SimAI (Alibaba's simulator of training clusters): a header, the numbers of the switches, and one
-// cable per line with its rate and latency. docs/formats.md describes the form.
+// cable per line with its rate and latency. docs/formats.md describes the format.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace manyworlds::experiments::import {
 
 struct TopologyFile {
-  core::network::Graph graph;  // GPUs as the file numbers them: server by server
+  core::network::Graph graph;  // with GPUs numbered as in the file, server by server
   std::int64_t gpus_per_server = 0;
 };
 
-/// Throws InputError, with `name` and the line, for anything that is not such a file or that cannot be simulated: an
-/// error rate, a GPU without a path to another, an NVSwitch that joins servers.
+/// Parses a topology; `name` is the file name in messages. Throws InputError with the line for a malformed file and for
+/// what cannot be simulated: an error rate above 0, two GPUs without a path, an NVSwitch that joins servers.
 TopologyFile parse_topology(std::string_view text, const std::string& name);
 
 }  // namespace manyworlds::experiments::import

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/collective/algorithms/registry.hpp"
-#include "experiments/measured/words.hpp"
+#include "experiments/measured/term_table.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "experiments/settings/settings.hpp"
 
@@ -14,23 +14,23 @@ namespace {
 using core::collective::Kind;
 using import::CsvRow;
 
-/// Ends the reading of one row.
-struct LeftOut {
+/// Thrown to stop reading a row that cannot be simulated.
+struct UnsupportedRow {
   std::string reason, detail;
 };
 
-// Columns without which a table is none of collectives.
-constexpr const char* kNeeded[] = {"id", "gpu", "op", "ranks", "nodes", "bytes", "time_us"};
+// Columns that every table of collectives has.
+constexpr const char* kRequiredColumns[] = {"id", "gpu", "op", "ranks", "nodes", "bytes", "time_us"};
 constexpr Kind kKinds[] = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::all_to_all, Kind::broadcast};
 
-/// NICs where no row names any.
-constexpr double kUsualNicGbps = 400;
-constexpr std::int64_t kMostRanks = 1 << 14;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+/// NIC rate if neither the row nor the catalog has one.
+constexpr double kDefaultNicGbps = 400;
+constexpr std::int64_t kMaxRanks = 1 << 14;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 
-/// The algorithm that a row names, by itself: not what it says was off, nor one of several by size.
-std::string algorithm_in(std::string_view said) {
-  const std::string text = squeezed(said.substr(0, said.find('(')));
+/// Returns the algorithm that a row names alone: not one that it says was disabled, nor one of several by size.
+std::string algorithm_in(std::string_view printed_text) {
+  const std::string text = normalized_text(printed_text.substr(0, printed_text.find('(')));
   std::string found;
   for (const auto& [word, name] : {std::pair{"ring", "ring"}, {"nvls", "in_switch"}, {"tree", "double_tree"}})
     if (text.find(word) != std::string::npos) found = found.empty() ? name : "auto";
@@ -39,39 +39,39 @@ std::string algorithm_in(std::string_view said) {
 
 class RowReader {
  public:
-  RowReader(const CsvRow& row, const Words& words, const Catalog& catalog)
-      : row_(row), words_(words), catalog_(catalog), assigner_(catalog, settings_, nullptr) {}
+  RowReader(const CsvRow& row, const TermTable& terms, const Catalog& catalog)
+      : row_(row), terms_(terms), catalog_(catalog), assigner_(catalog, settings_, nullptr) {}
 
-  Collective read() {
-    made_.id = row_.text("id");
-    made_.system = row_.text("system");
-    made_.source = row_.text("source");
-    made_.op = row_.text("op");
-    made_.family = made_.system;  // of a row that is left out before its family is known
-    made_.line = row_.line();
+  MeasuredCollective read() {
+    result_.id = row_.text("id");
+    result_.system = row_.text("system");
+    result_.source = row_.text("source");
+    result_.op = row_.text("op");
+    result_.family = result_.system;  // for rows that are left out before their family is known
+    result_.line = row_.line();
     try {
       read_operation();
       read_machines();
-      made_.family = family();
-      made_.settings = std::move(settings_);
-    } catch (const LeftOut& why) {
-      made_.left_out = why.reason;
-      made_.detail = why.detail;
+      result_.family = family();
+      result_.settings = std::move(settings_);
+    } catch (const UnsupportedRow& unsupported_row) {
+      result_.unsupported = unsupported_row.reason;
+      result_.detail = unsupported_row.detail;
     } catch (const core::InputError& error) {
-      made_.left_out = "a field cannot be read";
-      made_.detail = error.what();
+      result_.unsupported = "a field cannot be read";
+      result_.detail = error.what();
     }
-    return std::move(made_);
+    return std::move(result_);
   }
 
  private:
   std::string text(const char* column) const { return std::string(row_.text(column)); }
 
-  std::int64_t whole(const char* column, std::int64_t least, std::int64_t most) const {
+  std::int64_t required_integer(const char* column, std::int64_t minimum, std::int64_t maximum) const {
     const auto value = row_.integer(column);
-    if (!value) throw LeftOut{fmt::format("{} is not printed", column), ""};
-    if (*value < least || *value > most)
-      throw LeftOut{fmt::format("{} is not from {} to {}", column, least, most), text(column)};
+    if (!value) throw UnsupportedRow{fmt::format("{} is not printed", column), ""};
+    if (*value < minimum || *value > maximum)
+      throw UnsupportedRow{fmt::format("{} is not from {} to {}", column, minimum, maximum), text(column)};
     return *value;
   }
 
@@ -86,108 +86,111 @@ class RowReader {
 
   void read_operation() {
     const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                   [&](Kind one) { return made_.op == core::collective::name_of(one); });
-    if (kind == std::end(kKinds)) throw LeftOut{"its operation is none that we simulate", made_.op};
-    made_.kind = *kind;
-    made_.algorithm = algorithm_in(row_.text("algorithm"));
-    if (made_.algorithm != "auto" && !can_do(made_.algorithm)) made_.algorithm = "auto";
-    made_.ranks = whole("ranks", 2, kMostRanks);
-    made_.nodes = whole("nodes", 1, kMostRanks);
-    made_.bytes = whole("bytes", 1, kMostBytes);
+                                   [&](Kind one) { return result_.op == core::collective::name_of(one); });
+    if (kind == std::end(kKinds)) throw UnsupportedRow{"its operation is none that we simulate", result_.op};
+    result_.kind = *kind;
+    result_.algorithm = algorithm_in(row_.text("algorithm"));
+    if (result_.algorithm != "auto" && !supports(result_.algorithm)) result_.algorithm = "auto";
+    result_.ranks = required_integer("ranks", 2, kMaxRanks);
+    result_.nodes = required_integer("nodes", 1, kMaxRanks);
+    result_.bytes = required_integer("bytes", 1, kMaxBytes);
     const auto measured = row_.real("time_us");
-    if (!measured) throw LeftOut{"no time is printed", ""};
-    if (!(*measured > 0) || !std::isfinite(*measured)) throw LeftOut{"time_us is not above 0", text("time_us")};
-    made_.measured_us = *measured;
-    made_.family = family();
-    made_.apart = row_.integer("fit") == 0;
-    made_.apart_because = text("apart_because");
+    if (!measured) throw UnsupportedRow{"no time is printed", ""};
+    if (!(*measured > 0) || !std::isfinite(*measured)) throw UnsupportedRow{"time_us is not above 0", text("time_us")};
+    result_.measured_us = *measured;
+    result_.family = family();
+    result_.excluded_from_family = row_.integer("fit") == 0;
+    result_.exclusion_reason = text("apart_because");
   }
 
-  bool can_do(const std::string& algorithm) const {
+  bool supports(const std::string& algorithm) const {
     const auto& all = core::collective::algorithms();
     return std::any_of(all.begin(), all.end(), [&](const auto& info) {
-      return info.name == algorithm && core::collective::can_do(info.algorithm, made_.kind);
+      return info.name == algorithm && core::collective::supports(info.algorithm, result_.kind);
     });
   }
 
   void read_machines() {
-    made_.gpu = catalog_.of("gpus").count(text("gpu")) ? text("gpu") : words_.meaning("gpu", text("gpu")).value_or("");
-    if (made_.gpu.empty()) throw LeftOut{"its GPU is not in the catalog", text("gpu")};
-    if (made_.ranks % made_.nodes != 0)
-      throw LeftOut{"ranks is no multiple of nodes", fmt::format("{} on {}", made_.ranks, made_.nodes)};
+    result_.gpu =
+        catalog_.of("gpus").count(text("gpu")) ? text("gpu") : terms_.meaning("gpu", text("gpu")).value_or("");
+    if (result_.gpu.empty()) throw UnsupportedRow{"its GPU is not in the catalog", text("gpu")};
+    if (result_.ranks % result_.nodes != 0)
+      throw UnsupportedRow{"ranks is no multiple of nodes", fmt::format("{} on {}", result_.ranks, result_.nodes)};
     assigner_.defaults();
-    set("cluster.gpu", made_.gpu);
-    made_.nodes = made_.ranks / members_of_a_node();
-    set("cluster.nodes", std::to_string(made_.nodes));
-    set("cluster.gpus_per_node", std::to_string(made_.ranks / made_.nodes));
+    set("cluster.gpu", result_.gpu);
+    result_.nodes = result_.ranks / gpus_of_node();
+    set("cluster.nodes", std::to_string(result_.nodes));
+    set("cluster.gpus_per_node", std::to_string(result_.ranks / result_.nodes));
     if (row_.given("intra_bw_GBps")) set("cluster.gpu.scale_up_gb_per_s", text("intra_bw_GBps"));
     set_nic();
-    // The machines as those of measured steps are, so that what is found out here holds there.
+    // Machines are configured as for measured steps, so that conclusions apply to both.
     set("topology", "rail_optimized");
     set("transport", "static_window");
     set("transport.payload_bytes", "16384");
     set("collectives.protocol", "calibrated");
-    set(fmt::format("collectives.{}", made_.op), made_.algorithm);
-    if (const std::string lacking = lend_calibration(settings_, catalog_); !lacking.empty())
-      throw LeftOut{"no GPU of the catalog is calibrated", lacking};
-    if (made_.algorithm == "in_switch" &&
-        world_of(settings_).configuration.collectives.calibration.reduces_in_switches() == false)
-      throw LeftOut{"its switches are not known to reduce", made_.gpu};
+    set(fmt::format("collectives.{}", result_.op), result_.algorithm);
+    if (const std::string missing = borrow_calibration(settings_, catalog_); !missing.empty())
+      throw UnsupportedRow{"no GPU of the catalog is calibrated", missing};
+    if (result_.algorithm == "in_switch" &&
+        config_of(settings_).configuration.collectives.calibration.reduces_in_switches() == false)
+      throw UnsupportedRow{"its switches are not known to reduce", result_.gpu};
   }
 
-  /// What joins the GPUs of a node may join more: a rack of NVL72 is one node with as many as divide the whole.
-  std::int64_t members_of_a_node() const {
+  /// Returns the GPUs per node. A scale-up domain may join several servers: a rack of NVL72 is one node, whose size
+  /// must divide the number of ranks.
+  std::int64_t gpus_of_node() const {
     const std::int64_t domain = std::get<std::int64_t>(settings_.at("cluster.gpu.scale_up_domain"));
-    std::int64_t members = made_.ranks / made_.nodes;
+    std::int64_t members = result_.ranks / result_.nodes;
     if (domain > 16)
-      for (members = std::min(made_.ranks, domain); made_.ranks % members != 0;) --members;
+      for (members = std::min(result_.ranks, domain); result_.ranks % members != 0;) --members;
     return members;
   }
 
   std::string family() const {
-    std::string name = made_.gpu.substr(0, made_.gpu.find('_'));
+    std::string name = result_.gpu.substr(0, result_.gpu.find('_'));
     std::transform(name.begin(), name.end(), name.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-    name += made_.nodes > 1 ? " across nodes" : " in a node";
-    return name + (made_.bytes < kLargeBytes ? ", below 1 MiB" : ", from 1 MiB");
+    name += result_.nodes > 1 ? " across nodes" : " in a node";
+    return name + (result_.bytes < kLargeBytes ? ", below 1 MiB" : ", from 1 MiB");
   }
 
   void set_nic() {
-    double gbps = kUsualNicGbps;
+    double gbps = kDefaultNicGbps;
     if (const auto printed = row_.real("inter_bw_GBps_per_gpu"); printed && *printed > 0) {
       gbps = *printed * 8;
-    } else if (made_.nodes > 1) {
-      made_.assumed.emplace_back("inter_bw_GBps_per_gpu");
+    } else if (result_.nodes > 1) {
+      result_.assumed.emplace_back("inter_bw_GBps_per_gpu");
       for (const auto& [name, cluster] : catalog_.of("clusters")) {
         const auto gpu = cluster.figures.find("gpu"), nic = cluster.figures.find("nic_gbps");
         if (gpu == cluster.figures.end() || nic == cluster.figures.end()) continue;
-        if (std::get<std::string>(gpu->second.value) == made_.gpu) gbps = std::get<double>(nic->second.value);
+        if (std::get<std::string>(gpu->second.value) == result_.gpu) gbps = std::get<double>(nic->second.value);
       }
     }
     set("cluster.nic_gbps", fmt::format("{}", gbps));
   }
 
   const CsvRow& row_;
-  const Words& words_;
+  const TermTable& terms_;
   const Catalog& catalog_;
   Settings settings_;
   Assigner assigner_;
-  Collective made_;
+  MeasuredCollective result_;
 };
 
 }  // namespace
 
-bool is_collectives(const import::CsvHeader& header) {
-  return std::all_of(std::begin(kNeeded), std::end(kNeeded), [&](const char* name) { return header.has(name); });
+bool is_collectives_table(const import::CsvHeader& header) {
+  return std::all_of(std::begin(kRequiredColumns), std::end(kRequiredColumns),
+                     [&](const char* name) { return header.has(name); });
 }
 
-std::vector<Collective> read_collectives(const import::CsvTable& table, const Catalog& catalog) {
-  for (const char* name : kNeeded)
+std::vector<MeasuredCollective> read_collectives(const import::CsvTable& table, const Catalog& catalog) {
+  for (const char* name : kRequiredColumns)
     if (!table.header->has(name))
       throw core::InputError(fmt::format("a table of collectives needs the column '{}'", name), table.header->file, 1);
-  const Words words;
-  std::vector<Collective> all;
-  for (const CsvRow& row : table.rows) all.push_back(RowReader(row, words, catalog).read());
+  const TermTable terms;
+  std::vector<MeasuredCollective> all;
+  for (const CsvRow& row : table.rows) all.push_back(RowReader(row, terms, catalog).read());
   return all;
 }
 

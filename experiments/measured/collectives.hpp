@@ -1,44 +1,44 @@
-// Measured collectives: each row of a table becomes the operation and the machines that it was measured on, or a reason
-// why it cannot be simulated. README.md has the columns, and what is assumed where a row does not say.
+// Measured collectives: each row of a table becomes the operation and the machines that were measured, or a reason why
+// it cannot be simulated. README.md describes the columns and what is assumed if a row lacks one.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "core/collective/dag/kind.hpp"
-#include "experiments/config/world.hpp"
+#include "experiments/config/experiment_config.hpp"
 #include "experiments/settings/catalog.hpp"
 #include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
 
-struct Collective {
+struct MeasuredCollective {
   std::string id, system, source;
-  std::string family;  // GPU, in a node or across nodes, from 1 MiB on or below
-  int line = 0;        // of the file
+  std::string family;  // GPU, in a node or across nodes, from 1 MiB or below
+  int line = 0;        // line in the file
   double measured_us = 0;
-  std::string op;  // as printed: a kind's name, where it is one that we simulate
+  std::string op;  // as printed: the name of a kind if it can be simulated
   core::collective::Kind kind = core::collective::Kind::all_reduce;
-  std::string algorithm;                         // a name of the registry where the row says what ran, otherwise "auto"
-  std::string gpu;                               // in the catalog
-  std::int64_t ranks = 0, nodes = 0, bytes = 0;  // bytes as core::collective::Kind has them
-  bool apart = false;                            // kept out of its family's figures
-  std::string apart_because;                     // of one that is
+  std::string algorithm;  // a name of the registry if the row says which one ran, otherwise "auto"
+  std::string gpu;        // name in the catalog
+  std::int64_t ranks = 0, nodes = 0, bytes = 0;  // bytes as defined by core::collective::Kind
+  bool excluded_from_family = false;             // excluded from its family's statistics
+  std::string exclusion_reason;                  // if it is excluded
 
-  std::vector<std::string> assumed;  // what the row does not say and was assumed, by names of columns
-  std::string left_out;              // why it cannot be simulated; empty where it can
-  std::string detail;                // of that reason, in this row
-  Settings settings;                 // machines and library; of a row that is left out, empty
+  std::vector<std::string> assumed;  // columns that the row lacks and whose values were assumed
+  std::string unsupported;           // why it cannot be simulated; empty if it can
+  std::string detail;                // of that reason, for this row
+  Settings settings;                 // machines and library; empty if it cannot be simulated
 };
 
-/// From this size on bandwidth counts more than latency: figures are of rows on one side of it.
+/// Bandwidth matters more than latency from this size on; statistics separate smaller and larger rows.
 inline constexpr std::int64_t kLargeBytes = 1 << 20;
 
-/// Does this header name the columns of such a table?
-bool is_collectives(const import::CsvHeader& header);
+/// Returns whether a header has the columns of such a table.
+bool is_collectives_table(const import::CsvHeader& header);
 
-/// All rows in their order. Throws InputError only for what is wrong with the table, never for what a row says: that
-/// ends in left_out.
-std::vector<Collective> read_collectives(const import::CsvTable& table, const Catalog& catalog);
+/// Returns all rows in order. Throws InputError for errors of the table only; errors of a row are stored in
+/// `unsupported`.
+std::vector<MeasuredCollective> read_collectives(const import::CsvTable& table, const Catalog& catalog);
 
 }  // namespace manyworlds::experiments::measured

@@ -1,4 +1,4 @@
-// Arguments of Megatron-LM as models and layouts. Defaults are those of its arguments.py.
+// Converts arguments of Megatron-LM to models and layouts. Defaults are those of its arguments.py.
 #include "experiments/measured/memory.hpp"
 
 #include <fmt/format.h>
@@ -21,11 +21,11 @@ using core::workload::Stack;
 using core::workload::Strategy;
 using import::CsvRow;
 
-constexpr std::int64_t kMost = 1 << 20;
-/// Of a micro-batch, squared tokens: attention scores of one head. Beyond it sums of bytes might not fit 64 bits.
-constexpr std::int64_t kMostScores = std::int64_t(1) << 40;
+constexpr std::int64_t kMaxCount = 1 << 20;
+/// Maximum of micro-batch x sequence^2, the attention scores of one head; sums of bytes beyond it might exceed 64 bits.
+constexpr std::int64_t kMaxScores = std::int64_t(1) << 40;
 
-/// Tokens of the tokenizers that tests use without saying their size.
+/// Vocabularies of tokenizers that tests use without giving the size.
 struct Tokenizer {
   std::string_view name;
   std::int64_t vocabulary;
@@ -33,22 +33,22 @@ struct Tokenizer {
 constexpr Tokenizer kTokenizers[] = {
     {"", 50'257}, {"GPT2BPETokenizer", 50'257}, {"GPTSentencePieceTokenizer", 256'000}};
 
-/// The names that tests give GPUs, and how many of those their node has.
+/// The names of GPUs in tests, and the number of GPUs in their nodes.
 struct TestDevice {
   std::string_view name, gpu;
   std::int64_t gpus_per_node;
 };
 constexpr TestDevice kDevices[] = {{"a100", "a100_80", 8}, {"h100", "h100_sxm", 8}, {"gb200", "gb200_nvl72", 4}};
 
-std::int64_t count(const CsvRow& row, std::string_view column, std::int64_t fallback) {
-  const std::int64_t value = row.integer(column).value_or(fallback);
-  if (value < 0 || value > kMost) row.fail(fmt::format("{} must be 0 to {}, not {}", column, kMost, value));
+std::int64_t count(const CsvRow& row, std::string_view column, std::int64_t default_value) {
+  const std::int64_t value = row.integer(column).value_or(default_value);
+  if (value < 0 || value > kMaxCount) row.fail(fmt::format("{} must be 0 to {}, not {}", column, kMaxCount, value));
   return value;
 }
 
-std::int64_t positive(const CsvRow& row, std::string_view column, std::int64_t fallback) {
-  const std::int64_t value = count(row, column, fallback);
-  if (value == 0) row.fail(fmt::format("{} must be 1 to {}", column, kMost));
+std::int64_t positive(const CsvRow& row, std::string_view column, std::int64_t default_value) {
+  const std::int64_t value = count(row, column, default_value);
+  if (value == 0) row.fail(fmt::format("{} must be 1 to {}", column, kMaxCount));
   return value;
 }
 
@@ -59,12 +59,12 @@ bool flag(const CsvRow& row, std::string_view column) {
   row.fail(fmt::format("{} must be true, false or empty, not '{}'", column, text));
 }
 
-void left_out(MemoryRow& made, const std::string& why) {
-  if (made.left_out.empty()) made.left_out = why;
+void unsupported(MemoryRow& result, const std::string& why) {
+  if (result.unsupported.empty()) result.unsupported = why;
 }
 
-void read_experts(MemoryRow& made, const CsvRow& row) {
-  Model& model = made.model;
+void read_experts(MemoryRow& result, const CsvRow& row) {
+  Model& model = result.model;
   model.experts = count(row, "num-experts", 0);
   if (model.experts == 0) return;
   model.experts_per_token = positive(row, "moe-router-topk", 2);
@@ -75,7 +75,7 @@ void read_experts(MemoryRow& made, const CsvRow& row) {
   std::smatch found;
   if (frequency.empty() || frequency == "1") return;
   if (!std::regex_match(frequency, found, layers))
-    left_out(made, "experts in some layers only: " + frequency);
+    unsupported(result, "experts in some layers only: " + frequency);
   else if (std::stol(found[1]) + std::stol(found[2]) != model.layers)
     row.fail(fmt::format("moe-layer-freq {} is not of {} layers", frequency, model.layers));
   else
@@ -93,25 +93,25 @@ void read_latent_attention(Model& model, const CsvRow& row) {
   model.value_dim = positive(row, "v-head-dim", 128);
 }
 
-/// What the tokenizer has, padded as the test asks; our own padding then adds what tensor parallelism needs.
-std::int64_t vocabulary(MemoryRow& made, const CsvRow& row) {
+/// Returns the tokenizer's vocabulary, padded as the test requires; the model adds the padding for tensor parallelism.
+std::int64_t vocabulary(MemoryRow& result, const CsvRow& row) {
   std::int64_t tokens = count(row, "vocab-size", 0);
   if (tokens == 0) {
     const auto known = std::find_if(std::begin(kTokenizers), std::end(kTokenizers),
                                     [&](const Tokenizer& one) { return one.name == row.text("tokenizer-type"); });
     if (known == std::end(kTokenizers)) {
-      left_out(made, "no vocabulary is given, and its tokenizer is not known");
+      unsupported(result, "no vocabulary is given, and its tokenizer is not known");
       return 1;
     }
     tokens = known->vocabulary;
-    made.assumed.emplace_back("vocab-size");
+    result.assumed.emplace_back("vocab-size");
   }
-  const std::int64_t multiple = positive(row, "make-vocab-size-divisible-by", 128) * made.strategy.tp;
+  const std::int64_t multiple = positive(row, "make-vocab-size-divisible-by", 128) * result.strategy.tp;
   return (tokens + multiple - 1) / multiple * multiple;
 }
 
-void read_model(MemoryRow& made, const CsvRow& row) {
-  Model& model = made.model;
+void read_model(MemoryRow& result, const CsvRow& row) {
+  Model& model = result.model;
   model.layers = positive(row, "num-layers", 0);
   model.hidden = positive(row, "hidden-size", 0);
   model.heads = positive(row, "num-attention-heads", 0);
@@ -119,17 +119,17 @@ void read_model(MemoryRow& made, const CsvRow& row) {
   model.head_dim = count(row, "kv-channels", 0);
   model.ffn_hidden = count(row, "ffn-hidden-size", 0);
   model.sequence = positive(row, "seq-length", 0);
-  model.vocabulary = vocabulary(made, row);
+  model.vocabulary = vocabulary(result, row);
   if (row.text("normalization") == "RMSNorm") model.norm = core::workload::Norm::rms_norm;
   if (flag(row, "swiglu")) model.activation = core::workload::Activation::swiglu;
   if (row.text("position-embedding-type") == "rope") model.position = core::workload::Position::rotary;
   model.tied_embeddings = !flag(row, "untie-embeddings-and-output-weights");
   model.biases = !flag(row, "disable-bias-linear");
   const bool attention = row.text("attention-dropout") != "0.0", hidden = row.text("hidden-dropout") != "0.0";
-  if (attention != hidden) left_out(made, "dropout in attention or in hidden states alone");
+  if (attention != hidden) unsupported(result, "dropout in attention or in hidden states alone");
   model.dropout = hidden;
   read_latent_attention(model, row);
-  read_experts(made, row);
+  read_experts(result, row);
 }
 
 void read_stack(Stack& stack, const CsvRow& row) {
@@ -146,19 +146,19 @@ void read_stack(Stack& stack, const CsvRow& row) {
   stack.reduce_in_16bit = flag(row, "grad-reduce-in-bf16");
 }
 
-constexpr std::size_t kMostParts = 4'096;  // of a layout, written out
-constexpr int kMostNested = 16;
+constexpr std::size_t kMaxLayoutLength = 4'096;  // of an expanded layout
+constexpr int kMaxNesting = 16;
 
-/// A layout as Megatron-LM writes it, "Et*3|(tt|)*6L": E, t (a layer), m and L, stages apart by '|', what is repeated
-/// before '*' and a number. Written out; nothing where it is not one.
-std::optional<std::string> written_out(std::string_view& text, int depth = 0) {
-  if (depth > kMostNested) return std::nullopt;
+/// Expands a layout in Megatron-LM's notation, "Et*3|(tt|)*6L": E, t (a layer), m and L, with '|' between stages, and
+/// '*' and a number after what is repeated. Returns nothing if the text is no layout.
+std::optional<std::string> expand_layout(std::string_view& text, int depth = 0) {
+  if (depth > kMaxNesting) return std::nullopt;
   std::string all;
   while (!text.empty() && text[0] != ')') {
     std::string one;
     if (text[0] == '(') {
       text.remove_prefix(1);
-      const auto group = written_out(text, depth + 1);
+      const auto group = expand_layout(text, depth + 1);
       if (!group) return std::nullopt;
       one = *group;
     } else if (std::string_view("EtmL|").find(text[0]) != std::string_view::npos) {
@@ -170,22 +170,22 @@ std::optional<std::string> written_out(std::string_view& text, int depth = 0) {
     std::size_t times = 1;
     if (text.starts_with('*')) {
       const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), times);
-      if (error != std::errc() || times > kMostParts) return std::nullopt;
+      if (error != std::errc() || times > kMaxLayoutLength) return std::nullopt;
       text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     }
-    if (all.size() + one.size() * times > kMostParts) return std::nullopt;
+    if (all.size() + one.size() * times > kMaxLayoutLength) return std::nullopt;
     for (std::size_t i = 0; i < times; ++i) all += one;
   }
   if ((depth > 0) != text.starts_with(')')) return std::nullopt;
   return all;
 }
 
-/// Layers of each section of a layout that is told part by part.
-void read_layout(MemoryRow& made, const CsvRow& row) {
+/// Reads the number of layers per stage from a layout given part by part.
+void read_layout(MemoryRow& result, const CsvRow& row) {
   if (!row.given("pipeline-model-parallel-layout")) return;
   std::string_view text = row.text("pipeline-model-parallel-layout");
-  const auto layout = written_out(text);
-  if (!layout) return left_out(made, "stages laid out by hand");
+  const auto layout = expand_layout(text);
+  if (!layout) return unsupported(result, "stages laid out by hand");
   std::vector<std::int64_t> layers{0};
   for (const char part : *layout) {
     if (part == '|')
@@ -194,13 +194,13 @@ void read_layout(MemoryRow& made, const CsvRow& row) {
       layers.back() += part == 't';
   }
   const auto sections = static_cast<std::int64_t>(layers.size());
-  if (sections % made.strategy.pp != 0) return left_out(made, "stages laid out by hand");
-  made.strategy.section_layers = std::move(layers);
-  made.strategy.virtual_stages = sections / made.strategy.pp;
+  if (sections % result.strategy.pp != 0) return unsupported(result, "stages laid out by hand");
+  result.strategy.section_layers = std::move(layers);
+  result.strategy.virtual_stages = sections / result.strategy.pp;
 }
 
-/// "[layernorm moe_act]" as the modules of these names.
-Modules read_modules(MemoryRow& made, const CsvRow& row, std::string_view column,
+/// Reads modules from a list of names such as "[layernorm moe_act]".
+Modules read_modules(MemoryRow& result, const CsvRow& row, std::string_view column,
                      const std::vector<std::string>& names) {
   std::string text(row.text(column));
   std::erase_if(text, [](char c) { return c == '[' || c == ']'; });
@@ -209,29 +209,30 @@ Modules read_modules(MemoryRow& made, const CsvRow& row, std::string_view column
   for (std::string word; words >> word;) {
     const auto known = std::find(names.begin(), names.end(), word);
     if (known == names.end())
-      left_out(made, fmt::format("{} {}", column, word));
+      unsupported(result, fmt::format("{} {}", column, word));
     else
       modules |= Modules{1} << (known - names.begin());
   }
   return modules;
 }
 
-void read_activations(MemoryRow& made, const CsvRow& row) {
-  Strategy& strategy = made.strategy;
+void read_activations(MemoryRow& result, const CsvRow& row) {
+  Strategy& strategy = result.strategy;
   if (row.text("recompute-granularity") == "full") strategy.recompute = Recompute::full;
   if (row.text("recompute-granularity") == "selective") {
-    strategy.recompute_modules = read_modules(made, row, "recompute-modules", core::workload::recompute_module_names());
+    strategy.recompute_modules =
+        read_modules(result, row, "recompute-modules", core::workload::recompute_module_names());
     if (!row.given("recompute-modules")) strategy.recompute = Recompute::selective;
   }
   if (flag(row, "fine-grained-activation-offloading"))
-    strategy.offload_modules = read_modules(made, row, "offload-modules", core::workload::offload_module_names());
+    strategy.offload_modules = read_modules(result, row, "offload-modules", core::workload::offload_module_names());
 }
 
-/// Virtual stages, given by their number or by their layers.
-std::int64_t virtual_stages(const MemoryRow& made, const CsvRow& row) {
+/// Returns the virtual stages per rank, given by their number or by their number of layers.
+std::int64_t virtual_stages(const MemoryRow& result, const CsvRow& row) {
   const std::int64_t layers = count(row, "num-layers-per-virtual-pipeline-stage", 0);
   if (layers == 0) return positive(row, "num-virtual-stages-per-pipeline-rank", 1);
-  return std::max<std::int64_t>(made.model.layers / (made.strategy.pp * layers), 1);
+  return std::max<std::int64_t>(result.model.layers / (result.strategy.pp * layers), 1);
 }
 
 void read_parallelism(Strategy& strategy, const CsvRow& row) {
@@ -239,116 +240,117 @@ void read_parallelism(Strategy& strategy, const CsvRow& row) {
   strategy.pp = positive(row, "pipeline-model-parallel-size", 1);
   strategy.cp = positive(row, "context-parallel-size", 1);
   strategy.micro_batch = positive(row, "micro-batch-size", 1);
-  // Megatron-LM turns sequence parallelism off where there is no tensor parallelism.
+  // Megatron-LM turns sequence parallelism off if there is no tensor parallelism.
   strategy.sequence_parallel = flag(row, "sequence-parallel") && strategy.tp > 1;
   if (!row.given("num-experts")) return;
   strategy.ep = positive(row, "expert-model-parallel-size", 1);
   strategy.etp = positive(row, "expert-tensor-parallel-size", strategy.tp);
 }
 
-void read_strategy(MemoryRow& made, const CsvRow& row) {
-  Strategy& strategy = made.strategy;
-  strategy.virtual_stages = virtual_stages(made, row);
-  read_layout(made, row);
-  if (strategy.virtual_stages > 1) strategy.schedule = core::workload::schedule_named("interleaved");
+void read_strategy(MemoryRow& result, const CsvRow& row) {
+  Strategy& strategy = result.strategy;
+  strategy.virtual_stages = virtual_stages(result, row);
+  read_layout(result, row);
+  if (strategy.virtual_stages > 1) strategy.schedule = core::workload::schedule_by_name("interleaved");
   const std::int64_t replica = strategy.tp * strategy.pp * strategy.cp;
-  if (made.gpus % replica != 0) left_out(made, fmt::format("{} GPUs are no multiple of tp x pp x cp", made.gpus));
-  strategy.dp = std::max<std::int64_t>(made.gpus / replica, 1);
+  if (result.gpus % replica != 0)
+    unsupported(result, fmt::format("{} GPUs are no multiple of tp x pp x cp", result.gpus));
+  strategy.dp = std::max<std::int64_t>(result.gpus / replica, 1);
   strategy.global_batch = count(row, "global-batch-size", 0);
   if (strategy.global_batch == 0) {
     strategy.global_batch = strategy.dp * strategy.micro_batch * strategy.pp;
-    made.assumed.emplace_back("global-batch-size");
+    result.assumed.emplace_back("global-batch-size");
   }
   if (flag(row, "use-distributed-optimizer") && strategy.replicas() > 1) strategy.zero = 1;
   if (flag(row, "use-megatron-fsdp")) {
     if (row.text("data-parallel-sharding-strategy") == "optim_grads_params")
       strategy.zero = 3;
     else
-      left_out(made, fmt::format("FSDP shards {}", row.text("data-parallel-sharding-strategy")));
+      unsupported(result, fmt::format("FSDP shards {}", row.text("data-parallel-sharding-strategy")));
   }
   if (flag(row, "account-for-embedding-in-pipeline-split") && flag(row, "account-for-loss-in-pipeline-split"))
-    strategy.split = core::workload::Split::light_ends;
-  read_activations(made, row);
+    strategy.split = core::workload::LayerSplit::light_ends;
+  read_activations(result, row);
   read_stack(strategy.stack, row);
 }
 
-/// What our model of memory does not have.
-void refuse_the_unknown(MemoryRow& made, const CsvRow& row) {
-  if (count(row, "mtp-num-layers", 0) > 0) left_out(made, "multi-token prediction");
+/// Refuses what the memory model does not have.
+void check_supported(MemoryRow& result, const CsvRow& row) {
+  if (count(row, "mtp-num-layers", 0) > 0) unsupported(result, "multi-token prediction");
   if (row.given("optimizer") && row.text("optimizer") != "adam")
-    left_out(made, fmt::format("optimizer {}", row.text("optimizer")));
+    unsupported(result, fmt::format("optimizer {}", row.text("optimizer")));
   const bool embedding = flag(row, "account-for-embedding-in-pipeline-split");
   if (embedding != flag(row, "account-for-loss-in-pipeline-split"))
-    left_out(made, "embedding or loss alone counts as a layer");
+    unsupported(result, "embedding or loss alone counts as a layer");
 }
 
-void read_device(MemoryRow& made, const CsvRow& row, const Catalog& catalog) {
+void read_device(MemoryRow& result, const CsvRow& row, const Catalog& catalog) {
   std::string name(row.text("device"));
   if (name.ends_with("_2nd")) name.resize(name.size() - 4);  // a second run of the same test
   const auto known = std::find_if(std::begin(kDevices), std::end(kDevices),
                                   [&](const TestDevice& one) { return one.name == name || one.gpu == name; });
-  made.gpu = known == std::end(kDevices) ? name : std::string(known->gpu);
+  result.gpu = known == std::end(kDevices) ? name : std::string(known->gpu);
   const auto& gpus = catalog.of("gpus");
-  const auto entry = gpus.find(made.gpu);
+  const auto entry = gpus.find(result.gpu);
   if (entry == gpus.end()) row.fail(fmt::format("device '{}' is not in the catalog of GPUs", name));
   core::OptionSet figures;
   for (const core::OptionInfo& info : core::compute::gpu_options().infos())
-    if (const auto figure = entry->second.figures.find(info.name); figure != entry->second.figures.end())
-      figures[info.name] = figure->second.value;
-  made.device = core::compute::gpu_options().make(figures);
+    if (const auto sourced = entry->second.figures.find(info.name); sourced != entry->second.figures.end())
+      figures[info.name] = sourced->second.value;
+  result.device = core::compute::gpu_options().make(figures);
 
-  // Tests run on eight GPUs, a node or two of them; those called 1node on what a node has.
-  const bool one_node = made.test_case.ends_with("_1node") && known != std::end(kDevices);
-  if (!row.given("gpus")) made.assumed.emplace_back("gpus");
-  made.gpus = positive(row, "gpus", one_node ? known->gpus_per_node : 8);
+  // Tests run on eight GPUs, in one node or two; tests named 1node use the GPUs of one node.
+  const bool one_node = result.test_case.ends_with("_1node") && known != std::end(kDevices);
+  if (!row.given("gpus")) result.assumed.emplace_back("gpus");
+  result.gpus = positive(row, "gpus", one_node ? known->gpus_per_node : 8);
 }
 
-/// A rule of validity that the layout breaks.
-void refuse_the_invalid(MemoryRow& made) {
-  World world;
-  world.configuration.model = made.model;
-  world.configuration.strategy = made.strategy;
-  world.configuration.gpu = made.device;
-  world.cluster.gpus_per_node = std::min<std::int64_t>(made.gpus, 8);
-  world.cluster.nodes = made.gpus / world.cluster.gpus_per_node;
-  world.configuration.gpus_per_node = world.cluster.gpus_per_node;
+/// Refuses a layout that violates a validity rule.
+void check_valid(MemoryRow& result) {
+  ExperimentConfig config;
+  config.configuration.model = result.model;
+  config.configuration.strategy = result.strategy;
+  config.configuration.gpu = result.device;
+  config.cluster.gpus_per_node = std::min<std::int64_t>(result.gpus, 8);
+  config.cluster.nodes = result.gpus / config.cluster.gpus_per_node;
+  config.configuration.gpus_per_node = config.cluster.gpus_per_node;
   GraphCache graphs;
   for (const Rule& rule : rules()) {
-    if (rule.key == "topology" || rule.key == "faults" || rule.key == "transport") continue;  // no network here
-    if (const auto broken = rule.check(world, graphs))
-      return left_out(made, fmt::format("{}: {}", rule.reason, *broken));
+    if (rule.key == "topology" || rule.key == "faults" || rule.key == "transport") continue;  // no network is simulated
+    if (const auto violation = rule.check(config, graphs))
+      return unsupported(result, fmt::format("{}: {}", rule.reason, *violation));
   }
 }
 
 MemoryRow read_row(const CsvRow& row, const Catalog& catalog) {
-  MemoryRow made;
-  made.line = row.line();
-  made.test_case = row.text("test_case");
-  made.id = row.given("id") ? std::string(row.text("id"))
-                            : fmt::format("{} {} {}", made.test_case, row.text("track"), row.text("device"));
+  MemoryRow result;
+  result.line = row.line();
+  result.test_case = row.text("test_case");
+  result.id = row.given("id") ? std::string(row.text("id"))
+                              : fmt::format("{} {} {}", result.test_case, row.text("track"), row.text("device"));
   const auto measured = row.integer("mem_max_allocated_bytes");
   if (!measured || *measured <= 0) row.fail("mem_max_allocated_bytes must be a number of bytes");
-  made.measured_bytes = *measured;
-  made.apart_because = row.text("note");
-  made.contradicted = flag(row, "contradicted");
-  if (made.contradicted && made.apart_because.empty())
-    made.apart_because = "another run of the same test on the same GPU peaked more than 15 % apart";
-  read_device(made, row, catalog);
-  read_parallelism(made.strategy, row);
-  read_model(made, row);
-  read_strategy(made, row);
-  made.kind = made.strategy.zero == 3 ? "fsdp" : made.model.has_experts() ? "moe" : "dense";
-  refuse_the_unknown(made, row);
-  const std::int64_t sequence = made.model.sequence;
-  if (sequence > kMostScores / sequence / made.strategy.micro_batch)
-    row.fail(fmt::format("micro-batch-size x seq-length^2 must be at most {}", kMostScores));
-  refuse_the_invalid(made);
-  return made;
+  result.measured_bytes = *measured;
+  result.exclusion_reason = row.text("note");
+  result.contradicted = flag(row, "contradicted");
+  if (result.contradicted && result.exclusion_reason.empty())
+    result.exclusion_reason = "another run of the same test on the same GPU peaked more than 15 % apart";
+  read_device(result, row, catalog);
+  read_parallelism(result.strategy, row);
+  read_model(result, row);
+  read_strategy(result, row);
+  result.kind = result.strategy.zero == 3 ? "fsdp" : result.model.has_experts() ? "moe" : "dense";
+  check_supported(result, row);
+  const std::int64_t sequence = result.model.sequence;
+  if (sequence > kMaxScores / sequence / result.strategy.micro_batch)
+    row.fail(fmt::format("micro-batch-size x seq-length^2 must be at most {}", kMaxScores));
+  check_valid(result);
+  return result;
 }
 
 }  // namespace
 
-bool is_memory(const import::CsvHeader& header) {
+bool is_memory_table(const import::CsvHeader& header) {
   return header.has("test_case") && header.has("mem_max_allocated_bytes");
 }
 

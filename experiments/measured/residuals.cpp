@@ -17,24 +17,24 @@ std::string percents(const std::vector<double>& shares) {
   return text;
 }
 
-/// Shares above `least`, in ascending order.
-std::vector<double> shares(const import::CsvRow& row, const char* column, double least) {
-  std::vector<double> made;
+/// Returns shares of at least `minimum`, in ascending order.
+std::vector<double> shares(const import::CsvRow& row, const char* column, double minimum) {
+  std::vector<double> result;
   std::string_view rest = row.text(column);
   while (!rest.empty()) {
     double value = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
     const auto length = static_cast<std::size_t>(end - rest.data());
     const bool ends = length == rest.size() || rest[length] == ' ';
-    if (error != std::errc() || !ends || !std::isfinite(value) || value / 100 < least)
+    if (error != std::errc() || !ends || !std::isfinite(value) || value / 100 < minimum)
       row.fail(
-          fmt::format("{} must be per cents from {} on, separated by blanks, not '{}'", column, 100 * least, rest));
-    made.push_back(value / 100);
+          fmt::format("{} must be per cents from {} on, separated by blanks, not '{}'", column, 100 * minimum, rest));
+    result.push_back(value / 100);
     rest.remove_prefix(std::min(length + 1, rest.size()));
   }
-  if (!std::is_sorted(made.begin(), made.end())) row.fail(fmt::format("{} must be in ascending order", column));
-  if (made.size() > kMostValues) row.fail(fmt::format("{} has more than {} values", column, kMostValues));
-  return made;
+  if (!std::is_sorted(result.begin(), result.end())) row.fail(fmt::format("{} must be in ascending order", column));
+  if (result.size() > kMaxValues) row.fail(fmt::format("{} has more than {} values", column, kMaxValues));
+  return result;
 }
 
 std::int64_t count(const import::CsvRow& row, const char* column, std::size_t values) {
@@ -46,28 +46,28 @@ std::int64_t count(const import::CsvRow& row, const char* column, std::size_t va
 
 }  // namespace
 
-std::vector<double> spread(std::vector<std::pair<double, double>> values_and_weights) {
+std::vector<double> quantile_sample(std::vector<std::pair<double, double>> values_and_weights) {
   std::sort(values_and_weights.begin(), values_and_weights.end());
-  double whole = 0;
-  for (const auto& [value, weight] : values_and_weights) whole += weight;
-  const std::size_t count = std::min(values_and_weights.size(), kMostValues);
-  std::vector<double> made;
-  double below = 0;
-  for (std::size_t at = 0; made.size() < count && at < values_and_weights.size(); ++at) {
-    below += values_and_weights[at].second;
-    // The middles of `count` equal parts of the weight.
-    while (made.size() < count &&
-           below * static_cast<double>(count) >= (static_cast<double>(made.size()) + 0.5) * whole * (1 - 1e-12))
-      made.push_back(values_and_weights[at].first);
+  double total_weight = 0;
+  for (const auto& [value, weight] : values_and_weights) total_weight += weight;
+  const std::size_t count = std::min(values_and_weights.size(), kMaxValues);
+  std::vector<double> result;
+  double weight_so_far = 0;
+  for (std::size_t at = 0; result.size() < count && at < values_and_weights.size(); ++at) {
+    weight_so_far += values_and_weights[at].second;
+    // The samples are the midpoints of `count` equal parts of the weight.
+    while (result.size() < count && weight_so_far * static_cast<double>(count) >=
+                                        (static_cast<double>(result.size()) + 0.5) * total_weight * (1 - 1e-12))
+      result.push_back(values_and_weights[at].first);
   }
-  return made;
+  return result;
 }
 
 std::string residuals_table(const std::vector<Residuals>& residuals) {
   std::string text = fmt::format("{}\n", fmt::join(kColumns, ","));
   for (const Residuals& one : residuals)
     text += fmt::format("{},{},\"{}\",{},{},{},{}\n", one.gpu, one.kind, one.family, one.rows, percents(one.steps),
-                        one.pairs, percents(one.pairs_off));
+                        one.pairs, percents(one.pair_errors));
   return text;
 }
 
@@ -76,17 +76,17 @@ std::vector<Residuals> read_residuals(const import::CsvTable& table) {
     if (!table.header->has(column))
       throw core::InputError(fmt::format("has no column '{}'; residuals have {}", column, fmt::join(kColumns, ", ")),
                              table.header->file, 1);
-  std::vector<Residuals> made;
+  std::vector<Residuals> result;
   for (const import::CsvRow& row : table.rows) {
     Residuals one{
         std::string(row.text("gpu")),         std::string(row.text("kind")),  std::string(row.text("family")), 0, 0,
         shares(row, "steps_percent", -0.999), shares(row, "pairs_percent", 0)};
     if (one.steps.empty()) row.fail("steps_percent holds no value");
     one.rows = count(row, "rows", one.steps.size());
-    one.pairs = count(row, "pairs", one.pairs_off.size());
-    made.push_back(std::move(one));
+    one.pairs = count(row, "pairs", one.pair_errors.size());
+    result.push_back(std::move(one));
   }
-  return made;
+  return result;
 }
 
 }  // namespace manyworlds::experiments::measured

@@ -1,4 +1,4 @@
-// Published measurements as tables that are compiled in from measured/*.csv. README.md there tells where they are from.
+// Published measurements as tables that are compiled in from measured/*.csv; README.md there names their sources.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 namespace manyworlds::experiments::measured {
 
 struct CompiledTable {
-  const char* name;  // of the file, without .csv
+  const char* name;  // name of the file without .csv
   const char* text;
 };
 
-/// Sorted by name.
+/// Returns the tables, sorted by name.
 const std::vector<CompiledTable>& compiled_tables();
 
-/// The text of the one called `name`, which must exist.
+/// Returns the text of the table `name`, which must exist.
 std::string compiled_table(const std::string& name);
 
 }  // namespace manyworlds::experiments::measured

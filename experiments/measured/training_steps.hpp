@@ -1,11 +1,11 @@
-// Measured training steps: each row of a table becomes the experiment that it was, or a reason why it cannot be one.
-// README.md has the columns, and what is assumed where a row does not say.
+// Measured training steps: each row of a table becomes the experiment that was measured, or a reason why it cannot be
+// simulated. README.md describes the columns and what is assumed if a row lacks one.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "experiments/config/world.hpp"
+#include "experiments/config/experiment_config.hpp"
 #include "experiments/settings/catalog.hpp"
 #include "experiments/text/csv.hpp"
 
@@ -13,31 +13,31 @@ namespace manyworlds::experiments::measured {
 
 struct TrainingStep {
   std::string id, source, family;
-  int line = 0;               // of the file
-  double measured_s = 0;      // of one step, or of one layer
-  double weight = 1;          // in means over its family
-  bool apart = false;         // kept out of its family's figures
-  std::string apart_because;  // of one that is
-  std::string gpu;            // in the catalog
-  std::string choice;         // the same in rows among which somebody would choose: model, machines and batch
-  std::string layout;         // what they would choose: the strategy
+  int line = 0;                       // line in the file
+  double measured_s = 0;              // one step, or one layer
+  double weight = 1;                  // in means over its family
+  bool excluded_from_family = false;  // excluded from its family's statistics
+  std::string exclusion_reason;       // if it is excluded
+  std::string gpu;                    // name in the catalog
+  std::string comparison_group;       // model, machines and batch: the same in rows that a user would choose among
+  std::string layout;                 // what the user would choose: the strategy
 
-  std::vector<std::string> assumed;  // what the row does not say and was assumed, by names of columns
-  std::string left_out;              // why it cannot be simulated; empty where it can
-  std::string detail;                // of that reason, in this row
-  bool fits = true;                  // into the memory that its GPU has, by our own account
+  std::vector<std::string> assumed;  // columns that the row lacks and whose values were assumed
+  std::string unsupported;           // why it cannot be simulated; empty if it can
+  std::string detail;                // of that reason, for this row
+  bool fits_memory = true;           // into the GPU's memory, by the memory model
 
-  /// One experiment; or two, where one layer was measured: with two layers and with one, of which the difference
-  /// counts.
+  /// One experiment, or two if one layer was measured: a model of two layers and one of one, whose difference is
+  /// compared.
   std::vector<Settings> experiments;
   bool one_layer() const { return experiments.size() == 2; }
 };
 
-/// Does this header name the columns of such a table?
-bool is_training_steps(const import::CsvHeader& header);
+/// Returns whether a header has the columns of such a table.
+bool is_training_steps_table(const import::CsvHeader& header);
 
-/// All rows in their order. Throws InputError only for what is wrong with the table, never for what a row says: that
-/// ends in left_out.
+/// Returns all rows in order. Throws InputError for errors of the table only; errors of a row are stored in
+/// `unsupported`.
 std::vector<TrainingStep> read_training_steps(const import::CsvTable& table, const Catalog& catalog);
 
 }  // namespace manyworlds::experiments::measured

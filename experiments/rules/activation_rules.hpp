@@ -1,5 +1,5 @@
-// Rules of what a strategy does with activations: which are made again, which go to the host, and where; and of the
-// layers that sections have.
+// Rules about activations (which are recomputed, which are offloaded to the host, and where) and about the number of
+// layers per stage.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace manyworlds::experiments {
 
-std::vector<Rule> section_rules();
+std::vector<Rule> stage_rules();
 std::vector<Rule> activation_rules();
 
 }  // namespace manyworlds::experiments

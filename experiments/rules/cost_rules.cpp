@@ -1,4 +1,4 @@
-// Each rule names the settings that are missing or too many.
+// Rules about prices, failures and checkpoints. Each names the settings that are missing or superfluous.
 #include "experiments/rules/cost_rules.hpp"
 
 #include <fmt/format.h>
@@ -8,18 +8,18 @@
 namespace manyworlds::experiments {
 namespace {
 
-Rule rule(std::string name, std::string key, std::string reason, WorldCheck check) {
-  Rule made = experiments::rule(std::move(name), std::move(key), std::move(reason), std::move(check));
-  made.steps_only = true;
-  return made;
+Rule rule(std::string name, std::string key, std::string reason, ConfigCheck check) {
+  Rule result = experiments::rule(std::move(name), std::move(key), std::move(reason), std::move(check));
+  result.steps_only = true;
+  return result;
 }
 
-/// "given" or "not given", for people who look for what they forgot.
-const char* given(bool is) {
-  return is ? "given" : "not given";
+/// Returns "given" or "not given", for users who look for the setting that they forgot.
+const char* given_or_not(bool present) {
+  return present ? "given" : "not given";
 }
 
-bool copies_first(const Training& training) {
+bool copies_to_host(const Training& training) {
   return training.checkpoint == CheckpointKind::async || training.checkpoint == CheckpointKind::flash;
 }
 
@@ -28,23 +28,23 @@ std::vector<Rule> price_rules() {
       rule("one_price", "cluster.usd_per_gpu_hour",
            "GPUs are rented (usd_per_gpu_hour) or bought (usd_per_gpu, lifetime_years, utilisation, usd_per_kwh), not "
            "both",
-           [](const World& w) -> Broken {
-             const Price& p = w.price;
+           [](const ExperimentConfig& e) -> Violation {
+             const Price& p = e.price;
              const bool bought = p.usd_per_gpu > 0 || p.lifetime_years > 0 || p.utilisation > 0 || p.usd_per_kwh >= 0;
-             if (w.cluster.usd_per_gpu_hour == 0 || !bought) return std::nullopt;
-             return fmt::format("usd_per_gpu_hour {} beside a purchase", w.cluster.usd_per_gpu_hour);
+             if (e.cluster.usd_per_gpu_hour == 0 || !bought) return std::nullopt;
+             return fmt::format("usd_per_gpu_hour {} beside a purchase", e.cluster.usd_per_gpu_hour);
            }),
       rule(
           "purchase_is_whole", "cluster.usd_per_gpu",
           "GPUs that are bought need all of usd_per_gpu, lifetime_years, utilisation and usd_per_kwh (0 where somebody "
           "else pays the energy)",
-          [](const World& w) -> Broken {
-            const Price& p = w.price;
+          [](const ExperimentConfig& e) -> Violation {
+            const Price& p = e.price;
             const bool none = p.usd_per_gpu == 0 && p.lifetime_years == 0 && p.utilisation == 0 && p.usd_per_kwh < 0;
             if (none || p.known()) return std::nullopt;
             return fmt::format("usd_per_gpu {}, lifetime_years {}, utilisation {}, usd_per_kwh {}",
-                               given(p.usd_per_gpu > 0), given(p.lifetime_years > 0), given(p.utilisation > 0),
-                               given(p.usd_per_kwh >= 0));
+                               given_or_not(p.usd_per_gpu > 0), given_or_not(p.lifetime_years > 0),
+                               given_or_not(p.utilisation > 0), given_or_not(p.usd_per_kwh >= 0));
           }),
   };
 }
@@ -52,50 +52,50 @@ std::vector<Rule> price_rules() {
 std::vector<Rule> failure_rules() {
   return {
       rule("one_mtbf", "training.node_mtbf_hours", "failures are those of nodes or those of GPUs, not both",
-           [](const World& w) -> Broken {
-             const Training& t = w.training;
+           [](const ExperimentConfig& e) -> Violation {
+             const Training& t = e.training;
              if (t.node_mtbf_hours == 0 || t.gpu_mtbf_hours == 0) return std::nullopt;
              return fmt::format("node_mtbf_hours {}, gpu_mtbf_hours {}", t.node_mtbf_hours, t.gpu_mtbf_hours);
            }),
       rule("failures_need_restart", "training.restart_s", "where nodes fail, restart_s must be given",
-           [](const World& w) -> Broken {
-             if (!w.training.fails() || w.training.restart_s >= 0) return std::nullopt;
+           [](const ExperimentConfig& e) -> Violation {
+             if (!e.training.fails() || e.training.restart_s >= 0) return std::nullopt;
              return "restart_s not given";
            }),
       rule("checkpoints_need_failures", "training.checkpoint",
            "a checkpoint other than none needs node_mtbf_hours or gpu_mtbf_hours: without failures nobody takes one",
-           [](const World& w) -> Broken {
-             if (w.training.checkpoint == CheckpointKind::none || w.training.fails()) return std::nullopt;
+           [](const ExperimentConfig& e) -> Violation {
+             if (e.training.checkpoint == CheckpointKind::none || e.training.fails()) return std::nullopt;
              return "neither given";
            }),
       rule("checkpoints_cost", "training.checkpoint",
            "what a checkpoint costs must follow: sync needs storage_gb_per_s or block_s; async and flash need "
            "storage_gb_per_s, and snapshot_gb_per_s or block_s",
-           [](const World& w) -> Broken {
-             const Training& t = w.training;
+           [](const ExperimentConfig& e) -> Violation {
+             const Training& t = e.training;
              const bool stores = t.storage_gb_per_s > 0, blocks = t.block_s > 0;
              if (t.checkpoint == CheckpointKind::none) return std::nullopt;
-             if (copies_first(t) ? stores && (blocks || t.snapshot_gb_per_s > 0) : stores || blocks)
+             if (copies_to_host(t) ? stores && (blocks || t.snapshot_gb_per_s > 0) : stores || blocks)
                return std::nullopt;
-             return fmt::format("storage_gb_per_s {}, snapshot_gb_per_s {}, block_s {}", given(stores),
-                                given(t.snapshot_gb_per_s > 0), given(blocks));
+             return fmt::format("storage_gb_per_s {}, snapshot_gb_per_s {}, block_s {}", given_or_not(stores),
+                                given_or_not(t.snapshot_gb_per_s > 0), given_or_not(blocks));
            }),
       rule("storage_keeps_up", "training.interval_s",
            "of checkpoint async one must be in storage before the next begins: storage_gb_per_s is too low, or "
            "interval_s too short",
-           [](const World& w) -> Broken {
-             const Training& t = w.training;
+           [](const ExperimentConfig& e) -> Violation {
+             const Training& t = e.training;
              if (t.checkpoint != CheckpointKind::async || t.interval_s == 0) return std::nullopt;
-             const Checkpoints c = checkpoints_of(t, static_cast<double>(checkpoint_bytes(w.configuration.model)),
-                                                  static_cast<double>(w.cluster.gpus()));
+             const Checkpoints c = checkpoints_of(t, static_cast<double>(checkpoint_bytes(e.configuration.model)),
+                                                  static_cast<double>(e.cluster.gpus()));
              if (c.persist_s <= t.interval_s + c.block_s) return std::nullopt;
              return fmt::format("storage takes {:.6g} s, interval_s {:.6g}", c.persist_s, t.interval_s);
            }),
       rule("replicas_at_most", "training.replicas", "checkpoint flash needs as many nodes as replicas",
-           [](const World& w) -> Broken {
-             const Training& t = w.training;
-             if (t.checkpoint != CheckpointKind::flash || t.replicas <= w.cluster.nodes) return std::nullopt;
-             return fmt::format("replicas {}, nodes {}", t.replicas, w.cluster.nodes);
+           [](const ExperimentConfig& e) -> Violation {
+             const Training& t = e.training;
+             if (t.checkpoint != CheckpointKind::flash || t.replicas <= e.cluster.nodes) return std::nullopt;
+             return fmt::format("replicas {}, nodes {}", t.replicas, e.cluster.nodes);
            }),
   };
 }

@@ -1,4 +1,4 @@
-// Rules of what a token and a training run cost: what must be known together, and what contradicts.
+// Rules about the cost of a token and of a training run: settings that need each other, and that exclude each other.
 #pragma once
 
 #include <vector>

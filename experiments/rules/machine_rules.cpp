@@ -8,10 +8,10 @@ namespace {
 using core::compute::Gpu;
 using core::compute::Precision;
 
-/// What the first GPU of any kind says that says something.
-Broken of_any_gpu(const World& world, const std::function<Broken(const Gpu&)>& check) {
-  Broken found = check(world.configuration.gpu);
-  for (const Gpu& gpu : world.configuration.other_gpus)
+/// Returns the violation of the first GPU kind that has one.
+Violation check_every_gpu(const ExperimentConfig& config, const std::function<Violation(const Gpu&)>& check) {
+  Violation found = check(config.configuration.gpu);
+  for (const Gpu& gpu : config.configuration.other_gpus)
     if (!found) found = check(gpu);
   return found;
 }
@@ -22,22 +22,22 @@ std::vector<Rule> precision_rules() {
   return {
       rule("precision_on_gpu", "strategy.stack.precision",
            "the precision must be one of the GPU's precisions: its matrix units multiply no other numbers",
-           [](const World& w) {
-             const Precision precision = w.configuration.strategy.stack.precision;
-             return of_any_gpu(w, [&](const Gpu& gpu) -> Broken {
+           [](const ExperimentConfig& e) {
+             const Precision precision = e.configuration.strategy.stack.precision;
+             return check_every_gpu(e, [&](const Gpu& gpu) -> Violation {
                if ((gpu.precisions & core::compute::bit_of(precision)) != 0) return std::nullopt;
                return fmt::format("precision {}, precisions {}",
                                   core::compute::precision_names()[static_cast<std::size_t>(precision)],
-                                  core::join_several(gpu.precisions, core::compute::precision_names()));
+                                  core::join_list(gpu.precisions, core::compute::precision_names()));
              });
            }),
       rule("gemms_below_peak", "cluster.gpu.gemm_efficiency",
            "GEMMs must not be faster than the matrix peak: gemm_efficiency x fp8_gain x matrix_tflops at most "
            "fp8_tflops "
            "(0: 2 x matrix_tflops), and x fp4_gain at most fp4_tflops (0: 4 x matrix_tflops)",
-           [](const World& w) {
-             const Precision precision = w.configuration.strategy.stack.precision;
-             return of_any_gpu(w, [&](const Gpu& gpu) -> Broken {
+           [](const ExperimentConfig& e) {
+             const Precision precision = e.configuration.strategy.stack.precision;
+             return check_every_gpu(e, [&](const Gpu& gpu) -> Violation {
                double rate = gpu.matrix_tflops * gpu.gemm_efficiency;
                if (precision >= Precision::fp8) rate *= gpu.fp8_gain;
                if (precision == Precision::nvfp4) rate *= gpu.fp4_gain;
@@ -53,8 +53,8 @@ std::vector<Rule> mixed_machine_rules() {
   return {
       rule("pcie_rate", "cluster.gpu.scale_up_gb_per_s",
            "with scale_up pcie, scale_up_gb_per_s is the rate of a GPU's PCIe link: at most 128 GB/s, x16 of PCIe 6",
-           [](const World& w) {
-             return of_any_gpu(w, [](const Gpu& gpu) -> Broken {
+           [](const ExperimentConfig& e) {
+             return check_every_gpu(e, [](const Gpu& gpu) -> Violation {
                constexpr double kFastest = 128;
                if (gpu.scale_up != core::compute::ScaleUp::pcie || gpu.scale_up_gb_per_s <= kFastest)
                  return std::nullopt;
@@ -65,42 +65,45 @@ std::vector<Rule> mixed_machine_rules() {
       rule("nics_by_gpus", "cluster.nics_per_node",
            "nics_per_node must divide gpus_per_node or be a multiple of it, on nodes that are all alike and a fabric "
            "that is built, not read from a file",
-           [](const World& w) -> Broken {
-             const std::int64_t nics = w.cluster.nics_per_node, gpus = w.cluster.gpus_per_node;
+           [](const ExperimentConfig& e) -> Violation {
+             const std::int64_t nics = e.cluster.nics_per_node, gpus = e.cluster.gpus_per_node;
              if (nics == 0) return std::nullopt;
              const bool divides = gpus % nics == 0 || nics % gpus == 0;
-             if (divides && w.machines.empty() && w.topology != "graph") return std::nullopt;
+             if (divides && e.machines.empty() && e.topology != "graph") return std::nullopt;
              return fmt::format("nics_per_node {}, gpus_per_node {}, kinds of machines {}, topology {}", nics, gpus,
-                                std::max<std::size_t>(w.machines.size(), 1), w.topology);
+                                std::max<std::size_t>(e.machines.size(), 1), e.topology);
            }),
       rule("slow_gpus_fit", "faults.slow_gpus", "slow_gpus must name GPUs or nodes that exist, once, with a share",
-           [](const World& w) { return w.machine_fault.empty() ? std::nullopt : Broken(w.machine_fault); }),
+           [](const ExperimentConfig& e) {
+             return e.slow_gpus_error.empty() ? std::nullopt : Violation(e.slow_gpus_error);
+           }),
       rule(
           "nodes_alike", "cluster",
           "nodes of other kinds must have as many GPUs, joined by a scale_up fabric of the same shape and planes, with "
           "a scale_up_domain for as many",
-          [](const World& w) -> Broken {
-            const core::step::Configuration& of = w.configuration;
-            for (const core::compute::Gpu& gpu : of.other_gpus)
-              if (gpu.scale_up != of.gpu.scale_up || gpu.scale_up_planes != of.gpu.scale_up_planes ||
-                  gpu.scale_up_domain < w.cluster.gpus_per_node)
+          [](const ExperimentConfig& e) -> Violation {
+            const core::step::Configuration& configuration = e.configuration;
+            for (const core::compute::Gpu& gpu : configuration.other_gpus)
+              if (gpu.scale_up != configuration.gpu.scale_up ||
+                  gpu.scale_up_planes != configuration.gpu.scale_up_planes ||
+                  gpu.scale_up_domain < e.cluster.gpus_per_node)
                 return fmt::format("scale_up_planes {} and {}, gpus_per_node {}, scale_up_domain {}",
-                                   of.gpu.scale_up_planes, gpu.scale_up_planes, w.cluster.gpus_per_node,
+                                   configuration.gpu.scale_up_planes, gpu.scale_up_planes, e.cluster.gpus_per_node,
                                    gpu.scale_up_domain);
             return std::nullopt;
           }),
       rule("measured_on_one_kind", "cluster.gpu.measured_kernels",
            "measured_kernels are of GPUs that are all alike: no second kind of node, no slow_gpus",
-           [](const World& w) -> Broken {
-             if (!w.measures_kernels || w.machines.empty()) return std::nullopt;
-             return fmt::format("kinds {}", w.machines.size());
+           [](const ExperimentConfig& e) -> Violation {
+             if (!e.has_measured_kernels || e.machines.empty()) return std::nullopt;
+             return fmt::format("kinds {}", e.machines.size());
            }),
       rule("schedule_on_one_kind", "strategy.schedule",
            "schedules that are made from what passes cost need machines that are all alike",
-           [](const World& w) -> Broken {
-             const auto& type = core::workload::schedule_type(w.configuration.strategy.schedule);
-             if (!type.asks_costs || w.machines.empty()) return std::nullopt;
-             return fmt::format("schedule {}, kinds {}", type.name, w.machines.size());
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& type = core::workload::schedule_type(e.configuration.strategy.schedule);
+             if (!type.needs_costs || e.machines.empty()) return std::nullopt;
+             return fmt::format("schedule {}, kinds {}", type.name, e.machines.size());
            }),
   };
 }

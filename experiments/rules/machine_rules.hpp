@@ -1,4 +1,4 @@
-// Rules of GPUs, and of machines of several kinds in one cluster.
+// Rules about GPUs and about heterogeneous clusters.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace manyworlds::experiments {
 
 std::vector<Rule> mixed_machine_rules();
-/// Formats that GPUs have, and their peaks.
+/// Rules about number formats of GPUs and their peak rates.
 std::vector<Rule> precision_rules();
 
 }  // namespace manyworlds::experiments

@@ -1,4 +1,4 @@
-// Each rule names the settings that contradict each other.
+// Rules about overlapped communication. Each names the settings that contradict each other.
 #include "experiments/rules/overlap_rules.hpp"
 
 #include <fmt/format.h>
@@ -11,29 +11,29 @@ namespace {
 using core::workload::CommunicationEngine;
 using core::workload::ContextExchange;
 
-/// Streams of collectives, no pipeline transfers, that a rank may have under way at once.
-std::int64_t collective_streams(const World& world) {
-  const auto& s = world.configuration.strategy;
-  const bool experts = world.configuration.model.has_experts();
-  const std::int64_t across = s.zero_groups() > 1 ? 1 + experts : 0;
+/// Returns how many streams of collectives, without pipeline transfers, a rank may have in flight at once.
+std::int64_t collective_streams(const ExperimentConfig& config) {
+  const auto& s = config.configuration.strategy;
+  const bool experts = config.configuration.model.has_experts();
+  const std::int64_t inter_group_streams = s.zero_groups() > 1 ? 1 + experts : 0;
   return (s.tp > 1) + (s.cp > 1) + (s.replicas() > 1) + (s.ep * s.etp > 1) + (experts && s.expert_replicas() > 1) +
-         across;
+         inter_group_streams;
 }
 
 std::vector<Rule> tensor_rules() {
   return {
       rule("tensor_chunks_wanted", "strategy.stack.tensor_chunks", "tensor_chunks needs overlap_tensor, which it cuts",
-           [](const World& w) -> Broken {
-             const auto& stack = w.configuration.strategy.stack;
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& stack = e.configuration.strategy.stack;
              if (stack.tensor_chunks == 0 || stack.overlap_tensor) return std::nullopt;
              return fmt::format("tensor_chunks {}, overlap_tensor false", stack.tensor_chunks);
            }),
       rule("tokens_by_chunks", "strategy.stack.tensor_chunks",
            "the tokens of a micro-batch on a context-parallel rank must be a multiple of tp x tensor_chunks",
-           [](const World& w) -> Broken {
-             const auto& s = w.configuration.strategy;
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& s = e.configuration.strategy;
              if (s.tp == 1 || s.stack.tensor_chunks == 0) return std::nullopt;
-             const std::int64_t tokens = s.micro_batch * w.configuration.model.sequence / s.cp;
+             const std::int64_t tokens = s.micro_batch * e.configuration.model.sequence / s.cp;
              if (tokens % (s.tp * s.stack.tensor_chunks) == 0) return std::nullopt;
              return fmt::format("tokens {}, tp x tensor_chunks {}", tokens, s.tp * s.stack.tensor_chunks);
            }),
@@ -43,16 +43,16 @@ std::vector<Rule> tensor_rules() {
 std::vector<Rule> context_rules() {
   return {
       rule("cp_comm_wanted", "strategy.cp_comm", "cp_comm other than ring needs cp > 1",
-           [](const World& w) -> Broken {
-             const auto& s = w.configuration.strategy;
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& s = e.configuration.strategy;
              if (s.cp > 1 || s.cp_comm == ContextExchange::ring) return std::nullopt;
              return "cp 1";
            }),
       rule("heads_by_cp", "strategy.cp_comm",
            "under cp_comm ulysses heads and kv_heads must be multiples of tp x cp: a rank has its share of them",
-           [](const World& w) -> Broken {
-             const auto& m = w.configuration.model;
-             const auto& s = w.configuration.strategy;
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& m = e.configuration.model;
+             const auto& s = e.configuration.strategy;
              if (s.cp_comm != ContextExchange::ulysses || m.kv() % (s.tp * s.cp) == 0) return std::nullopt;
              return fmt::format("heads {}, kv_heads {}, tp x cp {}", m.heads, m.kv(), s.tp * s.cp);
            }),
@@ -63,26 +63,26 @@ std::vector<Rule> engine_rules() {
   return {
       rule("communication_sms_wanted", "strategy.stack.communication_sms",
            "communication_engine sm needs communication_sms, and calibrated has no use for it",
-           [](const World& w) -> Broken {
-             const auto& stack = w.configuration.strategy.stack;
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& stack = e.configuration.strategy.stack;
              const CommunicationEngine engine = stack.communication_engine;
-             const bool some = stack.communication_sms > 0;
-             if (engine == CommunicationEngine::copy || some == (engine == CommunicationEngine::sm))
+             const bool has_sms = stack.communication_sms > 0;
+             if (engine == CommunicationEngine::copy || has_sms == (engine == CommunicationEngine::sm))
                return std::nullopt;
-             return fmt::format("communication_engine {}, communication_sms {}", some ? "calibrated" : "sm",
+             return fmt::format("communication_engine {}, communication_sms {}", has_sms ? "calibrated" : "sm",
                                 stack.communication_sms);
            }),
       rule("units_for_kernels", "strategy.stack.communication_sms",
            "communication_sms x the collectives that may run at once (of tensor, context, data and expert parallelism) "
            "must be below the GPU's compute_units",
-           [](const World& w) -> Broken {
-             const std::int64_t each = w.configuration.strategy.stack.communication_sms;
-             const std::int64_t streams = collective_streams(w);
-             std::int64_t units = w.configuration.gpu.compute_units;
-             for (const core::compute::Gpu& gpu : w.configuration.other_gpus)
+           [](const ExperimentConfig& e) -> Violation {
+             const std::int64_t sms_each = e.configuration.strategy.stack.communication_sms;
+             const std::int64_t streams = collective_streams(e);
+             std::int64_t units = e.configuration.gpu.compute_units;
+             for (const core::compute::Gpu& gpu : e.configuration.other_gpus)
                units = std::min(units, gpu.compute_units);
-             if (each == 0 || each * streams < units) return std::nullopt;
-             return fmt::format("communication_sms {}, collectives {}, compute_units {}", each, streams, units);
+             if (sms_each == 0 || sms_each * streams < units) return std::nullopt;
+             return fmt::format("communication_sms {}, collectives {}, compute_units {}", sms_each, streams, units);
            }),
   };
 }
@@ -93,34 +93,34 @@ std::vector<Rule> expert_overlap_rules() {
       rule("expert_overlap_fits", "strategy.stack.overlap_experts",
            "overlap_experts needs experts and ep > 1, recompute none or selective, and virtual_stages > 1 with pp > 1 "
            "(Megatron-LM, transformer_config.py): a forward and a backward pass take turns",
-           [](const World& w) -> Broken {
-             const auto& s = w.configuration.strategy;
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& s = e.configuration.strategy;
              if (!s.stack.overlap_experts) return std::nullopt;
-             const bool experts = w.configuration.model.has_experts();
+             const bool experts = e.configuration.model.has_experts();
              if (experts && s.ep > 1 && s.recompute != Recompute::full && (s.pp == 1 || s.virtual_stages > 1))
                return std::nullopt;
              return fmt::format("experts {}, ep {}, recompute {}, pp {}, virtual_stages {}",
-                                w.configuration.model.experts, s.ep, s.recompute == Recompute::full ? "full" : "less",
+                                e.configuration.model.experts, s.ep, s.recompute == Recompute::full ? "full" : "less",
                                 s.pp, s.virtual_stages);
            }),
       rule("shared_overlap_fits", "strategy.stack.overlap_shared_expert",
            "overlap_shared_expert needs a shared expert and ep > 1, and no overlap_experts, which hides the same "
            "exchanges (Megatron-LM, transformer_config.py)",
-           [](const World& w) -> Broken {
-             const auto& s = w.configuration.strategy;
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& s = e.configuration.strategy;
              if (!s.stack.overlap_shared_expert) return std::nullopt;
-             const std::int64_t shared = w.configuration.model.shared_ffn_hidden;
+             const std::int64_t shared = e.configuration.model.shared_ffn_hidden;
              if (shared > 0 && s.ep > 1 && !s.stack.overlap_experts) return std::nullopt;
              return fmt::format("shared_ffn_hidden {}, ep {}, overlap_experts {}", shared, s.ep,
                                 s.stack.overlap_experts);
            }),
       rule("delayed_weights_fit", "strategy.stack.delay_expert_weights",
            "delay_expert_weights needs experts and ep > 1: gradients of tokens that travel",
-           [](const World& w) -> Broken {
-             const auto& s = w.configuration.strategy;
-             if (!s.stack.delay_expert_weights || (w.configuration.model.has_experts() && s.ep > 1))
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& s = e.configuration.strategy;
+             if (!s.stack.delay_expert_weights || (e.configuration.model.has_experts() && s.ep > 1))
                return std::nullopt;
-             return fmt::format("experts {}, ep {}", w.configuration.model.experts, s.ep);
+             return fmt::format("experts {}, ep {}", e.configuration.model.experts, s.ep);
            }),
   };
 }

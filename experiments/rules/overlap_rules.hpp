@@ -1,4 +1,4 @@
-// Rules of what runs beside what: communication in chunks, on compute units, and among context-parallel ranks.
+// Rules about overlap: communication in chunks, on compute units, among context-parallel ranks, and of experts.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace manyworlds::experiments {
 
-/// They rely on the rules of models and layouts.
+/// These rules rely on those of models and layouts.
 std::vector<Rule> overlap_rules();
 
 }  // namespace manyworlds::experiments

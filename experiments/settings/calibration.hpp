@@ -1,20 +1,22 @@
-// GPUs without library figures of their own take those of the calibrated GPU whose link is nearest in speed.
+// NCCL constants of GPUs that were not calibrated: they are borrowed from the calibrated GPU with the nearest link
+// rate.
 #pragma once
 
-#include "experiments/config/world.hpp"
+#include "experiments/config/experiment_config.hpp"
 #include "experiments/settings/catalog.hpp"
 
 namespace manyworlds::experiments {
 
-/// Where protocol `calibrated` is asked for and the GPU has no library_launch_us: fills in what is absent, rates scaled
-/// by the links' speed, and says in cluster.gpu.library_from whose they are. Returns the key of a figure that a
-/// calibrated GPU lacks, or of library_launch_us where nobody lends; empty if all is there.
-std::string lend_calibration(Settings& settings, const Catalog& catalog);
+/// If protocol `calibrated` is chosen and the GPU has no library_launch_us, fills in the missing library constants,
+/// scales rates by the ratio of link rates, and stores the lender's name in cluster.gpu.library_from. Returns the key
+/// of a constant that a calibrated GPU lacks, or of library_launch_us if no GPU is calibrated; empty if none is
+/// missing.
+std::string borrow_calibration(Settings& settings, const Catalog& catalog);
 
-/// Whether an option of a GPU is one of its communication library's.
-bool is_library_figure(const std::string& option);
+/// Returns whether an option of a GPU is a constant of its communication library.
+bool is_library_constant(const std::string& option);
 
-/// For tables and people: "no", "yes", or whose figures they are.
+/// Returns "no", "yes", or the GPU whose constants were borrowed, for tables and messages.
 std::string describe_calibration(const core::collective::Library& library);
 
 }  // namespace manyworlds::experiments

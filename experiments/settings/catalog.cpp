@@ -1,11 +1,11 @@
-// A data file: help, a source and certainty for all its figures, and figures, each of which may bring its own.
+// Parses catalog files: help, default source and certainty, and values, each of which may have its own.
 #include "experiments/settings/catalog.hpp"
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
 
-#include "experiments/config/vocabulary.hpp"
+#include "experiments/config/config_schema.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
@@ -21,12 +21,12 @@ using import::Entry;
 using import::Node;
 
 const std::vector<std::string> kKinds{"clusters", "gpus", "models", "stacks"};
-constexpr std::size_t kMostFiles = 1'000;  // of one kind, in a folder of the user's
+constexpr std::size_t kMaxFiles = 1'000;  // per kind, in a user's folder
 
 OptionInfo boolean_info() {
   OptionInfo info;
   info.kind = OptionInfo::Kind::boolean;
-  info.fallback = false;
+  info.default_value = false;
   return info;
 }
 
@@ -34,12 +34,12 @@ std::string read_certainty(const Node& node) {
   return import::read_line(node, "certainty", {"read", "known", "fitted", "guess"});
 }
 
-[[noreturn]] void unknown(const Entry& entry, const std::vector<std::string>& known) {
+[[noreturn]] void fail_unknown_key(const Entry& entry, const std::vector<std::string>& known) {
   throw InputError(fmt::format("unknown key '{}'{}", entry.key, suggestion(entry.key, known)), *entry.value.file,
                    entry.line);
 }
 
-/// `allowed` names alone, where it has any.
+/// Reads a list of names; if `allowed` is not empty, each name must be in it.
 std::vector<std::string> read_names(const Node& node, const std::string& key,
                                     const std::vector<std::string>& allowed = {}) {
   if (node.kind != Node::Kind::sequence)
@@ -50,11 +50,11 @@ std::vector<std::string> read_names(const Node& node, const std::string& key,
   return names;
 }
 
-struct Origin {
+struct Provenance {
   std::string source, certainty;
 };
 
-Figure read_figure(const Node& node, const OptionInfo& info, Origin origin) {
+SourcedValue read_sourced_value(const Node& node, const OptionInfo& info, Provenance provenance) {
   const Node* value = &node;
   if (node.kind == Node::Kind::mapping) {
     value = nullptr;
@@ -62,35 +62,35 @@ Figure read_figure(const Node& node, const OptionInfo& info, Origin origin) {
       if (entry.key == "value")
         value = &entry.value;
       else if (entry.key == "source")
-        origin.source = import::read_line(entry.value, "source");
+        provenance.source = import::read_line(entry.value, "source");
       else if (entry.key == "certainty")
-        origin.certainty = read_certainty(entry.value);
+        provenance.certainty = read_certainty(entry.value);
       else
-        unknown(entry, {"value", "source", "certainty"});
+        fail_unknown_key(entry, {"value", "source", "certainty"});
     }
     if (!value) node.fail(fmt::format("figure '{}' has no value", info.name));
   }
-  if (origin.source.empty() || origin.certainty.empty())
+  if (provenance.source.empty() || provenance.certainty.empty())
     node.fail(fmt::format("figure '{}' needs a source and a certainty (read, known, fitted or guess)", info.name));
-  return {import::read_value(*value, info, info.name), origin.source, origin.certainty};
+  return {import::read_value(*value, info, info.name), provenance.source, provenance.certainty};
 }
 
-std::map<std::string, Figure> read_figures(const Node& node, const std::vector<OptionInfo>& options,
-                                           const Origin& origin) {
-  std::map<std::string, Figure> made;
+std::map<std::string, SourcedValue> read_sourced_values(const Node& node, const std::vector<OptionInfo>& options,
+                                                        const Provenance& provenance) {
+  std::map<std::string, SourcedValue> result;
   for (const Entry& entry : node.entries) {
     const OptionInfo* info = find_option(options, entry.key);
     std::vector<std::string> names;
     for (const OptionInfo& option : options) names.push_back(option.name);
-    if (!info) unknown(entry, names);
-    made[entry.key] = read_figure(entry.value, *info, origin);
+    if (!info) fail_unknown_key(entry, names);
+    result[entry.key] = read_sourced_value(entry.value, *info, provenance);
   }
-  return made;
+  return result;
 }
 
-std::vector<OptionInfo> figure_options(const std::string& kind) {
+std::vector<OptionInfo> catalog_options(const std::string& kind) {
   std::vector<OptionInfo> options;
-  for (const OptionInfo& info : catalog_branch(kind).options)
+  for (const OptionInfo& info : catalog_section(kind).options)
     if (info.name != "name") options.push_back(info);
   if (kind == "clusters") {
     options.emplace_back().name = "gpu";
@@ -99,20 +99,20 @@ std::vector<OptionInfo> figure_options(const std::string& kind) {
   return options;
 }
 
-/// The files of one kind, in the order of their names.
+/// Returns the files of one kind, sorted by name.
 std::vector<fs::path> files_of(const fs::path& folder) {
   std::error_code code;
   std::vector<fs::path> files;
   for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
-    if (files.size() == kMostFiles)
-      throw InputError(fmt::format("holds more than {} files", kMostFiles), folder.string());
+    if (files.size() == kMaxFiles)
+      throw InputError(fmt::format("holds more than {} files", kMaxFiles), folder.string());
     files.push_back(at->path());
   }
   if (code) throw InputError(fmt::format("cannot be read: {}", code.message()), folder.string());
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
     const std::string name = file.filename().string();
-    if (import::text_length(name) < name.size() || name.find_first_of("\n\t\r") != std::string::npos)
+    if (import::valid_text_length(name) < name.size() || name.find_first_of("\n\t\r") != std::string::npos)
       throw InputError("holds a file whose name is no line of UTF-8; rename it", folder.string());
     if (file.extension() != ".yaml")
       throw InputError("is no .yaml file; a catalog folder holds nothing else", file.string());
@@ -125,41 +125,41 @@ std::vector<fs::path> files_of(const fs::path& folder) {
 CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text, const std::string& file) {
   const Node root = import::parse_yaml(text, file);
   if (root.kind != Node::Kind::mapping) root.fail(fmt::format("must be a mapping, not {}", import::describe(root)));
-  CatalogEntry made;
-  Origin origin;
+  CatalogEntry result;
+  Provenance provenance;
   const Node *figures = nullptr, *recipe = nullptr;
   const bool is_gpu = kind == "gpus";
-  const Branch& strategy = *find_branch(vocabulary().branches, "strategy");
+  const Section& strategy = *find_section(config_schema().subsections, "strategy");
   std::vector<std::string> known{"help", "source", "certainty", "figures", "also_called"};
   if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
   if (kind == "stacks") known.insert(known.end(), {"recipe", "schedules"});
   for (const Entry& entry : root.entries) {
     if (entry.key == "help")
-      made.help = import::read_line(entry.value, "help");
+      result.help = import::read_line(entry.value, "help");
     else if (entry.key == "source")
-      origin.source = import::read_line(entry.value, "source");
+      provenance.source = import::read_line(entry.value, "source");
     else if (entry.key == "certainty")
-      origin.certainty = read_certainty(entry.value);
+      provenance.certainty = read_certainty(entry.value);
     else if (entry.key == "figures")
       figures = &entry.value;
     else if (entry.key == "also_called")
-      made.also_called = read_names(entry.value, "also_called");
+      result.also_called = read_names(entry.value, "also_called");
     else if (entry.key == "recipe" && kind == "stacks")
       recipe = &entry.value;
     else if (entry.key == "schedules" && kind == "stacks")
-      made.schedules = read_names(entry.value, "schedules", find_option(strategy.options, "schedule")->choices);
+      result.schedules = read_names(entry.value, "schedules", find_option(strategy.options, "schedule")->choices);
     else if (entry.key == "constants_of" && is_gpu)
-      made.constants_of = import::read_line(entry.value, "constants_of");
+      result.constants_of = import::read_line(entry.value, "constants_of");
     else if (entry.key == "same_chip" && is_gpu)
-      made.same_chip = std::get<bool>(import::read_value(entry.value, boolean_info(), "same_chip"));
+      result.same_chip = std::get<bool>(import::read_value(entry.value, boolean_info(), "same_chip"));
     else
-      unknown(entry, known);
+      fail_unknown_key(entry, known);
   }
   if (!figures || figures->kind != Node::Kind::mapping) root.fail("needs 'figures', a mapping of what is known");
-  made.figures = read_figures(*figures, figure_options(kind), origin);
+  result.figures = read_sourced_values(*figures, catalog_options(kind), provenance);
   if (recipe != nullptr && recipe->kind != Node::Kind::mapping) recipe->fail("'recipe' must be a mapping");
-  if (recipe != nullptr) made.recipe = read_figures(*recipe, strategy.options, origin);
-  return made;
+  if (recipe != nullptr) result.recipe = read_sourced_values(*recipe, strategy.options, provenance);
+  return result;
 }
 
 Catalog::Catalog(const std::string& folder) {
@@ -167,7 +167,7 @@ Catalog::Catalog(const std::string& folder) {
   for (const CatalogFile& file : compiled_catalog())
     add(file.kind, file.name, file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name));
   if (!folder.empty()) add_folder(folder);
-  lend_constants();
+  copy_fitted_constants();
   check_gpus();
 }
 
@@ -196,18 +196,19 @@ void Catalog::add_folder(const std::string& folder) {
   if (!any) throw InputError("has none of the folders gpus, models, clusters and stacks", folder);
 }
 
-/// Fitted figures go to the GPUs that name their owner. Unless they were fitted to the chip itself they are guesses.
-/// Those of the communication library follow the links instead: lend_calibration().
-void Catalog::lend_constants() {
+/// Copies fitted constants to the GPUs that refer to another GPU's. They are guesses unless they were fitted to the
+/// same chip. Constants of the communication library depend on the links instead: see borrow_calibration().
+void Catalog::copy_fitted_constants() {
   for (auto& [name, gpu] : kinds_.at("gpus")) {
     if (gpu.constants_of.empty()) continue;
     Node place;
     place.file = std::make_shared<const std::string>(fmt::format("catalog/gpus/{}.yaml", name));
     const CatalogEntry& owner = find("gpus", gpu.constants_of, place);
-    for (const auto& [key, figure] : owner.figures)
-      if (figure.certainty == "fitted" && !is_library_figure(key))
-        gpu.figures.try_emplace(key, Figure{figure.value, fmt::format("as {}: {}", gpu.constants_of, figure.source),
-                                            gpu.same_chip ? "fitted" : "guess"});
+    for (const auto& [key, sourced] : owner.figures)
+      if (sourced.certainty == "fitted" && !is_library_constant(key))
+        gpu.figures.try_emplace(key,
+                                SourcedValue{sourced.value, fmt::format("as {}: {}", gpu.constants_of, sourced.source),
+                                             gpu.same_chip ? "fitted" : "guess"});
   }
 }
 
@@ -232,21 +233,24 @@ const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind,
   const Entries& entries = of(kind);
   const auto found = entries.find(name);
   if (found != entries.end()) return *found;
-  std::string lower = name;  // people write H100
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (const auto small = entries.find(lower); small != entries.end()) return *small;
+  std::string lower_case_name = name;  // people write H100
+  std::transform(lower_case_name.begin(), lower_case_name.end(), lower_case_name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  if (const auto lower_case_entry = entries.find(lower_case_name); lower_case_entry != entries.end())
+    return *lower_case_entry;
   const auto also = [&](const Entries::value_type& entry) {
     const auto& names = entry.second.also_called;
-    return std::any_of(names.begin(), names.end(), [&](const std::string& one) { return one == name || one == lower; });
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& one) { return one == name || one == lower_case_name; });
   };
   if (const auto called = std::find_if(entries.begin(), entries.end(), also); called != entries.end()) return *called;
   std::vector<std::string> names;
   for (const auto& [known, entry] : entries) names.push_back(known);
-  constexpr const char* kOfOnesOwn =
+  constexpr const char* kCustomClusterHint =
       "; or give one of your own, as in cluster: {gpu: {like: a100_80, scale_up: pcie, scale_up_gb_per_s: 24}, "
       "nodes: 4, gpus_per_node: 8, nic_gbps: 200}";
   at.fail(fmt::format("unknown {} '{}'{}{}", kind.substr(0, kind.size() - 1), name, suggestion(name, names),
-                      kind == "clusters" ? kOfOnesOwn : ""));
+                      kind == "clusters" ? kCustomClusterHint : ""));
 }
 
 }  // namespace manyworlds::experiments

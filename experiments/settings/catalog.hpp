@@ -1,4 +1,5 @@
-// GPUs, models and clusters as data: compiled in from catalog/*/*.yaml, and a folder of the user's own beside them.
+// Catalog of GPUs, models, clusters and software stacks: compiled in from catalog/*/*.yaml, plus a folder of the
+// user's.
 #pragma once
 
 #include <map>
@@ -18,7 +19,7 @@ struct CatalogFile {
 };
 const std::vector<CatalogFile>& compiled_catalog();
 
-struct Figure {
+struct SourcedValue {
   core::OptionValue value;
   std::string source;
   std::string certainty;  // read, known, fitted or guess
@@ -26,38 +27,38 @@ struct Figure {
 
 struct CatalogEntry {
   std::string help;
-  /// A GPU may take fitted figures that it lacks from another: the same chip, or the nearest in kind that was measured.
+  /// The GPU from which a GPU takes fitted constants that it lacks: the same chip, or the most similar one measured.
   std::string constants_of;
   bool same_chip = false;
-  std::vector<std::string> also_called;   // names that people have for it, such as that of its files elsewhere
-  std::map<std::string, Figure> figures;  // by option; a cluster also has "gpu", the name of one
-  std::map<std::string, Figure> recipe;   // of a stack: options of the strategy that its own recipes set
-  std::vector<std::string> schedules;     // of a stack: those of the pipeline that it offers; empty: nobody said
+  std::vector<std::string> also_called;         // aliases, such as the name of its published files
+  std::map<std::string, SourcedValue> figures;  // by option; a cluster also has "gpu", the name of its GPU
+  std::map<std::string, SourcedValue> recipe;   // of a stack: strategy options that its own recipes set
+  std::vector<std::string> schedules;           // of a stack: pipeline schedules that it offers; empty: not known
 };
 
-/// One data file of a kind of the catalog. Throws InputError with file and line.
+/// Parses one data file. Throws InputError with file and line.
 CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text, const std::string& file);
 
 class Catalog {
  public:
   using Entries = std::map<std::string, CatalogEntry>;
 
-  /// The compiled catalog and, where `folder` is not empty, its {gpus,models,clusters,stacks}/*.yaml beside it.
+  /// Loads the compiled catalog and, if `folder` is not empty, its {gpus,models,clusters,stacks}/*.yaml.
   explicit Catalog(const std::string& folder = {});
 
   const Entries& of(const std::string& kind) const;
-  /// Throws InputError at `at`, with the nearest name, where there is none.
+  /// Returns an entry by name or alias. Throws InputError at `at`, with the nearest name, if there is none.
   const CatalogEntry& find(const std::string& kind, const std::string& name, const import::Node& at) const {
     return find_named(kind, name, at).second;
   }
-  /// With the name that it has here, where `name` is another of its names.
+  /// Returns the entry with its catalog name, which differs from `name` if that is an alias.
   const Entries::value_type& find_named(const std::string& kind, const std::string& name, const import::Node& at) const;
 
  private:
   void add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file);
   void add_folder(const std::string& folder);
   void check_gpus() const;
-  void lend_constants();
+  void copy_fitted_constants();
 
   std::map<std::string, Entries> kinds_;
 };

@@ -1,4 +1,4 @@
-// Each convention is one row: the key, and what it means today beside the settings that are known by then.
+// Defaults of today's practice. Each convention is one row: a key, and its value given the settings known by then.
 #include "experiments/settings/practice.hpp"
 
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <functional>
 #include <optional>
 
-#include "experiments/config/vocabulary.hpp"
+#include "experiments/config/config_schema.hpp"
 #include "experiments/settings/settings.hpp"
 
 namespace manyworlds::experiments {
@@ -20,19 +20,19 @@ constexpr const char* kStack = "strategy.stack.";
 constexpr const char* kStackName = "strategy.stack.name";
 constexpr const char* kProtocol = "collectives.protocol";
 constexpr const char* kFeedForward = "model.ffn_hidden";
-constexpr const char* kStackOfToday = "megatron-core";
-/// The mean error of predicted peaks of models with experts, the larger of the two kinds that fill a GPU
-/// (the rows "memory" of README's table).
+constexpr const char* kDefaultStack = "megatron-core";
+/// Mean error of predicted memory peaks of models with experts, the larger of the two kinds that fill a GPU (rows
+/// "memory" of the table in docs/accuracy.md).
 constexpr double kMemoryHeadroom = 0.04;
-/// Of NVIDIA's Quantum-2 QM9700 (400 Gb/s each), and of Ethernet switches of 25.6 and 51.2 Tb/s.
+/// Ports of NVIDIA's Quantum-2 QM9700 (400 Gb/s each), and of Ethernet switches of 25.6 and 51.2 Tb/s.
 constexpr std::int64_t kSwitchPorts = 64;
 constexpr const char* kTopology = "topology";
-constexpr const char* kTopologyOfToday = "rail_optimized";
+constexpr const char* kDefaultTopology = "rail_optimized";
 constexpr const char* kTransport = "transport";
 
-std::int64_t integer(const Settings& settings, const std::string& key, std::int64_t otherwise = 0) {
+std::int64_t integer(const Settings& settings, const std::string& key, std::int64_t fallback = 0) {
   const auto found = settings.find(key);
-  return found == settings.end() ? otherwise : std::get<std::int64_t>(found->second);
+  return found == settings.end() ? fallback : std::get<std::int64_t>(found->second);
 }
 
 std::string text(const Settings& settings, const std::string& key) {
@@ -40,7 +40,7 @@ std::string text(const Settings& settings, const std::string& key) {
   return found == settings.end() ? std::string() : std::get<std::string>(found->second);
 }
 
-/// False of what is no switch, too.
+/// Returns whether a switch is on; false if it is absent or not boolean.
 bool flag(const Settings& settings, const std::string& key) {
   const auto found = settings.find(key);
   const bool* on = found == settings.end() ? nullptr : std::get_if<bool>(&found->second);
@@ -53,71 +53,72 @@ std::int64_t gpus(const Settings& settings) {
   return nodes * integer(settings, "cluster.gpus_per_node", 1);
 }
 
-/// Ranks that hold the same parameters; 0 where the layout does not fit the GPUs, which a rule says.
+/// Returns the number of ranks that hold the same parameters; 0 if the layout does not fit the GPUs, which a rule
+/// reports.
 std::int64_t replicas(const Settings& settings) {
   const std::int64_t stage = integer(settings, "strategy.tp", 1) * integer(settings, "strategy.pp", 1);
   return gpus(settings) % stage == 0 ? gpus(settings) / stage : 0;
 }
 
-/// The stack that was named, or today's.
+/// Returns the stack that was named, or today's default.
 const CatalogEntry& stack_of(const Settings& settings, const Catalog& catalog) {
   const auto& stacks = catalog.of("stacks");
   const auto named = stacks.find(text(settings, kStackName));
-  return named == stacks.end() ? stacks.at(kStackOfToday) : named->second;
+  return named == stacks.end() ? stacks.at(kDefaultStack) : named->second;
 }
 
-/// What the stack's own recipe has for a key of the strategy; null where it says nothing.
-const OptionValue* of_recipe(const Settings& settings, const Catalog& catalog, const std::string& key) {
+/// Returns the value of a strategy key in the stack's own recipe; null if the recipe has none.
+const OptionValue* recipe_value(const Settings& settings, const Catalog& catalog, const std::string& key) {
   const CatalogEntry& stack = stack_of(settings, catalog);
   const auto found = stack.recipe.find(key);
   return found == stack.recipe.end() ? nullptr : &found->second.value;
 }
 
-/// What a key means; nothing where the components that were chosen have no such key.
-using Meaning = std::function<std::optional<OptionValue>(const Settings&, const Catalog&)>;
+/// Computes the value of a key; nothing if the chosen components have no such key.
+using ComputeDefault = std::function<std::optional<OptionValue>(const Settings&, const Catalog&)>;
 
 struct Convention {
   std::string key;
-  Meaning today;
+  ComputeDefault today;
 };
 
-Convention always(const std::string& key, OptionValue value) {
+Convention constant_default(const std::string& key, OptionValue value) {
   return {key, [value](const Settings&, const Catalog&) { return value; }};
 }
 
-/// Llama's width of a gated layer: two thirds of 4 x hidden, rounded up to a multiple of 256.
+/// Width of a gated layer in Llama: two thirds of 4 x hidden, rounded up to a multiple of 256.
 std::int64_t gated_width(std::int64_t hidden) {
   return (8 * hidden / 3 + 255) / 256 * 256;
 }
 
-/// 0 is 4 x hidden. Of layers of experts it is the width of nothing.
+/// 0 means 4 x hidden. Models with experts get 0 too, since their layers of experts do not use this width.
 OptionValue feed_forward(const Settings& settings, const Catalog&) {
   const bool gated = text(settings, "model.activation") == "swiglu" && integer(settings, "model.experts") == 0;
   return gated ? gated_width(integer(settings, "model.hidden")) : std::int64_t{0};
 }
 
-/// As the software's recipe has it, where there are replicas to cut states over.
+/// Follows the stack's recipe if there are replicas to shard states over.
 OptionValue zero(const Settings& settings, const Catalog& catalog) {
-  const OptionValue* recipe = of_recipe(settings, catalog, "zero");
+  const OptionValue* recipe = recipe_value(settings, catalog, "zero");
   return recipe != nullptr && replicas(settings) > 1 ? *recipe : OptionValue(std::int64_t{0});
 }
 
-/// As the recipe has it, and where experts need it, if the sequence can be cut.
+/// Follows the stack's recipe, and is on for models with experts, if the sequence can be sharded.
 OptionValue sequence_parallel(const Settings& settings, const Catalog& catalog) {
-  const OptionValue* recipe = of_recipe(settings, catalog, "sequence_parallel");
+  const OptionValue* recipe = recipe_value(settings, catalog, "sequence_parallel");
   const std::int64_t tp = integer(settings, "strategy.tp", 1), cp = integer(settings, "strategy.cp", 1);
-  const bool can = tp > 1 && integer(settings, "model.sequence") % (tp * cp) == 0;
+  const bool divides = tp > 1 && integer(settings, "model.sequence") % (tp * cp) == 0;
   const bool wanted = (recipe != nullptr && std::get<bool>(*recipe)) || integer(settings, "model.experts") > 0;
-  return can && wanted;
+  return divides && wanted;
 }
 
-/// NIC ports of a leaf switch of kSwitchPorts whose uplinks are so much fewer, in whole multiples of `group`; 0 where
-/// no such switch can be.
+/// Returns the NIC ports of a leaf switch with kSwitchPorts ports and this ratio of NIC ports to uplinks, as a multiple
+/// of `group`; 0 if there is no such switch.
 std::int64_t leaf_ports(double oversubscription, std::int64_t group) {
   for (auto up = static_cast<std::int64_t>(kSwitchPorts / (oversubscription + 1)); up > 0; --up) {
     const double down = static_cast<double>(up) * oversubscription;
-    const auto whole = static_cast<std::int64_t>(std::llround(down));
-    if (std::abs(down - static_cast<double>(whole)) < 1e-9 && whole % group == 0) return whole;
+    const auto whole_ports = static_cast<std::int64_t>(std::llround(down));
+    if (std::abs(down - static_cast<double>(whole_ports)) < 1e-9 && whole_ports % group == 0) return whole_ports;
   }
   return 0;
 }
@@ -127,13 +128,13 @@ double oversubscription(const Settings& settings) {
   return found == settings.end() ? 1 : std::get<double>(found->second);
 }
 
-/// The one that the sections began with, which machines of one node make nothing of.
+/// Returns the topology that the section began with, or nothing for a single node, which has no fabric.
 std::optional<OptionValue> topology(const Settings& settings, const Catalog&) {
   if (gpus(settings) == integer(settings, "cluster.gpus_per_node", 1)) return std::nullopt;
   return text(settings, kTopology);
 }
 
-/// As many nodes as a switch has ports for; 0, all of them, where they are no more.
+/// Returns as many nodes per pod as a switch has ports; 0, which means all nodes, if they all fit on one.
 std::optional<OptionValue> rail_ports(const Settings& settings, const Catalog&) {
   if (text(settings, kTopology) != "rail_optimized") return std::nullopt;
   const std::int64_t ports = leaf_ports(oversubscription(settings), 1);
@@ -154,7 +155,7 @@ bool is_roce(const Settings& settings) {
   return text(settings, "cluster.network") == "roce";
 }
 
-/// DCQCN is what RoCE's NICs and switches are set up for; InfiniBand's links count credits.
+/// NICs and switches for RoCE are set up for DCQCN; InfiniBand has credit-based flow control.
 std::optional<OptionValue> transport(const Settings& settings, const Catalog&) {
   return is_roce(settings) ? std::optional<OptionValue>("dcqcn") : std::nullopt;
 }
@@ -163,33 +164,33 @@ OptionValue routing(const Settings& settings, const Catalog&) {
   return is_roce(settings) ? "ecmp_hash" : "destination_mod_k";
 }
 
-/// A sequence for each GPU, or the least that every replica can cut into micro-batches; a rule refuses what would be
-/// beyond the option's range.
+/// Returns one sequence per GPU, rounded up to what every replica can divide into micro-batches, but at most the
+/// option's maximum; a rule refuses a batch that then does not divide.
 OptionValue global_batch(const Settings& settings, const Catalog&) {
   const std::int64_t cp = integer(settings, "strategy.cp", 1);
   const std::int64_t share =
       std::max<std::int64_t>(replicas(settings) / cp, 1) * integer(settings, "strategy.micro_batch", 1);
-  const auto most = static_cast<std::int64_t>(find_key("strategy.global_batch", {}).option->maximum);
-  return std::min((gpus(settings) + share - 1) / share * share, most);
+  const auto max_batch = static_cast<std::int64_t>(find_key("strategy.global_batch", {}).option->maximum);
+  return std::min((gpus(settings) + share - 1) / share * share, max_batch);
 }
 
 const std::vector<Convention>& conventions() {
   static const std::vector<Convention> all{
-      // The parts of a Llama; the catalog's models have their own.
-      always("model.norm", "rms_norm"),
-      always("model.activation", "swiglu"),
-      always("model.position", "rotary"),
-      always("model.tied_embeddings", false),
-      always("model.biases", false),
-      always("model.dropout", false),
+      // The architecture of Llama; models in the catalog have their own values.
+      constant_default("model.norm", "rms_norm"),
+      constant_default("model.activation", "swiglu"),
+      constant_default("model.position", "rotary"),
+      constant_default("model.tied_embeddings", false),
+      constant_default("model.biases", false),
+      constant_default("model.dropout", false),
       {kFeedForward, feed_forward},
       {"strategy.zero", zero},
       {"strategy.sequence_parallel", sequence_parallel},
       {"strategy.global_batch", global_batch},
-      always("collectives.all_reduce", "auto"),
-      always(kProtocol, "calibrated"),
-      always("collectives.channels", std::int64_t{0}),
-      always("cluster.memory_headroom", kMemoryHeadroom),
+      constant_default("collectives.all_reduce", "auto"),
+      constant_default(kProtocol, "calibrated"),
+      constant_default("collectives.channels", std::int64_t{0}),
+      constant_default("cluster.memory_headroom", kMemoryHeadroom),
       {kTopology, topology},
       {"topology.nodes_per_pod", rail_ports},
       {"topology.leaf_hosts", leaf_hosts},
@@ -199,44 +200,45 @@ const std::vector<Convention>& conventions() {
   return all;
 }
 
-/// Whether the layout has a use for a switch that its stack turns on.
-bool has_use(const Settings& settings, const std::string& option) {
+/// Returns whether a switch that the stack turns on has any effect in this layout.
+bool has_effect(const Settings& settings, const std::string& option) {
   const std::int64_t stage = integer(settings, "strategy.zero");
   if (option == "overlap_parameters") return stage == 1 || stage == 2;
   if (option == "overlap_tensor")
     return integer(settings, "strategy.tp", 1) == 1 || flag(settings, "strategy.sequence_parallel");
-  const bool travel = integer(settings, "model.experts") > 0 && integer(settings, "strategy.ep", 1) > 1;
+  const bool tokens_travel = integer(settings, "model.experts") > 0 && integer(settings, "strategy.ep", 1) > 1;
   if (option == "overlap_experts")
-    return travel && text(settings, "strategy.recompute") != "full" &&
+    return tokens_travel && text(settings, "strategy.recompute") != "full" &&
            (integer(settings, "strategy.pp", 1) == 1 || integer(settings, "strategy.virtual_stages", 1) > 1);
-  if (option == "delay_expert_weights") return travel;
-  if (option == "overlap_shared_expert") return travel && integer(settings, "model.shared_ffn_hidden") > 0;
+  if (option == "delay_expert_weights") return tokens_travel;
+  if (option == "overlap_shared_expert") return tokens_travel && integer(settings, "model.shared_ffn_hidden") > 0;
   return true;
 }
 
-/// What the stack has, as far as the layout has a use for it, and what it says nothing of by default.
+/// Sets the stack's options, except switches without effect in this layout; options that it omits get their default.
 void assume_stack(Settings& settings, const CatalogEntry& stack) {
-  for (const core::OptionInfo& info : catalog_branch("stacks").options) {
+  for (const core::OptionInfo& info : catalog_section("stacks").options) {
     if (settings.count(kStack + info.name) > 0) continue;
-    const auto figure = stack.figures.find(info.name);
-    if (figure == stack.figures.end()) {
-      if (has_default(info)) settings[kStack + info.name] = info.fallback;
+    const auto sourced = stack.figures.find(info.name);
+    if (sourced == stack.figures.end()) {
+      if (has_default(info)) settings[kStack + info.name] = info.default_value;
       continue;
     }
-    const bool* on = std::get_if<bool>(&figure->second.value);
-    const bool idle = on != nullptr && *on && !has_use(settings, info.name);
-    settings[kStack + info.name] = idle ? OptionValue(false) : figure->second.value;
+    const bool* on = std::get_if<bool>(&sourced->second.value);
+    const bool without_effect = on != nullptr && *on && !has_effect(settings, info.name);
+    settings[kStack + info.name] = without_effect ? OptionValue(false) : sourced->second.value;
   }
 }
 
-/// The options that a component has and the one before it had not.
-void choose_options(Settings& settings, const std::string& branch, const std::string& component) {
-  for (const core::OptionInfo& info : find_alternative(*find_branch(vocabulary().branches, branch), component)->options)
-    if (has_default(info) && !is_open_today(branch + "." + info.name))
-      settings.try_emplace(branch + "." + info.name, info.fallback);
+/// Adds the options of the new component that the previous one did not have.
+void add_component_options(Settings& settings, const std::string& section, const std::string& component) {
+  for (const core::OptionInfo& info :
+       find_choice(*find_section(config_schema().subsections, section), component)->options)
+    if (has_default(info) && !is_deferred_today(section + "." + info.name))
+      settings.try_emplace(section + "." + info.name, info.default_value);
 }
 
-std::string shown(const OptionValue& value) {
+std::string to_text(const OptionValue& value) {
   return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
 }
 
@@ -247,52 +249,52 @@ const std::vector<std::string>& practice_names() {
   return names;
 }
 
-Practice practice_called(const std::string& name) {
+Practice practice_named(const std::string& name) {
   MANYWORLDS_CHECK(name == "today" || name == "2021", "practice '{}'", name);
   return name == "today" ? Practice::today : Practice::of_2021;
 }
 
-bool is_open_today(const std::string& path) {
+bool is_deferred_today(const std::string& path) {
   static const std::set<std::string> keys = [] {
-    std::set<std::string> made;
-    for (const Convention& one : conventions()) made.insert(one.key);
-    return made;
+    std::set<std::string> keys_open;
+    for (const Convention& one : conventions()) keys_open.insert(one.key);
+    return keys_open;
   }();
   return path.starts_with(kStack) || keys.count(path) > 0;
 }
 
-std::string first_component(const std::string& path, const std::string& of_2021) {
-  return path == kTopology ? kTopologyOfToday : of_2021;
+std::string default_component_today(const std::string& path, const std::string& of_2021) {
+  return path == kTopology ? kDefaultTopology : of_2021;
 }
 
-std::string open_mark(const std::string& path) {
+std::string deferred_mark(const std::string& path) {
   return path + ".open";
 }
 
 Settings assume_today(Settings& settings, const Catalog& catalog) {
   Settings filled;
   const auto fill = [&](const std::string& key, std::optional<OptionValue> value) {
-    const bool open = settings.erase(open_mark(key)) > 0 || settings.count(key) == 0;
+    const bool open = settings.erase(deferred_mark(key)) > 0 || settings.count(key) == 0;
     if (!open || !value) return;
     settings[key] = *value;
-    if (key == kTransport || key == kTopology) choose_options(settings, key, std::get<std::string>(*value));
+    if (key == kTransport || key == kTopology) add_component_options(settings, key, std::get<std::string>(*value));
     filled.emplace(key, std::move(*value));
   };
-  if (catalog.of("stacks").count(text(settings, kStackName)) == 0) filled["strategy.stack"] = kStackOfToday;
+  if (catalog.of("stacks").count(text(settings, kStackName)) == 0) filled["strategy.stack"] = kDefaultStack;
   for (const Convention& one : conventions()) fill(one.key, one.today(settings, catalog));
   if (const auto ports = filled.find("topology.nodes_per_pod");
       ports != filled.end() && std::get<std::int64_t>(ports->second) == 0)
-    filled.erase(ports);  // all nodes hang on one switch
+    filled.erase(ports);  // all nodes are on one switch
   if (const auto width = filled.find(kFeedForward); width != filled.end() && std::get<std::int64_t>(width->second) == 0)
     filled.erase(width);  // it follows from hidden
   const CatalogEntry& stack = stack_of(settings, catalog);
-  settings.try_emplace(kStackName, kStackOfToday);
+  settings.try_emplace(kStackName, kDefaultStack);
   assume_stack(settings, stack);
   if (text(settings, kProtocol) == "auto") settings[kProtocol] = "calibrated";
   return filled;
 }
 
-void change(Settings& settings, const std::string& key, OptionValue value) {
+void change_setting(Settings& settings, const std::string& key, OptionValue value) {
   constexpr const char *kParallel = "strategy.sequence_parallel", *kOverlapTensor = "strategy.stack.overlap_tensor";
   constexpr const char *kSchedule = "strategy.schedule", *kChunks = "strategy.virtual_stages";
   settings[key] = std::move(value);
@@ -302,14 +304,14 @@ void change(Settings& settings, const std::string& key, OptionValue value) {
   if (tp > 1 && (flag(settings, kOverlapTensor) || integer(settings, "model.experts") > 0)) settings[kParallel] = true;
   if (replicas(settings) == 1) settings["strategy.zero"] = std::int64_t{0};
   const std::string schedule = text(settings, kSchedule);
-  const bool in_turns = integer(settings, "strategy.pp", 1) > 1 && integer(settings, kChunks, 1) > 1;
-  if (schedule == "interleaved" && !in_turns) settings[kSchedule] = "1f1b";
-  if (schedule == "1f1b" || (schedule == "interleaved" && !in_turns)) settings[kChunks] = std::int64_t{1};
-  for (const core::OptionInfo& info : catalog_branch("stacks").options)
-    if (flag(settings, kStack + info.name) && !has_use(settings, info.name)) settings[kStack + info.name] = false;
+  const bool interleaves = integer(settings, "strategy.pp", 1) > 1 && integer(settings, kChunks, 1) > 1;
+  if (schedule == "interleaved" && !interleaves) settings[kSchedule] = "1f1b";
+  if (schedule == "1f1b" || (schedule == "interleaved" && !interleaves)) settings[kChunks] = std::int64_t{1};
+  for (const core::OptionInfo& info : catalog_section("stacks").options)
+    if (flag(settings, kStack + info.name) && !has_effect(settings, info.name)) settings[kStack + info.name] = false;
 }
 
-std::string idle_oversubscription(const Settings& settings) {
+std::string unused_oversubscription_note(const Settings& settings) {
   const std::int64_t nodes = gpus(settings) / integer(settings, "cluster.gpus_per_node", 1);
   const std::int64_t pod = integer(settings, "topology.nodes_per_pod"), leaf = integer(settings, "topology.leaf_hosts");
   const std::string fabric = text(settings, kTopology);
@@ -319,15 +321,15 @@ std::string idle_oversubscription(const Settings& settings) {
   return "all nodes hang on one switch: topology.oversubscription changes nothing";
 }
 
-void Assumed::note(const std::string& what) {
+void AssumedValues::note(const std::string& what) {
   if (!what.empty()) notes_.insert(what);
 }
 
-void Assumed::add(const Settings& filled_in) {
-  for (const auto& [key, value] : filled_in) values_[key].insert(shown(value));
+void AssumedValues::add(const Settings& assumptions) {
+  for (const auto& [key, value] : assumptions) values_[key].insert(to_text(value));
 }
 
-std::string Assumed::line() const {
+std::string AssumedValues::line() const {
   std::vector<std::string> parts;
   for (const auto& [key, values] : values_) parts.push_back(fmt::format("{}={}", key, fmt::join(values, " or ")));
   std::string line = fmt::format("{}", fmt::join(parts, ", "));

@@ -1,5 +1,6 @@
-// What a setting means that nobody gave. Today's practice follows from the other settings: the software's own recipe,
-// a communication library that uses every NIC. That of 2021 is the option tables' own defaults, whatever else is set.
+// Defaults of settings that the user did not give. Under today's practice they follow from other settings: the
+// software's own recipe, a communication library that uses every NIC. Under that of 2021 they are the option tables'
+// own defaults, whatever else is set.
 #pragma once
 
 #include <map>
@@ -7,45 +8,45 @@
 #include <string>
 #include <vector>
 
-#include "experiments/config/world.hpp"
+#include "experiments/config/experiment_config.hpp"
 #include "experiments/settings/catalog.hpp"
 
 namespace manyworlds::experiments {
 
 enum class Practice : std::uint8_t { of_2021, today };
 
-/// "today" and "2021", in the order that messages list them.
+/// Returns "today" and "2021", in the order in which messages list them.
 const std::vector<std::string>& practice_names();
-Practice practice_called(const std::string& name);
+Practice practice_named(const std::string& name);
 
-/// Whether today's practice leaves a key open until the other settings are known.
-bool is_open_today(const std::string& path);
-/// The component that a section begins with today; in 2021 it was `of_2021`.
-std::string first_component(const std::string& path, const std::string& of_2021);
-/// A setting that says of a component that it is the default, which today's practice may change; naming one takes it
-/// away, and assume_today() does.
-std::string open_mark(const std::string& path);
+/// Returns whether today's practice defers the default of a key until the other settings are known.
+bool is_deferred_today(const std::string& path);
+/// Returns the component with which a section begins under today's practice; `of_2021` is the one of 2021.
+std::string default_component_today(const std::string& path, const std::string& of_2021);
+/// Returns the key of a mark that a component is a default, which today's practice may replace. Naming a component
+/// removes the mark, and so does assume_today().
+std::string deferred_mark(const std::string& path);
 
-/// Fills in what is still open, by today's practice. What was filled in is returned: key to value, the stack as a
-/// whole where nobody named one. A switch of the stack that the layout has no use for (overlap_parameters without an
-/// optimizer that is cut over replicas, say) is off and is not among it.
+/// Fills in deferred settings by today's practice and returns them by key, with the stack as a whole if none was named.
+/// A switch of the stack without effect in the layout (such as overlap_parameters without an optimizer sharded over
+/// replicas) is turned off and not returned.
 Settings assume_today(Settings& settings, const Catalog& catalog);
 
-/// Gives `key` of a layout another value, and what hangs on it its own, as the software's arguments do: sequence
-/// parallelism follows tp, states are cut where there are replicas, 1F1B has one chunk on a rank, and switches that the
-/// layout has no more use for are off.
-void change(Settings& settings, const std::string& key, core::OptionValue value);
+/// Sets `key` of a layout and the settings that depend on it, as the software's arguments do: sequence parallelism
+/// follows tp, states are sharded only if there are replicas, 1F1B has one chunk per rank, and switches without effect
+/// are off.
+void change_setting(Settings& settings, const std::string& key, core::OptionValue value);
 
-/// What is to be said where leaf switches are oversubscribed and there is but one of them; else empty.
-std::string idle_oversubscription(const Settings& settings);
+/// Returns a note if leaf switches are oversubscribed but there is only one of them; otherwise empty.
+std::string unused_oversubscription_note(const Settings& settings);
 
-/// What the experiments of a sweep were assumed to be, by key.
-class Assumed {
+/// Values that were assumed for the experiments of a sweep, by key.
+class AssumedValues {
  public:
-  void add(const Settings& filled_in);
-  /// Something that a setting was given for and that is not so, to be said behind what was assumed.
+  void add(const Settings& assumptions);
+  /// Adds a note, shown after the assumed values, about a setting that was given but has no effect.
   void note(const std::string& what);
-  /// One line, such as "strategy.stack=megatron-core, strategy.zero=0 or 1"; empty where nothing was assumed.
+  /// Returns one line, such as "strategy.stack=megatron-core, strategy.zero=0 or 1"; empty if nothing was assumed.
   std::string line() const;
 
  private:

@@ -1,4 +1,4 @@
-// Walks vocabulary and document side by side.
+// Resolves keys and assigns values by walking the config schema and the document in parallel.
 #include "experiments/settings/settings.hpp"
 
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-#include "experiments/settings/other_names.hpp"
+#include "experiments/settings/key_aliases.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
 
@@ -24,7 +24,7 @@ std::string join(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
 
-bool is_open(const Settings& settings, const std::string& path) {
+bool is_present(const Settings& settings, const std::string& path) {
   const auto first = settings.lower_bound(path + ".");
   return first != settings.end() && first->first.starts_with(path + ".");
 }
@@ -46,37 +46,37 @@ std::vector<std::string> names_of(const std::vector<OptionInfo>& options) {
   return names;
 }
 
-std::vector<std::string> option_names(const Branch& choice) {
+std::vector<std::string> option_names(const Section& choice_section) {
   std::vector<std::string> names;
-  for (const Alternative& alternative : choice.alternatives)
-    for (const std::string& name : names_of(alternative.options))
+  for (const Choice& candidate : choice_section.choices)
+    for (const std::string& name : names_of(candidate.options))
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   return names;
 }
 
-/// The rest of a dotted key behind a choice: an option, alone or after its component's name.
-Target find_in_choice(const Branch& branch, const std::string& path, const std::vector<std::string>& rest,
+/// Resolves the part of a dotted key behind a choice: an option, alone or after its component's name.
+Target find_in_choice(const Section& section, const std::string& path, const std::vector<std::string>& rest,
                       const std::string& dotted, const Node& at) {
   Target target;
   target.path = join(path, rest.back());
   if (rest.size() == 1) {
-    if (const Alternative* whole = alternative_called(branch, rest[0])) {
+    if (const Choice* component_named = choice_named(section, rest[0])) {
       target.path = path;
-      target.branch = &branch;
-      target.component = whole->name;
+      target.section = &section;
+      target.component = component_named->name;
       return target;
     }
-    const auto known = option_names(branch);
+    const auto known = option_names(section);
     if (std::find(known.begin(), known.end(), rest[0]) == known.end())
       at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(rest[0], known)));
-    target.choice = &branch;
+    target.choice_section = &section;
     target.member = rest[0];
     return target;
   }
-  const Alternative* component = alternative_called(branch, rest[0]);
+  const Choice* component = choice_named(section, rest[0]);
   if (!component)
-    at.fail(
-        fmt::format("unknown {} '{}' in '{}'{}", branch.name, rest[0], dotted, suggestion(rest[0], names_in(branch))));
+    at.fail(fmt::format("unknown {} '{}' in '{}'{}", section.name, rest[0], dotted,
+                        suggestion(rest[0], names_in(section))));
   if (rest.size() == 2) target.option = find_option(component->options, rest[1]);
   if (!target.option)
     at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(rest[1], names_of(component->options))));
@@ -84,32 +84,32 @@ Target find_in_choice(const Branch& branch, const std::string& path, const std::
   return target;
 }
 
-Node entry_place(const Entry& entry) {
+Node place_of_entry(const Entry& entry) {
   Node at;
   at.file = entry.value.file;
   at.line = entry.line;
   return at;
 }
 
-/// What options are called, wherever they stand.
-void collect_names(const Branch& branch, std::vector<std::string>& names) {
-  for (const std::string& name : option_names(branch)) names.push_back(name);
-  for (const Branch& child : branch.branches) {
+/// Collects the names of options below `section`, at any depth.
+void collect_names(const Section& section, std::vector<std::string>& names) {
+  for (const std::string& name : option_names(section)) names.push_back(name);
+  for (const Section& child : section.subsections) {
     for (const std::string& name : names_of(child.options)) names.push_back(name);
     collect_names(child, names);
   }
 }
 
-/// Keys that end in ".ending", but those of sections that a sweep need not have, which tell again what others tell.
-void collect_endings(const Branch& branch, const std::string& path, const std::string& ending,
+/// Collects the keys that end in ".ending", except in optional sections, whose keys repeat those of other sections.
+void collect_endings(const Section& section, const std::string& path, const std::string& ending,
                      std::vector<std::string>& found) {
   const auto look = [&](const std::string& name) {
     if (("." + join(path, name)).ends_with("." + ending)) found.push_back(join(path, name));
   };
-  for (const OptionInfo& info : branch.options)
+  for (const OptionInfo& info : section.options)
     if (info.name != "name") look(info.name);
-  for (const std::string& name : option_names(branch)) look(name);
-  for (const Branch& child : branch.branches) {
+  for (const std::string& name : option_names(section)) look(name);
+  for (const Section& child : section.subsections) {
     if (child.optional) continue;
     look(child.name);
     collect_endings(child, join(path, child.name), ending, found);
@@ -118,57 +118,58 @@ void collect_endings(const Branch& branch, const std::string& path, const std::s
 
 std::vector<std::string> keys_ending_in(const std::string& ending) {
   std::vector<std::string> found;
-  collect_endings(vocabulary(), "", ending, found);
+  collect_endings(config_schema(), "", ending, found);
   return found;
 }
 
-/// What an unknown key of `branch` may have been meant to be.
-std::string hint_beside(const Branch& branch, const std::string& dotted) {
-  if (const std::string hint = hint_for(dotted); !hint.empty()) return hint;
+/// Returns a hint about the intended key for an unknown key in `section`.
+std::string hint_in_section(const Section& section, const std::string& dotted) {
+  if (const std::string hint = unknown_key_hint(dotted); !hint.empty()) return hint;
   const std::string last = split(dotted).back();
   if (const auto elsewhere = keys_ending_in(last); elsewhere.size() == 1)
     return fmt::format("; did you mean '{}'?", elsewhere.front());
-  auto known = names_in(branch);
-  if (!branch.catalog.empty()) known.push_back("like");
-  std::vector<std::string> every = known;
-  if (last == dotted) collect_names(vocabulary(), every);  // at the top of base the last words of a key will do
-  const std::string near = suggestion(last, every);
-  return near.starts_with("; did") ? near : suggestion(last, known);
+  auto known = names_in(section);
+  if (!section.catalog.empty()) known.push_back("like");
+  std::vector<std::string> candidates = known;
+  if (last == dotted)
+    collect_names(config_schema(), candidates);  // at the top of `base` the last words of a key suffice
+  const std::string near_text = suggestion(last, candidates);
+  return near_text.starts_with("; did") ? near_text : suggestion(last, known);
 }
 
 }  // namespace
 
 Target find_key(const std::string& dotted, const Node& at) {
   const auto parts = split(dotted);
-  const Branch* branch = &vocabulary();
+  const Section* section = &config_schema();
   std::string path;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!branch->alternatives.empty())
-      return find_in_choice(*branch, path, {parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end()}, dotted, at);
+    if (!section->choices.empty())
+      return find_in_choice(*section, path, {parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end()}, dotted, at);
     const std::string child_path = join(path, parts[i]);
-    if (const OptionInfo* option = find_option(branch->options, parts[i]); option && i + 1 == parts.size()) {
+    if (const OptionInfo* option = find_option(section->options, parts[i]); option && i + 1 == parts.size()) {
       Target target;
       target.path = child_path;
       target.option = option;
       return target;
     }
-    const Branch* child = find_branch(branch->branches, parts[i]);
+    const Section* child = find_section(section->subsections, parts[i]);
     if (!child) {
-      if (const std::string key = key_called(dotted); !key.empty()) return find_key(key, at);
-      at.fail(fmt::format("unknown key '{}'{}", dotted, hint_beside(*branch, dotted)));
+      if (const std::string key = key_for_alias(dotted); !key.empty()) return find_key(key, at);
+      at.fail(fmt::format("unknown key '{}'{}", dotted, hint_in_section(*section, dotted)));
     }
-    branch = child;
+    section = child;
     path = child_path;
   }
   Target target;
   target.path = path;
-  target.branch = branch;
+  target.section = section;
   return target;
 }
 
 Target find_typed_key(const std::string& typed, const Node& at) {
   const std::string first = typed.substr(0, typed.find('.'));
-  const auto top = names_in(vocabulary());
+  const auto top = names_in(config_schema());
   if (std::find(top.begin(), top.end(), first) != top.end()) return find_key(typed, at);
   const std::vector<std::string> found = keys_ending_in(typed);
   if (found.size() == 1) return find_key(found.front(), at);
@@ -178,10 +179,10 @@ Target find_typed_key(const std::string& typed, const Node& at) {
 
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
   settings_[path] = std::move(value);
-  mark(path, at);
+  record_place(path, at);
 }
 
-void Assigner::mark(const std::string& path, const Node& at) {
+void Assigner::record_place(const std::string& path, const Node& at) {
   if (!places_) return;
   Node place;
   place.file = at.file;
@@ -190,63 +191,63 @@ void Assigner::mark(const std::string& path, const Node& at) {
 }
 
 void Assigner::defaults() {
-  reset(vocabulary(), "");
+  reset(config_schema(), "");
 }
 
-/// Whether an option of `path` begins with its default.
-bool Assigner::has_value(const std::string& path, const OptionInfo& option) const {
-  return has_default(option) && (practice_ == Practice::of_2021 || !is_open_today(path));
+/// Returns whether an option at `path` starts with its default.
+bool Assigner::starts_with_default(const std::string& path, const OptionInfo& option) const {
+  return has_default(option) && (practice_ == Practice::of_2021 || !is_deferred_today(path));
 }
 
-/// Everything under `path` back to its defaults; what has none becomes absent.
-void Assigner::reset(const Branch& branch, const std::string& path) {
+/// Resets everything under `path` to its defaults; options without a default become absent.
+void Assigner::reset(const Section& section, const std::string& path) {
   const std::string prefix = path.empty() ? "" : path + ".";
   std::erase_if(settings_, [&](const auto& setting) { return setting.first.starts_with(prefix); });
-  for (const OptionInfo& info : branch.options)
-    if (has_value(prefix + info.name, info)) settings_[prefix + info.name] = info.fallback;
-  if (!branch.alternatives.empty()) {
-    const std::string& of_2021 = branch.alternatives.front().name;
-    const std::string first = practice_ == Practice::today ? first_component(path, of_2021) : of_2021;
+  for (const OptionInfo& info : section.options)
+    if (starts_with_default(prefix + info.name, info)) settings_[prefix + info.name] = info.default_value;
+  if (!section.choices.empty()) {
+    const std::string& of_2021 = section.choices.front().name;
+    const std::string first = practice_ == Practice::today ? default_component_today(path, of_2021) : of_2021;
     settings_[path] = first;
-    for (const OptionInfo& info : find_alternative(branch, first)->options)
-      if (has_value(prefix + info.name, info)) settings_[prefix + info.name] = info.fallback;
-    if (practice_ == Practice::today && is_open_today(path)) settings_[open_mark(path)] = true;
+    for (const OptionInfo& info : find_choice(section, first)->options)
+      if (starts_with_default(prefix + info.name, info)) settings_[prefix + info.name] = info.default_value;
+    if (practice_ == Practice::today && is_deferred_today(path)) settings_[deferred_mark(path)] = true;
   }
-  for (const Branch& child : branch.branches)
+  for (const Section& child : section.subsections)
     if (!child.optional) reset(child, prefix + child.name);
 }
 
-/// Optional branches on the way to `path` get their defaults, if they are not there yet.
-void Assigner::open(const std::string& path) {
-  const Branch* branch = &vocabulary();
+/// Gives absent optional sections on the way to `path` their defaults.
+void Assigner::add_optional_sections(const std::string& path) {
+  const Section* section = &config_schema();
   std::string at;
   for (const std::string& part : split(path)) {
-    branch = find_branch(branch->branches, part);
-    if (branch == nullptr) return;
+    section = find_section(section->subsections, part);
+    if (section == nullptr) return;
     at = join(at, part);
-    if (branch->optional && !is_open(settings_, at)) reset(*branch, at);
+    if (section->optional && !is_present(settings_, at)) reset(*section, at);
   }
 }
 
 void Assigner::assign(const Target& target, const Node& value) {
-  open(target.path);
-  if (target.branch && !target.component.empty()) {  // topology.fat_tree={…} is topology={fat_tree: {…}}
+  add_optional_sections(target.path);
+  if (target.section && !target.component.empty()) {  // topology.fat_tree={…} means topology={fat_tree: {…}}
     Node named;
     named.kind = Node::Kind::mapping;
     named.file = value.file;
     named.line = value.line;
     named.entries.push_back({target.component, value.line, value});
-    return fill(*target.branch, target.path, named);
+    return assign_section(*target.section, target.path, named);
   }
-  if (target.branch) return fill(*target.branch, target.path, value);
+  if (target.section) return assign_section(*target.section, target.path, value);
   const OptionInfo* option = target.option;
   const std::string parent = target.path.substr(0, target.path.rfind('.'));
-  if (target.choice) {
+  if (target.choice_section) {
     const std::string& chosen = std::get<std::string>(settings_.at(parent));
-    option = find_option(find_alternative(*target.choice, chosen)->options, target.member);
+    option = find_option(find_choice(*target.choice_section, chosen)->options, target.member);
     if (!option)
-      value.fail(
-          fmt::format("'{}' means nothing to {} '{}', which is chosen here", target.path, target.choice->name, chosen));
+      value.fail(fmt::format("'{}' means nothing to {} '{}', which is chosen here", target.path,
+                             target.choice_section->name, chosen));
   } else if (!target.component.empty()) {
     const std::string& chosen = std::get<std::string>(settings_.at(parent));
     if (chosen != target.component)
@@ -256,71 +257,75 @@ void Assigner::assign(const Target& target, const Node& value) {
   set(target.path, import::read_value(value, *option, target.path), value);
 }
 
-void Assigner::fill(const Branch& branch, const std::string& path, const Node& node) {
-  mark(path, node);
-  if (branch.optional) open(path);
-  if (!branch.alternatives.empty()) return choose(branch, path, node);
-  if (!branch.catalog.empty()) {
-    if (node.kind == Node::Kind::scalar) return copy_catalog(branch, path, node.text, node);
-    reset(branch, path);
+void Assigner::assign_section(const Section& section, const std::string& path, const Node& node) {
+  record_place(path, node);
+  if (section.optional) add_optional_sections(path);
+  if (!section.choices.empty()) return assign_choice(section, path, node);
+  if (!section.catalog.empty()) {
+    if (node.kind == Node::Kind::scalar) return assign_catalog_entry(section, path, node.text, node);
+    reset(section, path);
   }
   if (node.kind != Node::Kind::mapping)
-    node.fail(fmt::format("'{}' must be a mapping{}, not {}", path.empty() ? branch.name : path,
-                          branch.catalog.empty() ? "" : " or a name from the catalog", import::describe(node)));
-  if (!branch.catalog.empty()) {
+    node.fail(fmt::format("'{}' must be a mapping{}, not {}", path.empty() ? section.name : path,
+                          section.catalog.empty() ? "" : " or a name from the catalog", import::describe(node)));
+  if (!section.catalog.empty()) {
     if (const Node* like = node.find("like")) {
       if (like->kind != Node::Kind::scalar)
         like->fail(fmt::format("'like' must be a name from the catalog, not {}", import::describe(*like)));
-      copy_catalog(branch, path, like->text, *like);
+      assign_catalog_entry(section, path, like->text, *like);
     }
   }
   const auto is_typed = [&](const Entry& entry) {
-    return path.empty() && !find_option(branch.options, entry.key) && !find_branch(branch.branches, entry.key);
+    return path.empty() && !find_option(section.options, entry.key) && !find_section(section.subsections, entry.key);
   };
   std::map<std::string, std::string> typed_as;  // by key
-  const auto once = [&](const std::string& key, const Entry& entry) {
+  const auto check_once = [&](const std::string& key, const Entry& entry) {
     const auto [other, first] = typed_as.emplace(key, entry.key);
-    if (!first) entry_place(entry).fail(fmt::format("'{}' and '{}' are one key; keep one", other->second, entry.key));
+    if (!first)
+      place_of_entry(entry).fail(fmt::format("'{}' and '{}' are one key; keep one", other->second, entry.key));
   };
   for (const Entry& entry : node.entries) {
-    if ((entry.key == "like" && !branch.catalog.empty()) || is_typed(entry)) continue;
-    const std::string key = join(path, entry.key), called = key_called(key);
-    once(called.empty() ? key : called, entry);
-    fill_entry(branch, path, entry);
+    if ((entry.key == "like" && !section.catalog.empty()) || is_typed(entry)) continue;
+    const std::string key = join(path, entry.key), resolved = key_for_alias(key);
+    check_once(resolved.empty() ? key : resolved, entry);
+    assign_entry(section, path, entry);
   }
-  // "strategy.tp" beside the sections goes before what its section says.
+  // A full or short key beside the sections, such as "strategy.tp", takes precedence over the value in its section.
   for (const Entry& entry : node.entries) {
     if (!is_typed(entry)) continue;
-    const Target target = find_typed_key(entry.key, entry_place(entry));
-    once(target.path, entry);
+    const Target target = find_typed_key(entry.key, place_of_entry(entry));
+    check_once(target.path, entry);
     assign(target, entry.value);
   }
 }
 
-void Assigner::fill_entry(const Branch& branch, const std::string& path, const Entry& entry) {
+void Assigner::assign_entry(const Section& section, const std::string& path, const Entry& entry) {
   const std::string key = join(path, entry.key);
-  if (const OptionInfo* option = find_option(branch.options, entry.key))
+  if (const OptionInfo* option = find_option(section.options, entry.key))
     return set(key, import::read_value(entry.value, *option, key), entry.value);
-  if (const Branch* child = find_branch(branch.branches, entry.key)) return fill(*child, key, entry.value);
-  if (const std::string called = key_called(key); !called.empty())
-    return assign(find_key(called, entry_place(entry)), entry.value);
-  throw InputError(fmt::format("unknown key '{}'{}", key, hint_beside(branch, key)), *entry.value.file, entry.line);
+  if (const Section* child = find_section(section.subsections, entry.key))
+    return assign_section(*child, key, entry.value);
+  if (const std::string resolved = key_for_alias(key); !resolved.empty())
+    return assign(find_key(resolved, place_of_entry(entry)), entry.value);
+  throw InputError(fmt::format("unknown key '{}'{}", key, hint_in_section(section, key)), *entry.value.file,
+                   entry.line);
 }
 
-void Assigner::choose(const Branch& branch, const std::string& path, const Node& node) {
+void Assigner::assign_choice(const Section& section, const std::string& path, const Node& node) {
   const bool named = node.kind == Node::Kind::scalar;
   if (!named && (node.kind != Node::Kind::mapping || node.entries.size() != 1))
     node.fail(fmt::format("'{}' must be one name, or {{name: {{options}}}}, not {}", path,
                           node.kind == Node::Kind::mapping ? "a mapping of several" : import::describe(node)));
   const std::string& typed = named ? node.text : node.entries[0].key;
-  const Alternative* chosen = alternative_called(branch, typed);
-  if (!chosen) node.fail(fmt::format("unknown {} '{}'{}", branch.name, typed, suggestion(typed, names_in(branch))));
+  const Choice* chosen = choice_named(section, typed);
+  if (!chosen) node.fail(fmt::format("unknown {} '{}'{}", section.name, typed, suggestion(typed, names_in(section))));
   const std::string& name = chosen->name;
-  reset(branch, path);
+  reset(section, path);
   std::erase_if(settings_, [&](const auto& setting) { return setting.first.starts_with(path + "."); });
   set(path, name, node);
   for (const OptionInfo& info : chosen->options)
-    if (const std::string key = join(path, info.name); has_value(key, info)) settings_[key] = info.fallback;
+    if (const std::string key = join(path, info.name); starts_with_default(key, info))
+      settings_[key] = info.default_value;
   if (named || node.entries[0].value.kind == Node::Kind::null) return;
   const Node& options = node.entries[0].value;
   if (options.kind != Node::Kind::mapping)
@@ -335,17 +340,18 @@ void Assigner::choose(const Branch& branch, const std::string& path, const Node&
   }
 }
 
-void Assigner::copy_catalog(const Branch& branch, const std::string& path, const std::string& name, const Node& at) {
-  const auto& [called, entry] = catalog_.find_named(branch.catalog, name, at);
-  reset(branch, path);
-  mark(path, at);
-  set(join(path, "name"), called, at);
-  if (branch.catalog == "stacks" && practice_ == Practice::today) return;  // its switches are open
-  for (const auto& [key, figure] : entry.figures) {
-    if (const Branch* child = find_branch(branch.branches, key))
-      copy_catalog(*child, join(path, key), std::get<std::string>(figure.value), at);
+void Assigner::assign_catalog_entry(const Section& section, const std::string& path, const std::string& name,
+                                    const Node& at) {
+  const auto& [resolved, entry] = catalog_.find_named(section.catalog, name, at);
+  reset(section, path);
+  record_place(path, at);
+  set(join(path, "name"), resolved, at);
+  if (section.catalog == "stacks" && practice_ == Practice::today) return;  // its switches are deferred
+  for (const auto& [key, sourced] : entry.figures) {
+    if (const Section* child = find_section(section.subsections, key))
+      assign_catalog_entry(*child, join(path, key), std::get<std::string>(sourced.value), at);
     else
-      set(join(path, key), figure.value, at);
+      set(join(path, key), sourced.value, at);
   }
 }
 
@@ -360,7 +366,7 @@ void derive(Settings& settings) {
   bool bf16 = true;
   for (const char* nodes : {"cluster.", "cluster.second.", "cluster.third."})
     if (const auto known = settings.find(std::string(nodes) + "gpu.precisions"); known != settings.end()) {
-      const auto names = core::several_of(std::get<std::string>(known->second));
+      const auto names = core::split_list(std::get<std::string>(known->second));
       bf16 &= std::find(names.begin(), names.end(), "bf16") != names.end();
     }
   settings.emplace("strategy.stack.precision", bf16 ? "bf16" : "fp16");
@@ -368,99 +374,99 @@ void derive(Settings& settings) {
 
 namespace {
 
-/// What `manyworlds net` has a use for: the machines' links.
+/// Returns whether `manyworlds net` uses a key: it needs the machines' links only.
 bool network_needs(const std::string& key) {
   if (key.starts_with("model.")) return false;
   return !key.starts_with("cluster.gpu.") || key.starts_with("cluster.gpu.scale_up");
 }
 
-/// Whether anything of a section that the catalog may fill was given.
-bool names_nothing(const Settings& settings, const Branch& branch, const std::string& section) {
-  return std::none_of(branch.options.begin(), branch.options.end(), [&](const OptionInfo& info) {
-    return info.name != "name" && !has_default(info) && settings.count(join(section, info.name)) > 0;
+/// Returns whether no required value of a section that the catalog can fill was given.
+bool is_section_empty(const Settings& settings, const Section& section, const std::string& section_path) {
+  return std::none_of(section.options.begin(), section.options.end(), [&](const OptionInfo& info) {
+    return info.name != "name" && !has_default(info) && settings.count(join(section_path, info.name)) > 0;
   });
 }
 
-std::string ask_for(const Settings& settings, const Branch& branch, const std::string& key, const OptionInfo& info) {
+std::string missing_message(const Settings& settings, const Section& section, const std::string& key,
+                            const OptionInfo& info) {
   const auto name = settings.find(key.substr(0, key.rfind('.')) + ".name");
   const std::string whose = name == settings.end() ? "" : std::get<std::string>(name->second);
-  const std::string section = key.substr(0, key.rfind('.'));
-  const bool told_by_many = branch.catalog == "models" || branch.catalog == "gpus";
-  if (told_by_many && whose.empty() && names_nothing(settings, branch, section))
+  const std::string section_path = key.substr(0, key.rfind('.'));
+  const bool has_named_entries = section.catalog == "models" || section.catalog == "gpus";
+  if (has_named_entries && whose.empty() && is_section_empty(settings, section, section_path))
     return fmt::format(
-        "'{}' is missing; name one of the catalog (`manyworlds list {}`), or give its figures, '{}' first", section,
-        branch.catalog, info.name);
-  if (branch.catalog.empty() || whose.empty())
-    return fmt::format("'{}' is missing; give {}", key, import::wanted(info));
+        "'{}' is missing; name one of the catalog (`manyworlds list {}`), or give its figures, '{}' first",
+        section_path, section.catalog, info.name);
+  if (section.catalog.empty() || whose.empty())
+    return fmt::format("'{}' is missing; give {}", key, import::expected_text(info));
   return fmt::format("'{}' of {} is published nowhere; give {}, as in {{like: {}, {}: …}} or --set {}=…", key, whose,
-                     import::wanted(info), whose, info.name, key);
+                     import::expected_text(info), whose, info.name, key);
 }
 
-/// Without these a world runs, and its answer lacks a column.
-constexpr std::array<std::string_view, 10> kNoStepNeeds{"cluster.usd_per_gpu_hour",    "cluster.gpu.board_power_w",
-                                                        "cluster.gpu.idle_power_w",    "cluster.host_power_w",
-                                                        "cluster.switch_port_power_w", "cluster.pue",
-                                                        "cluster.usd_per_gpu",         "cluster.lifetime_years",
-                                                        "cluster.utilisation",         "cluster.usd_per_kwh"};
-constexpr std::string_view kSectionNoStepNeeds = "training.";
+/// Without these keys a step can run, but its results lack a column.
+constexpr std::array<std::string_view, 10> kNotNeededByStep{"cluster.usd_per_gpu_hour",    "cluster.gpu.board_power_w",
+                                                            "cluster.gpu.idle_power_w",    "cluster.host_power_w",
+                                                            "cluster.switch_port_power_w", "cluster.pue",
+                                                            "cluster.usd_per_gpu",         "cluster.lifetime_years",
+                                                            "cluster.utilisation",         "cluster.usd_per_kwh"};
+constexpr std::string_view kSectionNotNeededByStep = "training.";
 
-/// Of more nodes the key that tells the same of the first ones.
-std::string as_of_first_nodes(const std::string& key) {
+/// Returns the corresponding key of the first node group; other keys are returned unchanged.
+std::string first_group_key(const std::string& key) {
   for (const std::string group : kNodeGroups)
     if (key.starts_with("cluster." + group + ".")) return "cluster." + key.substr(9 + group.size());
   return key;
 }
 
-std::pair<std::string, std::string> absent_in(const Settings& settings, Scope scope, const Branch& branch,
-                                              const std::string& path) {
-  const std::vector<OptionInfo>* options = &branch.options;
-  if (!branch.alternatives.empty())
-    options = &find_alternative(branch, std::get<std::string>(settings.at(path)))->options;
+std::pair<std::string, std::string> missing_in(const Settings& settings, Scope scope, const Section& section,
+                                               const std::string& path) {
+  const std::vector<OptionInfo>* options = &section.options;
+  if (!section.choices.empty()) options = &find_choice(section, std::get<std::string>(settings.at(path)))->options;
   for (const OptionInfo& info : *options) {
     const std::string given = join(path, info.name);
     if (settings.count(given)) continue;
-    const std::string key = as_of_first_nodes(given);
-    if (given != key && key == "cluster.nic_gbps") continue;  // as of those
-    const bool alone = std::get<std::int64_t>(settings.at("cluster.gpus_per_node")) == 1;
-    const bool read = std::get<std::string>(settings.at("topology")) == "graph";  // rates are those of the file
-    if ((alone || read) && key == "cluster.gpu.scale_up_gb_per_s") continue;
-    if (read && key == "cluster.nic_gbps") continue;
-    if (std::find(kNoStepNeeds.begin(), kNoStepNeeds.end(), key) != kNoStepNeeds.end()) continue;
-    if (key.starts_with(kSectionNoStepNeeds)) continue;
+    const std::string key = first_group_key(given);
+    if (given != key && key == "cluster.nic_gbps") continue;  // as in the first group
+    const bool single_gpu_node = std::get<std::int64_t>(settings.at("cluster.gpus_per_node")) == 1;
+    const bool graph_is_read = std::get<std::string>(settings.at("topology")) == "graph";  // rates come from the file
+    if ((single_gpu_node || graph_is_read) && key == "cluster.gpu.scale_up_gb_per_s") continue;
+    if (graph_is_read && key == "cluster.nic_gbps") continue;
+    if (std::find(kNotNeededByStep.begin(), kNotNeededByStep.end(), key) != kNotNeededByStep.end()) continue;
+    if (key.starts_with(kSectionNotNeededByStep)) continue;
     if (scope == Scope::network && !network_needs(key)) continue;
-    return {given, ask_for(settings, branch, given, info)};
+    return {given, missing_message(settings, section, given, info)};
   }
-  for (const Branch& child : branch.branches) {
-    if (child.optional && !is_open(settings, join(path, child.name))) continue;
-    if (auto found = absent_in(settings, scope, child, join(path, child.name)); !found.first.empty()) return found;
+  for (const Section& child : section.subsections) {
+    if (child.optional && !is_present(settings, join(path, child.name))) continue;
+    if (auto found = missing_in(settings, scope, child, join(path, child.name)); !found.first.empty()) return found;
   }
   return {};
 }
 
-nlohmann::json document_of(const Settings& settings, const Branch& branch, const std::string& path) {
-  nlohmann::json made = nlohmann::json::object();
+nlohmann::json document_of(const Settings& settings, const Section& section, const std::string& path) {
+  nlohmann::json result = nlohmann::json::object();
   const auto copy = [&](nlohmann::json& to, const std::vector<OptionInfo>& options) {
     for (const OptionInfo& info : options)
       if (const auto found = settings.find(join(path, info.name)); found != settings.end())
         to[info.name] = to_json(found->second);
   };
-  if (!branch.alternatives.empty()) {
+  if (!section.choices.empty()) {
     const std::string& chosen = std::get<std::string>(settings.at(path));
-    made[chosen] = nlohmann::json::object();
-    copy(made[chosen], find_alternative(branch, chosen)->options);
-    return made;
+    result[chosen] = nlohmann::json::object();
+    copy(result[chosen], find_choice(section, chosen)->options);
+    return result;
   }
-  copy(made, branch.options);
-  for (const Branch& child : branch.branches)
-    if (!child.optional || is_open(settings, join(path, child.name)))
-      made[child.name] = document_of(settings, child, join(path, child.name));
-  return made;
+  copy(result, section.options);
+  for (const Section& child : section.subsections)
+    if (!child.optional || is_present(settings, join(path, child.name)))
+      result[child.name] = document_of(settings, child, join(path, child.name));
+  return result;
 }
 
 }  // namespace
 
-std::pair<std::string, std::string> absent_figure(const Settings& settings, Scope scope) {
-  return absent_in(settings, scope, vocabulary(), "");
+std::pair<std::string, std::string> missing_required(const Settings& settings, Scope scope) {
+  return missing_in(settings, scope, config_schema(), "");
 }
 
 nlohmann::json to_json(const OptionValue& value) {
@@ -468,7 +474,7 @@ nlohmann::json to_json(const OptionValue& value) {
 }
 
 nlohmann::json document(const Settings& settings) {
-  return document_of(settings, vocabulary(), "");
+  return document_of(settings, config_schema(), "");
 }
 
 }  // namespace manyworlds::experiments

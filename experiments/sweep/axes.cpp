@@ -1,4 +1,4 @@
-// Ranges become plain value nodes here, so that everything after sees lists only.
+// Reads axes and zip groups. Ranges are expanded to value nodes here, so that later stages see lists only.
 #include "experiments/sweep/axes.hpp"
 
 #include <algorithm>
@@ -16,9 +16,9 @@ using core::OptionValue;
 using import::Entry;
 using import::Node;
 
-constexpr std::size_t kMostValues = 10'000;  // of one axis
+constexpr std::size_t kMaxAxisValues = 10'000;  // per axis
 
-Node place_of(const Entry& entry) {
+Node key_place(const Entry& entry) {
   Node place;
   place.kind = Node::Kind::scalar;
   place.text = entry.key;
@@ -38,22 +38,24 @@ Node scalar(const Node& at, std::string text) {
 
 struct Step {
   char kind = '*';
-  OptionValue by;
+  OptionValue increment;
 };
 
 Step read_step(const Node& node, const OptionInfo& info) {
-  const auto refuse = [&] {
+  const auto fail_step = [&] {
     node.fail(fmt::format("the step of a range must be \"*N\" with N > 1 or \"+N\" with N > 0, not {}",
                           import::describe(node)));
   };
-  if (node.kind != Node::Kind::scalar || node.text.size() < 2 || (node.text[0] != '*' && node.text[0] != '+')) refuse();
+  if (node.kind != Node::Kind::scalar || node.text.size() < 2 || (node.text[0] != '*' && node.text[0] != '+'))
+    fail_step();
   OptionInfo plain;
   plain.kind = info.kind;
   plain.unit = node.text[0] == '+' ? info.unit : "";
   Step step{node.text[0], import::read_value(scalar(node, node.text.substr(1)), plain, "range")};
-  const double by = std::holds_alternative<double>(step.by) ? std::get<double>(step.by)
-                                                            : static_cast<double>(std::get<std::int64_t>(step.by));
-  if (by <= (step.kind == '*' ? 1 : 0)) refuse();
+  const double increment = std::holds_alternative<double>(step.increment)
+                               ? std::get<double>(step.increment)
+                               : static_cast<double>(std::get<std::int64_t>(step.increment));
+  if (increment <= (step.kind == '*' ? 1 : 0)) fail_step();
   return step;
 }
 
@@ -62,19 +64,22 @@ std::vector<Node> count_up(const Node& node, Number first, Number last, const St
   if (first > last || (step.kind == '*' && first <= 0))
     node.fail(fmt::format("a range must begin at most where it ends{}: {} to {}",
                           step.kind == '*' ? ", and above 0 to multiply" : "", first, last));
-  const Number by = std::get<Number>(step.by);
+  const Number increment = std::get<Number>(step.increment);
   std::vector<Node> values;
   Number value = first;
   while (value <= last) {
-    if (values.size() >= kMostValues) node.fail(fmt::format("a range of more than {} values", kMostValues));
+    if (values.size() >= kMaxAxisValues) node.fail(fmt::format("a range of more than {} values", kMaxAxisValues));
     values.push_back(scalar(node, fmt::format("{}", value)));
     if constexpr (std::is_integral_v<Number>) {
       Number next = 0;
-      if (step.kind == '*' ? __builtin_mul_overflow(value, by, &next) : __builtin_add_overflow(value, by, &next)) break;
+      if (step.kind == '*' ? __builtin_mul_overflow(value, increment, &next)
+                           : __builtin_add_overflow(value, increment, &next))
+        break;
       value = next;
     } else {
-      // Sums are counted from the first value, so that rounding does not pile up; a hair of slack keeps the last in.
-      value = step.kind == '*' ? value * by : first + static_cast<double>(values.size()) * by;
+      // Sums start from the first value, so that rounding errors do not add up; a relative slack of 1e-12 keeps the
+      // last value.
+      value = step.kind == '*' ? value * increment : first + static_cast<double>(values.size()) * increment;
       if (value > last && value <= last * (1 + 1e-12)) value = last;
     }
   }
@@ -82,7 +87,7 @@ std::vector<Node> count_up(const Node& node, Number first, Number last, const St
 }
 
 std::vector<Node> read_range(const Node& node, const Target& target) {
-  const OptionInfo* info = counted(target);
+  const OptionInfo* info = option_of(target);
   if (!info || (info->kind != OptionInfo::Kind::integer && info->kind != OptionInfo::Kind::real))
     node.fail(fmt::format("'{}' is no number, so it has no range; give a list", target.path));
   if (node.entries.size() != 1 || node.entries[0].key != "range")
@@ -103,24 +108,25 @@ std::vector<Node> read_range(const Node& node, const Target& target) {
 Axis read_axis(const Entry& entry) {
   Axis axis;
   axis.key = entry.key;
-  axis.place = place_of(entry);
+  axis.place = key_place(entry);
   axis.target = find_typed_key(entry.key, axis.place);
   axis.values = read_values(entry.value, axis.target);
   return axis;
 }
 
-/// No two points of a sweep may be one experiment: values of an axis differ, and of a zip group what they are together.
+/// Checks that no two points of a sweep are the same experiment: the values of an axis differ, and so do the
+/// combinations of a zip group.
 void check_repeats(const Factor& factor) {
   std::set<std::vector<std::string>> seen;
   for (std::size_t i = 0; i < factor.size(); ++i) {
-    std::vector<std::string> together;
-    for (const Axis& axis : factor.axes) together.push_back(label(axis.values[i]));
-    if (seen.insert(together).second) continue;
+    std::vector<std::string> combination;
+    for (const Axis& axis : factor.axes) combination.push_back(label(axis.values[i]));
+    if (seen.insert(combination).second) continue;
     const Axis& first = factor.axes.front();
     if (factor.axes.size() == 1)
-      first.values[i].fail(fmt::format("axis '{}' repeats the value {}; keep one", first.key, together.front()));
+      first.values[i].fail(fmt::format("axis '{}' repeats the value {}; keep one", first.key, combination.front()));
     first.values[i].fail(
-        fmt::format("the zip group of '{}' repeats {} together; keep one", first.key, fmt::join(together, ", ")));
+        fmt::format("the zip group of '{}' repeats {} together; keep one", first.key, fmt::join(combination, ", ")));
   }
 }
 
@@ -132,7 +138,7 @@ const Node& mapping(const Node& node, const char* what) {
   return node;
 }
 
-/// Two axes must not set the same thing; which one would win is nothing to guess.
+/// Checks that no two axes set the same key, since nothing says which one would win.
 void check_clashes(const std::vector<Factor>& factors) {
   std::vector<const Axis*> all;
   for (const Factor& factor : factors)
@@ -152,11 +158,11 @@ void check_clashes(const std::vector<Factor>& factors) {
 
 }  // namespace
 
-const OptionInfo* counted(const Target& target) {
+const OptionInfo* option_of(const Target& target) {
   if (target.option) return target.option;
-  if (!target.choice) return nullptr;
-  for (const Alternative& alternative : target.choice->alternatives)
-    if (const OptionInfo* option = find_option(alternative.options, target.member)) return option;
+  if (!target.choice_section) return nullptr;
+  for (const Choice& candidate : target.choice_section->choices)
+    if (const OptionInfo* option = find_option(candidate.options, target.member)) return option;
   return nullptr;
 }
 
@@ -165,8 +171,8 @@ std::vector<Node> read_values(const Node& node, const Target& target) {
   if (node.kind != Node::Kind::sequence || node.items.empty())
     node.fail(fmt::format("axis '{}' must be a list of values or {{range: [first, last, \"*2\"]}}, not {}", target.path,
                           node.kind == Node::Kind::sequence ? "an empty list" : import::describe(node)));
-  if (node.items.size() > kMostValues)
-    node.fail(fmt::format("axis '{}' has more than {} values", target.path, kMostValues));
+  if (node.items.size() > kMaxAxisValues)
+    node.fail(fmt::format("axis '{}' has more than {} values", target.path, kMaxAxisValues));
   return node.items;
 }
 
@@ -188,9 +194,9 @@ std::string label(const Node& value) {
 }
 
 bool mentions(const Node& value, const Target& above, const Target& target) {
-  if (!above.branch || !target.path.starts_with(above.path + ".")) return false;
+  if (!above.section || !target.path.starts_with(above.path + ".")) return false;
   const Node* node = &value;
-  if (!above.branch->alternatives.empty() && above.component.empty() && node->kind == Node::Kind::mapping &&
+  if (!above.section->choices.empty() && above.component.empty() && node->kind == Node::Kind::mapping &&
       node->entries.size() == 1)
     node = &node->entries[0].value;
   std::string rest = target.path.substr(above.path.size() + 1);

@@ -1,4 +1,4 @@
-// Axes and zip groups: factors whose product is the sweep. Each factor moves one key, or several together.
+// Axes and zip groups: factors whose product is the sweep. Each factor varies one key, or several together.
 #pragma once
 
 #include <string>
@@ -8,35 +8,35 @@
 
 namespace manyworlds::experiments {
 
-/// One key and the values it takes.
+/// One key and its values.
 struct Axis {
   std::string key;  // as the user wrote it
   Target target;
   std::vector<import::Node> values;
-  import::Node place;  // of the key
+  import::Node place;  // location of the key
 };
 
-/// Axes that move together; all have the same number of values.
+/// Axes that vary together; all have the same number of values.
 struct Factor {
   std::vector<Axis> axes;
   std::size_t size() const { return axes.front().values.size(); }
 };
 
-/// The factors of a document in its order: first `axes` (null if absent), then each group of `zip` (null if absent).
-/// Throws InputError for keys that do not exist or stand twice, and for lists that are empty, uneven or repeat a value
-/// (of a zip group, what its keys are together).
+/// Returns the factors in document order: first `axes`, then each group of `zip`; both may be null. Throws InputError
+/// for keys that do not exist or are repeated, and for lists that are empty, differ in length or repeat a value (in a
+/// zip group, a combination).
 std::vector<Factor> read_factors(const import::Node* axes, const import::Node* zip);
 
-/// A list, or {range: [first, last, "*n" or "+n"]}, as the list of its values.
+/// Returns the values of a list or of {range: [first, last, "*n" or "+n"]}.
 std::vector<import::Node> read_values(const import::Node& node, const Target& target);
 
-/// The option that a key sets: what ranges count in and columns hold. Null for a whole branch.
-const core::OptionInfo* counted(const Target& target);
+/// Returns the option that a key sets, which determines the type of ranges and columns; null for a whole section.
+const core::OptionInfo* option_of(const Target& target);
 
-/// A short name of one axis value: "8", "gpt3-13b", "fat_tree(oversubscription=4)".
+/// Returns a short name of one axis value: "8", "gpt3-13b", "fat_tree(oversubscription=4)".
 std::string label(const import::Node& value);
 
-/// Is `target` set, somewhere inside, by `value` given for `above`?
+/// Returns whether `value`, given for `above`, sets `target` at any depth.
 bool mentions(const import::Node& value, const Target& above, const Target& target);
 
 }  // namespace manyworlds::experiments

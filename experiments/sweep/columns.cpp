@@ -1,4 +1,4 @@
-// An axis over mappings gives a label and one column per leaf that differs between its values.
+// An axis over mappings gives a column of labels and one column per leaf that differs between its values.
 #include "experiments/sweep/columns.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string text_of(const OptionValue& value) {
   return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
 }
 
-/// `value` as the column's kind, which is wider than its own where some rows have no value.
+/// Converts `value` to the column's kind, which is wider than the option's if some rows have no value.
 OptionValue widen(const OptionValue& value, OptionInfo::Kind kind) {
   if (kind == OptionInfo::Kind::text) return text_of(value);
   if (kind == OptionInfo::Kind::real && std::holds_alternative<std::int64_t>(value))
@@ -36,11 +36,11 @@ OptionValue widen(const OptionValue& value, OptionInfo::Kind kind) {
 Columns::Columns(const std::vector<Factor>& factors, const Settings& base, const Catalog& catalog) : factors_(factors) {
   for (std::size_t f = 0; f < factors.size(); ++f)
     for (const Axis& axis : factors[f].axes) {
-      if (!axis.target.branch) {
+      if (!axis.target.section) {
         add_value(axis.target, true);
         continue;
       }
-      columns_.push_back({axis.target.path, OptionInfo::Kind::text, "", axis.target.branch->help});
+      columns_.push_back({axis.target.path, OptionInfo::Kind::text, "", axis.target.section->help});
       sources_.push_back({f, &axis, axis.target.path});
       const bool mappings = std::any_of(axis.values.begin(), axis.values.end(),
                                         [](const Node& value) { return value.kind == Node::Kind::mapping; });
@@ -49,7 +49,7 @@ Columns::Columns(const std::vector<Factor>& factors, const Settings& base, const
 }
 
 void Columns::add_value(const Target& target, bool everywhere) {
-  const OptionInfo* info = counted(target);
+  const OptionInfo* info = option_of(target);
   MANYWORLDS_CHECK(info, "'{}' is no option", target.path);
   OptionInfo::Kind kind = info->kind;
   if (!everywhere)
@@ -62,7 +62,7 @@ void Columns::add_value(const Target& target, bool everywhere) {
 
 void Columns::add_leaves(const Axis& axis, const Settings& base, const Catalog& catalog) {
   const std::string prefix = axis.target.path + ".";
-  std::map<std::string, std::set<std::string>> seen;  // leaf -> its values, as text
+  std::map<std::string, std::set<std::string>> seen;  // values by leaf, as text
   std::map<std::string, std::size_t> times;
   for (const Node& value : axis.values) {
     Settings settings = base;
@@ -77,10 +77,10 @@ void Columns::add_leaves(const Axis& axis, const Settings& base, const Catalog& 
     const bool everywhere = times[path] == axis.values.size();
     if (path.ends_with(".name") || is_axis(factors_, path)) continue;
     const Target leaf = find_key(path, axis.place);
-    // A default that some components have and others lack tells nothing; the label names the component.
+    // A default that only some components have is no information: the label names the component.
     const bool given = std::any_of(axis.values.begin(), axis.values.end(),
                                    [&](const Node& value) { return mentions(value, axis.target, leaf); });
-    if (!counted(leaf) || (values.size() == 1 && (everywhere || !given))) continue;
+    if (!option_of(leaf) || (values.size() == 1 && (everywhere || !given))) continue;
     add_value(leaf, everywhere);
   }
 }

@@ -1,4 +1,4 @@
-// The columns that axes make in the answer, and the row that one combination gives.
+// Result columns of the axes, and the row of each combination.
 #pragma once
 
 #include <vector>
@@ -10,17 +10,17 @@ namespace manyworlds::experiments {
 
 class Columns {
  public:
-  /// `base` is what the axes' values are assigned to when their leaves are compared.
+  /// `base` holds the settings to which the values of axes are assigned when their leaves are compared.
   Columns(const std::vector<Factor>& factors, const Settings& base, const Catalog& catalog);
 
   const std::vector<AxisColumn>& columns() const { return columns_; }
-  /// The values of a combination: `chosen` is the index of the value taken of each factor.
+  /// Returns the values of a combination; `chosen` has the index of the value of each factor.
   std::vector<core::OptionValue> row(const std::vector<std::size_t>& chosen, const Settings& settings) const;
 
  private:
   struct Source {
     std::size_t factor = 0;
-    const Axis* labels = nullptr;  // a label of this axis' value; otherwise the setting at `path`
+    const Axis* labels = nullptr;  // axis whose label is shown; null: the setting at `path`
     std::string path;
   };
   void add_value(const Target& target, bool everywhere);

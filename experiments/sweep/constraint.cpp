@@ -1,5 +1,5 @@
-// muparserx has no dots in names, so keys are numbered (k0, k1, …) before it sees them; that also keeps its
-// constants and functions from being mistaken for keys.
+// Evaluates `where` expressions with muparserx. Its names cannot contain dots, so keys are replaced by k0, k1, …, which
+// also keeps them apart from its constants and functions.
 #include "experiments/sweep/constraint.hpp"
 
 #include <mpParser.h>
@@ -15,22 +15,22 @@ namespace {
 
 using import::Node;
 
-constexpr std::size_t kLongest = 2'000;
+constexpr std::size_t kMaxCharacters = 2'000;
 
-struct Used {
+struct UsedKey {
   std::string key;      // as the user wrote it
-  std::string setting;  // where its value stands
+  std::string setting;  // key in Settings
 };
 
 bool begins_name(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
-bool goes_on(char c) {
+bool continues_name(char c) {
   return begins_name(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.';
 }
 
-/// Words that are muparserx's, not keys; everything else must be a key.
-bool is_word(std::string_view name) {
+/// Returns whether a word belongs to the expression language; every other word must be a key.
+bool is_expression_word(std::string_view name) {
   for (const std::string_view word :
        {"true", "false", "and", "or", "not", "min", "max", "abs", "sqrt", "log2", "floor", "ceil"})
     if (name == word) return true;
@@ -41,11 +41,11 @@ std::string setting_of(const std::string& key, const Node& node) {
   for (const std::string derived : {"cluster.gpus", "strategy.dp"})
     if (key == derived || "." + key == derived.substr(derived.find('.'))) return derived;
   const Target target = find_typed_key(key, node);
-  if (!target.branch) return target.path;
-  if (!target.branch->catalog.empty()) return target.path + ".name";
-  if (target.branch->alternatives.empty())
+  if (!target.section) return target.path;
+  if (!target.section->catalog.empty()) return target.path + ".name";
+  if (target.section->choices.empty())
     node.fail(fmt::format("'{}' is a section; a where compares single values, such as '{}.{}'", key, key,
-                          names_in(*target.branch).front()));
+                          names_in(*target.section).front()));
   return target.path;
 }
 
@@ -53,8 +53,8 @@ std::string setting_of(const std::string& key, const Node& node) {
 
 struct Constraint::Expression {
   Node node;
-  std::string numbered;
-  std::vector<Used> used;
+  std::string numbered_text;
+  std::vector<UsedKey> used;
   mutable std::vector<mup::Value> values;
   mutable mup::ParserX parser{mup::pckCOMMON | mup::pckNON_COMPLEX | mup::pckSTRING};
 
@@ -62,25 +62,27 @@ struct Constraint::Expression {
   std::size_t copy_text(std::size_t at);
   std::size_t copy_name(std::size_t at);
   void check_operator(std::size_t at) const;
-  [[noreturn]] void fail(const std::string& why) const { node.fail(fmt::format("where '{}': {}", node.text, why)); }
+  [[noreturn]] void fail(const std::string& reason) const {
+    node.fail(fmt::format("where '{}': {}", node.text, reason));
+  }
 };
 
-/// Copies a quoted text through; the end of the expression is no end of a text.
+/// Copies a quoted text; the end of the expression does not close it.
 std::size_t Constraint::Expression::copy_text(std::size_t at) {
   const std::size_t end = node.text.find('"', at + 1);
   if (end == std::string::npos) fail("a text is not closed; end it with \"");
   const std::string quoted = node.text.substr(at, end + 1 - at);
   if (quoted.find('\\') != std::string::npos) fail("a backslash stands in a text; no name has one");
-  numbered += quoted;
+  numbered_text += quoted;
   return end + 1;
 }
 
 std::size_t Constraint::Expression::copy_name(std::size_t at) {
   std::size_t end = at;
-  while (end < node.text.size() && goes_on(node.text[end])) ++end;
+  while (end < node.text.size() && continues_name(node.text[end])) ++end;
   const std::string key = node.text.substr(at, end - at);
-  if (is_word(key)) {
-    numbered += key;
+  if (is_expression_word(key)) {
+    numbered_text += key;
     return end;
   }
   if (key == "x") fail("'x' is no key; '*' multiplies");
@@ -89,11 +91,11 @@ std::size_t Constraint::Expression::copy_name(std::size_t at) {
   std::size_t index = 0;
   while (index < used.size() && used[index].key != key) ++index;
   if (index == used.size()) used.push_back({key, setting_of(key, named)});
-  numbered += fmt::format("k{}", index);
+  numbered_text += fmt::format("k{}", index);
   return end;
 }
 
-/// Keeps out what muparserx would take and nobody can mean here: assignments, matrices, conditionals.
+/// Refuses what muparserx accepts but nobody can mean here: assignments, matrices, conditionals.
 void Constraint::Expression::check_operator(std::size_t at) const {
   const std::string& text = node.text;
   const char c = text[at];
@@ -108,7 +110,8 @@ void Constraint::Expression::check_operator(std::size_t at) const {
 void Constraint::Expression::read() {
   if (node.kind != Node::Kind::scalar)
     node.fail(fmt::format("a where must be an expression, not {}", import::describe(node)));
-  if (node.text.size() > kLongest) node.fail(fmt::format("a where of more than {} characters; split it", kLongest));
+  if (node.text.size() > kMaxCharacters)
+    node.fail(fmt::format("a where of more than {} characters; split it", kMaxCharacters));
   const std::string& text = node.text;
   for (std::size_t at = 0; at < text.size();) {
     const auto byte = static_cast<unsigned char>(text[at]);
@@ -118,10 +121,10 @@ void Constraint::Expression::read() {
     } else if (begins_name(text[at])) {
       at = copy_name(at);
     } else if (std::isdigit(byte) != 0) {
-      while (at < text.size() && (goes_on(text[at]))) numbered += text[at++];
+      while (at < text.size() && (continues_name(text[at]))) numbered_text += text[at++];
     } else {
       check_operator(at);
-      numbered += text[at++];
+      numbered_text += text[at++];
     }
   }
   if (used.empty()) fail("it names no key, so it is always true or always false");
@@ -134,7 +137,7 @@ Constraint::Constraint(const Node& node) : expression_(std::make_unique<Expressi
   try {
     for (std::size_t i = 0; i < expression_->used.size(); ++i)
       expression_->parser.DefineVar(fmt::format("k{}", i), mup::Variable(&expression_->values[i]));
-    expression_->parser.SetExpr(expression_->numbered);
+    expression_->parser.SetExpr(expression_->numbered_text);
   } catch (const mup::ParserError& error) {
     expression_->fail(error.GetMsg());
   }
@@ -151,8 +154,8 @@ bool Constraint::holds(const Settings& settings) const {
   const Expression& e = *expression_;
   for (std::size_t i = 0; i < e.used.size(); ++i) {
     if (e.used[i].key == "cluster.gpus" || e.used[i].key == "strategy.dp") {
-      const World world = world_of(settings);
-      e.values[i] = e.used[i].key == "cluster.gpus" ? world.cluster.gpus() : world.configuration.strategy.dp;
+      const ExperimentConfig config = config_of(settings);
+      e.values[i] = e.used[i].key == "cluster.gpus" ? config.cluster.gpus() : config.configuration.strategy.dp;
       continue;
     }
     const auto found = settings.find(e.used[i].setting);

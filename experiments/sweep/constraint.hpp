@@ -1,24 +1,25 @@
-// One `where` of a sweep: an expression over dotted keys that a combination must meet, evaluated by muparserx.
+// One `where` of a sweep: an expression over dotted keys that a combination must satisfy, evaluated by muparserx.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "experiments/config/world.hpp"
+#include "experiments/config/experiment_config.hpp"
 #include "experiments/text/yaml.hpp"
 
 namespace manyworlds::experiments {
 
-/// Keys are those of `base`; `model`, `cluster` and `cluster.gpu` stand for their names, `topology` and `transport` for
-/// the chosen component, `cluster.gpus` and `strategy.dp` for what follows. Texts stand in double quotes.
+/// Keys are those of `base`. `model`, `cluster` and `cluster.gpu` are their names, `topology` and `transport` the
+/// chosen component; `cluster.gpus` and `strategy.dp` are derived. Texts are in double quotes.
 class Constraint {
  public:
-  /// Parses; throws InputError at the node's line, also for a key that does not exist.
+  /// Parses the expression. Throws InputError at the node's line, also for a key that does not exist.
   explicit Constraint(const import::Node& node);
   ~Constraint();
   Constraint(Constraint&&) noexcept;
 
-  /// Throws InputError where the expression is no truth value, or names an option this world does not have.
+  /// Returns whether the settings satisfy the expression. Throws InputError if it is not boolean, or names an option
+  /// that these settings do not have.
   bool holds(const Settings& settings) const;
   const std::string& text() const;
 

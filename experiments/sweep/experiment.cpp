@@ -1,4 +1,4 @@
-// What every reader of a sweep shares: configurations and objectives.
+// Configurations of experiments, and the objectives of a sweep.
 #include "experiments/sweep/experiment.hpp"
 
 #include "experiments/config/inputs.hpp"
@@ -10,11 +10,11 @@ std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Experim
 }
 
 core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs) {
-  const World world = world_of(experiment.settings, experiment.inputs);
-  core::step::Configuration made = world.configuration;
-  made.graph = graphs.get(world);
-  made.gpu.measured = measured_times(experiment);
-  return made;
+  const ExperimentConfig config = config_of(experiment.settings, experiment.inputs);
+  core::step::Configuration configuration = config.configuration;
+  configuration.graph = graphs.get(config);
+  configuration.gpu.measured = measured_times(experiment);
+  return configuration;
 }
 
 const std::vector<Objective>& objectives() {

@@ -2,7 +2,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/workload/schedule/schedule.hpp"
 #include "core/workload/strategy/parameters.hpp"
-#include "experiments/config/vocabulary.hpp"
+#include "experiments/config/config_schema.hpp"
 #include "experiments/rules/validity.hpp"
 #include "experiments/sweep/schema.hpp"
 #include "experiments/text/nearest.hpp"
@@ -17,14 +17,15 @@ std::string text_of(const core::OptionValue& value) {
   return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
 }
 
-/// "312 TFLOP/s (known: NVIDIA A100 datasheet)"; what nobody publishes is said to be so.
-Listed from_catalog(const std::string& name, const CatalogEntry& entry, const Branch& branch) {
-  Listed row{name, entry.help, {}};
+/// Returns a catalog entry as a row with details such as "312 TFLOP/s (known: NVIDIA A100 datasheet)" or "not
+/// published".
+ListEntry from_catalog(const std::string& name, const CatalogEntry& entry, const Section& section) {
+  ListEntry row{name, entry.help, {}};
   if (!entry.also_called.empty())
     row.details.emplace_back("also called", fmt::format("{}", fmt::join(entry.also_called, ", ")));
   if (const auto gpu = entry.figures.find("gpu"); gpu != entry.figures.end())
     row.details.emplace_back("gpu", text_of(gpu->second.value));
-  for (const OptionInfo& info : branch.options) {
+  for (const OptionInfo& info : section.options) {
     const std::string unit = info.unit.empty() ? "" : " " + info.unit;
     const auto found = entry.figures.find(info.name);
     if (found != entry.figures.end())
@@ -36,14 +37,14 @@ Listed from_catalog(const std::string& name, const CatalogEntry& entry, const Br
   return row;
 }
 
-/// What each stack turns on or sets beside the table's defaults, and what its recipe sets of the strategy.
-std::vector<Listed> stacks(const Catalog& catalog) {
-  std::vector<Listed> rows;
+/// Returns what each stack sets beside the defaults of options, and what its recipe sets in the strategy.
+std::vector<ListEntry> stacks(const Catalog& catalog) {
+  std::vector<ListEntry> rows;
   for (const auto& [name, entry] : catalog.of("stacks")) {
-    Listed row{name, entry.help, {}};
-    for (const auto& [key, figure] : entry.figures) row.details.emplace_back(key, text_of(figure.value));
-    for (const auto& [key, figure] : entry.recipe)
-      row.details.emplace_back("strategy." + key, text_of(figure.value) + ", unless set");
+    ListEntry row{name, entry.help, {}};
+    for (const auto& [key, sourced] : entry.figures) row.details.emplace_back(key, text_of(sourced.value));
+    for (const auto& [key, sourced] : entry.recipe)
+      row.details.emplace_back("strategy." + key, text_of(sourced.value) + ", unless set");
     row.details.emplace_back(
         "schedules", entry.schedules.empty() ? "not known" : fmt::format("{}", fmt::join(entry.schedules, ", ")));
     row.details.emplace_back("source", entry.figures.empty() ? "" : entry.figures.begin()->second.source);
@@ -52,23 +53,23 @@ std::vector<Listed> stacks(const Catalog& catalog) {
   return rows;
 }
 
-std::vector<Listed> components(const Branch& branch) {
-  std::vector<Listed> rows;
-  for (const Alternative& one : branch.alternatives) {
-    Listed row{one.name, one.help, {}};
+std::vector<ListEntry> components(const Section& section) {
+  std::vector<ListEntry> rows;
+  for (const Choice& one : section.choices) {
+    ListEntry row{one.name, one.help, {}};
     for (const OptionInfo& info : one.options)
-      row.details.emplace_back(
-          info.name, fmt::format("{}; {}, default {}", info.help, import::wanted(info), text_of(info.fallback)));
+      row.details.emplace_back(info.name, fmt::format("{}; {}, default {}", info.help, import::expected_text(info),
+                                                      text_of(info.default_value)));
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-std::vector<Listed> pipeline_schedules() {
+std::vector<ListEntry> pipeline_schedules() {
   using core::workload::ScheduleType;
-  std::vector<Listed> rows;
+  std::vector<ListEntry> rows;
   for (const ScheduleType& type : core::workload::schedules()) {
-    const std::string chunks = type.chunks == ScheduleType::kSeveral     ? "2 or more"
+    const std::string chunks = type.chunks == ScheduleType::kTwoOrMore   ? "2 or more"
                                : type.chunks == ScheduleType::kAsWritten ? "as in the file"
                                                                          : std::to_string(type.chunks);
     rows.push_back({type.name, type.help, {{"virtual_stages", chunks}}});
@@ -76,15 +77,15 @@ std::vector<Listed> pipeline_schedules() {
   return rows;
 }
 
-std::vector<Listed> validity_rules() {
-  std::vector<Listed> rows;
+std::vector<ListEntry> validity_rules() {
+  std::vector<ListEntry> rows;
   for (const Rule& rule : rules())
     rows.push_back({rule.name, rule.reason, {{"key", rule.key}, {"source", rule.source}}});
   return rows;
 }
 
-std::vector<Listed> algorithms() {
-  std::vector<Listed> rows;
+std::vector<ListEntry> algorithms() {
+  std::vector<ListEntry> rows;
   for (const core::collective::AlgorithmInfo& info : core::collective::algorithms()) {
     std::vector<std::string> kinds;
     for (const core::collective::Kind kind : info.kinds) kinds.emplace_back(core::collective::name_of(kind));
@@ -95,7 +96,7 @@ std::vector<Listed> algorithms() {
   return rows;
 }
 
-/// Columns of a kind's table that are figures: the option, its title, and how many decimals are shown.
+/// A column of a kind's table: the option, its title, and the number of decimals shown.
 struct TableColumn {
   const char *option, *title;
   int decimals = 0;
@@ -130,20 +131,20 @@ const std::vector<TableColumn>& table_columns(const std::string& kind) {
   return found == all.end() ? none : found->second;
 }
 
-/// What the entry says, else the option's default; "-" where there is neither.
-std::string cell(const CatalogEntry& entry, const Branch& branch, const TableColumn& column) {
-  const auto figure = entry.figures.find(column.option);
-  const OptionInfo* info = find_option(branch.options, column.option);
-  if (figure == entry.figures.end() && (info == nullptr || !has_default(*info))) return "-";
-  const core::OptionValue& value = figure == entry.figures.end() ? info->fallback : figure->second.value;
+/// Returns the entry's value, or else the option's default; "-" if there is neither.
+std::string cell(const CatalogEntry& entry, const Section& section, const TableColumn& column) {
+  const auto sourced = entry.figures.find(column.option);
+  const OptionInfo* info = find_option(section.options, column.option);
+  if (sourced == entry.figures.end() && (info == nullptr || !has_default(*info))) return "-";
+  const core::OptionValue& value = sourced == entry.figures.end() ? info->default_value : sourced->second.value;
   if (const auto* real = std::get_if<double>(&value)) return fmt::format("{:.{}f}", *real, column.decimals);
   return text_of(value);
 }
 
-/// "70.6" and, of a model with experts, how many of them a token visits.
+/// Returns all parameters of a model and those active per token, in billions, such as "70.6".
 std::pair<std::string, std::string> parameters_of(const CatalogEntry& entry) {
   core::OptionSet values;
-  for (const auto& [key, figure] : entry.figures) values.insert({key, figure.value});
+  for (const auto& [key, sourced] : entry.figures) values.insert({key, sourced.value});
   const auto model = core::workload::model_options().make(values);
   const auto billions = [](std::int64_t count) { return fmt::format("{:.4g}", static_cast<double>(count) / 1e9); };
   return {billions(core::workload::model_parameters(model)), billions(core::workload::active_parameters(model))};
@@ -166,7 +167,7 @@ std::vector<std::vector<std::string>> list_table(const std::string& kind, const 
       line.push_back(std::move(all));
       line.push_back(std::move(active));
     }
-    for (const TableColumn& column : columns) line.push_back(cell(entry, catalog_branch(kind), column));
+    for (const TableColumn& column : columns) line.push_back(cell(entry, catalog_section(kind), column));
     if (stacks) {
       line.push_back(entry.schedules.empty() ? "-" : fmt::format("{}", fmt::join(entry.schedules, " ")));
       line.push_back(entry.help);
@@ -182,18 +183,18 @@ const std::vector<std::string>& listings() {
   return all;
 }
 
-std::vector<Listed> list(const std::string& kind, const Catalog& catalog) {
-  if (kind == "topologies") return components(*find_branch(vocabulary().branches, "topology"));
-  if (kind == "routings") return components(*find_branch(vocabulary().branches, "routing"));
-  if (kind == "transports") return components(*find_branch(vocabulary().branches, "transport"));
+std::vector<ListEntry> list(const std::string& kind, const Catalog& catalog) {
+  if (kind == "topologies") return components(*find_section(config_schema().subsections, "topology"));
+  if (kind == "routings") return components(*find_section(config_schema().subsections, "routing"));
+  if (kind == "transports") return components(*find_section(config_schema().subsections, "transport"));
   if (kind == "collectives") return algorithms();
   if (kind == "schedules") return pipeline_schedules();
   if (kind == "rules") return validity_rules();
   if (kind == "stacks") return stacks(catalog);
   if (kind != "gpus" && kind != "models" && kind != "clusters")
     throw core::InputError(fmt::format("cannot list '{}'{}", kind, suggestion(kind, listings())));
-  std::vector<Listed> rows;
-  for (const auto& [name, entry] : catalog.of(kind)) rows.push_back(from_catalog(name, entry, catalog_branch(kind)));
+  std::vector<ListEntry> rows;
+  for (const auto& [name, entry] : catalog.of(kind)) rows.push_back(from_catalog(name, entry, catalog_section(kind)));
   return rows;
 }
 

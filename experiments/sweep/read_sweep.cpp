@@ -1,4 +1,4 @@
-// From the text of a sweep to its experiments: base, overrides, axes, constraints, rules, in that order.
+// From the text of a sweep to its experiments: base, overrides, axes, constraints, rules, in this order.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -30,16 +30,16 @@ struct Assignment {
   const Node* value = nullptr;
 };
 
-void unline(Node& node) {
-  node.line = 0;  // an override has no lines; its name says all
-  for (Node& item : node.items) unline(item);
-  for (Entry& entry : node.entries) entry.line = 0, unline(entry.value);
+void clear_lines(Node& node) {
+  node.line = 0;  // an override has no lines; its name identifies it
+  for (Node& item : node.items) clear_lines(item);
+  for (Entry& entry : node.entries) entry.line = 0, clear_lines(entry.value);
 }
 
-Measured read_measured(const Node& node) {
+MeasuredStep read_measured(const Node& node) {
   if (node.kind != Node::Kind::mapping)
     node.fail(fmt::format("'measured' must be a mapping, not {}", import::describe(node)));
-  Measured made;
+  MeasuredStep result;
   OptionInfo time;
   time.kind = OptionInfo::Kind::real;
   time.minimum = 1e-9;
@@ -47,28 +47,28 @@ Measured read_measured(const Node& node) {
   time.unit = "s";
   for (const Entry& entry : node.entries) {
     if (entry.key == "step_time_s")
-      made.step_time_s = std::get<double>(import::read_value(entry.value, time, "measured.step_time_s"));
+      result.step_time_s = std::get<double>(import::read_value(entry.value, time, "measured.step_time_s"));
     else if (entry.key == "source")
-      made.source = import::read_line(entry.value, "measured.source");
+      result.source = import::read_line(entry.value, "measured.source");
     else
       throw InputError(
           fmt::format("unknown key 'measured.{}'{}", entry.key, suggestion(entry.key, {"step_time_s", "source"})),
           *entry.value.file, entry.line);
   }
-  if (made.step_time_s == 0 || made.source.empty()) node.fail("'measured' needs step_time_s and source");
-  return made;
+  if (result.step_time_s == 0 || result.source.empty()) node.fail("'measured' needs step_time_s and source");
+  return result;
 }
 
-/// So many valid points of the grid, drawn by a seed, instead of all.
+/// A number of valid points that are drawn from the grid with a seed.
 struct Sample {
   std::int64_t experiments = 0;
   std::int64_t seed = 1;
-  Node place;  // of the number of experiments
+  Node place;  // location of `experiments`
 };
 
 constexpr const char* kSample = "sample";
 constexpr const char* kAssume = "assume";
-constexpr std::size_t kMaximumInputBytes = 64u << 20;  // of all files that a sweep names: it is frozen with them
+constexpr std::size_t kMaxInputBytes = 64u << 20;  // of all files of a sweep, which are serialized with it
 
 void read_sample_entry(const std::string& name, const Node& value, const Node& place, Sample& to) {
   OptionInfo info;
@@ -95,20 +95,20 @@ class Reader {
   void check_overrides() const;
   void read_assume_override(const std::string& given);
   void read_assume(const Node& node);
-  Practice practice() const { return told_practice_.value_or(options_.practice); }
+  Practice practice() const { return practice_.value_or(options_.practice); }
   void read_sample(const Node& node);
   void expand();
   void visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs);
   void visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs);
   void check_objective() const;
   std::vector<Assignment> assignments(const std::vector<std::size_t>& chosen) const;
-  Settings settle(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed = nullptr) const;
+  Settings resolve(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed = nullptr) const;
   [[noreturn]] void fail_at(const std::vector<std::size_t>& chosen, const std::string& key,
                             const std::string& what) const;
-  void take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings);
+  void add_inputs(const std::vector<std::size_t>& chosen, const Settings& settings);
   void visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs);
-  std::string others_broken(const Settings& settings, GraphCache& graphs) const;
-  void note_assumed(Settings filled_in);
+  std::string other_violations(const Settings& settings, GraphCache& graphs) const;
+  void note_assumed(Settings assumptions);
   void note_unmeasured(const std::vector<std::size_t>& chosen, const Settings& settings);
   [[noreturn]] void fail_unmeasured() const;
   [[noreturn]] void fail_empty() const;
@@ -129,9 +129,9 @@ class Reader {
   std::vector<Override> overrides_;
   std::vector<Constraint> constraints_;
   std::optional<Sample> sample_;
-  std::optional<Practice> told_practice_;
-  Assumed assumed_;
-  std::set<std::string> unmeasured_;  // kernels that should be
+  std::optional<Practice> practice_;
+  AssumedValues assumed_;
+  std::set<std::string> unmeasured_;  // kernels without a measured time
   std::vector<std::size_t> unmeasured_at_;
   std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();
   std::size_t input_bytes_ = 0;
@@ -157,7 +157,8 @@ void Reader::read_top(const Node& root) {
                                        "where", "sample", "objective", "measured"};
   for (const Entry& entry : root.entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
-      const bool inner = find_branch(vocabulary().branches, entry.key) || find_option(vocabulary().options, entry.key);
+      const bool inner =
+          find_section(config_schema().subsections, entry.key) || find_option(config_schema().options, entry.key);
       throw InputError(fmt::format("unknown key '{}'{}", entry.key,
                                    inner ? "; it belongs under 'base'" : suggestion(entry.key, known)),
                        file_, entry.line);
@@ -191,33 +192,33 @@ void Reader::read_top(const Node& root) {
   }
 }
 
-/// Before all else, since it decides what the document's sections begin with.
+/// Reads `assume` before anything else, since it decides with which components sections begin.
 void Reader::read_assume_override(const std::string& given) {
   const std::string assume = std::string(kAssume) + "=";
   if (!given.starts_with(assume)) return;
   Node value = import::parse_yaml(given.substr(assume.size()), "--set " + given);
-  unline(value);
-  if (told_practice_) value.fail("'assume' is set twice; keep one");
+  clear_lines(value);
+  if (practice_) value.fail("'assume' is set twice; keep one");
   read_assume(value);
 }
 
-/// The first to say wins: --set before the document.
+/// The first value wins, so --set has precedence over the document.
 void Reader::read_assume(const Node& node) {
-  const Practice told = practice_called(import::read_line(node, kAssume, practice_names()));
-  if (!told_practice_) told_practice_ = told;
+  const Practice named = practice_named(import::read_line(node, kAssume, practice_names()));
+  if (!practice_) practice_ = named;
 }
 
 void Reader::read_sample(const Node& node) {
   if (node.kind != Node::Kind::mapping)
     node.fail(fmt::format("'sample' must be a mapping, not {}", import::describe(node)));
-  Sample made;
+  Sample result;
   for (const Entry& entry : node.entries) {
     Node place = entry.value;
     if (entry.line > 0) place.line = entry.line;
-    read_sample_entry(entry.key, entry.value, place, made);
+    read_sample_entry(entry.key, entry.value, place, result);
   }
-  if (made.experiments == 0) node.fail("'sample' needs experiments: how many valid points are taken");
-  sample_ = std::move(made);
+  if (result.experiments == 0) node.fail("'sample' needs experiments: how many valid points are taken");
+  sample_ = std::move(result);
 }
 
 void Reader::read_overrides(const std::vector<std::string>& overrides) {
@@ -231,14 +232,14 @@ void Reader::read_override(const std::string& given) {
   if (equals == std::string::npos || equals == 0) throw InputError("must be key=value, such as strategy.tp=8", shown);
   if (equals + 1 == given.size()) throw InputError("has no value behind '='; give one, or leave --set out", shown);
   Node value = import::parse_yaml(given.substr(equals + 1), shown);
-  unline(value);
+  clear_lines(value);
   Node place = value;
   place.text.clear();
   if (const std::string section = std::string(kSample) + "."; given.starts_with(section)) {
     if (!sample_) sample_.emplace();
     return read_sample_entry(given.substr(section.size(), equals - section.size()), value, place, *sample_);
   }
-  if (given.substr(0, equals) == kAssume) return;  // read_assume_override() has
+  if (given.substr(0, equals) == kAssume) return;  // handled by read_assume_override()
   const Target target = find_typed_key(given.substr(0, equals), place);
   for (const Override& other : overrides_)
     if (other.target.path == target.path) value.fail(fmt::format("'{}' is set twice; keep one", target.path));
@@ -247,7 +248,7 @@ void Reader::read_override(const std::string& given) {
       if (axis.target.path == target.path) {
         if (factor.size() > 1 && factor.axes.size() > 1)
           value.fail(fmt::format("'{}' is varied together with others in a zip; edit the zip", target.path));
-        axis.values = {value};  // an axis that is set stays a column, with one value
+        axis.values = {value};  // an axis that is overridden stays a column, with one value
         return;
       }
   overrides_.push_back({target, std::move(value)});
@@ -262,7 +263,7 @@ void Reader::check_overrides() const {
               fmt::format("'{}' is an axis; --set {}=… gives it one value", axis.target.path, axis.target.path));
 }
 
-/// Sections before what stands inside them; overrides after axes of the same depth.
+/// Returns the assignments of a point: sections before keys inside them, and overrides after axes of the same depth.
 std::vector<Assignment> Reader::assignments(const std::vector<std::size_t>& chosen) const {
   std::vector<Assignment> all;
   for (std::size_t f = 0; f < factors_.size(); ++f)
@@ -275,8 +276,8 @@ std::vector<Assignment> Reader::assignments(const std::vector<std::size_t>& chos
   return all;
 }
 
-/// The experiment at a point; what it was assumed to be goes to `assumed`.
-Settings Reader::settle(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed) const {
+/// Returns the settings of a point; values that were assumed go to `assumed`.
+Settings Reader::resolve(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed) const {
   Settings settings = base_;
   Assigner assigner(catalog_, settings, places, practice());
   for (const Assignment& one : assignments(chosen)) assigner.assign(one.target, *one.value);
@@ -285,30 +286,30 @@ Settings Reader::settle(const std::vector<std::size_t>& chosen, Places* places, 
     if (assumed != nullptr) *assumed = std::move(filled);
   }
   derive(settings);
-  if (const std::string lacking = lend_calibration(settings, catalog_); !lacking.empty())
+  if (const std::string missing = borrow_calibration(settings, catalog_); !missing.empty())
     top_.fail(
         fmt::format("'{}' is missing; protocol: calibrated needs every library_ figure of its GPU but those of "
                     "reduction in switches",
-                    lacking));
+                    missing));
   return settings;
 }
 
-/// Fails where the user wrote `key`, or the nearest section around it.
+/// Fails at the place where the user wrote `key`, or the nearest section around it.
 void Reader::fail_at(const std::vector<std::size_t>& chosen, const std::string& key, const std::string& what) const {
   Places places = places_;
-  settle(chosen, &places);
+  resolve(chosen, &places);
   std::string path = key;
   while (!path.empty() && !places.count(path)) path.resize(path.rfind('.') == std::string::npos ? 0 : path.rfind('.'));
   const auto found = places.find(path);
   (found == places.end() ? top_ : found->second).fail(what);
 }
 
-/// Files that these settings name become part of the sweep. What a file holds is its own affair: its faults end the
-/// reading, whether or not other points of the sweep do without it.
-void Reader::take_inputs(const std::vector<std::size_t>& chosen, const Settings& settings) {
+/// Adds the files that these settings name to the sweep. An invalid file is an error even if other points of the sweep
+/// do not use it.
+void Reader::add_inputs(const std::vector<std::size_t>& chosen, const Settings& settings) {
   for (const NamedFile& file : named_files(settings)) {
-    const auto& [key, path, needed] = file;
-    if (path.empty() && needed) fail_at(chosen, key, fmt::format("'{}' is missing; give the path of a file", key));
+    const auto& [key, path, required] = file;
+    if (path.empty() && required) fail_at(chosen, key, fmt::format("'{}' is missing; give the path of a file", key));
     if (path.empty() || inputs_->count(path) > 0) continue;
     std::string text;
     try {
@@ -318,10 +319,10 @@ void Reader::take_inputs(const std::vector<std::size_t>& chosen, const Settings&
     }
     check_file(file, text);
     input_bytes_ += text.size();
-    if (input_bytes_ > kMaximumInputBytes)
+    if (input_bytes_ > kMaxInputBytes)
       fail_at(chosen, key,
               fmt::format("'{}': with it, the files that the sweep names have more than {} bytes together", key,
-                          kMaximumInputBytes));
+                          kMaxInputBytes));
     inputs_->emplace(path, std::move(text));
   }
 }
@@ -333,11 +334,11 @@ void Reader::note_unmeasured(const std::vector<std::size_t>& chosen, const Setti
   }
 }
 
-/// No work begins for a sweep that wants measured times alone and has not got them.
+/// Refuses a sweep that requires measured times but lacks some, before any simulation begins.
 void Reader::fail_unmeasured() const {
-  constexpr std::size_t kMost = 40;
+  constexpr std::size_t kMaxShown = 40;
   std::vector<std::string> first(unmeasured_.begin(), unmeasured_.end());
-  const std::size_t more = first.size() > kMost ? first.size() - kMost : 0;
+  const std::size_t more = first.size() > kMaxShown ? first.size() - kMaxShown : 0;
   first.resize(first.size() - more);
   fail_at(
       unmeasured_at_, "cluster.gpu.measured_only",
@@ -346,19 +347,19 @@ void Reader::fail_unmeasured() const {
                   unmeasured_.size(), fmt::join(first, "; "), more > 0 ? fmt::format("; and {} more", more) : ""));
 }
 
-/// The network by itself has no use for the rest.
-void Reader::note_assumed(Settings filled_in) {
+/// Records assumed values; a network-only sweep reports those of the network only.
+void Reader::note_assumed(Settings assumptions) {
   if (options_.scope == Scope::network)
-    std::erase_if(filled_in, [](const auto& one) {
+    std::erase_if(assumptions, [](const auto& one) {
       return !one.first.starts_with("collectives.") && !one.first.starts_with("topology.") &&
              !one.first.starts_with("transport");
     });
-  assumed_.add(filled_in);
+  assumed_.add(assumptions);
 }
 
-/// Of an experiment that breaks a rule, which others it breaks.
-std::string Reader::others_broken(const Settings& settings, GraphCache& graphs) const {
-  const Violations all = find_violations(world_of(settings, inputs_), graphs, options_.scope);
+/// Returns a note about the further rules that an invalid experiment violates.
+std::string Reader::other_violations(const Settings& settings, GraphCache& graphs) const {
+  const RuleViolations all = find_violations(config_of(settings, inputs_), graphs, options_.scope);
   std::vector<std::string> others;
   for (std::size_t i = 1; i < all.broken.size(); ++i) others.push_back(all.broken[i].rule);
   return others.empty() ? ""
@@ -367,20 +368,20 @@ std::string Reader::others_broken(const Settings& settings, GraphCache& graphs) 
 
 void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
   Settings assumed;
-  const Settings settings = settle(chosen, nullptr, &assumed);
-  if (const auto [key, what] = absent_figure(settings, options_.scope); !key.empty()) fail_at(chosen, key, what);
-  take_inputs(chosen, settings);
+  const Settings settings = resolve(chosen, nullptr, &assumed);
+  if (const auto [key, what] = missing_required(settings, options_.scope); !key.empty()) fail_at(chosen, key, what);
+  add_inputs(chosen, settings);
   const auto row = columns.row(chosen, settings);
   for (const Constraint& constraint : constraints_)
     if (!constraint.holds(settings)) {
       sweep_.excluded.push_back({row, "where", constraint.text()});
       return;
     }
-  const auto violation = find_violation(world_of(settings, inputs_), graphs, options_.scope);
+  const auto violation = find_violation(config_of(settings, inputs_), graphs, options_.scope);
   if (!violation) {
     note_unmeasured(chosen, settings);
     note_assumed(std::move(assumed));
-    assumed_.note(idle_oversubscription(settings));
+    assumed_.note(unused_oversubscription_note(settings));
     sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
     return;
   }
@@ -390,17 +391,17 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
   else if (sweep_.single)
     fail_at(chosen, violation->key,
             fmt::format("'{}' breaks rule {}: {}{}", violation->key, violation->rule, violation->reason,
-                        others_broken(settings, graphs)));
+                        other_violations(settings, graphs)));
   sweep_.excluded.push_back({row, violation->rule, violation->reason});
 }
 
 void Reader::fail_empty() const {
   std::map<std::string, std::size_t> times;
   for (const Excluded& one : sweep_.excluded) ++times[one.rule];
-  std::string counted;
-  for (const auto& [rule, count] : times) counted += fmt::format("{}{} {}", counted.empty() ? "" : ", ", rule, count);
+  std::string counts;
+  for (const auto& [rule, count] : times) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", rule, count);
   axes_place_.fail(fmt::format("no valid point: all {} combinations are left out ({}); the first: {}",
-                               sweep_.excluded.size(), counted, sweep_.excluded.front().reason));
+                               sweep_.excluded.size(), counts, sweep_.excluded.front().reason));
 }
 
 void Reader::visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs) {
@@ -409,28 +410,28 @@ void Reader::visit_point(std::uint64_t point, const Columns& columns, GraphCache
   visit(chosen, columns, graphs);
 }
 
-/// Draws points until enough of them are valid. What comes out is in the order of the grid, as if it had been walked.
+/// Draws points until enough of them are valid. The results are in the order of the grid, as if it had been walked.
 void Reader::visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs) {
   const auto wanted = static_cast<std::size_t>(sample_->experiments);
-  const Shuffled drawn(points, static_cast<std::uint64_t>(sample_->seed));
-  const std::uint64_t most = std::min<std::uint64_t>(points, options_.most_points);
+  const GridPermutation drawn(points, static_cast<std::uint64_t>(sample_->seed));
+  const std::uint64_t limit = std::min<std::uint64_t>(points, options_.max_points);
   std::vector<std::uint64_t> valid, left_out;
-  for (std::uint64_t place = 0; place < most && valid.size() < wanted; ++place) {
+  for (std::uint64_t place = 0; place < limit && valid.size() < wanted; ++place) {
     const std::uint64_t point = drawn.at(place);
     visit_point(point, columns, graphs);
     (sweep_.experiments.size() > valid.size() ? valid : left_out).push_back(point);
   }
   if (valid.size() < wanted && !valid.empty())
-    sample_->place.fail(most == points
+    sample_->place.fail(limit == points
                             ? fmt::format("'sample.experiments' is {}, and the sweep has {} valid points; take fewer",
                                           wanted, valid.size())
                             : fmt::format("'sample.experiments' is {}, and of {} points drawn {} are valid; narrow the "
                                           "axes, or take fewer",
-                                          wanted, most, valid.size()));
-  const auto sort = [](const std::vector<std::uint64_t>& by, auto& rows) {
-    std::vector<std::size_t> order(by.size());
+                                          wanted, limit, valid.size()));
+  const auto sort = [](const std::vector<std::uint64_t>& keys, auto& rows) {
+    std::vector<std::size_t> order(keys.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return by[a] < by[b]; });
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
     std::remove_reference_t<decltype(rows)> sorted;
     for (const std::size_t i : order) sorted.push_back(std::move(rows[i]));
     rows = std::move(sorted);
@@ -442,11 +443,11 @@ void Reader::visit_sample(std::uint64_t points, const Columns& columns, GraphCac
 }
 
 void Reader::expand() {
-  const std::uint64_t most = sample_ ? Shuffled::kMostPoints : options_.most_points;
+  const std::uint64_t limit = sample_ ? GridPermutation::kMaxPoints : options_.max_points;
   std::uint64_t points = 1;
   for (const Factor& factor : factors_) {
-    if (points > most / factor.size())
-      axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep{}", most,
+    if (points > limit / factor.size())
+      axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep{}", limit,
                                    sample_ ? "" : ", or draw from it with 'sample: {experiments: N}'"));
     points *= factor.size();
   }
@@ -465,20 +466,20 @@ void Reader::expand() {
   sweep_.inputs = inputs_;
 }
 
-/// Else the work would be done before its ranking finds no figure.
+/// Fails early if no experiment can have a value to rank by, which would otherwise show only after all simulations.
 void Reader::check_objective() const {
-  const auto of = std::find_if(objectives().begin(), objectives().end(),
-                               [&](const Objective& one) { return one.name == sweep_.objective; });
+  const auto objective = std::find_if(objectives().begin(), objectives().end(),
+                                      [&](const Objective& one) { return one.name == sweep_.objective; });
   const bool known = std::any_of(sweep_.experiments.begin(), sweep_.experiments.end(), [&](const Experiment& one) {
     const auto has = [&](const std::string& key) { return one.settings.count(key) > 0; };
-    return std::any_of(of->needs.begin(), of->needs.end(),
+    return std::any_of(objective->needs.begin(), objective->needs.end(),
                        [&](const auto& keys) { return std::all_of(keys.begin(), keys.end(), has); });
   });
-  if (known || of->needs.empty() || sweep_.experiments.empty()) return;
+  if (known || objective->needs.empty() || sweep_.experiments.empty()) return;
   std::vector<std::string> lists;
-  for (const auto& keys : of->needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
+  for (const auto& keys : objective->needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
   objective_place_.fail(fmt::format("'objective' {} needs {}, which no experiment has; give a value as in --set {}=…",
-                                    sweep_.objective, fmt::join(lists, ", or "), of->needs.front().front()));
+                                    sweep_.objective, fmt::join(lists, ", or "), objective->needs.front().front()));
 }
 
 }  // namespace

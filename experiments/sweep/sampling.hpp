@@ -1,20 +1,21 @@
-// Points of a grid in an order that a seed draws: each comes once, and the grid is never listed.
+// Points of a grid in random order: each point occurs once, and the grid is never enumerated.
 #pragma once
 
 #include <cstdint>
 
 namespace manyworlds::experiments {
 
-/// A permutation of 0 … points - 1: four Feistel rounds over the smallest even number of bits that holds them, walked
-/// until they land inside (Black and Rogaway 2002, section 4). A longer look sees the points of a shorter one first.
-class Shuffled {
+/// A permutation of 0 … points - 1: four Feistel rounds over the smallest even number of bits that holds them, repeated
+/// until the result is in range (Black and Rogaway 2002, section 4). A longer sample begins with the points of a
+/// shorter one.
+class GridPermutation {
  public:
-  static constexpr std::uint64_t kMostPoints = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t kMaxPoints = std::uint64_t{1} << 62;
 
-  /// `points` from 1 to kMostPoints.
-  Shuffled(std::uint64_t points, std::uint64_t seed);
-  /// The point at `place`, which is below `points`.
-  std::uint64_t at(std::uint64_t place) const;
+  /// Requires 1 <= points <= kMaxPoints.
+  GridPermutation(std::uint64_t points, std::uint64_t seed);
+  /// Returns the point at position `index`. Requires index < points.
+  std::uint64_t at(std::uint64_t index) const;
 
  private:
   std::uint64_t points_, seed_;

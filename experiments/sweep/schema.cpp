@@ -1,10 +1,10 @@
-// JSON Schema draft 2020-12: the vocabulary as nested objects, every object closed.
+// JSON Schema draft 2020-12: the config schema as nested objects, none of which allows other keys.
 #include "experiments/sweep/schema.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "experiments/config/vocabulary.hpp"
+#include "experiments/config/config_schema.hpp"
 #include "experiments/settings/settings.hpp"
 #include "experiments/sweep/experiment.hpp"
 
@@ -15,11 +15,11 @@ using core::OptionInfo;
 using nlohmann::json;
 using Kind = OptionInfo::Kind;
 
-json any_of(std::vector<json> ways) {
-  return ways.size() == 1 ? ways.front() : json{{"anyOf", std::move(ways)}};
+json any_of(std::vector<json> variants) {
+  return variants.size() == 1 ? variants.front() : json{{"anyOf", std::move(variants)}};
 }
 
-/// Sizes, times and rates may carry a suffix, which makes them texts.
+/// Returns whether values may have a unit suffix, which makes them texts.
 bool takes_suffix(const OptionInfo& info) {
   for (const char* unit : {"bytes", "GiB", "ps", "us", "Gb/s"})
     if (info.unit == unit) return true;
@@ -27,35 +27,35 @@ bool takes_suffix(const OptionInfo& info) {
 }
 
 json option_schema(const OptionInfo& info) {
-  json made, items_of_list{{"type", info.choices.empty() ? "integer" : "string"}};
+  json schema, items_of_list{{"type", info.choices.empty() ? "integer" : "string"}};
   switch (info.kind) {
     case Kind::boolean:
-      made["type"] = "boolean";
+      schema["type"] = "boolean";
       break;
     case Kind::integer:
-      made["type"] = "integer";
+      schema["type"] = "integer";
       break;
     case Kind::real:
-      made["type"] = "number";
+      schema["type"] = "number";
       break;
     case Kind::text:
-      made["type"] = "string";
+      schema["type"] = "string";
       break;
   }
-  json& values = info.several ? items_of_list : made;
+  json& values = info.is_list ? items_of_list : schema;
   if (!info.choices.empty()) values["enum"] = info.choices;
   if (std::isfinite(info.minimum)) values["minimum"] = info.minimum;
   if (std::isfinite(info.maximum)) values["maximum"] = info.maximum;
-  if (info.several) made = any_of({made, json{{"type", "array"}, {"items", items_of_list}}});
+  if (info.is_list) schema = any_of({schema, json{{"type", "array"}, {"items", items_of_list}}});
   if (takes_suffix(info))
-    made = any_of({made, json{{"type", "string"},
-                              {"pattern", "^[0-9.]+ ?(B|bytes|[KMGT](i?B)?|ps|ns|us|ms|s|[KkMGT]?bps|Gb/s)$"}}});
-  made["description"] = info.help + (info.unit.empty() ? "" : " (" + info.unit + ")");
-  if (has_default(info)) made["default"] = to_json(info.fallback);
-  return made;
+    schema = any_of({schema, json{{"type", "string"},
+                                  {"pattern", "^[0-9.]+ ?(B|bytes|[KMGT](i?B)?|ps|ns|us|ms|s|[KkMGT]?bps|Gb/s)$"}}});
+  schema["description"] = info.help + (info.unit.empty() ? "" : " (" + info.unit + ")");
+  if (has_default(info)) schema["default"] = to_json(info.default_value);
+  return schema;
 }
 
-json closed(json properties) {
+json closed_object(json properties) {
   return {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
 }
 
@@ -74,57 +74,57 @@ json names_schema(const std::string& kind, const Catalog& catalog) {
   return {{"type", "string"}, {"enum", names}};
 }
 
-json branch_schema(const Branch& branch, const Catalog& catalog) {
-  json made;
-  if (!branch.alternatives.empty()) {
-    std::vector<json> ways{{{"type", "string"}, {"enum", names_in(branch)}}};
-    for (const Alternative& one : branch.alternatives) {
-      json way = closed({{one.name, closed(options_schema(one.options))}});
-      way["required"] = {one.name};
-      way["description"] = one.help;
-      ways.push_back(std::move(way));
+json branch_schema(const Section& section, const Catalog& catalog) {
+  json schema;
+  if (!section.choices.empty()) {
+    std::vector<json> variants{{{"type", "string"}, {"enum", names_in(section)}}};
+    for (const Choice& one : section.choices) {
+      json variant = closed_object({{one.name, closed_object(options_schema(one.options))}});
+      variant["required"] = {one.name};
+      variant["description"] = one.help;
+      variants.push_back(std::move(variant));
     }
-    made = any_of(std::move(ways));
+    schema = any_of(std::move(variants));
   } else {
-    json properties = options_schema(branch.options);
-    for (const Branch& child : branch.branches) properties[child.name] = branch_schema(child, catalog);
-    if (branch.catalog.empty()) {
-      made = closed(std::move(properties));
+    json properties = options_schema(section.options);
+    for (const Section& child : section.subsections) properties[child.name] = branch_schema(child, catalog);
+    if (section.catalog.empty()) {
+      schema = closed_object(std::move(properties));
     } else {
-      properties["like"] = names_schema(branch.catalog, catalog);
-      made = any_of({names_schema(branch.catalog, catalog), closed(std::move(properties))});
+      properties["like"] = names_schema(section.catalog, catalog);
+      schema = any_of({names_schema(section.catalog, catalog), closed_object(std::move(properties))});
     }
   }
-  made["description"] = branch.help;
-  return made;
+  schema["description"] = section.help;
+  return schema;
 }
 
 json list_of(json item) {
   return {{"type", "array"}, {"minItems", 1}, {"items", std::move(item)}};
 }
 
-/// A list of values, or a range where values are numbers.
+/// Returns the schema of a list of values, or of a range if the values are numbers.
 json axis_schema(json value, bool number) {
-  std::vector<json> ways{list_of(std::move(value))};
+  std::vector<json> variants{list_of(std::move(value))};
   if (number)
-    ways.push_back(json::parse(R"({"type": "object", "required": ["range"], "additionalProperties": false,
+    variants.push_back(json::parse(R"({"type": "object", "required": ["range"], "additionalProperties": false,
     "properties": {"range": {"type": "array", "minItems": 3, "maxItems": 3}}})"));
-  return any_of(std::move(ways));
+  return any_of(std::move(variants));
 }
 
-void add_axes(json& axes, const Branch& branch, const std::string& path, const Catalog& catalog) {
+void add_axes(json& axes, const Section& section, const std::string& path, const Catalog& catalog) {
   const auto add = [&](const std::vector<OptionInfo>& options, const std::string& prefix) {
     for (const OptionInfo& info : options)
       axes[prefix + info.name] =
           axis_schema(option_schema(info), info.kind == Kind::integer || info.kind == Kind::real);
   };
   const std::string prefix = path.empty() ? "" : path + ".";
-  add(branch.options, prefix);
-  for (const Alternative& one : branch.alternatives) {
+  add(section.options, prefix);
+  for (const Choice& one : section.choices) {
     add(one.options, prefix);
     add(one.options, prefix + one.name + ".");
   }
-  for (const Branch& child : branch.branches) {
+  for (const Section& child : section.subsections) {
     axes[prefix + child.name] = axis_schema(branch_schema(child, catalog), false);
     add_axes(axes, child, prefix + child.name, catalog);
   }
@@ -134,28 +134,29 @@ void add_axes(json& axes, const Branch& branch, const std::string& path, const C
 
 std::string json_schema(const Catalog& catalog) {
   json axes = json::object();
-  add_axes(axes, vocabulary(), "", catalog);
-  const json moved = closed(std::move(axes));
-  std::vector<std::string> figures;
-  for (const Objective& one : objectives()) figures.push_back(one.name);
-  // A bare 2021 is a number to who reads YAML by its types.
+  add_axes(axes, config_schema(), "", catalog);
+  const json axes_schema = closed_object(std::move(axes));
+  std::vector<std::string> objective_names;
+  for (const Objective& one : objectives()) objective_names.push_back(one.name);
+  // YAML readers that infer types read a bare 2021 as a number.
   const json practices = any_of({json{{"enum", practice_names()}}, json{{"const", 2021}}});
-  json made = closed({{"name", {{"type", "string"}}},
-                      {"assume", practices},
-                      {"base", branch_schema(vocabulary(), catalog)},
-                      {"axes", {{"$ref", "#/$defs/axes"}}},
-                      {"zip", list_of({{"$ref", "#/$defs/axes"}})},
-                      {"where", {{"type", "array"}, {"items", {{"type", "string"}}}}},
-                      {"sample", closed({{"experiments", {{"type", "integer"}, {"minimum", 1}}},
-                                         {"seed", {{"type", "integer"}, {"minimum", 0}}}})},
-                      {"objective", {{"type", "string"}, {"enum", figures}}},
-                      {"measured", closed({{"step_time_s", {{"type", "number"}, {"exclusiveMinimum", 0}}},
-                                           {"source", {{"type", "string"}}}})}});
-  made["$schema"] = "https://json-schema.org/draft/2020-12/schema";
-  made["title"] = "Manyworlds sweep";
-  made["required"] = {"base"};
-  made["$defs"] = {{"axes", moved}};
-  return made.dump(2) + "\n";
+  json schema =
+      closed_object({{"name", {{"type", "string"}}},
+                     {"assume", practices},
+                     {"base", branch_schema(config_schema(), catalog)},
+                     {"axes", {{"$ref", "#/$defs/axes"}}},
+                     {"zip", list_of({{"$ref", "#/$defs/axes"}})},
+                     {"where", {{"type", "array"}, {"items", {{"type", "string"}}}}},
+                     {"sample", closed_object({{"experiments", {{"type", "integer"}, {"minimum", 1}}},
+                                               {"seed", {{"type", "integer"}, {"minimum", 0}}}})},
+                     {"objective", {{"type", "string"}, {"enum", objective_names}}},
+                     {"measured", closed_object({{"step_time_s", {{"type", "number"}, {"exclusiveMinimum", 0}}},
+                                                 {"source", {{"type", "string"}}}})}});
+  schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  schema["title"] = "Manyworlds sweep";
+  schema["required"] = {"base"};
+  schema["$defs"] = {{"axes", axes_schema}};
+  return schema.dump(2) + "\n";
 }
 
 }  // namespace manyworlds::experiments

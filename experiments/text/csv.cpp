@@ -11,8 +11,8 @@ namespace {
 
 using core::InputError;
 
-constexpr std::size_t kMaximumColumns = 1'000;
-constexpr std::size_t kMaximumFields = 1'000'000;  // of all rows; a row of one field takes about 150 bytes
+constexpr std::size_t kMaxColumns = 1'000;
+constexpr std::size_t kMaxFields = 1'000'000;  // in all rows; a row of one field takes about 150 bytes
 
 std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
@@ -28,12 +28,11 @@ class Reader {
   bool more() const { return at_ < text_.size(); }
   int line() const { return line_; }
 
-  /// The fields up to the end of the line, or beyond it where one is quoted.
+  /// Reads the fields up to the end of the line, or past it if a field is quoted.
   std::vector<std::string> record() {
     std::vector<std::string> fields;
     for (bool last = false; !last;) {
-      if (++fields_ > kMaximumFields)
-        throw InputError(fmt::format("more than {} fields", kMaximumFields), file_, line_);
+      if (++fields_ > kMaxFields) throw InputError(fmt::format("more than {} fields", kMaxFields), file_, line_);
       fields.emplace_back(core::csv_text(peek() == '"' ? quoted() : plain()));
       last = peek() != ',';
       if (!last) ++at_;
@@ -55,10 +54,10 @@ class Reader {
   }
 
   std::string quoted() {
-    const int began = line_;
+    const int opening_line = line_;
     std::string field;
     for (++at_;; ++at_) {
-      if (!more()) throw InputError("a quote is not closed", file_, began);
+      if (!more()) throw InputError("a quote is not closed", file_, opening_line);
       if (text_[at_] == '\n') ++line_;
       if (text_[at_] != '"') {
         field.push_back(text_[at_]);
@@ -80,18 +79,17 @@ class Reader {
   int line_ = 1;
 };
 
-bool holds_nothing(const std::vector<std::string>& fields) {
+bool is_empty_line(const std::vector<std::string>& fields) {
   return fields.size() == 1 && fields[0].empty();
 }
 
 std::shared_ptr<const CsvHeader> make_header(std::vector<std::string> names, const std::string& file, int line) {
-  if (names.size() > kMaximumColumns)
-    throw InputError(fmt::format("more than {} columns", kMaximumColumns), file, line);
+  if (names.size() > kMaxColumns) throw InputError(fmt::format("more than {} columns", kMaxColumns), file, line);
   auto header = std::make_shared<CsvHeader>();
   header->file = file;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) throw InputError(fmt::format("column {} has no name", i + 1), file, line);
-    if (!header->places.emplace(names[i], i).second)
+    if (!header->column_index.emplace(names[i], i).second)
       throw InputError(fmt::format("column '{}' stands twice", names[i]), file, line);
   }
   header->names = std::move(names);
@@ -101,8 +99,8 @@ std::shared_ptr<const CsvHeader> make_header(std::vector<std::string> names, con
 }  // namespace
 
 std::string_view CsvRow::text(std::string_view column) const {
-  const auto found = header_->places.find(column);
-  return found == header_->places.end() ? std::string_view() : trimmed(fields_[found->second]);
+  const auto found = header_->column_index.find(column);
+  return found == header_->column_index.end() ? std::string_view() : trimmed(fields_[found->second]);
 }
 
 std::optional<std::int64_t> CsvRow::integer(std::string_view column) const {
@@ -126,14 +124,14 @@ std::optional<double> CsvRow::real(std::string_view column) const {
 }
 
 CsvTable parse_csv(std::string_view text, const std::string& name) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // the mark that some spreadsheets put first
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte-order mark of some spreadsheets
   check_text(text, name);
   Reader reader(text, name);
   CsvTable table;
   while (reader.more()) {
     const int line = reader.line();
     std::vector<std::string> fields = reader.record();
-    if (holds_nothing(fields)) continue;
+    if (is_empty_line(fields)) continue;
     if (!table.header) {
       table.header = make_header(std::move(fields), name, line);
       continue;

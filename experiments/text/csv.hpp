@@ -1,5 +1,5 @@
-// Comma-separated tables as spreadsheets write them (RFC 4180): a header with the names of the columns, then rows whose
-// fields may be quoted, and texts guarded as core::csv_field() does. Rows remember their line.
+// Comma-separated tables as spreadsheets write them (RFC 4180): a header with column names, then rows whose fields may
+// be quoted, and texts escaped as by core::csv_field(). Rows remember their line number.
 #pragma once
 
 #include <map>
@@ -13,13 +13,13 @@
 
 namespace manyworlds::experiments::import {
 
-/// Where the columns of a table stand, and what its file is called in messages.
+/// The columns of a table by name, and the file name for messages.
 struct CsvHeader {
   std::vector<std::string> names;
-  std::map<std::string, std::size_t, std::less<>> places;
+  std::map<std::string, std::size_t, std::less<>> column_index;
   std::string file;
 
-  bool has(std::string_view name) const { return places.find(name) != places.end(); }
+  bool has(std::string_view name) const { return column_index.find(name) != column_index.end(); }
 };
 
 class CsvRow {
@@ -27,10 +27,11 @@ class CsvRow {
   CsvRow(std::shared_ptr<const CsvHeader> header, std::vector<std::string> fields, int line)
       : header_(std::move(header)), fields_(std::move(fields)), line_(line) {}
 
-  /// The field of that column without blanks around it; empty where the table has no such column.
+  /// Returns the field in `column` without surrounding blanks; empty if the table has no such column.
   std::string_view text(std::string_view column) const;
   bool given(std::string_view column) const { return !text(column).empty(); }
-  /// Nothing where the field is empty. Throw InputError, with file, line and column, for anything but such a number.
+  /// Return nothing for an empty field. Throw InputError, with file, line and column, if the field is not such a
+  /// number.
   std::optional<std::int64_t> integer(std::string_view column) const;
   std::optional<double> real(std::string_view column) const;
 
@@ -49,9 +50,9 @@ struct CsvTable {
   std::vector<CsvRow> rows;
 };
 
-/// `name` stands for the file in messages. Lines that hold nothing are passed over. Throws InputError with file and
-/// line for bytes that are no text, more than 1,000 columns or 1,000,000 fields, a quote that is not closed, a column
-/// that is named twice or not at all, and a row that has not as many fields as the header.
+/// Parses a table; `name` is the file name in messages. Empty lines are skipped. Throws InputError with file and line
+/// for bytes that are not text, more than 1,000 columns or 1,000,000 fields, an unclosed quote, a column that is
+/// unnamed or named twice, and a row whose number of fields differs from the header's.
 CsvTable parse_csv(std::string_view text, const std::string& name);
 
 }  // namespace manyworlds::experiments::import

@@ -8,12 +8,13 @@ namespace {
 using core::InputError;
 using nlohmann::json;
 
-constexpr std::size_t kMaximumDepth = 64;
+constexpr std::size_t kMaxDepth = 64;
 
-/// Whether brackets outside of texts are nested deeper than that; what is no JSON may be told either way.
+/// Returns whether brackets outside strings are nested deeper than kMaxDepth. The result for invalid JSON does not
+/// matter.
 bool too_deep(std::string_view text) {
   std::size_t depth = 0;
-  bool inside = false;  // a text
+  bool inside = false;  // inside a string
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (inside) {
@@ -22,7 +23,7 @@ bool too_deep(std::string_view text) {
     } else if (c == '"') {
       inside = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kMaximumDepth) return true;
+      if (++depth > kMaxDepth) return true;
     } else if (c == ']' || c == '}') {
       if (depth > 0) --depth;
     }
@@ -32,9 +33,9 @@ bool too_deep(std::string_view text) {
 
 }  // namespace
 
-json parse_json(std::string_view text, const std::string& name, std::size_t most) {
-  if (text.size() > most) throw InputError(fmt::format("larger than {} bytes", most), name);
-  if (too_deep(text)) throw InputError(fmt::format("nested deeper than {} levels", kMaximumDepth), name);
+json parse_json(std::string_view text, const std::string& name, std::size_t maximum) {
+  if (text.size() > maximum) throw InputError(fmt::format("larger than {} bytes", maximum), name);
+  if (too_deep(text)) throw InputError(fmt::format("nested deeper than {} levels", kMaxDepth), name);
   try {
     return json::parse(text);
   } catch (const json::exception& error) {
@@ -42,8 +43,8 @@ json parse_json(std::string_view text, const std::string& name, std::size_t most
   }
 }
 
-void JsonView::refuse(const std::string& wanted) const {
-  throw InputError(fmt::format("'{}' must be {}, not {}", name_, wanted, value_.type_name()));
+void JsonView::refuse(const std::string& expected) const {
+  throw InputError(fmt::format("'{}' must be {}, not {}", name_, expected, value_.type_name()));
 }
 
 JsonView JsonView::at(const char* member) const {
@@ -81,16 +82,18 @@ bool JsonView::boolean() const {
   return value_.get<bool>();
 }
 
-std::int64_t JsonView::whole(std::int64_t least, std::int64_t most) const {
+std::int64_t JsonView::whole(std::int64_t minimum, std::int64_t maximum) const {
   const bool fits = !value_.is_number_unsigned() ||
                     value_.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (!value_.is_number_integer() || !fits || value_.get<std::int64_t>() < least || value_.get<std::int64_t>() > most)
-    refuse(fmt::format("a whole number from {} to {}", least, most));
+  if (!value_.is_number_integer() || !fits || value_.get<std::int64_t>() < minimum ||
+      value_.get<std::int64_t>() > maximum)
+    refuse(fmt::format("a whole number from {} to {}", minimum, maximum));
   return value_.get<std::int64_t>();
 }
 
-double JsonView::number(double least) const {
-  if (!value_.is_number() || !(value_.get<double>() >= least)) refuse(fmt::format("a number of at least {}", least));
+double JsonView::number(double minimum) const {
+  if (!value_.is_number() || !(value_.get<double>() >= minimum))
+    refuse(fmt::format("a number of at least {}", minimum));
   return value_.get<double>();
 }
 

@@ -1,4 +1,4 @@
-// "unknown key, did you mean": the nearest of the known names by edit distance.
+// Suggestions for unknown names ("did you mean"): the nearest known name by edit distance.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace manyworlds::experiments {
 
-/// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`.
+/// Returns the number of edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`.
 std::size_t edit_distance(const std::string& a, const std::string& b);
 
-/// "; did you mean 'x'?" where a name is near; otherwise "; known are a, b, c" (the names in their given order).
+/// Returns "; did you mean 'x'?" if a known name is near, otherwise "; known are a, b, c" in the given order.
 std::string suggestion(const std::string& given, const std::vector<std::string>& known);
 
 }  // namespace manyworlds::experiments

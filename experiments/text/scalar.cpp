@@ -1,4 +1,5 @@
-// Decimal numbers are read as mantissa and power of ten, so that "1.5KiB" is exactly 1536 and never almost.
+// Converts scalars to option values. A decimal number is parsed as a mantissa and a power of ten, so that "1.5KiB" is
+// exactly 1536.
 #include "experiments/text/scalar.hpp"
 
 #include "core/base/units.hpp"
@@ -26,7 +27,7 @@ struct Unit {
   std::int64_t scale;  // bytes, picoseconds or bits per second
 };
 
-/// Sizes as NCCL's own tests and dd take them ("1G") are powers of two; "400G" of a rate is 400 Gb/s.
+/// A bare suffix of a size ("1G") is a power of two, as in NCCL's tests and dd; for a rate, "400G" is 400 Gb/s.
 constexpr std::array<Unit, 27> kUnits{{{"KiB", Dimension::size, 1LL << 10},
                                        {"MiB", Dimension::size, 1LL << 20},
                                        {"GiB", Dimension::size, 1LL << 30},
@@ -61,17 +62,17 @@ const Unit* unit_of(std::string_view name) {
   return nullptr;
 }
 
-struct Split {
+struct NumberAndUnit {
   std::string_view number;
   const Unit* unit = nullptr;
 };
 
-/// Cuts a known suffix off, if the option's unit can take one.
-Split split(std::string_view text, const OptionInfo& info) {
-  const Unit* own = unit_of(info.unit);
-  if (!own) return {text, nullptr};
+/// Splits off a known suffix if the option's unit accepts one.
+NumberAndUnit split_off_unit(std::string_view text, const OptionInfo& info) {
+  const Unit* option_unit = unit_of(info.unit);
+  if (!option_unit) return {text, nullptr};
   for (const Unit& unit : kUnits) {
-    if (unit.dimension != own->dimension || !text.ends_with(unit.name)) continue;
+    if (unit.dimension != option_unit->dimension || !text.ends_with(unit.name)) continue;
     std::string_view number = text.substr(0, text.size() - unit.name.size());
     while (number.ends_with(' ')) number.remove_suffix(1);
     return {number, &unit};
@@ -79,14 +80,14 @@ Split split(std::string_view text, const OptionInfo& info) {
   return {text, nullptr};
 }
 
-using core::Wide;
+using core::Int128;
 
 struct Decimal {
-  Wide mantissa = 0;
-  std::int64_t tens = 1;  // value = mantissa / tens
+  Int128 mantissa = 0;
+  std::int64_t power_of_ten = 1;  // value = mantissa / tens
 };
 
-/// [-]digits[.digits], at most 18 digits in all.
+/// Parses [-]digits[.digits] with at most 18 digits in all.
 std::optional<Decimal> decimal(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -100,7 +101,7 @@ std::optional<Decimal> decimal(std::string_view text) {
     }
     if (c < '0' || c > '9' || ++digits > 18) return std::nullopt;
     value.mantissa = value.mantissa * 10 + (c - '0');
-    if (point) value.tens *= 10;
+    if (point) value.power_of_ten *= 10;
   }
   if (digits == 0 || text.ends_with('.')) return std::nullopt;
   if (negative) value.mantissa = -value.mantissa;
@@ -108,7 +109,7 @@ std::optional<Decimal> decimal(std::string_view text) {
 }
 
 std::optional<std::int64_t> integer(std::string_view text, const OptionInfo& info) {
-  const Split parts = split(text, info);
+  const NumberAndUnit parts = split_off_unit(text, info);
   if (!parts.unit) {
     if (text.starts_with('+')) text.remove_prefix(1);
     std::int64_t value = 0;
@@ -118,17 +119,17 @@ std::optional<std::int64_t> integer(std::string_view text, const OptionInfo& inf
   }
   const auto number = decimal(parts.number);
   if (!number) return std::nullopt;
-  const Wide scaled = number->mantissa * parts.unit->scale;
-  const Wide divisor = static_cast<Wide>(number->tens) * unit_of(info.unit)->scale;
+  const Int128 scaled = number->mantissa * parts.unit->scale;
+  const Int128 divisor = static_cast<Int128>(number->power_of_ten) * unit_of(info.unit)->scale;
   if (scaled % divisor != 0) return std::nullopt;
-  const Wide value = scaled / divisor;
+  const Int128 value = scaled / divisor;
   if (value > std::numeric_limits<std::int64_t>::max() || value < std::numeric_limits<std::int64_t>::min())
     return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
 
 std::optional<double> real(std::string_view text, const OptionInfo& info) {
-  const Split parts = split(text, info);
+  const NumberAndUnit parts = split_off_unit(text, info);
   std::string_view digits = parts.number;
   if (digits.starts_with('+')) digits.remove_prefix(1);
   double value = 0;
@@ -146,22 +147,22 @@ std::string number(double value) {
 }
 
 [[noreturn]] void refuse(const Node& node, const OptionInfo& info, const std::string& key) {
-  node.fail(fmt::format("'{}' must be {}, not {}", key, wanted(info), describe(node)));
+  node.fail(fmt::format("'{}' must be {}, not {}", key, expected_text(info), describe(node)));
 }
 
 }  // namespace
 
-std::string wanted(const OptionInfo& info) {
+std::string expected_text(const OptionInfo& info) {
   if (info.kind == Kind::boolean) return "true or false";
-  if (info.several && info.choices.empty())
+  if (info.is_list && info.choices.empty())
     return fmt::format("a list of integers from {} to {}, or joined by '+', or none", number(info.minimum),
                        number(info.maximum));
   if (info.kind == Kind::text) {
     if (info.choices.empty()) return "text";
-    std::string all;
-    for (const std::string& name : info.choices) all += (all.empty() ? "" : ", ") + name;
-    if (info.several) return fmt::format("some of {}, in a list or joined by '+', or none", all);
-    return info.choices.size() == 1 ? fmt::format("'{}'", all) : "one of " + all;
+    std::string all_names;
+    for (const std::string& name : info.choices) all_names += (all_names.empty() ? "" : ", ") + name;
+    if (info.is_list) return fmt::format("some of {}, in a list or joined by '+', or none", all_names);
+    return info.choices.size() == 1 ? fmt::format("'{}'", all_names) : "one of " + all_names;
   }
   std::string text = info.kind == Kind::integer ? "an integer" : "a number";
   if (!info.unit.empty()) text += fmt::format(" ({})", info.unit);
@@ -172,61 +173,61 @@ std::string wanted(const OptionInfo& info) {
 
 namespace {
 
-/// What may stand in a list of names or numbers.
-bool is_one(const std::string& text, const OptionInfo& info) {
+/// Returns whether `text` is valid as one item of a list of names or numbers.
+bool is_valid_item(const std::string& text, const OptionInfo& info) {
   if (!info.choices.empty()) return std::find(info.choices.begin(), info.choices.end(), text) != info.choices.end();
-  const auto whole = integer(text, info);
-  return whole && static_cast<double>(*whole) >= info.minimum && static_cast<double>(*whole) <= info.maximum;
+  const auto integral = integer(text, info);
+  return integral && static_cast<double>(*integral) >= info.minimum && static_cast<double>(*integral) <= info.maximum;
 }
 
-/// A list as the text that stands for it.
-std::string joined(const Node& node, const OptionInfo& info, const std::string& key) {
+/// Returns a YAML list as the joined text that is stored in settings.
+std::string joined_items(const Node& node, const OptionInfo& info, const std::string& key) {
   std::vector<std::string> names;
   for (const Node& item : node.items) {
     if (item.kind != Node::Kind::scalar || item.text.find('+') != std::string::npos) refuse(item, info, key);
     names.push_back(item.text);
   }
-  return core::join_several(names);
+  return core::join_list(names);
 }
 
-/// Names in the order of the choices, however they were given: one setting has one spelling.
-std::string in_order(const std::string& joined, const OptionInfo& info) {
-  const std::vector<std::string> given = core::several_of(joined);
+/// Returns the names in the order of the option's choices, so that each setting has exactly one spelling.
+std::string in_choice_order(const std::string& joined_items, const OptionInfo& info) {
+  const std::vector<std::string> given = core::split_list(joined_items);
   std::vector<std::string> names;
   for (const std::string& name : info.choices)
     if (std::find(given.begin(), given.end(), name) != given.end()) names.push_back(name);
-  return core::join_several(names);
+  return core::join_list(names);
 }
 
 }  // namespace
 
 void check_range(const OptionValue& value, const OptionInfo& info, const std::string& key, const Node& at) {
-  bool good = true;
+  bool is_valid = true;
   std::string shown;
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) {
-    good = static_cast<double>(*whole) >= info.minimum && static_cast<double>(*whole) <= info.maximum;
-    shown = std::to_string(*whole);
-  } else if (const auto* broken = std::get_if<double>(&value)) {
-    good = *broken >= info.minimum && *broken <= info.maximum;
-    shown = fmt::format("{}", *broken);
-  } else if (const auto* text = std::get_if<std::string>(&value); text && info.several) {
+  if (const auto* integral = std::get_if<std::int64_t>(&value)) {
+    is_valid = static_cast<double>(*integral) >= info.minimum && static_cast<double>(*integral) <= info.maximum;
+    shown = std::to_string(*integral);
+  } else if (const auto* floating = std::get_if<double>(&value)) {
+    is_valid = *floating >= info.minimum && *floating <= info.maximum;
+    shown = fmt::format("{}", *floating);
+  } else if (const auto* text = std::get_if<std::string>(&value); text && info.is_list) {
     std::set<std::string> names;
-    for (const std::string& one : core::several_of(*text))
-      good = good && is_one(one, info) && (names.insert(one).second || info.choices.empty());
+    for (const std::string& one : core::split_list(*text))
+      is_valid = is_valid && is_valid_item(one, info) && (names.insert(one).second || info.choices.empty());
     shown = "'" + *text + "'";
   } else if (text && !info.choices.empty()) {
-    good = std::find(info.choices.begin(), info.choices.end(), *text) != info.choices.end();
+    is_valid = std::find(info.choices.begin(), info.choices.end(), *text) != info.choices.end();
     shown = "'" + *text + "'";
   }
-  if (!good) at.fail(fmt::format("'{}' must be {}, not {}", key, wanted(info), shown));
+  if (!is_valid) at.fail(fmt::format("'{}' must be {}, not {}", key, expected_text(info), shown));
 }
 
 OptionValue read_value(const Node& node, const OptionInfo& info, const std::string& key) {
-  const bool list = info.several && node.kind == Node::Kind::sequence;
+  const bool list = info.is_list && node.kind == Node::Kind::sequence;
   if (node.kind != Node::Kind::scalar && !list) refuse(node, info, key);
   OptionValue value;
   if (list) {
-    value = joined(node, info, key);
+    value = joined_items(node, info, key);
   } else if (info.kind == Kind::text) {
     value = node.text;
   } else if (node.quoted) {
@@ -235,27 +236,27 @@ OptionValue read_value(const Node& node, const OptionInfo& info, const std::stri
     if (node.text != "true" && node.text != "false") refuse(node, info, key);
     value = node.text == "true";
   } else if (info.kind == Kind::integer) {
-    const auto whole = integer(node.text, info);
-    if (!whole) refuse(node, info, key);
-    value = *whole;
+    const auto integral = integer(node.text, info);
+    if (!integral) refuse(node, info, key);
+    value = *integral;
   } else {
-    const auto broken = real(node.text, info);
-    if (!broken) refuse(node, info, key);
-    value = *broken;
+    const auto floating = real(node.text, info);
+    if (!floating) refuse(node, info, key);
+    value = *floating;
   }
   check_range(value, info, key, node);
-  if (info.several && !info.choices.empty()) value = in_order(std::get<std::string>(value), info);
+  if (info.is_list && !info.choices.empty()) value = in_choice_order(std::get<std::string>(value), info);
   return value;
 }
 
 std::string read_line(const Node& node, const std::string& key, std::vector<std::string> choices) {
-  constexpr std::size_t kLongest = 1'000;
+  constexpr std::size_t kMaxLineBytes = 1'000;
   OptionInfo info;
   info.kind = Kind::text;
   info.choices = std::move(choices);
   const std::string text = std::get<std::string>(read_value(node, info, key));
-  if (text.empty() || text.size() > kLongest || text.find_first_of("\n\t\r") != std::string::npos)
-    node.fail(fmt::format("'{}' must be one line of 1 to {} bytes", key, kLongest));
+  if (text.empty() || text.size() > kMaxLineBytes || text.find_first_of("\n\t\r") != std::string::npos)
+    node.fail(fmt::format("'{}' must be one line of 1 to {} bytes", key, kMaxLineBytes));
   return text;
 }
 

@@ -17,13 +17,13 @@ namespace {
 
 using core::InputError;
 
-constexpr int kPatience_ms = 1000;  // for who is about to open the other end of a FIFO
+constexpr int kFifoTimeout_ms = 1000;  // time for the writer of a FIFO to open its end
 
 int lines_before(std::string_view text, std::size_t at) {
   return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
-/// A file that is open for reading, without ever waiting unless wait() is asked to.
+/// A file opened for reading in non-blocking mode. Only wait() blocks; read() calls it if no data is there yet.
 class Source {
  public:
   explicit Source(const std::string& path) : path_(path) {
@@ -40,21 +40,21 @@ class Source {
   bool is_folder() const { return S_ISDIR(status_.st_mode); }
   bool is_pipe() const { return S_ISFIFO(status_.st_mode); }
 
-  /// As many bytes as are there, at most `most`; 0 at the end.
-  std::size_t read(char* to, std::size_t most) const {
+  /// Reads at most `max_bytes` bytes, waiting until there are some; returns 0 at the end.
+  std::size_t read(char* to, std::size_t max_bytes) const {
     for (;;) {
-      const auto got = ::read(descriptor_, to, most);
-      if (got >= 0) return static_cast<std::size_t>(got);
+      const auto received = ::read(descriptor_, to, max_bytes);
+      if (received >= 0) return static_cast<std::size_t>(received);
       if (errno == EAGAIN)
         wait(-1);
       else if (errno != EINTR)
         fail(errno);
     }
   }
-  /// Until there is something to read or the writer is gone; a negative time is without end.
-  void wait(int most_ms) const {
+  /// Waits until there is something to read or the writer has closed; a negative timeout waits forever.
+  void wait(int timeout_ms) const {
     pollfd watched{descriptor_, POLLIN, 0};
-    if (::poll(&watched, 1, most_ms) < 0 && errno != EINTR) fail(errno);
+    if (::poll(&watched, 1, timeout_ms) < 0 && errno != EINTR) fail(errno);
   }
 
  private:
@@ -70,19 +70,19 @@ class Source {
 
 }  // namespace
 
-std::size_t text_length(std::string_view text) {
+std::size_t valid_text_length(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
     const auto [length, code] = core::utf8_at(text, at);
     const bool control = (code < 0x20 && code != '\n' && code != '\t' && code != '\r') || code == 0x7F;
-    if (code == core::kNoUtf8 || control) break;
+    if (code == core::kInvalidUtf8 || control) break;
     at += length;
   }
   return at;
 }
 
 void check_text(std::string_view text, const std::string& name) {
-  const std::size_t length = text_length(text);
+  const std::size_t length = valid_text_length(text);
   if (length < text.size())
     throw InputError(
         fmt::format("byte 0x{:02x} is no text; the file must be UTF-8", static_cast<unsigned char>(text[length])), name,
@@ -92,13 +92,13 @@ void check_text(std::string_view text, const std::string& name) {
 std::string read_text(const std::string& path) {
   const Source source(path);
   if (source.is_folder()) throw InputError("is a folder; give a file", path);
-  if (source.is_pipe()) source.wait(kPatience_ms);
-  std::string text(kMaximumTextBytes + 1, '\0');
+  if (source.is_pipe()) source.wait(kFifoTimeout_ms);
+  std::string text(kMaxTextBytes + 1, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
-    const std::size_t got = source.read(text.data() + size, text.size() - size);
-    if (got == 0) break;
-    size += got;
+    const std::size_t received = source.read(text.data() + size, text.size() - size);
+    if (received == 0) break;
+    size += received;
   }
   if (size == 0 && source.is_pipe())
     throw InputError("is a pipe and nobody writes to it; start the writer first, or give a file", path);
@@ -109,7 +109,7 @@ std::string read_text(const std::string& path) {
 }
 
 void check_size(std::size_t bytes, const std::string& name) {
-  if (bytes > kMaximumTextBytes) throw InputError(fmt::format("larger than {} bytes", kMaximumTextBytes), name);
+  if (bytes > kMaxTextBytes) throw InputError(fmt::format("larger than {} bytes", kMaxTextBytes), name);
 }
 
 }  // namespace manyworlds::experiments::import

@@ -1,4 +1,4 @@
-// Text that others wrote: how it is read, how much of it, and that it is text.
+// Reads text files from untrusted sources: limits their size and checks that they are UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -7,20 +7,20 @@
 
 namespace manyworlds::experiments::import {
 
-inline constexpr std::size_t kMaximumTextBytes = 8u << 20;  // of one file
+inline constexpr std::size_t kMaxTextBytes = 8u << 20;  // per file
 
-/// The bytes of a file that a user gave us, or of a pipe until its writer closes it. What is no such thing, cannot be
-/// read, is a pipe that nobody writes to, or is larger than kMaximumTextBytes is an InputError.
+/// Returns the contents of a file, or of a pipe until its writer closes it. Throws InputError if the path is neither,
+/// cannot be read, is a pipe without a writer, or holds more than kMaxTextBytes bytes.
 std::string read_text(const std::string& path);
 
-/// Throws InputError for a text that is larger than kMaximumTextBytes. `name` stands for the file in messages.
+/// Throws InputError if `bytes` exceeds kMaxTextBytes; `name` is the file name in messages.
 void check_size(std::size_t bytes, const std::string& name);
 
-/// How many bytes of `text` come before the first that is no text: not UTF-8, or a control character other than a tab
-/// and the ends of lines.
-std::size_t text_length(std::string_view text);
+/// Returns the length of the longest prefix of `text` that is valid: UTF-8 without control characters other than tabs
+/// and line ends.
+std::size_t valid_text_length(std::string_view text);
 
-/// Throws InputError unless `text` is UTF-8 without control characters.
+/// Throws InputError unless `text` is UTF-8 without control characters; `name` is the file name in messages.
 void check_text(std::string_view text, const std::string& name);
 
 }  // namespace manyworlds::experiments::import

@@ -1,5 +1,5 @@
-// YAML into a plain tree that remembers file and line of every node. Refuses what cannot be meant: repeated keys,
-// deep nesting, alias bombs, huge files and bytes that are no text.
+// Parses YAML into a plain tree whose nodes know their file and line. Refuses documents that cannot be intended:
+// repeated keys, deep nesting, alias bombs, huge files and bytes that are not text.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@ struct Entry;
 struct Node {
   enum class Kind { null, scalar, sequence, mapping };
   Kind kind = Kind::null;
-  bool quoted = false;         // of a scalar: "8" is text, 8 a number
-  std::string text;            // of a scalar
-  std::vector<Node> items;     // of a sequence
-  std::vector<Entry> entries;  // of a mapping, in the order of the file
+  bool quoted = false;         // whether a scalar is quoted: "8" is text, 8 is a number
+  std::string text;            // value of a scalar
+  std::vector<Node> items;     // items of a sequence
+  std::vector<Entry> entries;  // entries of a mapping, in the order of the file
   std::shared_ptr<const std::string> file;
   int line = 0;
 
   const Node* find(std::string_view key) const;
-  /// Ends in an InputError that names this node's file and line.
+  /// Throws an InputError with this node's file and line.
   [[noreturn]] void fail(const std::string& what) const;
 };
 
@@ -35,10 +35,11 @@ struct Entry {
   Node value;
 };
 
-/// "a mapping", "a list", "text 'x'", …: what a node is, for messages.
+/// Describes a node for messages: "nothing", "a mapping", "a list", "'x'", ….
 std::string describe(const Node& node);
 
-/// The one document of `text`, which needs at most 500 MB. `name` stands for the file in messages. Throws InputError.
+/// Parses the only document in `text` with at most 500 MB of memory; `name` is the file name in messages. Throws
+/// InputError.
 Node parse_yaml(std::string_view text, const std::string& name);
 
 }  // namespace manyworlds::experiments::import

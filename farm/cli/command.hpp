@@ -1,7 +1,7 @@
-// One verb of the program: a name, a line of help, and what it does with the words after it.
+// A verb of the program: its name, a line of help, and the function that handles its arguments.
 #pragma once
 
-// A --set may hold commas: lists of values are made by repeating an option only.
+// A --set value may contain commas, so a list is given only by repeating the option.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
 // Its own parser of option names instead of <regex>, which takes 5 s to compile.
 #define CXXOPTS_NO_REGEX
@@ -16,25 +16,25 @@
 namespace manyworlds::farm::commands {
 
 struct Invocation {
-  std::vector<std::string> arguments;  // the words after the verb
-  Zygote* zygote = nullptr;            // of commands that simulate; else null
+  std::vector<std::string> arguments;  // the arguments after the verb
+  Zygote* zygote = nullptr;            // for commands that simulate, else null
 };
 
 struct Command {
   std::string name;
   std::string summary;
   int (*run)(const Invocation&);
-  bool simulates = false;  // in processes of its own: their zygote is forked before anything else
+  bool simulates = false;  // needs a zygote, which is forked before anything else
 };
 
-/// The verbs that exist, in the order of help.
+/// Returns all verbs, in the order of the help text.
 const std::vector<Command>& registry();
 
-/// Parses `arguments` strictly: prints help and returns nothing for -h; an unknown option, a bad value or a word
-/// too many is a core::InputError that names the nearest option.
+/// Parses `arguments` strictly. Prints help and returns null for -h. Throws core::InputError for an unknown option,
+/// which names the nearest one, for a bad value and for an extra argument.
 std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std::vector<std::string>& arguments);
 
-/// The one positional word `name`, or an InputError that asks for it.
+/// Returns the positional argument or option `name`. Throws core::InputError if it is missing.
 std::string required(const cxxopts::ParseResult& parsed, const std::string& name);
 
 }  // namespace manyworlds::farm::commands

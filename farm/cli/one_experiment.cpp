@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
-#include "farm/cli/shared_words.hpp"
+#include "farm/cli/shared_options.hpp"
 
 namespace manyworlds::farm::commands {
 
 namespace {
 
-/// Axes that --set can pin: not the leaves that an axis over mappings makes columns of.
+/// Returns the axes that --set can pin, without the leaf columns that an axis over mappings creates.
 std::string axes_of(const experiments::Sweep& sweep) {
   std::string names;
   for (const auto& column : sweep.columns) {
@@ -22,14 +22,15 @@ std::string axes_of(const experiments::Sweep& sweep) {
 
 }  // namespace
 
-void add_experiment_words(cxxopts::Options& options) {
-  add_spec_words(options);
+void add_experiment_options(cxxopts::Options& options) {
+  add_spec_options(options);
   options.add_options()("experiment", "the one of a sweep that has this id", cxxopts::value<std::int64_t>(), "ID");
 }
 
 experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const experiments::ReadOptions& options) {
-  const SpecWords words = spec_words(parsed);
-  experiments::Sweep sweep = experiments::read_sweep(words.spec, words.set, words.catalog, options);
+  const SpecOptions spec_options = read_spec_options(parsed);
+  experiments::Sweep sweep =
+      experiments::read_sweep(spec_options.spec, spec_options.set, spec_options.catalog, options);
   const std::size_t count = sweep.experiments.size();
   std::size_t chosen = 0;
   if (parsed.count("experiment") > 0) {
@@ -43,11 +44,11 @@ experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const expe
     throw core::InputError(
         fmt::format("has {} points; pin its axes ({}) with --set KEY=VALUE{}", count + sweep.excluded.size(),
                     axes_of(sweep), count > 0 ? fmt::format(", or pick one with --experiment 0 … {}", count - 1) : ""),
-        words.spec);
+        spec_options.spec);
   } else if (count == 0) {
     if (sweep.refused.empty())
       throw core::InputError(fmt::format("its only point is left out by where '{}'", sweep.excluded.front().reason),
-                             words.spec);
+                             spec_options.spec);
     return sweep;
   }
   sweep.experiments = {sweep.experiments[chosen]};
@@ -56,10 +57,10 @@ experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const expe
   return sweep;
 }
 
-void require_every_packet(const experiments::Sweep& sweep, const std::string& word) {
+void require_every_packet(const experiments::Sweep& sweep, const std::string& option) {
   if (std::get<double>(sweep.experiments.front().settings.at("skip.rate_tolerance")) > 0)
-    throw core::InputError(
-        fmt::format("{} simulates every packet, and skip.rate_tolerance lets some be passed over: set it to 0", word));
+    throw core::InputError(fmt::format(
+        "{} simulates every packet, and skip.rate_tolerance lets some be passed over: set it to 0", option));
 }
 
 }  // namespace manyworlds::farm::commands

@@ -1,4 +1,4 @@
-// The words with which `run` and `net` name one experiment: a SPEC that has only one, or one of a sweep's by its id.
+// The options with which `run` and `net` select one experiment: a SPEC that has only one, or an id within a sweep.
 #pragma once
 
 #include "experiments/sweep/experiment.hpp"
@@ -6,12 +6,14 @@
 
 namespace manyworlds::farm::commands {
 
-void add_experiment_words(cxxopts::Options& options);
+void add_experiment_options(cxxopts::Options& options);
 
-/// The sweep of SPEC with that one experiment in it, its id 0. Throws InputError, saying how to pin axes, where there
-/// are several. Where refused ones are kept the only one may be in Sweep::refused, and nothing in Sweep::experiments.
+/// Returns the sweep of SPEC reduced to one experiment with id 0. Throws core::InputError, which says how to pin axes,
+/// if there are several. If refused experiments are kept, the only one may be in Sweep::refused and none in
+/// Sweep::experiments.
 experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const experiments::ReadOptions& options = {});
-/// For words that ask for every packet: throws InputError if the experiment lets some be passed over by rate.
-void require_every_packet(const experiments::Sweep& sweep, const std::string& word);
+/// For options that require every packet: throws core::InputError if the experiment allows packets to be skipped by
+/// rate.
+void require_every_packet(const experiments::Sweep& sweep, const std::string& option);
 
 }  // namespace manyworlds::farm::commands

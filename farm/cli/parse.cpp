@@ -1,4 +1,4 @@
-// Strict option parsing for every verb: nothing unknown passes, and a near miss is named.
+// Strict option parsing for every verb: unknown options are errors, which name the nearest option.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ std::vector<std::string> option_names(const cxxopts::Options& options) {
   return names;
 }
 
-/// "RUN" of what is given by its place, "--model" of an option.
-std::string shown_word(const std::string& name) {
-  for (const std::string place : {"spec", "run", "a", "b", "left", "right", "address"})
-    if (name == place) {
+/// Returns "RUN" for a positional argument and "--model" for an option.
+std::string display_name(const std::string& name) {
+  for (const std::string positional : {"spec", "run", "a", "b", "left", "right", "address"})
+    if (name == positional) {
       std::string upper = name;
       std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
       return upper;
@@ -38,11 +38,11 @@ std::string shown_word(const std::string& name) {
 std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std::vector<std::string>& arguments) {
   options.add_options()("h,help", "show this help");
   options.allow_unrecognised_options();
-  std::vector<const char*> words{"manyworlds"};
-  for (const auto& argument : arguments) words.push_back(argument.c_str());
+  std::vector<const char*> argv{"manyworlds"};
+  for (const auto& argument : arguments) argv.push_back(argument.c_str());
   std::unique_ptr<cxxopts::ParseResult> parsed;
   try {
-    parsed = std::make_unique<cxxopts::ParseResult>(options.parse(static_cast<int>(words.size()), words.data()));
+    parsed = std::make_unique<cxxopts::ParseResult>(options.parse(static_cast<int>(argv.size()), argv.data()));
   } catch (const cxxopts::exceptions::exception& error) {
     throw core::InputError(fmt::format("{} (try -h)", error.what()));
   }
@@ -51,10 +51,10 @@ std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std
     return nullptr;
   }
   if (!parsed->unmatched().empty()) {
-    const std::string word = parsed->unmatched().front();
-    if (word.size() < 2 || word[0] != '-')
-      throw core::InputError(fmt::format("unexpected argument '{}' (try -h)", word));
-    const std::string name = word.substr(0, word.find('='));
+    const std::string argument = parsed->unmatched().front();
+    if (argument.size() < 2 || argument[0] != '-')
+      throw core::InputError(fmt::format("unexpected argument '{}' (try -h)", argument));
+    const std::string name = argument.substr(0, argument.find('='));
     throw core::InputError(
         fmt::format("unknown option '{}'{}", name, experiments::suggestion(name, option_names(options))));
   }
@@ -63,7 +63,7 @@ std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std
 
 std::string required(const cxxopts::ParseResult& parsed, const std::string& name) {
   if (parsed.count(name) == 0 || parsed[name].as<std::string>().empty())
-    throw core::InputError(fmt::format("{} is required (try -h)", shown_word(name)));
+    throw core::InputError(fmt::format("{} is required (try -h)", display_name(name)));
   return parsed[name].as<std::string>();
 }
 

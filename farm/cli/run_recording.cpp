@@ -12,7 +12,7 @@
 
 namespace manyworlds::farm::commands {
 
-void add_recording_words(cxxopts::Options& options) {
+void add_recording_options(cxxopts::Options& options) {
   options.add_options()("timeline", "what the ranks do, as a trace that ui.perfetto.dev opens",
                         cxxopts::value<std::string>(), "FILE.json")(
       "timeline-ranks", "whose: `stages` (the first rank of each pipeline stage), `all`, or numbers: 0,8,16",
@@ -23,8 +23,8 @@ void add_recording_words(cxxopts::Options& options) {
       cxxopts::value<std::string>(), "FILE.svg");
 }
 
-std::vector<std::uint32_t> ranks_named(const std::string& text, const core::workload::Strategy& strategy,
-                                       const std::string& word) {
+std::vector<std::uint32_t> parse_ranks(const std::string& text, const core::workload::Strategy& strategy,
+                                       const std::string& option) {
   const auto stages = static_cast<std::uint32_t>(strategy.pp);
   const auto per_stage = static_cast<std::uint32_t>(strategy.tp * strategy.cp * strategy.dp);
   std::vector<std::uint32_t> ranks;
@@ -43,9 +43,9 @@ std::vector<std::uint32_t> ranks_named(const std::string& text, const core::work
     if (read.ec != std::errc() || read.ptr != text.data() + end || rank >= stages * per_stage)
       throw core::InputError(fmt::format("must be stages, all, or ranks from 0 to {} with commas between, not '{}'",
                                          stages * per_stage - 1, text),
-                             word);
+                             option);
     if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end())
-      throw core::InputError(fmt::format("names rank {} twice", rank), word);
+      throw core::InputError(fmt::format("names rank {} twice", rank), option);
     ranks.push_back(rank);
     begin = end + 1;
   }
@@ -53,47 +53,47 @@ std::vector<std::uint32_t> ranks_named(const std::string& text, const core::work
   return ranks;
 }
 
-RecordingWords::RecordingWords(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep)
+RecordingOptions::RecordingOptions(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep)
     : name_(sweep.name) {
-  for (const std::string word : {"timeline-ranks", "timeline-links"})
-    if (parsed.count(word) > 0 && parsed.count("timeline") == 0)
-      throw core::InputError("belongs to --timeline FILE.json", "--" + word);
+  for (const std::string option : {"timeline-ranks", "timeline-links"})
+    if (parsed.count(option) > 0 && parsed.count("timeline") == 0)
+      throw core::InputError("belongs to --timeline FILE.json", "--" + option);
   for (const std::string file : {"timeline", "schedule"})
-    for (const std::string word : {"memory", "kernels"})
-      if (parsed.count(file) > 0 && parsed.count(word) > 0)
-        throw core::InputError(fmt::format("nothing is simulated under --{}: leave one of them out", word),
+    for (const std::string option : {"memory", "kernels"})
+      if (parsed.count(file) > 0 && parsed.count(option) > 0)
+        throw core::InputError(fmt::format("nothing is simulated under --{}: leave one of them out", option),
                                "--" + file);
   const auto& settings = sweep.experiments.front().settings;
-  const auto strategy = experiments::world_of(settings, sweep.inputs).configuration.strategy;
+  const auto strategy = experiments::config_of(settings, sweep.inputs).configuration.strategy;
   if (parsed.count("timeline") > 0) {
     const auto links = parsed["timeline-links"].as<std::int64_t>();
     if (links < 0) throw core::InputError(fmt::format("must be at least 0, not {}", links), "--timeline-links");
     links_ = static_cast<std::size_t>(links);
-    timeline_ranks_ = ranks_named(parsed["timeline-ranks"].as<std::string>(), strategy, "--timeline-ranks");
+    timeline_ranks_ = parse_ranks(parsed["timeline-ranks"].as<std::string>(), strategy, "--timeline-ranks");
     timeline_.emplace(required(parsed, "timeline"));
   }
   if (parsed.count("schedule") > 0) {
-    schedule_ranks_ = ranks_named("stages", strategy, "--schedule");
+    schedule_ranks_ = parse_ranks("stages", strategy, "--schedule");
     schedule_.emplace(required(parsed, "schedule"));
   }
 }
 
-std::vector<std::uint32_t> RecordingWords::ranks() const {
-  std::vector<std::uint32_t> all;
+std::vector<std::uint32_t> RecordingOptions::ranks() const {
+  std::vector<std::uint32_t> ranks_to_record;
   std::set_union(timeline_ranks_.begin(), timeline_ranks_.end(), schedule_ranks_.begin(), schedule_ranks_.end(),
-                 std::back_inserter(all));
-  return all;
+                 std::back_inserter(ranks_to_record));
+  return ranks_to_record;
 }
 
-void RecordingWords::write(const SingleRun& run) {
+void RecordingOptions::write(const SingleRun& run) {
   if (timeline_) {
-    io::write_trace(run.world(), run.recording(), {name_, timeline_ranks_, links_},
+    io::write_trace(run.compiled(), run.recording(), {name_, timeline_ranks_, links_},
                     [&](std::string_view piece) { timeline_->append(piece); });
-    timeline_->put_in_place();
+    timeline_->commit();
   }
   if (schedule_) {
-    schedule_->append(io::schedule_picture(run.world(), run.recording(), name_));
-    schedule_->put_in_place();
+    schedule_->append(io::schedule_picture(run.compiled(), run.recording(), name_));
+    schedule_->commit();
   }
 }
 

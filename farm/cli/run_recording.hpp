@@ -1,4 +1,5 @@
-// The words of `manyworlds run` that ask what the ranks of the step did: --timeline and what belongs to it, --schedule.
+// The options of `manyworlds run` that record the ranks of a step: --timeline with its dependent options, and
+// --schedule.
 #pragma once
 
 #include <optional>
@@ -11,30 +12,31 @@
 
 namespace manyworlds::farm::commands {
 
-void add_recording_words(cxxopts::Options& options);
+void add_recording_options(cxxopts::Options& options);
 
-/// What is asked for, its files begun: what cannot be written is known before anything runs.
-class RecordingWords {
+/// The requested recordings. Their files are created at once, so that a file that cannot be written is reported before
+/// the simulation.
+class RecordingOptions {
  public:
-  /// Throws InputError, IoError.
-  RecordingWords(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep);
+  /// Throws core::InputError and core::IoError.
+  RecordingOptions(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep);
 
   bool any() const { return timeline_.has_value() || schedule_.has_value(); }
-  /// To be recorded, ascending.
+  /// Returns the ranks to record, in ascending order.
   std::vector<std::uint32_t> ranks() const;
-  /// Puts the files in place.
+  /// Writes the files and renames them into place.
   void write(const SingleRun& run);
 
  private:
   std::string name_;
   std::vector<std::uint32_t> timeline_ranks_, schedule_ranks_;
   std::size_t links_ = 0;
-  std::optional<io::AsideFile> timeline_, schedule_;
+  std::optional<io::AtomicFile> timeline_, schedule_;
 };
 
-/// Ranks by `stages` (the first of each pipeline stage), `all`, or their numbers with commas between; ascending. Throws
-/// InputError in the name of `word`.
-std::vector<std::uint32_t> ranks_named(const std::string& text, const core::workload::Strategy& strategy,
-                                       const std::string& word);
+/// Parses ranks: `stages` (the first rank of each pipeline stage), `all`, or numbers separated by commas. Returns them
+/// in ascending order. Throws core::InputError, which names `option`.
+std::vector<std::uint32_t> parse_ranks(const std::string& text, const core::workload::Strategy& strategy,
+                                       const std::string& option);
 
 }  // namespace manyworlds::farm::commands

@@ -10,15 +10,15 @@
 namespace manyworlds::farm {
 
 namespace {
-constexpr std::size_t kChoice = 4;  // ready tasks for each worker
+constexpr std::size_t kReadyTasksPerWorker = 4;  // minimum ready tasks per worker for locality-aware choice
 }  // namespace
 
-Coordinator::Coordinator(Schedule& schedule, Transport& transport, const Job& job, CoordinatorOptions options)
-    : schedule_(schedule),
+Coordinator::Coordinator(TaskQueue& queue, MessageTransport& transport, const Job& job, CoordinatorOptions options)
+    : queue_(queue),
       transport_(transport),
       job_(job),
-      common_(job.common()),
-      signature_(job_signature(common_)),
+      common_spec_(job.common_spec()),
+      signature_(job_signature(common_spec_)),
       options_(options) {}
 
 void Coordinator::receive(int from, const Message& message, std::int64_t now_ms) {
@@ -27,7 +27,7 @@ void Coordinator::receive(int from, const Message& message, std::int64_t now_ms)
   worker.number = from;
   worker.heard_ms = now_ms;
   for (const auto task : message.tasks)
-    MANYWORLDS_CHECK(task < schedule_.total(), "worker {} speaks of task {} of {}", from, task, schedule_.total());
+    MANYWORLDS_CHECK(task < queue_.total(), "worker {} speaks of task {} of {}", from, task, queue_.total());
   switch (message.kind) {
     case MessageKind::hello:
       return on_hello(worker, message);
@@ -35,11 +35,11 @@ void Coordinator::receive(int from, const Message& message, std::int64_t now_ms)
       return on_report(worker, message, now_ms);
     case MessageKind::result:
       return on_result(worker, message, now_ms);
-    case MessageKind::lack:
-      return on_lack(worker, message);
-    case MessageKind::unfit:
+    case MessageKind::missing_inputs:
+      return on_missing_inputs(worker, message);
+    case MessageKind::incompatible:
       worker.serves = false;
-      worker.unfit = message.text;
+      worker.incompatible_reason = message.text;
       worker.out_of_memory = message.flag;
       idle_.erase(worker.number);
       return send(worker, {.kind = MessageKind::alive});
@@ -49,37 +49,38 @@ void Coordinator::receive(int from, const Message& message, std::int64_t now_ms)
 }
 
 void Coordinator::on_hello(Worker& worker, const Message& message) {
-  being_told_.erase(worker.number);
+  job_sent_.erase(worker.number);
   if (message.flag) return send(worker, {.kind = MessageKind::alive});
-  // It may be a new life of a rank we knew: what the old one held or knew is gone. (A late hello of the same
-  // life only makes us forget; its next report says again what it holds.)
-  worker.knows.clear();
+  // This may be a new incarnation of a known rank, which has neither the tasks nor the results of the old one. A late
+  // hello of the same incarnation only makes the coordinator forget them until the next report.
+  worker.known_results.clear();
   while (!worker.leases.empty()) release(worker, worker.leases.begin()->first);
-  // Every copy on its way is memory of ours: a large job goes to some workers at a time, the others ask again.
-  if (!being_told_.empty() && (being_told_.size() + 1) * common_.size() > options_.job_bytes)
+  // Every copy in flight takes memory here, so a large job is sent to a few workers at a time; the others ask again.
+  if (!job_sent_.empty() && (job_sent_.size() + 1) * common_spec_.size() > options_.job_bytes)
     return send(worker, {.kind = MessageKind::alive});
-  being_told_.insert(worker.number);
-  send(worker, {.kind = MessageKind::job, .text = common_});
+  job_sent_.insert(worker.number);
+  send(worker, {.kind = MessageKind::job, .text = common_spec_});
 }
 
 void Coordinator::on_report(Worker& worker, const Message& message, std::int64_t now_ms) {
   if (message.number != signature_) {
-    worker.unfit = fmt::format("rank {} serves another job: is its program another build?", worker.number);
+    worker.incompatible_reason =
+        fmt::format("rank {} serves another job: is its program another build?", worker.number);
     return send(worker, {.kind = MessageKind::leave});
   }
-  being_told_.erase(worker.number);
+  job_sent_.erase(worker.number);
   worker.serves = true;
-  worker.unfit.clear();
-  Message over{.kind = MessageKind::drop};
+  worker.incompatible_reason.clear();
+  Message cancelled{.kind = MessageKind::drop};
   for (auto& [task, lease] : worker.leases) lease.running = false;
   for (std::size_t i = 0; i < message.tasks.size(); ++i) {
     const std::uint32_t task = message.tasks[i];
-    if (schedule_.settled(task)) {
-      over.tasks.push_back(task);
+    if (queue_.settled(task)) {
+      cancelled.tasks.push_back(task);
       continue;
     }
-    // Also a lease that had run out: who still works on a task keeps it.
-    schedule_.take(task);
+    // This also renews an expired lease: a worker that still works on a task keeps it.
+    queue_.take(task);
     lease(worker, task, now_ms, message.flag && i == 0);
   }
   if (draining_) {
@@ -88,23 +89,23 @@ void Coordinator::on_report(Worker& worker, const Message& message, std::int64_t
     for (const auto& [task, lease] : worker.leases)
       if (!held.contains(task)) dropped.push_back(task);
     for (const auto task : dropped) release(worker, task);
-    over.flag = message.tasks.size() > (message.flag ? 1U : 0U);
+    cancelled.flag = message.tasks.size() > (message.flag ? 1U : 0U);
   }
-  send(worker, over.flag || !over.tasks.empty() ? over : Message{.kind = MessageKind::alive});
+  send(worker, cancelled.flag || !cancelled.tasks.empty() ? cancelled : Message{.kind = MessageKind::alive});
   if (worker.leases.empty()) idle_.insert(worker.number);
   refill(worker, now_ms);
 }
 
 void Coordinator::on_result(Worker& worker, const Message& message, std::int64_t now_ms) {
   for (const auto& [task, outcome] : message.results) {
-    MANYWORLDS_CHECK(task < schedule_.total(), "worker {} has a result of task {} of {}", worker.number, task,
-                     schedule_.total());
-    if (outcome.ok()) worker.knows.insert(task);
+    MANYWORLDS_CHECK(task < queue_.total(), "worker {} has a result of task {} of {}", worker.number, task,
+                     queue_.total());
+    if (outcome.ok()) worker.known_results.insert(task);
     if (outcome.elapsed_us > 0) ++worker.done, worker.busy_us += outcome.elapsed_us;
     if (outcome.status != Status::crash && outcome.status != Status::environment) {
       accept(worker, task, outcome, now_ms);
     } else if (worker.crash_numbers.insert(message.number).second) {
-      died_in(worker, task, outcome, now_ms);
+      on_death(worker, task, outcome, now_ms);
     }
   }
   refill(worker, now_ms);
@@ -112,10 +113,10 @@ void Coordinator::on_result(Worker& worker, const Message& message, std::int64_t
 }
 
 void Coordinator::accept(const Worker& from, std::uint32_t task, const Outcome& outcome, std::int64_t now_ms) {
-  if (!schedule_.settle(task, outcome)) return;
-  cost_seen_ += schedule_.task(task).cost;
-  elapsed_seen_us_ += static_cast<double>(outcome.elapsed_us);
-  ++results_seen_;
+  if (!queue_.settle(task, outcome)) return;
+  settled_cost_ += queue_.task(task).cost;
+  settled_elapsed_us_ += static_cast<double>(outcome.elapsed_us);
+  ++settled_results_;
   const auto found = holders_.find(task);
   if (found == holders_.end()) return;
   const std::vector<int> holders = found->second;
@@ -126,130 +127,131 @@ void Coordinator::accept(const Worker& from, std::uint32_t task, const Outcome& 
   }
 }
 
-void Coordinator::died_in(Worker& worker, std::uint32_t task, const Outcome& outcome, std::int64_t now_ms) {
-  if (schedule_.settled(task)) return;
-  if (++deaths_[task] < outcome.tries) return release(worker, task);
+void Coordinator::on_death(Worker& worker, std::uint32_t task, const Outcome& outcome, std::int64_t now_ms) {
+  if (queue_.settled(task)) return;
+  if (++death_counts_[task] < outcome.max_failures) return release(worker, task);
   accept(worker, task, outcome, now_ms);
 }
 
-void Coordinator::on_lack(Worker& worker, const Message& message) {
+void Coordinator::on_missing_inputs(Worker& worker, const Message& message) {
   Message reply{.kind = MessageKind::work};
   for (const auto task : message.tasks)
-    if (schedule_.settled(task) && schedule_.outcome(task).ok()) {
-      reply.results.emplace_back(task, schedule_.outcome(task));
-      worker.knows.insert(task);
+    if (queue_.settled(task) && queue_.outcome(task).ok()) {
+      reply.results.emplace_back(task, queue_.outcome(task));
+      worker.known_results.insert(task);
     }
   if (!reply.results.empty()) send(worker, reply);
 }
 
-/// Gives a lease or renews it.
+/// Grants or renews a lease.
 void Coordinator::lease(Worker& worker, std::uint32_t task, std::int64_t now_ms, bool running) {
   const auto [lease, is_new] = worker.leases.try_emplace(task);
   lease->second = {now_ms + options_.lease_ms, running};
   if (!is_new) return;
-  const double cost = schedule_.task(task).cost;
-  worker.order.push_back(task);
+  const double cost = queue_.task(task).cost;
+  worker.lease_order.push_back(task);
   worker.cost_held += cost;
   holders_[task].push_back(worker.number);
-  if (worker.leases.size() > 1) waiting_.emplace(cost, task);
+  if (worker.leases.size() > 1) stealable_.emplace(cost, task);
   idle_.erase(worker.number);
 }
 
-/// Takes the lease away; the task is ready again when nobody else has it.
+/// Revokes a lease. The task becomes ready again if nobody else holds it.
 void Coordinator::release(Worker& worker, std::uint32_t task) {
   if (worker.leases.erase(task) == 0) return;
-  worker.cost_held -= schedule_.task(task).cost;
+  worker.cost_held -= queue_.task(task).cost;
   if (worker.leases.empty()) {
-    worker.cost_held = 0;  // what rounding left of it
-    worker.order.clear();
+    worker.cost_held = 0;  // clears the rounding error
+    worker.lease_order.clear();
     if (may_work(worker)) idle_.insert(worker.number);
   }
   const auto found = holders_.find(task);
   std::erase(found->second, worker.number);
-  if (found->second.size() == 1) waiting_.emplace(schedule_.task(task).cost, task);
+  if (found->second.size() == 1) stealable_.emplace(queue_.task(task).cost, task);
   if (!found->second.empty()) return;
   holders_.erase(found);
-  schedule_.give_back(task);
+  queue_.requeue(task);
 }
 
 double Coordinator::expected_us(std::uint32_t task) const {
-  if (results_seen_ == 0) return static_cast<double>(options_.hide_latency_us);
-  if (cost_seen_ > 0) return schedule_.task(task).cost * elapsed_seen_us_ / cost_seen_;
-  return elapsed_seen_us_ / static_cast<double>(results_seen_);
+  if (settled_results_ == 0) return static_cast<double>(options_.hide_latency_us);
+  if (settled_cost_ > 0) return queue_.task(task).cost * settled_elapsed_us_ / settled_cost_;
+  return settled_elapsed_us_ / static_cast<double>(settled_results_);
 }
 
-/// The task that the worker runs, as far as we know: of those it holds, what it was given first.
-std::uint32_t Coordinator::first_of(Worker& worker) {
-  while (!worker.leases.contains(worker.order.front())) worker.order.pop_front();
-  return worker.order.front();
+/// Returns the task that the worker presumably runs: the one it received first among those it holds.
+std::uint32_t Coordinator::presumed_running(Worker& worker) {
+  while (!worker.leases.contains(worker.lease_order.front())) worker.lease_order.pop_front();
+  return worker.lease_order.front();
 }
 
-/// Expected time of what waits at the worker behind the task it runs.
+/// Returns the expected time of the tasks that are queued at the worker behind the running one.
 double Coordinator::queued_us(Worker& worker) const {
   if (worker.leases.size() < 2) return 0;
-  if (results_seen_ == 0 || cost_seen_ <= 0) return expected_us(0) * static_cast<double>(worker.leases.size() - 1);
-  return (worker.cost_held - schedule_.task(first_of(worker)).cost) * elapsed_seen_us_ / cost_seen_;
+  if (settled_results_ == 0 || settled_cost_ <= 0)
+    return expected_us(0) * static_cast<double>(worker.leases.size() - 1);
+  return (worker.cost_held - queue_.task(presumed_running(worker)).cost) * settled_elapsed_us_ / settled_cost_;
 }
 
-/// Fills the worker up to a few milliseconds of work, but never more than its share of what is ready: the last
-/// tasks of a run must not queue behind each other at one worker while another is idle. Work is sent when half of it
-/// is done, so that small tasks travel together.
+/// Refills the worker's queue up to a few milliseconds of work, but never beyond its share of the ready tasks: the last
+/// tasks of a run must not queue at one worker while another is idle. Work is sent when half of the queue is done, so
+/// that small tasks share a message.
 void Coordinator::refill(Worker& worker, std::int64_t now_ms) {
   if (draining_ || !may_work(worker)) return;
-  const auto enough_us = static_cast<double>(options_.hide_latency_us);
+  const auto target_us = static_cast<double>(options_.hide_latency_us);
   double queued = queued_us(worker);
-  const bool had_none = worker.leases.empty();
-  if (!had_none && (queued >= enough_us / 2 || worker.leases.size() > options_.batch)) return;
+  const bool was_idle = worker.leases.empty();
+  if (!was_idle && (queued >= target_us / 2 || worker.leases.size() > options_.batch)) return;
   std::vector<std::uint32_t> batch;
   while (batch.size() < options_.batch) {
     const std::size_t held = worker.leases.size() + batch.size();
     const bool idle = held == 0;
-    if (!idle && (queued >= enough_us || results_seen_ == 0 || held > schedule_.ready() / workers_.size())) break;
-    const auto task = take_for(worker);
+    if (!idle && (queued >= target_us || settled_results_ == 0 || held > queue_.ready() / workers_.size())) break;
+    const auto task = take_task_for(worker);
     if (!task) break;
-    remember_family(worker, schedule_.task(*task).family);
+    set_locality_group(worker, queue_.task(*task).locality_group);
     if (!idle) queued += expected_us(*task);
     batch.push_back(*task);
   }
-  if (batch.empty() && had_none) batch = to_steal();
+  if (batch.empty() && was_idle) batch = find_stealable();
   if (!batch.empty()) assign(worker, batch, now_ms);
 }
 
-/// Of what is about equally urgent the worker gets what is most like its last task, else what is like nobody's. At the
-/// end, when there is little left to choose from, only length counts.
-std::optional<std::uint32_t> Coordinator::take_for(const Worker& worker) {
-  if (schedule_.ready() < kChoice * workers_.size()) return schedule_.take();
-  return schedule_.take([&](const Task& task) {
-    if (task.family == worker.family) return 0;
-    const auto others = at_work_on_.find(task.family);
-    return others == at_work_on_.end() || others->second == 0 ? 1 : 2;
+/// Among the tasks of similar urgency, prefers one of the worker's current locality group, then one of a group that no
+/// worker is in. Near the end of the run, when few tasks are ready, only the critical path counts.
+std::optional<std::uint32_t> Coordinator::take_task_for(const Worker& worker) {
+  if (queue_.ready() < kReadyTasksPerWorker * workers_.size()) return queue_.take();
+  return queue_.take([&](const Task& task) {
+    if (task.locality_group == worker.locality_group) return 0;
+    const auto others = workers_in_group_.find(task.locality_group);
+    return others == workers_in_group_.end() || others->second == 0 ? 1 : 2;
   });
 }
 
-void Coordinator::remember_family(Worker& worker, std::uint32_t family) {
-  if (worker.family == family) return;
-  if (worker.family) --at_work_on_[*worker.family];
-  worker.family = family;
-  ++at_work_on_[family];
+void Coordinator::set_locality_group(Worker& worker, std::uint32_t locality_group) {
+  if (worker.locality_group == locality_group) return;
+  if (worker.locality_group) --workers_in_group_[*worker.locality_group];
+  worker.locality_group = locality_group;
+  ++workers_in_group_[locality_group];
 }
 
-/// What waits behind another task at a worker may as well be computed by an idle one: the longest such task.
-std::vector<std::uint32_t> Coordinator::to_steal() {
-  while (!waiting_.empty()) {
-    const std::uint32_t task = waiting_.top().second;
-    waiting_.pop();
+/// Returns the most expensive task that is queued behind another one at a worker, for an idle worker to duplicate.
+std::vector<std::uint32_t> Coordinator::find_stealable() {
+  while (!stealable_.empty()) {
+    const std::uint32_t task = stealable_.top().second;
+    stealable_.pop();
     const auto holders = holders_.find(task);
     if (holders == holders_.end() || holders->second.size() != 1) continue;
     Worker& holder = workers_.at(holders->second.front());
-    if (holder.leases.size() < 2 || holder.leases.at(task).running || first_of(holder) == task) continue;
+    if (holder.leases.size() < 2 || holder.leases.at(task).running || presumed_running(holder) == task) continue;
     return {task};
   }
   return {};
 }
 
 void Coordinator::refill_idle(std::int64_t now_ms) {
-  for (auto next = idle_.begin(); next != idle_.end() && schedule_.ready() > 0;) {
-    Worker& worker = workers_.at(*next++);  // refilling takes it out of the set
+  for (auto next = idle_.begin(); next != idle_.end() && queue_.ready() > 0;) {
+    Worker& worker = workers_.at(*next++);  // refill() may erase it from the set
     if (alive(worker, now_ms)) refill(worker, now_ms);
   }
 }
@@ -258,22 +260,22 @@ void Coordinator::assign(Worker& worker, const std::vector<std::uint32_t>& tasks
   Message work{.kind = MessageKind::work};
   for (const auto task : tasks) {
     lease(worker, task, now_ms, false);
-    const auto& inputs = schedule_.task(task).inputs;
-    work.assignments.push_back({task, inputs, job_.order(task)});
+    const auto& inputs = queue_.task(task).inputs;
+    work.assignments.push_back({task, inputs, job_.spec(task)});
     for (const auto input : inputs)
-      if (worker.knows.insert(input).second) work.results.emplace_back(input, schedule_.outcome(input));
+      if (worker.known_results.insert(input).second) work.results.emplace_back(input, queue_.outcome(input));
   }
   send(worker, work);
 }
 
 void Coordinator::tick(std::int64_t now_ms) {
   for (auto& [number, worker] : workers_) {
-    std::vector<std::uint32_t> gone;
-    const bool lost = !alive(worker, now_ms) || !worker.unfit.empty();
+    std::vector<std::uint32_t> lost_tasks;
+    const bool lost = !alive(worker, now_ms) || !worker.incompatible_reason.empty();
     for (const auto& [task, lease] : worker.leases)
-      if (lost || lease.until_ms <= now_ms) gone.push_back(task);
-    for (const auto task : gone) release(worker, task);
-    if (lost) idle_.erase(number), being_told_.erase(number);  // until it speaks again
+      if (lost || lease.until_ms <= now_ms) lost_tasks.push_back(task);
+    for (const auto task : lost_tasks) release(worker, task);
+    if (lost) idle_.erase(number), job_sent_.erase(number);  // until it is heard again
   }
   refill_idle(now_ms);
 }
@@ -292,18 +294,18 @@ void Coordinator::dismiss() {
 }
 
 bool Coordinator::finished(std::int64_t now_ms) const {
-  if (schedule_.complete() || unserved(now_ms)) return true;
+  if (queue_.complete() || unserved(now_ms)) return true;
   return draining_ && (holders_.empty() || now_ms >= drain_until_ms_);
 }
 
 std::optional<Coordinator::Unserved> Coordinator::unserved(std::int64_t now_ms) const {
-  // Ranks that never said a word are given as long as ranks that fell silent.
+  // Ranks that were never heard get as much time as ranks that fell silent.
   const bool all_here = static_cast<int>(workers_.size()) == transport_.size();
   if (workers_.empty() || (!all_here && now_ms - first_heard_ms_ < options_.silence_ms)) return {};
   for (const auto& [number, worker] : workers_)
-    if (worker.unfit.empty()) return {};
+    if (worker.incompatible_reason.empty()) return {};
   const Worker& first = workers_.begin()->second;
-  return Unserved{first.unfit, first.out_of_memory};
+  return Unserved{first.incompatible_reason, first.out_of_memory};
 }
 
 std::vector<WorkerLoad> Coordinator::loads(std::int64_t now_ms) const {

@@ -14,7 +14,7 @@ namespace manyworlds::farm::serve {
 namespace {
 
 constexpr std::size_t kTokenDigits = 32;
-constexpr int kLooks = 5;  // at a file that somebody else may be writing
+constexpr int kMaxReads = 5;  // reads of a file that another process may be writing
 constexpr std::string_view kBearer = "Bearer ";
 
 bool is_token(std::string_view text) {
@@ -22,7 +22,7 @@ bool is_token(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-std::string kept_token(const std::filesystem::path& file) {
+std::string read_token(const std::filesystem::path& file) {
   struct stat status {};
   if (::lstat(file.c_str(), &status) != 0) throw core::IoError("examine", file.string());
   if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())
@@ -30,7 +30,7 @@ std::string kept_token(const std::filesystem::path& file) {
                            file.string());
   if ((status.st_mode & 077) != 0)
     throw core::InputError("others can read it; remove it, and a new one is made", file.string());
-  for (int look = 0; look < kLooks; ++look) {
+  for (int attempt = 0; attempt < kMaxReads; ++attempt) {
     std::string token = io::read_file(file);
     if (token.ends_with('\n')) token.pop_back();
     if (is_token(token)) return token;
@@ -39,21 +39,21 @@ std::string kept_token(const std::filesystem::path& file) {
   throw core::InputError("holds no token of 32 hexadecimal digits; remove it, and a new one is made", file.string());
 }
 
-/// Makes and fills the file, or gives the errno of why it cannot be made.
-int keep(const std::filesystem::path& file, const std::string& token) {
+/// Creates and fills the file. Returns 0, or the errno that explains why it cannot be created.
+int create_token_file(const std::filesystem::path& file, const std::string& token) {
   const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0) return errno;
   const std::string line = token + "\n";
-  const bool whole = ::write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  const int error = whole ? 0 : errno;
+  const bool complete = ::write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const int error = complete ? 0 : errno;
   ::close(descriptor);
-  if (whole) return 0;
+  if (complete) return 0;
   ::unlink(file.c_str());
   throw core::IoError("write", file.string(), error);
 }
 
-/// What `name` is set to in "a=1<separator>b=2", or nothing.
-std::optional<std::string_view> value_in(std::string_view pairs, char separator, std::string_view name) {
+/// Returns the value of `name` in "a=1<separator>b=2", or nullopt.
+std::optional<std::string_view> value_of(std::string_view pairs, char separator, std::string_view name) {
   while (!pairs.empty()) {
     const auto end = std::min(pairs.find(separator), pairs.size());
     std::string_view pair = pairs.substr(0, end);
@@ -73,14 +73,14 @@ std::filesystem::path token_file(const std::filesystem::path& run_directory) {
 std::string token_of(const std::filesystem::path& run_directory) {
   const auto file = token_file(run_directory);
   std::string token = io::random_hex_digits(kTokenDigits);
-  switch (const int error = keep(file, token)) {
+  switch (const int error = create_token_file(file, token)) {
     case EEXIST:
-      if (::access(file.c_str(), R_OK) == 0) return kept_token(file);
+      if (::access(file.c_str(), R_OK) == 0) return read_token(file);
       return token;
     case 0:
     case EACCES:
     case EPERM:
-    case EROFS:  // a run of somebody else's may be watched too
+    case EROFS:  // the run of another user may be watched too
       return token;
     default:
       throw core::IoError("create", file.string(), error);
@@ -107,7 +107,7 @@ bool names_loopback(std::string_view host) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : static_cast<char>(c);
   });
   if (lower == "localhost") return true;
-  // 127.a.b.c: four numbers, and nothing that a name server could be asked for.
+  // 127.a.b.c: four numbers, hence no name that a name server could resolve.
   if (!lower.starts_with("127.") || lower.find_first_not_of("0123456789.") != std::string::npos) return false;
   return std::count(lower.begin(), lower.end(), '.') == 3 && lower.find("..") == std::string::npos &&
          lower.back() != '.';
@@ -116,14 +116,14 @@ bool names_loopback(std::string_view host) {
 Access::Access(std::string token, std::uint16_t port)
     : token_(std::move(token)), cookie_name_(fmt::format("manyworlds_{}", port)) {}
 
-Access::Verdict Access::judge(const Request& request) const {
+Access::Verdict Access::check(const Request& request) const {
   if (token_.empty()) return names_loopback(request.host) ? Verdict::granted : Verdict::misdirected;
-  if (const auto asked = value_in(request.query, '&', "token"))
-    return same_secret(*asked, token_) ? Verdict::granted_now : Verdict::refused;
+  if (const auto query_token = value_of(request.query, '&', "token"))
+    return same_secret(*query_token, token_) ? Verdict::granted_by_query : Verdict::refused;
   if (request.authorization.starts_with(kBearer))
     return same_secret(std::string_view(request.authorization).substr(kBearer.size()), token_) ? Verdict::granted
                                                                                                : Verdict::refused;
-  const auto cookie = value_in(request.cookie, ';', cookie_name_);
+  const auto cookie = value_of(request.cookie, ';', cookie_name_);
   return cookie && same_secret(*cookie, token_) ? Verdict::granted : Verdict::refused;
 }
 

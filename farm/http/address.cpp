@@ -22,7 +22,7 @@ using boost::asio::ip::tcp;
 using core::InputError;
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{2};
+constexpr std::chrono::seconds kBindRetry{2};
 constexpr int kBacklog = 512;
 
 bool is_loopback(const boost::asio::ip::address& address) {
@@ -31,13 +31,13 @@ bool is_loopback(const boost::asio::ip::address& address) {
   return address.is_loopback();
 }
 
-/// An error of getaddrinfo has words of its own.
-tcp::endpoint resolved(boost::asio::io_context& context, const Address& address, const std::string& word) {
+/// Resolves `address`; the message of getaddrinfo is part of the error.
+tcp::endpoint resolve(boost::asio::io_context& context, const Address& address, const std::string& option) {
   boost::system::error_code error;
   const auto found = tcp::resolver(context).resolve(address.host, std::to_string(address.port),
                                                     tcp::resolver::passive | tcp::resolver::numeric_service, error);
   if (error || found.empty())
-    throw InputError(fmt::format("'{}' names no address of this machine: {}", address.host, error.message()), word);
+    throw InputError(fmt::format("'{}' names no address of this machine: {}", address.host, error.message()), option);
   return *found.begin();
 }
 
@@ -56,10 +56,10 @@ boost::system::error_code listen(tcp::acceptor& acceptor, const tcp::endpoint& e
 
 }  // namespace
 
-Address parse_address(const std::string& text, const std::string& word) {
-  const auto wrong = [&](const std::string& what) {
+Address parse_address(const std::string& text, const std::string& option) {
+  const auto invalid = [&](const std::string& what) {
     return InputError(fmt::format("{}; it takes [HOST:]PORT, as in 8080, 0.0.0.0:8080 or [::1]:8080", what),
-                      fmt::format("{} {}", word, text));
+                      fmt::format("{} {}", option, text));
   };
   Address address;
   std::string port = text;
@@ -69,33 +69,33 @@ Address parse_address(const std::string& text, const std::string& word) {
     if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']')
       address.host = address.host.substr(1, address.host.size() - 2);
     else if (address.host.find_first_of(":[]") != std::string::npos)
-      throw wrong("an IPv6 address stands in brackets");
-    if (address.host.empty()) throw wrong("the host is missing");
+      throw invalid("an IPv6 address stands in brackets");
+    if (address.host.empty()) throw invalid("the host is missing");
   }
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (error != std::errc() || end != port.data() + port.size())
-    throw wrong(fmt::format("'{}' is no port from 0 to 65535", port));
+    throw invalid(fmt::format("'{}' is no port from 0 to 65535", port));
   return address;
 }
 
-Listener Listener::at(const Address& address, const std::string& word) {
+Listener Listener::at(const Address& address, const std::string& option) {
   boost::asio::io_context context;
-  const tcp::endpoint endpoint = resolved(context, address, word);
+  const tcp::endpoint endpoint = resolve(context, address, option);
   tcp::acceptor acceptor(context);
-  const auto until = steady_clock::now() + kPatience;
+  const auto deadline = steady_clock::now() + kBindRetry;
   boost::system::error_code error = listen(acceptor, endpoint);
-  while (error == boost::asio::error::address_in_use && steady_clock::now() < until) {
+  while (error == boost::asio::error::address_in_use && steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     error = listen(acceptor, endpoint);
   }
   if (error)
     throw InputError(fmt::format("cannot listen at port {} of {}: {}; give another, or 0 for any that is free",
                                  address.port, address.host, error.message()),
-                     word);
-  Listener made(acceptor.release());
-  ::fcntl(made.descriptor_, F_SETFD, FD_CLOEXEC);
-  made.look();
-  return made;
+                     option);
+  Listener listener(acceptor.release());
+  ::fcntl(listener.descriptor_, F_SETFD, FD_CLOEXEC);
+  listener.read_endpoint();
+  return listener;
 }
 
 Listener Listener::inherited(int descriptor) {
@@ -103,13 +103,13 @@ Listener Listener::inherited(int descriptor) {
   socklen_t size = sizeof listening;
   if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || listening == 0)
     throw InputError(fmt::format("descriptor {} is no socket that listens", descriptor));
-  Listener made(descriptor);
+  Listener listener(descriptor);
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-  made.look();
-  return made;
+  listener.read_endpoint();
+  return listener;
 }
 
-void Listener::look() {
+void Listener::read_endpoint() {
   tcp::endpoint endpoint;
   socklen_t size = static_cast<socklen_t>(endpoint.capacity());
   if (::getsockname(descriptor_, endpoint.data(), &size) != 0) throw core::IoError("examine", "a listening socket");

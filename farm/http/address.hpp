@@ -1,4 +1,4 @@
-// Where a server listens: [HOST:]PORT as people write it, and the socket that is made of it.
+// The address of a server: [HOST:]PORT as a user writes it, and the listening socket opened there.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,21 @@ namespace manyworlds::farm::serve {
 
 struct Address {
   std::string host = "127.0.0.1";  // an address without brackets, or a name
-  std::uint16_t port = 0;          // 0: any that is free
+  std::uint16_t port = 0;          // 0: any free port
 };
 
-/// "8080", "0.0.0.0:8080", "[::1]:8080", "login1:0". Throws InputError, naming `word` ("--serve").
-Address parse_address(const std::string& text, const std::string& word);
+/// Parses "8080", "0.0.0.0:8080", "[::1]:8080" or "login1:0". Throws core::InputError, which names `option`
+/// ("--serve").
+Address parse_address(const std::string& text, const std::string& option);
 
-/// A listening TCP socket, close-on-exec, that closes itself.
+/// A listening TCP socket, close-on-exec, that its destructor closes.
 class Listener {
  public:
-  /// Throws InputError, naming `word`, the port and why, where that address cannot be listened at. A port in use is
-  /// tried for two seconds: the server of a life of the run that has just ended may still hold it.
-  static Listener at(const Address& address, const std::string& word);
-  /// One that whoever started this process made. Throws InputError for anything that is no listening TCP socket.
+  /// Opens a socket at `address`. Retries for two seconds if the port is in use, because the server of an incarnation
+  /// of the run that has just ended may still hold it. Throws core::InputError, which names `option`, the port and the
+  /// cause.
+  static Listener at(const Address& address, const std::string& option);
+  /// Adopts a socket that the parent process opened. Throws core::InputError for anything but a listening TCP socket.
   static Listener inherited(int descriptor);
 
   Listener(Listener&& other) noexcept;
@@ -28,18 +30,19 @@ class Listener {
   ~Listener();
 
   int descriptor() const { return descriptor_; }
-  /// Gives the socket away.
+  /// Transfers ownership of the descriptor to the caller.
   int release();
   std::uint16_t port() const { return port_; }
   bool v6() const { return v6_; }
-  /// Only this machine can reach it.
+  /// Returns whether only this machine can reach the socket.
   bool loopback() const { return loopback_; }
-  /// What a browser is pointed at: "http://127.0.0.1:8080/"; of a socket at every address, with this host's name.
+  /// Returns the URL for a browser: "http://127.0.0.1:8080/". For a socket at all addresses, it contains this host's
+  /// name.
   std::string url() const;
 
  private:
   explicit Listener(int descriptor) : descriptor_(descriptor) {}
-  void look();
+  void read_endpoint();
 
   int descriptor_ = -1;
   std::uint16_t port_ = 0;

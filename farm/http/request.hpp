@@ -1,4 +1,4 @@
-// A request as far as this server looks at it.
+// The parts of an HTTP request that this server uses.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@ namespace manyworlds::farm::serve {
 
 struct Request {
   enum class Method { get, head, other } method = Method::other;
-  std::string path;   // up to the question mark, as it came
-  std::string query;  // behind it
-  std::string host;   // header fields; "" where there is none
+  std::string path;   // up to the question mark, not decoded
+  std::string query;  // after the question mark
+  std::string host;   // header fields; "" if absent
   std::string authorization;
   std::string cookie;
   bool keep_alive = false;

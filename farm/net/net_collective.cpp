@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "core/collective/algorithms/registry.hpp"
-#include "core/network/fabric/fabric.hpp"
-#include "core/step/world/layout.hpp"
+#include "core/network/fabric/router.hpp"
+#include "core/step/world/rank_layout.hpp"
 #include "experiments/text/nearest.hpp"
 
 namespace manyworlds::farm {
@@ -17,7 +17,7 @@ using core::collective::Shape;
 
 namespace {
 
-/// Every kind that a user may name; a send is a flow.
+/// Every kind that a user may name; a send is a flow and not a collective.
 constexpr std::array kKinds{Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
                             Kind::all_to_all, Kind::broadcast,  Kind::reduce};
 
@@ -30,7 +30,7 @@ Kind kind_named(const std::string& name) {
   throw core::InputError(experiments::suggestion(name, names).substr(2), "--collective " + name);
 }
 
-/// The document's library, told to use `algorithm` for this kind.
+/// Returns the document's library, configured to use `algorithm` for this kind.
 Library library_with(const Library& library, const std::string& kind, const std::string& algorithm) {
   const auto& table = core::collective::library_options();
   const auto infos = table.infos();
@@ -40,28 +40,30 @@ Library library_with(const Library& library, const std::string& kind, const std:
     throw core::InputError(experiments::suggestion(algorithm, info->choices).substr(2), "--algorithm " + algorithm);
   core::OptionSet values = table.read(library);
   values[kind] = algorithm;
-  Library made = table.make(values);
-  made.calibration = library.calibration;  // the GPU's, which no option of the library is
-  return made;
+  Library configured = table.make(values);
+  configured.calibration = library.calibration;  // a property of the GPU, not an option of the library
+  return configured;
 }
 
 }  // namespace
 
-Shape collective_of(const core::step::Configuration& world, const std::string& kind, const std::string& algorithm,
-                    std::int64_t bytes) {
-  const Kind what = kind_named(kind);
-  const std::uint32_t gpus = world.graph->gpus;
+Shape collective_of(const core::step::Configuration& configuration, const std::string& kind,
+                    const std::string& algorithm, std::int64_t bytes) {
+  const Kind kind_value = kind_named(kind);
+  const std::uint32_t gpus = configuration.graph->gpus;
   if (gpus < 2) throw core::InputError("a collective needs at least two GPUs", "--collective");
-  const Library library = algorithm.empty() ? world.collectives : library_with(world.collectives, kind, algorithm);
-  core::network::Router router(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed));
+  const Library library =
+      algorithm.empty() ? configuration.collectives : library_with(configuration.collectives, kind, algorithm);
+  core::network::Router router(configuration.graph, configuration.transport.routing,
+                               static_cast<std::uint64_t>(configuration.transport.seed));
   std::vector<std::uint32_t> members(gpus);
   std::iota(members.begin(), members.end(), 0u);
   const auto communicator =
-      core::step::communicator_of(router, members, static_cast<std::uint32_t>(world.gpus_per_node));
+      core::step::communicator_of(router, members, static_cast<std::uint32_t>(configuration.gpus_per_node));
   if ((algorithm == "two_level" || algorithm == "node_aware") &&
       (communicator.per_node < 2 || communicator.per_node == gpus))
     throw core::InputError("needs several nodes with several GPUs each", "--algorithm " + algorithm);
-  return core::collective::choose(library, communicator, what, bytes);
+  return core::collective::choose_shape(library, communicator, kind_value, bytes);
 }
 
 }  // namespace manyworlds::farm

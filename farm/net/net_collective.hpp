@@ -1,4 +1,4 @@
-// The collective that `manyworlds net` runs over all GPUs: by name, or as the library of the document chooses.
+// The collective that `manyworlds net` runs over all GPUs: the named algorithm, or the one that the library chooses.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace manyworlds::farm {
 
-/// `algorithm` (may be empty: the document's) goes before what `world` says. Member i is GPU i. Throws InputError for
-/// names that do not exist or do not go together, and for fewer than two GPUs.
-core::collective::Shape collective_of(const core::step::Configuration& world, const std::string& kind,
+/// Returns the collective `kind` over all GPUs; member i is GPU i. A non-empty `algorithm` overrides that of
+/// `configuration`. Throws core::InputError for unknown names, for combinations that are not possible, and for fewer
+/// than two GPUs.
+core::collective::Shape collective_of(const core::step::Configuration& configuration, const std::string& kind,
                                       const std::string& algorithm, std::int64_t bytes);
 
 }  // namespace manyworlds::farm

@@ -1,4 +1,4 @@
-// Flows or one collective on a fabric, with nothing else in the world: what `manyworlds net` simulates.
+// Simulates flows or one collective on a fabric, without a training step: the work of `manyworlds net`.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,36 @@
 namespace manyworlds::farm {
 
 struct NetworkRun {
-  std::vector<core::Time> starts, ends;  // of each flow in its order; of a collective's members
-  // Of each flow if acknowledgements are packets: when its sender had the last one; else empty.
+  std::vector<core::Time> starts, ends;  // per flow in input order, or per member of the collective
+  // When each sender received its last acknowledgement, per flow; empty unless acknowledgements are simulated as
+  // packets.
   std::vector<core::Time> acknowledged;
   std::vector<core::network::LinkLoad> loads;  // by link of the graph
-  core::Time carried_ps = 0;                   // the time that loads are of: until nothing was left on any link
-  core::network::Counters counters;            // of what took place
-  core::network::LinkHops computed;            // of these, not remembered from an equal cluster of flows
+  core::Time carried_ps = 0;                   // duration that `loads` refer to: until all links were empty
+  core::network::Counters counters;            // totals over all packets
+  core::network::LinkHops computed;            // link-hops not taken from the cache of an equal component
   double cpu_s = 0;
-  core::Time end() const;      // the last of `ends`
-  core::Time elapsed() const;  // from the first of `starts` to there
+  core::Time end() const;      // the maximum of `ends`
+  core::Time elapsed() const;  // from the minimum of `starts` to end()
 };
 
-/// `plain`: every packet in one event loop (the oracle); otherwise divided and remembered. The times are the same.
-/// Throws InputError for a transport that would have to drop, for sizes no packet number can count, and for pauses that
-/// hold each other for ever.
-NetworkRun run_flows(const core::step::Configuration& world, const std::vector<experiments::import::Flow>& flows,
-                     bool plain);
+/// Simulates `flows`. With `plain`, all packets share one event loop (the oracle); otherwise flows are decomposed into
+/// components, whose results are cached. The times are equal. Throws core::InputError for a transport that would have
+/// to drop packets, for sizes that no packet number can count, and for PFC deadlocks.
+NetworkRun run_flows(const core::step::Configuration& configuration,
+                     const std::vector<experiments::import::Flow>& flows, bool plain);
 
-/// All members enter at once; member i is GPU i.
-NetworkRun run_collective(const core::step::Configuration& world, const core::collective::Shape& shape, bool plain);
+/// Simulates a collective whose members all enter at time 0; member i is GPU i.
+NetworkRun run_collective(const core::step::Configuration& configuration, const core::collective::Shape& shape,
+                          bool plain);
 
 /// Nearest-rank percentiles, extremes and mean of completion times, in picoseconds.
-struct Completion {
+struct CompletionTimes {
   core::Time min = 0, p50 = 0, p99 = 0, max = 0;
   double mean = 0;
 };
-Completion completion_of(const NetworkRun& run);
-/// The same of the last acknowledgements, of a run that has them.
-Completion acknowledgement_of(const NetworkRun& run);
+CompletionTimes completion_times_of(const NetworkRun& run);
+/// Returns the same of the last acknowledgements; `run.acknowledged` must not be empty.
+CompletionTimes acknowledgement_times_of(const NetworkRun& run);
 
 }  // namespace manyworlds::farm

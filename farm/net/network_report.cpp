@@ -16,7 +16,7 @@ using core::collective::bus_gb_per_s;
 using core::network::LinkLoad;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kBusiest = 5;  // links that a summary names
+constexpr std::size_t kListedLinks = 5;  // number of links in a summary
 
 double ns_per_hop(const NetworkRun& run, std::int64_t hops) {
   return hops > 0 ? run.cpu_s * 1e9 / static_cast<double>(hops) : 0;
@@ -26,7 +26,7 @@ double share_of(const LinkLoad& load, const NetworkRun& run) {
   return static_cast<double>(load.busy_ps) / static_cast<double>(std::max<Time>(1, run.carried_ps));
 }
 
-/// Links that carried something, the busiest first.
+/// Returns the links that carried packets, the busiest first.
 std::vector<std::uint32_t> by_load(const NetworkRun& run) {
   std::vector<std::uint32_t> links;
   for (std::uint32_t link = 0; link < run.loads.size(); ++link)
@@ -36,7 +36,7 @@ std::vector<std::uint32_t> by_load(const NetworkRun& run) {
   return links;
 }
 
-Json json_of(const Completion& times) {
+Json json_of(const CompletionTimes& times) {
   return {{"min", times.min}, {"mean", times.mean}, {"p50", times.p50}, {"p99", times.p99}, {"max", times.max}};
 }
 
@@ -46,11 +46,11 @@ std::string in_us(double ps) {
 std::string in_us(Time ps) {
   return in_us(static_cast<double>(ps));
 }
-std::int64_t remembered(const NetworkRun& run) {
+std::int64_t cached_hops(const NetworkRun& run) {
   return run.counters.link_hops - run.computed.all();
 }
 
-std::string in_us(const Completion& times) {
+std::string in_us(const CompletionTimes& times) {
   return fmt::format("  min {}  mean {}  p50 {}  p99 {}  max {}\n", in_us(times.min), in_us(times.mean),
                      in_us(times.p50), in_us(times.p99), in_us(times.max));
 }
@@ -58,27 +58,27 @@ std::string in_us(const Completion& times) {
 }  // namespace
 
 std::string NetworkReport::json() const {
-  Json made{{shape != nullptr ? "members" : "flows", run.ends.size()},
-            {"completion_ps", json_of(completion_of(run))},
-            {"end_ps", run.end()},
-            {"fidelity", analytic() ? "analytic" : "packet"},
-            {"cpu_s", run.cpu_s}};
-  if (!run.acknowledged.empty()) made["acknowledged_ps"] = json_of(acknowledgement_of(run));
+  Json object{{shape != nullptr ? "members" : "flows", run.ends.size()},
+              {"completion_ps", json_of(completion_times_of(run))},
+              {"end_ps", run.end()},
+              {"fidelity", analytic() ? "analytic" : "packet"},
+              {"cpu_s", run.cpu_s}};
+  if (!run.acknowledged.empty()) object["acknowledged_ps"] = json_of(acknowledgement_times_of(run));
   if (!analytic())
-    made.update({{"ecn_marks", run.counters.ecn_marks},
-                 {"pauses", run.counters.pauses},
-                 {"drops", run.counters.drops},
-                 {"trims", run.counters.trims},
-                 {"retransmissions", run.counters.retransmissions},
-                 {"link_hops", run.counters.link_hops},
-                 {"link_hops_simulated", run.computed.simulated},
-                 {"link_hops_skipped_remembered", remembered(run)},
-                 {"link_hops_skipped_periods", run.computed.periods},
-                 {"link_hops_skipped_rate", run.computed.rate},
-                 {"ns_per_link_hop", ns_per_hop(run, run.counters.link_hops)},
-                 {"ns_per_link_hop_simulated", ns_per_hop(run, run.computed.simulated)}});
-  if (shape != nullptr) made["collective"] = shape->text(), made["bus_gb_per_s"] = bus_gb_per_s(*shape, run.end());
-  if (shape != nullptr) made["collectives_calibrated"] = calibrated;
+    object.update({{"ecn_marks", run.counters.ecn_marks},
+                   {"pauses", run.counters.pauses},
+                   {"drops", run.counters.drops},
+                   {"trims", run.counters.trims},
+                   {"retransmissions", run.counters.retransmissions},
+                   {"link_hops", run.counters.link_hops},
+                   {"link_hops_simulated", run.computed.simulated},
+                   {"link_hops_skipped_remembered", cached_hops(run)},
+                   {"link_hops_skipped_periods", run.computed.periods},
+                   {"link_hops_skipped_rate", run.computed.rate},
+                   {"ns_per_link_hop", ns_per_hop(run, run.counters.link_hops)},
+                   {"ns_per_link_hop_simulated", ns_per_hop(run, run.computed.simulated)}});
+  if (shape != nullptr) object["collective"] = shape->text(), object["bus_gb_per_s"] = bus_gb_per_s(*shape, run.end());
+  if (shape != nullptr) object["collectives_calibrated"] = calibrated;
   const std::vector<std::string> names = link_names(graph);
   Json links = Json::array();
   for (const std::uint32_t link : by_load(run)) {
@@ -89,23 +89,23 @@ std::string NetworkReport::json() const {
                      {"busy_ps", load.busy_ps},
                      {"busy_share", share_of(load, run)}});
   }
-  made["links"] = std::move(links);
-  return made.dump(1) + "\n";
+  object["links"] = std::move(links);
+  return object.dump(1) + "\n";
 }
 
 std::string NetworkReport::text() const {
   std::string text = shape != nullptr ? shape->text() + ", completion of its members"
                                       : fmt::format("{} flows, completion times", run.ends.size());
   text += analytic() ? ", at least (alone on their links)\n" : "\n";
-  text += in_us(completion_of(run));
+  text += in_us(completion_times_of(run));
   if (!run.acknowledged.empty())
-    text += "until the sender has the last acknowledgement\n" + in_us(acknowledgement_of(run));
+    text += "until the sender has the last acknowledgement\n" + in_us(acknowledgement_times_of(run));
   if (shape != nullptr) text += fmt::format("bus bandwidth {:.3f} GB/s\n", bus_gb_per_s(*shape, run.end()));
   if (shape != nullptr && calibrated != "no") text += fmt::format("library calibrated: {}\n", calibrated);
   const std::vector<std::string> names = link_names(graph);
   const std::vector<std::uint32_t> links = by_load(run);
   text += fmt::format("{} links used; the busiest, by the share of the time in which they send:\n", links.size());
-  for (std::size_t i = 0; i < std::min(kBusiest, links.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kListedLinks, links.size()); ++i)
     text += fmt::format("  {:5.1f} %  {}\n", 100 * share_of(run.loads[links[i]], run), names[links[i]]);
   text += fmt::format("{} packets marked, {} pauses, {} drops", run.counters.ecn_marks, run.counters.pauses,
                       run.counters.drops);
@@ -114,7 +114,7 @@ std::string NetworkReport::text() const {
   text += "\n";
   text +=
       fmt::format("{} link-hops: {} simulated, {} remembered, {} whole periods, {} by rate; ", run.counters.link_hops,
-                  run.computed.simulated, remembered(run), run.computed.periods, run.computed.rate);
+                  run.computed.simulated, cached_hops(run), run.computed.periods, run.computed.rate);
   text += fmt::format("{:.3f} s of CPU, {:.1f} ns per link-hop ({:.1f} per simulated one)\n", run.cpu_s,
                       ns_per_hop(run, run.counters.link_hops), ns_per_hop(run, run.computed.simulated));
   return text;
@@ -149,13 +149,13 @@ std::string members_csv(const NetworkRun& run) {
 }
 
 std::string AstraSimReport::json() const {
-  Json made{{"model", "astra-sim"},
-            {"collective", shape.text()},
-            {"hops", path.hops},
-            {"congestion_unaware_ps", times.unaware_ps},
-            {"congestion_aware_ps", times.aware_ps}};
-  if (packets != nullptr) made["packet_ps"] = packets->end();
-  return made.dump(1) + "\n";
+  Json object{{"model", "astra-sim"},
+              {"collective", shape.text()},
+              {"hops", path.hops},
+              {"congestion_unaware_ps", times.unaware_ps},
+              {"congestion_aware_ps", times.aware_ps}};
+  if (packets != nullptr) object["packet_ps"] = packets->end();
+  return object.dump(1) + "\n";
 }
 
 std::string AstraSimReport::text() const {

@@ -1,4 +1,4 @@
-// What a network-only simulation tells: as text, as JSON, and as tables of completions and of links.
+// The report of a network-only simulation as text, JSON, and CSV tables of completions and links.
 #pragma once
 
 #include <string>
@@ -9,24 +9,24 @@
 
 namespace manyworlds::farm {
 
-/// A run and what was run; `shape` is null for flows.
+/// A run and its inputs; `shape` is null for flows.
 struct NetworkReport {
   const NetworkRun& run;
   const core::network::Graph& graph;
   const core::collective::Shape* shape = nullptr;
   core::network::Fidelity fidelity = core::network::Fidelity::packet;
-  std::string calibrated = "no";  // whose figures a collective's library has: describe_calibration()
+  std::string calibrated = "no";  // origin of the library's calibration: describe_calibration()
 
   std::string json() const;
   std::string text() const;
-  std::string links_csv() const;  // of links that carried something, in the graph's order
+  std::string links_csv() const;  // links that carried packets, in the graph's order
   bool analytic() const { return fidelity == core::network::Fidelity::analytic; }
 };
 
 std::string flows_csv(const NetworkRun& run, const std::vector<experiments::import::Flow>& flows);
 std::string members_csv(const NetworkRun& run);
 
-/// ASTRA-sim's times for a collective; `packets` is our simulation of the same, or null.
+/// ASTRA-sim's times for a collective; `packets` is the packet simulation of the same collective, or null.
 struct AstraSimReport {
   const core::collective::Shape& shape;
   const core::network::AstraSimPath& path;

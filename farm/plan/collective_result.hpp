@@ -1,4 +1,4 @@
-// The result of a collective task. That of a step task is core::step::StepResult, which carries its own effort.
+// The result of a collective task. The result of a step task is core::step::StepResult, which carries its own effort.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace manyworlds::farm {
 
-/// What a task took; never part of the answer.
+/// The work that a task took; never part of the reproducible results.
 struct Effort {
   core::network::LinkHops link_hops;
   double cpu_s = 0;
@@ -20,7 +20,7 @@ struct CollectiveResult {
   Effort effort;
 };
 std::string encode(const CollectiveResult& result);
-/// Throws InternalError on bytes that encode() did not make.
+/// Throws InternalError for bytes that encode() did not make.
 CollectiveResult decode_collective(std::string_view bytes);
 
 }  // namespace manyworlds::farm

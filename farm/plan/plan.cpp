@@ -11,9 +11,9 @@
 
 #include "core/base/error.hpp"
 #include "core/compute/gpu.hpp"
-#include "core/step/run/laboratory.hpp"
-#include "core/step/world/demand.hpp"
-#include "farm/system/processors.hpp"
+#include "core/step/run/simulation_context.hpp"
+#include "core/step/world/memory_requirement.hpp"
+#include "farm/system/host_resources.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using core::memory::Footprint;
 using core::sharing::Key;
 using core::step::Configuration;
-using core::step::Outline;
+using core::step::StepSummary;
 
 template <class T>
 void append(std::string& to, const core::OptionTable<T>& table, const T& from) {
@@ -29,11 +29,12 @@ void append(std::string& to, const core::OptionTable<T>& table, const T& from) {
     std::visit([&to](const auto& value) { to += fmt::format("{} ", value); }, row.get(from));
 }
 
-/// Footprints by all that decides on them, which experiments on other fabrics and transports have in common.
+/// A cache of memory footprints, keyed by everything they depend on; experiments that differ only in fabric or
+/// transport have the same footprint.
 class Footprints {
  public:
-  core::step::Demand of(const Configuration& configuration) {
-    if (configuration.is_mixed()) return demand_of(configuration);
+  core::step::MemoryRequirement requirement_of(const Configuration& configuration) {
+    if (configuration.is_mixed()) return memory_requirement_of(configuration);
     const core::workload::Strategy& strategy = configuration.strategy;
     std::string key = fmt::format("{} ", strategy.dp);
     append(key, core::workload::model_options(), configuration.model);
@@ -51,47 +52,50 @@ class Footprints {
   std::unordered_map<std::string, Footprint> known_;
 };
 
-/// Looks at all experiments, outlines those that fit in an order of its own, and numbers what it found in theirs.
+/// Examines all experiments, summarizes those that fit in an order of its own, and numbers the results in the order of
+/// the experiments.
 class Planner {
  public:
   Planner(const experiments::Sweep& sweep, bool share) : sweep_(sweep), share_(share) {}
 
   Plan make() {
     Footprints footprints;
-    for (const auto& experiment : sweep_.experiments) naming(experiment, [&] { look_at(experiment, footprints); });
-    // A laboratory keeps the routes of a few layouts only: one layout after the other, however the axes are ordered.
+    for (const auto& experiment : sweep_.experiments)
+      with_error_context(experiment, [&] { examine(experiment, footprints); });
+    // A SimulationContext caches the routes of only a few layouts, so layouts are processed one after the other,
+    // whatever the order of the axes.
     std::vector<std::uint32_t> order(fitting_.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(),
                      [&](auto a, auto b) { return fitting_[a].layout < fitting_[b].layout; });
-    std::vector<Outline> outlines = outlined(order);
-    for (std::size_t i = 0; i < order.size(); ++i) take_in(outlines[i], fitting_[order[i]]);
-    for (const Fitting& one : fitting_) plan_.experiments[one.experiment].step = step_of(one);
+    std::vector<StepSummary> summaries = summarize_all(order);
+    for (std::size_t i = 0; i < order.size(); ++i) add_summary(summaries[i], fitting_[order[i]]);
+    for (const FittingExperiment& one : fitting_) plan_.experiments[one.experiment].step = step_of(one);
     return std::move(plan_);
   }
 
  private:
-  struct Asked {
-    std::uint32_t collective = 0;  // in found_
-    std::uint32_t use = 0;
+  struct CollectiveRef {
+    std::uint32_t collective = 0;  // index in found_
+    std::uint32_t collective_op = 0;
   };
-  struct Fitting {
+  struct FittingExperiment {
     std::uint32_t experiment = 0;
     std::uint32_t layout = 0;
     Key step;
-    std::vector<Asked> collectives;
+    std::vector<CollectiveRef> collectives;
     std::uint64_t instances = 0;
     double cost = 0;
   };
-  struct Found {
+  struct FoundCollective {
     Key key;
     double transfers = 0;
     std::uint32_t members = 0;
-    std::uint32_t planned = UINT32_MAX;  // in Plan::collectives
+    std::uint32_t planned = UINT32_MAX;  // index in Plan::collectives
   };
 
   template <class Work>
-  void naming(const experiments::Experiment& experiment, const Work& work) const {
+  void with_error_context(const experiments::Experiment& experiment, const Work& work) const {
     try {
       work();
     } catch (const core::InputError& error) {
@@ -100,74 +104,77 @@ class Planner {
     }
   }
 
-  void look_at(const experiments::Experiment& experiment, Footprints& footprints) {
-    const Configuration of = configure(experiment, graphs_);
+  void examine(const experiments::Experiment& experiment, Footprints& footprints) {
+    const Configuration configuration = configure(experiment, graphs_);
     PlannedExperiment planned;
-    const core::step::Demand demand = footprints.of(of);
-    planned.memory = demand.needs;
+    const core::step::MemoryRequirement demand = footprints.requirement_of(configuration);
+    planned.memory = demand.required;
     planned.memory_bytes = demand.memory_bytes();
     plan_.experiments.push_back(planned);
     if (!planned.fits()) return;
     const auto next = static_cast<std::uint32_t>(layouts_.size());
-    Fitting& fitting = fitting_.emplace_back();
+    FittingExperiment& fitting = fitting_.emplace_back();
     fitting.experiment = experiment.id;
-    fitting.layout =
-        layouts_.try_emplace({of.graph.get(), of.transport.routing, of.transport.seed, arrangement_of(of)}, next)
-            .first->second;
+    fitting.layout = layouts_
+                         .try_emplace({configuration.graph.get(), configuration.transport.routing,
+                                       configuration.transport.seed, parallel_config_of(configuration)},
+                                      next)
+                         .first->second;
   }
 
-  /// Of the experiments in that order, by as many threads as there are CPUs at hand, each with a stretch of it and all
-  /// that outlining needs of its own. Who fails first in the order decides, as if there were one.
-  std::vector<Outline> outlined(const std::vector<std::uint32_t>& order) const {
-    constexpr std::size_t kLeast = 64;  // experiments that are worth a thread
-    constexpr std::size_t kMost = 16;   // threads: each has routes and programs of its own
+  /// Returns the summaries of the experiments in `order`, computed by one thread per available CPU. Each thread takes a
+  /// contiguous range and has its own caches. If several fail, the exception of the first in the order is thrown, as
+  /// with one thread.
+  std::vector<StepSummary> summarize_all(const std::vector<std::uint32_t>& order) const {
+    constexpr std::size_t kMinPerThread = 64;  // minimum experiments per thread
+    constexpr std::size_t kMaxThreads = 16;    // maximum threads: each has routes and programs of its own
     const std::size_t threads =
-        std::clamp<std::size_t>(order.size() / kLeast, 1, std::min<std::size_t>(kMost, cpus_at_hand()));
-    std::vector<Outline> made(order.size());
+        std::clamp<std::size_t>(order.size() / kMinPerThread, 1, std::min<std::size_t>(kMaxThreads, available_cpus()));
+    std::vector<StepSummary> result(order.size());
     std::vector<std::exception_ptr> failed(threads);
-    const auto work = [&](std::size_t part) {
+    const auto work = [&](std::size_t slice) {
       try {
         experiments::GraphCache graphs;
-        core::step::Laboratory laboratory(share_);
-        for (std::size_t i = order.size() * part / threads; i < order.size() * (part + 1) / threads; ++i) {
+        core::step::SimulationContext context(share_);
+        for (std::size_t i = order.size() * slice / threads; i < order.size() * (slice + 1) / threads; ++i) {
           const auto& experiment = sweep_.experiments[fitting_[order[i]].experiment];
-          naming(experiment, [&] { made[i] = outline(configure(experiment, graphs), laboratory); });
+          with_error_context(experiment, [&] { result[i] = summary(configure(experiment, graphs), context); });
         }
       } catch (...) {
-        failed[part] = std::current_exception();
+        failed[slice] = std::current_exception();
       }
     };
     std::vector<std::thread> others;
-    for (std::size_t part = 1; part < threads; ++part) others.emplace_back(work, part);
+    for (std::size_t slice = 1; slice < threads; ++slice) others.emplace_back(work, slice);
     work(0);
     for (std::thread& one : others) one.join();
     for (const std::exception_ptr& one : failed)
       if (one) std::rethrow_exception(one);
-    return made;
+    return result;
   }
 
-  Outline outline(const Configuration& configuration, core::step::Laboratory& laboratory) const {
-    Outline made = laboratory.outline(configuration);
+  StepSummary summary(const Configuration& configuration, core::step::SimulationContext& context) const {
+    StepSummary result = context.summary(configuration);
     const bool composed = configuration.composition == core::step::Composition::composed;
-    // An analytic collective takes less than sending it does: its step computes it.
+    // An analytic collective costs less than sending its result, so its step computes it.
     const bool packets = configuration.transport.fidelity == core::network::Fidelity::packet;
-    if (!share_ || !composed || !packets) made.collectives.clear();
-    return made;
+    if (!share_ || !composed || !packets) result.collectives.clear();
+    return result;
   }
 
-  void take_in(const Outline& outline, Fitting& to) {
-    to.step = outline.step;
-    to.instances = outline.instances;
-    to.cost = outline.cost;
-    to.collectives.reserve(outline.collectives.size());
-    for (const auto& [key, use, transfers, members] : outline.collectives) {
+  void add_summary(const StepSummary& summary, FittingExperiment& to) {
+    to.step = summary.step;
+    to.instances = summary.instances;
+    to.cost = summary.cost;
+    to.collectives.reserve(summary.collectives.size());
+    for (const auto& [key, collective_op, transfers, members] : summary.collectives) {
       const auto [known, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(found_.size()));
       if (is_new) found_.push_back({key, static_cast<double>(transfers), members});
-      to.collectives.push_back({known->second, use});
+      to.collectives.push_back({known->second, collective_op});
     }
   }
 
-  std::uint32_t step_of(const Fitting& one) {
+  std::uint32_t step_of(const FittingExperiment& one) {
     const auto next = static_cast<std::uint32_t>(plan_.steps.size());
     if (share_) {
       const auto [known, is_new] = steps_.try_emplace(one.step, next);
@@ -184,11 +191,12 @@ class Planner {
     step.cost = one.cost;
     step.layout = one.layout;
     step.collectives.reserve(one.collectives.size());
-    for (const auto& [number, use] : one.collectives) {
-      Found& found = found_[number];
+    for (const auto& [number, collective_op] : one.collectives) {
+      FoundCollective& found = found_[number];
       if (found.planned == UINT32_MAX) {
         found.planned = static_cast<std::uint32_t>(plan_.collectives.size());
-        plan_.collectives.push_back({found.key, one.experiment, use, found.transfers, one.layout, found.members});
+        plan_.collectives.push_back(
+            {found.key, one.experiment, collective_op, found.transfers, one.layout, found.members});
       }
       step.collectives.push_back(found.planned);
     }
@@ -200,12 +208,12 @@ class Planner {
   const experiments::Sweep& sweep_;
   bool share_;
   experiments::GraphCache graphs_;
-  std::map<std::tuple<const core::network::Graph*, core::network::Routing, std::int64_t, core::step::Arrangement>,
+  std::map<std::tuple<const core::network::Graph*, core::network::Routing, std::int64_t, core::step::ParallelConfig>,
            std::uint32_t>
-      layouts_;  // what a laboratory makes routes for; numbered as they come
-  std::vector<Fitting> fitting_;
-  std::map<Key, std::uint32_t> numbers_;  // in found_
-  std::vector<Found> found_;
+      layouts_;  // numbers what a SimulationContext has routes for, in order of appearance
+  std::vector<FittingExperiment> fitting_;
+  std::map<Key, std::uint32_t> numbers_;  // indices in found_
+  std::vector<FoundCollective> found_;
   std::map<Key, std::uint32_t> steps_;
   Plan plan_;
 };

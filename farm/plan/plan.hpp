@@ -1,6 +1,6 @@
-// From a sweep to what must be computed for it: one step for each distinct world that fits into memory, and one
-// collective for each distinct one that those steps may ask for. Recipes are numbers, so a plan is small and every
-// process that makes it from the same sweep makes the same one.
+// From a sweep to its tasks: one step for each distinct compiled step that fits into memory, and one collective for
+// each distinct collective that those steps may ask for. A task refers to experiments by number, so a plan is small,
+// and every process that makes it from the same sweep makes the same plan.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,32 @@ namespace manyworlds::farm {
 inline constexpr std::uint32_t kNoStep = UINT32_MAX;
 
 struct PlannedExperiment {
-  core::memory::Footprint memory;  // of the rank that needs most; on several kinds of machines: that has least left
-  std::int64_t memory_bytes = 0;   // what its GPU has
-  std::uint32_t step = kNoStep;    // in Plan::steps; none: it does not fit, or is elsewhere
-  bool elsewhere = false;          // another shard's
+  core::memory::Footprint memory;  // of the rank that needs most; on mixed machines: of the rank with the least left
+  std::int64_t memory_bytes = 0;   // of that rank's GPU
+  std::uint32_t step = kNoStep;    // index in Plan::steps; kNoStep: does not fit, or is in another shard
+  bool in_other_shard = false;     // belongs to another shard
   bool fits() const { return memory.total() <= memory_bytes; }
 };
 
-/// Entered by all members at once and alone. `use` is its number in World::uses() of that experiment.
+/// A collective that all members enter at once, without contention from others. `collective_op` is its index in
+/// CompiledStep::collective_ops() of that experiment.
 struct PlannedCollective {
   core::sharing::Key key;
   std::uint32_t experiment = 0;
-  std::uint32_t use = 0;
+  std::uint32_t collective_op = 0;
   double cost = 0;
-  std::uint32_t layout = 0;  // of the experiment: those of one have fabric, routes and ranks' places in common
+  std::uint32_t layout = 0;  // of the experiment; equal for equal fabric, routes and rank placement
   std::uint32_t members = 0;
 };
 
 struct PlannedStep {
   core::sharing::Key key;
-  std::uint32_t experiment = 0;            // the first that is this world
-  std::uint32_t experiments = 0;           // how many are
-  std::vector<std::uint32_t> collectives;  // that it may ask for, ascending
-  std::uint64_t instances = 0;             // collectives that one step runs
+  std::uint32_t experiment = 0;            // the first with this step
+  std::uint32_t experiments = 0;           // number of experiments with this step
+  std::vector<std::uint32_t> collectives;  // those it may ask for, ascending
+  std::uint64_t instances = 0;             // number of collectives that one step runs
   double cost = 0;
-  std::uint32_t layout = 0;  // as of a collective
+  std::uint32_t layout = 0;  // as in PlannedCollective
 };
 
 struct Plan {
@@ -48,13 +49,13 @@ struct Plan {
   std::vector<PlannedCollective> collectives;
   std::vector<PlannedStep> steps;
 
-  /// Tasks are the collectives and then the steps.
+  /// Tasks are numbered: first the collectives, then the steps.
   std::uint32_t task_of_step(std::uint32_t step) const { return static_cast<std::uint32_t>(collectives.size()) + step; }
   bool is_step(std::uint32_t task) const { return task >= collectives.size(); }
 };
 
-/// `share` off: every experiment is a step of its own that asks for nothing. Throws InputError, naming the experiment,
-/// where one cannot be simulated at all (a transport that would have to drop).
+/// Without `share`, every experiment is a step of its own without inputs. Throws InputError, naming the experiment, for
+/// one that cannot be simulated at all (a transport that would have to drop packets).
 Plan make_plan(const experiments::Sweep& sweep, bool share = true);
 
 std::vector<Task> tasks_of(const Plan& plan, bool share);

@@ -11,10 +11,11 @@
 namespace manyworlds::farm {
 namespace {
 
-constexpr double kEven = 1.05;  // a shard that costs this much of an even share costs no more than it should
+constexpr double kAcceptableImbalance =
+    1.05;  // stop once the most expensive shard costs at most this multiple of an even share
 
-/// Steps that stay together: all of them ask for the same collectives.
-struct Piece {
+/// Steps that stay together because all of them ask for the same collectives.
+struct StepGroup {
   std::vector<std::uint32_t> steps;
   double cost = 0;  // of the steps alone
   double cost_with_collectives = 0;
@@ -26,75 +27,77 @@ double cost_of(const Plan& plan, const std::vector<std::uint32_t>& collectives) 
   return cost;
 }
 
-/// No piece of several steps costs more than `most`. The dearest come first.
-std::vector<Piece> pieces_of(const Plan& plan, double most) {
-  std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> alike;
-  for (std::uint32_t step = 0; step < plan.steps.size(); ++step) alike[plan.steps[step].collectives].push_back(step);
-  std::vector<Piece> pieces;
-  for (const auto& [collectives, steps] : alike) {
+/// Groups the steps, most expensive group first. A group of several steps costs at most `max_cost`.
+std::vector<StepGroup> group_steps(const Plan& plan, double max_cost) {
+  std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> steps_by_collectives;
+  for (std::uint32_t step = 0; step < plan.steps.size(); ++step)
+    steps_by_collectives[plan.steps[step].collectives].push_back(step);
+  std::vector<StepGroup> groups;
+  for (const auto& [collectives, steps] : steps_by_collectives) {
     const double shared = cost_of(plan, collectives);
     bool begin = true;
     for (const std::uint32_t step : steps) {
       const double cost = plan.steps[step].cost;
-      if (begin || (pieces.back().cost > 0 && pieces.back().cost_with_collectives + cost > most))
-        pieces.push_back({{}, 0, shared});
+      if (begin || (groups.back().cost > 0 && groups.back().cost_with_collectives + cost > max_cost))
+        groups.push_back({{}, 0, shared});
       begin = false;
-      pieces.back().steps.push_back(step);
-      pieces.back().cost += cost;
-      pieces.back().cost_with_collectives += cost;
+      groups.back().steps.push_back(step);
+      groups.back().cost += cost;
+      groups.back().cost_with_collectives += cost;
     }
   }
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const Piece& a, const Piece& b) { return a.cost_with_collectives > b.cost_with_collectives; });
-  return pieces;
+  std::stable_sort(groups.begin(), groups.end(), [](const StepGroup& a, const StepGroup& b) {
+    return a.cost_with_collectives > b.cost_with_collectives;
+  });
+  return groups;
 }
 
-struct Deal {
+struct Assignment {
   std::vector<std::uint32_t> shard_of_step;
-  double most = 0;  // what the dearest shard costs
+  double max_cost = 0;  // of the most expensive shard
 };
 
-/// Each piece to the shard that is then the cheapest; collectives that it has already cost nothing more.
-Deal dealt(const Plan& plan, const std::vector<Piece>& pieces, std::uint32_t count) {
-  Deal deal{std::vector<std::uint32_t>(plan.steps.size()), 0};
+/// Assigns each group to the shard that is cheapest with it; collectives that a shard already has cost nothing more.
+Assignment assign_groups(const Plan& plan, const std::vector<StepGroup>& groups, std::uint32_t count) {
+  Assignment assignment{std::vector<std::uint32_t>(plan.steps.size()), 0};
   std::vector<double> load(count, 0);
   std::vector<std::vector<bool>> has(count, std::vector<bool>(plan.collectives.size()));
-  for (const Piece& piece : pieces) {
-    const auto& collectives = plan.steps[piece.steps.front()].collectives;
+  for (const StepGroup& group : groups) {
+    const auto& collectives = plan.steps[group.steps.front()].collectives;
     std::uint32_t best = 0;
     double best_load = 0;
     for (std::uint32_t shard = 0; shard < count; ++shard) {
-      double with = load[shard] + piece.cost;
+      double new_load = load[shard] + group.cost;
       for (const std::uint32_t one : collectives)
-        if (!has[shard][one]) with += plan.collectives[one].cost;
-      if (shard == 0 || with < best_load) best = shard, best_load = with;
+        if (!has[shard][one]) new_load += plan.collectives[one].cost;
+      if (shard == 0 || new_load < best_load) best = shard, best_load = new_load;
     }
     load[best] = best_load;
     for (const std::uint32_t one : collectives) has[best][one] = true;
-    for (const std::uint32_t step : piece.steps) deal.shard_of_step[step] = best;
+    for (const std::uint32_t step : group.steps) assignment.shard_of_step[step] = best;
   }
-  deal.most = *std::max_element(load.begin(), load.end());
-  return deal;
+  assignment.max_cost = *std::max_element(load.begin(), load.end());
+  return assignment;
 }
 
 }  // namespace
 
 Shard parse_shard(const std::string& text) {
-  const auto refuse = [&](const std::string& what) {
+  const auto reject = [&](const std::string& what) {
     throw core::InputError(
         fmt::format("--shard {}: {}; it takes I/N with I from 1 to N, as in --shard 3/8", text, what));
   };
   Shard shard;
   const auto read = [&](const char* from, const char* end, std::uint32_t& into) {
     const auto [last, error] = std::from_chars(from, end, into);
-    if (error != std::errc() || last != end) refuse("not two numbers");
+    if (error != std::errc() || last != end) reject("not two numbers");
   };
   const auto slash = text.find('/');
-  if (slash == std::string::npos) refuse("not two numbers");
+  if (slash == std::string::npos) reject("not two numbers");
   read(text.data(), text.data() + slash, shard.number);
   read(text.data() + slash + 1, text.data() + text.size(), shard.count);
-  if (shard.count < 1 || shard.count > kMostShards) refuse(fmt::format("N is from 1 to {}", kMostShards));
-  if (shard.number < 1 || shard.number > shard.count) refuse(fmt::format("there is no shard {}", shard.number));
+  if (shard.count < 1 || shard.count > kMaxShards) reject(fmt::format("N is from 1 to {}", kMaxShards));
+  if (shard.number < 1 || shard.number > shard.count) reject(fmt::format("there is no shard {}", shard.number));
   return shard;
 }
 
@@ -113,29 +116,29 @@ double cost_of(const Plan& plan) {
 std::vector<std::uint32_t> shards_of_steps(const Plan& plan, std::uint32_t count) {
   MANYWORLDS_CHECK(count > 0, "{} shards", count);
   if (count == 1) return std::vector<std::uint32_t>(plan.steps.size(), 0);
-  const double even = cost_of(plan) / count;
-  Deal best;
+  const double even_share = cost_of(plan) / count;
+  Assignment best;
   for (const double parts : {1, 2, 4, 8, 16}) {
-    Deal deal = dealt(plan, pieces_of(plan, even / parts), count);
-    if (best.shard_of_step.empty() || deal.most < best.most) best = std::move(deal);
-    if (best.most <= kEven * even) break;
+    Assignment assignment = assign_groups(plan, group_steps(plan, even_share / parts), count);
+    if (best.shard_of_step.empty() || assignment.max_cost < best.max_cost) best = std::move(assignment);
+    if (best.max_cost <= kAcceptableImbalance * even_share) break;
   }
   return best.shard_of_step;
 }
 
-Plan part_of(Plan whole, const Shard& shard) {
+Plan plan_of_shard(Plan whole, const Shard& shard) {
   if (shard.whole()) return whole;
   const std::uint32_t mine = shard.number - 1;
   const std::vector<std::uint32_t> shard_of = shards_of_steps(whole, shard.count);
-  std::vector<bool> asked(whole.collectives.size());
+  std::vector<bool> needed(whole.collectives.size());
   for (std::uint32_t step = 0; step < whole.steps.size(); ++step)
     if (shard_of[step] == mine)
-      for (const std::uint32_t one : whole.steps[step].collectives) asked[one] = true;
+      for (const std::uint32_t one : whole.steps[step].collectives) needed[one] = true;
   Plan part;
   std::vector<std::uint32_t> new_collective(whole.collectives.size());
   for (std::uint32_t one = 0; one < whole.collectives.size(); ++one) {
     new_collective[one] = static_cast<std::uint32_t>(part.collectives.size());
-    if (asked[one]) part.collectives.push_back(whole.collectives[one]);
+    if (needed[one]) part.collectives.push_back(whole.collectives[one]);
   }
   std::vector<std::uint32_t> new_step(whole.steps.size(), kNoStep);
   for (std::uint32_t step = 0; step < whole.steps.size(); ++step) {
@@ -148,9 +151,9 @@ Plan part_of(Plan whole, const Shard& shard) {
   std::uint32_t out_of_memory = 0;
   for (PlannedExperiment& experiment : part.experiments) {
     if (experiment.fits())
-      experiment.step = new_step[experiment.step], experiment.elsewhere = experiment.step == kNoStep;
+      experiment.step = new_step[experiment.step], experiment.in_other_shard = experiment.step == kNoStep;
     else
-      experiment.elsewhere = out_of_memory++ % shard.count != mine;
+      experiment.in_other_shard = out_of_memory++ % shard.count != mine;
   }
   return part;
 }

@@ -5,19 +5,19 @@
 #include "core/base/error.hpp"
 #include "core/step/run/result.hpp"
 #include "farm/plan/collective_result.hpp"
-#include "farm/plan/sweep_order.hpp"
 #include "farm/plan/sweep_runner.hpp"
+#include "farm/plan/sweep_task_spec.hpp"
 
 namespace manyworlds::farm {
 
 namespace {
 
-/// Counts are multiplied and added up in 64 bits: none of ours comes near this.
+/// Counts are multiplied and added in 64 bits: valid ones come nowhere near this limit.
 bool countable(std::int64_t count) {
   return count >= 0 && count <= std::int64_t{1} << 53;
 }
 
-/// Steps look up the exit of every member, and add times to it.
+/// Steps look up the exit time of every member and add times to it.
 bool holds_collective(const PlannedCollective& collective, std::string_view bytes) {
   const auto result = decode_collective(bytes).result;
   return result.exits.size() == collective.members && std::all_of(result.exits.begin(), result.exits.end(), countable);
@@ -25,42 +25,42 @@ bool holds_collective(const PlannedCollective& collective, std::string_view byte
 
 }  // namespace
 
-SweepJob::SweepJob(const FrozenJob& job)
-    : share_(job.terms.share),
-      sweep_(experiments::thaw(job.sweep)),
-      common_(experiments::common_of(sweep_)),
-      plan_(part_of(make_plan(sweep_, share_), job.terms.shard)),
+SweepJob::SweepJob(const SerializedJob& job)
+    : share_(job.options.share),
+      sweep_(experiments::deserialize(job.sweep)),
+      common_(experiments::common_settings_of(sweep_)),
+      plan_(plan_of_shard(make_plan(sweep_, share_), job.options.shard)),
       tasks_(tasks_of(plan_, share_)) {}
 
-std::string SweepJob::common() const {
-  return encode(SweepCommon{share_, experiments::freeze(common_)});
+std::string SweepJob::common_spec() const {
+  return encode(SweepSharedSettings{share_, experiments::serialize(common_)});
 }
 
-std::string SweepJob::order(std::uint32_t task) const {
+std::string SweepJob::spec(std::uint32_t task) const {
   MANYWORLDS_CHECK(task < tasks_.size(), "task {} of {}", task, tasks_.size());
-  SweepOrder made;
+  SweepTaskSpec task_spec;
   const auto settings = [&](std::uint32_t experiment) {
-    return experiments::freeze_own(sweep_.experiments.at(experiment), common_);
+    return experiments::serialize_own_settings(sweep_.experiments.at(experiment), common_);
   };
   if (plan_.is_step(task)) {
-    made.kind = SweepOrder::Kind::step;
-    made.settings = settings(plan_.steps[task - plan_.task_of_step(0)].experiment);
-    for (const std::uint32_t input : tasks_[task].inputs) made.inputs.push_back(tasks_[input].key);
+    task_spec.kind = SweepTaskSpec::Kind::step;
+    task_spec.settings = settings(plan_.steps[task - plan_.task_of_step(0)].experiment);
+    for (const std::uint32_t input : tasks_[task].inputs) task_spec.inputs.push_back(tasks_[input].key);
   } else {
     const PlannedCollective& collective = plan_.collectives[task];
-    made.kind = SweepOrder::Kind::collective;
-    made.settings = settings(collective.experiment);
-    made.key = collective.key;
-    made.use = collective.use;
+    task_spec.kind = SweepTaskSpec::Kind::collective;
+    task_spec.settings = settings(collective.experiment);
+    task_spec.key = collective.key;
+    task_spec.collective_op = collective.collective_op;
   }
-  return encode(made);
+  return encode(task_spec);
 }
 
-bool SweepJob::holds_result(std::uint32_t task, std::string_view bytes) const {
+bool SweepJob::is_valid_result(std::uint32_t task, std::string_view bytes) const {
   try {
     return plan_.is_step(task) ? holds_step(plan_.steps.at(task - plan_.task_of_step(0)), bytes)
                                : holds_collective(plan_.collectives.at(task), bytes);
-  } catch (const core::InternalError&) {  // bytes that are none of ours
+  } catch (const core::InternalError&) {  // not the encoding of a result
     return false;
   }
 }
@@ -68,17 +68,17 @@ bool SweepJob::holds_result(std::uint32_t task, std::string_view bytes) const {
 bool SweepJob::holds_step(const PlannedStep& step, std::string_view bytes) const {
   const auto result = core::step::decode_step(bytes);
   for (const auto* uses : {&result.kernels, &result.collectives, &result.episodes})
-    for (const core::step::Used& used : *uses)
+    for (const core::step::SubsimulationUse& used : *uses)
       if (!countable(used.times)) return false;
   if (!countable(result.link_hops) || !(result.too_large || result.step_ps > 0)) return false;
   if (result.by_kind.empty()) return true;
   const auto& experiment = sweep_.experiments.at(step.experiment);
-  return result.by_kind.size() == experiments::world_of(experiment.settings, experiment.inputs).machines.size();
+  return result.by_kind.size() == experiments::config_of(experiment.settings, experiment.inputs).machines.size();
 }
 
 JobKind sweep_jobs() {
-  return {[](const std::string& frozen) { return std::make_unique<SweepJob>(frozen); },
-          [](const std::string& common) { return std::make_unique<SweepRunner>(common); }};
+  return {[](const std::string& serialized_job) { return std::make_unique<SweepJob>(serialized_job); },
+          [](const std::string& common_spec) { return std::make_unique<SweepRunner>(common_spec); }};
 }
 
 }  // namespace manyworlds::farm

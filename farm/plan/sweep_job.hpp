@@ -1,5 +1,5 @@
-// A sweep as a job of the farm: its tasks are the collectives and the steps of its plan, which
-// farm/plan/sweep_runner.hpp runs.
+// A sweep as a job of the farm: its tasks are the collectives and the steps of its plan. farm/plan/sweep_runner.hpp
+// runs them.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "experiments/sweep/experiment.hpp"
-#include "farm/plan/frozen_job.hpp"
 #include "farm/plan/plan.hpp"
+#include "farm/plan/serialized_job.hpp"
 #include "farm/plan/shard.hpp"
 #include "farm/protocol/job.hpp"
 
@@ -18,24 +18,24 @@ namespace manyworlds::farm {
 
 class SweepJob : public Job {
  public:
-  /// `frozen` as frozen_job() made it. Throws InputError on anything else.
-  explicit SweepJob(const std::string& frozen) : SweepJob(open_job(frozen)) {}
+  /// Reads the text that serialize_job() made. Throws InputError on anything else.
+  explicit SweepJob(const std::string& serialized_job) : SweepJob(parse_job(serialized_job)) {}
 
   const std::vector<Task>& tasks() const override { return tasks_; }
-  std::string common() const override;
-  std::string order(std::uint32_t task) const override;
-  bool holds_result(std::uint32_t task, std::string_view bytes) const override;
+  std::string common_spec() const override;
+  std::string spec(std::uint32_t task) const override;
+  bool is_valid_result(std::uint32_t task, std::string_view bytes) const override;
 
   const experiments::Sweep& sweep() const { return sweep_; }
   const Plan& plan() const { return plan_; }
 
  private:
-  explicit SweepJob(const FrozenJob& job);
+  explicit SweepJob(const SerializedJob& job);
   bool holds_step(const PlannedStep& step, std::string_view bytes) const;
 
   bool share_;
   experiments::Sweep sweep_;
-  experiments::Common common_;
+  experiments::CommonSettings common_;
   Plan plan_;
   std::vector<Task> tasks_;
 };

@@ -6,52 +6,55 @@
 
 namespace manyworlds::farm {
 
-using core::step::Use;
-using core::step::World;
+using core::step::CollectiveOp;
+using core::step::CompiledStep;
 using io::cpu_s;
 
 SweepRunner::SweepRunner(const std::string& common) : SweepRunner(decode_common(common)) {}
 
-SweepRunner::SweepRunner(const SweepCommon& common)
-    : share_(common.share), common_(experiments::thaw_common(common.settings)), laboratory_(common.share) {}
+SweepRunner::SweepRunner(const SweepSharedSettings& common)
+    : share_(common.share), common_(experiments::deserialize_common(common.settings)), context_(common.share) {}
 
-const World& SweepRunner::world(const std::string& settings) {
-  if (!world_ || settings_ != settings) {
-    const core::step::Configuration of = configure(experiments::thaw_own(settings, common_), graphs_);
-    const bool each = recording_ != nullptr || !core::step::one_of_alike_is_enough(of);
-    world_ = std::make_unique<World>(laboratory_.world(of, each ? core::step::Ranks::all : core::step::Ranks::unlike));
+const CompiledStep& SweepRunner::compile(const std::string& settings) {
+  if (!compiled_ || settings_ != settings) {
+    const core::step::Configuration configuration =
+        configure(experiments::deserialize_own_settings(settings, common_), graphs_);
+    const bool all_ranks = recording_ != nullptr || !core::step::can_deduplicate_ranks(configuration);
+    compiled_ = std::make_unique<CompiledStep>(
+        context_.world(configuration, all_ranks ? core::step::Ranks::all : core::step::Ranks::representatives));
     settings_ = settings;
   }
-  return *world_;
+  return *compiled_;
 }
 
-std::string SweepRunner::run(const std::string& order, std::span<const std::string> inputs) {
-  const SweepOrder decoded = decode_order(order);
-  return decoded.kind == SweepOrder::Kind::step ? run_step(decoded, inputs) : run_collective(decoded);
+std::string SweepRunner::run(const std::string& spec, std::span<const std::string> inputs) {
+  const SweepTaskSpec decoded = decode_task_spec(spec);
+  return decoded.kind == SweepTaskSpec::Kind::step ? run_step(decoded, inputs) : run_collective(decoded);
 }
 
-std::string SweepRunner::run_collective(const SweepOrder& order) {
+std::string SweepRunner::run_collective(const SweepTaskSpec& spec) {
   const double begin = cpu_s();
-  const core::network::LinkHops hops = laboratory_.link_hops();
-  const World& in = world(order.settings);
-  const Use& use = in.uses().at(order.use);
-  MANYWORLDS_CHECK(use.key == order.key, "use {} is {}, not {}", order.use, use.key.hex(), order.key.hex());
-  CollectiveResult made{laboratory_.isolated(in, use), {}};
-  made.effort = {laboratory_.link_hops() - hops, cpu_s() - begin};
-  return encode(made);
+  const core::network::LinkHops hops = context_.link_hops();
+  const CompiledStep& compiled = compile(spec.settings);
+  const CollectiveOp& collective_op = compiled.collective_ops().at(spec.collective_op);
+  MANYWORLDS_CHECK(collective_op.key == spec.key, "use {} is {}, not {}", spec.collective_op, collective_op.key.hex(),
+                   spec.key.hex());
+  CollectiveResult result{context_.isolated(compiled, collective_op), {}};
+  result.effort = {context_.link_hops() - hops, cpu_s() - begin};
+  return encode(result);
 }
 
-std::string SweepRunner::run_step(const SweepOrder& order, std::span<const std::string> inputs) {
+std::string SweepRunner::run_step(const SweepTaskSpec& spec, std::span<const std::string> inputs) {
   const double begin = cpu_s();
-  MANYWORLDS_CHECK(inputs.size() == order.inputs.size(), "{} inputs for {} collectives", inputs.size(),
-                   order.inputs.size());
-  const World& in = world(order.settings);
-  core::step::IsolatedResults own;
-  const bool kept = share_ && in.transport().fidelity == core::network::Fidelity::analytic;
-  core::step::IsolatedResults& known = kept ? analytic_ : own;
+  MANYWORLDS_CHECK(inputs.size() == spec.inputs.size(), "{} inputs for {} collectives", inputs.size(),
+                   spec.inputs.size());
+  const CompiledStep& compiled = compile(spec.settings);
+  core::step::IsolatedResults local_results;
+  const bool cached = share_ && compiled.transport().fidelity == core::network::Fidelity::analytic;
+  core::step::IsolatedResults& known = cached ? analytic_ : local_results;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    known[order.inputs[i]] = std::make_shared<core::step::IsolatedResult>(decode_collective(inputs[i]).result);
-  core::step::StepResult result = laboratory_.run(in, known, recording_, reached_);
+    known[spec.inputs[i]] = std::make_shared<core::step::IsolatedResult>(decode_collective(inputs[i]).result);
+  core::step::StepResult result = context_.run(compiled, known, recording_, reached_);
   result.cpu_s = cpu_s() - begin;
   return core::step::encode(result);
 }

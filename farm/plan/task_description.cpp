@@ -8,7 +8,7 @@ namespace manyworlds::farm {
 
 namespace {
 
-/// The steps that a task is, or whose input it is.
+/// Returns for each step whether the task is this step or one of its inputs.
 std::vector<bool> steps_of(const Plan& plan, std::uint32_t task) {
   std::vector<bool> steps(plan.steps.size(), false);
   for (std::uint32_t step = 0; step < plan.steps.size(); ++step) {

@@ -1,4 +1,4 @@
-// What a task of a sweep is to a person who wants to know why it failed.
+// The description of a task of a sweep for a person who wants to know why it failed.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace manyworlds::farm {
 
-/// `experiments`: the ids that need it (at most kDescribedExperiments of them, and `experiment_count`);
-/// `configuration`: every setting of the first of them, from which the task is made.
+/// Returns `experiments`, the ids that need the task (at most kDescribedExperiments of them, with `experiment_count` in
+/// all), and `configuration`, every setting of the first of them.
 nlohmann::json describe_task(const SweepJob& job, std::uint32_t task);
 
 inline constexpr std::size_t kDescribedExperiments = 100;

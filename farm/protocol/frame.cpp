@@ -12,15 +12,15 @@ namespace manyworlds::farm {
 
 namespace {
 
-constexpr std::uint64_t kLongestFrame = std::uint64_t{1} << 40;  // beyond this the stream is garbage
+constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 40;  // a longer length means that the stream is corrupt
 
-bool read_all(int descriptor, char* to, std::size_t size) {
+bool read_all(int descriptor, char* target, std::size_t size) {
   while (size > 0) {
-    const ssize_t got = ::read(descriptor, to, size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    to += got;
-    size -= static_cast<std::size_t>(got);
+    const ssize_t bytes_read = ::read(descriptor, target, size);
+    if (bytes_read < 0 && errno == EINTR) continue;
+    if (bytes_read <= 0) return false;
+    target += bytes_read;
+    size -= static_cast<std::size_t>(bytes_read);
   }
   return true;
 }
@@ -28,13 +28,13 @@ bool read_all(int descriptor, char* to, std::size_t size) {
 std::uint64_t length_of(const char* header) {
   std::uint64_t length = 0;
   std::memcpy(&length, header, sizeof length);
-  MANYWORLDS_CHECK(length < kLongestFrame, "frame of {} bytes", length);
+  MANYWORLDS_CHECK(length < kMaxFrameBytes, "frame of {} bytes", length);
   return length;
 }
 
 }  // namespace
 
-std::string framed(const std::string& bytes) {
+std::string frame_of(const std::string& bytes) {
   const std::uint64_t length = bytes.size();
   std::string frame(sizeof length, '\0');
   std::memcpy(frame.data(), &length, sizeof length);
@@ -42,13 +42,13 @@ std::string framed(const std::string& bytes) {
 }
 
 bool write_frame(int descriptor, const std::string& bytes) {
-  const std::string frame = framed(bytes);
+  const std::string frame = frame_of(bytes);
   for (std::size_t sent = 0; sent < frame.size();) {
-    // MSG_NOSIGNAL: a reader that died is an answer, not a SIGPIPE.
-    const ssize_t put = ::send(descriptor, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return false;
-    sent += static_cast<std::size_t>(put);
+    // With MSG_NOSIGNAL, the death of the reader shows as an error code and not as SIGPIPE.
+    const ssize_t bytes_written = ::send(descriptor, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
+    if (bytes_written < 0 && errno == EINTR) continue;
+    if (bytes_written < 0) return false;
+    sent += static_cast<std::size_t>(bytes_written);
   }
   return true;
 }
@@ -61,7 +61,7 @@ std::optional<std::string> read_frame(int descriptor) {
   return bytes;
 }
 
-std::optional<std::string> take_frame(std::string& buffer) {
+std::optional<std::string> extract_frame(std::string& buffer) {
   if (buffer.size() < sizeof(std::uint64_t)) return std::nullopt;
   const std::uint64_t length = length_of(buffer.data());
   if (buffer.size() - sizeof length < length) return std::nullopt;

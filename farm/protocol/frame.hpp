@@ -1,4 +1,4 @@
-// Length-prefixed messages over a socket, for processes of one machine: 8 bytes of length, then the bytes.
+// Length-prefixed messages over a socket between processes of one machine: 8 bytes of length, then the payload.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace manyworlds::farm {
 
-/// Writes all of it, through EINTR and short writes; false when the other side is gone.
+/// Writes the whole frame, through EINTR and short writes. Returns false if the peer is gone.
 bool write_frame(int descriptor, const std::string& bytes);
 
-/// Blocks for one frame; nothing when the other side closed, also in the middle of a frame.
+/// Blocks until one frame has arrived. Returns nullopt if the peer closed the socket, even in the middle of a frame.
 std::optional<std::string> read_frame(int descriptor);
 
-/// `bytes` with the length before them.
-std::string framed(const std::string& bytes);
+/// Returns `bytes` with their length in front.
+std::string frame_of(const std::string& bytes);
 
-/// Takes the first whole frame off `buffer`, if it is there yet.
-std::optional<std::string> take_frame(std::string& buffer);
+/// Removes and returns the first frame of `buffer`, or returns nullopt if it is not complete yet.
+std::optional<std::string> extract_frame(std::string& buffer);
 
 }  // namespace manyworlds::farm

@@ -1,6 +1,6 @@
-// What a farm computes, as the farm sees it: pure tasks with keys, costs and inputs. The coordinating process alone
-// knows the whole job. A process that simulates is sent what the tasks have in common, once, and each task as an order
-// that stands for itself: so a sweep is planned once, and a worker is as small as its largest task.
+// A job as the farm sees it: pure tasks with keys, costs and inputs. Only the coordinating process knows the whole job.
+// A simulating process receives once what all tasks have in common, and then a self-contained specification of each
+// task. Thus a sweep is planned once, and a worker needs only the memory of its largest task.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,38 @@
 namespace manyworlds::farm {
 
 struct Task {
-  core::sharing::Key key;             // of its result, in journals and stores
-  double cost = 0;                    // expected work, for "longest first"; any unit
-  bool stored = false;                // its result may be kept in the store and read from it
-  std::vector<std::uint32_t> inputs;  // tasks (smaller numbers) whose results it needs
-  std::uint32_t family = 0;           // tasks of one family cost less one after another in the same process
+  core::sharing::Key key;             // key of the result in journals and stores
+  double cost = 0;                    // expected work in any unit, for longest-processing-time-first scheduling
+  bool storable = false;              // whether the result may be kept in and read from the store
+  std::vector<std::uint32_t> inputs;  // smaller task numbers whose results this task needs
+  std::uint32_t locality_group = 0;   // tasks of one group cost less when the same process runs them in succession
 };
 
 class Job {
  public:
   virtual ~Job() = default;
   virtual const std::vector<Task>& tasks() const = 0;
-  /// What a runner is made from.
-  virtual std::string common() const = 0;
-  /// What a runner runs `task` by.
-  virtual std::string order(std::uint32_t task) const = 0;
-  /// Whether `bytes`, which somebody else wrote down, can be read as a result of `task` by all that will read it. It
-  /// does not say that they are the right ones.
-  virtual bool holds_result(std::uint32_t /*task*/, std::string_view /*bytes*/) const { return true; }
+  /// Returns the payload from which a Runner is constructed.
+  virtual std::string common_spec() const = 0;
+  /// Returns the specification by which a Runner runs `task`.
+  virtual std::string spec(std::uint32_t task) const = 0;
+  /// Returns whether every reader can parse `bytes`, which another process wrote, as a result of `task`. It does not
+  /// check whether they are the correct result.
+  virtual bool is_valid_result(std::uint32_t /*task*/, std::string_view /*bytes*/) const { return true; }
 };
 
 class Runner {
  public:
   virtual ~Runner() = default;
-  /// Runs the task of `order`; `inputs` are the results of its Task::inputs, in that order. Pure: the same bytes every
-  /// time.
-  virtual std::string run(const std::string& order, std::span<const std::string> inputs) = 0;
+  /// Runs the task that `spec` describes; `inputs` are the results of its Task::inputs, in the same order. Pure: equal
+  /// arguments give equal bytes.
+  virtual std::string run(const std::string& spec, std::span<const std::string> inputs) = 0;
 };
 
-/// Both sides of a kind of job. They throw what is wrong with their text.
+/// Both sides of a kind of job. Both functions throw if they cannot parse their text.
 struct JobKind {
-  std::function<std::unique_ptr<Job>(const std::string& frozen)> plan;
-  std::function<std::unique_ptr<Runner>(const std::string& common)> runner;
+  std::function<std::unique_ptr<Job>(const std::string& serialized_job)> plan;
+  std::function<std::unique_ptr<Runner>(const std::string& common_spec)> runner;
 };
 
 }  // namespace manyworlds::farm

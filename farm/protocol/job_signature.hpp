@@ -1,4 +1,4 @@
-// Two processes serve the same job when they are the same build and were told the same: this number says so.
+// A number that tells whether two processes serve the same job: it is equal if their builds and their job payloads are.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,11 @@
 
 namespace manyworlds::farm {
 
-inline std::uint64_t job_signature(std::string_view common) {
-  return core::sharing::Writer("job").text(common).finish().digest[0];  // the build's fingerprint is in every key
+inline std::uint64_t job_signature(std::string_view common_spec) {
+  return core::sharing::KeyWriter("job")
+      .text(common_spec)
+      .finish()
+      .digest[0];  // every key contains the build's fingerprint
 }
 
 }  // namespace manyworlds::farm

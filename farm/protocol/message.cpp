@@ -9,87 +9,87 @@ namespace {
 using core::sharing::ByteReader;
 using core::sharing::ByteWriter;
 
-void put(ByteWriter& to, const std::vector<std::uint32_t>& numbers) {
-  to.put(static_cast<std::uint64_t>(numbers.size()));
-  for (const auto number : numbers) to.put(number);
+void put(ByteWriter& writer, const std::vector<std::uint32_t>& task_numbers) {
+  writer.put(static_cast<std::uint64_t>(task_numbers.size()));
+  for (const auto number : task_numbers) writer.put(number);
 }
 
-std::vector<std::uint32_t> numbers(ByteReader& from) {
-  std::vector<std::uint32_t> all(from.count(sizeof(std::uint32_t)));
-  for (auto& number : all) number = from.get<std::uint32_t>();
+std::vector<std::uint32_t> task_numbers(ByteReader& reader) {
+  std::vector<std::uint32_t> all(reader.count(sizeof(std::uint32_t)));
+  for (auto& number : all) number = reader.get<std::uint32_t>();
   return all;
 }
 
-void put(ByteWriter& to, const Outcome& outcome) {
-  to.put(outcome.status).put(outcome.tries).put(outcome.elapsed_us).text(outcome.bytes);
+void put(ByteWriter& writer, const Outcome& outcome) {
+  writer.put(outcome.status).put(outcome.max_failures).put(outcome.elapsed_us).text(outcome.bytes);
 }
 
-Outcome outcome(ByteReader& from) {
-  Outcome got;
-  got.status = from.get<Status>();
-  MANYWORLDS_CHECK(got.status <= Status::input, "status {}", static_cast<int>(got.status));
-  got.tries = from.get<std::uint8_t>();
-  got.elapsed_us = from.get<std::int64_t>();
-  got.bytes = from.text();
-  return got;
+Outcome outcome(ByteReader& reader) {
+  Outcome decoded;
+  decoded.status = reader.get<Status>();
+  MANYWORLDS_CHECK(decoded.status <= Status::input, "status {}", static_cast<int>(decoded.status));
+  decoded.max_failures = reader.get<std::uint8_t>();
+  decoded.elapsed_us = reader.get<std::int64_t>();
+  decoded.bytes = reader.text();
+  return decoded;
 }
 
 }  // namespace
 
 std::string encode(const Message& message) {
-  ByteWriter to;
-  to.put(message.kind).put(message.flag).put(message.number);
-  put(to, message.tasks);
-  to.put(static_cast<std::uint64_t>(message.assignments.size()));
+  ByteWriter writer;
+  writer.put(message.kind).put(message.flag).put(message.number);
+  put(writer, message.tasks);
+  writer.put(static_cast<std::uint64_t>(message.assignments.size()));
   for (const auto& assignment : message.assignments) {
-    to.put(assignment.task);
-    put(to, assignment.inputs);
-    to.text(assignment.order);
+    writer.put(assignment.task);
+    put(writer, assignment.inputs);
+    writer.text(assignment.spec);
   }
-  to.put(static_cast<std::uint64_t>(message.results.size()));
+  writer.put(static_cast<std::uint64_t>(message.results.size()));
   for (const auto& [task, result] : message.results) {
-    to.put(task);
-    put(to, result);
+    writer.put(task);
+    put(writer, result);
   }
-  to.text(message.text);
-  return to.take();
+  writer.text(message.text);
+  return writer.take();
 }
 
 Message decode_message(const std::string& bytes) {
-  ByteReader from(bytes);
+  ByteReader reader(bytes);
   Message message;
-  message.kind = from.get<MessageKind>();
+  message.kind = reader.get<MessageKind>();
   MANYWORLDS_CHECK(message.kind <= MessageKind::leave, "message kind {}", static_cast<int>(message.kind));
-  message.flag = from.get<std::uint8_t>() != 0;
-  message.number = from.get<std::uint64_t>();
-  message.tasks = numbers(from);
-  message.assignments.resize(from.count(20));
+  message.flag = reader.get<std::uint8_t>() != 0;
+  message.number = reader.get<std::uint64_t>();
+  message.tasks = task_numbers(reader);
+  message.assignments.resize(reader.count(20));
   for (auto& assignment : message.assignments) {
-    assignment.task = from.get<std::uint32_t>();
-    assignment.inputs = numbers(from);
-    assignment.order = from.text();
+    assignment.task = reader.get<std::uint32_t>();
+    assignment.inputs = task_numbers(reader);
+    assignment.spec = reader.text();
   }
-  message.results.resize(from.count(22));
+  message.results.resize(reader.count(22));
   for (auto& [task, result] : message.results) {
-    task = from.get<std::uint32_t>();
-    result = outcome(from);
+    task = reader.get<std::uint32_t>();
+    result = outcome(reader);
   }
-  message.text = from.text();
-  from.end();
+  message.text = reader.text();
+  reader.end();
   return message;
 }
 
 std::string encode(const Outcome& result) {
-  ByteWriter to;
-  put(to, result);
-  return to.take();
+  ByteWriter writer;
+  put(writer, result);
+  return writer.take();
 }
 
 Outcome decode_outcome(const std::string& bytes) {
-  ByteReader from(bytes);
-  Outcome got = outcome(from);
-  from.end();
-  return got;
+  ByteReader reader(bytes);
+  Outcome decoded = outcome(reader);
+  reader.end();
+  return decoded;
 }
 
 }  // namespace manyworlds::farm

@@ -1,5 +1,5 @@
-// What coordinator and workers say to each other. Any message may be lost, late or doubled: each is a statement
-// of fact that stays harmless when repeated.
+// Messages between coordinator and workers. Any message may be lost, delayed or duplicated, so each is an idempotent
+// statement of fact.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 namespace manyworlds::farm {
 
 enum class MessageKind : std::uint8_t {
-  // worker to coordinator
-  hello,   // I am here; `flag`: I was told the job and am still building
-  report,  // I serve job `number`; `tasks` are what I hold, the first is running if `flag`
-  result,  // `results` of tasks; `number` counts this worker's results, so that a doubled crash counts once
-  lack,    // `tasks` whose results I need and never got
-  unfit,   // I cannot serve the job: `text`; for want of memory if `flag`
-  // coordinator to worker
-  job,    // `text` is what its tasks have in common
-  work,   // `assignments`, with `results` among their inputs that you lack
-  drop,   // `tasks` others have finished, or everything not running if `flag`
-  alive,  // nothing else to say
+  // Messages from a worker to the coordinator.
+  hello,           // the worker has started; `flag`: it has received the job and is still building
+  report,          // it serves job `number` and holds `tasks`, the first of them running if `flag`
+  result,          // `results` of tasks; `number` counts this worker's results, so that a duplicated crash counts once
+  missing_inputs,  // `tasks` whose results it needs and has never received
+  incompatible,    // it cannot serve the job because of `text`; `flag`: for lack of memory
+  // Messages from the coordinator to a worker.
+  job,    // `text` is the payload that all tasks of the job have in common
+  work,   // `assignments`, and the `results` among their inputs that the worker lacks
+  drop,   // `tasks` that others have finished; if `flag`, also everything that is not running
+  alive,  // acknowledgement without content
   leave,  // the run is over
 };
 
 constexpr bool for_coordinator(MessageKind kind) {
-  return kind <= MessageKind::unfit;
+  return kind <= MessageKind::incompatible;
 }
 
 struct Assignment {
   std::uint32_t task = 0;
   std::vector<std::uint32_t> inputs;
-  std::string order;  // Job::order()
+  std::string spec;  // Job::spec()
 };
 
 struct Message {
@@ -47,7 +47,7 @@ struct Message {
 };
 
 std::string encode(const Message& message);
-/// Throws core::InternalError on bytes that encode() did not make.
+/// Throws core::InternalError on bytes that encode() did not produce.
 Message decode_message(const std::string& bytes);
 
 std::string encode(const Outcome& outcome);

@@ -1,5 +1,5 @@
-// Why a layout is refused, or what each of its choices costs: the layouts that differ from it in one choice, simulated
-// beside it.
+// Explains why a layout is refused, or the cost of each of its choices: simulates the layouts that differ from it in
+// one choice.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,30 +14,32 @@
 
 namespace manyworlds::farm {
 
-/// One choice made otherwise.
+/// The layout with one choice changed.
 struct Variant {
   std::string key;                        // "strategy.tp"
-  core::OptionValue value, instead;       // as the layout has it, and as the variant does
-  experiments::Settings along;            // what else had to change
-  std::string why_not;                    // the rule that it breaks; empty: none
-  std::optional<std::size_t> experiment;  // of Explained::sweep; none: why_not
+  core::OptionValue value, candidate;     // in the layout; in the variant
+  experiments::Settings implied_changes;  // other settings that had to change with it
+  std::string rejection_reason;           // why the variant cannot be simulated; empty if it can
+  std::optional<std::size_t> experiment;  // index in Explained::sweep; absent for an invalid variant
 };
 
 struct Explained {
   experiments::Experiment layout;
-  experiments::Violations violations;  // where any is broken, nothing else stands here
-  std::vector<Variant> variants;       // by key, in the order of the option tables
-  experiments::Sweep sweep;            // the layout first, then each variant that can be
-  io::Results results;                 // of `sweep`
+  experiments::RuleViolations violations;  // if any rule is broken, the members below are empty
+  std::vector<Variant> variants;           // by key, in the order of the option tables
+  experiments::Sweep sweep;                // the layout, then each valid variant
+  io::Results results;                     // of `sweep`
 };
 
-/// Of a size (tp, pp, cp, ep, micro_batch, virtual_stages) the nearest values on both sides that break no rule; of ZeRO
-/// and recomputation every other; of all else in `strategy` that is not at its default, that one. global_batch is no
-/// choice of a layout, and stays. Simulates nothing.
+/// Lists the variants of `layout` without simulating them. The sizes tp, pp, cp, ep and micro_batch are varied to half
+/// and twice their value, virtual_stages to the nearest valid values on both sides, ZeRO and recomputation to every
+/// other value, each only if that is valid; any other setting of `strategy` that is not at its default is varied to the
+/// default. global_batch is not a choice of the layout and stays.
 Explained explain(const experiments::Experiment& layout);
 
-/// Simulates the variants in this process; `told` hears before each task how many are done, out of how many.
-void run_variants(Explained& explained, const std::function<void(std::size_t, std::size_t)>& told);
+/// Simulates the variants in this process; before each task, `on_progress` gets the number of finished tasks and of all
+/// tasks.
+void run_variants(Explained& explained, const std::function<void(std::size_t, std::size_t)>& on_progress);
 
 std::string explained_text(const Explained& explained, const std::string& name);
 nlohmann::ordered_json explained_json(const Explained& explained, const std::string& name);

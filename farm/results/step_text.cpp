@@ -4,13 +4,13 @@
 
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
-#include "core/step/world/demand.hpp"
+#include "core/step/world/memory_requirement.hpp"
 #include "io/ranking/top.hpp"
-#include "io/results/figures.hpp"
+#include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {
 
-const io::Column& AnswerRow::column(const std::string& name) const {
+const io::Column& ResultRow::column(const std::string& name) const {
   const io::Column* found = table.find(name);
   MANYWORLDS_CHECK(found, "no column '{}'", name);
   return *found;
@@ -20,15 +20,15 @@ std::string gib_text(double bytes) {
   return fmt::format("{:.2f} GiB", core::gib(bytes));
 }
 
-std::string interval_text(const AnswerRow& row) {
+std::string interval_text(const ResultRow& row) {
   if (row.text("step_time_basis").empty()) return "";
   return fmt::format("80 % interval     {}, from errors on published runs ({})\n",
-                     io::shown_interval(row.table, row.row), row.text("step_time_basis"));
+                     io::format_interval(row.table, row.row), row.text("step_time_basis"));
 }
 
-std::string breakdown_text(const AnswerRow& row) {
+std::string breakdown_text(const ResultRow& row) {
   std::string text = "breakdown, mean over ranks\n";
-  for (const std::string_view part : io::kBreakdown) {
+  for (const std::string_view part : io::kBreakdownColumns) {
     const double value = row.number(std::string(part));
     text += fmt::format("  {:<16}{:>14.6f} s {:>6.1f} %\n", io::part_name(part), value,
                         100 * value / row.number("step_time_s"));
@@ -36,10 +36,10 @@ std::string breakdown_text(const AnswerRow& row) {
   return text;
 }
 
-std::string memory_text(const AnswerRow& row, const experiments::Experiment& experiment) {
-  const auto configuration = experiments::world_of(experiment.settings, experiment.inputs).configuration;
+std::string memory_text(const ResultRow& row, const experiments::Experiment& experiment) {
+  const auto configuration = experiments::config_of(experiment.settings, experiment.inputs).configuration;
   std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib_text(row.number("memory_peak_bytes")),
-                                 core::step::demand_of(configuration).memory_gib);
+                                 core::step::memory_requirement_of(configuration).memory_gib);
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
     if (const double bytes = row.number(fmt::format("memory_{}_bytes", part.name)); bytes > 0)
       text += fmt::format("  {:<16}{:>14}\n", part.name, gib_text(bytes));

@@ -1,4 +1,4 @@
-// The one row of an answer that has one experiment, and what its step and its memory are made of, as text.
+// The results of a single experiment, one row, and text for its step time and memory.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace manyworlds::farm {
 
-struct AnswerRow {
+struct ResultRow {
   const io::Table& table;
   std::size_t row = 0;
 
@@ -18,14 +18,14 @@ struct AnswerRow {
   bool ran() const { return text("status") == "ran"; }
 };
 
-/// "1.25 GiB".
+/// Returns "1.25 GiB".
 std::string gib_text(double bytes);
 
-/// Within what a measured step is, and why so; empty where nobody knows.
-std::string interval_text(const AnswerRow& row);
-/// The parts of the step time, of a row that ran.
-std::string breakdown_text(const AnswerRow& row);
-/// Peak memory and its parts beside what the experiment's GPU has.
-std::string memory_text(const AnswerRow& row, const experiments::Experiment& experiment);
+/// Returns the interval of the step time and its basis; empty if there is none.
+std::string interval_text(const ResultRow& row);
+/// Returns the parts of the step time of a row that ran.
+std::string breakdown_text(const ResultRow& row);
+/// Returns the peak memory and its parts beside the memory of the experiment's GPU.
+std::string memory_text(const ResultRow& row, const experiments::Experiment& experiment);
 
 }  // namespace manyworlds::farm

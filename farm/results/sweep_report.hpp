@@ -1,4 +1,4 @@
-// What a finished sweep says to people, and what a dry run says beforehand.
+// The summaries for people of a finished sweep and of a dry run.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,11 +10,11 @@
 
 namespace manyworlds::farm {
 
-/// One screen for stderr: what became of the experiments, what was shared, what it took.
+/// Returns a screen of text for stderr: the outcomes of the experiments, what was shared, and what the run took.
 std::string summary_text(const io::Results& results);
 nlohmann::ordered_json summary_json(const io::Results& results);
 
-/// What a sweep would do: experiments, exclusions per rule, keys that are known before anything runs.
+/// What a sweep would compute: experiments, exclusions per rule, and the keys that are known before it runs.
 struct Forecast {
   struct Count {
     std::uint64_t unique = 0, naive = 0;  // with and without sharing
@@ -22,7 +22,7 @@ struct Forecast {
   std::size_t experiments = 0, out_of_memory = 0;
   Count steps, kernels, collectives;
   Shard shard;
-  double cost_share = 1;  // of the expected work of the whole sweep
+  double cost_share = 1;  // share of the whole sweep's expected work
 };
 Forecast forecast(const experiments::Sweep& sweep, const Shard& shard = {});
 

@@ -11,24 +11,24 @@
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
 #include "farm/coordinator/coordinator.hpp"
-#include "farm/protocol/transport_in_process.hpp"
-#include "farm/protocol/transport_mpi.hpp"
-#include "farm/run/ledger.hpp"
-#include "farm/run/start_watch.hpp"
+#include "farm/protocol/in_process_transport.hpp"
+#include "farm/protocol/mpi_transport.hpp"
+#include "farm/run/run_recorder.hpp"
+#include "farm/run/startup_watchdog.hpp"
 #include "farm/run/supervisor.hpp"
 #include "farm/serve/live_server.hpp"
 #include "farm/status/progress.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/system/host_resources.hpp"
 #include "farm/system/launcher.hpp"
-#include "farm/system/processors.hpp"
-#include "farm/system/talk.hpp"
 #include "farm/worker/rank_loop.hpp"
 
 namespace manyworlds::farm {
 
 namespace {
 
-constexpr std::chrono::seconds kFollowersLater{5};  // than the coordinating rank they give up a start
+constexpr std::chrono::seconds kFollowerGrace{5};  // extra start time of followers over the coordinating rank
 
 int exit_code_of(const std::exception& error) {
   if (dynamic_cast<const core::InputError*>(&error) != nullptr) return kExitInput;
@@ -36,7 +36,8 @@ int exit_code_of(const std::exception& error) {
   return kExitInternal;
 }
 
-/// What an error ends a run with. Nothing finished is lost when a disk fails, so that message says how to go on.
+/// Returns the reason with which an error ends a run. A failed disk loses no finished result, so that message says how
+/// to continue.
 std::string reason_of(const std::exception& error, const RunOptions& options) {
   const auto* failure = dynamic_cast<const core::IoError*>(&error);
   if (failure == nullptr) return error.what();
@@ -65,7 +66,7 @@ LoopOptions loop_options(const RunOptions& options, int workers, bool launched) 
           .drain_after = options.drain_after};
 }
 
-/// Throws what the run ends with where no worker can serve it.
+/// Throws the error with which the run ends if no worker can serve it.
 void check_served(const Coordinator& coordinator, std::int64_t now_ms) {
   const auto unserved = coordinator.unserved(now_ms);
   if (!unserved) return;
@@ -75,30 +76,30 @@ void check_served(const Coordinator& coordinator, std::int64_t now_ms) {
 }
 
 /// The coordinating process: everything between planning and complete.json.
-RunOutcome coordinate(const RunOptions& options, io::RunDirectory& directory, const std::string& frozen, int ranks,
-                      Zygote& zygote, const RunHooks& hooks, Transport& transport, RankLoop& loop, ProgressLine* line,
-                      serve::LiveServer* live) try {
-  const std::unique_ptr<Job> job = zygote.kind().plan(frozen);
-  return_freed_memory();  // planning takes much that is not kept
-  Schedule schedule(job->tasks());
-  Ledger ledger(options, directory, ranks, *job, schedule, hooks);
+RunOutcome coordinate(const RunOptions& options, io::RunDirectory& directory, const std::string& serialized_job,
+                      int ranks, Zygote& zygote, const RunHooks& hooks, MessageTransport& transport, RankLoop& loop,
+                      ProgressLine* line, serve::LiveServer* live) try {
+  const std::unique_ptr<Job> job = zygote.kind().plan(serialized_job);
+  return_freed_memory();  // planning allocates much memory that is not kept
+  TaskQueue queue(job->tasks());
+  RunRecorder ledger(options, directory, ranks, *job, queue, hooks);
   try {
-    Coordinator coordinator(schedule, transport, *job);
+    Coordinator coordinator(queue, transport, *job);
     const auto each_second = [&] {
       const auto& status =
           ledger.each_second(coordinator.draining() ? "draining" : "running", coordinator.loads(loop.now_ms()));
-      if (live != nullptr) live->look();
+      if (live != nullptr) live->poll();
       if (line != nullptr) line->draw(progress_line(status));
     };
-    if (!schedule.complete()) {
+    if (!queue.complete()) {
       loop.coordinate(coordinator, each_second);
       loop.run();
     } else {
       coordinator.dismiss();
     }
     if (line != nullptr) line->clear();
-    if (!schedule.complete()) check_served(coordinator, loop.now_ms());
-    return ledger.close(!schedule.complete());
+    if (!queue.complete()) check_served(coordinator, loop.now_ms());
+    return ledger.close(!queue.complete());
   } catch (const std::exception&) {
     if (line != nullptr) line->clear();
     throw;
@@ -108,36 +109,37 @@ RunOutcome coordinate(const RunOptions& options, io::RunDirectory& directory, co
   throw;
 }
 
-/// The run's directory, held by this process from now on, with nothing in it that says that the run is over.
-io::RunDirectory take_up(const RunOptions& options, const std::string& frozen) {
-  io::RunDirectory directory = begin_run(options, frozen);
+/// Claims the run's directory for this process and removes the record of an earlier end.
+io::RunDirectory claim_directory(const RunOptions& options, const std::string& serialized_job) {
+  io::RunDirectory directory = begin_run(options, serialized_job);
   directory.clear_complete();
   return directory;
 }
 
-RunOutcome run_in_process(const RunOptions& options, const std::string& frozen, int ranks, Zygote& zygote,
+RunOutcome run_in_process(const RunOptions& options, const std::string& serialized_job, int ranks, Zygote& zygote,
                           const RunHooks& hooks, serve::LiveServer* live) {
-  io::RunDirectory directory = take_up(options, frozen);
+  io::RunDirectory directory = claim_directory(options, serialized_job);
   InProcessNetwork network(ranks);
   RankLoop loop(zygote, loop_options(options, ranks, false));
-  for (int rank = 0; rank < ranks; ++rank) loop.add_worker(network.party(rank));
+  for (int rank = 0; rank < ranks; ++rank) loop.add_worker(network.endpoint(rank));
   ProgressLine line;
-  return coordinate(options, directory, frozen, ranks, zygote, hooks, network.party(0), loop, &line, live);
+  return coordinate(options, directory, serialized_job, ranks, zygote, hooks, network.endpoint(0), loop, &line, live);
 }
 
-/// Whether this rank was started by a supervisor, which talks to people and knows the run's end from complete.json.
+/// Returns whether a supervisor started this rank. The supervisor prints messages and reads the end of the run from
+/// complete.json.
 bool is_supervised() {
   return std::getenv(kSupervised) != nullptr;
 }
 
-/// Where the run's end is known from complete.json and not from mpirun, dead ranks need not hold it up.
-MpiPatience patience() {
-  constexpr double kSupervised_s = 5;
+/// A supervised run's end is known from complete.json and not from mpirun, so dead ranks need not delay it.
+MpiTimeouts mpi_timeouts() {
+  constexpr double kTimeout_s = 5;
   if (!is_supervised()) return {};
-  return {.silence_s = kSupervised_s, .least_s = kSupervised_s};
+  return {.silence_s = kTimeout_s, .min_wait_s = kTimeout_s};
 }
 
-/// False only where the file system says that nobody coordinates this run any more.
+/// Returns false only if the file system shows that nobody coordinates this run any more.
 bool may_be_coordinated(const RunOptions& options) {
   try {
     return io::is_in_use(options.directory);
@@ -146,82 +148,83 @@ bool may_be_coordinated(const RunOptions& options) {
   }
 }
 
-/// A follower whose run has ended without a word writes down why, unless somebody did, or lives to do it.
+/// A follower whose run ended without a message records the reason, unless another process did or still can.
 void declare_abandoned(const RunOptions& options, const std::string& why) {
   if (is_supervised()) return;
-  tell("manyworlds: {}\n", why);
+  print_message("manyworlds: {}\n", why);
   try {
     if (!io::is_run_directory(options.directory) || io::read_complete(options.directory)) return;
     io::RunDirectory directory = resume_run(options);
     declare_failed(directory, kExitInternal, why);
-  } catch (const std::exception&) {  // the coordinating rank has the directory, and will say why itself
+  } catch (const std::exception&) {  // the coordinating rank holds the directory and will record the reason
   }
 }
 
 RunOutcome run_follower(const RunOptions& options, Zygote& zygote) {
-  const std::string go_on = fmt::format("`{}` goes on", resume_line(options));
-  // Later than the coordinating rank, which knows more.
-  auto watch = std::make_unique<StartWatch>(options.start_time + kFollowersLater, [&](const std::string& why) {
-    declare_abandoned(options, fmt::format("{}; {}", why, go_on));
+  const std::string resume_hint = fmt::format("`{}` goes on", resume_line(options));
+  // The coordinating rank gives up earlier, because it knows more.
+  auto watch = std::make_unique<StartupWatchdog>(options.start_time + kFollowerGrace, [&](const std::string& why) {
+    declare_abandoned(options, fmt::format("{}; {}", why, resume_hint));
     return kExitInternal;
   });
-  MpiTransport transport(patience());
+  MpiTransport transport(mpi_timeouts());
   watch.reset();
   bool abandoned = false;
   {
-    LoopOptions loop_words = loop_options(options, ranks_on_this_machine(transport.size()), true);
-    loop_words.coordinated = [&options] { return may_be_coordinated(options); };
-    RankLoop loop(zygote, loop_words);
+    LoopOptions follower_options = loop_options(options, local_rank_count(transport.size()), true);
+    follower_options.coordinator_may_live = [&options] { return may_be_coordinated(options); };
+    RankLoop loop(zygote, follower_options);
     loop.add_worker(transport);
     loop.run();
     abandoned = loop.abandoned();
   }
-  if (abandoned) declare_abandoned(options, fmt::format("the coordinating rank died; {}", go_on));
+  if (abandoned) declare_abandoned(options, fmt::format("the coordinating rank died; {}", resume_hint));
   RunOutcome outcome;
-  outcome.state = RunOutcome::State::elsewhere;
+  outcome.state = RunOutcome::State::delegated;
   transport.leave(!abandoned, kExitDone);
   return outcome;
 }
 
-/// What a coordinating rank ends with: complete.json says it to a supervisor, stderr to whoever else started it.
-void say_end(const RunOptions& options, const std::string& reason) {
-  if (!is_supervised() || !io::read_complete(options.directory)) tell("manyworlds: {}\n", reason);
+/// Reports the end of a coordinating rank: on stderr, unless a supervisor will read it from complete.json.
+void report_end(const RunOptions& options, const std::string& reason) {
+  if (!is_supervised() || !io::read_complete(options.directory)) print_message("manyworlds: {}\n", reason);
 }
 
-RunOutcome run_leader(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks,
-                      serve::LiveServer* live) {
-  // The directory is held before MPI starts: whoever waits for this run sees that it is coordinated. What is wrong with
-  // it waits until the other ranks can be told.
+RunOutcome run_leader(const RunOptions& options, const std::string& serialized_job, Zygote& zygote,
+                      const RunHooks& hooks, serve::LiveServer* live) {
+  // The directory is claimed before MPI starts, so that observers see that the run is coordinated. An error is kept
+  // until MPI can tell the other ranks.
   std::optional<io::RunDirectory> directory;
-  std::exception_ptr fault;
+  std::exception_ptr claim_error;
   try {
-    directory.emplace(take_up(options, frozen));
+    directory.emplace(claim_directory(options, serialized_job));
   } catch (const std::exception&) {
-    fault = std::current_exception();
+    claim_error = std::current_exception();
   }
-  auto watch = std::make_unique<StartWatch>(options.start_time, [&](const std::string& why) {
+  auto watch = std::make_unique<StartupWatchdog>(options.start_time, [&](const std::string& why) {
     const std::string reason = fmt::format("{}; `{}` goes on", why, resume_line(options));
     if (directory) declare_failed(*directory, kExitInternal, reason);
-    say_end(options, reason);
+    report_end(options, reason);
     return kExitInternal;
   });
-  MpiTransport transport(patience());
+  MpiTransport transport(mpi_timeouts());
   watch.reset();
   RunOutcome outcome;
   bool orderly = false;
   try {
-    if (fault) std::rethrow_exception(fault);
-    RankLoop loop(zygote, loop_options(options, ranks_on_this_machine(transport.size()), true));
+    if (claim_error) std::rethrow_exception(claim_error);
+    RankLoop loop(zygote, loop_options(options, local_rank_count(transport.size()), true));
     loop.add_worker(transport);
-    outcome = coordinate(options, *directory, frozen, transport.size(), zygote, hooks, transport, loop, nullptr, live);
+    outcome = coordinate(options, *directory, serialized_job, transport.size(), zygote, hooks, transport, loop, nullptr,
+                         live);
     orderly = !loop.abandoned();
   } catch (const std::exception& error) {
-    say_end(options, reason_of(error, options));
+    report_end(options, reason_of(error, options));
     outcome.exit_code = exit_code_of(error);
     for (int rank = 0; rank < transport.size(); ++rank)
       transport.send(rank, encode(Message{.kind = MessageKind::leave}));
   }
-  directory.reset();  // what is written is written: the next life may begin while ranks part
+  directory.reset();  // everything is written, so the next incarnation may start while ranks say goodbye
   std::fflush(nullptr);
   transport.leave(orderly, outcome.exit_code);
   return outcome;
@@ -233,63 +236,66 @@ std::string resume_line(const RunOptions& options) {
   return resume_line(options.directory, options.store);
 }
 
-std::vector<std::string> rank_words(const RunOptions& options) {
+std::vector<std::string> rank_arguments(const RunOptions& options) {
   const auto seconds = [](std::chrono::milliseconds time) {
     return fmt::format("{}s", std::chrono::duration_cast<std::chrono::seconds>(time).count());
   };
-  std::vector<std::string> words{"resume", core::as_operand(options.directory.string())};
-  const auto add = [&words](const char* word, const std::string& value) { words.insert(words.end(), {word, value}); };
+  std::vector<std::string> arguments{"resume", core::as_operand(options.directory.string())};
+  const auto add = [&arguments](const char* word, const std::string& value) {
+    arguments.insert(arguments.end(), {word, value});
+  };
   if (!options.store.empty()) add("--store", core::as_operand(options.store));
   add("--store-limit", std::to_string(options.store_limit_bytes));
   if (options.task_memory_bytes) add("--task-memory", std::to_string(*options.task_memory_bytes));
   add("--task-time", seconds(options.task_time));
   add("--start-time", seconds(options.start_time));
   if (options.drain_after) add("--stop-after", seconds(*options.drain_after));
-  if (options.retry_failed) words.emplace_back("--retry-failed");
-  return words;
+  if (options.retry_failed) arguments.emplace_back("--retry-failed");
+  return arguments;
 }
 
 bool is_follower() {
   return launched_rank().value_or(0) > 0;
 }
 
-RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks) try {
-  hold_drain_signal();
+RunOutcome run_job(const RunOptions& options, const std::string& serialized_job, Zygote& zygote,
+                   const RunHooks& hooks) try {
+  block_drain_signal();
   const bool rank = !options.in_process && launched_rank();
   if (rank && is_follower()) return run_follower(options, zygote);
   std::optional<serve::LiveServer> live;
   if (options.serve) {
     live.emplace(*options.serve);
-    take_up(options, frozen);
+    claim_directory(options, serialized_job);
     live->start(options.directory);
   }
-  serve::LiveServer* const watched = live ? &*live : nullptr;
-  if (rank) return run_leader(options, frozen, zygote, hooks, watched);
+  serve::LiveServer* const live_server = live ? &*live : nullptr;
+  if (rank) return run_leader(options, serialized_job, zygote, hooks, live_server);
   const RankCount count = rank_count(options.ranks);
   const Launcher launcher = options.srun ? srun_launcher() : mpi_launcher();
   if (!options.in_process && count.ranks > 1 && !launcher.path)
-    tell("{} is not installed: running in this process with {} workers\n", launcher.name, count.ranks);
+    print_message("{} is not installed: running in this process with {} workers\n", launcher.name, count.ranks);
   if (options.in_process || count.ranks == 1 || !launcher.path)
-    return run_in_process(options, frozen, count.ranks, zygote, hooks, watched);
-  // Whatever is wrong with the directory is said here, in one line, before a rank starts.
-  take_up(options, frozen);
-  tell("{} ranks ({})\n", count.ranks, count.why);
+    return run_in_process(options, serialized_job, count.ranks, zygote, hooks, live_server);
+  // A problem with the directory is reported here, in one line, before any rank starts.
+  claim_directory(options, serialized_job);
+  print_message("{} ranks ({})\n", count.ranks, count.why);
   RunOutcome outcome;
-  outcome.state = RunOutcome::State::elsewhere;
+  outcome.state = RunOutcome::State::delegated;
   outcome.exit_code = supervise({.directory = options.directory,
                                  .resume = resume_line(options),
                                  .launcher = launcher,
                                  .ranks = count.ranks,
-                                 .rank_words = rank_words(options),
-                                 .start_time = options.start_time + 2 * kFollowersLater,
+                                 .rank_arguments = rank_arguments(options),
+                                 .start_time = options.start_time + 2 * kFollowerGrace,
                                  .declare_failed =
                                      [&options](int exit_code, const std::string& reason) {
                                        io::RunDirectory directory = resume_run(options);
                                        declare_failed(directory, exit_code, reason);
                                      },
-                                 .look =
-                                     [watched] {
-                                       if (watched != nullptr) watched->look();
+                                 .poll =
+                                     [live_server] {
+                                       if (live_server != nullptr) live_server->poll();
                                      }});
   return outcome;
 } catch (const core::IoError& error) {

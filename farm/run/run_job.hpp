@@ -1,5 +1,5 @@
-// Runs a job to its end in a run directory, on as many ranks as asked: in this process, as a supervisor of mpirun, or
-// as one of its ranks; and writes down everything that came out of it.
+// Runs a job to its end in a run directory on the requested number of ranks, in this process, as a supervisor of
+// mpirun, or as one of its ranks. Writes all results.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "farm/coordinator/schedule.hpp"
+#include "farm/coordinator/task_queue.hpp"
 #include "farm/http/address.hpp"
 #include "farm/protocol/job.hpp"
 #include "farm/protocol/outcome.hpp"
@@ -22,65 +22,65 @@ namespace manyworlds::farm {
 
 struct RunOptions {
   std::filesystem::path directory;
-  std::optional<int> ranks;    // -j; without it farm/system/processors.hpp decides
-  bool in_process = false;     // no mpirun, though still a process for each simulating worker
+  std::optional<int> ranks;    // -j; by default rank_count() decides
+  bool in_process = false;     // without mpirun, but still with a process per simulating worker
   bool srun = false;           // Slurm's srun starts the ranks instead of mpirun
-  std::string store = "none";  // a directory, "" for the default one, "none"
-  std::uint64_t store_limit_bytes = std::uint64_t{20} << 30;  // what it may hold when the run ends
+  std::string store = "none";  // a directory, "" for the default one, or "none"
+  std::uint64_t store_limit_bytes = std::uint64_t{20} << 30;  // maximum size of the store at the end of the run
   bool rebuild = false;                                       // take over a directory that another build began
-  bool retry_failed = false;                                  // compute again what failed in earlier lives
+  bool retry_failed = false;                                  // recompute tasks that failed in earlier incarnations
   std::optional<std::uint64_t> task_memory_bytes;             // 0: no limit; default: memory_share_bytes()
-  std::chrono::milliseconds task_time{0};                     // on the clock, of one task; 0: no limit
-  std::chrono::milliseconds start_time{60'000};               // that ranks may take to find each other
-  std::optional<serve::Address> serve;                        // of a live page
-  std::optional<std::chrono::milliseconds> drain_after;       // the run stops by itself, to be gone on with
+  std::chrono::milliseconds task_time{0};                     // wall-clock limit per task; 0: no limit
+  std::chrono::milliseconds start_time{60'000};               // time limit for the ranks to find each other
+  std::optional<serve::Address> serve;                        // address of the live page
+  std::optional<std::chrono::milliseconds> drain_after;       // time after which the run drains, to be resumed
 };
 
-/// The command that goes on with this run.
+/// Returns the command that resumes this run.
 std::string resume_line(const RunOptions& options);
 
-/// The words after the program's name that a rank of this run is started with: it goes on with the run directory, which
-/// its supervisor has begun.
-std::vector<std::string> rank_words(const RunOptions& options);
+/// Returns the arguments of a rank of this run, after the program's name. The rank resumes the run directory that its
+/// supervisor has begun.
+std::vector<std::string> rank_arguments(const RunOptions& options);
 
-/// What a finished run was like, for /provenance.
-struct RunFigures {
+/// Statistics of a finished run, for the /provenance group of the results.
+struct RunStatistics {
   int ranks = 1;
-  double elapsed_s = 0;    // this life of the run
+  double elapsed_s = 0;    // time of this incarnation of the run
   double simulated_s = 0;  // summed over simulators
   std::uint64_t from_journal = 0, from_store = 0, computed = 0;
 };
 
 struct RunHooks {
-  /// A name for the kind of each task, for progress.
+  /// Returns the name of each task's kind, for the progress display.
   std::function<std::vector<std::string>(const Job&)> kinds;
-  /// After each settled task, which is journalled by then.
+  /// Called after each settled task, which is in the journal by then.
   std::function<void(std::uint32_t task, const Outcome&)> on_result;
-  /// What status.json says besides how far the run is, as an object of its members.
-  std::function<nlohmann::json(const Schedule&)> told;
-  /// What a task is to a person: the experiments that need it and their configuration.
+  /// Returns further members of status.json as an object.
+  std::function<nlohmann::json(const TaskQueue&)> extra_status;
+  /// Describes a task for people: the experiments that need it and their configuration.
   std::function<nlohmann::json(const Job&, std::uint32_t task)> describe;
-  /// Writes the results: when every task is settled, before the run is declared complete; and now and then before,
-  /// with what is there.
-  std::function<void(Job&, const Schedule&, const RunFigures&)> write_results;
+  /// Writes the results: when every task is settled, before the run is declared complete, and from time to time before
+  /// that, with the results so far.
+  std::function<void(Job&, const TaskQueue&, const RunStatistics&)> write_results;
 };
 
 struct RunOutcome {
   enum class State : std::uint8_t {
     complete,
-    drained,    // stopped on request: the same line goes on
-    elsewhere,  // this process was a rank, or a supervisor: others have written what came out
+    drained,    // stopped on request; the same command line continues
+    delegated,  // this process was a rank or a supervisor; another process has written the results
   } state = State::complete;
   std::uint64_t total = 0, done = 0, failed = 0;
   int exit_code = 0;
 };
 
-/// `frozen` is the sweep as the zygote's factory takes it; of ranks only rank 0 needs it, from others it may be empty.
-/// Throws InputError, IoError and InternalError as its parts do. In a rank it may end the process instead of
-/// returning, when other ranks have died and MPI cannot be left in good order.
-RunOutcome run_job(const RunOptions& options, const std::string& frozen, Zygote& zygote, const RunHooks& hooks);
+/// Runs the job `serialized_job`, which JobKind::plan of the zygote parses; only rank 0 needs it, the others may pass
+/// "". Throws core::InputError, core::IoError and core::InternalError as its parts do. In a rank it may end the process
+/// instead of returning, when other ranks have died and MPI cannot be finalized.
+RunOutcome run_job(const RunOptions& options, const std::string& serialized_job, Zygote& zygote, const RunHooks& hooks);
 
-/// True in a process that mpirun or srun started as a rank other than 0: it needs no sweep of its own.
+/// Returns true in a process that mpirun or srun started as a rank other than 0: it needs no sweep of its own.
 bool is_follower();
 
 }  // namespace manyworlds::farm

@@ -2,8 +2,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "farm/system/talk.hpp"
-#include "io/log/store_upkeep.hpp"
+#include "farm/system/console.hpp"
+#include "io/log/store_maintenance.hpp"
 
 namespace manyworlds::farm {
 
@@ -13,7 +13,7 @@ void RunStore::guarded(const char* consequence, Action action) {
     action();
   } catch (const core::IoError& error) {
     writable_ = false;
-    tell("manyworlds: {}; {}\n", error.what(), consequence);
+    print_message("manyworlds: {}; {}\n", error.what(), consequence);
   }
 }
 
@@ -23,7 +23,7 @@ RunStore::RunStore(const RunOptions& options, std::string_view fingerprint) : li
   guarded("going on without a store", [&] { store_ = std::make_unique<io::Store>(directory_, fingerprint); });
 }
 
-std::optional<std::string> RunStore::get(const core::sharing::Key& key, const io::Store::Holds& holds) {
+std::optional<std::string> RunStore::get(const core::sharing::Key& key, const io::Store::Validator& holds) {
   return store_ ? store_->get(key, holds) : std::nullopt;
 }
 
@@ -37,11 +37,12 @@ void RunStore::sync_if_due() {
 
 void RunStore::close() {
   if (!store_) return;
-  for (const auto& [path, misfits] : store_->misfits()) tell_lines(misfits.describe(path));
+  for (const auto& [path, invalid_records] : store_->invalid_records()) print_lines(invalid_records.describe(path));
   if (const auto damaged = store_->damaged(); damaged > 0)
-    tell("manyworlds: {} damaged {} in the store, computed again where needed; `{}` names the files\n", damaged,
-         damaged == 1 ? "place" : "places",
-         core::shell_line({"manyworlds", "store", "verify", "--store", core::as_operand(directory_.string())}));
+    print_message(
+        "manyworlds: {} damaged {} in the store, computed again where needed; `{}` names the files\n", damaged,
+        damaged == 1 ? "place" : "places",
+        core::shell_line({"manyworlds", "store", "verify", "--store", core::as_operand(directory_.string())}));
   if (!writable_) return;
   guarded("what this run computed last may be missing in the store", [&] { store_->close(); });
   guarded("the store may be larger than its limit", [&] { io::prune_store(directory_, limit_bytes_); });

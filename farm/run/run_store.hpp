@@ -1,5 +1,5 @@
-// The store as a run uses it. The run does not need it, so nothing that is wrong with a store ends a run: it goes on
-// without, and says so once.
+// The store as a run uses it. A run can do without, so an error of the store does not end it: the run continues without
+// the store and says so once.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace manyworlds::farm {
 
 class RunStore {
  public:
-  /// Of options.store; `none` is a store without anything in it.
+  /// Opens the store that `options.store` names; "none" is an empty store.
   RunStore(const RunOptions& options, std::string_view fingerprint);
 
-  std::optional<std::string> get(const core::sharing::Key& key, const io::Store::Holds& holds);
+  std::optional<std::string> get(const core::sharing::Key& key, const io::Store::Validator& holds);
   void put(const core::sharing::Key& key, std::string_view bytes);
   void sync_if_due();
-  /// At the end of a run: evicts what the limit does not leave room for, and tells what was damaged.
+  /// Ends the use of the store: evicts entries beyond the limit and reports damaged ones.
   void close();
 
  private:
@@ -31,7 +31,7 @@ class RunStore {
 
   std::filesystem::path directory_;
   std::uint64_t limit_bytes_;
-  std::unique_ptr<io::Store> store_;  // null: none
+  std::unique_ptr<io::Store> store_;  // null: no store
   bool writable_ = true;
 };
 

@@ -15,9 +15,9 @@
 #include "core/base/error.hpp"
 #include "farm/status/progress.hpp"
 #include "farm/status/run_status.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/processors.hpp"
-#include "farm/system/talk.hpp"
+#include "farm/system/host_resources.hpp"
 #include "io/log/run_directory.hpp"
 
 namespace manyworlds::farm {
@@ -27,31 +27,31 @@ namespace {
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-constexpr int kUncoordinatedLooks = 4;  // half a second each
-constexpr seconds kOutlives{10};        // what mpirun may take to leave when the run is complete
-constexpr seconds kAnswers{30};         // what ranks that were asked to stop may take to say where they stand
+constexpr int kMaxUncoordinatedPolls = 4;  // half a second each
+constexpr seconds kExitGrace{10};          // grace for mpirun to exit after the run is complete
+constexpr seconds kStopTimeout{30};        // grace for ranks that were asked to stop to report
 
 std::vector<std::string> launch_command(const SuperviseOptions& options) {
-  std::vector<std::string> words = launch_words(options.launcher, options.ranks);
-  words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
-  words.insert(words.end(), options.rank_words.begin(), options.rank_words.end());
-  return words;
+  std::vector<std::string> command = launch_prefix(options.launcher, options.ranks);
+  command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
+  command.insert(command.end(), options.rank_arguments.begin(), options.rank_arguments.end());
+  return command;
 }
 
 pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
-  std::vector<std::string> words = launch_command(options);
+  std::vector<std::string> command = launch_command(options);
   std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
+  for (auto& word : command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) throw core::IoError("start", options.launcher.name);
   if (child > 0) return child;
-  ::setpgid(0, 0);  // Ctrl-C is ours to translate
+  ::setpgid(0, 0);  // a group of its own, so that this process handles Ctrl-C
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
   ::pthread_sigmask(SIG_SETMASK, &inherited, nullptr);
-  if (const int nothing = ::open("/dev/null", O_RDONLY); nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+  if (const int null_device = ::open("/dev/null", O_RDONLY); null_device >= 0) ::dup2(null_device, STDIN_FILENO);
   set_launch_environment();
   ::setenv(kSupervised, "1", 1);
   ::execvp(arguments[0], arguments.data());
@@ -61,48 +61,48 @@ pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
 class Supervision {
  public:
   Supervision(const SuperviseOptions& options, pid_t mpirun)
-      : options_(options), mpirun_(mpirun), begin_(steady_clock::now()), answered_(begin_), status_(status()) {}
+      : options_(options), mpirun_(mpirun), begin_(steady_clock::now()), last_report_(begin_), status_(status()) {}
 
   int watch(const sigset_t& signals) {
     while (!ended_) {
       const timespec wait{0, 500'000'000};
-      if (const int signal = ::sigtimedwait(&signals, nullptr, &wait); signal > 0) take(signal);
+      if (const int signal = ::sigtimedwait(&signals, nullptr, &wait); signal > 0) handle_signal(signal);
       int status = 0;
       if (::waitpid(mpirun_, &status, WNOHANG) == mpirun_) ended_ = true, wait_status_ = status;
-      if (options_.look) options_.look();
+      if (options_.poll) options_.poll();
       draw();
       if (ended_) break;
       end_when_overdue();
       end_without_coordinator();
-      end_when_deaf();
-      if (!why_.empty()) kill_ranks();
+      end_when_unresponsive();
+      if (!kill_reason_.empty()) kill_ranks();
     }
     line_.clear();
     return exit_code();
   }
 
  private:
-  void take(int signal) {
+  void handle_signal(int signal) {
     if (signal == SIGCHLD) return;
-    const bool again = signal == asked_by_ && (signal == SIGINT || signal == SIGTERM);
-    // Nothing has been computed in this life, and ranks that are starting or planning would not answer for long.
+    const bool again = signal == stop_signal_ && (signal == SIGINT || signal == SIGTERM);
+    // Nothing has been computed in this incarnation, and ranks that are starting or planning would not answer for long.
     const bool nothing_to_finish = signal == SIGTERM && !status_changed_;
     if (again || nothing_to_finish) return end("stopped", kExitDrained);
-    if (asked_by_ == 0) {
+    if (stop_signal_ == 0) {
       line_.clear();
-      tell("stopping: what runs may finish{}\n", signal == SIGINT ? "; once more Ctrl-C stops at once" : "");
+      print_message("stopping: what runs may finish{}\n", signal == SIGINT ? "; once more Ctrl-C stops at once" : "");
     }
-    asked_by_ = signal;
-    answered_ = steady_clock::now();
+    stop_signal_ = signal;
+    last_report_ = steady_clock::now();
     ::kill(mpirun_, SIGUSR1);
   }
 
-  /// What status.json says; nothing where it cannot be read.
+  /// Returns the text of status.json; nullopt if it cannot be read.
   std::optional<std::string> status() const {
     try {
       return io::read_status(options_.directory);
     } catch (const std::exception&) {
-      return std::nullopt;  // who writes there will say what is wrong with the directory
+      return std::nullopt;  // the writer will report what is wrong with the directory
     }
   }
 
@@ -111,25 +111,25 @@ class Supervision {
     if (!status || status == status_) return;
     status_ = std::move(status);
     status_changed_ = true;
-    answered_ = steady_clock::now();
+    last_report_ = steady_clock::now();
     try {
       line_.draw(progress_line(parse_status(*status_, "status.json")));
-    } catch (const std::exception&) {  // progress is a courtesy
+    } catch (const std::exception&) {  // progress is optional
     }
   }
 
-  /// Nothing that runs is worth waiting for any more.
+  /// Ends the ranks: nothing that runs is worth waiting for.
   void end(const std::string& why, int exit_code) {
-    if (why_.empty()) why_ = why, exit_code_ = exit_code;
+    if (kill_reason_.empty()) kill_reason_ = why, exit_code_ = exit_code;
     kill_ranks();
   }
 
-  /// Where the launcher ends the ranks itself, it is killed only once that has taken too long.
+  /// A launcher that ends its ranks itself is killed only if that takes too long.
   void kill_ranks() {
     const auto now = steady_clock::now();
-    if (!kills_since_) kills_since_ = now;
-    const bool itself = options_.launcher.end_signal != 0 && now - *kills_since_ < kOutlives;
-    ::kill(-mpirun_, itself ? options_.launcher.end_signal : SIGKILL);
+    if (!killing_since_) killing_since_ = now;
+    const bool launcher_first = options_.launcher.end_signal != 0 && now - *killing_since_ < kExitGrace;
+    ::kill(-mpirun_, launcher_first ? options_.launcher.end_signal : SIGKILL);
   }
 
   void end_when_overdue() {
@@ -137,77 +137,77 @@ class Supervision {
     if (!complete_since_) {
       if (io::read_complete(options_.directory)) complete_since_ = now;
     } else if (!io::read_complete(options_.directory)) {
-      complete_since_.reset();  // it was of an earlier life, whose last ranks were still there
-    } else if (now - *complete_since_ > kOutlives) {
+      complete_since_.reset();  // it belonged to an earlier incarnation whose last ranks were still there
+    } else if (now - *complete_since_ > kExitGrace) {
       kill_ranks();
     }
   }
 
-  /// MPI does not tell the other ranks that the coordinating one died, but it held the run's lock from its first moment
-  /// on. One that died before, or was never started, is known by the time.
+  /// MPI does not tell the other ranks that the coordinating one has died, but that rank held the run's lock from its
+  /// start. A coordinator that never took the lock is detected by a timeout.
   void end_without_coordinator() {
     const bool coordinated = io::is_in_use(options_.directory);
     was_coordinated_ |= coordinated;
     if (coordinated || complete_since_) {
-      uncoordinated_looks_ = 0;
+      uncoordinated_polls_ = 0;
     } else if (!was_coordinated_) {
       if (steady_clock::now() - begin_ > options_.start_time)
         end(fmt::format("no rank began to coordinate within {}: see what {} says above",
                         duration_text(std::chrono::duration<double>(options_.start_time).count()),
                         options_.launcher.name),
             kExitInternal);
-    } else if (++uncoordinated_looks_ >= kUncoordinatedLooks) {
+    } else if (++uncoordinated_polls_ >= kMaxUncoordinatedPolls) {
       end("the coordinating rank died", kExitInternal);
     }
   }
 
-  /// Ranks that were asked to stop say every other second where they stand, until they have stopped.
-  void end_when_deaf() {
-    if (asked_by_ != 0 && !complete_since_ && steady_clock::now() - answered_ > kAnswers)
-      end(fmt::format("asked to stop, the ranks said nothing for {} s and were killed", kAnswers.count()),
+  /// Ranks that were asked to stop write their status every other second until they have stopped.
+  void end_when_unresponsive() {
+    if (stop_signal_ != 0 && !complete_since_ && steady_clock::now() - last_report_ > kStopTimeout)
+      end(fmt::format("asked to stop, the ranks said nothing for {} s and were killed", kStopTimeout.count()),
           kExitDrained);
   }
 
-  /// Says, on stderr and in complete.json, what no rank could say any more.
-  int say_end(int exit_code, const std::string& why) const {
+  /// Reports, on stderr and in complete.json, an end that no rank could report.
+  int report_end(int exit_code, const std::string& why) const {
     const std::string reason = fmt::format("{}; `{}` goes on", why, options_.resume);
-    // Whoever asked it to stop is told how to go on by who called supervise().
-    exit_code == kExitDrained ? tell("{}\n", why) : tell("manyworlds: {}\n", reason);
+    // After a stop on request, the caller of supervise() prints how to resume.
+    exit_code == kExitDrained ? print_message("{}\n", why) : print_message("manyworlds: {}\n", reason);
     try {
       options_.declare_failed(exit_code, reason);
-    } catch (const std::exception&) {  // somebody else has gone on with the run by now, or its disk is gone
+    } catch (const std::exception&) {  // another process has resumed the run, or its disk is gone
     }
     return exit_code;
   }
 
   int exit_code() const {
     if (const auto completion = completion_of(options_.directory)) {
-      if (completion->reason) tell("manyworlds: {}\n", *completion->reason);
+      if (completion->reason) print_message("manyworlds: {}\n", *completion->reason);
       return completion->exit_code;
     }
-    if (!why_.empty()) return say_end(exit_code_, why_);
+    if (!kill_reason_.empty()) return report_end(exit_code_, kill_reason_);
     if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127)
       throw core::IoError("start", options_.launcher.name, ENOENT);
     const bool killed = WIFSIGNALED(wait_status_);
-    return say_end(kExitInternal,
-                   fmt::format("{} ended ({} {}) before {}", options_.launcher.name, killed ? "signal" : "exit code",
-                               killed ? WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_),
-                               was_coordinated_ ? "the run was over" : "a rank began to coordinate"));
+    return report_end(kExitInternal,
+                      fmt::format("{} ended ({} {}) before {}", options_.launcher.name, killed ? "signal" : "exit code",
+                                  killed ? WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_),
+                                  was_coordinated_ ? "the run was over" : "a rank began to coordinate"));
   }
 
   const SuperviseOptions& options_;
   pid_t mpirun_;
   int wait_status_ = 0;
   bool ended_ = false, was_coordinated_ = false;
-  int asked_by_ = 0;  // the signal that asked to stop
-  int uncoordinated_looks_ = 0;
-  std::string why_;  // the ranks were killed; empty: they were not
+  int stop_signal_ = 0;  // the signal that asked to stop; 0: none
+  int uncoordinated_polls_ = 0;
+  std::string kill_reason_;  // why the ranks were killed; "": they were not
   int exit_code_ = 0;
   steady_clock::time_point begin_;
-  steady_clock::time_point answered_;  // when the ranks last said where they stand, or were asked to stop
-  std::optional<std::string> status_;  // what they said then
-  bool status_changed_ = false;        // they have said something in this life
-  std::optional<steady_clock::time_point> complete_since_, kills_since_;
+  steady_clock::time_point last_report_;  // when the ranks last reported or were asked to stop
+  std::optional<std::string> status_;     // contents of their last report
+  bool status_changed_ = false;           // they have reported in this incarnation
+  std::optional<steady_clock::time_point> complete_since_, killing_since_;
   ProgressLine line_;
 };
 

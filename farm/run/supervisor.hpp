@@ -1,7 +1,7 @@
-// What `sweep` is when somebody starts it plainly: it starts mpirun, or srun, on itself, draws progress, passes on the
-// wish to stop, and takes its exit code from complete.json, because mpirun's own means nothing once a rank has died.
-// Whatever becomes of the ranks, it ends: a start that hangs, a coordinating rank that dies and ranks that do not
-// answer to the wish to stop are killed, and complete.json says why.
+// The supervisor, which is what `sweep` becomes when started without mpirun. It starts mpirun or srun on this program,
+// draws progress, passes on requests to stop, and takes its exit code from complete.json, because mpirun's exit code
+// means nothing once a rank has died. It always ends: it kills a start that hangs, ranks whose coordinator died, and
+// ranks that ignore a request to stop; complete.json then gives the reason.
 #pragma once
 
 #include <chrono>
@@ -14,25 +14,25 @@
 
 namespace manyworlds::farm {
 
-/// In the environment of ranks whose supervisor talks to people.
+/// Environment variable of ranks whose supervisor prints the messages.
 inline constexpr const char* kSupervised = "MANYWORLDS_SUPERVISED";
 
 struct SuperviseOptions {
-  std::filesystem::path directory;  // of the run
-  std::string resume;               // the command that goes on with it
+  std::filesystem::path directory;  // run directory
+  std::string resume;               // command that resumes the run
   Launcher launcher;
   int ranks = 1;
-  std::vector<std::string> rank_words;      // behind the program's name
-  std::chrono::milliseconds start_time{0};  // after which some rank must have begun to coordinate
-  /// Writes into complete.json how the run ended that no rank could say it of. May throw.
+  std::vector<std::string> rank_arguments;  // arguments after the program's name
+  std::chrono::milliseconds start_time{0};  // some rank must have begun to coordinate within this time
+  /// Writes the end of the run into complete.json when no rank could write it. May throw.
   std::function<void(int exit_code, const std::string& reason)> declare_failed;
-  std::function<void()> look;  // now and then, while it runs
+  std::function<void()> poll;  // called about twice a second while it runs
 };
 
-/// Returns the exit code of the run. No threads of the caller may take SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGCHLD.
+/// Returns the exit code of the run. No thread of the caller may handle SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGCHLD.
 int supervise(const SuperviseOptions& options);
 
-/// One line that is drawn over and over on stderr; silent when that is no terminal.
+/// A line that is redrawn in place on stderr; silent if stderr is not a terminal.
 class ProgressLine {
  public:
   ProgressLine();

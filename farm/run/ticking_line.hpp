@@ -1,4 +1,4 @@
-// A line on a terminal for what takes longer than people like to wait without a word.
+// A line on a terminal that shows the progress of a long operation.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 
 namespace manyworlds::farm {
 
-/// From two seconds after it was made until its end, draws what `text` says of the seconds gone by, twice a second;
-/// nothing where stderr is no terminal. `text` is called from another thread.
+/// From two seconds after its construction until its destruction, draws `text(elapsed_s)` twice a second; nothing if
+/// stderr is not a terminal. Another thread calls `text`.
 class TickingLine {
  public:
   explicit TickingLine(std::function<std::string(double elapsed_s)> text);

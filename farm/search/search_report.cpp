@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
-#include "io/ranking/sweep_facts.hpp"
+#include "io/ranking/sweep_analysis.hpp"
 #include "io/ranking/top.hpp"
-#include "io/results/figures.hpp"
+#include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -26,7 +26,7 @@ const io::Column& column(const io::Results& results, const char* name) {
   return *found;
 }
 
-/// The best `k` rows that ran, as `top` ranks them; 0: all.
+/// Returns the best `k` rows that ran, ranked as by `top`; 0: all.
 io::Ranking ranked(const io::Results& results, std::int64_t k = 0) {
   const auto rows = static_cast<std::int64_t>(std::max<std::size_t>(results.experiments.rows(), 1));
   return io::rank_experiments(results, {k > 0 ? k : rows, kGain, ""});
@@ -37,7 +37,7 @@ io::Ranking front_of(const io::Results& results, io::Ranking ranking) {
   std::erase_if(ranking.rows, [&](const io::Ranking::Row& row) {
     return std::find(front.begin(), front.end(), row.row) == front.end();
   });
-  io::tell_differences(results, ranking);
+  io::fill_differences(results, ranking);
   return ranking;
 }
 
@@ -63,9 +63,9 @@ std::vector<std::size_t> by_throughput(const io::Results& results) {
 
 std::vector<double> throughputs(const io::Results& results, const std::vector<std::size_t>& rows) {
   const io::Column& gain = column(results, kGain);
-  std::vector<double> made;
-  for (const std::size_t row : rows) made.push_back(gain.number_at(row));
-  return made;
+  std::vector<double> result;
+  for (const std::size_t row : rows) result.push_back(gain.number_at(row));
+  return result;
 }
 
 std::vector<double> throughputs(const io::Results& results) {
@@ -75,21 +75,21 @@ std::vector<double> throughputs(const io::Results& results) {
 }
 
 experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows) {
-  experiments::Sweep made;
-  made.name = sweep.name;
-  made.assumed = sweep.assumed;
-  made.objective = sweep.objective;
-  made.text = sweep.text;
-  made.overrides = sweep.overrides;
-  made.where = sweep.where;
-  made.columns = sweep.columns;
-  made.inputs = sweep.inputs;
+  experiments::Sweep result;
+  result.name = sweep.name;
+  result.assumed = sweep.assumed;
+  result.objective = sweep.objective;
+  result.text = sweep.text;
+  result.overrides = sweep.overrides;
+  result.where = sweep.where;
+  result.columns = sweep.columns;
+  result.inputs = sweep.inputs;
   for (const std::size_t row : rows) {
-    experiments::Experiment& one = made.experiments.emplace_back(sweep.experiments.at(row));
-    one.id = static_cast<std::uint32_t>(made.experiments.size() - 1);
+    experiments::Experiment& one = result.experiments.emplace_back(sweep.experiments.at(row));
+    one.id = static_cast<std::uint32_t>(result.experiments.size() - 1);
     one.settings["fidelity"] = std::string("packet");
   }
-  return made;
+  return result;
 }
 
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
@@ -108,7 +108,8 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
 
 namespace {
 
-/// Spearman's coefficient of the screening and the packets over what ran in both; NaN where that is fewer than two.
+/// Returns Spearman's coefficient between the screening and the packet simulation, over the layouts that ran in both;
+/// NaN for fewer than two.
 double agreement(const SearchFindings& findings) {
   const std::vector<double> bounds = throughputs(findings.screened, by_throughput(findings.screened));
   const std::vector<double> exact = throughputs(*findings.packets);
@@ -119,19 +120,19 @@ double agreement(const SearchFindings& findings) {
 }
 
 std::string layouts(std::size_t count) {
-  return fmt::format("{} layout{}", io::grouped(static_cast<double>(count)), count == 1 ? "" : "s");
+  return fmt::format("{} layout{}", io::group_digits(static_cast<double>(count)), count == 1 ? "" : "s");
 }
 
-/// What was looked at, and whether the winner is one.
-std::string standing_text(const SearchFindings& findings) {
+/// Returns a sentence on how many layouts were screened and simulated, and whether the winner is certain.
+std::string status_text(const SearchFindings& findings) {
   const std::size_t screened = by_throughput(findings.screened).size();
   if (!findings.packets)
     return fmt::format("{} ranked by their analytic step times, which leave contention out; none was simulated\n",
                        layouts(screened));
-  const Settlement& settled = findings.settlement;
+  const SearchStatus& settled = findings.search_status;
   std::string text =
       fmt::format("{} of {} fit and were screened analytically (run {}), the best {} simulated packet by packet\n",
-                  io::grouped(static_cast<double>(screened)), layouts(findings.screened.experiments.rows()),
+                  io::group_digits(static_cast<double>(screened)), layouts(findings.screened.experiments.rows()),
                   findings.screening, settled.simulated);
   if (settled.settled())
     return text +
@@ -139,7 +140,7 @@ std::string standing_text(const SearchFindings& findings) {
            "bound, is below that of #1\n";
   return text +
          fmt::format("not settled: {} more may be faster than #1, by {:.1f} % at most; --packet {} simulates them\n",
-                     settled.open, 100 * settled.at_most, settled.simulated + settled.open);
+                     settled.open, 100 * settled.max_gain, settled.simulated + settled.open);
 }
 
 std::string agreement_text(const SearchFindings& findings) {
@@ -149,42 +150,42 @@ std::string agreement_text(const SearchFindings& findings) {
   return fmt::format("analytic and packet rankings of these: Spearman {:.2f}{}\n", rank, meaning);
 }
 
-const io::Results& answer(const SearchFindings& findings) {
+const io::Results& final_results(const SearchFindings& findings) {
   return findings.packets ? *findings.packets : findings.screened;
 }
 
 }  // namespace
 
 std::string search_text(const SearchFindings& findings, std::int64_t k) {
-  const io::Results& results = answer(findings);
-  const io::RankingLines best = io::render_lines(results, ranked(results, k));
-  std::string text = standing_text(findings) + "\n" + (best.lead.empty() ? "" : best.lead + "\n") +
-                     io::aligned(best.lines, best.left) + best.footer;
+  const io::Results& results = final_results(findings);
+  const io::RankingTable best = io::render_table(results, ranked(results, k));
+  std::string text = status_text(findings) + "\n" + (best.note.empty() ? "" : best.note + "\n") +
+                     io::align_columns(best.lines, best.left_aligned) + best.footer;
   if (findings.packets) text += agreement_text(findings);
   const io::Ranking front = front_of(results, ranked(results));
-  const io::RankingLines lines = io::render_lines(results, front);
+  const io::RankingTable lines = io::render_table(results, front);
   return text + fmt::format("\nPareto front of these (throughput against memory), {}\n{}", layouts(front.rows.size()),
-                            io::aligned(lines.lines, lines.left));
+                            io::align_columns(lines.lines, lines.left_aligned));
 }
 
 Json search_json(const SearchFindings& findings, std::int64_t k) {
   const auto json_of = [](const io::Results& results, const io::Ranking& ranking) {
     return Json::parse(io::render_json(results, ranking));
   };
-  const io::Results& results = answer(findings);
-  Json made{{"fidelity", findings.packets ? "packet" : "analytic"},
-            {"top", json_of(results, ranked(results, k))},
-            {"pareto", json_of(results, front_of(results, ranked(results))).at("rows")}};
-  if (!findings.packets) return made;
+  const io::Results& results = final_results(findings);
+  Json result{{"fidelity", findings.packets ? "packet" : "analytic"},
+              {"top", json_of(results, ranked(results, k))},
+              {"pareto", json_of(results, front_of(results, ranked(results))).at("rows")}};
+  if (!findings.packets) return result;
   const double rank = agreement(findings);
-  made["screening"] = {{"run", findings.screening},
-                       {"layouts", by_throughput(findings.screened).size()},
-                       {"spearman", std::isnan(rank) ? Json(nullptr) : Json(rank)},
-                       {"top", json_of(findings.screened, ranked(findings.screened, k))}};
-  made["settled"] = findings.settlement.settled();
-  made["simulated"] = findings.settlement.simulated;
-  made["open"] = {{"layouts", findings.settlement.open}, {"faster_at_most", findings.settlement.at_most}};
-  return made;
+  result["screening"] = {{"run", findings.screening},
+                         {"layouts", by_throughput(findings.screened).size()},
+                         {"spearman", std::isnan(rank) ? Json(nullptr) : Json(rank)},
+                         {"top", json_of(findings.screened, ranked(findings.screened, k))}};
+  result["settled"] = findings.search_status.settled();
+  result["simulated"] = findings.search_status.simulated;
+  result["open"] = {{"layouts", findings.search_status.open}, {"faster_at_most", findings.search_status.max_gain}};
+  return result;
 }
 
 }  // namespace manyworlds::farm

@@ -1,4 +1,5 @@
-// What a search found: the best layouts by packets, what is left open, and how the screening ordered them.
+// The findings of a search: the best layouts by packet simulation, those that may still be faster, and the order of the
+// screening.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +14,28 @@
 
 namespace manyworlds::farm {
 
-/// Rows of a run by tokens per second and GPU, best first; ties in the order of ids. Rows that did not run are left
-/// out.
+/// Returns the rows of a run by tokens per second and GPU, best first; ties in the order of ids. Rows that did not run
+/// are left out.
 std::vector<std::size_t> by_throughput(const io::Results& results);
 
-/// Their tokens per second and GPU; NaN of a row that did not run.
+/// Returns their tokens per second and GPU; NaN for a row that did not run.
 std::vector<double> throughputs(const io::Results& results, const std::vector<std::size_t>& rows);
 std::vector<double> throughputs(const io::Results& results);
 
-/// The experiments of those rows, packet by packet: a sweep of its own with the same axes.
+/// Returns the experiments of `rows` as a sweep of its own, with packet fidelity and the same axes.
 experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows);
 
 struct SearchFindings {
-  io::Results screened;                // of analytic fidelity
-  std::string screening;               // its run directory
-  std::optional<io::Results> packets;  // of the first of them in order of throughput
-  Settlement settlement;               // of these
+  io::Results screened;                // analytic results
+  std::string screening;               // run directory of the screening
+  std::optional<io::Results> packets;  // of the best screened layouts, in order of throughput
+  SearchStatus search_status;          // of the packet results
 };
 
 std::string search_text(const SearchFindings& findings, std::int64_t k);
 nlohmann::ordered_json search_json(const SearchFindings& findings, std::int64_t k);
 
-/// Spearman's coefficient of two lists of figures of the same things; ties share their mean rank. NaN below two.
+/// Returns Spearman's coefficient of two equally long lists; ties get their mean rank. NaN for fewer than two values.
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace manyworlds::farm

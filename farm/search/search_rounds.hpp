@@ -1,5 +1,5 @@
-// When enough of a ranking by bounds was simulated: the analytic rate of a layout is one that its packets cannot beat,
-// so that a layout is out once another's packets are faster than that.
+// Decides when enough of a ranking by upper bounds was simulated. The analytic rate of a layout bounds its packet rate
+// from above, so a layout is eliminated once the packet rate of another exceeds its analytic rate.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +7,21 @@
 
 namespace manyworlds::farm {
 
-/// What simulating the first layouts of a ranking says of the rest.
-struct Settlement {
+/// What the simulated top of a ranking proves about the remaining layouts.
+struct SearchStatus {
   std::size_t simulated = 0;
   std::size_t open = 0;  // layouts that were not simulated and may be faster than the fastest that was
-  double at_most = 0;    // how much faster such a one may be: 0.02 is 2 %
+  double max_gain = 0;   // how much faster such a layout may be: 0.02 is 2 %
   bool settled() const { return open == 0; }
 };
 
-/// `bounds`: rates that layouts cannot exceed, highest first; `simulated`: rates of the first of them, NaN where one
-/// did not run.
-Settlement settlement(const std::vector<double>& bounds, const std::vector<double>& simulated);
+/// `bounds`: upper bounds on the layouts' rates, highest first; `simulated`: packet rates of the first layouts, NaN for
+/// one that did not run.
+SearchStatus search_status(const std::vector<double>& bounds, const std::vector<double>& simulated);
 
-/// How many layouts of the ranking to simulate after `so_far`, at most `most`: those still open, and not more than
-/// twice as many as before, since each round closes some. The first round takes kFirstRound.
+/// Returns how many layouts of the ranking to simulate in all after `so_far`, at most `max_layouts`: the open ones are
+/// added, but the number at most doubles, since each round eliminates some. The first round simulates kFirstRound.
 inline constexpr std::size_t kFirstRound = 8;
-std::size_t next_round(const Settlement& so_far, std::size_t layouts, std::size_t most);
+std::size_t next_round(const SearchStatus& so_far, std::size_t layouts, std::size_t max_layouts);
 
 }  // namespace manyworlds::farm

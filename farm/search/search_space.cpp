@@ -20,53 +20,53 @@ using experiments::import::Node;
 using Sizes = std::vector<std::int64_t>;
 using Texts = std::vector<std::string>;
 
-constexpr std::int64_t kShortestPiece = 4'096;  // tokens of a sample that context parallelism leaves a rank, at least
-constexpr std::int64_t kMostStages = 64;
-constexpr std::int64_t kMostChunks = 8;  // of a pipeline rank
-constexpr std::int64_t kMostMicroBatch = 8;
-constexpr std::int64_t kEndLayers = 2;  // what embedding and head count for where layers are spread over stages
+constexpr std::int64_t kMinTokensPerRank = 4'096;  // minimum tokens of a sample per context-parallel rank
+constexpr std::int64_t kMaxStages = 64;
+constexpr std::int64_t kMaxChunks = 8;  // per pipeline rank
+constexpr std::int64_t kMaxMicroBatch = 8;
+constexpr std::int64_t kEmbeddingHeadLayers = 2;  // layers that embedding and head count as in the pipeline's balance
 
-Node place_of(const std::string& word) {
+Node source_node(const std::string& word) {
   Node at;
   at.file = std::make_shared<const std::string>(word);
   return at;
 }
 
-std::string scalar(const CatalogEntry& entry, const std::string& name) {
+std::string text_value(const CatalogEntry& entry, const std::string& name) {
   const auto found = entry.figures.find(name);
   return found == entry.figures.end() ? "" : std::get<std::string>(found->second.value);
 }
 
-std::int64_t figure(const CatalogEntry& entry, const std::string& name, std::int64_t otherwise) {
+std::int64_t integer_value(const CatalogEntry& entry, const std::string& name, std::int64_t default_value) {
   const auto found = entry.figures.find(name);
-  return found == entry.figures.end() ? otherwise : std::get<std::int64_t>(found->second.value);
+  return found == entry.figures.end() ? default_value : std::get<std::int64_t>(found->second.value);
 }
 
-Sizes powers_of_two(std::int64_t most) {
-  Sizes made;
-  for (std::int64_t size = 1; size <= std::max<std::int64_t>(most, 1); size *= 2) made.push_back(size);
-  return made;
+Sizes powers_of_two(std::int64_t max_size) {
+  Sizes result;
+  for (std::int64_t size = 1; size <= std::max<std::int64_t>(max_size, 1); size *= 2) result.push_back(size);
+  return result;
 }
 
 Texts texts_of(const Sizes& sizes) {
-  Texts made;
-  for (const std::int64_t size : sizes) made.push_back(std::to_string(size));
-  return made;
+  Texts result;
+  for (const std::int64_t size : sizes) result.push_back(std::to_string(size));
+  return result;
 }
 
-/// What the user says of keys: of each its values as text, in the order given.
+/// The user's values of keys (`--set`), as text and in the order given.
 class Pins {
  public:
   explicit Pins(const Texts& set);
 
-  /// The values of a key, which nobody will be given again; none where nothing was said.
+  /// Removes a key and returns its values; empty if the user did not set it.
   Texts take(const std::string& path);
   struct Pin {
     std::string typed, path, text;
     Texts values;
-    bool several = false;  // a list
+    bool is_list = false;  // the user gave a list
   };
-  const std::vector<Pin>& left() const { return pins_; }
+  const std::vector<Pin>& remaining() const { return pins_; }
 
  private:
   std::vector<Pin> pins_;
@@ -74,7 +74,7 @@ class Pins {
 
 Pins::Pins(const Texts& set) {
   for (const std::string& given : set) {
-    const Node at = place_of("--set " + given);
+    const Node at = source_node("--set " + given);
     const std::size_t equals = given.find('=');
     if (equals == std::string::npos || equals == 0) at.fail("must be key=value, such as strategy.tp=8");
     Pin pin{given.substr(0, equals), "", given.substr(equals + 1), {}, false};
@@ -83,8 +83,8 @@ Pins::Pins(const Texts& set) {
       if (other.path == pin.path) at.fail(fmt::format("'{}' is set twice; keep one", pin.path));
     const Node value = experiments::import::parse_yaml(pin.text, *at.file);
     if (value.kind == Node::Kind::scalar) pin.values = {value.text};
-    pin.several = value.kind == Node::Kind::sequence;
-    if (pin.several)
+    pin.is_list = value.kind == Node::Kind::sequence;
+    if (pin.is_list)
       for (const Node& item : value.items)
         if (item.kind == Node::Kind::scalar) pin.values.push_back(item.text);
     pins_.push_back(std::move(pin));
@@ -101,42 +101,42 @@ Texts Pins::take(const std::string& path) {
   return {};
 }
 
-/// Keys that move together, and each row of values that they take.
-struct Factor {
+/// Keys that vary together, and the rows of values that they take.
+struct LinkedAxes {
   Texts keys;
   std::vector<Texts> rows;
 };
 
-/// Leaves the rows that have what was said of the key; one that moves alone takes what was said as it is.
-void restrict_to(Factor& factor, std::size_t key, const Texts& values) {
+/// Keeps the rows with one of the user's values of a key; a key that varies alone takes the user's values as they are.
+void restrict_to(LinkedAxes& axes, std::size_t key, const Texts& values) {
   if (values.empty()) return;
-  if (factor.keys.size() == 1) {
-    factor.rows.clear();
-    for (const std::string& value : values) factor.rows.push_back({value});
+  if (axes.keys.size() == 1) {
+    axes.rows.clear();
+    for (const std::string& value : values) axes.rows.push_back({value});
     return;
   }
-  Texts tried;
-  for (const Texts& row : factor.rows)
-    if (std::find(tried.begin(), tried.end(), row[key]) == tried.end()) tried.push_back(row[key]);
-  std::erase_if(factor.rows,
+  Texts available;
+  for (const Texts& row : axes.rows)
+    if (std::find(available.begin(), available.end(), row[key]) == available.end()) available.push_back(row[key]);
+  std::erase_if(axes.rows,
                 [&](const Texts& row) { return std::find(values.begin(), values.end(), row[key]) == values.end(); });
-  if (factor.rows.empty())
+  if (axes.rows.empty())
     throw core::InputError(
-        fmt::format("no layout of the search has it; of {} there is {}", factor.keys[key], fmt::join(tried, ", ")),
-        fmt::format("{}={}", factor.keys[key], fmt::join(values, ",")));
+        fmt::format("no layout of the search has it; of {} there is {}", axes.keys[key], fmt::join(available, ", ")),
+        fmt::format("{}={}", axes.keys[key], fmt::join(values, ",")));
 }
 
-/// The document of a search: what is the same for all, what is searched, and what leaves points out.
-class Document {
+/// The sweep document of a search: base settings, axes, and conditions.
+class SweepDocument {
  public:
-  explicit Document(Pins pins) : pins_(std::move(pins)) {}
+  explicit SweepDocument(Pins pins) : pins_(std::move(pins)) {}
 
   Texts take(const std::string& key) { return pins_.take(key); }
-  void add(Factor factor);
+  void add(LinkedAxes axes);
   void add(const std::string& key, Texts values) {
-    Factor factor{{key}, {}};
-    for (std::string& value : values) factor.rows.push_back({std::move(value)});
-    add(std::move(factor));
+    LinkedAxes axes{{key}, {}};
+    for (std::string& value : values) axes.rows.push_back({std::move(value)});
+    add(std::move(axes));
   }
   void add_where(std::string condition) { where_.push_back(std::move(condition)); }
   void add_base(std::string key, std::string value) { base_.emplace_back(std::move(key), std::move(value)); }
@@ -145,24 +145,24 @@ class Document {
  private:
   Pins pins_;
   std::vector<std::pair<std::string, std::string>> base_;
-  std::vector<Factor> factors_;
+  std::vector<LinkedAxes> axes_;
   Texts where_;
 };
 
-void Document::add(Factor factor) {
-  for (std::size_t key = 0; key < factor.keys.size(); ++key)
-    restrict_to(factor, key, pins_.take("strategy." + factor.keys[key]));
-  factors_.push_back(std::move(factor));
+void SweepDocument::add(LinkedAxes axes) {
+  for (std::size_t key = 0; key < axes.keys.size(); ++key)
+    restrict_to(axes, key, pins_.take("strategy." + axes.keys[key]));
+  axes_.push_back(std::move(axes));
 }
 
-std::string Document::render(const std::string& name) {
+std::string SweepDocument::render(const std::string& name) {
   const Texts assume = take("assume");
   std::string yaml = fmt::format("# The layouts that `manyworlds search` looks through.\nname: {}\n", name);
   if (!assume.empty()) yaml += fmt::format("assume: {}\n", assume.front());
   yaml += "base:\n";
   std::string zip, listed;
-  for (const Pins::Pin& pin : pins_.left()) {
-    if (pin.several) {
+  for (const Pins::Pin& pin : pins_.remaining()) {
+    if (pin.is_list) {
       listed += fmt::format("  {}: {}\n", pin.typed, pin.text);
       continue;
     }
@@ -171,12 +171,12 @@ std::string Document::render(const std::string& name) {
   }
   for (const auto& [key, value] : base_) yaml += fmt::format("  {}: {}\n", key, value);
   yaml += "axes:\n" + listed;
-  for (const Factor& factor : factors_) {
+  for (const LinkedAxes& axes : axes_) {
     Texts columns;
-    for (std::size_t key = 0; key < factor.keys.size(); ++key) {
+    for (std::size_t key = 0; key < axes.keys.size(); ++key) {
       Texts values;
-      for (const Texts& row : factor.rows) values.push_back(row[key]);
-      columns.push_back(fmt::format("strategy.{}: [{}]", factor.keys[key], fmt::join(values, ", ")));
+      for (const Texts& row : axes.rows) values.push_back(row[key]);
+      columns.push_back(fmt::format("strategy.{}: [{}]", axes.keys[key], fmt::join(values, ", ")));
     }
     if (columns.size() == 1)
       yaml += fmt::format("  {}\n", columns.front());
@@ -189,77 +189,82 @@ std::string Document::render(const std::string& name) {
   return yaml + "objective: tokens_per_s_per_gpu\n";
 }
 
-/// What there is of machines.
-struct Machines {
+/// The cluster of a search.
+struct ClusterSpec {
   std::string cluster;  // a name of the catalog
   std::string gpu;
   std::int64_t nodes = 1, gpus_per_node = 8;
   std::int64_t gpus() const { return nodes * gpus_per_node; }
 };
 
-const experiments::Catalog::Entries::value_type& cluster_of(const SearchWords& words,
+const experiments::Catalog::Entries::value_type& cluster_of(const SearchOptions& options,
                                                             const experiments::Catalog& catalog) {
-  if (!words.cluster.empty()) return catalog.find_named("clusters", words.cluster, place_of("--cluster"));
-  const std::string& gpu = catalog.find_named("gpus", words.gpu, place_of("--gpu")).first;
+  if (!options.cluster.empty()) return catalog.find_named("clusters", options.cluster, source_node("--cluster"));
+  const std::string& gpu = catalog.find_named("gpus", options.gpu, source_node("--gpu")).first;
   for (const auto& cluster : catalog.of("clusters"))
-    if (scalar(cluster.second, "gpu") == gpu) return cluster;
+    if (text_value(cluster.second, "gpu") == gpu) return cluster;
   throw core::InputError(fmt::format("no cluster of the catalog has {}; name one with --cluster", gpu), "--gpu");
 }
 
-Machines machines_of(const SearchWords& words, const experiments::Catalog& catalog) {
-  const auto& [name, cluster] = cluster_of(words, catalog);
-  Machines made{name, scalar(cluster, "gpu"), figure(cluster, "nodes", 1), figure(cluster, "gpus_per_node", 8)};
-  made.nodes = words.nodes.value_or(made.nodes);
-  if (!words.gpus) return made;
-  if (words.nodes) throw core::InputError("says the same as --nodes; keep one", "--gpus");
-  if (*words.gpus < made.gpus_per_node) made.gpus_per_node = *words.gpus;
-  if (*words.gpus % made.gpus_per_node != 0)
+ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
+  const auto& [name, cluster] = cluster_of(options, catalog);
+  ClusterSpec result{name, text_value(cluster, "gpu"), integer_value(cluster, "nodes", 1),
+                     integer_value(cluster, "gpus_per_node", 8)};
+  result.nodes = options.nodes.value_or(result.nodes);
+  if (!options.gpus) return result;
+  if (options.nodes) throw core::InputError("says the same as --nodes; keep one", "--gpus");
+  if (*options.gpus < result.gpus_per_node) result.gpus_per_node = *options.gpus;
+  if (*options.gpus % result.gpus_per_node != 0)
     throw core::InputError(
-        fmt::format("{} GPUs are no whole nodes of {}, which {} has; {} would be", *words.gpus, made.gpus_per_node,
-                    name, (*words.gpus / made.gpus_per_node + 1) * made.gpus_per_node),
+        fmt::format("{} GPUs are no whole nodes of {}, which {} has; {} would be", *options.gpus, result.gpus_per_node,
+                    name, (*options.gpus / result.gpus_per_node + 1) * result.gpus_per_node),
         "--gpus");
-  made.nodes = *words.gpus / made.gpus_per_node;
-  return made;
+  result.nodes = *options.gpus / result.gpus_per_node;
+  return result;
 }
 
-struct Shape {
+struct ModelShape {
   std::string name;
   std::int64_t layers = 0, heads = 0, kv_heads = 0, experts = 0, sequence = 0;
 };
 
-Shape shape_of(const SearchWords& words, const experiments::Catalog& catalog) {
-  const auto& [name, model] = catalog.find_named("models", words.model, place_of("--model"));
-  Shape made{name, figure(model, "layers", 0), figure(model, "heads", 0), 0, figure(model, "experts", 0), 0};
-  made.kv_heads = figure(model, "kv_heads", made.heads);
-  made.sequence = words.sequence.value_or(figure(model, "sequence", 0));
-  for (const auto& [key, value] : {std::pair("layers", made.layers), std::pair("heads", made.heads)})
+ModelShape model_shape_of(const SearchOptions& options, const experiments::Catalog& catalog) {
+  const auto& [name, model] = catalog.find_named("models", options.model, source_node("--model"));
+  ModelShape result{name, integer_value(model, "layers", 0),  integer_value(model, "heads", 0),
+                    0,    integer_value(model, "experts", 0), 0};
+  result.kv_heads = integer_value(model, "kv_heads", result.heads);
+  result.sequence = options.sequence.value_or(integer_value(model, "sequence", 0));
+  for (const auto& [key, value] : {std::pair("layers", result.layers), std::pair("heads", result.heads)})
     if (value == 0) throw core::InputError(fmt::format("'{}' of {} is in no catalog", key, name), "--model");
-  if (made.sequence == 0)
+  if (result.sequence == 0)
     throw core::InputError(fmt::format("{} has no sequence of its own; give one", name), "--sequence");
-  return made;
+  return result;
 }
 
-/// Stages that layers divide over, or layers with a place for embedding and head beside them.
-Factor stages(const Shape& shape, std::int64_t gpus) {
-  Factor made{{"pp", "empty_layers"}, {}};
-  for (std::int64_t pp = 1; pp <= std::min({gpus, kMostStages, shape.layers + kEndLayers}); ++pp)
+/// Returns the pipeline sizes that divide the layers, or the layers with embedding and head counted as layers.
+LinkedAxes stages(const ModelShape& shape, std::int64_t gpus) {
+  LinkedAxes result{{"pp", "empty_layers"}, {}};
+  for (std::int64_t pp = 1; pp <= std::min({gpus, kMaxStages, shape.layers + kEmbeddingHeadLayers}); ++pp)
     if (gpus % pp == 0)
-      for (const std::int64_t empty : {std::int64_t{0}, kEndLayers})
+      for (const std::int64_t empty : {std::int64_t{0}, kEmbeddingHeadLayers})
         if ((shape.layers + empty) % pp == 0 && (empty == 0 || pp > 1))
-          made.rows.push_back({std::to_string(pp), std::to_string(empty)});
-  // A second name for the same stages is of use alone where only it can be cut on.
-  std::erase_if(made.rows, [&](const Texts& row) {
-    const std::int64_t pp = std::stoll(row[0]), alone = shape.layers / pp;
-    return row[1] != "0" && shape.layers % pp == 0 && (alone % 2 == 0 || (shape.layers + kEndLayers) / pp % 2 != 0);
+          result.rows.push_back({std::to_string(pp), std::to_string(empty)});
+  // Where the layers divide evenly, empty layers are useful only if the stages can be split into two chunks with them
+  // and not without.
+  std::erase_if(result.rows, [&](const Texts& row) {
+    const std::int64_t pp = std::stoll(row[0]), layers_per_stage = shape.layers / pp;
+    return row[1] != "0" && shape.layers % pp == 0 &&
+           (layers_per_stage % 2 == 0 || (shape.layers + kEmbeddingHeadLayers) / pp % 2 != 0);
   });
-  return made;
+  return result;
 }
 
-/// Each schedule with every number of chunks it can have: layers must divide over them for some pipeline.
-Factor schedules(const Shape& shape, const Texts& names, const Texts& chunks) {
-  Factor made{{"schedule", "virtual_stages"}, {}};
+/// Returns each schedule with every possible number of chunks: the layers must divide over the chunks of a pipeline of
+/// two ranks or more.
+LinkedAxes schedules(const ModelShape& shape, const Texts& names, const Texts& chunks) {
+  LinkedAxes result{{"schedule", "virtual_stages"}, {}};
   const auto can_be = [&](std::int64_t count) {
-    return shape.layers % (2 * count) == 0 || (shape.layers + kEndLayers) % (2 * count) == 0;
+    return shape.layers % (2 * count) == 0 || (shape.layers + kEmbeddingHeadLayers) % (2 * count) == 0;
   };
   for (const std::string& name : names) {
     const auto& all = core::workload::schedules();
@@ -269,39 +274,40 @@ Factor schedules(const Shape& shape, const Texts& names, const Texts& chunks) {
     if (type->chunks > 0)
       counts = texts_of({type->chunks});
     else if (chunks.empty())
-      for (std::int64_t count = 2; count <= kMostChunks; ++count)
+      for (std::int64_t count = 2; count <= kMaxChunks; ++count)
         if (can_be(count)) counts.push_back(std::to_string(count));
     for (const std::string& count : counts)
       if (chunks.empty() || std::find(chunks.begin(), chunks.end(), count) != chunks.end())
-        made.rows.push_back({name, count});
+        result.rows.push_back({name, count});
   }
-  return made;
+  return result;
 }
 
-Texts schedules_wanted(const SearchWords& words, const CatalogEntry& stack) {
-  if (!words.all_schedules && !stack.schedules.empty()) return stack.schedules;
+Texts schedules_wanted(const SearchOptions& options, const CatalogEntry& stack) {
+  if (!options.all_schedules && !stack.schedules.empty()) return stack.schedules;
   Texts all;
   for (const ScheduleType& type : core::workload::schedules())
     if (type.chunks != ScheduleType::kAsWritten) all.push_back(type.name);
   return all;
 }
 
-/// Each tensor-parallel size; of models with experts with experts that are whole, or cut as far.
-Factor tensor_sizes(const Shape& shape, std::int64_t gpus_per_node) {
-  Factor made{{"tp"}, {}};
-  if (shape.experts > 0) made.keys.emplace_back("etp");
+/// Returns the tensor-parallel sizes; for models with experts, each with whole experts (etp 1) and with experts split
+/// as far (etp = tp).
+LinkedAxes tensor_sizes(const ModelShape& shape, std::int64_t gpus_per_node) {
+  LinkedAxes result{{"tp"}, {}};
+  if (shape.experts > 0) result.keys.emplace_back("etp");
   for (std::int64_t tp = 1; tp <= gpus_per_node; ++tp) {
     if (gpus_per_node % tp != 0 || shape.heads % tp != 0 || shape.kv_heads % tp != 0) continue;
     for (const std::int64_t etp : {std::int64_t{1}, tp}) {
       Texts row{std::to_string(tp)};
       if (shape.experts > 0) row.push_back(std::to_string(etp));
-      if (made.rows.empty() || made.rows.back() != row) made.rows.push_back(std::move(row));
+      if (result.rows.empty() || result.rows.back() != row) result.rows.push_back(std::move(row));
     }
   }
-  return made;
+  return result;
 }
 
-void add_expert_axes(Document& document, const Shape& shape, std::int64_t gpus) {
+void add_expert_axes(SweepDocument& document, const ModelShape& shape, std::int64_t gpus) {
   Sizes sizes;
   for (std::int64_t size = 1; size <= std::min(shape.experts, gpus); ++size)
     if (shape.experts % size == 0 && gpus % size == 0) sizes.push_back(size);
@@ -312,41 +318,42 @@ void add_expert_axes(Document& document, const Shape& shape, std::int64_t gpus) 
 
 }  // namespace
 
-SearchSpace search_space(const SearchWords& words, const experiments::Catalog& catalog) {
-  Document document{Pins(words.set)};
+SearchSpace search_space(const SearchOptions& options, const experiments::Catalog& catalog) {
+  SweepDocument document{Pins(options.set)};
   const Texts named = document.take("strategy.stack");
-  const std::string stack_name = named.empty() ? words.stack : named.front();
-  const auto& [stack, entry] = catalog.find_named("stacks", stack_name, place_of(named.empty() ? "--stack" : "--set"));
-  const Machines machines = machines_of(words, catalog);
-  const Shape shape = shape_of(words, catalog);
-  const std::int64_t gpus = machines.gpus(), batch = words.global_batch.value_or(gpus);
+  const std::string stack_name = named.empty() ? options.stack : named.front();
+  const auto& [stack, entry] =
+      catalog.find_named("stacks", stack_name, source_node(named.empty() ? "--stack" : "--set"));
+  const ClusterSpec machines = machines_of(options, catalog);
+  const ModelShape shape = model_shape_of(options, catalog);
+  const std::int64_t gpus = machines.gpus(), batch = options.global_batch.value_or(gpus);
 
   document.add_base("model", fmt::format("{{like: {}, sequence: {}}}", shape.name, shape.sequence));
   document.add_base("cluster", fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}}}", machines.cluster,
                                            machines.nodes, machines.gpus_per_node));
-  document.add_base("topology", words.topology);
+  document.add_base("topology", options.topology);
   document.add_base("fidelity", "analytic");
   document.add_base("strategy", fmt::format("{{global_batch: {}, stack: {{like: {}}}}}", batch, stack));
 
   document.add(stages(shape, gpus));
-  if (const Sizes pieces = powers_of_two(shape.sequence / kShortestPiece); pieces.size() > 1)
-    document.add("cp", texts_of(pieces));
-  document.add("micro_batch", texts_of(powers_of_two(std::min(kMostMicroBatch, batch))));
-  const std::string attention = scalar(entry, "attention");
-  const bool fused = !attention.empty() && attention != "unfused";  // which keeps nothing that selective would drop
+  if (const Sizes context_sizes = powers_of_two(shape.sequence / kMinTokensPerRank); context_sizes.size() > 1)
+    document.add("cp", texts_of(context_sizes));
+  document.add("micro_batch", texts_of(powers_of_two(std::min(kMaxMicroBatch, batch))));
+  const std::string attention = text_value(entry, "attention");
+  const bool fused = !attention.empty() && attention != "unfused";  // stores nothing that `selective` would drop
   document.add("recompute", fused ? Texts{"none", "full"} : Texts{"none", "selective", "full"});
   document.add(tensor_sizes(shape, machines.gpus_per_node));
   if (shape.experts > 0) add_expert_axes(document, shape, gpus);
   Texts wanted = document.take("strategy.schedule");
-  if (wanted.empty()) wanted = schedules_wanted(words, entry);
+  if (wanted.empty()) wanted = schedules_wanted(options, entry);
   document.add(schedules(shape, wanted, document.take("strategy.virtual_stages")));
   document.add_where("strategy.pp > 1 or strategy.schedule == \"1f1b\"");
   document.add("zero", {"0", "1", "3"});
 
-  SearchSpace made;
-  made.name = fmt::format("{}-on-{}-{}", shape.name, gpus, machines.gpu.empty() ? machines.cluster : machines.gpu);
-  made.yaml = document.render(made.name);
-  return made;
+  SearchSpace result;
+  result.name = fmt::format("{}-on-{}-{}", shape.name, gpus, machines.gpu.empty() ? machines.cluster : machines.gpu);
+  result.yaml = document.render(result.name);
+  return result;
 }
 
 std::string with_sample(const std::string& yaml, std::int64_t experiments, std::int64_t seed) {

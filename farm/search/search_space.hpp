@@ -1,4 +1,4 @@
-// The sweep that a search stands for: every layout of a model on a cluster that is worth pricing, as a document.
+// The sweep of a search: the layouts of a model on a cluster that are worth simulating, as a YAML document.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,32 @@
 
 namespace manyworlds::farm {
 
-struct SearchWords {
+struct SearchOptions {
   std::string model;
-  std::string cluster;  // a name of the catalog; or, where it is empty, the catalog's cluster of `gpu`
+  std::string cluster;  // a name of the catalog; if empty, the catalog's cluster with `gpu`
   std::string gpu;
   std::string stack = "megatron-core";
   std::string topology = "rail_optimized";
-  std::optional<std::int64_t> gpus;          // instead of nodes: whole ones, or fewer than one has
-  std::optional<std::int64_t> nodes;         // default: as many as the cluster has
-  std::optional<std::int64_t> global_batch;  // default: a sample for each GPU
+  std::optional<std::int64_t> gpus;          // instead of nodes: whole nodes, or fewer GPUs than one node has
+  std::optional<std::int64_t> nodes;         // default: all nodes of the cluster
+  std::optional<std::int64_t> global_batch;  // default: one sample per GPU
   std::optional<std::int64_t> sequence;      // default: the model's
-  bool all_schedules = false;                // also those that the stack does not offer
-  std::vector<std::string> set;  // "key=value": what a key is, or, of one that is searched, the values tried
+  bool all_schedules = false;                // also schedules that the stack does not offer
+  std::vector<std::string> set;              // "key=value": a fixed value or, for a searched key, the values to try
 };
 
 struct SearchSpace {
   std::string name;  // "mixtral-8x7b-on-1024-h100_sxm"
-  std::string yaml;  // with everything that the words say
+  std::string yaml;  // the sweep document
 };
 
-/// Sizes that divide what they cut (heads, layers, experts, GPUs), the schedules that the stack offers, recomputation,
-/// ZeRO stages and, of models with experts, dispatchers; rules and `where` leave out what cannot be, or is another
-/// layout under a second name. Fidelity analytic. Throws InputError for names that the catalog lacks, figures that it
-/// needs, and values of searched keys that no layout of the space has.
-SearchSpace search_space(const SearchWords& words, const experiments::Catalog& catalog);
+/// Returns the space of sizes that divide what they partition (heads, layers, experts, GPUs), the schedules that the
+/// stack offers, recomputation, ZeRO stages and, for models with experts, dispatchers. Rules and `where` exclude
+/// invalid layouts and duplicates. Fidelity is analytic. Throws InputError for names or values that the catalog lacks,
+/// and for values of searched keys that no layout of the space has.
+SearchSpace search_space(const SearchOptions& options, const experiments::Catalog& catalog);
 
-/// `yaml` with a line that draws so many of its valid points.
+/// Returns `yaml` with a line that samples so many of its valid points.
 std::string with_sample(const std::string& yaml, std::int64_t experiments, std::int64_t seed);
 
 }  // namespace manyworlds::farm

@@ -9,84 +9,85 @@ namespace {
 
 using boost::system::error_code;
 
-constexpr std::size_t kChunk = 64 << 10;
-// What the system may keep for a client that does not read.
-constexpr int kSystemBuffer = 128 << 10;
-constexpr std::chrono::seconds kLinger{2};
-constexpr std::size_t kThrownAway = 256 << 10;
+constexpr std::size_t kChunkBytes = 64 << 10;
+// Bytes that the operating system may buffer for a client that does not read.
+constexpr int kSendBufferBytes = 128 << 10;
+constexpr std::chrono::seconds kLingerTime{2};
+constexpr std::size_t kMaxDiscardedBytes = 256 << 10;
 
 }  // namespace
 
 Connection::Connection(Server& server, boost::asio::ip::tcp::socket socket)
-    : server_(server), socket_(std::move(socket)), timer_(server.context_), conversation_(server.site_) {}
+    : server_(server), socket_(std::move(socket)), timer_(server.context_), session_(server.handler_) {}
 
 void Connection::begin() {
   error_code ignored;
-  socket_.set_option(boost::asio::socket_base::send_buffer_size(kSystemBuffer), ignored);
+  socket_.set_option(boost::asio::socket_base::send_buffer_size(kSendBufferBytes), ignored);
   socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
   proceed();
 }
 
-/// The next answer, or more bytes.
+/// Sends the next response, or reads more bytes.
 void Connection::proceed() {
   if (ending_) return close();
-  if (auto answer = conversation_.next()) return send(std::move(*answer));
-  if (conversation_.over()) return linger();
-  if (had_request_ && !conversation_.midway()) {
-    request_by_.reset();
-    expect(Clock::now() + server_.limits_.keep_alive, &Connection::close);
+  if (auto response = session_.next()) return send(std::move(*response));
+  if (session_.finished()) return linger();
+  if (had_request_ && !session_.has_partial_request()) {
+    request_deadline_.reset();
+    set_deadline(Clock::now() + server_.limits_.keep_alive, &Connection::close);
   } else {
-    // More bytes of a request do not move its deadline.
-    if (!request_by_) request_by_ = Clock::now() + server_.limits_.request;
-    expect(*request_by_, &Connection::too_slow);
+    // The deadline of a request does not move when more of its bytes arrive.
+    if (!request_deadline_) request_deadline_ = Clock::now() + server_.limits_.request;
+    set_deadline(*request_deadline_, &Connection::request_timed_out);
   }
   read();
 }
 
 void Connection::read() {
   if (std::exchange(reading_, true)) return;
-  const bool asking = !streaming_ && !conversation_.over();
-  const std::size_t room = asking ? std::min(in_.size(), conversation_.room()) : in_.size();
-  socket_.async_read_some(boost::asio::buffer(in_.data(), room),
-                          [self = shared_from_this()](error_code error, std::size_t got) {
+  const bool expects_request = !streaming_ && !session_.finished();
+  const std::size_t free_bytes =
+      expects_request ? std::min(read_buffer_.size(), session_.free_bytes()) : read_buffer_.size();
+  socket_.async_read_some(boost::asio::buffer(read_buffer_.data(), free_bytes),
+                          [self = shared_from_this()](error_code error, std::size_t bytes_read) {
                             self->reading_ = false;
                             if (self->closed_) return;
                             if (error) return self->close();
-                            self->received(got);
+                            self->received(bytes_read);
                           });
 }
 
 void Connection::received(std::size_t bytes) {
   if (lingering_) {
-    thrown_away_ += bytes;
-    return thrown_away_ > kThrownAway ? close() : read();
+    discarded_bytes_ += bytes;
+    return discarded_bytes_ > kMaxDiscardedBytes ? close() : read();
   }
-  if (streaming_) return close();    // who streams has nothing more to say
-  if (conversation_.over()) return;  // it was told that it is too late
-  conversation_.receive({in_.data(), bytes});
+  if (streaming_) return close();   // a client that streams has nothing more to send
+  if (session_.finished()) return;  // it has been answered that it is too late
+  session_.receive({read_buffer_.data(), bytes});
   proceed();
 }
 
-void Connection::send(Answer answer) {
+void Connection::send(Response response) {
   had_request_ = true;
-  request_by_.reset();
-  head_ = std::move(answer.head);
-  body_ = std::move(answer.body);
-  file_ = std::move(answer.file);
-  file_at_ = 0, file_bytes_ = answer.file_bytes;
-  streaming_ = answer.events;
+  request_deadline_.reset();
+  head_ = std::move(response.head);
+  body_ = std::move(response.body);
+  file_ = std::move(response.file);
+  file_at_ = 0, file_bytes_ = response.file_bytes;
+  streaming_ = response.events;
   if (streaming_) {
-    read();  // only to notice its end
+    read();  // only to detect the end of the connection
     return send_events(head_ + "retry: 2000\n\n");
   }
   start_write(file_bytes_);
 }
 
-/// The state shown now, as an event behind `prefix`.
+/// Sends the published state as an event, after `prefix`.
 void Connection::send_events(std::string prefix) {
-  seen_ = server_.version_;
+  sent_version_ = server_.version_;
   head_ = std::move(prefix) + "event: status\ndata: ";
-  body_ = server_.site_.shown().status;
+  body_ = server_.handler_.published().status;
   tail_ = "\n\n";
   start_write(0);
 }
@@ -96,15 +97,16 @@ void Connection::start_write(std::uint64_t bytes) {
   sent_ = 0;
   chunk_.clear();
   bytes += head_.size() + tail_.size() + (body_ ? body_->size() : 0);
-  answer_by_ = Clock::now() + server_.limits_.answer +
-               std::chrono::milliseconds(bytes * 1'000 / std::max<std::uint64_t>(server_.limits_.bytes_per_s, 1));
+  response_deadline_ =
+      Clock::now() + server_.limits_.response +
+      std::chrono::milliseconds(bytes * 1'000 / std::max<std::uint64_t>(server_.limits_.bytes_per_s, 1));
   write();
 }
 
-/// The file's next bytes; false at its end.
+/// Reads the next bytes of the file; returns false at its end.
 bool Connection::refill() {
   if (!file_ || file_at_ >= file_bytes_) return false;
-  chunk_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, file_bytes_ - file_at_)));
+  chunk_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, file_bytes_ - file_at_)));
   chunk_.resize(file_->read_at(file_at_, chunk_.data(), chunk_.size()));
   file_at_ += chunk_.size();
   head_.clear(), tail_.clear(), body_ = nullptr, sent_ = 0;
@@ -116,51 +118,51 @@ void Connection::write() {
   std::size_t skip = sent_, left = 0, i = 0;
   for (const std::string_view part : {std::string_view(head_), body_ ? std::string_view(*body_) : std::string_view(),
                                       std::string_view(tail_), std::string_view(chunk_)}) {
-    const std::size_t off = std::min(skip, part.size());
-    skip -= off;
-    buffers[i++] = boost::asio::buffer(part.data() + off, part.size() - off);
-    left += part.size() - off;
+    const std::size_t offset = std::min(skip, part.size());
+    skip -= offset;
+    buffers[i++] = boost::asio::buffer(part.data() + offset, part.size() - offset);
+    left += part.size() - offset;
   }
   if (left == 0) {
     try {
       if (refill()) return write();
     } catch (const std::exception&) {
-      return drop();  // a file that cannot be read any more: the client sees that bytes are missing
+      return drop();  // the file became unreadable: the missing bytes tell the client
     }
-    return written();
+    return write_completed();
   }
-  expect(std::min(Clock::now() + server_.limits_.stall, answer_by_), &Connection::drop);
-  socket_.async_write_some(buffers, [self = shared_from_this()](error_code error, std::size_t put) {
+  set_deadline(std::min(Clock::now() + server_.limits_.stall, response_deadline_), &Connection::drop);
+  socket_.async_write_some(buffers, [self = shared_from_this()](error_code error, std::size_t bytes_written) {
     if (self->closed_) return;
     if (error) return self->close();
-    self->sent_ += put;
+    self->sent_ += bytes_written;
     self->write();
   });
 }
 
-void Connection::written() {
+void Connection::write_completed() {
   writing_ = false;
-  expect_nothing();
-  if (file_ && file_at_ < file_bytes_) return close();  // it is shorter than it was
+  clear_deadline();
+  if (file_ && file_at_ < file_bytes_) return close();  // the file has become shorter
   head_.clear(), tail_.clear(), chunk_.clear();
   body_ = nullptr, file_ = nullptr;
   if (!streaming_) return proceed();
-  if (seen_ != server_.version_) return send_events("");
+  if (sent_version_ != server_.version_) return send_events("");
   if (ending_) close();
 }
 
-/// The last answer is out. Closing while bytes of the client are unread would take it back, so they are thrown away for
-/// a moment.
+/// Closes after the last response. Closing a socket with unread input would reset the connection and discard that
+/// response, so input is read and discarded for a moment.
 void Connection::linger() {
   lingering_ = true;
   error_code ignored;
   socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
-  expect(Clock::now() + kLinger, &Connection::close);
+  set_deadline(Clock::now() + kLingerTime, &Connection::close);
   read();
 }
 
 void Connection::state_changed() {
-  if (streaming_ && !writing_ && !closed_ && seen_ != server_.version_) send_events("");
+  if (streaming_ && !writing_ && !closed_ && sent_version_ != server_.version_) send_events("");
 }
 
 void Connection::heartbeat() {
@@ -174,37 +176,37 @@ void Connection::finish() {
   if (!writing_) close();
 }
 
-void Connection::expect(Clock::time_point by, void (Connection::*late)()) {
-  timer_.expires_at(by);
-  // A wait may have ended, and its handler be on its way, when something else is expected.
-  timer_.async_wait([self = shared_from_this(), late, patience = ++patience_](error_code error) {
-    if (!error && patience == self->patience_ && !self->closed_) ((*self).*late)();
+void Connection::set_deadline(Clock::time_point deadline, void (Connection::*on_late)()) {
+  timer_.expires_at(deadline);
+  // A cancelled timer may already have queued its handler, hence the identifier of the deadline.
+  timer_.async_wait([self = shared_from_this(), on_late, deadline_id = ++deadline_id_](error_code error) {
+    if (!error && deadline_id == self->deadline_id_ && !self->closed_) ((*self).*on_late)();
   });
 }
 
-void Connection::expect_nothing() {
-  ++patience_;
+void Connection::clear_deadline() {
+  ++deadline_id_;
   timer_.cancel();
 }
 
-/// A request that does not come; it is said where one has begun.
-void Connection::too_slow() {
-  ++server_.site_.traffic().dropped;
-  if (auto answer = conversation_.too_slow()) return send(std::move(*answer));
+/// Handles a request that did not arrive in time; the client gets a response if the request had begun.
+void Connection::request_timed_out() {
+  ++server_.handler_.counters().dropped;
+  if (auto response = session_.request_timed_out()) return send(std::move(*response));
   close();
 }
 
 void Connection::drop() {
-  ++server_.site_.traffic().dropped;
+  ++server_.handler_.counters().dropped;
   error_code ignored;
-  // Unsent bytes are not worth waiting for.
+  // Closing must not wait for unsent bytes.
   socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
   close();
 }
 
 void Connection::close() {
   if (std::exchange(closed_, true)) return;
-  expect_nothing();
+  clear_deadline();
   error_code ignored;
   socket_.close(ignored);
   server_.leave(shared_from_this());

@@ -1,5 +1,5 @@
-// One client of the server, with its socket and its patience: reads, answers, or streams events. Of events it sends the
-// newest alone: a slow client skips states and never has a queue of them.
+// One client of the server, with its socket and deadlines: it reads requests, sends responses, or streams events. Only
+// the newest event is sent: a slow client skips states and never has a queue of them.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "farm/serve/conversation.hpp"
+#include "farm/serve/http_session.hpp"
 #include "farm/serve/server.hpp"
 
 namespace manyworlds::farm::serve {
@@ -19,11 +19,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(Server& server, boost::asio::ip::tcp::socket socket);
 
   void begin();
-  /// There is something new to see.
+  /// Notifies the connection that a new state is published.
   void state_changed();
-  /// For a stream in which nothing happens.
+  /// Sends a comment line on an idle event stream, so that it stays open.
   void heartbeat();
-  /// The server ends: what is being sent, and the last state, may still go.
+  /// Ends the connection when the server stops, after the current response and the last state.
   void finish();
   void close();
 
@@ -33,37 +33,37 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read();
   void received(std::size_t bytes);
   void proceed();
-  void send(Answer answer);
+  void send(Response response);
   void send_events(std::string prefix);
   void start_write(std::uint64_t bytes);
   void write();
   bool refill();
-  void written();
+  void write_completed();
   void linger();
-  void expect(Clock::time_point by, void (Connection::*late)());
-  void expect_nothing();
-  void too_slow();
+  void set_deadline(Clock::time_point deadline, void (Connection::*on_late)());
+  void clear_deadline();
+  void request_timed_out();
   void drop();
 
   Server& server_;
   boost::asio::ip::tcp::socket socket_;
   boost::asio::steady_timer timer_;
-  Conversation conversation_;
-  std::array<char, 4096> in_;
+  HttpSession session_;
+  std::array<char, 4096> read_buffer_;
 
-  // What is being sent: a head, then bytes that many connections share, then a tail or a file.
+  // The data being sent: a head, then bytes that connections share, then a tail or a file.
   std::string head_, tail_;
   Bytes body_;
   std::unique_ptr<io::File> file_;
   std::uint64_t file_at_ = 0, file_bytes_ = 0;
   std::string chunk_;
-  std::size_t sent_ = 0;  // of head, body, tail and chunk together
-  Clock::time_point answer_by_;
+  std::size_t sent_ = 0;  // bytes sent of head, body, tail and chunk together
+  Clock::time_point response_deadline_;
 
-  std::optional<Clock::time_point> request_by_;  // of one that has begun
-  std::uint64_t patience_ = 0;                   // of whose end the timer tells
-  std::uint64_t seen_ = 0;                       // version of the last state sent
-  std::size_t thrown_away_ = 0;
+  std::optional<Clock::time_point> request_deadline_;  // deadline of a request that has begun
+  std::uint64_t deadline_id_ = 0;                      // identifies the deadline that the timer belongs to
+  std::uint64_t sent_version_ = 0;                     // version of the last state sent
+  std::size_t discarded_bytes_ = 0;
   bool had_request_ = false, reading_ = false, writing_ = false, streaming_ = false;
   bool ending_ = false, lingering_ = false, closed_ = false;
 };

@@ -1,17 +1,17 @@
-// The live page: what a browser gets of the server besides the state of the run.
+// The files of the live page that the server sends to a browser, without the state of the run.
 #pragma once
 
 #include <vector>
 
-#include "farm/serve/site.hpp"
+#include "farm/serve/http_handler.hpp"
 #include "io/report/page_assets.hpp"
 
 namespace manyworlds::farm::serve {
 
-/// The files of farm/serve/pages/, generated at build time.
+/// Returns the files of farm/serve/pages/. Generated at build time.
 const std::vector<io::PageAsset>& live_page_files();
 
-/// "/", and what it loads.
+/// Returns the page "/" and the files that it loads, by path.
 Pages live_page();
 
 }  // namespace manyworlds::farm::serve

@@ -14,7 +14,7 @@
 
 #include "core/base/error.hpp"
 #include "farm/http/access.hpp"
-#include "farm/system/talk.hpp"
+#include "farm/system/console.hpp"
 #include "io/log/file.hpp"
 
 namespace manyworlds::farm::serve {
@@ -22,21 +22,21 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int kSocket = 3;
-constexpr std::chrono::seconds kFarewell{5};  // the server's own is shorter
+constexpr int kSocketDescriptor = 3;
+constexpr std::chrono::seconds kShutdownGrace{5};  // longer than the server's own grace period
 
-/// This process's environment with one variable more.
+/// Returns the environment of this process with one more variable.
 std::vector<std::string> environment_with(const std::string& variable) {
   std::vector<std::string> all{variable};
   for (char** one = environ; *one != nullptr; ++one) all.emplace_back(*one);
   return all;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> made;
-  for (std::string& word : words) made.push_back(word.data());
-  made.push_back(nullptr);
-  return made;
+std::vector<char*> pointers(std::vector<std::string>& arguments) {
+  std::vector<char*> result;
+  for (std::string& word : arguments) result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
 }
 
 }  // namespace
@@ -47,11 +47,11 @@ void LiveServer::start(const std::filesystem::path& run_directory) {
   const std::string token = listener_.loopback() ? "" : token_of(run_directory);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw core::IoError("make", "a pipe");
-  life_ = ends[1];
-  std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(), "serve",
-                                 core::as_operand(run_directory.string()), std::to_string(listener_.port())};
-  std::vector<std::string> variables = environment_with(fmt::format("{}={}", kSocketVariable, kSocket));
-  // In a process group of its own, so that Ctrl-C is the run's alone, and with no signal held back.
+  lifetime_pipe_ = ends[1];
+  std::vector<std::string> arguments{std::filesystem::read_symlink("/proc/self/exe").string(), "serve",
+                                     core::as_operand(run_directory.string()), std::to_string(listener_.port())};
+  std::vector<std::string> variables = environment_with(fmt::format("{}={}", kSocketVariable, kSocketDescriptor));
+  // The server gets its own process group, so that Ctrl-C reaches only the run, and an empty signal mask.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
@@ -63,8 +63,8 @@ void LiveServer::start(const std::filesystem::path& run_directory) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, listener_.descriptor(), kSocket);
-  const int error = ::posix_spawn(&process_, words[0].c_str(), &actions, &attributes, pointers(words).data(),
+  ::posix_spawn_file_actions_adddup2(&actions, listener_.descriptor(), kSocketDescriptor);
+  const int error = ::posix_spawn(&process_, arguments[0].c_str(), &actions, &attributes, pointers(arguments).data(),
                                   pointers(variables).data());
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
@@ -73,21 +73,22 @@ void LiveServer::start(const std::filesystem::path& run_directory) {
     process_ = -1;
     throw core::IoError("start", "the server of the live page", error);
   }
-  tell("live page: {}\n", invitation(listener_, token));
-  ::close(listener_.release());  // it is the server's now, and closes when that does
+  print_message("live page: {}\n", live_page_url(listener_, token));
+  ::close(listener_.release());  // from now on only the server holds it, and closes it when it ends
 }
 
-void LiveServer::look() {
+void LiveServer::poll() {
   int status = 0;
   if (process_ < 0 || ::waitpid(process_, &status, WNOHANG) != process_) return;
   process_ = -1;
-  tell("the server of the live page has ended ({} {}); the run goes on without it\n",
-       WIFSIGNALED(status) ? "signal" : "exit code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  print_message("the server of the live page has ended ({} {}); the run goes on without it\n",
+                WIFSIGNALED(status) ? "signal" : "exit code",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 LiveServer::~LiveServer() {
-  if (life_ >= 0) ::close(life_);
-  const auto until = steady_clock::now() + kFarewell;
+  if (lifetime_pipe_ >= 0) ::close(lifetime_pipe_);
+  const auto until = steady_clock::now() + kShutdownGrace;
   while (process_ >= 0) {
     const pid_t ended = ::waitpid(process_, nullptr, WNOHANG);
     if (ended == process_ || (ended < 0 && errno != EINTR)) return;
@@ -96,7 +97,7 @@ LiveServer::~LiveServer() {
   }
 }
 
-std::string invitation(const Listener& listener, const std::string& token) {
+std::string live_page_url(const Listener& listener, const std::string& token) {
   if (listener.loopback()) return fmt::format("{} on {}", listener.url(), io::host_name());
   return token.empty() ? listener.url() : fmt::format("{}?token={}", listener.url(), token);
 }

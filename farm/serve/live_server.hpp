@@ -1,5 +1,5 @@
-// The server as a run has it: a process of its own that reads the run directory and nothing else, so that nothing that
-// is done to it reaches the run. It ends with the run, however that ends.
+// The live-page server of a run: a separate process that only reads the run directory, so that no client can affect the
+// run. It ends with the run, however the run ends.
 #pragma once
 
 #include <sys/types.h>
@@ -10,30 +10,30 @@
 
 namespace manyworlds::farm::serve {
 
-/// In the environment of a server that a run started: the descriptor of the socket it is to listen at.
+/// Environment variable of a server that a run started: the descriptor of its listening socket.
 inline constexpr const char* kSocketVariable = "MANYWORLDS_SERVE_SOCKET";
 
 class LiveServer {
  public:
-  /// Takes the port. Throws InputError as Listener::at() does.
+  /// Opens the port. Throws core::InputError as Listener::at() does.
   explicit LiveServer(const Address& address);
-  /// Whoever watches sees the last state first; that takes two seconds at most.
+  /// Stops the server after its clients have received the last state: usually within two seconds, at most five.
   ~LiveServer();
   LiveServer(const LiveServer&) = delete;
   LiveServer& operator=(const LiveServer&) = delete;
 
-  /// Starts the process, and says on stderr what to open. Throws InputError and IoError.
+  /// Starts the process and prints the URL on stderr. Throws core::InputError and core::IoError.
   void start(const std::filesystem::path& run_directory);
-  /// Says once on stderr if it has died.
-  void look();
+  /// Prints a message on stderr, once, if the server has died.
+  void poll();
 
  private:
   Listener listener_;
-  int life_ = -1;  // its end closes with this process: then the server ends
+  int lifetime_pipe_ = -1;  // write end of a pipe that closes when this process ends, which ends the server
   pid_t process_ = -1;
 };
 
-/// What to open: the address, with the token where it needs one, and on which machine where only that one can.
-std::string invitation(const Listener& listener, const std::string& token);
+/// Returns the URL to open, with the token if one is needed, and with the host name if only that host can open it.
+std::string live_page_url(const Listener& listener, const std::string& token);
 
 }  // namespace manyworlds::farm::serve

@@ -1,16 +1,16 @@
-// Where a run stands as Prometheus reads it: its text exposition format, version 0.0.4
+// The status of a run in the Prometheus text exposition format, version 0.0.4
 // (prometheus.io/docs/instrumenting/exposition_formats).
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "farm/serve/site.hpp"
+#include "farm/serve/http_handler.hpp"
 
 namespace manyworlds::farm::serve {
 
-/// Of a status as look_at_run() has it; what a status does not say has no sample.
+/// Formats a status as read_run_status() returns it; members that are absent have no sample.
 std::string run_metrics(const nlohmann::json& status);
-std::string traffic_metrics(const Traffic& traffic);
+std::string server_metrics(const ServerCounters& counters);
 
 }  // namespace manyworlds::farm::serve

@@ -15,12 +15,12 @@ namespace {
 
 using boost::system::error_code;
 
-constexpr std::chrono::milliseconds kBreath{100};  // when the system has no room for a connection
+constexpr std::chrono::milliseconds kAcceptRetry{100};  // delay after the system could not accept a connection
 
-/// What is said of a run that has not said anything yet, or nothing that can be read.
+/// Returns the status of a run; `state` is "starting" if there is no status.json yet or it cannot be read.
 nlohmann::json status_of(const std::filesystem::path& run_directory) {
   try {
-    if (auto status = look_at_run(run_directory)) return *std::move(status);
+    if (auto status = read_run_status(run_directory)) return *std::move(status);
     return {{"format", 1}, {"state", "starting"}};
   } catch (const core::IoError& error) {
     return {{"format", 1}, {"state", "starting"}, {"reason", error.what()}};
@@ -36,16 +36,16 @@ Server::Server(boost::asio::io_context& context, Listener listener, const std::f
     : context_(context),
       acceptor_(context),
       next_(context),
-      look_timer_(context),
-      farewell_timer_(context),
+      poll_timer_(context),
+      shutdown_timer_(context),
       accept_timer_(context),
       run_directory_(run_directory),
       limits_(limits),
-      site_(std::move(access), std::move(pages)) {
+      handler_(std::move(access), std::move(pages)) {
   const auto protocol = listener.v6() ? boost::asio::ip::tcp::v6() : boost::asio::ip::tcp::v4();
   acceptor_.assign(protocol, listener.release());
-  look();
-  look_again();
+  poll();
+  schedule_poll();
   accept();
 }
 
@@ -55,19 +55,19 @@ void Server::accept() {
   acceptor_.async_accept(next_, [this](error_code error) {
     if (error == boost::asio::error::operation_aborted || finishing_) return;
     if (error) {
-      accept_timer_.expires_after(kBreath);
+      accept_timer_.expires_after(kAcceptRetry);
       accept_timer_.async_wait([this](error_code stopped) {
         if (!stopped && !finishing_) accept();
       });
       return;
     }
     if (connections_.size() >= limits_.connections) {
-      turn_away();
+      reject();
     } else {
-      ++site_.traffic().accepted;
+      ++handler_.counters().accepted;
       const auto connection = std::make_shared<Connection>(*this, std::move(next_));
       connections_.insert(connection);
-      site_.traffic().connections = connections_.size();
+      handler_.counters().connections = connections_.size();
       connection->begin();
     }
     next_ = boost::asio::ip::tcp::socket(context_);
@@ -75,49 +75,49 @@ void Server::accept() {
   });
 }
 
-/// As much as fits into the socket at once.
-void Server::turn_away() {
-  ++site_.traffic().turned_away;
-  const Answer answer = Site::refusal(503);
+/// Sends as much of a refusal as fits into the socket at once.
+void Server::reject() {
+  ++handler_.counters().rejected;
+  const Response response = HttpHandler::refusal(503);
   error_code ignored;
   next_.non_blocking(true, ignored);
-  next_.send(boost::asio::buffer(answer.head + *answer.body), 0, ignored);
+  next_.send(boost::asio::buffer(response.head + *response.body), 0, ignored);
   next_.close(ignored);
 }
 
 void Server::leave(const std::shared_ptr<Connection>& connection) {
   connections_.erase(connection);
-  site_.traffic().connections = connections_.size();
-  if (finishing_ && connections_.empty()) farewell_timer_.cancel();
+  handler_.counters().connections = connections_.size();
+  if (finishing_ && connections_.empty()) shutdown_timer_.cancel();
 }
 
-/// Tells who watches, where something has changed.
-void Server::look() {
+/// Reads the status of the run and notifies the clients if it has changed.
+void Server::poll() {
   const nlohmann::json status = status_of(run_directory_);
-  Shown shown;
-  shown.results = run_directory_ / "results.h5";
-  shown.metrics = std::make_shared<const std::string>(run_metrics(status));
+  PublishedState published;
+  published.results = run_directory_ / "results.h5";
+  published.metrics = std::make_shared<const std::string>(run_metrics(status));
   auto text = status.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (site_.shown().status && *site_.shown().status == text) return;
-  shown.status = std::make_shared<const std::string>(std::move(text));
-  site_.show(std::move(shown));
+  if (handler_.published().status && *handler_.published().status == text) return;
+  published.status = std::make_shared<const std::string>(std::move(text));
+  handler_.publish(std::move(published));
   ++version_;
   const std::vector<std::shared_ptr<Connection>> all(connections_.begin(), connections_.end());
   for (const auto& connection : all) connection->state_changed();
 }
 
-void Server::look_again() {
-  look_timer_.expires_after(limits_.look);
-  look_timer_.async_wait([this](error_code error) {
+void Server::schedule_poll() {
+  poll_timer_.expires_after(limits_.poll);
+  poll_timer_.async_wait([this](error_code error) {
     if (error || finishing_) return;
-    look();
+    poll();
     const auto now = std::chrono::steady_clock::now();
     if (now - last_heartbeat_ >= limits_.heartbeat) {
       last_heartbeat_ = now;
       const std::vector<std::shared_ptr<Connection>> all(connections_.begin(), connections_.end());
       for (const auto& connection : all) connection->heartbeat();
     }
-    look_again();
+    schedule_poll();
   });
 }
 
@@ -125,14 +125,14 @@ void Server::finish() {
   if (std::exchange(finishing_, true)) return;
   error_code ignored;
   acceptor_.close(ignored);
-  look_timer_.cancel();
+  poll_timer_.cancel();
   accept_timer_.cancel();
-  look();
+  poll();
   const std::vector<std::shared_ptr<Connection>> all(connections_.begin(), connections_.end());
   for (const auto& connection : all) connection->finish();
   if (connections_.empty()) return;
-  farewell_timer_.expires_after(limits_.farewell);
-  farewell_timer_.async_wait([this](error_code) {
+  shutdown_timer_.expires_after(limits_.shutdown_grace);
+  shutdown_timer_.async_wait([this](error_code) {
     const std::vector<std::shared_ptr<Connection>> left(connections_.begin(), connections_.end());
     for (const auto& connection : left) connection->close();
   });

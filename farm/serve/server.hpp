@@ -1,5 +1,5 @@
-// The server: connections, how many and how long, and the run it looks at once a second. One thread. A client that is
-// slow, broken or one too many is dropped; nobody is waited for.
+// The server: it accepts a limited number of connections, and polls the run directory once a second. It has one thread.
+// A client that is slow, misbehaves or exceeds the limit is dropped; the server waits for nobody.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -13,7 +13,7 @@
 #include <string>
 
 #include "farm/http/address.hpp"
-#include "farm/serve/site.hpp"
+#include "farm/serve/http_handler.hpp"
 
 namespace manyworlds::farm::serve {
 
@@ -21,14 +21,14 @@ class Connection;
 
 struct ServerLimits {
   std::size_t connections = 512;
-  std::chrono::milliseconds request{10'000};     // from its first byte, or from the connection's beginning
+  std::chrono::milliseconds request{10'000};     // from its first byte, or from the start of the connection
   std::chrono::milliseconds keep_alive{30'000};  // between requests
-  std::chrono::milliseconds stall{10'000};       // of a client that takes no byte of its answer
-  std::chrono::milliseconds answer{30'000};      // of an answer, and as long again as it takes at bytes_per_s
+  std::chrono::milliseconds stall{10'000};       // without progress on a response
+  std::chrono::milliseconds response{30'000};    // per response, plus its size divided by bytes_per_s
   std::uint64_t bytes_per_s = 4'096;
-  std::chrono::milliseconds look{1'000};        // from one look at the run to the next
-  std::chrono::milliseconds heartbeat{15'000};  // of streams in which nothing happens
-  std::chrono::milliseconds farewell{2'000};    // for the last state to leave
+  std::chrono::milliseconds poll{1'000};            // period of polling the run directory
+  std::chrono::milliseconds heartbeat{15'000};      // period on idle event streams
+  std::chrono::milliseconds shutdown_grace{2'000};  // for sending the last state
 };
 
 class Server {
@@ -37,28 +37,27 @@ class Server {
          Pages pages, ServerLimits limits = {});
   ~Server();
 
-  /// No new connections; whoever watches gets the state the run is in now, and then the server's context runs out of
-  /// work.
+  /// Closes the acceptor and sends the final state to all event streams; then the io_context runs out of work.
   void finish();
 
-  const Site& site() const { return site_; }
+  const HttpHandler& handler() const { return handler_; }
 
  private:
   friend class Connection;
   void accept();
-  void turn_away();
-  void look();
-  void look_again();
+  void reject();
+  void poll();
+  void schedule_poll();
   void leave(const std::shared_ptr<Connection>& connection);
 
   boost::asio::io_context& context_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::ip::tcp::socket next_;
-  boost::asio::steady_timer look_timer_, farewell_timer_, accept_timer_;
+  boost::asio::steady_timer poll_timer_, shutdown_timer_, accept_timer_;
   std::filesystem::path run_directory_;
   ServerLimits limits_;
-  Site site_;
-  std::uint64_t version_ = 0;  // of what is shown
+  HttpHandler handler_;
+  std::uint64_t version_ = 0;  // incremented when the published state changes
   std::set<std::shared_ptr<Connection>> connections_;
   std::chrono::steady_clock::time_point last_heartbeat_ = std::chrono::steady_clock::now();
   bool finishing_ = false;

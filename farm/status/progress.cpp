@@ -48,7 +48,7 @@ void Progress::settled(std::uint32_t task, const Outcome& outcome, bool known) {
 
 namespace {
 
-/// One column per figure, one row per worker that has spoken: short also for thousands.
+/// Returns one array per quantity, with one entry per worker heard so far: compact even for thousands of workers.
 nlohmann::json columns(const std::vector<WorkerLoad>& loads, double elapsed_s) {
   nlohmann::json rank = nlohmann::json::array(), alive = rank, done = rank, busy = rank, held = rank;
   for (const WorkerLoad& load : loads) {
@@ -104,10 +104,10 @@ nlohmann::json Progress::status(const std::string& state, double elapsed_s) cons
 }
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::llround(std::min(seconds, 1e12)));
-  if (whole < 60) return fmt::format("{}s", whole);
-  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
-  return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+  const auto whole_s = static_cast<std::int64_t>(std::llround(std::min(seconds, 1e12)));
+  if (whole_s < 60) return fmt::format("{}s", whole_s);
+  if (whole_s < 3600) return fmt::format("{}m{:02}s", whole_s / 60, whole_s % 60);
+  return fmt::format("{}h{:02}m", whole_s / 3600, whole_s / 60 % 60);
 }
 
 std::string progress_line(const nlohmann::json& status) {
@@ -130,33 +130,33 @@ std::string progress_line(const nlohmann::json& status) {
 
 namespace {
 
-/// A text of the status, which another build or person may have written, on one line.
+/// Returns a text of the status, which another build or a person may have written, escaped to one line.
 std::string line_of(const nlohmann::json& text) {
   return core::line_text(text.get<std::string>());
 }
 
-/// Each rank where they are few; else how they differ.
+/// Describes the load of each rank if they are few, otherwise the mean and the extremes.
 std::string describe_load(const nlohmann::json& load) {
   const auto ranks = load.at("rank").size();
   if (ranks == 0) return {};
   std::string text = "load:";
-  const auto of_rank = [&](std::size_t i) {
+  const auto describe_rank = [&](std::size_t i) {
     return fmt::format(" rank {} {:.0f} %{}", load.at("rank")[i].get<int>(), 100 * load.at("busy")[i].get<double>(),
                        load.at("alive")[i].get<bool>() ? "" : " (lost)");
   };
   if (ranks <= kListedRanks) {
-    for (std::size_t i = 0; i < ranks; ++i) text += (i == 0 ? "" : ",") + of_rank(i);
+    for (std::size_t i = 0; i < ranks; ++i) text += (i == 0 ? "" : ",") + describe_rank(i);
     return text + "\n";
   }
   const auto busy = load.at("busy").get<std::vector<double>>();
-  const auto [least, most] = std::minmax_element(busy.begin(), busy.end());
+  const auto [min_busy, max_busy] = std::minmax_element(busy.begin(), busy.end());
   const double mean = std::accumulate(busy.begin(), busy.end(), 0.0) / static_cast<double>(ranks);
   return text + fmt::format(" {:.0f} % in the mean,{} to{}\n", 100 * mean,
-                            of_rank(static_cast<std::size_t>(least - busy.begin())),
-                            of_rank(static_cast<std::size_t>(most - busy.begin())));
+                            describe_rank(static_cast<std::size_t>(min_busy - busy.begin())),
+                            describe_rank(static_cast<std::size_t>(max_busy - busy.begin())));
 }
 
-/// What became of experiments so far and which is the best; nothing of a job that has none.
+/// Describes the experiments by outcome and names the best one; "" for a job without experiments.
 std::string describe_experiments(const nlohmann::json& status) {
   if (!status.contains("experiments")) return {};
   std::string text = "experiments:";

@@ -1,4 +1,4 @@
-// How far a run is: counted as results settle, written to status.json, drawn as one line by whoever has a terminal.
+// Progress of a run: counted as tasks settle, written to status.json, and drawn as one line on a terminal.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace manyworlds::farm {
 
 class Progress {
  public:
-  /// `kinds` has one name for each task; the order in which names first appear is the order of display.
+  /// `kinds` and `costs` have one element per task; kinds are displayed in order of first appearance.
   Progress(const std::vector<std::string>& kinds, const std::vector<double>& costs, int ranks);
 
-  /// `known`: it came from the journal or the store and took no time now.
+  /// `known`: the outcome came from the journal or the store and took no time now.
   void settled(std::uint32_t task, const Outcome& outcome, bool known);
   void load(std::vector<WorkerLoad> loads) { loads_ = std::move(loads); }
 
-  /// The contents of status.json. `state` is running, draining, drained or complete.
+  /// Returns the contents of status.json. `state` is "running", "draining", "drained" or "complete".
   nlohmann::json status(const std::string& state, double elapsed_s) const;
 
  private:
@@ -40,12 +40,12 @@ class Progress {
   int ranks_;
 };
 
-/// One line for a terminal out of a status: "experiments 12/600, collectives 80/91, 31.0/s, 1m20s left, sharing 14x".
+/// Returns one line for a terminal: "experiments 12/600, collectives 80/91, 31.0/s, 1m20s left, sharing 14.0x".
 std::string progress_line(const nlohmann::json& status);
-/// Some lines for `manyworlds status`.
+/// Returns the lines that `manyworlds status` prints.
 std::string describe_status(const nlohmann::json& status);
 
-/// "45s", "3m20s", "2h05m".
+/// Returns "45s", "3m20s" or "2h05m".
 std::string duration_text(double seconds);
 
 }  // namespace manyworlds::farm

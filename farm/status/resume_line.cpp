@@ -7,10 +7,10 @@
 namespace manyworlds::farm {
 
 std::string resume_line(const std::filesystem::path& directory, const std::string& store) {
-  // -j is left out: the next life may have another machine.
-  std::vector<std::string> words{"manyworlds", "resume", core::as_operand(directory.string())};
-  if (!store.empty()) words.insert(words.end(), {"--store", core::as_operand(store)});
-  return core::shell_line(words);
+  // -j is left out, because the next incarnation may run on another machine.
+  std::vector<std::string> arguments{"manyworlds", "resume", core::as_operand(directory.string())};
+  if (!store.empty()) arguments.insert(arguments.end(), {"--store", core::as_operand(store)});
+  return core::shell_line(arguments);
 }
 
 }  // namespace manyworlds::farm

@@ -1,4 +1,4 @@
-// The command that goes on with a run, for whoever is told of it.
+// The command line that resumes a run, for messages to the user.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace manyworlds::farm {
 
-/// As a shell reads it; `store` as in RunOptions.
+/// Returns the command, quoted for a shell; `store` as in RunOptions.
 std::string resume_line(const std::filesystem::path& directory, const std::string& store = "");
 
 }  // namespace manyworlds::farm

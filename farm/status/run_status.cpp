@@ -20,20 +20,20 @@ namespace {
 using core::InputError;
 using experiments::import::JsonView;
 
-constexpr std::int64_t kSilence_s = 15;
-constexpr std::int64_t kMostId = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t kHeartbeatTimeout_s = 15;
+constexpr std::int64_t kMaxId = std::numeric_limits<std::uint32_t>::max();
 constexpr std::array<const char*, 4> kStates{"running", "draining", "drained", "complete"};
 
-void check_counts(const JsonView& of, std::initializer_list<const char*> members) {
-  for (const char* member : members) of.at(member).whole();
+void check_counts(const JsonView& object, std::initializer_list<const char*> members) {
+  for (const char* member : members) object.at(member).whole();
 }
 
-void check_texts(const JsonView& of, std::initializer_list<const char*> members) {
-  for (const char* member : members) of.at(member).text();
+void check_texts(const JsonView& object, std::initializer_list<const char*> members) {
+  for (const char* member : members) object.at(member).text();
 }
 
 void is_id(const JsonView& value) {
-  value.whole(0, kMostId);
+  value.whole(0, kMaxId);
 }
 void is_rank(const JsonView& value) {
   value.whole(0, std::numeric_limits<int>::max());
@@ -50,22 +50,22 @@ void is_text(const JsonView& value) {
 void is_boolean(const JsonView& value) {
   value.boolean();
 }
-/// What is not known is null.
-void is_figure(const JsonView& value) {
+/// A number, or null where it is unknown.
+void is_number_or_null(const JsonView& value) {
   if (!value.is_null()) value.number();
 }
 
-/// A list, and what each of its values must be.
+/// The name of an array and the check of its elements.
 struct Column {
   const char* name;
   void (*check)(const JsonView&);
 };
 
-/// Lists of one length.
-void check_columns(const JsonView& of, std::initializer_list<Column> columns) {
-  const std::size_t rows = of.at(columns.begin()->name).size();
+/// Checks arrays that must have equal lengths.
+void check_columns(const JsonView& object, std::initializer_list<Column> columns) {
+  const std::size_t rows = object.at(columns.begin()->name).size();
   for (const auto& [name, check] : columns) {
-    const JsonView column = of.at(name);
+    const JsonView column = object.at(name);
     if (column.size() != rows) throw InputError(fmt::format("'{}' has not as many values as its neighbours", name));
     column.for_each(check);
   }
@@ -85,19 +85,20 @@ void check_ranking(const JsonView& ranking) {
     check_texts(row, {"layout", "lost_to", "from_best"});
     for (const char* member : {"step_time_s", "tokens_per_s_per_gpu"}) row.at(member).number();
     for (const char* member : {"lost_share", "memory_peak_bytes", "step_time_low_s", "step_time_high_s"})
-      if (const auto figure = row.find(member)) is_figure(*figure);
+      if (const auto value = row.find(member)) is_number_or_null(*value);
   });
 }
 
 void check_pareto(const JsonView& pareto) {
   pareto.at("front_size").whole();
   for (const char* points : {"front", "cloud"})
-    check_columns(pareto.at(points),
-                  {{"id", is_id}, {"tokens_per_s_per_gpu", is_figure}, {"memory_peak_bytes", is_figure}});
+    check_columns(
+        pareto.at(points),
+        {{"id", is_id}, {"tokens_per_s_per_gpu", is_number_or_null}, {"memory_peak_bytes", is_number_or_null}});
   check_columns(pareto.at("front"), {{"id", is_id}, {"layout", is_text}});
 }
 
-/// What a sweep says besides.
+/// Checks the members that only a sweep writes.
 void check_sweep(const JsonView& status) {
   if (const auto name = status.find("name")) name->text();
   if (const auto experiments = status.find("experiments"))
@@ -131,11 +132,11 @@ void check_status(const JsonView& status) {
   check_sweep(status);
 }
 
-void note_interruption(const std::filesystem::path& directory, nlohmann::json& status) {
+void detect_interruption(const std::filesystem::path& directory, nlohmann::json& status) {
   if (run_is_over(status) || io::is_in_use(directory)) return;
-  // Some file systems keep locks to one host: there only silence tells.
-  const bool here = status.at("host") == io::host_name();
-  if (!here && std::time(nullptr) - status.at("updated").get<std::int64_t>() <= kSilence_s) return;
+  // Some file systems keep locks local to one host: only silence shows the end of a run there.
+  const bool same_host = status.at("host") == io::host_name();
+  if (!same_host && std::time(nullptr) - status.at("updated").get<std::int64_t>() <= kHeartbeatTimeout_s) return;
   status["state"] = "interrupted";
   const auto completion = completion_of(directory);
   if (!completion || !completion->reason) return;
@@ -144,26 +145,26 @@ void note_interruption(const std::filesystem::path& directory, nlohmann::json& s
 }
 
 Completion::Failure read_failure(const JsonView& failure) {
-  Completion::Failure made{failure.at("class").text(), failure.at("reason").text(), std::nullopt};
+  Completion::Failure result{failure.at("class").text(), failure.at("reason").text(), std::nullopt};
   const auto experiments = failure.find("experiments");
   if (experiments)
     experiments->for_each([&](const JsonView& id) {
-      const auto experiment = static_cast<std::uint32_t>(id.whole(0, kMostId));
-      if (!made.experiment) made.experiment = experiment;
+      const auto experiment = static_cast<std::uint32_t>(id.whole(0, kMaxId));
+      if (!result.experiment) result.experiment = experiment;
     });
-  return made;
+  return result;
 }
 
 Completion read_completion(const JsonView& complete) {
   complete.at("format").whole(1, 1);
-  Completion made;
-  made.exit_code = static_cast<int>(complete.at("exit").whole(0, 255));
-  if (const auto reason = complete.find("reason")) made.reason = reason->text();
-  if (const auto total = complete.find("total")) made.total = static_cast<std::uint64_t>(total->whole());
-  if (const auto failed = complete.find("failed")) made.failed = static_cast<std::uint64_t>(failed->whole());
+  Completion result;
+  result.exit_code = static_cast<int>(complete.at("exit").whole(0, 255));
+  if (const auto reason = complete.find("reason")) result.reason = reason->text();
+  if (const auto total = complete.find("total")) result.total = static_cast<std::uint64_t>(total->whole());
+  if (const auto failed = complete.find("failed")) result.failed = static_cast<std::uint64_t>(failed->whole());
   if (const auto failures = complete.find("failures"))
-    failures->for_each([&](const JsonView& failure) { made.failures.push_back(read_failure(failure)); });
-  return made;
+    failures->for_each([&](const JsonView& failure) { result.failures.push_back(read_failure(failure)); });
+  return result;
 }
 
 }  // namespace
@@ -178,12 +179,12 @@ nlohmann::json parse_status(std::string_view text, const std::string& file) {
   }
 }
 
-std::optional<nlohmann::json> look_at_run(const std::filesystem::path& run_directory) {
+std::optional<nlohmann::json> read_run_status(const std::filesystem::path& run_directory) {
   const auto text = io::read_status(run_directory);
   if (!text) return std::nullopt;
   nlohmann::json status = parse_status(*text, (run_directory / "status.json").string());
-  note_interruption(run_directory, status);
-  // What a file says is no command to be pasted, and its run may have been started from another folder.
+  detect_interruption(run_directory, status);
+  // A command in the file must not be trusted for pasting, and the run may have been started in another directory.
   status["resume"] = resume_line(run_directory, status.value("store", ""));
   return status;
 }

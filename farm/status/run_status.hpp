@@ -1,4 +1,4 @@
-// Where a run stands, for those who only look: what it last said of itself, and what has become of it since.
+// The status of a run for observers: what the run last reported, and whether it is still alive.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +11,36 @@
 
 namespace manyworlds::farm {
 
-/// The text of a status.json. It has every member that anything here or the live page reads, of its type; rows of
-/// `load` and of points are whole. Throws InputError, naming `file`, for any other text.
+/// Parses the text of a status.json and checks that every member read here or by the live page is present with its
+/// type, and that the arrays of `load` and of the plotted points have equal lengths. Throws core::InputError, which
+/// names `file`, for any other text.
 nlohmann::json parse_status(std::string_view text, const std::string& file);
 
-/// Its status.json; nothing where the run has not got that far. `state` is "interrupted" where it said that it runs and
-/// nobody runs it any more, and "failed", with a `reason`, where complete.json says so. Throws InputError for a
-/// directory that holds no run or a file that is none of ours, IoError.
-std::optional<nlohmann::json> look_at_run(const std::filesystem::path& run_directory);
+/// Returns the run's status.json; nullopt if it has not been written yet. `state` becomes "interrupted" if the file
+/// reports a running run but no process holds it, and "failed", with a `reason`, if complete.json says so. Throws
+/// core::InputError for a directory without a run or a file that this program did not write, and core::IoError.
+std::optional<nlohmann::json> read_run_status(const std::filesystem::path& run_directory);
 
-/// Whether nothing more will happen unless somebody goes on with it.
+/// Returns whether nothing more will happen unless somebody resumes the run.
 bool run_is_over(const nlohmann::json& status);
 
-/// How a life of a run ended in order.
+/// How an incarnation of a run ended in an orderly way.
 struct Completion {
   struct Failure {
-    std::string status;  // its class: the name of a Status
+    std::string status;  // class of the failure: the name of a Status
     std::string reason;
-    std::optional<std::uint32_t> experiment;  // the first that needs it, where the run has experiments
+    std::optional<std::uint32_t> experiment;  // first experiment that needs the task, if the job has experiments
   };
   int exit_code = 0;
-  std::optional<std::string> reason;  // of an end by an error
+  std::optional<std::string> reason;  // reason of an end by an error
   std::uint64_t total = 0, failed = 0;
-  std::vector<Failure> failures;  // the first of them
+  std::vector<Failure> failures;  // the first failures only
 };
 
-/// The text of a complete.json. Throws InputError, naming `file`, for any other text.
+/// Parses the text of a complete.json. Throws core::InputError, which names `file`, for any other text.
 Completion parse_completion(std::string_view text, const std::string& file);
 
-/// Of a run directory; nothing where no life of the run ended in order. Throws as look_at_run().
+/// Returns the completion of a run; nullopt if no incarnation ended in an orderly way. Throws as read_run_status().
 std::optional<Completion> completion_of(const std::filesystem::path& run_directory);
 
 }  // namespace manyworlds::farm

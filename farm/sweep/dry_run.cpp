@@ -1,11 +1,11 @@
-// What a sweep would do, told without doing it.
+// The dry run of a sweep: predicts its work without simulating.
 #include <fmt/format.h>
 
 #include <map>
 #include <set>
 
 #include "core/compute/gpu.hpp"
-#include "core/step/world/layout.hpp"
+#include "core/step/world/rank_layout.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "farm/plan/plan.hpp"
 #include "farm/results/sweep_report.hpp"
@@ -17,35 +17,36 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kEpisodes = "counted while running: which collectives meet is a result";
 
-/// Kernels of every world that fits. Those of one model, strategy and GPU are the same on every fabric.
+/// Counts the kernels of every experiment that fits. Experiments with the same model, strategy and GPU have the same
+/// kernels on every fabric.
 Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
   Forecast::Count count;
-  std::map<core::sharing::Key, std::uint64_t> times_of;  // by what decides on the kernels
+  std::map<core::sharing::Key, std::uint64_t> times_of;  // by everything the kernels depend on
   std::set<std::pair<core::sharing::Key, core::compute::Kernel>> distinct;
   for (const auto& experiment : sweep.experiments) {
-    if (!plan.experiments[experiment.id].fits() || plan.experiments[experiment.id].elsewhere) continue;
-    const auto configuration = experiments::world_of(experiment.settings, experiment.inputs).configuration;
+    if (!plan.experiments[experiment.id].fits() || plan.experiments[experiment.id].in_other_shard) continue;
+    const auto configuration = experiments::config_of(experiment.settings, experiment.inputs).configuration;
     const auto& strategy = configuration.strategy;
-    const core::step::Arrangement arrangement = core::step::arrangement_of(configuration);
-    const auto classes = core::step::classes_of(arrangement);
-    const auto key_of = [&](const core::workload::RankClass& of) {
-      core::sharing::Writer gpu("gpu");
-      core::step::write_options(gpu, core::compute::gpu_options().read(configuration.gpu_of(of)));
-      if (configuration.gpu_of(of).pace != 1) gpu.real(configuration.gpu_of(of).pace);
+    const core::step::ParallelConfig parallel = core::step::parallel_config_of(configuration);
+    const auto classes = core::step::classes_of(parallel);
+    const auto key_of = [&](const core::workload::RankClass& rank_class) {
+      core::sharing::KeyWriter gpu("gpu");
+      core::step::write_options(gpu, core::compute::gpu_options().read(configuration.gpu_of(rank_class)));
+      if (configuration.gpu_of(rank_class).speed_factor != 1) gpu.real(configuration.gpu_of(rank_class).speed_factor);
       return gpu.finish();
     };
-    core::sharing::Writer all("kernels");
+    core::sharing::KeyWriter all("kernels");
     core::step::write_options(all, core::workload::model_options().read(configuration.model));
     core::step::write_options(all, core::workload::strategy_options().read(strategy));
     all.integer(strategy.dp);
-    for (const auto& [of, ranks] : classes) all.key(key_of(of)).integer(ranks);
+    for (const auto& [rank_class, ranks] : classes) all.key(key_of(rank_class)).integer(ranks);
     if (configuration.model.routing) all.key(configuration.model.routing->key);
     const auto [known, is_new] = times_of.try_emplace(all.finish(), 0);
     if (is_new)
-      for (const auto& [of, ranks] : classes) {
-        const auto gpu_key = key_of(of);
-        for (const auto& use :
-             core::workload::kernels_used(configuration.model, strategy, configuration.gpu_of(of), of)) {
+      for (const auto& [rank_class, ranks] : classes) {
+        const auto gpu_key = key_of(rank_class);
+        for (const auto& use : core::workload::kernels_used(configuration.model, strategy,
+                                                            configuration.gpu_of(rank_class), rank_class)) {
           distinct.insert({gpu_key, use.kernel});
           known->second += static_cast<std::uint64_t>(use.times * ranks);
         }
@@ -56,15 +57,15 @@ Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
   return count;
 }
 
-struct LeftOut {
+struct ExclusionCount {
   std::uint64_t count = 0;
   const experiments::Excluded* example = nullptr;
 };
 
-std::map<std::string, LeftOut> by_rule(const experiments::Sweep& sweep) {
-  std::map<std::string, LeftOut> rules;
+std::map<std::string, ExclusionCount> by_rule(const experiments::Sweep& sweep) {
+  std::map<std::string, ExclusionCount> rules;
   for (const auto& one : sweep.excluded) {
-    LeftOut& rule = rules[one.rule];
+    ExclusionCount& rule = rules[one.rule];
     if (rule.count++ == 0) rule.example = &one;
   }
   return rules;
@@ -82,24 +83,24 @@ std::string axes_text(const experiments::Sweep& sweep, const std::vector<core::O
 
 Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
   Plan whole = make_plan(sweep);
-  Forecast made;
+  Forecast result;
   const double cost = cost_of(whole);
-  const Plan plan = part_of(std::move(whole), shard);
-  made.shard = shard;
-  if (cost > 0) made.cost_share = cost_of(plan) / cost;
-  made.steps.unique = plan.steps.size();
-  made.collectives.unique = plan.collectives.size();
+  const Plan plan = plan_of_shard(std::move(whole), shard);
+  result.shard = shard;
+  if (cost > 0) result.cost_share = cost_of(plan) / cost;
+  result.steps.unique = plan.steps.size();
+  result.collectives.unique = plan.collectives.size();
   for (const PlannedExperiment& experiment : plan.experiments) {
-    if (experiment.elsewhere) continue;
-    ++made.experiments;
-    made.out_of_memory += experiment.fits() ? 0 : 1;
+    if (experiment.in_other_shard) continue;
+    ++result.experiments;
+    result.out_of_memory += experiment.fits() ? 0 : 1;
   }
   for (const PlannedStep& step : plan.steps) {
-    made.steps.naive += step.experiments;
-    made.collectives.naive += step.instances * step.experiments;
+    result.steps.naive += step.experiments;
+    result.collectives.naive += step.instances * step.experiments;
   }
-  made.kernels = kernels_of(sweep, plan);
-  return made;
+  result.kernels = kernels_of(sweep, plan);
+  return result;
 }
 
 std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& forecast) {
@@ -111,9 +112,9 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
   text += fmt::format("the first experiment, with every key:\n{}\n\n",
                       experiments::document(sweep.experiments.front().settings).dump(2));
   if (!sweep.excluded.empty()) text += "left out:\n";
-  for (const auto& [rule, left_out] : by_rule(sweep))
-    text += fmt::format("  {:>6}  {}, as {}: {}\n", left_out.count, rule, axes_text(sweep, left_out.example->axes),
-                        left_out.example->reason);
+  for (const auto& [rule, exclusion] : by_rule(sweep))
+    text += fmt::format("  {:>6}  {}, as {}: {}\n", exclusion.count, rule, axes_text(sweep, exclusion.example->axes),
+                        exclusion.example->reason);
   text += fmt::format("{} of {} experiments do not fit in memory (reported, not simulated)\n", forecast.out_of_memory,
                       forecast.experiments);
   text += "work known so far (overlap episodes are found while running):\n";
@@ -127,28 +128,28 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
 }
 
 Json dry_run_json(const experiments::Sweep& sweep, const Forecast& forecast) {
-  Json made{{"name", sweep.name},
-            {"objective", sweep.objective},
-            {"experiments", forecast.experiments},
-            {"out_of_memory", forecast.out_of_memory},
-            {"first", experiments::document(sweep.experiments.front().settings)},
-            {"excluded", Json::object()},
-            {"keys", Json::object()}};
-  for (const auto& [rule, left_out] : by_rule(sweep))
-    made["excluded"][rule] = {{"count", left_out.count},
-                              {"example", axes_text(sweep, left_out.example->axes)},
-                              {"reason", left_out.example->reason}};
+  Json result{{"name", sweep.name},
+              {"objective", sweep.objective},
+              {"experiments", forecast.experiments},
+              {"out_of_memory", forecast.out_of_memory},
+              {"first", experiments::document(sweep.experiments.front().settings)},
+              {"excluded", Json::object()},
+              {"keys", Json::object()}};
+  for (const auto& [rule, exclusion] : by_rule(sweep))
+    result["excluded"][rule] = {{"count", exclusion.count},
+                                {"example", axes_text(sweep, exclusion.example->axes)},
+                                {"reason", exclusion.example->reason}};
   if (!forecast.shard.whole())
-    made["shard"] = {
+    result["shard"] = {
         {"number", forecast.shard.number}, {"count", forecast.shard.count}, {"cost_share", forecast.cost_share}};
   const auto add = [&](const char* kind, const Forecast::Count& count) {
-    made["keys"][kind] = {{"unique", count.unique}, {"naive", count.naive}};
+    result["keys"][kind] = {{"unique", count.unique}, {"naive", count.naive}};
   };
   add("steps", forecast.steps);
   add("kernels", forecast.kernels);
   add("collectives", forecast.collectives);
-  made["keys"]["episodes"] = kEpisodes;
-  return made;
+  result["keys"]["episodes"] = kEpisodes;
+  return result;
 }
 
 }  // namespace manyworlds::farm

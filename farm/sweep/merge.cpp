@@ -7,13 +7,13 @@
 #include <set>
 
 #include "core/base/error.hpp"
-#include "farm/coordinator/schedule.hpp"
+#include "farm/coordinator/task_queue.hpp"
 #include "farm/plan/sweep_job.hpp"
-#include "farm/status/recorded.hpp"
+#include "farm/status/tasks_by_key.hpp"
 #include "farm/sweep/sweep_run.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/processors.hpp"
-#include "farm/system/talk.hpp"
+#include "farm/system/host_resources.hpp"
 #include "io/log/journal.hpp"
 #include "io/log/run_directory.hpp"
 
@@ -28,7 +28,7 @@ struct Source {
 };
 
 struct Sources {
-  std::string whole;  // the frozen job that all are of, without its shard
+  std::string whole;  // the serialized job of all sources, without its shard
   std::vector<Source> all;
 };
 
@@ -46,30 +46,31 @@ void check_build(const fs::path& run, const std::string& fingerprint) {
                     run.string(), build.empty() ? "unknown" : build, fingerprint));
 }
 
-Sources look_at(const std::vector<fs::path>& runs, const fs::path& into, const std::string& fingerprint) {
+Sources read_sources(const std::vector<fs::path>& runs, const fs::path& into, const std::string& fingerprint) {
   Sources sources;
   for (const fs::path& run : runs) {
     if (same_place(run, into))
       throw core::InputError(
           fmt::format("{} is both read and written; give the merged run a directory of its own", run.string()));
-    const std::string text = read_job(run);
-    const FrozenJob job = open_job(text);
-    const std::string whole = whole_job(job);
+    const std::string text = read_serialized_job(run);
+    const SerializedJob job = parse_job(text);
+    const std::string whole = unsharded_job(job);
     check_build(run, fingerprint);
     if (sources.all.empty()) sources.whole = whole;
     if (whole != sources.whole)
       throw core::InputError(fmt::format("{} and {} are not parts of one sweep: what they compute differs",
                                          runs.front().string(), run.string()));
-    sources.all.push_back({run, job.terms.shard});
+    sources.all.push_back({run, job.options.shard});
   }
   return sources;
 }
 
-/// Copies every record that is not there yet, and a failure only where there is no result. What holds no result of its
-/// task is left behind and named.
-void take_in(const Sources& sources, const io::RunDirectory& into, const Job& job, const std::string& fingerprint) {
+/// Copies every record that is not yet there, and a failure only if there is no result. A record that does not hold a
+/// result of its task is skipped and reported.
+void copy_records(const Sources& sources, const io::RunDirectory& into, const Job& job,
+                  const std::string& fingerprint) {
   const TasksByKey tasks(job);
-  std::set<core::sharing::Key> results;  // that are there
+  std::set<core::sharing::Key> results;  // the keys that have a result
   std::map<core::sharing::Key, std::string> failures;
   const auto remember = [&](const io::Record& record) {
     if (record.kind == io::kResultRecord) return results.insert(record.key).second;
@@ -79,27 +80,27 @@ void take_in(const Sources& sources, const io::RunDirectory& into, const Job& jo
     return true;
   };
   io::replay_journal(into.journal(), fingerprint, [&](const io::Record& record) {
-    if (!tasks.hold(record)) return false;  // named when the run goes on
+    if (!tasks.accept(record)) return false;  // reported when the run is resumed
     remember(record);
     return true;
   });
   std::optional<io::Journal> journal;
   for (const Source& source : sources.all) {
     const auto replay =
-        io::replay_journal(io::journal_of(source.directory), fingerprint, [&](const io::Record& record) {
-          if (!tasks.hold(record)) return false;
+        io::replay_journal(io::journal_path(source.directory), fingerprint, [&](const io::Record& record) {
+          if (!tasks.accept(record)) return false;
           if (!remember(record)) return true;
           if (!journal) journal.emplace(into.journal(), fingerprint);
           journal->append(record.kind, record.key, record.payload);
           return true;
         });
-    tell_lines(replay.describe_damage());
+    print_lines(replay.describe_damage());
   }
   if (journal) journal->flush();
 }
 
-/// Experiments without a result, by the shard (from 0) that should have computed them.
-std::map<std::uint32_t, std::uint64_t> missing(const Plan& plan, const Schedule& schedule, std::uint32_t count) {
+/// Counts the experiments without a result by the shard (from 0) that should have computed them.
+std::map<std::uint32_t, std::uint64_t> missing(const Plan& plan, const TaskQueue& schedule, std::uint32_t count) {
   std::map<std::uint32_t, std::uint64_t> experiments;
   const auto shard_of = shards_of_steps(plan, count);
   for (std::uint32_t step = 0; step < plan.steps.size(); ++step)
@@ -107,14 +108,14 @@ std::map<std::uint32_t, std::uint64_t> missing(const Plan& plan, const Schedule&
   return experiments;
 }
 
-/// Into how many shards the sweep was cut; 1 where the sources do not agree.
+/// Returns the number of shards of the sweep; 1 if the sources disagree.
 std::uint32_t shard_count(const Sources& sources) {
   for (const Source& source : sources.all)
     if (source.shard.count != sources.all.front().shard.count) return 1;
   return sources.all.front().shard.count;
 }
 
-void say_missing(const Sources& sources, const fs::path& into, const SweepJob& job, const Schedule& schedule) {
+void print_missing(const Sources& sources, const fs::path& into, const SweepJob& job, const TaskQueue& schedule) {
   const std::uint32_t count = shard_count(sources);
   std::uint64_t experiments = 0;
   std::string lines, numbers;
@@ -130,7 +131,7 @@ void say_missing(const Sources& sources, const fs::path& into, const SweepJob& j
   std::string where;
   if (!numbers.empty())
     where = fmt::format(", in shard{} {}", numbers.find(',') == std::string::npos ? "" : "s", numbers);
-  tell_lines(fmt::format(
+  print_lines(fmt::format(
       "{} of {} experiments are missing{}\n{}`{}` computes all of that there; this line again takes in what "
       "the others have by then\n",
       experiments, job.sweep().experiments.size(), where, lines, resume_line(into)));
@@ -141,15 +142,16 @@ void say_missing(const Sources& sources, const fs::path& into, const SweepJob& j
 int merge_runs(const std::vector<fs::path>& runs, const fs::path& into, bool json) {
   MANYWORLDS_CHECK(!runs.empty(), "nothing to merge");
   const std::string fingerprint(core::sharing::build_fingerprint());
-  const Sources sources = look_at(runs, into, fingerprint);
+  const Sources sources = read_sources(runs, into, fingerprint);
   SweepJob job(sources.whole);
-  take_in(sources, io::RunDirectory::begin(into, sources.whole, {fingerprint, batch_job(), false}), job, fingerprint);
+  copy_records(sources, io::RunDirectory::begin(into, sources.whole, {fingerprint, batch_job_id(), false}), job,
+               fingerprint);
 
   RunOptions options;
   options.directory = into;
-  Schedule schedule(job.tasks());
-  const int code = settle_sweep_job(options, sources.whole, job, schedule, json);
-  if (code == kExitDrained) say_missing(sources, into, job, schedule);
+  TaskQueue schedule(job.tasks());
+  const int code = finalize_sweep_job(options, sources.whole, job, schedule, json);
+  if (code == kExitDrained) print_missing(sources, into, job, schedule);
   return code;
 }
 

@@ -1,33 +1,33 @@
 #include "farm/sweep/single_run.hpp"
 
 #include "farm/plan/sweep_job.hpp"
-#include "farm/results/answer_tables.hpp"
+#include "farm/results/result_tables.hpp"
 #include "farm/worker/simulating_worker.hpp"
 
 namespace manyworlds::farm {
 
 SingleRun::SingleRun(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks, RunProgress* progress) {
-  const SweepJob job(frozen_job(sweep, {}));
-  runner_ = std::make_unique<SweepRunner>(job.common());
+  const SweepJob job(serialize_job(sweep, {}));
+  runner_ = std::make_unique<SweepRunner>(job.common_spec());
   for (const std::uint32_t rank : ranks) recording_.ranks.push_back({rank});
   if (!ranks.empty()) runner_->record_steps(&recording_);
   if (progress != nullptr) {
     progress->tasks = job.tasks().size();
-    runner_->tell_reached(&progress->reached);
+    runner_->report_reached_to(&progress->reached);
   }
   std::vector<Outcome> outcomes;
   for (std::uint32_t task = 0; task < job.tasks().size(); ++task) {
     std::vector<std::string> inputs;
     for (const std::uint32_t input : job.tasks()[task].inputs) inputs.push_back(outcomes[input].bytes);
-    outcomes.push_back(run_guarded(*runner_, job.order(task), inputs));
+    outcomes.push_back(run_guarded(*runner_, job.spec(task), inputs));
     if (progress != nullptr) progress->done = task + 1;
     if (!outcomes.back().ok()) {
-      outcomes.resize(job.tasks().size(), outcomes.back());  // nothing after it can be computed
+      outcomes.resize(job.tasks().size(), outcomes.back());  // no later task can be computed
       break;
     }
   }
-  runner_->tell_reached(nullptr);
-  results_ = answer_of(sweep, job.plan(), [&](std::uint32_t task) -> const Outcome& { return outcomes.at(task); });
+  runner_->report_reached_to(nullptr);
+  results_ = make_results(sweep, job.plan(), [&](std::uint32_t task) -> const Outcome& { return outcomes.at(task); });
 }
 
 }  // namespace manyworlds::farm

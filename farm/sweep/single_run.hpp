@@ -1,4 +1,4 @@
-// One experiment, run in this process: what `manyworlds run` answers from.
+// Runs one experiment in this process, for `manyworlds run`.
 #pragma once
 
 #include <atomic>
@@ -11,23 +11,23 @@
 
 namespace manyworlds::farm {
 
-/// How far a run is, for another thread that shows it.
+/// The progress of a run, for another thread that displays it.
 struct RunProgress {
-  std::atomic<std::size_t> tasks = 0, done = 0;  // simulations; the last one is that of the step
-  std::atomic<core::Time> reached = 0;           // of the step
+  std::atomic<std::size_t> tasks = 0, done = 0;  // simulations; the last one is the step
+  std::atomic<core::Time> reached = 0;           // simulated time in the step
 };
 
 class SingleRun {
  public:
-  /// Runs the one experiment of `sweep`. With ranks, records what these do; ascending, each a rank of the experiment.
+  /// Runs the one experiment of `sweep` and records `ranks`, which are ascending ranks of the experiment.
   explicit SingleRun(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks = {},
                      RunProgress* progress = nullptr);
 
   const io::Results& results() const { return results_; }
-  /// Whether the step ran to its end and was recorded; only then is there a world.
+  /// Returns whether the step ran to its end and was recorded; only then is there a compiled step.
   bool recorded() const { return recording_.end > 0; }
   const core::step::Recording& recording() const { return recording_; }
-  const core::step::World& world() const { return runner_->last_world(); }
+  const core::step::CompiledStep& compiled() const { return runner_->last_compiled(); }
 
  private:
   core::step::Recording recording_;

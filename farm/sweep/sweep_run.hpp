@@ -1,4 +1,4 @@
-// The one way in which `sweep` and `resume` run a sweep in a run directory and say what came out.
+// Runs a sweep in a run directory and reports the results, for the verbs `sweep` and `resume`.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,20 @@
 
 namespace manyworlds::farm {
 
-/// `frozen` as frozen_job() made it; of ranks only rank 0 needs it. Returns the exit code.
-int run_sweep_job(const RunOptions& options, const std::string& frozen, bool json, Zygote& zygote);
+/// Runs the job that serialize_job() made; only rank 0 needs its text. Returns the exit code.
+int run_sweep_job(const RunOptions& options, const std::string& serialized_job, bool json, Zygote& zygote);
 
-/// The same, and `report` says what came out: once, in the process that talks to people, when the run has ended.
-int run_sweep_job(const RunOptions& options, const std::string& frozen,
+/// The same, but `report` presents the results: it is called once, in the process that prints, when the run has ended.
+int run_sweep_job(const RunOptions& options, const std::string& serialized_job,
                   const std::function<void(const io::Results&)>& report, Zygote& zygote);
 
-/// Settles what the run's journal knows, computes nothing, and says what came out if that was all: else the run is left
-/// as drained. Returns the exit code.
-int settle_sweep_job(const RunOptions& options, const std::string& frozen, SweepJob& job, Schedule& schedule,
-                     bool json);
+/// Settles the tasks whose results are in the run's journal, computes nothing, and reports the results if that
+/// completes the run; otherwise the run is left as drained. Returns the exit code.
+int finalize_sweep_job(const RunOptions& options, const std::string& serialized_job, SweepJob& job, TaskQueue& schedule,
+                       bool json);
 
-/// Whether ranks, run directory and store can be had at all; makes nothing but the store's folder, and that last.
-/// Throws InputError, naming the option.
-void check_before_work(const RunOptions& options);
+/// Checks that the ranks, the run directory and the store can be used; creates only the store's folder, as the last
+/// check. Throws InputError, naming the option.
+void check_preconditions(const RunOptions& options);
 
 }  // namespace manyworlds::farm

@@ -1,4 +1,4 @@
-// What the program's exit says to scripts. One list, so that every command means the same.
+// Exit codes of the program, in one list so that every command uses them in the same way.
 #pragma once
 
 namespace manyworlds::farm {
@@ -8,6 +8,6 @@ inline constexpr int kExitInput = 2;   // bad usage or bad input
 inline constexpr int kExitFailed = 3;  // some experiments failed, or none of them fits into memory
 inline constexpr int kExitInternal = 70;
 inline constexpr int kExitIo = 74;
-inline constexpr int kExitDrained = 75;  // stopped on request; resume goes on
+inline constexpr int kExitDrained = 75;  // stopped on request; `resume` continues the run
 
 }  // namespace manyworlds::farm

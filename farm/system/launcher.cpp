@@ -7,20 +7,20 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "farm/system/processors.hpp"
+#include "farm/system/host_resources.hpp"
 
 namespace manyworlds::farm {
 namespace {
 
-// Where several libraries are installed, the plain name may belong to another.
+// Where several MPI libraries are installed, the plain name may belong to another one.
 #ifdef OMPI_MAJOR_VERSION
-constexpr const char* kLaunchers[] = {"mpirun.openmpi", "mpirun"};
+constexpr const char* kLauncherNames[] = {"mpirun.openmpi", "mpirun"};
 #else
-constexpr const char* kLaunchers[] = {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"};
+constexpr const char* kLauncherNames[] = {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"};
 #endif
 
 std::optional<std::string> find_first() {
-  for (const char* name : kLaunchers)
+  for (const char* name : kLauncherNames)
     if (auto path = find_program(name)) return path;
   return std::nullopt;
 }
@@ -31,27 +31,27 @@ Launcher srun_launcher() {
   return {"srun", find_program("srun"), {"--mpi=pmix", "--quit-on-interrupt"}, SIGINT};
 }
 
-std::vector<std::string> launch_words(const Launcher& launcher, int ranks) {
-  std::vector<std::string> words{launcher.path.value_or(launcher.name)};
-  words.insert(words.end(), launcher.words.begin(), launcher.words.end());
-  words.insert(words.end(), {"-n", std::to_string(ranks)});
-  return words;
+std::vector<std::string> launch_prefix(const Launcher& launcher, int ranks) {
+  std::vector<std::string> arguments{launcher.path.value_or(launcher.name)};
+  arguments.insert(arguments.end(), launcher.arguments.begin(), launcher.arguments.end());
+  arguments.insert(arguments.end(), {"-n", std::to_string(ranks)});
+  return arguments;
 }
 
 #ifdef OMPI_MAJOR_VERSION
 
 Launcher mpi_launcher() {
-  // --enable-recovery: a rank that dies does not take the others with it.
+  // With --enable-recovery, the death of one rank does not end the other ranks.
   Launcher launcher{"mpirun", find_first(), {"--oversubscribe", "--bind-to", "none", "--enable-recovery"}};
-  if (::geteuid() == 0) launcher.words.emplace_back("--allow-run-as-root");
+  if (::geteuid() == 0) launcher.arguments.emplace_back("--allow-run-as-root");
   return launcher;
 }
 
 void set_launch_environment() {
   const auto unless_set = [](const char* name, const char* value) { ::setenv(name, value, 0); };
-  // Containers forbid process_vm_readv, and OpenMPI says so at length.
+  // Containers forbid process_vm_readv, and Open MPI prints a long warning about it.
   unless_set("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
-  // Without an agent mpirun refuses to start even on one machine; it is never run there.
+  // Without an agent mpirun refuses to start even on one machine, where it never runs the agent.
   if (!find_program("ssh") && !find_program("rsh")) unless_set("OMPI_MCA_plm_rsh_agent", "sh");
   if (::geteuid() == 0) {
     unless_set("OMPI_ALLOW_RUN_AS_ROOT", "1");
@@ -68,7 +68,7 @@ std::string mpi_version() {
   return fmt::format("Open MPI {}.{}.{}", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
 }
 
-#else  // MPICH and its relatives, started by hydra
+#else  // MPICH and its derivatives, started by hydra
 
 Launcher mpi_launcher() {
   return {"mpiexec", find_first(), {"-disable-auto-cleanup", "-bind-to", "none"}};

@@ -1,5 +1,5 @@
-// How ranks are started, which differs between MPI libraries: by the launcher of the one this program was built with,
-// or inside a Slurm job by srun.
+// How MPI ranks are started. This differs between MPI libraries: the launcher belongs to the library that this program
+// was built with, or is srun inside a Slurm job.
 #pragma once
 
 #include <optional>
@@ -9,25 +9,25 @@
 namespace manyworlds::farm {
 
 struct Launcher {
-  std::string name;                 // what people call it: "mpirun", "mpiexec", "srun"
-  std::optional<std::string> path;  // in PATH; nothing where it is not installed
-  std::vector<std::string> words;   // behind its name, in front of "-n RANKS PROGRAM…"
-  int end_signal = 0;               // that makes it end its ranks, which are no children of its
+  std::string name;                    // the usual name: "mpirun", "mpiexec", "srun"
+  std::optional<std::string> path;     // path found in PATH; nullopt where it is not installed
+  std::vector<std::string> arguments;  // arguments between its name and "-n RANKS PROGRAM…"
+  int end_signal = 0;                  // signal that makes it end its ranks, which are not its children; 0: none
 };
 
-/// The MPI library's, such that the death of one rank spares the others.
+/// Returns the launcher of the MPI library, with options that let the other ranks survive the death of one.
 Launcher mpi_launcher();
-/// Slurm's, by PMIx. Where a rank dies it ends the others.
+/// Returns Slurm's launcher, which uses PMIx. It ends all ranks when one of them dies.
 Launcher srun_launcher();
-/// The words that start `ranks` processes of what is appended to them.
-std::vector<std::string> launch_words(const Launcher& launcher, int ranks);
-/// What it needs in the environment of the process that becomes it; what is set there already stays.
+/// Returns the command-line prefix that starts `ranks` processes of the program whose command line is appended to it.
+std::vector<std::string> launch_prefix(const Launcher& launcher, int ranks);
+/// Sets the environment variables that the launcher needs, in the process that will exec it. Existing values are kept.
 void set_launch_environment();
 
-/// The variables that hold a rank's number when this launcher, or srun, started the process.
+/// Returns the names of the variables that hold a process's rank when this launcher, or srun, started it.
 const std::vector<std::string>& rank_variables();
 
-/// "Open MPI 4.1.4", "MPICH 4.0.2".
+/// Returns the name and version of the MPI library: "Open MPI 4.1.4", "MPICH 4.0.2".
 std::string mpi_version();
 
 }  // namespace manyworlds::farm

@@ -1,4 +1,4 @@
-// Sizes as people read them.
+// Byte counts as human-readable text.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace manyworlds::farm {
 
-/// "10.8 GiB", or MiB or KiB below one of the larger unit.
+/// Returns "10.8 GiB", or a value in MiB or KiB if it is less than one of the larger unit.
 std::string size_text(std::uint64_t bytes);
 
 }  // namespace manyworlds::farm

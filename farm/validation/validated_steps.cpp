@@ -4,7 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/analysis/fit.hpp"
-#include "experiments/config/vocabulary.hpp"
+#include "experiments/config/config_schema.hpp"
 #include "experiments/settings/settings.hpp"
 
 namespace manyworlds::farm {
@@ -22,13 +22,13 @@ const std::string& text_at(const io::Results& results, const std::string& name, 
   return std::get<std::vector<std::string>>(column(results, name).values).at(row);
 }
 
-/// Seconds of what a row measured: a step, or with `layer` all of a step but its optimizer.
+/// Returns the predicted seconds of a row: a step, or with `layer` a step without its optimizer.
 double seconds_at(const io::Results& results, std::size_t row, bool layer) {
   const double step = column(results, "step_time_s").number_at(row);
   return layer ? step - column(results, "optimizer_s").number_at(row) : step;
 }
 
-std::string shown(const core::OptionValue& value) {
+std::string json_text(const core::OptionValue& value) {
   return experiments::to_json(value).dump();
 }
 
@@ -50,16 +50,16 @@ experiments::Sweep sweep_of(const std::vector<TrainingStep>& steps) {
   if (sweep.experiments.empty())
     throw core::InputError(steps.empty() ? std::string("the tables hold no row")
                                          : fmt::format("no row can be simulated; the first: {} ({})",
-                                                       steps.front().left_out, steps.front().detail));
+                                                       steps.front().unsupported, steps.front().detail));
   return sweep;
 }
 
 Comparison compare(const std::vector<TrainingStep>& steps, const io::Results& results) {
-  Comparison made;
+  Comparison comparison;
   std::size_t at = 0;
   for (const TrainingStep& step : steps) {
     if (step.experiments.empty()) {
-      made.left.push_back({step.id, step.family, step.left_out, step.detail});
+      comparison.omitted.push_back({step.id, step.family, step.unsupported, step.detail});
       continue;
     }
     const std::size_t begin = at;
@@ -69,18 +69,18 @@ Comparison compare(const std::vector<TrainingStep>& steps, const io::Results& re
       if (text_at(results, "status", row) != "ran")
         failed = fmt::format("{}: {}", text_at(results, "status", row), text_at(results, "reason", row));
     if (!failed.empty()) {
-      made.left.push_back({step.id, step.family, "its simulation did not end", failed});
+      comparison.omitted.push_back({step.id, step.family, "its simulation did not end", failed});
       continue;
     }
     double predicted = seconds_at(results, begin, step.one_layer());
     if (step.one_layer()) predicted -= seconds_at(results, begin + 1, true);
-    made.rows.push_back(
-        {step.id, step.family, step.choice, step.layout, step.measured_s, predicted, "s", step.weight, step.apart});
+    comparison.rows.push_back({step.id, step.family, step.comparison_group, step.layout, step.measured_s, predicted,
+                               "s", step.weight, step.excluded_from_family});
     if (!step.one_layer())
-      made.rows.back().closed_form =
-          experiments::fitting::closed_form_s(experiments::world_of(step.experiments.front()));
+      comparison.rows.back().closed_form =
+          experiments::fitting::closed_form_s(experiments::config_of(step.experiments.front()));
   }
-  return made;
+  return comparison;
 }
 
 std::vector<Constant> constants_of(const std::vector<TrainingStep>& steps, const experiments::Catalog& catalog) {
@@ -91,9 +91,10 @@ std::vector<Constant> constants_of(const std::vector<TrainingStep>& steps, const
   for (const std::string& gpu : used)
     for (const auto& [name, figure] : catalog.of("gpus").at(gpu).figures) {
       if (figure.certainty != "fitted" && figure.certainty != "guess") continue;
-      const core::OptionInfo* info = experiments::find_option(experiments::catalog_branch("gpus").options, name);
+      const core::OptionInfo* info = experiments::find_option(experiments::catalog_section("gpus").options, name);
       MANYWORLDS_CHECK(info, "no option '{}' of a GPU", name);
-      constants.push_back({gpu, name, shown(figure.value), info->unit, figure.certainty, info->help, figure.source});
+      constants.push_back(
+          {gpu, name, json_text(figure.value), info->unit, figure.certainty, info->help, figure.source});
     }
   return constants;
 }

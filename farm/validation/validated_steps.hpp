@@ -1,4 +1,4 @@
-// Measured training steps through the farm: the sweep of all that can be simulated, and what its results say of them.
+// Measured training steps, simulated by the farm: the sweep of all rows that can be simulated, and their comparison.
 #pragma once
 
 #include <string>
@@ -12,20 +12,19 @@
 
 namespace manyworlds::farm {
 
-/// The tick of the streams' clock in measured steps. Long pipelines repeat themselves but for a few nanoseconds, and
-/// are simulated in half the time with it; what it changes in a step is a thousandth of what predictions are off by
-/// (docs/model.md).
+/// The tick of the stream clock in measured steps. Long pipelines are periodic except for a few nanoseconds; with ticks
+/// they become exactly periodic and take half the time to simulate. Ticks change a step by a thousandth of the
+/// prediction error (docs/model/uncertainty.md).
 inline constexpr std::int64_t kMeasuredTickNs = 200;
 
-/// One experiment for each row that can be simulated, two where one layer was measured; its only axis is the row's id.
-/// Streams tick every kMeasuredTickNs.
-/// Throws InputError where there is none.
+/// Returns a sweep of one experiment per row that can be simulated, or two where one layer was measured; its only axis
+/// is the row's id. Streams tick every kMeasuredTickNs. Throws core::InputError if there is no such row.
 experiments::Sweep sweep_of(const std::vector<experiments::measured::TrainingStep>& steps);
 
-/// `results` are those of sweep_of(steps).
+/// Compares `steps` with `results`, which must be the results of sweep_of(steps).
 Comparison compare(const std::vector<experiments::measured::TrainingStep>& steps, const io::Results& results);
 
-/// A figure of the catalog that predictions rest on and that was fitted or guessed, of a GPU that rows used.
+/// A fitted or guessed catalog value, of a GPU that rows use, on which predictions depend.
 struct Constant {
   std::string gpu, name, value, unit, certainty, meaning, source;
 };

@@ -2,12 +2,12 @@
 
 #include "core/base/error.hpp"
 #include "experiments/config/graphs.hpp"
-#include "farm/validation/measured_collectives.hpp"
+#include "farm/validation/predicted_collectives.hpp"
 
 namespace manyworlds::farm {
 namespace {
 
-using experiments::measured::Collective;
+using experiments::measured::MeasuredCollective;
 using experiments::measured::MemoryRow;
 
 constexpr std::int64_t kLargePeak = 20'000'000'000;
@@ -20,38 +20,39 @@ std::string family_of(const MemoryRow& row) {
 }  // namespace
 
 Comparison compare(const std::vector<MemoryRow>& rows) {
-  Comparison made;
+  Comparison comparison;
   for (const MemoryRow& row : rows) {
-    if (!row.left_out.empty()) {
-      made.left.push_back({row.id, family_of(row), row.left_out, row.test_case});
+    if (!row.unsupported.empty()) {
+      comparison.omitted.push_back({row.id, family_of(row), row.unsupported, row.test_case});
       continue;
     }
     const auto predicted = static_cast<double>(experiments::measured::predicted_bytes(row));
-    // Nobody chooses among tests: each is a choice of its own.
-    made.rows.push_back({row.id, family_of(row), row.id, "", static_cast<double>(row.measured_bytes), predicted,
-                         "bytes", 1, !row.apart_because.empty()});
+    // Nobody chooses among these tests, so each is a comparison group of its own.
+    comparison.rows.push_back({row.id, family_of(row), row.id, "", static_cast<double>(row.measured_bytes), predicted,
+                               "bytes", 1, !row.exclusion_reason.empty()});
   }
-  return made;
+  return comparison;
 }
 
-Comparison compare(const std::vector<Collective>& rows) {
-  Comparison made;
+Comparison compare(const std::vector<MeasuredCollective>& rows) {
+  Comparison comparison;
   experiments::GraphCache graphs;
-  for (const Collective& row : rows) {
-    if (!row.left_out.empty()) {
-      made.left.push_back({row.id, row.family, row.left_out, row.detail});
+  for (const MeasuredCollective& row : rows) {
+    if (!row.unsupported.empty()) {
+      comparison.omitted.push_back({row.id, row.family, row.unsupported, row.detail});
       continue;
     }
-    const PredictedCollective told = predict(row, graphs);
-    if (!told.predicted_us) {
-      made.left.push_back({row.id, row.family, told.reason, told.detail});
+    const PredictedCollective prediction = predict(row, graphs);
+    if (!prediction.predicted_us) {
+      comparison.omitted.push_back({row.id, row.family, prediction.reason, prediction.detail});
       continue;
     }
-    made.rows.push_back({row.id, row.family, row.id, "", row.measured_us, *told.predicted_us, "us", 1, row.apart});
-    made.assumed.insert(made.assumed.end(), row.assumed.begin(), row.assumed.end());
-    if (told.calibrated != "yes") made.assumed.push_back("costs of the library: " + told.calibrated);
+    comparison.rows.push_back(
+        {row.id, row.family, row.id, "", row.measured_us, *prediction.predicted_us, "us", 1, row.excluded_from_family});
+    comparison.assumed.insert(comparison.assumed.end(), row.assumed.begin(), row.assumed.end());
+    if (prediction.calibrated != "yes") comparison.assumed.push_back("costs of the library: " + prediction.calibrated);
   }
-  return made;
+  return comparison;
 }
 
 }  // namespace manyworlds::farm

@@ -1,4 +1,4 @@
-// Measured peaks of memory and measured collectives against what is predicted for them, which takes no farm.
+// Compares measured memory peaks and measured collectives with their predictions, without using the farm.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace manyworlds::farm {
 
-/// Families: dense models whose peak is 20 GB or more, dense ones below, experts, FSDP.
+/// The families are dense models with a peak of at least 20 GB, dense models below that, experts, and FSDP.
 Comparison compare(const std::vector<experiments::measured::MemoryRow>& rows);
 
-/// Families are the rows' own: by GPU, inside a node or across nodes, and by size.
-Comparison compare(const std::vector<experiments::measured::Collective>& rows);
+/// The families are given by the rows: by GPU, by intra-node or inter-node, and by size.
+Comparison compare(const std::vector<experiments::measured::MeasuredCollective>& rows);
 
 }  // namespace manyworlds::farm

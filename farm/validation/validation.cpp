@@ -7,26 +7,26 @@
 namespace manyworlds::farm {
 namespace {
 
-/// Where half of the weight lies below; between two values where exactly half does.
+/// Returns the weighted median; the mean of the two middle values if exactly half of the weight lies below.
 double median_of(std::vector<std::pair<double, double>> values_and_weights) {
   std::sort(values_and_weights.begin(), values_and_weights.end());
-  double whole = 0, below = 0;
-  for (const auto& [value, weight] : values_and_weights) whole += weight;
+  double total = 0, below = 0;
+  for (const auto& [value, weight] : values_and_weights) total += weight;
   for (std::size_t i = 0; i < values_and_weights.size(); ++i) {
     below += values_and_weights[i].second;
-    const double left = below - whole / 2;
-    if (std::abs(left) < 1e-9 * whole && i + 1 < values_and_weights.size())
+    const double excess = below - total / 2;
+    if (std::abs(excess) < 1e-9 * total && i + 1 < values_and_weights.size())
       return (values_and_weights[i].first + values_and_weights[i + 1].first) / 2;
-    if (left > 0) return values_and_weights[i].first;
+    if (excess > 0) return values_and_weights[i].first;
   }
   return 0;
 }
 
-using Layouts = std::vector<Layout>;
+using LayoutGroup = std::vector<MeanLayout>;
 
-double regret(const Layouts& layouts) {
-  const auto measured = [](const Layout& a, const Layout& b) { return a.measured < b.measured; };
-  const auto predicted = [](const Layout& a, const Layout& b) { return a.predicted < b.predicted; };
+double regret(const LayoutGroup& layouts) {
+  const auto measured = [](const MeanLayout& a, const MeanLayout& b) { return a.measured < b.measured; };
+  const auto predicted = [](const MeanLayout& a, const MeanLayout& b) { return a.predicted < b.predicted; };
   return std::min_element(layouts.begin(), layouts.end(), predicted)->measured /
              std::min_element(layouts.begin(), layouts.end(), measured)->measured -
          1;
@@ -34,79 +34,79 @@ double regret(const Layouts& layouts) {
 
 }  // namespace
 
-std::vector<Layouts> choices_of(const std::vector<Compared>& rows) {
-  std::map<std::pair<std::string, std::string>, std::map<std::string, std::pair<Layout, double>>> found;
-  for (const Compared& row : rows) {
-    auto& [sum, count] = found[{row.family, row.choice}][row.layout];
+std::vector<LayoutGroup> groups_of(const std::vector<ComparedRow>& rows) {
+  std::map<std::pair<std::string, std::string>, std::map<std::string, std::pair<MeanLayout, double>>> found;
+  for (const ComparedRow& row : rows) {
+    auto& [sum, count] = found[{row.family, row.comparison_group}][row.layout];
     sum.measured += row.measured;
     sum.predicted += row.predicted;
     count += 1;
   }
-  std::vector<Layouts> choices;
-  for (const auto& [choice, layouts] : found) {
-    choices.emplace_back();
+  std::vector<LayoutGroup> groups;
+  for (const auto& [comparison_group, layouts] : found) {
+    groups.emplace_back();
     for (const auto& [name, summed] : layouts)
-      choices.back().push_back({summed.first.measured / summed.second, summed.first.predicted / summed.second});
+      groups.back().push_back({summed.first.measured / summed.second, summed.first.predicted / summed.second});
   }
-  return choices;
+  return groups;
 }
 
-Errors errors_of(const std::vector<Compared>& rows) {
-  Errors made;
-  made.rows = rows.size();
+Errors errors_of(const std::vector<ComparedRow>& rows) {
+  Errors result;
+  result.rows = rows.size();
   double weights = 0;
-  std::vector<std::pair<double, double>> magnitudes;
-  for (const Compared& row : rows) {
+  std::vector<std::pair<double, double>> absolute_errors;
+  for (const ComparedRow& row : rows) {
     const double error = row.error();
     weights += row.weight;
-    made.mean += row.weight * std::abs(error);
-    made.bias += row.weight * error;
-    made.most = std::max(made.most, std::abs(error));
-    magnitudes.emplace_back(std::abs(error), row.weight);
+    result.mean += row.weight * std::abs(error);
+    result.bias += row.weight * error;
+    result.max = std::max(result.max, std::abs(error));
+    absolute_errors.emplace_back(std::abs(error), row.weight);
   }
-  if (rows.empty()) return made;
-  made.mean /= weights;
-  made.bias /= weights;
-  made.median = median_of(std::move(magnitudes));
-  return made;
+  if (rows.empty()) return result;
+  result.mean /= weights;
+  result.bias /= weights;
+  result.median = median_of(std::move(absolute_errors));
+  return result;
 }
 
-Order order_of(const std::vector<Compared>& rows, double apart) {
-  Order made;
-  double regrets = 0;
-  for (const Layouts& layouts : choices_of(rows)) {
+RankingAccuracy ranking_accuracy_of(const std::vector<ComparedRow>& rows, double min_difference) {
+  RankingAccuracy result;
+  double regret_sum = 0;
+  for (const LayoutGroup& layouts : groups_of(rows)) {
     if (layouts.size() < 2) continue;
-    ++made.choices;
-    const double lost = regret(layouts);
-    regrets += lost;
-    made.regret_most = std::max(made.regret_most, lost);
+    ++result.groups;
+    const double group_regret = regret(layouts);
+    regret_sum += group_regret;
+    result.max_regret = std::max(result.max_regret, group_regret);
     for (std::size_t a = 0; a < layouts.size(); ++a)
       for (std::size_t b = a + 1; b < layouts.size(); ++b) {
         const auto& [fast, slow] = std::minmax(
-            layouts[a], layouts[b], [](const Layout& x, const Layout& y) { return x.measured < y.measured; });
-        if (slow.measured <= (1 + apart) * fast.measured) continue;
-        ++made.pairs;
-        if (fast.predicted < slow.predicted) ++made.right;
+            layouts[a], layouts[b], [](const MeanLayout& x, const MeanLayout& y) { return x.measured < y.measured; });
+        if (slow.measured <= (1 + min_difference) * fast.measured) continue;
+        ++result.pairs;
+        if (fast.predicted < slow.predicted) ++result.correct;
       }
   }
-  if (made.choices > 0) made.regret_mean = regrets / static_cast<double>(made.choices);
-  return made;
+  if (result.groups > 0) result.mean_regret = regret_sum / static_cast<double>(result.groups);
+  return result;
 }
 
-std::vector<FamilyFigures> figures_by_family(const std::vector<Compared>& rows) {
+std::vector<FamilyAccuracy> accuracy_by_family(const std::vector<ComparedRow>& rows) {
   std::vector<std::string> names;
-  std::map<std::string, std::pair<std::vector<Compared>, std::vector<Compared>>> families;
-  for (const Compared& row : rows) {
+  std::map<std::string, std::pair<std::vector<ComparedRow>, std::vector<ComparedRow>>> families;
+  for (const ComparedRow& row : rows) {
     if (!families.count(row.family)) names.push_back(row.family);
-    auto& [counted, apart] = families[row.family];
-    (row.apart ? apart : counted).push_back(row);
+    auto& [counted, excluded_from_family] = families[row.family];
+    (row.excluded_from_family ? excluded_from_family : counted).push_back(row);
   }
-  std::vector<FamilyFigures> figures;
+  std::vector<FamilyAccuracy> accuracies;
   for (const std::string& name : names) {
-    const auto& [counted, apart] = families.at(name);
-    figures.push_back({name, errors_of(counted), order_of(counted), errors_of(apart)});
+    const auto& [counted, excluded_from_family] = families.at(name);
+    accuracies.push_back({name, errors_of(counted), ranking_accuracy_of(counted), errors_of(excluded_from_family)});
   }
-  return figures;
+  return accuracies;
 }
 
 }  // namespace manyworlds::farm

@@ -1,5 +1,4 @@
-// How far predictions are from measurements, family by family: errors, the order of layouts, and what picking by
-// prediction costs.
+// The accuracy of predictions, family by family: errors, the order of layouts, and the cost of choosing by prediction.
 #pragma once
 
 #include <cstddef>
@@ -8,67 +7,67 @@
 
 namespace manyworlds::farm {
 
-/// A measured row and what was predicted for it.
-struct Compared {
+/// A measured row and its prediction.
+struct ComparedRow {
   std::string id, family;
-  std::string choice;  // rows of one family and choice are what somebody would choose among
-  std::string layout;  // what they would choose
+  std::string comparison_group;  // rows of one family and group are alternatives of each other
+  std::string layout;            // the alternative
   double measured = 0, predicted = 0;
   std::string unit = "s";
   double weight = 1;
-  bool apart = false;      // out of the family's figures, which have their own for these
-  double closed_form = 0;  // what closed forms say in the place of a simulation; 0: nothing
+  bool excluded_from_family = false;  // excluded from the family's statistics, which list such rows separately
+  double closed_form = 0;             // prediction of the closed form instead of the simulation; 0: none
 
-  /// Of what was measured; above 0 where the prediction is too much.
+  /// Returns the relative error; positive if the prediction is too large.
   double error() const { return predicted / measured - 1; }
 };
 
 /// A row that was not compared.
-struct NotCompared {
+struct OmittedRow {
   std::string id, family, reason, detail;
 };
 
 struct Comparison {
-  std::vector<Compared> rows;        // in the order of the tables
-  std::vector<NotCompared> left;     // those that could not be predicted, and those whose simulation failed
-  std::vector<std::string> assumed;  // what rows that were compared do not say, by names of columns, once for each row
+  std::vector<ComparedRow> rows;     // in the order of the tables
+  std::vector<OmittedRow> omitted;   // rows that cannot be predicted, or whose simulation failed
+  std::vector<std::string> assumed;  // names of columns that compared rows do not give, once per row
 };
 
-/// Errors of rows by their weights; all 0 where there are none.
+/// Weighted errors of rows; all 0 if there are no rows.
 struct Errors {
   std::size_t rows = 0;
-  double mean = 0, median = 0, most = 0;  // of their magnitudes
-  double bias = 0;                        // their mean with its sign
+  double mean = 0, median = 0, max = 0;  // statistics of the absolute errors
+  double bias = 0;                       // mean of signed errors
 };
-Errors errors_of(const std::vector<Compared>& rows);
+Errors errors_of(const std::vector<ComparedRow>& rows);
 
-/// The rows of one layout, as one with their means.
-struct Layout {
+/// All rows of one layout, as their mean.
+struct MeanLayout {
   double measured = 0, predicted = 0;
 };
-/// The layouts of each choice of each family.
-std::vector<std::vector<Layout>> choices_of(const std::vector<Compared>& rows);
+/// Returns the layouts of each comparison group of each family.
+std::vector<std::vector<MeanLayout>> groups_of(const std::vector<ComparedRow>& rows);
 
-/// Layouts against each other. Two rows make a pair when they are of one family and choice (the same model, GPUs,
-/// number of GPUs, global batch and precision), their layouts differ, and one measured more than `apart` longer than
-/// the other. Rows of one layout, such as two releases of a software, count as one with their mean.
-struct Order {
-  std::size_t pairs = 0, right = 0;
-  std::size_t choices = 0;  // with several layouts
-  double regret_mean = 0,
-         regret_most = 0;  // measured time of the layout predicted best, over the best measured, less 1
-  double share() const { return pairs == 0 ? 0 : static_cast<double>(right) / static_cast<double>(pairs); }
+/// How well predictions rank layouts. Two layouts make a pair if they belong to one family and comparison group (the
+/// same model, GPUs, number of GPUs, global batch and precision) and one measured more than a given share longer than
+/// the other. Rows of one layout, such as two releases of a software, count once with their mean.
+struct RankingAccuracy {
+  std::size_t pairs = 0, correct = 0;
+  std::size_t groups = 0;  // groups with several layouts
+  double mean_regret = 0,
+         max_regret = 0;  // regret: best-predicted over best measured time, minus 1
+  double share() const { return pairs == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(pairs); }
 };
-inline constexpr double kApart = 0.05;
-Order order_of(const std::vector<Compared>& rows, double apart = kApart);
+inline constexpr double kMinPairDifference = 0.05;
+RankingAccuracy ranking_accuracy_of(const std::vector<ComparedRow>& rows, double min_difference = kMinPairDifference);
 
-struct FamilyFigures {
+struct FamilyAccuracy {
   std::string family;
   Errors errors;
-  Order order;
-  Errors apart;  // of the rows that are kept apart
+  RankingAccuracy ranking;
+  Errors excluded_from_family;  // errors of the excluded rows
 };
-/// One for each family, in the order in which they first appear.
-std::vector<FamilyFigures> figures_by_family(const std::vector<Compared>& rows);
+/// Returns one entry per family, in order of first appearance.
+std::vector<FamilyAccuracy> accuracy_by_family(const std::vector<ComparedRow>& rows);
 
 }  // namespace manyworlds::farm

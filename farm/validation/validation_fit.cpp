@@ -7,8 +7,8 @@
 #include <map>
 
 #include "core/base/escape.hpp"
-#include "experiments/config/vocabulary.hpp"
-#include "experiments/config/world.hpp"
+#include "experiments/config/config_schema.hpp"
+#include "experiments/config/experiment_config.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "experiments/text/csv.hpp"
 #include "experiments/text/nearest.hpp"
@@ -21,25 +21,25 @@ using experiments::fitting::Constant;
 using experiments::fitting::FitRow;
 using experiments::measured::TrainingStep;
 
-/// The GPU in whose file the constants of `gpu` stand.
+/// Returns the GPU whose catalog file contains the constants of `gpu`.
 const std::string& owner(const Catalog& catalog, const std::string& gpu) {
   const auto& entry = catalog.of("gpus").at(gpu);
   return entry.constants_of.empty() ? gpu : entry.constants_of;
 }
 
 FitRow fit_row(const TrainingStep& step, const Catalog& catalog) {
-  const experiments::World world = experiments::world_of(step.experiments.front());
-  return {world.configuration, experiments::fitting::links_of(world), owner(catalog, step.gpu), step.measured_s,
+  const experiments::ExperimentConfig config = experiments::config_of(step.experiments.front());
+  return {config.configuration, experiments::fitting::links_of(config), owner(catalog, step.gpu), step.measured_s,
           step.weight};
 }
 
-/// Of the communication library there are measurements of their own; what steps tell of it is left alone.
-bool is_fitted_here(const std::string& name, const experiments::Figure& figure) {
+/// Constants of the communication library have measurements of their own and are not fitted to steps.
+bool is_fitted_here(const std::string& name, const experiments::SourcedValue& figure) {
   return figure.certainty == "fitted" && std::holds_alternative<double>(figure.value) &&
-         !experiments::is_library_figure(name);
+         !experiments::is_library_constant(name);
 }
 
-/// What is to be fitted, with the values that `steps` were simulated with.
+/// Returns the constants to fit, with the values that `steps` were simulated with.
 std::vector<Constant> constants_used(const std::vector<TrainingStep>& steps, const Catalog& catalog) {
   std::map<std::string, const experiments::Settings*> of_gpu;
   for (const TrainingStep& step : steps)
@@ -54,11 +54,11 @@ std::vector<Constant> constants_used(const std::vector<TrainingStep>& steps, con
 
 }  // namespace
 
-FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std::vector<Compared>& compared,
+FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std::vector<ComparedRow>& compared,
                               const Catalog& catalog, const std::string& without) {
   std::map<std::string, double> predicted, family_weight;
-  for (const Compared& row : compared)
-    if (!row.apart) predicted[row.id] = row.predicted;
+  for (const ComparedRow& row : compared)
+    if (!row.excluded_from_family) predicted[row.id] = row.predicted;
   const std::vector<Constant> start = constants_used(steps, catalog);
   std::vector<FitRow> rows;
   std::vector<std::string> families;
@@ -66,9 +66,9 @@ FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std:
     const auto found = predicted.find(step.id);
     if (found == predicted.end() || step.one_layer() || step.family == without) continue;
     FitRow row = fit_row(step, catalog);
-    // Much that their recipes do is not modelled yet, and constants of kernels must not stand for it.
+    // Expert models depend on much that is not modelled yet, which kernel constants must not compensate for.
     if (row.configuration.model.has_experts()) continue;
-    // What the closed form does not see is taken to stay in proportion.
+    // Effects that the closed form omits are assumed to be proportional to it.
     row.measured_s *= experiments::fitting::predict_s(row, start) / found->second;
     rows.push_back(std::move(row));
     families.push_back(step.family);
@@ -78,54 +78,54 @@ FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std:
   return {without, experiments::fitting::fit(rows, start)};
 }
 
-std::vector<FamilyConstants> fit_without_each(const std::vector<TrainingStep>& steps,
-                                              const std::vector<Compared>& compared, const Catalog& catalog) {
-  std::vector<FamilyConstants> made;
-  for (const FamilyFigures& family : figures_by_family(compared))
-    made.push_back(fit_constants(steps, compared, catalog, family.family));
-  return made;
+std::vector<FamilyConstants> fit_leaving_one_out(const std::vector<TrainingStep>& steps,
+                                                 const std::vector<ComparedRow>& compared, const Catalog& catalog) {
+  std::vector<FamilyConstants> result;
+  for (const FamilyAccuracy& family : accuracy_by_family(compared))
+    result.push_back(fit_constants(steps, compared, catalog, family.family));
+  return result;
 }
 
 std::vector<TrainingStep> with_constants(const std::vector<TrainingStep>& steps,
                                          const std::vector<FamilyConstants>& constants, const Catalog& catalog) {
-  std::vector<TrainingStep> made;
+  std::vector<TrainingStep> result;
   for (const TrainingStep& step : steps)
     for (const FamilyConstants& family : constants) {
       if (!family.family.empty() && family.family != step.family) continue;
       TrainingStep changed = step;
       for (experiments::Settings& settings : changed.experiments)
-        for (const Constant& one : family.constants)
-          if (one.gpu == owner(catalog, step.gpu)) settings["cluster.gpu." + one.key] = one.value;
-      made.push_back(std::move(changed));
+        for (const Constant& constant : family.constants)
+          if (constant.gpu == owner(catalog, step.gpu)) settings["cluster.gpu." + constant.key] = constant.value;
+      result.push_back(std::move(changed));
       break;
     }
-  return made;
+  return result;
 }
 
-Comparison by_proportion(const std::vector<TrainingStep>& steps, const Comparison& compared,
-                         const std::vector<FamilyConstants>& constants, const Catalog& catalog) {
+Comparison scale_by_closed_form(const std::vector<TrainingStep>& steps, const Comparison& compared,
+                                const std::vector<FamilyConstants>& constants, const Catalog& catalog) {
   std::map<std::string, const TrainingStep*> by_id;
   for (const TrainingStep& step : steps)
     if (!step.experiments.empty()) by_id[step.id] = &step;
   const std::vector<Constant> start = constants_used(steps, catalog);
-  Comparison made = compared;
-  for (Compared& row : made.rows) {
-    const FitRow closed = fit_row(*by_id.at(row.id), catalog);
+  Comparison result = compared;
+  for (ComparedRow& row : result.rows) {
+    const FitRow closed_form_row = fit_row(*by_id.at(row.id), catalog);
     const auto family = std::find_if(constants.begin(), constants.end(),
-                                     [&](const FamilyConstants& one) { return one.family == row.family; });
+                                     [&](const FamilyConstants& constant) { return constant.family == row.family; });
     if (family != constants.end())
-      row.predicted *=
-          experiments::fitting::predict_s(closed, family->constants) / experiments::fitting::predict_s(closed, start);
+      row.predicted *= experiments::fitting::predict_s(closed_form_row, family->constants) /
+                       experiments::fitting::predict_s(closed_form_row, start);
   }
-  return made;
+  return result;
 }
 
 std::string constants_table(const std::vector<FamilyConstants>& constants) {
   std::string text = "family,gpu,constant,value\n";
   for (const FamilyConstants& family : constants)
-    for (const Constant& one : family.constants)
-      text += fmt::format("{},{},{},{:.17g}\n", core::csv_field(family.family), core::csv_field(one.gpu), one.key,
-                          one.value);
+    for (const Constant& constant : family.constants)
+      text += fmt::format("{},{},{},{:.17g}\n", core::csv_field(family.family), core::csv_field(constant.gpu),
+                          constant.key, constant.value);
   return text;
 }
 
@@ -135,19 +135,19 @@ std::vector<FamilyConstants> read_constants(const std::string& text, const std::
     if (!table.header->has(column))
       throw core::InputError(fmt::format("has no column '{}'; constants have family, gpu, constant, value", column),
                              file, 1);
-  std::vector<FamilyConstants> made;
+  std::vector<FamilyConstants> result;
   for (const auto& row : table.rows) {
     const std::string family(row.text("family")), gpu(row.text("gpu")), key(row.text("constant"));
     if (!catalog.of("gpus").count(gpu)) row.fail(fmt::format("unknown gpu '{}'", gpu));
-    const core::OptionInfo* info = experiments::find_option(experiments::catalog_branch("gpus").options, key);
+    const core::OptionInfo* info = experiments::find_option(experiments::catalog_section("gpus").options, key);
     if (!info || info->kind != core::OptionInfo::Kind::real) row.fail(fmt::format("unknown constant '{}'", key));
     const auto value = row.real("value");
     if (!value || !(*value >= info->minimum && *value <= info->maximum))
       row.fail(fmt::format("'{}' must be from {} to {}", key, info->minimum, info->maximum));
-    if (made.empty() || made.back().family != family) made.push_back({family, {}});
-    made.back().constants.push_back({gpu, key, *value});
+    if (result.empty() || result.back().family != family) result.push_back({family, {}});
+    result.back().constants.push_back({gpu, key, *value});
   }
-  return made;
+  return result;
 }
 
 }  // namespace manyworlds::farm

@@ -1,5 +1,5 @@
-// Constants of GPUs fitted to measured steps. Closed forms stand in for packets while constants are tried; each row's
-// is scaled by what packets said of it over what the closed form said, so that only changes are taken from it.
+// Fits GPU constants to measured steps. A closed form replaces the packet simulation while constants are tried. Each
+// row's closed form is scaled to its packet simulation, so that it only contributes relative changes.
 #pragma once
 
 #include <string>
@@ -12,36 +12,38 @@
 
 namespace manyworlds::farm {
 
-/// Constants that the rows of a family are to be predicted with; those of an empty family are for all.
+/// Constants with which to predict the rows of a family; an empty name denotes all families.
 struct FamilyConstants {
   std::string family;
   std::vector<experiments::fitting::Constant> constants;
 };
 
-/// The constants of GPUs that `steps` rest on, fitted to all rows of `compared` but those of the family `without`
-/// (empty: to all), which were predicted with those that `steps` hold. Families count by the square root of their
-/// weight; rows kept apart do not.
+/// Returns the constants of the GPUs that `steps` use, fitted to the rows of `compared` except those of family
+/// `without` (empty: no exception). `compared` must have been predicted with the constants in `steps`. A family counts
+/// by the square root of its weight; excluded rows do not count.
 FamilyConstants fit_constants(const std::vector<experiments::measured::TrainingStep>& steps,
-                              const std::vector<Compared>& compared, const experiments::Catalog& catalog,
+                              const std::vector<ComparedRow>& compared, const experiments::Catalog& catalog,
                               const std::string& without = {});
-/// For each family those fitted without it.
-std::vector<FamilyConstants> fit_without_each(const std::vector<experiments::measured::TrainingStep>& steps,
-                                              const std::vector<Compared>& compared,
-                                              const experiments::Catalog& catalog);
+/// Returns, for each family, the constants fitted without it (leave-one-family-out).
+std::vector<FamilyConstants> fit_leaving_one_out(const std::vector<experiments::measured::TrainingStep>& steps,
+                                                 const std::vector<ComparedRow>& compared,
+                                                 const experiments::Catalog& catalog);
 
-/// The steps of those families, which take constants from there in the place of the catalog's.
+/// Returns the steps of the families in `constants`, with these constants in place of the catalog's.
 std::vector<experiments::measured::TrainingStep> with_constants(
     const std::vector<experiments::measured::TrainingStep>& steps, const std::vector<FamilyConstants>& constants,
     const experiments::Catalog& catalog);
 
-/// What `compared`, predicted as `steps` have it, is with `constants`, each family with its own: by the ratio
-/// of closed forms, without simulating again.
-Comparison by_proportion(const std::vector<experiments::measured::TrainingStep>& steps, const Comparison& compared,
-                         const std::vector<FamilyConstants>& constants, const experiments::Catalog& catalog);
+/// Returns `compared`, which was predicted with the constants in `steps`, rescaled to the `constants` of each family by
+/// the ratio of closed forms, without a new simulation.
+Comparison scale_by_closed_form(const std::vector<experiments::measured::TrainingStep>& steps,
+                                const Comparison& compared, const std::vector<FamilyConstants>& constants,
+                                const experiments::Catalog& catalog);
 
-/// As a table with the columns family, gpu, constant and value.
+/// Returns a CSV table with the columns family, gpu, constant and value.
 std::string constants_table(const std::vector<FamilyConstants>& constants);
-/// Throws InputError, with file and line, for what is no constant of a GPU in the catalog.
+/// Parses such a table. Throws core::InputError, with file and line, for anything but a constant of a GPU in the
+/// catalog.
 std::vector<FamilyConstants> read_constants(const std::string& text, const std::string& file,
                                             const experiments::Catalog& catalog);
 

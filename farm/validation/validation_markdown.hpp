@@ -1,4 +1,5 @@
-// The accuracy table of the README: every family, the worst first, beside the bar that the project set itself for it.
+// The accuracy table of docs/accuracy.md: every family, the worst first, with the accuracy target that the project set
+// for it.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace manyworlds::farm {
 
-/// Columns and marks are the same whatever was compared; figures that were not made are a dash.
+/// Columns are the same whatever was compared; a missing value is a dash.
 std::string validation_markdown(const Validation& validation, const experiments::Catalog& catalog);
 
 }  // namespace manyworlds::farm

@@ -1,5 +1,5 @@
-// Measured against predicted times as a picture: both axes logarithmic, one colour for each family, plain SVG whose
-// bytes depend on the rows alone.
+// A scatter plot of predicted against measured times: both axes logarithmic, one colour per family, plain SVG whose
+// bytes depend only on the rows.
 #pragma once
 
 #include <string>
@@ -9,6 +9,6 @@
 
 namespace manyworlds::farm {
 
-std::string validation_picture(const std::vector<Compared>& rows);
+std::string validation_picture(const std::vector<ComparedRow>& rows);
 
 }  // namespace manyworlds::farm

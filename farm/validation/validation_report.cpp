@@ -16,7 +16,7 @@ double percent(double share) {
   return 100 * share;
 }
 
-/// How many rows there are of each text, most first.
+/// Number of rows per text, largest first.
 using Counts = std::vector<std::pair<std::string, std::size_t>>;
 
 Counts sorted(const std::map<std::string, std::size_t>& counted) {
@@ -27,7 +27,7 @@ Counts sorted(const std::map<std::string, std::size_t>& counted) {
 
 Counts reasons_of(const Comparison& comparison) {
   std::map<std::string, std::size_t> counted;
-  for (const NotCompared& left : comparison.left) ++counted[left.reason];
+  for (const OmittedRow& omitted : comparison.omitted) ++counted[omitted.reason];
   return sorted(counted);
 }
 
@@ -41,7 +41,7 @@ Counts assumptions_of(const Validation& validation) {
   return sorted(counted);
 }
 
-/// Is there a step that was simulated?
+/// Returns whether a step was simulated.
 bool any_step(const Validation& validation) {
   return std::any_of(validation.steps.begin(), validation.steps.end(),
                      [](const TrainingStep& step) { return !step.experiments.empty(); });
@@ -49,49 +49,51 @@ bool any_step(const Validation& validation) {
 
 std::size_t refused_by_memory(const Validation& validation) {
   return static_cast<std::size_t>(std::count_if(validation.steps.begin(), validation.steps.end(),
-                                                [](const TrainingStep& step) { return !step.fits; }));
+                                                [](const TrainingStep& step) { return !step.fits_memory; }));
 }
 
 std::map<std::string, std::size_t> rows_by_family(const Comparison& comparison) {
   std::map<std::string, std::size_t> counted;
-  for (const Compared& row : comparison.rows) ++counted[row.family];
-  for (const NotCompared& left : comparison.left) ++counted[left.family];
+  for (const ComparedRow& row : comparison.rows) ++counted[row.family];
+  for (const OmittedRow& omitted : comparison.omitted) ++counted[omitted.family];
   return counted;
 }
 
-/// The rows that count in their families' figures, as one family.
-FamilyFigures all_together(const Comparison& comparison) {
-  std::vector<Compared> counted, apart;
-  for (const Compared& row : comparison.rows) (row.apart ? apart : counted).push_back(row);
-  return {"all, by weight", errors_of(counted), order_of(counted), errors_of(apart)};
+/// Returns the statistics of all counted rows as one family.
+FamilyAccuracy all_families(const Comparison& comparison) {
+  std::vector<ComparedRow> counted, excluded_from_family;
+  for (const ComparedRow& row : comparison.rows)
+    (row.excluded_from_family ? excluded_from_family : counted).push_back(row);
+  return {"all, by weight", errors_of(counted), ranking_accuracy_of(counted), errors_of(excluded_from_family)};
 }
 
-std::string figures_line(const FamilyFigures& one, std::size_t rows) {
+std::string accuracy_line(const FamilyAccuracy& one, std::size_t rows) {
   const auto number = [](std::size_t count, double share) {
     return count == 0 ? std::string("-") : fmt::format("{:.1f}", percent(share));
   };
   const Errors& e = one.errors;
   return fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", one.family, rows, e.rows,
-                     number(e.rows, e.mean), number(e.rows, e.median), number(e.rows, e.most),
-                     e.rows == 0 ? "-" : fmt::format("{:+.1f}", percent(e.bias)), one.order.pairs,
-                     number(one.order.pairs, one.order.share()), number(one.order.choices, one.order.regret_mean),
-                     number(one.order.choices, one.order.regret_most), one.apart.rows,
-                     number(one.apart.rows, one.apart.mean));
+                     number(e.rows, e.mean), number(e.rows, e.median), number(e.rows, e.max),
+                     e.rows == 0 ? "-" : fmt::format("{:+.1f}", percent(e.bias)), one.ranking.pairs,
+                     number(one.ranking.pairs, one.ranking.share()),
+                     number(one.ranking.groups, one.ranking.mean_regret),
+                     number(one.ranking.groups, one.ranking.max_regret), one.excluded_from_family.rows,
+                     number(one.excluded_from_family.rows, one.excluded_from_family.mean));
 }
 
-std::string figures_text(const Comparison& comparison) {
+std::string accuracy_table(const Comparison& comparison) {
   std::string text =
       fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", "family (errors in %)",
                   "rows", "run", "mean", "median", "max", "bias", "pairs", "right", "regret", "max", "apart", "mean");
   const auto rows = rows_by_family(comparison);
   std::set<std::string> shown;
-  for (const FamilyFigures& one : figures_by_family(comparison.rows)) {
-    text += figures_line(one, rows.at(one.family));
+  for (const FamilyAccuracy& one : accuracy_by_family(comparison.rows)) {
+    text += accuracy_line(one, rows.at(one.family));
     shown.insert(one.family);
   }
   for (const auto& [family, count] : rows)
-    if (!shown.count(family)) text += figures_line({family, {}, {}, {}}, count);
-  return text + figures_line(all_together(comparison), comparison.rows.size() + comparison.left.size());
+    if (!shown.count(family)) text += accuracy_line({family, {}, {}, {}}, count);
+  return text + accuracy_line(all_families(comparison), comparison.rows.size() + comparison.omitted.size());
 }
 
 std::string counts_text(const std::string& title, const Counts& counts) {
@@ -111,13 +113,14 @@ std::string constants_text(const std::vector<Constant>& constants) {
 std::string rows_text(const Comparison& comparison) {
   std::string text = fmt::format("\n{:<32}{:<48}{:>12}{:>12}{:>7}{:>9}{:>13}\n", "row", "family", "measured",
                                  "predicted", "unit", "%", "closed form");
-  for (const Compared& row : comparison.rows)
+  for (const ComparedRow& row : comparison.rows)
     text += fmt::format("{:<32}{:<48}{:>12.5g}{:>12.5g}{:>7}{:>+9.1f}{:>13}{}\n", row.id, row.family, row.measured,
                         row.predicted, row.unit, percent(row.error()),
-                        row.closed_form > 0 ? fmt::format("{:.5g}", row.closed_form) : "-", row.apart ? "  apart" : "");
-  for (const NotCompared& left : comparison.left)
-    text += fmt::format("{:<32}left out: {}{}\n", left.id, left.reason,
-                        left.detail.empty() ? "" : fmt::format(" ({})", left.detail));
+                        row.closed_form > 0 ? fmt::format("{:.5g}", row.closed_form) : "-",
+                        row.excluded_from_family ? "  apart" : "");
+  for (const OmittedRow& omitted : comparison.omitted)
+    text += fmt::format("{:<32}left out: {}{}\n", omitted.id, omitted.reason,
+                        omitted.detail.empty() ? "" : fmt::format(" ({})", omitted.detail));
   return text;
 }
 
@@ -125,31 +128,31 @@ Json as_json(const Errors& errors) {
   return {{"rows", errors.rows},
           {"mean_percent", percent(errors.mean)},
           {"median_percent", percent(errors.median)},
-          {"max_percent", percent(errors.most)},
+          {"max_percent", percent(errors.max)},
           {"bias_percent", percent(errors.bias)}};
 }
 
-Json as_json(const FamilyFigures& one, std::size_t rows) {
-  Json made{{"family", one.family}, {"rows", rows}, {"run", one.errors.rows + one.apart.rows}};
-  made["errors"] = one.errors.rows == 0 ? Json() : as_json(one.errors);
-  made["pairs"] = one.order.pairs;
-  made["ordered_right_percent"] = one.order.pairs == 0 ? Json() : Json(percent(one.order.share()));
-  made["choices"] = one.order.choices;
-  made["regret_mean_percent"] = one.order.choices == 0 ? Json() : Json(percent(one.order.regret_mean));
-  made["regret_max_percent"] = one.order.choices == 0 ? Json() : Json(percent(one.order.regret_most));
-  made["apart"] = one.apart.rows == 0 ? Json() : as_json(one.apart);
-  return made;
+Json as_json(const FamilyAccuracy& one, std::size_t rows) {
+  Json object{{"family", one.family}, {"rows", rows}, {"run", one.errors.rows + one.excluded_from_family.rows}};
+  object["errors"] = one.errors.rows == 0 ? Json() : as_json(one.errors);
+  object["pairs"] = one.ranking.pairs;
+  object["ordered_right_percent"] = one.ranking.pairs == 0 ? Json() : Json(percent(one.ranking.share()));
+  object["choices"] = one.ranking.groups;
+  object["regret_mean_percent"] = one.ranking.groups == 0 ? Json() : Json(percent(one.ranking.mean_regret));
+  object["regret_max_percent"] = one.ranking.groups == 0 ? Json() : Json(percent(one.ranking.max_regret));
+  object["apart"] = one.excluded_from_family.rows == 0 ? Json() : as_json(one.excluded_from_family);
+  return object;
 }
 
 Json as_json(const Counts& counts, const char* name) {
-  Json made = Json::array();
-  for (const auto& [what, count] : counts) made.push_back({{name, what}, {"rows", count}});
-  return made;
+  Json object = Json::array();
+  for (const auto& [what, count] : counts) object.push_back({{name, what}, {"rows", count}});
+  return object;
 }
 
 Json rows_json(const Comparison& comparison) {
   Json rows = Json::array();
-  for (const Compared& row : comparison.rows)
+  for (const ComparedRow& row : comparison.rows)
     rows.push_back({{"id", row.id},
                     {"family", row.family},
                     {"measured", row.measured},
@@ -158,22 +161,23 @@ Json rows_json(const Comparison& comparison) {
                     {"error_percent", percent(row.error())},
                     {"closed_form", row.closed_form > 0 ? Json(row.closed_form) : Json()},
                     {"weight", row.weight},
-                    {"apart", row.apart}});
-  for (const NotCompared& left : comparison.left)
-    rows.push_back({{"id", left.id}, {"family", left.family}, {"left_out", left.reason}, {"detail", left.detail}});
+                    {"apart", row.excluded_from_family}});
+  for (const OmittedRow& omitted : comparison.omitted)
+    rows.push_back(
+        {{"id", omitted.id}, {"family", omitted.family}, {"left_out", omitted.reason}, {"detail", omitted.detail}});
   return rows;
 }
 
-/// Everything about rows of one kind.
+/// Returns all results for one kind of measurement.
 Json as_json(const Comparison& comparison, bool every_row) {
-  Json made{{"families", Json::array()}};
+  Json object{{"families", Json::array()}};
   const auto rows = rows_by_family(comparison);
-  for (const FamilyFigures& one : figures_by_family(comparison.rows))
-    made["families"].push_back(as_json(one, rows.at(one.family)));
-  made["all"] = as_json(all_together(comparison), comparison.rows.size() + comparison.left.size());
-  made["left_out"] = as_json(reasons_of(comparison), "reason");
-  if (every_row) made["rows"] = rows_json(comparison);
-  return made;
+  for (const FamilyAccuracy& one : accuracy_by_family(comparison.rows))
+    object["families"].push_back(as_json(one, rows.at(one.family)));
+  object["all"] = as_json(all_families(comparison), comparison.rows.size() + comparison.omitted.size());
+  object["left_out"] = as_json(reasons_of(comparison), "reason");
+  if (every_row) object["rows"] = rows_json(comparison);
+  return object;
 }
 
 }  // namespace
@@ -181,7 +185,7 @@ Json as_json(const Comparison& comparison, bool every_row) {
 std::string validation_text(const Validation& validation, bool every_row) {
   std::string text;
   for (const auto& [title, comparison] : validation.kinds) {
-    text += fmt::format("{}{}\n\n", text.empty() ? "" : "\n", title) + figures_text(comparison);
+    text += fmt::format("{}{}\n\n", text.empty() ? "" : "\n", title) + accuracy_table(comparison);
     text += counts_text("rows left out, by reason", reasons_of(comparison));
     if (every_row) text += rows_text(comparison);
   }
@@ -190,7 +194,7 @@ std::string validation_text(const Validation& validation, bool every_row) {
       "{:.0f} % "
       "apart\nregret: measured time of the layout predicted best over the best measured; apart: rows kept out of the "
       "figures before\n",
-      percent(kApart));
+      percent(kMinPairDifference));
   text += counts_text("rows run in which a column was assumed", assumptions_of(validation));
   if (any_step(validation))
     text += fmt::format("\nwhat GPUs do in a step begins and ends on ticks of {} ns (tick_ns)\n", kMeasuredTickNs);
@@ -201,24 +205,24 @@ std::string validation_text(const Validation& validation, bool every_row) {
 }
 
 Json validation_json(const Validation& validation, bool every_row) {
-  Json made{{"kinds", Json::array()}};
+  Json object{{"kinds", Json::array()}};
   for (const auto& [title, comparison] : validation.kinds) {
-    made["kinds"].push_back(as_json(comparison, every_row));
-    made["kinds"].back()["kind"] = title;
+    object["kinds"].push_back(as_json(comparison, every_row));
+    object["kinds"].back()["kind"] = title;
   }
-  made["assumed"] = as_json(assumptions_of(validation), "column");
-  made["refused_by_memory"] = refused_by_memory(validation);
-  if (any_step(validation)) made["tick_ns"] = kMeasuredTickNs;
-  made["constants"] = Json::array();
+  object["assumed"] = as_json(assumptions_of(validation), "column");
+  object["refused_by_memory"] = refused_by_memory(validation);
+  if (any_step(validation)) object["tick_ns"] = kMeasuredTickNs;
+  object["constants"] = Json::array();
   for (const Constant& one : validation.constants)
-    made["constants"].push_back({{"gpu", one.gpu},
-                                 {"name", one.name},
-                                 {"value", one.value},
-                                 {"unit", one.unit},
-                                 {"certainty", one.certainty},
-                                 {"meaning", one.meaning},
-                                 {"source", one.source}});
-  return made;
+    object["constants"].push_back({{"gpu", one.gpu},
+                                   {"name", one.name},
+                                   {"value", one.value},
+                                   {"unit", one.unit},
+                                   {"certainty", one.certainty},
+                                   {"meaning", one.meaning},
+                                   {"source", one.source}});
+  return object;
 }
 
 }  // namespace manyworlds::farm

@@ -1,4 +1,4 @@
-// What `validate` tells: figures by family, what was left out and why, what was assumed, the constants, every row.
+// The report of `validate`: accuracy by family, omitted rows with reasons, assumptions, constants, and each row.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,19 +9,19 @@
 
 namespace manyworlds::farm {
 
-// What sorts of measurements there are.
+// Titles of the kinds of measurements.
 inline constexpr const char* kStepsTitle = "training steps";
-inline constexpr const char* kLeftOutTitle = "training steps, each family with constants fitted to the others";
+inline constexpr const char* kHeldOutTitle = "training steps, each family with constants fitted to the others";
 inline constexpr const char* kCollectivesTitle = "collectives";
 inline constexpr const char* kMemoryTitle = "peaks of memory";
 
 struct Validation {
   std::vector<experiments::measured::TrainingStep> steps;
-  std::vector<std::pair<std::string, Comparison>> kinds;  // what sort of measurements, and how they compare
+  std::vector<std::pair<std::string, Comparison>> kinds;  // title and comparison of each kind
   std::vector<Constant> constants;
 };
 
-/// `every_row`: one line for each row besides.
+/// `every_row` adds one line for each row.
 std::string validation_text(const Validation& validation, bool every_row);
 nlohmann::ordered_json validation_json(const Validation& validation, bool every_row);
 

@@ -12,19 +12,19 @@ namespace {
 
 using experiments::measured::Residuals;
 
-/// By what factor b is over a, or a over b, less 1.
-double factor_off(double a, double b) {
+/// Returns the ratio of the larger to the smaller value, minus 1.
+double ratio_error(double a, double b) {
   return std::max(a / b, b / a) - 1;
 }
 
-std::vector<std::pair<double, double>> of_pairs(const std::vector<Compared>& rows) {
-  std::vector<std::pair<double, double>> made;
-  for (const std::vector<Layout>& layouts : choices_of(rows))
+std::vector<std::pair<double, double>> pair_deviations(const std::vector<ComparedRow>& rows) {
+  std::vector<std::pair<double, double>> result;
+  for (const std::vector<MeanLayout>& layouts : groups_of(rows))
     for (std::size_t a = 0; a < layouts.size(); ++a)
       for (std::size_t b = a + 1; b < layouts.size(); ++b)
-        made.emplace_back(
-            factor_off(layouts[a].measured / layouts[b].measured, layouts[a].predicted / layouts[b].predicted), 1);
-  return made;
+        result.emplace_back(
+            ratio_error(layouts[a].measured / layouts[b].measured, layouts[a].predicted / layouts[b].predicted), 1);
+  return result;
 }
 
 }  // namespace
@@ -36,24 +36,25 @@ std::vector<Residuals> residuals_of(const std::vector<experiments::measured::Tra
     if (!step.experiments.empty())
       chip_and_kind[step.id] = {
           experiments::chip_of(catalog, step.gpu),
-          experiments::layout_kind(experiments::world_of(step.experiments.front()).configuration)};
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<Compared>> groups;
-  for (const Compared& row : compared.rows) {
-    if (row.apart) continue;
+          experiments::layout_kind(experiments::config_of(step.experiments.front()).configuration)};
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<ComparedRow>> groups;
+  for (const ComparedRow& row : compared.rows) {
+    if (row.excluded_from_family) continue;
     const auto found = chip_and_kind.find(row.id);
     MANYWORLDS_CHECK(found != chip_and_kind.end(), "row '{}' was compared and is none of the steps", row.id);
     groups[{found->second.first, found->second.second, row.family}].push_back(row);
   }
-  std::vector<Residuals> made;
+  std::vector<Residuals> result;
   for (const auto& [key, rows] : groups) {
-    std::vector<std::pair<double, double>> off;
-    for (const Compared& row : rows) off.emplace_back(row.measured / row.predicted - 1, row.weight);
-    const auto pairs = of_pairs(rows);
-    made.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), static_cast<std::int64_t>(rows.size()),
-                    static_cast<std::int64_t>(pairs.size()), experiments::measured::spread(std::move(off)),
-                    experiments::measured::spread(pairs)});
+    std::vector<std::pair<double, double>> deviations;
+    for (const ComparedRow& row : rows) deviations.emplace_back(row.measured / row.predicted - 1, row.weight);
+    const auto pairs = pair_deviations(rows);
+    result.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), static_cast<std::int64_t>(rows.size()),
+                      static_cast<std::int64_t>(pairs.size()),
+                      experiments::measured::quantile_sample(std::move(deviations)),
+                      experiments::measured::quantile_sample(pairs)});
   }
-  return made;
+  return result;
 }
 
 }  // namespace manyworlds::farm

@@ -1,5 +1,5 @@
-// What measured steps teach about how sure predictions are: residuals of families and of pairs of layouts, as
-// experiments/measured/residuals.csv holds them.
+// The spread of predictions, learned from measured steps: residuals of families and of pairs of layouts, as stored in
+// experiments/measured/residuals.csv.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace manyworlds::farm {
 
-/// Of the rows that are not apart, by chip, kind and family; `compared` should be of predictions that did not see a
-/// row's family.
+/// Returns the residuals of the rows that are not excluded, by chip, layout kind and family. `compared` should be
+/// predicted with constants that were not fitted to a row's own family.
 std::vector<experiments::measured::Residuals> residuals_of(
     const std::vector<experiments::measured::TrainingStep>& steps, const Comparison& compared,
     const experiments::Catalog& catalog);

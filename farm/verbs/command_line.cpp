@@ -1,4 +1,5 @@
-// Dispatch: verb to command, error to exit code. An error is one line on stderr, with what would be right.
+// Dispatches a verb to its command and maps errors to exit codes. An error is one line on stderr that says what would
+// be right.
 #include "farm/verbs/command_line.hpp"
 
 #include <fmt/format.h>
@@ -11,8 +12,8 @@
 #include "core/sharing/key.hpp"
 #include "experiments/text/nearest.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/talk.hpp"
 #include "farm/worker/rank_loop.hpp"
 
 namespace manyworlds::farm {
@@ -34,18 +35,18 @@ const commands::Command* find(const std::string& verb) {
 int unknown_verb(const std::string& verb) {
   std::vector<std::string> names;
   for (const auto& command : commands::registry()) names.push_back(command.name);
-  tell("manyworlds: unknown verb '{}'{}\n", verb, experiments::suggestion(verb, names));
+  print_message("manyworlds: unknown verb '{}'{}\n", verb, experiments::suggestion(verb, names));
   return kExitInput;
 }
 
 }  // namespace
 
 int command_line(int argc, char** argv, JobKind kind) {
-  const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
-  const std::string verb = words.empty() ? "" : words[0];
+  const std::vector<std::string> arguments(argv + 1, argv + std::max(argc, 1));
+  const std::string verb = arguments.empty() ? "" : arguments[0];
   const TerminalFilter filter(std::cout);
   if (verb.empty()) {
-    tell_lines(usage());
+    print_lines(usage());
     return kExitInput;
   }
   if (verb == "-h" || verb == "--help" || verb == "help") {
@@ -62,21 +63,21 @@ int command_line(int argc, char** argv, JobKind kind) {
   try {
     std::optional<Zygote> zygote;
     if (command->simulates) {
-      hold_drain_signal();
+      block_drain_signal();
       zygote.emplace(std::move(kind));
     }
-    const int code = command->run({{words.begin() + 1, words.end()}, zygote ? &*zygote : nullptr});
+    const int code = command->run({{arguments.begin() + 1, arguments.end()}, zygote ? &*zygote : nullptr});
     std::cout.flush();
     if (!std::cout) throw core::IoError("write", "standard output");
     return code;
   } catch (const core::InputError& error) {
-    tell("manyworlds {}: {}\n", verb, error.what());
+    print_message("manyworlds {}: {}\n", verb, error.what());
     return kExitInput;
   } catch (const core::IoError& error) {
-    tell("manyworlds {}: {}\n", verb, error.what());
+    print_message("manyworlds {}: {}\n", verb, error.what());
     return kExitIo;
   } catch (const std::exception& error) {
-    tell("manyworlds {}: internal error: {}\n", verb, error.what());
+    print_message("manyworlds {}: internal error: {}\n", verb, error.what());
     return kExitInternal;
   }
 }

@@ -1,4 +1,4 @@
-// From argv to a command and from its errors to an exit code.
+// The command line: from argv to a command, and from its errors to an exit code.
 #pragma once
 
 #include "farm/plan/sweep_job.hpp"
@@ -6,8 +6,8 @@
 
 namespace manyworlds::farm {
 
-/// The whole of main(). Must be called before anything starts a thread: commands that simulate fork their zygote first.
-/// `kind` is of jobs that are sweeps: sweep_jobs() or what is derived from it.
+/// The whole of main(). Must be called before a thread is started, because commands that simulate fork their zygote
+/// first. `kind` is the kind of job of sweeps: sweep_jobs() or a kind derived from it.
 int command_line(int argc, char** argv, JobKind kind = sweep_jobs());
 
 }  // namespace manyworlds::farm

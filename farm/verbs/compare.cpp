@@ -38,8 +38,8 @@ int run_compare(const Invocation& invocation) {
   if (parsed->count("a") == 0 || parsed->count("b") == 0)
     throw core::InputError("needs the ids of two experiments: compare RUN A B");
   const std::int64_t a = id_of(required(*parsed, "a")), b = id_of(required(*parsed, "b"));
-  const io::Contrast contrast = io::compare_experiments(io::read_results(io::results_of(run)), a, b);
-  std::cout << (parsed->count("json") > 0 ? io::render_json(contrast) : io::render_text(contrast));
+  const io::ExperimentComparison comparison = io::compare_experiments(io::read_results(io::results_path(run)), a, b);
+  std::cout << (parsed->count("json") > 0 ? io::render_json(comparison) : io::render_text(comparison));
   return kExitDone;
 }
 

@@ -1,8 +1,8 @@
-// `manyworlds diff RUN RUN`: the same answer? Exit 0 same, 1 different, 2 cannot compare.
+// `manyworlds diff RUN RUN`: compares the results of two runs. Exit code 0: same, 1: different, 2: not comparable.
 #include <iostream>
 
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/talk.hpp"
 #include "farm/verbs/verbs.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/ranking/diff.hpp"
@@ -19,10 +19,10 @@ int run_diff(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   const io::Comparison comparison =
-      io::compare_answers(io::results_of(required(*parsed, "left")), io::results_of(required(*parsed, "right")));
-  // What cannot be compared is talk; what differs is the result.
+      io::compare_results(io::results_path(required(*parsed, "left")), io::results_path(required(*parsed, "right")));
+  // Differences are the result, on stdout; the reason why runs are not comparable is a message, on stderr.
   if (comparison.verdict == io::Verdict::cannot_compare)
-    tell_lines(io::describe(comparison));
+    print_lines(io::describe(comparison));
   else
     std::cout << io::describe(comparison);
   return static_cast<int>(comparison.verdict);

@@ -1,4 +1,4 @@
-// `manyworlds explain SPEC`: every rule that a layout breaks, or what each of its choices costs.
+// `manyworlds explain SPEC`: every rule that a layout violates, or what each of its settings costs.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -16,7 +16,7 @@ int run_explain(const Invocation& invocation) {
   cxxopts::Options options("manyworlds explain",
                            "Why a layout is refused: every rule it breaks, and who says so. Or what each key of its "
                            "strategy costs: what changes if that key alone goes back to its default.");
-  add_experiment_words(options);
+  add_experiment_options(options);
   options.add_options()("json", "the same, as JSON");
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
@@ -31,7 +31,7 @@ int run_explain(const Invocation& invocation) {
     line.clear();
   }
   std::cout << (parsed->count("json") > 0 ? explained_json(explained, sweep.name).dump(1) + "\n"
-                                          : explained_text(explained, sweep.name) + io::told_assumed(sweep.assumed));
+                                          : explained_text(explained, sweep.name) + io::assumed_text(sweep.assumed));
   return kExitDone;
 }
 

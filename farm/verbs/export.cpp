@@ -16,9 +16,9 @@ namespace manyworlds::farm::commands {
 
 namespace {
 
-const io::Table& table_named(const io::Results& results, const std::string& name) {
+const io::Table& find_table(const io::Results& results, const std::string& name) {
   std::vector<std::string> names;
-  for (const auto& [known, table] : io::answer_tables(results)) {
+  for (const auto& [known, table] : io::result_tables(results)) {
     if (known == name) return *table;
     names.push_back(known);
   }
@@ -41,10 +41,10 @@ int run_export(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   if (parsed->count("csv") == 0) throw core::InputError("say what it shall be: --csv");
-  const io::Results results = io::read_results(io::results_of(required(*parsed, "run")));
-  const std::string text = io::csv(table_named(results, (*parsed)["table"].as<std::string>()));
+  const io::Results results = io::read_results(io::results_path(required(*parsed, "run")));
+  const std::string text = io::csv(find_table(results, (*parsed)["table"].as<std::string>()));
   if (parsed->count("output") > 0)
-    io::write_aside(required(*parsed, "output"), text);
+    io::write_atomically(required(*parsed, "output"), text);
   else
     std::cout << text;
   return kExitDone;

@@ -1,4 +1,4 @@
-// `manyworlds list [KIND]`: what may be named in a sweep.
+// `manyworlds list [KIND]`: everything that can be named in a sweep.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 #include "experiments/text/nearest.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/verbs/verbs.hpp"
-#include "io/results/figures.hpp"
+#include "io/results/number_format.hpp"
 
 namespace manyworlds::farm::commands {
 
 namespace {
 
-nlohmann::ordered_json as_json(const std::vector<experiments::Listed>& rows) {
+nlohmann::ordered_json as_json(const std::vector<experiments::ListEntry>& rows) {
   auto all = nlohmann::ordered_json::array();
   for (const auto& row : rows) {
     nlohmann::ordered_json details = nlohmann::ordered_json::object();
@@ -27,42 +27,43 @@ nlohmann::ordered_json as_json(const std::vector<experiments::Listed>& rows) {
   return all;
 }
 
-std::string as_text(const std::vector<experiments::Listed>& rows, bool details) {
+std::string as_text(const std::vector<experiments::ListEntry>& rows, bool details) {
   std::size_t width = 0;
   for (const auto& row : rows) width = std::max(width, row.name.size());
   std::string text;
   for (const auto& row : rows) {
     text += fmt::format("  {:<{}}  {}\n", row.name, width, row.help);
     if (!details) continue;
-    for (const auto& [name, figure] : row.details) text += fmt::format("  {:<{}}    {}: {}\n", "", width, name, figure);
+    for (const auto& [name, text_value] : row.details)
+      text += fmt::format("  {:<{}}    {}: {}\n", "", width, name, text_value);
   }
   return text;
 }
 
-/// Text reads from the left, numbers from the right.
+/// Text is aligned left, numbers right.
 std::string as_table(const std::vector<std::vector<std::string>>& lines) {
-  std::vector<bool> left(lines.front().size(), false);
-  for (std::size_t column = 0; column < left.size(); ++column)
+  std::vector<bool> left_aligned(lines.front().size(), false);
+  for (std::size_t column = 0; column < left_aligned.size(); ++column)
     for (std::size_t line = 1; line < lines.size(); ++line) {
       const unsigned char first = static_cast<unsigned char>(lines[line][column].front());
-      if (first != '-' && std::isdigit(first) == 0) left[column] = true;
+      if (first != '-' && std::isdigit(first) == 0) left_aligned[column] = true;
     }
-  return io::aligned(lines, left, "  ");
+  return io::align_columns(lines, left_aligned, "  ");
 }
 
-/// One entry of a kind, by any of its names.
-std::vector<experiments::Listed> one_of(const std::string& kind, const std::string& name,
-                                        const experiments::Catalog& catalog) {
-  std::vector<experiments::Listed> rows = experiments::list(kind, catalog);
-  std::string called = name;
+/// Returns one entry of a kind, by any of its names.
+std::vector<experiments::ListEntry> find_entry(const std::string& kind, const std::string& name,
+                                               const experiments::Catalog& catalog) {
+  std::vector<experiments::ListEntry> rows = experiments::list(kind, catalog);
+  std::string catalog_name = name;
   if (!experiments::list_table(kind, catalog).empty()) {
     experiments::import::Node at;
     at.file = std::make_shared<const std::string>("list " + kind);
-    called = catalog.find_named(kind, name, at).first;
+    catalog_name = catalog.find_named(kind, name, at).first;
   }
   std::vector<std::string> names;
   for (const auto& row : rows) names.push_back(row.name);
-  std::erase_if(rows, [&](const auto& row) { return row.name != called; });
+  std::erase_if(rows, [&](const auto& row) { return row.name != catalog_name; });
   if (rows.empty())
     throw core::InputError(fmt::format("nothing is called '{}'{}", name, experiments::suggestion(name, names)),
                            "list " + kind);
@@ -91,8 +92,8 @@ int run_list(const Invocation& invocation) {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   std::string text;
   for (const auto& kind : kinds) {
-    const auto rows =
-        parsed->count("name") > 0 ? one_of(kind, required(*parsed, "name"), catalog) : experiments::list(kind, catalog);
+    const auto rows = parsed->count("name") > 0 ? find_entry(kind, required(*parsed, "name"), catalog)
+                                                : experiments::list(kind, catalog);
     const auto table = experiments::list_table(kind, catalog);
     all[kind] = as_json(rows);
     text += one ? "" : kind + "\n";

@@ -1,4 +1,4 @@
-// `manyworlds merge RUN_DIR... -o RUN_DIR`: joins shards of a sweep.
+// `manyworlds merge RUN_DIR... -o RUN_DIR`: merges the shards of a sweep.
 #include "farm/sweep/merge.hpp"
 
 #include "core/base/error.hpp"
@@ -20,8 +20,8 @@ int run_merge(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   if (parsed->count("runs") == 0) throw core::InputError("runs are missing: merge RUN_DIR... -o RUN_DIR (try -h)");
-  const auto words = (*parsed)["runs"].as<std::vector<std::string>>();
-  return merge_runs({words.begin(), words.end()}, required(*parsed, "output"), parsed->count("json") > 0);
+  const auto directories = (*parsed)["runs"].as<std::vector<std::string>>();
+  return merge_runs({directories.begin(), directories.end()}, required(*parsed, "output"), parsed->count("json") > 0);
 }
 
 }  // namespace manyworlds::farm::commands

@@ -1,4 +1,4 @@
-// The verbs that exist. Adding one is a new file here and a line below.
+// The list of verbs. A new verb is a new file here and a line below.
 #include "farm/cli/command.hpp"
 #include "farm/verbs/verbs.hpp"
 

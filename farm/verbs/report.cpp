@@ -1,8 +1,8 @@
 // `manyworlds report RUN`: the run as one self-contained HTML page, or as Markdown with pictures.
 #include <filesystem>
 
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/talk.hpp"
 #include "farm/verbs/verbs.hpp"
 #include "io/log/file.hpp"
 #include "io/log/run_directory.hpp"
@@ -24,20 +24,20 @@ int run_report(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   const bool markdown = parsed->count("md") > 0;
-  const std::filesystem::path results_file = io::results_of(required(*parsed, "run"));
+  const std::filesystem::path results_file = io::results_path(required(*parsed, "run"));
   const io::Results results = io::read_results(results_file);
   const io::TopOptions top{(*parsed)["k"].as<std::int64_t>(), (*parsed)["by"].as<std::string>(), ""};
   const std::filesystem::path file = parsed->count("output") > 0
                                          ? std::filesystem::path(required(*parsed, "output"))
                                          : results_file.parent_path() / (markdown ? "report.md" : "report.html");
   if (markdown) {
-    const io::MarkdownReport made = io::report_markdown(results, top, file.stem().string() + "-");
-    for (const auto& [name, picture] : made.pictures) io::write_aside(file.parent_path() / name, picture);
-    io::write_aside(file, made.text);
+    const io::MarkdownReport report = io::report_markdown(results, top, file.stem().string() + "-");
+    for (const auto& [name, picture] : report.pictures) io::write_atomically(file.parent_path() / name, picture);
+    io::write_atomically(file, report.text);
   } else {
-    io::write_aside(file, io::report_page(results, top));
+    io::write_atomically(file, io::report_page(results, top));
   }
-  tell("{}\n", file.string());
+  print_message("{}\n", file.string());
   return kExitDone;
 }
 

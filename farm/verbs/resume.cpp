@@ -1,7 +1,7 @@
-// `manyworlds resume RUN_DIR`: goes on with what an interrupted sweep left.
+// `manyworlds resume RUN_DIR`: continues an interrupted sweep.
 #include "core/base/error.hpp"
-#include "farm/cli/shared_words.hpp"
-#include "farm/plan/frozen_job.hpp"
+#include "farm/cli/shared_options.hpp"
+#include "farm/plan/serialized_job.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/verbs/verbs.hpp"
@@ -11,27 +11,27 @@ namespace manyworlds::farm::commands {
 int run_resume(const Invocation& invocation) {
   cxxopts::Options options("manyworlds resume", "Goes on with what an interrupted sweep left.");
   options.add_options()("run", "the run directory", cxxopts::value<std::string>())("json", "JSON output");
-  add_run_words(options);
-  add_serve_words(options);
+  add_run_options(options);
+  add_serve_options(options);
   options.add_options()("retry-failed", "compute again what failed");
   options.parse_positional({"run"});
   options.positional_help("RUN_DIR");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   const bool json = parsed->count("json") > 0;
-  RunOptions run = run_words(*parsed, required(*parsed, "run"));
-  take_serve_words(*parsed, run);
+  RunOptions run = read_run_options(*parsed, required(*parsed, "run"));
+  apply_serve_options(*parsed, run);
   run.retry_failed = parsed->count("retry-failed") > 0;
   if (is_follower() && !run.in_process) return run_sweep_job(run, "", json, *invocation.zygote);
 
-  const std::string frozen = read_job(run.directory);
-  const bool share = open_job(frozen).terms.share;
+  const std::string serialized = read_serialized_job(run.directory);
+  const bool share = parse_job(serialized).options.share;
   if (no_sharing(*parsed) && share)
     throw core::InputError("this run was begun with sharing and goes on with it; without --no-sharing it resumes",
                            run.directory.string());
   if (!share) run.store = "none";
-  check_before_work(run);
-  return run_sweep_job(run, frozen, json, *invocation.zygote);
+  check_preconditions(run);
+  return run_sweep_job(run, serialized, json, *invocation.zygote);
 }
 
 }  // namespace manyworlds::farm::commands

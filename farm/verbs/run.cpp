@@ -1,4 +1,4 @@
-// `manyworlds run SPEC`: one experiment, in this process, with what its step is made of.
+// `manyworlds run SPEC`: one experiment, in this process, with the breakdown of its step.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/step/world/demand.hpp"
-#include "core/step/world/layout.hpp"
-#include "core/workload/build/kernel_account.hpp"
-#include "core/workload/layer/prices.hpp"
+#include "core/step/world/memory_requirement.hpp"
+#include "core/step/world/rank_layout.hpp"
+#include "core/workload/build/measurement_coverage.hpp"
+#include "core/workload/layer/kernel_costs.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "farm/cli/one_experiment.hpp"
@@ -19,11 +19,11 @@
 #include "farm/results/memory_advice.hpp"
 #include "farm/results/step_text.hpp"
 #include "farm/run/ticking_line.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/talk.hpp"
 #include "farm/verbs/verbs.hpp"
 #include "io/ranking/top.hpp"
-#include "io/results/figures.hpp"
+#include "io/results/number_format.hpp"
 #include "io/results/results.hpp"
 
 namespace manyworlds::farm::commands {
@@ -32,15 +32,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-using Row = AnswerRow;
+using Row = ResultRow;
 
-/// What each pipeline rank needs at its peak, part by part: of its ranks the one that needs most.
-std::vector<core::memory::Footprint> footprints(const core::step::Configuration& of) {
-  std::vector<core::memory::Footprint> stages(static_cast<std::size_t>(of.strategy.pp));
-  for (const auto& [one, ranks] : core::step::classes_of(core::step::arrangement_of(of))) {
-    core::memory::Footprint& most = stages[static_cast<std::size_t>(one.stage)];
-    const auto other = core::memory::footprint(of.model, of.strategy, of.gpu_of(one), one);
-    if (other.total() > most.total()) most = other;
+/// Returns the peak memory footprint of each pipeline rank, part by part: that of the class of ranks with the largest
+/// total.
+std::vector<core::memory::Footprint> footprints(const core::step::Configuration& configuration) {
+  std::vector<core::memory::Footprint> stages(static_cast<std::size_t>(configuration.strategy.pp));
+  for (const auto& [one, ranks] : core::step::classes_of(core::step::parallel_config_of(configuration))) {
+    core::memory::Footprint& largest = stages[static_cast<std::size_t>(one.stage)];
+    const auto other =
+        core::memory::footprint(configuration.model, configuration.strategy, configuration.gpu_of(one), one);
+    if (other.total() > largest.total()) largest = other;
   }
   return stages;
 }
@@ -61,48 +63,49 @@ std::string stages_text(const std::vector<core::memory::Footprint>& stages, doub
 }
 
 Json stages_json(const std::vector<core::memory::Footprint>& stages, double memory_gib) {
-  Json made{{"memory_gib", memory_gib}, {"stages", Json::array()}};
+  Json object{{"memory_gib", memory_gib}, {"stages", Json::array()}};
   for (const core::memory::Footprint& stage : stages) {
     Json row;
     for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
       row[fmt::format("{}_bytes", part.name)] = stage.*part.member;
     row["allocated_bytes"] = stage.allocated();
     row["total_bytes"] = stage.total();
-    made["stages"].push_back(row);
+    object["stages"].push_back(row);
   }
-  return made;
+  return object;
 }
 
 int show_memory(const experiments::Sweep& sweep, bool json) {
-  const auto of = experiments::world_of(sweep.experiments.front().settings, sweep.inputs).configuration;
-  const auto stages = footprints(of);
-  const double memory_gib = core::step::demand_of(of).memory_gib;
+  const auto configuration = experiments::config_of(sweep.experiments.front().settings, sweep.inputs).configuration;
+  const auto stages = footprints(configuration);
+  const double memory_gib = core::step::memory_requirement_of(configuration).memory_gib;
   std::cout << (json ? stages_json(stages, memory_gib).dump(1) + "\n" : stages_text(stages, memory_gib));
   return kExitDone;
 }
 
-/// The kernels, submodules or layers of the experiment, as a table that cluster.gpu.measured_kernels reads.
+/// Prints the kernels, submodules or layers of the experiment as a table that cluster.gpu.measured_kernels accepts.
 int show_kernels(const experiments::Sweep& sweep, const std::string& level) {
-  using core::compute::kLevelNames;
-  const auto* named = std::find(kLevelNames.begin() + 1, kLevelNames.end(), level);
-  if (named == kLevelNames.end())
-    throw core::InputError(
-        fmt::format("must be one of {}, not '{}'", fmt::join(kLevelNames.begin() + 1, kLevelNames.end(), ", "), level),
-        "--kernels");
+  using core::compute::kCostLevelNames;
+  const auto* named = std::find(kCostLevelNames.begin() + 1, kCostLevelNames.end(), level);
+  if (named == kCostLevelNames.end())
+    throw core::InputError(fmt::format("must be one of {}, not '{}'",
+                                       fmt::join(kCostLevelNames.begin() + 1, kCostLevelNames.end(), ", "), level),
+                           "--kernels");
   const auto& experiment = sweep.experiments.front();
-  auto of = experiments::world_of(experiment.settings, sweep.inputs).configuration;
-  if (of.is_mixed())
+  auto configuration = experiments::config_of(experiment.settings, sweep.inputs).configuration;
+  if (configuration.is_mixed())
     throw core::InputError("tells of GPUs that are all alike, and here are several kinds", "--kernels");
-  of.gpu.measured = measured_times(experiment);
+  configuration.gpu.measured = measured_times(experiment);
   std::vector<experiments::import::KernelRow> rows;
-  for (const auto& [what, sources] : core::workload::kernel_account(of.model, of.strategy, of.gpu).prices)
-    if (kLevelNames.at(static_cast<std::size_t>(what.level)) == *named)
+  for (const auto& [what, sources] :
+       core::workload::measurement_coverage(configuration.model, configuration.strategy, configuration.gpu).costs)
+    if (kCostLevelNames.at(static_cast<std::size_t>(what.level)) == *named)
       rows.push_back({what, sources.ps(), sources.measured ? "measured" : "modelled"});
   std::cout << experiments::import::measured_kernels_csv(rows);
   return kExitDone;
 }
 
-/// Who says how long kernels take; nothing where no table was given.
+/// Describes the sources of the kernel times; "" if no measured table was given.
 std::string kernels_text(const Row& row) {
   if (row.table.find("measured_rows") == nullptr) return "";
   std::string text = fmt::format(
@@ -110,16 +113,16 @@ std::string kernels_text(const Row& row) {
       "{:.1f} %, the model {:.1f} %\n",
       row.number("measured_rows"), 100 * row.number("time_by_layers"), 100 * row.number("time_by_submodules"),
       100 * row.number("time_by_kernels"), 100 * row.number("time_by_model"));
-  const auto disagreement = [&](const char* who, const std::string& name) {
+  const auto add_disagreement = [&](const char* who, const std::string& name) {
     if (const std::string at = row.text(name + "_at"); !at.empty())
       text += fmt::format("  {} by up to {:+.1f} %, {}\n", who, 100 * row.number(name), at);
   };
-  disagreement("levels disagree", "levels_disagree");
-  disagreement("the model is off", "model_disagrees");
+  add_disagreement("levels disagree", "levels_disagree");
+  add_disagreement("the model is off", "model_disagrees");
   return text;
 }
 
-double error_percent(const Row& row, const experiments::Measured& measured) {
+double error_percent(const Row& row, const experiments::MeasuredStep& measured) {
   return 100 * (row.number("step_time_s") / measured.step_time_s - 1);
 }
 
@@ -134,14 +137,14 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
                       analytic ? " (analytic: nothing waits for anything on a link)" : "") +
           interval_text(row);
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
-  text += fmt::format("MFU               {:.1f} % of {}\n", 100 * row.number("mfu"), io::mfu_peak(row.table, 0));
+  text += fmt::format("MFU               {:.1f} % of {}\n", 100 * row.number("mfu"), io::mfu_peak_text(row.table, 0));
   for (const auto& [name, title] :
        {std::pair("gpu_energy_per_token_j", "GPUs' energy"), std::pair("energy_per_token_j", "building's energy"),
         std::pair("usd_per_million_tokens", "a million tokens"), std::pair("goodput", "goodput"),
         std::pair("checkpoint_interval_s", "checkpoint every"), std::pair("train_time_s", "time to train"),
         std::pair("train_energy_kwh", "kWh to train"), std::pair("train_usd", "USD to train")})
     if (const io::Column* column = row.table.find(name); column != nullptr && !std::isnan(column->number_at(0)))
-      text += fmt::format("{:<18}{}\n", title, io::shown(column, 0));
+      text += fmt::format("{:<18}{}\n", title, io::format_cell(column, 0));
   text += memory_text(row, sweep.experiments.front()) + breakdown_text(row) + kernels_text(row);
   text += "network           ";
   if (!analytic)
@@ -155,28 +158,28 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
 }
 
 Json as_json(const Row& row, const experiments::Sweep& sweep) {
-  Json made{{"name", sweep.name}, {"assumed", sweep.assumed}};
+  Json object{{"name", sweep.name}, {"assumed", sweep.assumed}};
   for (const io::Column& column : row.table.columns)
-    std::visit([&](const auto& values) { made[column.name] = values.at(0); }, column.values);
+    std::visit([&](const auto& values) { object[column.name] = values.at(0); }, column.values);
   if (sweep.measured && row.text("status") == "ran")
-    made["measured"] = {{"step_time_s", sweep.measured->step_time_s},
-                        {"source", sweep.measured->source},
-                        {"error_percent", error_percent(row, *sweep.measured)}};
-  return made;
+    object["measured"] = {{"step_time_s", sweep.measured->step_time_s},
+                          {"source", sweep.measured->source},
+                          {"error_percent", error_percent(row, *sweep.measured)}};
+  return object;
 }
 
-/// Runs it, and says meanwhile how far it is.
-SingleRun run_telling(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks) {
+/// Runs the experiment and shows its progress.
+SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks) {
   RunProgress progress;
   const auto& experiment = sweep.experiments.front();
   const double estimate_s =
-      experiments::fitting::closed_form_s(experiments::world_of(experiment.settings, experiment.inputs));
+      experiments::fitting::closed_form_s(experiments::config_of(experiment.settings, experiment.inputs));
   const TickingLine line([&](double elapsed_s) {
     const std::size_t tasks = progress.tasks, done = progress.done;
     if (done + 1 < tasks)
       return fmt::format("{:.0f} s: {} of {} collectives simulated, then the step", elapsed_s, done, tasks - 1);
     return fmt::format("{:.0f} s: {} of the step simulated, of about {}", elapsed_s,
-                       io::with_prefix(core::seconds(progress.reached), "s"), io::with_prefix(estimate_s, "s"));
+                       io::with_si_prefix(core::seconds(progress.reached), "s"), io::with_si_prefix(estimate_s, "s"));
   });
   return SingleRun(sweep, ranks, &progress);
 }
@@ -185,33 +188,33 @@ SingleRun run_telling(const experiments::Sweep& sweep, const std::vector<std::ui
 
 int run_run(const Invocation& invocation) {
   cxxopts::Options options("manyworlds run", "One experiment, in this process: its step time and what it is made of.");
-  add_experiment_words(options);
+  add_experiment_options(options);
   options.add_options()("coupled", "all packets of the step in one event loop: slow, simple, the oracle")(
       "memory", "only what each pipeline rank needs of memory, part by part; nothing is simulated")(
       "kernels",
       "only the experiment's kernels (or --kernels=submodule, =layer) with sizes and times, as a CSV table to "
       "fill in for cluster.gpu.measured_kernels; nothing is simulated",
       cxxopts::value<std::string>()->implicit_value("kernel"), "LEVEL")("json", "every column of the answer, as JSON");
-  add_recording_words(options);
+  add_recording_options(options);
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   experiments::Sweep sweep = one_experiment(*parsed);
-  RecordingWords recording(*parsed, sweep);
+  RecordingOptions recording(*parsed, sweep);
   if (parsed->count("memory") > 0) return show_memory(sweep, parsed->count("json") > 0);
   if (parsed->count("kernels") > 0) return show_kernels(sweep, (*parsed)["kernels"].as<std::string>());
   if (parsed->count("coupled") > 0) {
     require_every_packet(sweep, "--coupled");
     sweep.experiments.front().settings["composition"] = std::string("coupled");
   }
-  const SingleRun run = run_telling(sweep, recording.ranks());
+  const SingleRun run = run_with_progress(sweep, recording.ranks());
   const Row row{run.results().experiments};
   std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n"
-                                          : as_text(row, sweep) + io::told_assumed(sweep.assumed));
+                                          : as_text(row, sweep) + io::assumed_text(sweep.assumed));
   if (run.recorded()) recording.write(run);
   if (recording.any() && !run.recorded())
-    tell("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));
+    print_message("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));
   return row.text("status") == "failed" || (recording.any() && !run.recorded()) ? kExitFailed : kExitDone;
 }
 

@@ -1,49 +1,52 @@
 // `manyworlds search --model M --gpu G --gpus N`: writes the sweep of all layouts, screens it analytically, and
-// simulates the best packet by packet until it is settled which is fastest.
+// simulates the best packet by packet until it is certain which is the fastest.
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <iostream>
 
 #include "core/base/error.hpp"
-#include "farm/cli/shared_words.hpp"
-#include "farm/cli/word_values.hpp"
-#include "farm/plan/frozen_job.hpp"
+#include "farm/cli/option_values.hpp"
+#include "farm/cli/shared_options.hpp"
+#include "farm/plan/serialized_job.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/search/search_report.hpp"
 #include "farm/search/search_rounds.hpp"
 #include "farm/search/search_space.hpp"
 #include "farm/sweep/sweep_run.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/processors.hpp"
-#include "farm/system/talk.hpp"
+#include "farm/system/host_resources.hpp"
 #include "farm/verbs/verbs.hpp"
 
 namespace manyworlds::farm::commands {
 
 namespace {
 
-constexpr std::int64_t kMostScreened = 20'000;  // without --sample
-constexpr std::int64_t kMostPackets = 64;       // without --packet
+constexpr std::int64_t kMaxScreened = 20'000;        // without --sample
+constexpr std::int64_t kDefaultMaxSimulations = 64;  // without --packet
 
-std::int64_t whole(const cxxopts::ParseResult& parsed, const char* word, std::int64_t least, std::int64_t most) {
+std::int64_t integer_option(const cxxopts::ParseResult& parsed, const char* name, std::int64_t min_value,
+                            std::int64_t max_value) {
   core::OptionInfo info;
   info.kind = core::OptionInfo::Kind::integer;
-  info.minimum = static_cast<double>(least);
-  info.maximum = static_cast<double>(most);
-  return std::get<std::int64_t>(option_value(parsed[word].as<std::string>(), info, fmt::format("--{}", word)));
+  info.minimum = static_cast<double>(min_value);
+  info.maximum = static_cast<double>(max_value);
+  return std::get<std::int64_t>(parse_option_value(parsed[name].as<std::string>(), info, fmt::format("--{}", name)));
 }
 
-std::optional<std::int64_t> given(const cxxopts::ParseResult& parsed, const char* word, std::int64_t most) {
-  if (parsed.count(word) == 0) return std::nullopt;
-  return whole(parsed, word, 1, most);
+std::optional<std::int64_t> optional_integer(const cxxopts::ParseResult& parsed, const char* name,
+                                             std::int64_t max_value) {
+  if (parsed.count(name) == 0) return std::nullopt;
+  return integer_option(parsed, name, 1, max_value);
 }
 
-/// Words that each stand for a key: --tp 4 is --set strategy.tp=4, and --tp 2,4 leaves two values to the search.
-struct KeyWord {
-  const char *word, *key, *help;
+/// Options that are short forms of a key: --tp 4 is --set strategy.tp=4, and --tp 2,4 lets the search choose between
+/// two values.
+struct KeyOption {
+  const char *name, *key, *help;
 };
-constexpr KeyWord kKeyWords[] = {
+constexpr KeyOption kKeyOptions[] = {
     {"tp", "strategy.tp", "tensor-parallel size, or sizes: 2,4"},
     {"pp", "strategy.pp", "pipeline stages"},
     {"cp", "strategy.cp", "context-parallel size"},
@@ -55,25 +58,25 @@ constexpr KeyWord kKeyWords[] = {
     {"precision", "strategy.stack.precision", "of the layers' GEMMs: bf16, fp8, …"},
 };
 
-std::vector<std::string> set_words(const cxxopts::ParseResult& parsed) {
+std::vector<std::string> read_set_options(const cxxopts::ParseResult& parsed) {
   std::vector<std::string> set;
   if (parsed.count("set") > 0) set = parsed["set"].as<std::vector<std::string>>();
-  take_assume_word(parsed, set);
-  for (const KeyWord& one : kKeyWords) {
-    if (parsed.count(one.word) == 0) continue;
-    const std::string value = required(parsed, one.word);
+  apply_assume_option(parsed, set);
+  for (const KeyOption& one : kKeyOptions) {
+    if (parsed.count(one.name) == 0) continue;
+    const std::string value = required(parsed, one.name);
     const bool several = value.find(',') != std::string::npos;
     set.push_back(several ? fmt::format("{}=[{}]", one.key, value) : fmt::format("{}={}", one.key, value));
   }
   if (parsed.count("max-memory") > 0) {
-    const auto bytes = size_of(required(parsed, "max-memory"), "--max-memory", 1LL << 30);
+    const auto bytes = parse_size(required(parsed, "max-memory"), "--max-memory", 1LL << 30);
     set.push_back(fmt::format("cluster.gpu.memory_gib={}", static_cast<double>(bytes) / (1LL << 30)));
   }
   return set;
 }
 
-SearchWords search_words(const cxxopts::ParseResult& parsed) {
-  SearchWords words;
+SearchOptions read_search_options(const cxxopts::ParseResult& parsed) {
+  SearchOptions words;
   words.model = required(parsed, "model");
   if (parsed.count("cluster") > 0) words.cluster = required(parsed, "cluster");
   if (parsed.count("gpu") > 0) words.gpu = required(parsed, "gpu");
@@ -82,53 +85,56 @@ SearchWords search_words(const cxxopts::ParseResult& parsed) {
                                              : "--cluster names the GPU too; leave --gpu out");
   words.stack = parsed["stack"].as<std::string>();
   words.topology = parsed["topology"].as<std::string>();
-  words.gpus = given(parsed, "gpus", 131'072);
-  words.nodes = given(parsed, "nodes", 131'072);
-  words.global_batch = given(parsed, "global-batch", 16'777'216);
-  words.sequence = given(parsed, "sequence", 1'000'000'000);
+  words.gpus = optional_integer(parsed, "gpus", 131'072);
+  words.nodes = optional_integer(parsed, "nodes", 131'072);
+  words.global_batch = optional_integer(parsed, "global-batch", 16'777'216);
+  words.sequence = optional_integer(parsed, "sequence", 1'000'000'000);
   words.all_schedules = parsed.count("all-schedules") > 0;
-  words.set = set_words(parsed);
+  words.set = read_set_options(parsed);
   return words;
 }
 
-struct Searched {
+struct SearchInput {
   std::string yaml;
   experiments::Sweep sweep;
 };
 
-/// The whole space, or as much of it as --sample says; where that says nothing and there is more than kMostScreened, so
-/// many are drawn.
-Searched space_of(const cxxopts::ParseResult& parsed, const SearchSpace& space, const experiments::Catalog& catalog) {
+/// Returns the whole space, or the sample that --sample requests. Without --sample, a space of more than kMaxScreened
+/// layouts is sampled down to that number.
+SearchInput read_space(const cxxopts::ParseResult& parsed, const SearchSpace& space,
+                       const experiments::Catalog& catalog) {
   const auto read = [&](const std::string& yaml) {
-    return Searched{yaml, experiments::parse_sweep(yaml, space.name + ".yaml", {}, catalog)};
+    return SearchInput{yaml, experiments::parse_sweep(yaml, space.name + ".yaml", {}, catalog)};
   };
-  const std::string asked = parsed.count("sample") > 0 ? required(parsed, "sample") : "";
-  const std::int64_t seed = whole(parsed, "seed", 0, 1'000'000'000);
-  if (!asked.empty() && asked != "all")
-    return read(with_sample(space.yaml, whole(parsed, "sample", 1, 1'000'000), seed));
-  Searched all = read(space.yaml);
+  const std::string sample = parsed.count("sample") > 0 ? required(parsed, "sample") : "";
+  const std::int64_t seed = integer_option(parsed, "seed", 0, 1'000'000'000);
+  if (!sample.empty() && sample != "all")
+    return read(with_sample(space.yaml, integer_option(parsed, "sample", 1, 1'000'000), seed));
+  SearchInput all = read(space.yaml);
   const std::size_t valid = all.sweep.experiments.size();
-  if (asked == "all" || valid <= static_cast<std::size_t>(kMostScreened)) return all;
-  tell("{} valid layouts; {} of them are drawn (--sample N takes more, --sample all takes them all)\n", valid,
-       kMostScreened);
-  return read(with_sample(space.yaml, kMostScreened, seed));
+  if (sample == "all" || valid <= static_cast<std::size_t>(kMaxScreened)) return all;
+  print_message("{} valid layouts; {} of them are drawn (--sample N takes more, --sample all takes them all)\n", valid,
+                kMaxScreened);
+  return read(with_sample(space.yaml, kMaxScreened, seed));
 }
 
-/// One search: its screening and the rounds that simulate the best, each a run that the same line goes on with.
+/// One search: the screening, and the rounds that simulate the best layouts. Each is a run that the same command line
+/// resumes.
 class Search {
  public:
   Search(RunOptions options, experiments::Sweep sweep, bool share, Zygote& zygote)
       : options_(std::move(options)), sweep_(std::move(sweep)), share_(share), zygote_(zygote) {}
 
-  /// Simulates at most so many. Returns the exit code; there are findings unless it was stopped.
-  int run(std::size_t most_packets);
+  /// Simulates at most `max_simulations` layouts. Returns the exit code; findings() is set unless the search was
+  /// stopped.
+  int run(std::size_t max_simulations);
   const std::optional<SearchFindings>& findings() const { return findings_; }
 
  private:
   int run_in(const std::filesystem::path& directory, const experiments::Sweep& sweep,
              std::optional<io::Results>& results);
-  int simulate(std::size_t most_packets);
-  std::filesystem::path beside(const std::string& name) const {
+  int simulate(std::size_t max_simulations);
+  std::filesystem::path search_path(const std::string& name) const {
     return options_.directory.string() + ".search/" + name;
   }
 
@@ -139,21 +145,22 @@ class Search {
   std::optional<SearchFindings> findings_;
 };
 
-/// Runs `sweep` in `directory`, keeping what it gave in `results` if that is for this process to know.
+/// Runs `sweep` in `directory`. Sets `results` if this process receives them.
 int Search::run_in(const std::filesystem::path& directory, const experiments::Sweep& sweep,
                    std::optional<io::Results>& results) {
   RunOptions options = options_;
   options.directory = directory;
-  // What one round simulates the next one finds there.
-  if (share_ && options.store == "none" && findings_) options.store = beside("store").string();
+  // Each round reuses the results of earlier rounds from this store.
+  if (share_ && options.store == "none" && findings_) options.store = search_path("store").string();
   return run_sweep_job(
-      options, frozen_job(sweep, {share_, {}}), [&](const io::Results& made) { results = made; }, zygote_);
+      options, serialize_job(sweep, {share_, {}}), [&](const io::Results& run_results) { results = run_results; },
+      zygote_);
 }
 
-int Search::run(std::size_t most_packets) {
-  const bool alone = most_packets == 0;
-  const auto directory = alone ? options_.directory : beside("screening");
-  tell("screening {} layouts analytically\n", sweep_.experiments.size());
+int Search::run(std::size_t max_simulations) {
+  const bool screen_only = max_simulations == 0;
+  const auto directory = screen_only ? options_.directory : search_path("screening");
+  print_message("screening {} layouts analytically\n", sweep_.experiments.size());
   std::optional<io::Results> screened;
   const int code = run_in(directory, sweep_, screened);
   if (!screened) return code;
@@ -162,22 +169,22 @@ int Search::run(std::size_t most_packets) {
     return kExitFailed;
   }
   findings_ = SearchFindings{std::move(*screened), directory.string(), std::nullopt, {}};
-  return alone || code == kExitDrained ? code : std::max(code, simulate(most_packets));
+  return screen_only || code == kExitDrained ? code : std::max(code, simulate(max_simulations));
 }
 
-int Search::simulate(std::size_t most_packets) {
+int Search::simulate(std::size_t max_simulations) {
   const std::vector<std::size_t> ranked = by_throughput(findings_->screened);
   const std::vector<double> bounds = throughputs(findings_->screened, ranked);
-  std::size_t count = next_round({}, ranked.size(), most_packets);
+  std::size_t count = next_round({}, ranked.size(), max_simulations);
   while (count > 0) {
     const experiments::Sweep sweep =
         packet_sweep(sweep_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)});
-    tell("simulating the best {} packet by packet\n", count);
+    print_message("simulating the best {} packet by packet\n", count);
     std::optional<io::Results> packets;
-    if (const int code = run_in(beside(std::to_string(count)), sweep, packets); !packets)
+    if (const int code = run_in(search_path(std::to_string(count)), sweep, packets); !packets)
       return findings_.reset(), code;
-    findings_->settlement = settlement(bounds, throughputs(*packets));
-    const std::size_t next = next_round(findings_->settlement, ranked.size(), most_packets);
+    findings_->search_status = search_status(bounds, throughputs(*packets));
+    const std::size_t next = next_round(findings_->search_status, ranked.size(), max_simulations);
     if (next == count) return run_in(options_.directory, sweep, findings_->packets);
     count = next;
   }
@@ -190,8 +197,8 @@ int run_search(const Invocation& invocation) {
   cxxopts::Options options("manyworlds search",
                            "Finds the fastest layout of a model on a cluster: all that fit into memory are screened "
                            "analytically, and the best simulated packet by packet until no other can be faster.");
-  add_run_words(options);
-  add_assume_word(options);
+  add_run_options(options);
+  add_assume_option(options);
   options.add_options()("model", "a model of the catalog", cxxopts::value<std::string>(), "NAME")(
       "cluster", "a cluster of the catalog", cxxopts::value<std::string>(), "NAME")(
       "gpu", "instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(), "NAME")(
@@ -200,20 +207,21 @@ int run_search(const Invocation& invocation) {
       "global-batch", "samples of one step; default: one for each GPU", cxxopts::value<std::string>(), "N")(
       "sequence", "tokens of a sample; default: the model's", cxxopts::value<std::string>(), "N")(
       "stack", "the training software, a stack of the catalog",
-      cxxopts::value<std::string>()->default_value(SearchWords().stack), "NAME");
-  for (const KeyWord& one : kKeyWords)
-    options.add_options()(one.word, one.help, cxxopts::value<std::string>(), "VALUE[,…]");
+      cxxopts::value<std::string>()->default_value(SearchOptions().stack), "NAME");
+  for (const KeyOption& one : kKeyOptions)
+    options.add_options()(one.name, one.help, cxxopts::value<std::string>(), "VALUE[,…]");
   options.add_options()("all-schedules", "also the pipeline schedules that the stack does not offer")(
       "max-memory", "what a GPU's memory is taken to be, as in 72GiB", cxxopts::value<std::string>(), "SIZE")(
-      "topology", "the fabric between the nodes", cxxopts::value<std::string>()->default_value(SearchWords().topology),
+      "topology", "the fabric between the nodes",
+      cxxopts::value<std::string>()->default_value(SearchOptions().topology),
       "NAME")("set", "override any key, or give a searched one its value or [values]; may be given many times",
               cxxopts::value<std::vector<std::string>>(),
               "KEY=VALUE")("catalog", "a folder with more gpus, models, clusters and stacks",
                            cxxopts::value<std::string>()->default_value(""), "DIR")(
       "k", "how many of the best are listed", cxxopts::value<std::string>()->default_value("10"), "N")(
       "packet", "how many to simulate packet by packet at most; 0: screen only",
-      cxxopts::value<std::string>()->default_value(std::to_string(kMostPackets)),
-      "N")("sample", fmt::format("screen so many valid layouts, drawn, or all; default: all up to {}", kMostScreened),
+      cxxopts::value<std::string>()->default_value(std::to_string(kDefaultMaxSimulations)),
+      "N")("sample", fmt::format("screen so many valid layouts, drawn, or all; default: all up to {}", kMaxScreened),
            cxxopts::value<std::string>(),
            "N|all")("seed", "of what is drawn", cxxopts::value<std::string>()->default_value("1"), "N")(
       "o,output", "the run directory; default: runs/MODEL-on-GPUS; the screening goes to RUN_DIR.search",
@@ -222,27 +230,27 @@ int run_search(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   if (is_follower() && parsed->count("in-process") == 0)
-    return run_sweep_job(run_words(*parsed, ""), "", false, *invocation.zygote);
+    return run_sweep_job(read_run_options(*parsed, ""), "", false, *invocation.zygote);
 
   const experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
-  const SearchWords words = search_words(*parsed);
-  const std::int64_t k = whole(*parsed, "k", 1, 1'000'000);
-  const std::int64_t packets = whole(*parsed, "packet", 0, 1'000'000);
+  const SearchOptions words = read_search_options(*parsed);
+  const std::int64_t k = integer_option(*parsed, "k", 1, 1'000'000);
+  const std::int64_t packets = integer_option(*parsed, "packet", 0, 1'000'000);
   if (packets > 0 && launched_rank() && parsed->count("in-process") == 0)
     throw core::InputError(
         "a second run begins behind the first, which ranks of a launcher cannot: give --packet 0, or start the search "
         "plainly",
         "--packet");
   const SearchSpace space = search_space(words, catalog);
-  Searched searched = space_of(*parsed, space, catalog);
+  SearchInput searched = read_space(*parsed, space, catalog);
   if (parsed->count("sweep-yaml") > 0) {
     std::cout << searched.yaml;
     return kExitDone;
   }
-  if (!words.global_batch) tell("assumed: a sample of each step for every GPU (--global-batch N)\n");
-  if (!words.sequence) tell("assumed: the model's own sequence length (--sequence N)\n");
-  const RunOptions run_options = run_words(*parsed, run_directory_of(*parsed, searched.sweep.name));
-  check_before_work(run_options);
+  if (!words.global_batch) print_message("assumed: a sample of each step for every GPU (--global-batch N)\n");
+  if (!words.sequence) print_message("assumed: the model's own sequence length (--sequence N)\n");
+  const RunOptions run_options = read_run_options(*parsed, run_directory_of(*parsed, searched.sweep.name));
+  check_preconditions(run_options);
   Search search(run_options, std::move(searched.sweep), !no_sharing(*parsed), *invocation.zygote);
   const int code = search.run(static_cast<std::size_t>(packets));
   if (const auto& found = search.findings())

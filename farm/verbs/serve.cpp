@@ -1,12 +1,12 @@
-// `manyworlds serve RUN_DIR [HOST:]PORT`: a live page of any run, from its directory; the run itself is not asked.
+// `manyworlds serve RUN_DIR [HOST:]PORT`: a live page of any run, read from its directory without contacting the run.
 #include <cstdlib>
 
 #include "core/base/error.hpp"
 #include "farm/http/access.hpp"
 #include "farm/serve/live_server.hpp"
-#include "farm/serve/serving.hpp"
+#include "farm/serve/serve_run.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/talk.hpp"
 #include "farm/verbs/verbs.hpp"
 #include "io/log/run_directory.hpp"
 
@@ -23,14 +23,15 @@ int run_serve(const Invocation& invocation) {
   if (!parsed) return kExitDone;
   const std::string directory = required(*parsed, "run");
   const serve::Address address = serve::parse_address(required(*parsed, "address"), "[HOST:]PORT");
-  if (!io::is_run_directory(directory)) io::read_frozen_sweep(directory);  // says what is wrong
+  if (!io::is_run_directory(directory))
+    io::read_serialized_sweep(directory);  // throws an error that says what is wrong
   const char* given = std::getenv(serve::kSocketVariable);
   serve::Listener listener =
       given != nullptr ? serve::Listener::inherited(std::atoi(given)) : serve::Listener::at(address, "[HOST:]PORT");
   const std::string token = listener.loopback() ? "" : serve::token_of(directory);
-  if (given == nullptr) tell("live page: {}\n", serve::invitation(listener, token));
+  if (given == nullptr) print_message("live page: {}\n", serve::live_page_url(listener, token));
   serve::serve_run(directory, std::move(listener), token,
-                   given != nullptr ? serve::Until::input_ends : serve::Until::told);
+                   given != nullptr ? serve::StopCondition::on_end_of_input : serve::StopCondition::on_signal);
   return kExitDone;
 }
 

@@ -9,12 +9,12 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "farm/cli/shared_words.hpp"
-#include "farm/plan/frozen_job.hpp"
+#include "farm/cli/shared_options.hpp"
+#include "farm/plan/serialized_job.hpp"
 #include "farm/slurm/batch_scripts.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/other_program.hpp"
-#include "farm/system/talk.hpp"
+#include "farm/system/external_program.hpp"
 #include "farm/verbs/verbs.hpp"
 #include "io/log/file.hpp"
 #include "io/log/run_directory.hpp"
@@ -24,104 +24,106 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint32_t kDefaultArraySize = 1001;  // Slurm's own default of MaxArraySize
-constexpr std::uint32_t kLeastMargin_s = 20;
+constexpr std::uint32_t kDefaultArraySize = 1001;  // Slurm's default for MaxArraySize
+constexpr std::uint32_t kMinMargin_s = 20;
 
 std::string absolute(const std::string& path) {
   return fs::absolute(path).lexically_normal().string();
 }
 
-std::uint32_t count_of(const cxxopts::ParseResult& parsed, const std::string& name, std::uint32_t most) {
+std::uint32_t count_of(const cxxopts::ParseResult& parsed, const std::string& name, std::uint32_t max_count) {
   const auto count = parsed[name].as<std::int64_t>();
-  if (count < 1 || count > most) throw core::InputError(fmt::format("--{} {}: it is from 1 to {}", name, count, most));
+  if (count < 1 || count > max_count)
+    throw core::InputError(fmt::format("--{} {}: it is from 1 to {}", name, count, max_count));
   return static_cast<std::uint32_t>(count);
 }
 
 constexpr const char* kDigits = "0123456789";
 constexpr const char* kLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
 
-/// A word as sbatch takes it, made of `characters`.
-std::string word_of(const cxxopts::ParseResult& parsed, const std::string& name, const std::string& characters,
-                    const std::string& right) {
+/// Returns the value of an option for sbatch, which must consist of `characters`.
+std::string text_option(const cxxopts::ParseResult& parsed, const std::string& name, const std::string& characters,
+                        const std::string& expected) {
   if (parsed.count(name) == 0) return "";
-  const auto word = parsed[name].as<std::string>();
-  if (word.find_first_not_of(characters) != std::string::npos)
-    throw core::InputError(fmt::format("--{} {}: it takes {}", name, word, right));
-  if (word.empty()) throw core::InputError(fmt::format("--{} is empty: it takes {}", name, right));
-  return word;
+  const auto value = parsed[name].as<std::string>();
+  if (value.find_first_not_of(characters) != std::string::npos)
+    throw core::InputError(fmt::format("--{} {}: it takes {}", name, value, expected));
+  if (value.empty()) throw core::InputError(fmt::format("--{} is empty: it takes {}", name, expected));
+  return value;
 }
 
-/// Indices of an array are below MaxArraySize, and ours begin with 1.
-std::uint32_t most_shards() {
+/// Returns the maximum number of shards: array indices must be below MaxArraySize, and ours start at 1.
+std::uint32_t max_shards() {
   std::uint32_t size = kDefaultArraySize;
-  if (const auto shown = run_other_program({"scontrol", "show", "config"}, Talk::unheard);
-      shown && shown->exit_code == 0) {
-    const auto at = shown->said.find("MaxArraySize");
-    const auto equals = shown->said.find('=', at);
+  if (const auto result = run_external_program({"scontrol", "show", "config"}, StandardError::discarded);
+      result && result->exit_code == 0) {
+    const auto at = result->output.find("MaxArraySize");
+    const auto equals = result->output.find('=', at);
     if (at != std::string::npos && equals != std::string::npos)
-      size = static_cast<std::uint32_t>(std::strtoul(shown->said.c_str() + equals + 1, nullptr, 10));
+      size = static_cast<std::uint32_t>(std::strtoul(result->output.c_str() + equals + 1, nullptr, 10));
   }
   return size > 1 ? size - 1 : 0;
 }
 
-/// The CPUs that every node of the partition has.
-std::uint32_t cpus_of_a_node(const std::string& partition) {
-  std::vector<std::string> words{"sinfo", "-h", "-N", "-o", "%c"};
-  if (!partition.empty()) words.insert(words.end(), {"-p", partition});
-  unsigned long least = 0;
-  if (const auto shown = run_other_program(words, Talk::unheard); shown && shown->exit_code == 0) {
-    std::istringstream lines(shown->said);
-    for (unsigned long cpus = 0; lines >> cpus;) least = least == 0 ? cpus : std::min(least, cpus);
+/// Returns the minimum number of CPUs over the nodes of the partition.
+std::uint32_t min_cpus_per_node(const std::string& partition) {
+  std::vector<std::string> command{"sinfo", "-h", "-N", "-o", "%c"};
+  if (!partition.empty()) command.insert(command.end(), {"-p", partition});
+  unsigned long min_cpus = 0;
+  if (const auto result = run_external_program(command, StandardError::discarded); result && result->exit_code == 0) {
+    std::istringstream lines(result->output);
+    for (unsigned long cpus = 0; lines >> cpus;) min_cpus = min_cpus == 0 ? cpus : std::min(min_cpus, cpus);
   }
-  if (least == 0) throw core::InputError("sinfo does not say how many CPUs a node has: give --tasks-per-node N");
-  tell("{} tasks on a node, as many as it has CPUs\n", least);
-  return static_cast<std::uint32_t>(least);
+  if (min_cpus == 0) throw core::InputError("sinfo does not say how many CPUs a node has: give --tasks-per-node N");
+  print_message("{} tasks on a node, as many as it has CPUs\n", min_cpus);
+  return static_cast<std::uint32_t>(min_cpus);
 }
 
-std::vector<std::string> command_line_of(const cxxopts::ParseResult& parsed, const SpecWords& spec,
-                                         const std::string& program) {
-  std::vector<std::string> words{program, "sweep", absolute(spec.spec)};
-  if (parsed.count("srun") > 0) words.emplace_back("--srun");
-  for (const std::string& set : spec.set) words.insert(words.end(), {"--set", set});
-  if (!spec.catalog.empty()) words.insert(words.end(), {"--catalog", absolute(spec.catalog)});
+std::vector<std::string> sweep_command(const cxxopts::ParseResult& parsed, const SpecOptions& spec,
+                                       const std::string& program) {
+  std::vector<std::string> command{program, "sweep", absolute(spec.spec)};
+  if (parsed.count("srun") > 0) command.emplace_back("--srun");
+  for (const std::string& set : spec.set) command.insert(command.end(), {"--set", set});
+  if (!spec.catalog.empty()) command.insert(command.end(), {"--catalog", absolute(spec.catalog)});
   if (parsed.count("store") > 0) {
     const auto store = parsed["store"].as<std::string>();
-    words.insert(words.end(), {"--store", store == "none" ? store : absolute(store)});
+    command.insert(command.end(), {"--store", store == "none" ? store : absolute(store)});
   }
   for (const char* name : {"task-memory", "task-time"})
-    if (parsed.count(name) > 0) words.insert(words.end(), {std::string("--") + name, parsed[name].as<std::string>()});
-  if (no_sharing(parsed)) words.emplace_back("--no-sharing");
-  return words;
+    if (parsed.count(name) > 0)
+      command.insert(command.end(), {std::string("--") + name, parsed[name].as<std::string>()});
+  if (no_sharing(parsed)) command.emplace_back("--no-sharing");
+  return command;
 }
 
-/// What would only be found out when the job runs.
-void check_run_directory(const std::string& run, const std::string& frozen) {
-  if (io::is_run_directory(run) && io::read_frozen_sweep(run) != frozen)
+/// Detects now an error that would otherwise appear only when the job runs.
+void check_run_directory(const std::string& run, const std::string& serialized) {
+  if (io::is_run_directory(run) && io::read_serialized_sweep(run) != serialized)
     throw core::InputError(fmt::format("{} holds a run of another sweep; give a new directory", run));
 }
 
-std::string submitted(const std::vector<std::string>& words) {
-  const auto ended = run_other_program(words, Talk::heard);
-  if (!ended) throw core::InputError("sbatch is not installed here; without --submit the scripts are only written");
-  if (ended->exit_code != 0)
-    throw core::InputError(fmt::format("sbatch refused {} (exit code {})", words.back(), ended->exit_code));
-  return ended->said.substr(0, ended->said.find(';'));  // behind it a cluster's name
+std::string submit_script(const std::vector<std::string>& command) {
+  const auto result = run_external_program(command, StandardError::passed_through);
+  if (!result) throw core::InputError("sbatch is not installed here; without --submit the scripts are only written");
+  if (result->exit_code != 0)
+    throw core::InputError(fmt::format("sbatch refused {} (exit code {})", command.back(), result->exit_code));
+  return result->output.substr(0, result->output.find(';'));  // the name of a cluster may follow
 }
 
 void submit(const BatchJob& job) {
-  const std::string id = submitted({"sbatch", "--parsable", job.scripts + "/sweep.sh"});
+  const std::string id = submit_script({"sbatch", "--parsable", job.scripts + "/sweep.sh"});
   std::cout << id << "\n";
   if (job.shards == 0) {
-    tell("job {} runs the sweep in {}\n", id, job.run);
+    print_message("job {} runs the sweep in {}\n", id, job.run);
     return;
   }
   const std::string merge =
-      submitted({"sbatch", "--parsable", "--dependency=afterany:" + id, job.scripts + "/merge.sh"});
+      submit_script({"sbatch", "--parsable", "--dependency=afterany:" + id, job.scripts + "/merge.sh"});
   std::cout << merge << "\n";
-  tell("array {} computes {} shards, and then job {} joins them in {}\n", id, job.shards, merge, job.run);
+  print_message("array {} computes {} shards, and then job {} joins them in {}\n", id, job.shards, merge, job.run);
 }
 
-void say_how_to_submit(const BatchJob& job) {
+void print_submit_command(const BatchJob& job) {
   const std::string sweep = core::shell_quoted(job.scripts + "/sweep.sh"),
                     merge = core::shell_quoted(job.scripts + "/merge.sh");
   if (job.shards == 0)
@@ -132,7 +134,7 @@ void say_how_to_submit(const BatchJob& job) {
 
 void add_options(cxxopts::Options& options) {
   const auto number = [] { return cxxopts::value<std::int64_t>(); };
-  add_spec_words(options);
+  add_spec_options(options);
   options.add_options()("o,output", "the run directory; default: runs/NAME. The scripts go to RUN_DIR.slurm",
                         cxxopts::value<std::string>(), "RUN_DIR")("submit", "submit them; prints the ids of the jobs")(
       "nodes", "nodes of the job", number()->default_value("1"), "N")(
@@ -144,7 +146,7 @@ void add_options(cxxopts::Options& options) {
       "S")("partition", "as sbatch takes it", cxxopts::value<std::string>(), "P")("account", "as sbatch takes it",
                                                                                   cxxopts::value<std::string>(), "A")(
       "srun", "srun --mpi=pmix starts the ranks instead of mpirun");
-  add_task_words(options);
+  add_task_options(options);
 }
 
 }  // namespace
@@ -158,7 +160,7 @@ int run_slurm(const Invocation& invocation) {
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
-  const SpecWords spec = spec_words(*parsed);
+  const SpecOptions spec = read_spec_options(*parsed);
   const experiments::Sweep sweep = experiments::read_sweep(spec.spec, spec.set, spec.catalog);
 
   BatchJob job;
@@ -166,33 +168,33 @@ int run_slurm(const Invocation& invocation) {
   job.run = absolute(run_directory_of(*parsed, sweep.name));
   job.scripts = job.run + ".slurm";
   job.program = fs::read_symlink("/proc/self/exe").string();
-  job.command = command_line_of(*parsed, spec, job.program);
-  job.time = word_of(*parsed, "time", std::string(kDigits) + ":-",
-                     "minutes, HOURS:MINUTES:SECONDS or DAYS-HOURS, as sbatch does");
-  job.partition = word_of(*parsed, "partition", std::string(kLetters) + ".,-", "names of partitions");
-  job.account = word_of(*parsed, "account", std::string(kLetters) + ".-", "the name of an account");
+  job.command = sweep_command(*parsed, spec, job.program);
+  job.time = text_option(*parsed, "time", std::string(kDigits) + ":-",
+                         "minutes, HOURS:MINUTES:SECONDS or DAYS-HOURS, as sbatch does");
+  job.partition = text_option(*parsed, "partition", std::string(kLetters) + ".,-", "names of partitions");
+  job.account = text_option(*parsed, "account", std::string(kLetters) + ".-", "the name of an account");
   job.nodes = count_of(*parsed, "nodes", 1'000'000);
-  job.margin_s = count_of(*parsed, "margin", 65'535);  // the most that sbatch --signal takes
-  if (job.margin_s < kLeastMargin_s)
+  job.margin_s = count_of(*parsed, "margin", 65'535);  // the maximum of sbatch --signal
+  if (job.margin_s < kMinMargin_s)
     throw core::InputError(
-        fmt::format("--margin {}: what runs needs at least {} s to stop", job.margin_s, kLeastMargin_s));
+        fmt::format("--margin {}: what runs needs at least {} s to stop", job.margin_s, kMinMargin_s));
   if (parsed->count("array") > 0) {
     if (parsed->count("nodes") > 0) throw core::InputError("--nodes with --array: each shard has one node");
-    job.shards = count_of(*parsed, "array", most_shards());
+    job.shards = count_of(*parsed, "array", max_shards());
   }
-  check_run_directory(job.run, frozen_job(sweep, {!no_sharing(*parsed), {}}));
+  check_run_directory(job.run, serialize_job(sweep, {!no_sharing(*parsed), {}}));
   job.tasks_per_node = parsed->count("tasks-per-node") > 0 ? count_of(*parsed, "tasks-per-node", 100'000)
-                                                           : cpus_of_a_node(job.partition);
+                                                           : min_cpus_per_node(job.partition);
 
   io::make_private_directories(job.scripts);
   for (const BatchScript& script : batch_scripts(job)) {
-    io::write_aside(fs::path(job.scripts) / script.name, script.text);
-    tell("{}/{}\n", job.scripts, script.name);
+    io::write_atomically(fs::path(job.scripts) / script.name, script.text);
+    print_message("{}/{}\n", job.scripts, script.name);
   }
   if (parsed->count("submit") > 0)
     submit(job);
   else
-    say_how_to_submit(job);
+    print_submit_command(job);
   return kExitDone;
 }
 

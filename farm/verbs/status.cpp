@@ -1,4 +1,4 @@
-// `manyworlds status RUN_DIR`: where a run stands, from its status.json; the run itself is not asked.
+// `manyworlds status RUN_DIR`: the status of a run, read from its status.json without contacting the run.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -18,11 +18,11 @@ namespace manyworlds::farm::commands {
 namespace {
 
 nlohmann::json read(const std::string& directory) {
-  if (auto status = look_at_run(directory)) return *std::move(status);
-  std::string why = "it has no status.json yet";
+  if (auto status = read_run_status(directory)) return *std::move(status);
+  std::string reason = "it has no status.json yet";
   if (const auto completion = completion_of(directory); completion && completion->reason)
-    why = "its last start ended: " + *completion->reason;
-  throw core::InputError(fmt::format("{}: the run has not begun: {}", directory, why));
+    reason = "its last start ended: " + *completion->reason;
+  throw core::InputError(fmt::format("{}: the run has not begun: {}", directory, reason));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// `manyworlds store [stats|verify|prune]`: what the store holds, whether it is whole, and making room.
+// `manyworlds store [stats|verify|prune]`: the contents of the store, its integrity, and the eviction of old entries.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -8,13 +8,13 @@
 #include "core/base/error.hpp"
 #include "core/sharing/key.hpp"
 #include "experiments/text/nearest.hpp"
-#include "farm/cli/shared_words.hpp"
-#include "farm/cli/word_values.hpp"
+#include "farm/cli/option_values.hpp"
+#include "farm/cli/shared_options.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/size_text.hpp"
 #include "farm/verbs/verbs.hpp"
 #include "io/log/store.hpp"
-#include "io/log/store_upkeep.hpp"
+#include "io/log/store_maintenance.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -26,11 +26,11 @@ std::string text_of(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string counted(std::uint64_t count, const std::string& what) {
+std::string plural(std::uint64_t count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-bool is_ours(const io::StoredBuild& build) {
+bool is_this_build(const io::StoredBuild& build) {
   return build.fingerprint == core::sharing::build_fingerprint();
 }
 
@@ -43,33 +43,33 @@ int stats(const std::filesystem::path& directory, bool json) {
     bytes += build.bytes;
     const std::string used = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(build.last_used));
     rows.push_back({{"build", build.fingerprint},
-                    {"this_build", is_ours(build)},
+                    {"this_build", is_this_build(build)},
                     {"segments", build.segments},
                     {"records", build.records},
                     {"bytes", build.bytes},
                     {"last_used", build.last_used}});
     const std::string name = build.fingerprint.empty() ? "unreadable" : build.fingerprint.substr(0, 16);
     text +=
-        fmt::format("  build {}{}: {} in {}, {}, last used {}\n", name, is_ours(build) ? " (this one)" : "",
-                    counted(build.records, "record"), counted(build.segments, "segment"), size_text(build.bytes), used);
+        fmt::format("  build {}{}: {} in {}, {}, last used {}\n", name, is_this_build(build) ? " (this one)" : "",
+                    plural(build.records, "record"), plural(build.segments, "segment"), size_text(build.bytes), used);
   }
   if (json)
     std::cout << text_of({{"directory", directory.string()}, {"bytes", bytes}, {"builds", rows}});
   else
-    std::cout << text << fmt::format("{} in all, of {}\n", size_text(bytes), counted(builds.size(), "build"));
+    std::cout << text << fmt::format("{} in all, of {}\n", size_text(bytes), plural(builds.size(), "build"));
   return kExitDone;
 }
 
 int verify(const std::filesystem::path& directory, bool json) {
   const io::StoreCheck check = io::verify_store(directory, core::sharing::build_fingerprint());
-  const auto listed = [](const std::vector<io::StoreCheck::Finding>& findings) {
+  const auto findings_json = [](const std::vector<io::StoreCheck::Finding>& findings) {
     Json rows = Json::array();
-    for (const auto& [path, skipped, misfits, reason] : findings)
+    for (const auto& [path, skipped, invalid_records, reason] : findings)
       rows.push_back({{"file", path},
                       {"places", skipped.count},
                       {"bytes", skipped.bytes},
                       {"first_byte", skipped.first_offset},
-                      {"misfits", misfits.count},
+                      {"misfits", invalid_records.count},
                       {"reason", reason}});
     return rows;
   };
@@ -79,43 +79,42 @@ int verify(const std::filesystem::path& directory, bool json) {
                           {"segments", check.segments},
                           {"records", check.records},
                           {"bytes", check.bytes},
-                          {"damaged", listed(check.damaged)},
-                          {"torn", listed(check.torn)}});
+                          {"damaged", findings_json(check.damaged)},
+                          {"torn", findings_json(check.torn)}});
     return code;
   }
   for (const auto* findings : {&check.damaged, &check.torn})
-    for (const auto& [path, skipped, misfits, reason] : *findings)
-      std::cout << (reason.empty() ? skipped.describe(path) + misfits.describe(path) : reason + "\n");
-  std::cout << fmt::format("{} whole in {}, {}", counted(check.records, "record"), counted(check.segments, "segment"),
+    for (const auto& [path, skipped, invalid_records, reason] : *findings)
+      std::cout << (reason.empty() ? skipped.describe(path) + invalid_records.describe(path) : reason + "\n");
+  std::cout << fmt::format("{} whole in {}, {}", plural(check.records, "record"), plural(check.segments, "segment"),
                            size_text(check.bytes));
-  if (!check.torn.empty()) std::cout << fmt::format("; {} unfinished", counted(check.torn.size(), "segment"));
+  if (!check.torn.empty()) std::cout << fmt::format("; {} unfinished", plural(check.torn.size(), "segment"));
   if (check.damaged.empty())
     std::cout << "; no damage\n";
   else
     std::cout << fmt::format("; {} damaged: what cannot be read is computed again, and deleting {} loses no more\n",
-                             counted(check.damaged.size(), "segment"), check.damaged.size() == 1 ? "it" : "them");
+                             plural(check.damaged.size(), "segment"), check.damaged.size() == 1 ? "it" : "them");
   return code;
 }
 
 int prune(const std::filesystem::path& directory, std::uint64_t limit_bytes, bool json) {
-  const io::Pruned pruned = io::prune_store(directory, limit_bytes);
+  const io::PruneResult pruned = io::prune_store(directory, limit_bytes);
   if (json) {
     std::cout << text_of({{"directory", directory.string()},
                           {"segments", pruned.segments},
-                          {"leftovers", pruned.leftovers},
+                          {"leftovers", pruned.unusable},
                           {"bytes", pruned.bytes},
                           {"kept_segments", pruned.kept_segments},
                           {"kept_bytes", pruned.kept_bytes},
-                          {"left", pruned.left}});
+                          {"left", pruned.unremovable}});
     return kExitDone;
   }
-  std::cout << fmt::format("removed {} and {} without records, {}; {} in {} left\n",
-                           counted(pruned.segments, "segment"), counted(pruned.leftovers, "file"),
-                           size_text(pruned.bytes), size_text(pruned.kept_bytes),
-                           counted(pruned.kept_segments, "segment"));
-  if (pruned.left > 0)
+  std::cout << fmt::format("removed {} and {} without records, {}; {} in {} left\n", plural(pruned.segments, "segment"),
+                           plural(pruned.unusable, "file"), size_text(pruned.bytes), size_text(pruned.kept_bytes),
+                           plural(pruned.kept_segments, "segment"));
+  if (pruned.unremovable > 0)
     std::cout << fmt::format("{} more would have gone, but a run writes there now or this user may not remove them\n",
-                             counted(pruned.left, "segment"));
+                             plural(pruned.unremovable, "segment"));
   return kExitDone;
 }
 
@@ -127,13 +126,13 @@ int run_store(const Invocation& invocation) {
   options.add_options()("what", "stats, verify or prune", cxxopts::value<std::string>()->default_value("stats"))(
       "store", "the folder; default: the user's own store", cxxopts::value<std::string>()->default_value(""), "DIR")(
       "limit", "of prune: how much may stay; what was used last stays",
-      cxxopts::value<std::string>()->default_value(store_limit()), "SIZE")("json", "what is said, as JSON");
+      cxxopts::value<std::string>()->default_value(default_store_limit()), "SIZE")("json", "what is said, as JSON");
   options.parse_positional({"what"});
   options.positional_help("[stats|verify|prune]");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   const std::string what = (*parsed)["what"].as<std::string>(), choice = (*parsed)["store"].as<std::string>();
-  const auto limit = size_of((*parsed)["limit"].as<std::string>(), "--limit");
+  const auto limit = parse_size((*parsed)["limit"].as<std::string>(), "--limit");
   const bool json = parsed->count("json") > 0;
   if (what != "prune" && parsed->count("limit") > 0)
     throw core::InputError(fmt::format("--limit is a word of `store prune`, not of `store {}`", what));

@@ -22,7 +22,7 @@ int run_top(const Invocation& invocation) {
   options.positional_help("RUN");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
-  const io::Results results = io::read_results(io::results_of(required(*parsed, "run")));
+  const io::Results results = io::read_results(io::results_path(required(*parsed, "run")));
   const io::Ranking ranking = io::rank_experiments(
       results,
       {(*parsed)["k"].as<std::int64_t>(), (*parsed)["by"].as<std::string>(), (*parsed)["where"].as<std::string>()});

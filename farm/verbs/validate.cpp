@@ -1,4 +1,5 @@
-// `manyworlds validate [FILE.csv]…`: simulates what others measured, from an empty store, and tells how far off we are.
+// `manyworlds validate [FILE.csv]…`: simulates published measurements, from an empty store, and reports the prediction
+// errors.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -9,12 +10,12 @@
 #include "core/base/error.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/text/text.hpp"
-#include "farm/cli/shared_words.hpp"
-#include "farm/plan/frozen_job.hpp"
+#include "farm/cli/shared_options.hpp"
+#include "farm/plan/serialized_job.hpp"
 #include "farm/results/sweep_report.hpp"
 #include "farm/sweep/sweep_run.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/system/talk.hpp"
 #include "farm/validation/validated_tables.hpp"
 #include "farm/validation/validation_fit.hpp"
 #include "farm/validation/validation_markdown.hpp"
@@ -31,7 +32,7 @@ namespace {
 namespace measured = experiments::measured;
 using experiments::import::CsvTable;
 
-/// A run directory of the caller's, or one that lives as long as this.
+/// A run directory given by the user, or a temporary one that is removed with this object.
 class RunFolder {
  public:
   RunFolder() {
@@ -55,7 +56,7 @@ class RunFolder {
   bool temporary_ = false;
 };
 
-/// The tables that the words name, or those that are compiled in, as (name, text).
+/// Returns the tables given on the command line, or those compiled in, as (name, text).
 std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseResult& parsed) {
   std::vector<std::pair<std::string, std::string>> tables;
   if (parsed.count("file") > 0)
@@ -67,10 +68,10 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
   return tables;
 }
 
-/// What the tables hold, by kind.
+/// The rows of all tables, by kind.
 struct Measurements {
   std::vector<measured::TrainingStep> steps;
-  std::vector<measured::Collective> collectives;
+  std::vector<measured::MeasuredCollective> collectives;
   std::vector<measured::MemoryRow> memory;
 };
 
@@ -80,15 +81,15 @@ void append(std::vector<Row>& to, std::vector<Row> rows) {
 }
 
 Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog) {
-  Measurements made;
+  Measurements measurements;
   for (const auto& [name, text] : tables_of(parsed)) {
     const CsvTable table = experiments::import::parse_csv(text, name);
-    if (measured::is_training_steps(*table.header))
-      append(made.steps, measured::read_training_steps(table, catalog));
-    else if (measured::is_collectives(*table.header))
-      append(made.collectives, measured::read_collectives(table, catalog));
-    else if (measured::is_memory(*table.header))
-      append(made.memory, measured::read_memory(table, catalog));
+    if (measured::is_training_steps_table(*table.header))
+      append(measurements.steps, measured::read_training_steps(table, catalog));
+    else if (measured::is_collectives_table(*table.header))
+      append(measurements.collectives, measured::read_collectives(table, catalog));
+    else if (measured::is_memory_table(*table.header))
+      append(measurements.memory, measured::read_memory(table, catalog));
     else
       throw core::InputError(
           "its columns are those of no table of training steps (id, source, model, gpu, num_gpus, global_batch, "
@@ -97,34 +98,34 @@ Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::
           "mem_max_allocated_bytes, …)",
           name, 1);
   }
-  if (made.steps.empty() && made.collectives.empty() && made.memory.empty())
+  if (measurements.steps.empty() && measurements.collectives.empty() && measurements.memory.empty())
     throw core::InputError("the tables hold no row");
-  return made;
+  return measurements;
 }
 
 using Report = std::function<void(const io::Results&)>;
 
-/// Simulates the rows of `steps` in `folder`.
+/// Simulates `steps` in `folder`.
 int simulate(const cxxopts::ParseResult& parsed, Zygote& zygote, const std::vector<measured::TrainingStep>& steps,
              const RunFolder& folder, const Report& report) {
-  RunOptions run = run_words(parsed, folder.path().string());
-  if (parsed.count("store") == 0) run.store = "none";  // a cold run, so that what it takes is what it takes
-  check_before_work(run);
-  return run_sweep_job(run, frozen_job(sweep_of(steps), {!no_sharing(parsed), {}}), report, zygote);
+  RunOptions run = read_run_options(parsed, folder.path().string());
+  if (parsed.count("store") == 0) run.store = "none";  // a cold run, so that its duration includes all simulations
+  check_preconditions(run);
+  return run_sweep_job(run, serialize_job(sweep_of(steps), {!no_sharing(parsed), {}}), report, zygote);
 }
 
 }  // namespace
 
 int run_validate(const Invocation& invocation) {
   cxxopts::Options options("manyworlds validate", "Predicted against published measurements, family by family.");
-  add_run_words(options);
+  add_run_options(options);
   options.add_options()("file", "tables of measurements; default: those that come with the program",
                         cxxopts::value<std::vector<std::string>>(), "FILE.csv")(
       "o,output", "the run directory; default: a temporary one", cxxopts::value<std::string>(), "RUN_DIR")(
       "catalog", "a folder with more gpus, models, clusters and stacks",
       cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "tell of every row")("json", "JSON output")(
-      "markdown", "no more than the accuracy table of the README")("svg", "a picture of measured against predicted",
-                                                                   cxxopts::value<std::string>(), "FILE.svg")(
+      "markdown", "only the accuracy table, as in docs/accuracy.md")("svg", "a picture of measured against predicted",
+                                                                     cxxopts::value<std::string>(), "FILE.svg")(
       "leave-one-family-out", "besides, predict each family with constants fitted to the others")(
       "by-proportion", "do that by the ratio of closed forms, without simulating again")(
       "fit", "write the constants of GPUs, fitted to these rows", cxxopts::value<std::string>(), "FILE.csv")(
@@ -136,7 +137,7 @@ int run_validate(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   if (is_follower() && parsed->count("in-process") == 0)
-    return run_sweep_job(run_words(*parsed, ""), "", false, *invocation.zygote);
+    return run_sweep_job(read_run_options(*parsed, ""), "", false, *invocation.zygote);
 
   const experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
   Validation validation;
@@ -156,45 +157,47 @@ int run_validate(const Invocation& invocation) {
   if (parsed->count("residuals") > 0 && parsed->count("leave-one-family-out") == 0)
     throw core::InputError("needs --leave-one-family-out: residuals are of families that constants were not fitted to",
                            "--residuals");
-  bool done = false;
-  const auto take = [&](const char* title) {
+  bool was_compared = false;
+  const auto record = [&](const char* title) {
     return [&, title](const io::Results& results) {
       validation.kinds.emplace_back(title, compare(validation.steps, results));
-      tell_lines(summary_text(results));
-      done = true;
+      print_lines(summary_text(results));
+      was_compared = true;
     };
   };
   const RunFolder folder = parsed->count("output") > 0 ? RunFolder(required(*parsed, "output")) : RunFolder();
   int code = kExitDone;
   if (!validation.steps.empty()) {
-    code = simulate(*parsed, *invocation.zygote, validation.steps, folder, take(kStepsTitle));
-    if (!done) return code;  // a rank, or a run that was stopped
+    code = simulate(*parsed, *invocation.zygote, validation.steps, folder, record(kStepsTitle));
+    if (!was_compared) return code;  // this is a rank, or the run was stopped
   }
-  const std::vector<Compared> compared =
-      validation.kinds.empty() ? std::vector<Compared>() : validation.kinds.front().second.rows;
+  const std::vector<ComparedRow> compared =
+      validation.kinds.empty() ? std::vector<ComparedRow>() : validation.kinds.front().second.rows;
   if (parsed->count("fit") > 0)
-    io::write_aside(required(*parsed, "fit"), constants_table({fit_constants(validation.steps, compared, catalog)}));
+    io::write_atomically(required(*parsed, "fit"),
+                         constants_table({fit_constants(validation.steps, compared, catalog)}));
   if (parsed->count("leave-one-family-out") > 0) {
-    const auto constants = fit_without_each(validation.steps, compared, catalog);
+    const auto constants = fit_leaving_one_out(validation.steps, compared, catalog);
     if (parsed->count("by-proportion") > 0) {
       validation.kinds.emplace_back(
-          kLeftOutTitle, by_proportion(validation.steps, validation.kinds.front().second, constants, catalog));
+          kHeldOutTitle, scale_by_closed_form(validation.steps, validation.kinds.front().second, constants, catalog));
     } else {
       const RunFolder second;
       validation.steps = with_constants(validation.steps, constants, catalog);
-      code = std::max(code, simulate(*parsed, *invocation.zygote, validation.steps, second, take(kLeftOutTitle)));
+      code = std::max(code, simulate(*parsed, *invocation.zygote, validation.steps, second, record(kHeldOutTitle)));
     }
   }
   if (parsed->count("residuals") > 0)
-    io::write_aside(required(*parsed, "residuals"),
-                    measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
+    io::write_atomically(
+        required(*parsed, "residuals"),
+        measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
   if (!tables.collectives.empty()) validation.kinds.emplace_back(kCollectivesTitle, compare(tables.collectives));
   if (!tables.memory.empty()) validation.kinds.emplace_back(kMemoryTitle, compare(tables.memory));
   const bool rows = parsed->count("rows") > 0;
   std::cout << (parsed->count("markdown") > 0 ? validation_markdown(validation, catalog)
                 : parsed->count("json") > 0   ? validation_json(validation, rows).dump(1) + "\n"
                                               : validation_text(validation, rows));
-  if (parsed->count("svg") > 0) io::write_aside(required(*parsed, "svg"), validation_picture(compared));
+  if (parsed->count("svg") > 0) io::write_atomically(required(*parsed, "svg"), validation_picture(compared));
   return code;
 }
 

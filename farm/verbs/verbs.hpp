@@ -1,4 +1,4 @@
-// What each verb does, in the order in which registry.cpp lists them.
+// The functions of all verbs, in the order in which registry.cpp lists them.
 #pragma once
 
 #include "farm/cli/command.hpp"

@@ -16,22 +16,23 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kTick{200};
-constexpr milliseconds kPause{1'000};         // between looks at messages: something held this process up
-constexpr std::int64_t kLook_ms = 15'000;     // without a word of the coordinator, and between looks whether it lives
-constexpr std::int64_t kFarewell_ms = 3'000;  // what the last messages may take to leave
-// Polling backs off with the time since the last message: fast in a conversation, 25 looks a second in silence.
+constexpr milliseconds kMaxGap{1'000};  // a longer gap between two polls means that the process was suspended
+constexpr std::int64_t kLivenessCheck_ms =
+    15'000;  // minimum silence of the coordinator, and interval, of liveness checks
+constexpr std::int64_t kFlushTimeout_ms = 3'000;  // time limit for flushing the last messages
+// The polling interval grows with the time since the last message: short during traffic, 25 polls a second in silence.
 constexpr microseconds kFastestPoll{50}, kSlowestPoll{40'000};
 
 }  // namespace
 
-void hold_drain_signal() {
+void block_drain_signal() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGUSR1);
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-void release_drain_signal() {
+void unblock_drain_signal() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGUSR1);
@@ -45,8 +46,8 @@ RankLoop::RankLoop(Zygote& zygote, LoopOptions options)
       tick_timer_(context_),
       signals_(context_),
       begin_(steady_clock::now()),
-      busy_(begin_),
-      ran_(begin_),
+      last_message_(begin_),
+      last_run_(begin_),
       parent_(::getppid()) {}
 
 RankLoop::~RankLoop() = default;
@@ -55,43 +56,43 @@ std::int64_t RankLoop::now_ms() const {
   return std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin_ - paused_).count();
 }
 
-void RankLoop::add_worker(Transport& transport) {
-  auto seat = std::make_unique<Seat>();
-  Seat* at = seat.get();
+void RankLoop::add_worker(MessageTransport& transport) {
+  auto local = std::make_unique<LocalWorker>();
+  LocalWorker* at = local.get();
   at->transport = &transport;
   at->simulator = std::make_unique<ZygoteSimulator>(
       context_, zygote_, options_.limits,
-      ZygoteSimulator::Answers{[this, at](std::uint64_t signature) {
-                                 at->worker->serves(signature, now_ms());
-                                 pump();
-                               },
-                               [this, at](const std::string& reason, bool out_of_memory) {
-                                 at->worker->unfit(reason, out_of_memory);
-                                 pump();
-                               },
-                               [this, at](std::uint32_t task, Outcome outcome) {
-                                 at->worker->computed(task, std::move(outcome), now_ms());
-                                 pump();
-                               }});
+      ZygoteSimulator::Callbacks{[this, at](std::uint64_t signature) {
+                                   at->worker->serves(signature, now_ms());
+                                   pump();
+                                 },
+                                 [this, at](const std::string& reason, bool out_of_memory) {
+                                   at->worker->incompatible(reason, out_of_memory);
+                                   pump();
+                                 },
+                                 [this, at](std::uint32_t task, Outcome outcome) {
+                                   at->worker->computed(task, std::move(outcome), now_ms());
+                                   pump();
+                                 }});
   at->worker = std::make_unique<Worker>(transport, 0, *at->simulator, now_ms(), options_.worker);
-  seats_.push_back(std::move(seat));
+  local_workers_.push_back(std::move(local));
 }
 
 void RankLoop::coordinate(Coordinator& coordinator, std::function<void()> each_second) {
-  MANYWORLDS_CHECK(!seats_.empty() && seats_.front()->transport->self() == 0, "rank 0 coordinates");
+  MANYWORLDS_CHECK(!local_workers_.empty() && local_workers_.front()->transport->self() == 0, "rank 0 coordinates");
   coordinator_ = &coordinator;
   each_second_ = std::move(each_second);
   signals_.add(SIGUSR1);
   signals_.add(SIGTERM);
   if (options_.drain_on_ctrl_c) signals_.add(SIGINT);
-  release_drain_signal();
+  unblock_drain_signal();
   await_signal();
 }
 
 void RankLoop::await_signal() {
   signals_.async_wait([this](boost::system::error_code error, int signal) {
     if (error) return;
-    // Asked by SIGTERM or Ctrl-C once more, it ends now: what is journalled stays, nothing else is owed.
+    // A second SIGTERM or Ctrl-C ends the process now; everything worth keeping is already in the journal.
     if (signal != SIGUSR1 && coordinator_->draining()) {
       ::signal(signal, SIG_DFL);
       ::raise(signal);
@@ -103,81 +104,81 @@ void RankLoop::await_signal() {
 }
 
 bool RankLoop::pump() {
-  leave_out_pause();
-  bool any = false, moved = true;
-  while (moved) {
-    moved = false;
-    for (const auto& seat : seats_) {
-      while (const auto envelope = seat->transport->receive()) {
-        moved = any = true;
+  exclude_pause();
+  bool received = false, progressed = true;
+  while (progressed) {
+    progressed = false;
+    for (const auto& local : local_workers_) {
+      while (const auto envelope = local->transport->receive()) {
+        progressed = received = true;
         const Message message = decode_message(envelope->message);
         if (!for_coordinator(message.kind)) {
-          seat->worker->receive(message, now_ms());
-        } else if (coordinator_ != nullptr && seat->transport->self() == 0) {
+          local->worker->receive(message, now_ms());
+        } else if (coordinator_ != nullptr && local->transport->self() == 0) {
           coordinator_->receive(envelope->from, message, now_ms());
         } else {
-          MANYWORLDS_CHECK(false, "rank {} does not coordinate", seat->transport->self());
+          MANYWORLDS_CHECK(false, "rank {} does not coordinate", local->transport->self());
         }
       }
     }
     if (coordinator_ != nullptr && dismissed_ms_ < 0 && coordinator_->finished(now_ms())) {
       dismissed_ms_ = now_ms();
       coordinator_->dismiss();
-      moved = true;
+      progressed = true;
     }
   }
-  if (any) busy_ = steady_clock::now();
+  if (received) last_message_ = steady_clock::now();
   stop_when_over();
-  return any;
+  return received;
 }
 
 void RankLoop::stop_when_over() {
-  bool over = true;
-  for (const auto& seat : seats_)
-    if (!seat->worker->left() || !seat->transport->flushed()) over = false;
-  if (coordinator_ != nullptr && dismissed_ms_ < 0) over = false;
-  if (dismissed_ms_ >= 0 && now_ms() - dismissed_ms_ > kFarewell_ms) over = true;
-  for (const auto& seat : seats_) abandoned_ |= coordinator_ == nullptr && seat->worker->abandoned();
-  if (over || abandoned_) context_.stop();
+  bool finished = true;
+  for (const auto& local : local_workers_)
+    if (!local->worker->left() || !local->transport->flushed()) finished = false;
+  if (coordinator_ != nullptr && dismissed_ms_ < 0) finished = false;
+  if (dismissed_ms_ >= 0 && now_ms() - dismissed_ms_ > kFlushTimeout_ms) finished = true;
+  for (const auto& local : local_workers_) abandoned_ |= coordinator_ == nullptr && local->worker->abandoned();
+  if (finished || abandoned_) context_.stop();
 }
 
 void RankLoop::poll() {
   pump();
-  const auto idle = std::chrono::duration_cast<microseconds>(steady_clock::now() - busy_);
+  const auto idle = std::chrono::duration_cast<microseconds>(steady_clock::now() - last_message_);
   poll_timer_.expires_after(std::clamp(idle / 8, kFastestPoll, kSlowestPoll));
   poll_timer_.async_wait([this](boost::system::error_code error) {
     if (!error) poll();
   });
 }
 
-/// The death of a coordinating rank shows in the run directory at once, its silence only after long: it may be
-/// planning.
-void RankLoop::look_for_coordinator(std::int64_t now) {
-  if (!options_.coordinated || now - last_look_ms_ < kLook_ms) return;
-  for (const auto& seat : seats_) {
-    if (seat->worker->left() || seat->worker->silence_ms(now) < kLook_ms) continue;
-    last_look_ms_ = now;
-    if (!options_.coordinated()) abandoned_ = true;
+/// The run directory shows at once that the coordinating rank has died. Its silence alone shows that only after a long
+/// time, because it may be planning.
+void RankLoop::check_coordinator(std::int64_t now) {
+  if (!options_.coordinator_may_live || now - last_check_ms_ < kLivenessCheck_ms) return;
+  for (const auto& local : local_workers_) {
+    if (local->worker->left() || local->worker->silence_ms(now) < kLivenessCheck_ms) continue;
+    last_check_ms_ = now;
+    if (!options_.coordinator_may_live()) abandoned_ = true;
     return;
   }
 }
 
-void RankLoop::leave_out_pause() {
+void RankLoop::exclude_pause() {
   const auto now = steady_clock::now();
-  if (now - ran_ > kPause) paused_ += now - ran_;
-  ran_ = now;
+  if (now - last_run_ > kMaxGap) paused_ += now - last_run_;
+  last_run_ = now;
 }
 
 void RankLoop::tick() {
-  leave_out_pause();
+  exclude_pause();
   const std::int64_t now = now_ms();
   if (options_.watch_parent && ::getppid() != parent_) {
     abandoned_ = true;
     context_.stop();
     return;
   }
-  for (const auto& seat : seats_) seat->worker->tick(now);
-  look_for_coordinator(now);
+  for (const auto& local : local_workers_) local->worker->tick(now);
+  check_coordinator(now);
   if (coordinator_ != nullptr && now - last_second_ms_ >= 1'000) {
     last_second_ms_ = now;
     if (options_.drain_after && steady_clock::now() - begin_ >= *options_.drain_after) coordinator_->drain(now);
@@ -192,7 +193,7 @@ void RankLoop::tick() {
 }
 
 void RankLoop::run() {
-  ran_ = steady_clock::now();
+  last_run_ = steady_clock::now();
   boost::asio::post(context_, [this] { tick(); });
   boost::asio::post(context_, [this] { poll(); });
   context_.run();

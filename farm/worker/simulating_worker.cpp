@@ -15,35 +15,35 @@ using core::sharing::ByteReader;
 using core::sharing::ByteWriter;
 using Kind = SimulatorReply::Kind;
 
-std::string unfit(const std::string& reason) {
-  return ByteWriter().put(Kind::unfit).text(reason).take();
+std::string incompatible(const std::string& reason) {
+  return ByteWriter().put(Kind::incompatible).text(reason).take();
 }
 
-std::string build(const JobKind& kind, const std::string& common, std::unique_ptr<Runner>& runner) {
+std::string build(const JobKind& kind, const std::string& common_spec, std::unique_ptr<Runner>& runner) {
   try {
-    runner = kind.runner(common);
-    return ByteWriter().put(Kind::ready).put(job_signature(common)).take();
+    runner = kind.runner(common_spec);
+    return ByteWriter().put(Kind::ready).put(job_signature(common_spec)).take();
   } catch (const std::exception& error) {
-    return unfit(error.what());
+    return incompatible(error.what());
   }
 }
 
 std::string run(Runner& runner, ByteReader& request) {
   const auto task = request.get<std::uint32_t>();
-  const std::string order = request.text();
+  const std::string spec = request.text();
   std::vector<std::string> inputs(request.count(sizeof(std::uint64_t)));
   for (auto& input : inputs) input = request.text();
-  const Outcome outcome = run_guarded(runner, order, inputs);
+  const Outcome outcome = run_guarded(runner, spec, inputs);
   return ByteWriter().put(Kind::computed).put(task).text(encode(outcome)).take();
 }
 
 }  // namespace
 
-Outcome run_guarded(Runner& runner, const std::string& order, const std::vector<std::string>& inputs) {
+Outcome run_guarded(Runner& runner, const std::string& spec, const std::vector<std::string>& inputs) {
   const auto begin = std::chrono::steady_clock::now();
   Outcome outcome;
   try {
-    outcome.bytes = runner.run(order, inputs);
+    outcome.bytes = runner.run(spec, inputs);
   } catch (const std::exception& error) {
     outcome = {Status::error, error.what(), 0};
   }
@@ -52,28 +52,28 @@ Outcome run_guarded(Runner& runner, const std::string& order, const std::vector<
   return outcome;
 }
 
-std::string build_request(const std::string& common) {
-  return ByteWriter().put('b').text(common).take();
+std::string build_request(const std::string& common_spec) {
+  return ByteWriter().put('b').text(common_spec).take();
 }
 
-std::string run_request(std::uint32_t task, const std::string& order, const std::vector<std::string>& inputs) {
-  ByteWriter to;
-  to.put('r').put(task).text(order).put(static_cast<std::uint64_t>(inputs.size()));
-  for (const auto& input : inputs) to.text(input);
-  return to.take();
+std::string run_request(std::uint32_t task, const std::string& spec, const std::vector<std::string>& inputs) {
+  ByteWriter writer;
+  writer.put('r').put(task).text(spec).put(static_cast<std::uint64_t>(inputs.size()));
+  for (const auto& input : inputs) writer.text(input);
+  return writer.take();
 }
 
 SimulatorReply decode_reply(const std::string& frame) {
-  ByteReader from(frame);
+  ByteReader reader(frame);
   SimulatorReply reply;
-  reply.kind = from.get<Kind>();
+  reply.kind = reader.get<Kind>();
   if (reply.kind == Kind::ready) {
-    reply.signature = from.get<std::uint64_t>();
-  } else if (reply.kind == Kind::unfit) {
-    reply.outcome = {Status::environment, from.text(), 0};
+    reply.signature = reader.get<std::uint64_t>();
+  } else if (reply.kind == Kind::incompatible) {
+    reply.outcome = {Status::environment, reader.text(), 0};
   } else {
-    reply.task = from.get<std::uint32_t>();
-    reply.outcome = decode_outcome(from.text());
+    reply.task = reader.get<std::uint32_t>();
+    reply.outcome = decode_outcome(reader.text());
   }
   return reply;
 }
@@ -88,7 +88,7 @@ void simulate(int socket, const JobKind& kind) {
     } else if (runner) {
       reply = run(*runner, request);
     } else {
-      continue;  // its build failed and said so; what was already on its way is not ours to answer
+      continue;  // The build failed and was reported; no answer is due to requests that were already in flight.
     }
     if (!write_frame(socket, reply)) return;
   }

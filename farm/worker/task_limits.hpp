@@ -1,4 +1,5 @@
-// What one task may take of its machine. For safety, not part of any answer: a task beyond is failed as `environment`.
+// Limits on the resources of one task. They protect the machine and are not part of any result: a task that exceeds one
+// fails as `environment`.
 #pragma once
 
 #include <chrono>
@@ -7,21 +8,21 @@
 namespace manyworlds::farm {
 
 struct TaskLimits {
-  std::uint64_t memory_bytes = 0;     // of address space for the process that simulates; 0: no limit
-  std::chrono::milliseconds time{0};  // on the clock; 0: no limit
+  std::uint64_t memory_bytes = 0;     // address space of the simulating process; 0: no limit
+  std::chrono::milliseconds time{0};  // wall-clock time; 0: no limit
 };
 
-/// The exit code of a simulating process that was refused memory.
+/// The exit code of a simulating process whose allocation was refused.
 inline constexpr int kOutOfMemoryExit = 71;
 
-/// Holds this process to `memory_bytes` (0: no limit): an allocation beyond ends it with kOutOfMemoryExit. Where the
-/// machine runs out first, this process is the one to go.
+/// Limits this process to `memory_bytes` (0: no limit): an allocation beyond that ends it with kOutOfMemoryExit. Also
+/// makes this process the preferred victim when the machine runs out of memory.
 void limit_memory(std::uint64_t memory_bytes);
 
-/// Throws InputError where a process of this program could not begin to simulate within `memory_bytes` (0: no limit).
+/// Throws core::InputError if a simulating process could not start within `memory_bytes` (0: no limit).
 void check_task_memory(std::uint64_t memory_bytes);
 
-/// An even share of what this machine or cgroup has, nine tenths of it, for each of `workers`.
+/// Returns an even share for each of `workers` of nine tenths of the memory of this machine or cgroup.
 std::uint64_t memory_share_bytes(int workers);
 
 }  // namespace manyworlds::farm

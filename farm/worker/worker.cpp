@@ -6,7 +6,8 @@
 
 namespace manyworlds::farm {
 
-Worker::Worker(Transport& transport, int coordinator, Simulator& simulator, std::int64_t now_ms, WorkerOptions options)
+Worker::Worker(MessageTransport& transport, int coordinator, Simulator& simulator, std::int64_t now_ms,
+               WorkerOptions options)
     : transport_(transport),
       coordinator_(coordinator),
       simulator_(simulator),
@@ -22,12 +23,12 @@ void Worker::receive(const Message& message, std::int64_t now_ms) {
   heard_ = true;
   switch (message.kind) {
     case MessageKind::job:
-      if (stage_ != Stage::new_here) return;  // a late copy
+      if (stage_ != Stage::awaiting_job) return;  // a late duplicate
       stage_ = Stage::building;
       simulator_.build(message.text);
-      return report(now_ms);  // now others may be told
+      return report(now_ms);  // confirms the receipt, so that the coordinator may send the job to others
     case MessageKind::work:
-      return take_work(message, now_ms);
+      return accept_work(message, now_ms);
     case MessageKind::drop:
       return drop(message, now_ms);
     case MessageKind::alive:
@@ -51,45 +52,46 @@ void Worker::tick(std::int64_t now_ms) {
 
 void Worker::report(std::int64_t now_ms) {
   reported_ms_ = now_ms;
-  if (stage_ == Stage::unfit) return say_unfit();
+  if (stage_ == Stage::incompatible) return send_incompatible();
   if (stage_ != Stage::serving) return send({.kind = MessageKind::hello, .flag = stage_ == Stage::building});
   Message held{.kind = MessageKind::report, .flag = running_.has_value(), .number = signature_};
   if (running_) held.tasks.push_back(*running_);
-  std::set<std::uint32_t> lack;
+  std::set<std::uint32_t> missing_inputs;
   for (const auto& assignment : queue_) {
     held.tasks.push_back(assignment.task);
-    for (const auto input : lacking(assignment)) lack.insert(input);
+    for (const auto input : missing_inputs_of(assignment)) missing_inputs.insert(input);
   }
   send(held);
-  if (!lack.empty()) send({.kind = MessageKind::lack, .tasks = {lack.begin(), lack.end()}});
+  if (!missing_inputs.empty())
+    send({.kind = MessageKind::missing_inputs, .tasks = {missing_inputs.begin(), missing_inputs.end()}});
 }
 
 void Worker::serves(std::uint64_t signature, std::int64_t now_ms) {
-  if (stage_ == Stage::unfit) return;
+  if (stage_ == Stage::incompatible) return;
   signature_ = signature;
   stage_ = Stage::serving;
   report(now_ms);
 }
 
-void Worker::unfit(const std::string& reason, bool out_of_memory) {
-  stage_ = Stage::unfit;
-  unfit_reason_ = reason;
+void Worker::incompatible(const std::string& reason, bool out_of_memory) {
+  stage_ = Stage::incompatible;
+  incompatible_reason_ = reason;
   out_of_memory_ = out_of_memory;
   queue_.clear();
   queued_.clear();
-  say_unfit();
+  send_incompatible();
 }
 
-void Worker::say_unfit() {
-  send({.kind = MessageKind::unfit, .flag = out_of_memory_, .text = unfit_reason_});
+void Worker::send_incompatible() {
+  send({.kind = MessageKind::incompatible, .flag = out_of_memory_, .text = incompatible_reason_});
 }
 
-void Worker::take_work(const Message& message, std::int64_t now_ms) {
+void Worker::accept_work(const Message& message, std::int64_t now_ms) {
   if (stage_ != Stage::serving) return;
-  for (const auto& [task, outcome] : message.results) known_.emplace(task, outcome.bytes);
+  for (const auto& [task, outcome] : message.results) known_results_.emplace(task, outcome.bytes);
   for (const auto& assignment : message.assignments) {
-    if (const auto known = known_.find(assignment.task); known != known_.end()) {
-      // Our result was lost on its way, or this message is a late copy: saying it again is harmless.
+    if (const auto known = known_results_.find(assignment.task); known != known_results_.end()) {
+      // The result was lost, or this message is a late duplicate: sending the result again is harmless.
       send({.kind = MessageKind::result,
             .number = ++results_sent_,
             .results = {{assignment.task, {Status::ok, known->second, 0}}}});
@@ -112,35 +114,35 @@ void Worker::drop(const Message& message, std::int64_t now_ms) {
   if (message.flag) report(now_ms);
 }
 
-std::vector<std::uint32_t> Worker::lacking(const Assignment& assignment) const {
-  std::vector<std::uint32_t> lack;
+std::vector<std::uint32_t> Worker::missing_inputs_of(const Assignment& assignment) const {
+  std::vector<std::uint32_t> missing_inputs;
   for (const auto input : assignment.inputs)
-    if (!known_.contains(input)) lack.push_back(input);
-  return lack;
+    if (!known_results_.contains(input)) missing_inputs.push_back(input);
+  return missing_inputs;
 }
 
 void Worker::run_next(std::int64_t now_ms) {
   if (running_ || stage_ != Stage::serving) return;
-  const auto next =
-      std::find_if(queue_.begin(), queue_.end(), [&](const Assignment& queued) { return lacking(queued).empty(); });
+  const auto next = std::find_if(queue_.begin(), queue_.end(),
+                                 [&](const Assignment& queued) { return missing_inputs_of(queued).empty(); });
   if (next == queue_.end()) {
-    // Inputs went astray; the report asks for them.
+    // Inputs were lost; the report asks for them.
     if (!queue_.empty()) report(now_ms);
     return;
   }
   std::vector<std::string> inputs;
-  for (const auto input : next->inputs) inputs.push_back(known_.at(input));
-  const Assignment begun = std::move(*next);
+  for (const auto input : next->inputs) inputs.push_back(known_results_.at(input));
+  const Assignment assignment = std::move(*next);
   queue_.erase(next);
-  queued_.erase(begun.task);
-  running_ = begun.task;
-  simulator_.run(begun.task, begun.order, inputs);
+  queued_.erase(assignment.task);
+  running_ = assignment.task;
+  simulator_.run(assignment.task, assignment.spec, inputs);
 }
 
 void Worker::computed(std::uint32_t task, Outcome outcome, std::int64_t now_ms) {
   MANYWORLDS_CHECK(running_ == task, "a result of task {}, which does not run", task);
   running_.reset();
-  if (outcome.ok()) known_.emplace(task, outcome.bytes);
+  if (outcome.ok()) known_results_.emplace(task, outcome.bytes);
   send({.kind = MessageKind::result, .number = ++results_sent_, .results = {{task, std::move(outcome)}}});
   if (!left_) run_next(now_ms);
 }

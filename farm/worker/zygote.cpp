@@ -27,7 +27,7 @@ namespace manyworlds::farm {
 namespace {
 
 struct Request {
-  char what;  // 's'pawn or 'r'eap
+  char action;  // 's': spawn, 'r': reap
   pid_t pid;
   std::uint64_t memory_bytes;
 };
@@ -36,8 +36,8 @@ struct Reply {
   int status;
 };
 
-/// Dies with its parent. The parent may have died before the call, hence the second look.
-void die_with(pid_t parent) {
+/// Makes this process die with its parent. The parent may have died before prctl(), hence the second check.
+void die_with_parent(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
 }
@@ -45,13 +45,13 @@ void die_with(pid_t parent) {
 void send_reply(int control, const Reply& reply, int descriptor) {
   Reply copy = reply;
   iovec data{&copy, sizeof copy};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control_buffer[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   if (descriptor >= 0) {
-    message.msg_control = room;
-    message.msg_controllen = sizeof room;
+    message.msg_control = control_buffer;
+    message.msg_controllen = sizeof control_buffer;
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
@@ -62,7 +62,7 @@ void send_reply(int control, const Reply& reply, int descriptor) {
   }
 }
 
-/// The zygote does not answer: it was killed, and all its workers with it.
+/// Thrown when the zygote does not answer: it was killed, and all its workers with it.
 class ZygoteDied final : public core::IoError {
  public:
   ZygoteDied() : core::IoError("reach", "the process that forks simulating workers") {}
@@ -71,16 +71,16 @@ class ZygoteDied final : public core::IoError {
 Reply receive_reply(int control, int& descriptor) {
   Reply reply{};
   iovec data{&reply, sizeof reply};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control_buffer[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
-  ssize_t got;
-  do got = ::recvmsg(control, &message, MSG_CMSG_CLOEXEC);
-  while (got < 0 && errno == EINTR);
-  if (got != static_cast<ssize_t>(sizeof reply)) throw ZygoteDied();
+  message.msg_control = control_buffer;
+  message.msg_controllen = sizeof control_buffer;
+  ssize_t bytes_read;
+  do bytes_read = ::recvmsg(control, &message, MSG_CMSG_CLOEXEC);
+  while (bytes_read < 0 && errno == EINTR);
+  if (bytes_read != static_cast<ssize_t>(sizeof reply)) throw ZygoteDied();
   if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS)
     std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
   return reply;
@@ -95,7 +95,7 @@ void spawn_for(int control, std::uint64_t memory_bytes, const JobKind& kind) {
   const pid_t zygote = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
-    die_with(zygote);
+    die_with_parent(zygote);
     ::close(control);
     ::close(ends[0]);
     limit_memory(memory_bytes);
@@ -108,15 +108,15 @@ void spawn_for(int control, std::uint64_t memory_bytes, const JobKind& kind) {
 }
 
 [[noreturn]] void serve(int control, const JobKind& kind) {
-  // Draining and Ctrl-C are the message process's business; both signals may reach the whole group.
+  // The process that handles messages reacts to draining and Ctrl-C; both signals may reach the whole process group.
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGUSR1, SIG_IGN);
   for (;;) {
     Request request{};
-    const ssize_t got = ::recv(control, &request, sizeof request, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got != static_cast<ssize_t>(sizeof request)) ::_exit(0);
-    if (request.what == 's') {
+    const ssize_t bytes_read = ::recv(control, &request, sizeof request, 0);
+    if (bytes_read < 0 && errno == EINTR) continue;
+    if (bytes_read != static_cast<ssize_t>(sizeof request)) ::_exit(0);
+    if (request.action == 's') {
       spawn_for(control, request.memory_bytes, kind);
     } else {
       Reply reply{};
@@ -132,11 +132,12 @@ Reply ask(int control, Request request, int& descriptor) {
   while (::send(control, &request, sizeof request, MSG_NOSIGNAL) < 0)
     if (errno != EINTR) throw ZygoteDied();
   const Reply reply = receive_reply(control, descriptor);
-  if (reply.pid < 0) throw core::IoError(request.what == 's' ? "fork" : "wait for", "a simulating worker", -reply.pid);
+  if (reply.pid < 0)
+    throw core::IoError(request.action == 's' ? "fork" : "wait for", "a simulating worker", -reply.pid);
   return reply;
 }
 
-/// The two ends of what a process and its zygote talk over.
+/// Returns the two ends of the socket pair between a process and its zygote.
 std::array<int, 2> open_control() {
   std::array<int, 2> ends;
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
@@ -144,25 +145,25 @@ std::array<int, 2> open_control() {
   return ends;
 }
 
-/// How often a worker is asked for: what kills zygotes from outside may well strike the next one too, as it starts.
-constexpr int kMostTries = 4;
+/// Limit on attempts to spawn a worker: an outside cause that killed one zygote may kill the next one too.
+constexpr int kMaxAttempts = 4;
 
-/// In the environment of a process that is started to be a zygote: whose, and its end of what they talk over.
+/// Environment variable of a process that is started as a zygote: the parent's pid and the control descriptor.
 constexpr const char* kStartedAsZygote = "MANYWORLDS_ZYGOTE";
 
-void serve_where_started_as_zygote(const JobKind& kind) {
-  const char* const said = std::getenv(kStartedAsZygote);
-  if (said == nullptr) return;
+void serve_if_started_as_zygote(const JobKind& kind) {
+  const char* const value = std::getenv(kStartedAsZygote);
+  if (value == nullptr) return;
   pid_t parent = -1;
   int control = -1;
-  if (std::sscanf(said, "%d %d", &parent, &control) != 2) ::_exit(1);
+  if (std::sscanf(value, "%d %d", &parent, &control) != 2) ::_exit(1);
   ::unsetenv(kStartedAsZygote);
-  die_with(parent);
+  die_with_parent(parent);
   ::fcntl(control, F_SETFD, FD_CLOEXEC);
   serve(control, kind);
 }
 
-/// Of the words and variables that a program is started with; they must outlive it.
+/// Returns a null-terminated array for exec(), whose pointers are valid as long as `texts`.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());
@@ -170,24 +171,24 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// The words this program was started with, its own name included.
-std::vector<std::string> own_words() {
+/// Returns the command line of this process, including the program name.
+std::vector<std::string> own_command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  return words;
+  std::vector<std::string> arguments;
+  for (std::string word; std::getline(file, word, '\0');) arguments.push_back(word);
+  return arguments;
 }
 
 }  // namespace
 
 Zygote::Zygote(JobKind kind) : kind_(std::move(kind)) {
-  serve_where_started_as_zygote(kind_);
+  serve_if_started_as_zygote(kind_);
   const auto ends = open_control();
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw core::IoError("fork", "the process that forks simulating workers");
   if (pid_ == 0) {
-    die_with(parent);
+    die_with_parent(parent);
     ::close(ends[0]);
     serve(ends[1], kind_);
   }
@@ -196,49 +197,50 @@ Zygote::Zygote(JobKind kind) : kind_(std::move(kind)) {
 }
 
 Zygote::~Zygote() {
-  let_go();
+  stop_zygote();
 }
 
-void Zygote::let_go() {
+void Zygote::stop_zygote() {
   ::close(control_);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-/// MPI and threads are there by now, so that a fork alone would not do: the child becomes the program anew.
-void Zygote::start_again() {
+/// MPI and threads exist by now, so forking alone is not safe: the child executes the program anew.
+void Zygote::restart() {
   const auto ends = open_control();
   std::vector<std::string> variables{fmt::format("{}={} {}", kStartedAsZygote, ::getpid(), ends[1])};
   for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
-  std::vector<std::string> words = own_words();
-  const auto environment = pointers_to(variables), arguments = pointers_to(words);
+  std::vector<std::string> arguments = own_command_line();
+  const auto environment_pointers = pointers_to(variables), argument_pointers = pointers_to(arguments);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, ends[1], ends[1]);  // it stays open there
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], ends[1]);  // clears close-on-exec for this descriptor
   pid_t child = -1;
-  const int error = ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environment.data());
+  const int error =
+      ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argument_pointers.data(), environment_pointers.data());
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   if (error != 0) {
     ::close(ends[0]);
     throw core::IoError("start", "another process that forks simulating workers", error);
   }
-  let_go();
+  stop_zygote();
   control_ = ends[0];
   pid_ = child;
 }
 
-Zygote::Simulating Zygote::spawn(std::uint64_t memory_bytes) {
-  for (int tries = 1;; ++tries) {
+Zygote::SimulatingProcess Zygote::spawn(std::uint64_t memory_bytes) {
+  for (int attempt = 1;; ++attempt) {
     try {
-      Simulating worker;
+      SimulatingProcess worker;
       worker.pid = ask(control_, {'s', 0, memory_bytes}, worker.socket).pid;
       MANYWORLDS_CHECK(worker.socket >= 0, "no socket came with worker {}", worker.pid);
       return worker;
     } catch (const ZygoteDied&) {
-      if (tries == kMostTries) throw;
+      if (attempt == kMaxAttempts) throw;
     }
-    start_again();
+    restart();
   }
 }
 
@@ -247,7 +249,7 @@ int Zygote::reap(pid_t pid) {
   try {
     return ask(control_, {'r', pid, 0}, none).status;
   } catch (const ZygoteDied&) {
-    return SIGKILL;  // as a wait status: killed by it
+    return SIGKILL;  // as a wait status: ended by SIGKILL
   }
 }
 

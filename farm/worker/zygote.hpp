@@ -1,6 +1,6 @@
-// A process forked before MPI and before any thread, which forks the simulating workers: forking is safe there and
-// nowhere later. A simulation that crashes takes a worker with it; the next one is a fork away. Where the zygote itself
-// is killed, the program is started once more as a zygote.
+// The zygote: a process forked before MPI and before any thread, which forks the simulating workers. Forking is safe
+// only there. A simulation that crashes ends only its worker, and the zygote forks another. If the zygote itself is
+// killed, the program is started once more as a zygote.
 #pragma once
 
 #include <sys/types.h>
@@ -13,28 +13,28 @@ namespace manyworlds::farm {
 
 class Zygote {
  public:
-  /// Forks. Must be the first thing a process does; the caller must have no threads. In a process that was started to
-  /// be a zygote, as start_again() does, it never returns.
+  /// Forks. Must be the first action of the process, while it has no threads. In a process that restart() started as a
+  /// zygote, it never returns.
   explicit Zygote(JobKind kind);
   ~Zygote();
   Zygote(const Zygote&) = delete;
   Zygote& operator=(const Zygote&) = delete;
 
-  struct Simulating {
-    int socket = -1;  // frames to and from the worker (farm/worker/simulating_worker.hpp); the caller closes it
+  struct SimulatingProcess {
+    int socket = -1;  // carries frames to and from the worker (farm/worker/simulating_worker.hpp); closed by the caller
     pid_t pid = -1;
   };
-  /// `memory_bytes` as of TaskLimits. Throws IoError where no process can be forked.
-  Simulating spawn(std::uint64_t memory_bytes);
-  /// Waits for a worker whose socket has closed (or that was killed) and gives its wait status. One that died with its
-  /// zygote was killed by SIGKILL.
+  /// Forks a worker, limited to `memory_bytes` as in TaskLimits. Throws core::IoError if no process can be forked.
+  SimulatingProcess spawn(std::uint64_t memory_bytes);
+  /// Waits for a worker that was killed or whose socket has closed, and returns its wait status. A worker that died
+  /// with its zygote counts as killed by SIGKILL.
   int reap(pid_t pid);
 
   const JobKind& kind() const { return kind_; }
 
  private:
-  void start_again();
-  void let_go();
+  void restart();
+  void stop_zygote();
 
   JobKind kind_;
   int control_ = -1;

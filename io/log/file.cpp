@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr mode_t kEverybody = 0777, kByUmask = 0666, kOwner = 0600, kOwnFolder = 0700, kFolderAbove = 0755;
+constexpr mode_t kAllPermissions = 0777, kByUmask = 0666, kOwner = 0600, kOwnFolder = 0700, kFolderAbove = 0755;
 
 constexpr std::size_t kRandomDigits = 16;
 
@@ -29,8 +29,8 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-/// The mode of a new file at `path`, before the umask. Where others may make files but not replace ours (a sticky
-/// folder, such as /tmp) they may not write them either.
+/// Returns the mode of a new file at `path`, before the umask. In a sticky folder such as /tmp, where others may create
+/// files but not replace ours, others get no write permission either.
 mode_t new_mode(const fs::path& path, Access access) {
   if (access == Access::by_umask) return kByUmask;
   struct stat folder {};
@@ -38,7 +38,7 @@ mode_t new_mode(const fs::path& path, Access access) {
   return kOwner | (folder.st_mode & ((folder.st_mode & S_ISVTX) != 0 ? 0044 : 0064));
 }
 
-/// Whether a link is one of those that the kernel makes up: what they lead to may have no path at all.
+/// Returns whether a link lies in procfs: the kernel makes such links up, and their target may have no path at all.
 bool in_procfs(const fs::path& path) {
   struct statfs system {};
   return ::statfs(folder_of(path).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
@@ -46,13 +46,13 @@ bool in_procfs(const fs::path& path) {
 
 struct Target {
   fs::path path;
-  bool replaced = true;        // else it is written through
-  std::optional<mode_t> mode;  // of the file that is there
+  bool replaced = true;        // false: the bytes are written into the existing file
+  std::optional<mode_t> mode;  // mode of the existing file
 };
 
-/// What a write to `path` is for, links followed. Throws IoError.
+/// Returns the file that a write to `path` reaches once symbolic links are followed. Throws IoError.
 Target target_of(const fs::path& path) {
-  constexpr int kMaxLinks = 40;  // as of the kernel
+  constexpr int kMaxLinks = 40;  // the kernel's limit
   Target target{path, true, {}};
   for (int links = 0; links < kMaxLinks; ++links) {
     struct stat status {};
@@ -61,7 +61,7 @@ Target target_of(const fs::path& path) {
       throw IoError("write", path.string());
     }
     target.replaced = S_ISREG(status.st_mode);
-    target.mode = status.st_mode & kEverybody;
+    target.mode = status.st_mode & kAllPermissions;
     if (!S_ISLNK(status.st_mode) || in_procfs(target.path)) return target;
     std::error_code error;
     const fs::path next = fs::read_symlink(target.path, error);
@@ -114,31 +114,31 @@ std::uint64_t File::size() const {
 std::size_t File::read_at(std::uint64_t offset, char* to, std::size_t size) const {
   std::size_t done = 0;
   while (done < size) {
-    const auto got = ::pread(descriptor_, to + done, size - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw IoError("read", path_);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
+    const auto bytes_read = ::pread(descriptor_, to + done, size - done, static_cast<off_t>(offset + done));
+    if (bytes_read < 0 && errno == EINTR) continue;
+    if (bytes_read < 0) throw IoError("read", path_);
+    if (bytes_read == 0) break;
+    done += static_cast<std::size_t>(bytes_read);
   }
   return done;
 }
 
 void File::write_at(std::uint64_t offset, std::string_view bytes) {
   while (!bytes.empty()) {
-    const auto put = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw IoError("write", path_);
-    bytes.remove_prefix(static_cast<std::size_t>(put));
-    offset += static_cast<std::uint64_t>(put);
+    const auto written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw IoError("write", path_);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
   }
 }
 
 void File::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const auto put = ::write(descriptor_, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw IoError("write", path_);
-    bytes.remove_prefix(static_cast<std::size_t>(put));
+    const auto written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw IoError("write", path_);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
@@ -178,12 +178,12 @@ std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
                            path.string());
   std::string bytes;
   std::array<char, 65536> buffer;
-  while (const std::size_t got = file.read_at(bytes.size(), buffer.data(), buffer.size()))
-    bytes.append(buffer.data(), got);
+  while (const std::size_t bytes_read = file.read_at(bytes.size(), buffer.data(), buffer.size()))
+    bytes.append(buffer.data(), bytes_read);
   return bytes;
 }
 
-AsideFile::AsideFile(const fs::path& path, Access access) : path_(path) {
+AtomicFile::AtomicFile(const fs::path& path, Access access) : path_(path) {
   const Target target = target_of(path);
   target_ = target.path;
   try {
@@ -191,20 +191,20 @@ AsideFile::AsideFile(const fs::path& path, Access access) : path_(path) {
       file_.emplace(target_, O_WRONLY | O_APPEND);
       return;
     }
-    aside_ = target_;
-    aside_ += fmt::format(".{}{}", random_hex_digits(kRandomDigits), kAsideSuffix);
-    file_.emplace(aside_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, access);
+    temporary_ = target_;
+    temporary_ += fmt::format(".{}{}", random_hex_digits(kRandomDigits), kTemporarySuffix);
+    file_.emplace(temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, access);
     if (target.mode && access == Access::by_umask) file_->set_mode(*target.mode);
   } catch (const IoError& error) {
-    throw IoError("write", path_.string(), error.code);  // of the file asked for, not of the temporary
+    throw IoError("write", path_.string(), error.code);  // names the requested file, not the temporary
   }
 }
 
-AsideFile::~AsideFile() {
-  if (file_ && !aside_.empty()) ::unlink(aside_.c_str());
+AtomicFile::~AtomicFile() {
+  if (file_ && !temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-void AsideFile::append(std::string_view bytes) {
+void AtomicFile::append(std::string_view bytes) {
   try {
     file_->write(bytes);
   } catch (const IoError& error) {
@@ -212,44 +212,44 @@ void AsideFile::append(std::string_view bytes) {
   }
 }
 
-void AsideFile::put_in_place() {
+void AtomicFile::commit() {
   try {
     file_->sync_data();
     file_->close();
-    if (!aside_.empty() && ::rename(aside_.c_str(), target_.c_str()) != 0)
+    if (!temporary_.empty() && ::rename(temporary_.c_str(), target_.c_str()) != 0)
       throw IoError("put in place", path_.string());
   } catch (const IoError& error) {
     throw IoError("write", path_.string(), error.code);
   }
   file_.reset();
-  if (!aside_.empty()) sync_directory(folder_of(target_));
+  if (!temporary_.empty()) sync_directory(folder_of(target_));
 }
 
-void write_aside(const fs::path& path, std::string_view bytes, Access access) {
-  AsideFile file(path, access);
+void write_atomically(const fs::path& path, std::string_view bytes, Access access) {
+  AtomicFile file(path, access);
   file.append(bytes);
-  file.put_in_place();
+  file.commit();
 }
 
 void make_private_directories(const fs::path& path) {
-  const fs::path whole = (path / "").parent_path();  // without a slash at its end
+  const fs::path directory = (path / "").parent_path();  // without the trailing slash
   std::error_code ignored;
   std::vector<fs::path> missing;
-  for (fs::path at = whole; !at.empty() && !fs::exists(at, ignored); at = at.parent_path()) missing.push_back(at);
-  if (missing.empty()) return make_directory(whole, kOwnFolder);  // says so where it is no folder
+  for (fs::path at = directory; !at.empty() && !fs::exists(at, ignored); at = at.parent_path()) missing.push_back(at);
+  if (missing.empty()) return make_directory(directory, kOwnFolder);  // throws where `path` exists but is not a folder
   for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder)
-    make_directory(*folder, *folder == whole ? kOwnFolder : kFolderAbove);
+    make_directory(*folder, *folder == directory ? kOwnFolder : kFolderAbove);
 }
 
 void make_directory_like_its_parent(const fs::path& path) {
   struct stat parent {};
   if (::stat(folder_of(path).c_str(), &parent) != 0) throw IoError("create directory", path.string());
-  make_directory(path, parent.st_mode & (kEverybody | S_ISVTX));
+  make_directory(path, parent.st_mode & (kAllPermissions | S_ISVTX));
 }
 
 void sync_directory(const fs::path& path) {
   const File directory(path, O_RDONLY | O_DIRECTORY);
-  // File systems that cannot sync a directory say EINVAL; their renames are as durable as they can be.
+  // File systems that cannot sync a directory return EINVAL; their renames are as durable as they can be.
   if (::fsync(directory.descriptor()) != 0 && errno != EINVAL) throw IoError("sync directory", path.string());
 }
 
@@ -273,10 +273,10 @@ std::string random_hex_digits(std::size_t count) {
 std::string host_name() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) throw IoError("read", "the host's name");
-  std::string fit(name.data());
-  for (char& c : fit)
+  std::string file_safe(name.data());
+  for (char& c : file_safe)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '-';
-  return fit;
+  return file_safe;
 }
 
 }  // namespace manyworlds::io

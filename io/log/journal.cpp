@@ -14,31 +14,31 @@ namespace manyworlds::io {
 
 namespace {
 
-constexpr std::string_view kEnding = ".journal";
+constexpr std::string_view kSuffix = ".journal";
 
 bool is_journal_file(const std::string& name) {
-  return name.size() > kEnding.size() && name.ends_with(kEnding) && name.front() >= '0' && name.front() <= '9';
+  return name.size() > kSuffix.size() && name.ends_with(kSuffix) && name.front() >= '0' && name.front() <= '9';
 }
 
-/// The number a file's name begins with.
-std::uint64_t life_of(const std::string& name) {
-  std::uint64_t life = 0;
-  std::from_chars(name.data(), name.data() + name.size(), life);
-  return life;
+/// Returns the incarnation number with which a journal file's name begins.
+std::uint64_t incarnation_of(const std::string& name) {
+  std::uint64_t incarnation = 0;
+  std::from_chars(name.data(), name.data() + name.size(), incarnation);
+  return incarnation;
 }
 
 std::filesystem::path next_file(const std::filesystem::path& directory) {
   std::uint64_t last = 0;
   for (const std::string& name : list_directory(directory))
-    if (is_journal_file(name)) last = std::max(last, life_of(name));
-  return directory / fmt::format("{:06}-{}-{}{}", last + 1, host_name(), ::getpid(), kEnding);
+    if (is_journal_file(name)) last = std::max(last, incarnation_of(name));
+  return directory / fmt::format("{:06}-{}-{}{}", last + 1, host_name(), ::getpid(), kSuffix);
 }
 
 }  // namespace
 
-Journal::Journal(const std::filesystem::path& directory, std::string_view fingerprint, SyncRule rule,
+Journal::Journal(const std::filesystem::path& directory, std::string_view fingerprint, SyncPolicy policy,
                  RecordWriter::Clock clock)
-    : writer_(std::make_unique<RecordWriter>(next_file(directory), fingerprint, rule, std::move(clock))) {}
+    : writer_(std::make_unique<RecordWriter>(next_file(directory), fingerprint, policy, std::move(clock))) {}
 
 void Journal::append(std::uint32_t kind, const core::sharing::Key& key, std::string_view payload) {
   if (kind == kResultRecord)
@@ -49,7 +49,8 @@ void Journal::append(std::uint32_t kind, const core::sharing::Key& key, std::str
 
 std::string JournalReplay::describe_damage() const {
   std::string lines;
-  for (const auto& [path, skipped, misfits] : damage) lines += skipped.describe(path) + misfits.describe(path);
+  for (const auto& [path, skipped, invalid_records] : damage)
+    lines += skipped.describe(path) + invalid_records.describe(path);
   return lines;
 }
 
@@ -59,7 +60,7 @@ class Replayer {
  public:
   explicit Replayer(const std::function<bool(const Record&)>& visit) : visit_(visit) {}
 
-  void take_file(const std::filesystem::path& path, std::string_view fingerprint) {
+  void replay_file(const std::filesystem::path& path, std::string_view fingerprint) {
     RecordReader reader(path);
     ++replay_.files;
     if (reader.readable() && reader.fingerprint() != fingerprint) {
@@ -69,11 +70,11 @@ class Replayer {
     replay_.damage.push_back({path.string(), {}, {}});
     const std::size_t file = replay_.damage.size() - 1;
     while (auto record = reader.next()) {
-      const Place place{file, reader.last_offset()};
+      const Location location{file, reader.last_offset()};
       if (record->kind == kFailureRecord)
-        failures_.insert_or_assign(record->key, Failure{std::move(*record), place});
+        failures_.insert_or_assign(record->key, Failure{std::move(*record), location});
       else
-        take(std::move(*record), place);
+        replay_record(std::move(*record), location);
     }
     replay_.damage[file].skipped = reader.skipped();
   }
@@ -84,46 +85,47 @@ class Replayer {
       if (visit_(failure.record))
         ++replay_.records, ++replay_.failures;
       else
-        refuse(failure.record, failure.place, kNoSuchResult);
+        reject(failure.record, failure.location, kInvalidResult);
     }
-    std::erase_if(replay_.damage,
-                  [](const JournalReplay::Damage& file) { return file.skipped.count == 0 && file.misfits.count == 0; });
+    std::erase_if(replay_.damage, [](const JournalReplay::Damage& file) {
+      return file.skipped.count == 0 && file.invalid_records.count == 0;
+    });
     return std::move(replay_);
   }
 
  private:
-  struct Place {
-    std::size_t file;  // in replay_.damage
+  struct Location {
+    std::size_t file;  // index in replay_.damage
     std::uint64_t offset;
   };
   struct Failure {
     Record record;
-    Place place;
+    Location location;
   };
 
-  void take(Record&& record, const Place& place) {
+  void replay_record(Record&& record, const Location& location) {
     if (seen_.contains({record.kind, record.key})) {
       ++replay_.repeated;
       return;
     }
     if (record.kind == kResultRecord) {
-      const auto result = result_in(record.payload, record.key);
-      if (!result) return refuse(record, place, kChangedContent);
+      const auto result = verified_result(record.payload, record.key);
+      if (!result) return reject(record, location, kChangedContent);
       record.payload.resize(result->size());
     }
-    if (!visit_(record)) return refuse(record, place, kNoSuchResult);
+    if (!visit_(record)) return reject(record, location, kInvalidResult);
     seen_.emplace(record.kind, record.key);
     ++replay_.records;
   }
 
-  void refuse(const Record& record, const Place& place, std::string_view reason) {
-    replay_.damage[place.file].misfits.add(place.offset, record.key, reason);
+  void reject(const Record& record, const Location& location, std::string_view reason) {
+    replay_.damage[location.file].invalid_records.add(location.offset, record.key, reason);
   }
 
   const std::function<bool(const Record&)>& visit_;
   JournalReplay replay_;
   std::set<std::pair<std::uint32_t, core::sharing::Key>> seen_;
-  std::map<core::sharing::Key, Failure> failures_;  // the last of each key
+  std::map<core::sharing::Key, Failure> failures_;  // the last failure of each key
 };
 
 }  // namespace
@@ -132,10 +134,10 @@ JournalReplay replay_journal(const std::filesystem::path& directory, std::string
                              const std::function<bool(const Record&)>& visit) {
   std::vector<std::pair<std::uint64_t, std::string>> files;
   for (const std::string& name : list_directory(directory))
-    if (is_journal_file(name)) files.emplace_back(life_of(name), name);
+    if (is_journal_file(name)) files.emplace_back(incarnation_of(name), name);
   std::sort(files.begin(), files.end());
   Replayer replayer(visit);
-  for (const auto& [life, name] : files) replayer.take_file(directory / name, fingerprint);
+  for (const auto& [incarnation, name] : files) replayer.replay_file(directory / name, fingerprint);
   return replayer.finish();
 }
 

@@ -1,6 +1,6 @@
-// The journal of one run: what was computed, on disk before it is counted. A directory with one record file for each
-// process life that wrote; replaying them in name order gives the first result of every key, however often it was
-// computed and wherever a life ended.
+// The journal of one run: every result is on disk before it counts. It is a directory with one record file for each
+// incarnation of the process that wrote; replaying the files in the order of their names yields the first result of
+// every key, however often it was computed and wherever an incarnation ended.
 #pragma once
 
 #include <filesystem>
@@ -15,18 +15,18 @@
 
 namespace manyworlds::io {
 
-/// The other kind of record in a journal, beside kResultRecord. A failure counts for as long as there is no result
-/// under its key.
+/// The second kind of record in a journal, beside kResultRecord. A failure counts until there is a result under its
+/// key.
 inline constexpr std::uint32_t kFailureRecord = 2;  // payload: the failure's class, a line feed, the reason
 
 class Journal {
  public:
-  /// Begins the file of this process life; it sorts behind those of earlier lives. Throws IoError.
-  Journal(const std::filesystem::path& directory, std::string_view fingerprint, SyncRule rule = {},
+  /// Creates the file of this incarnation, which sorts after the files of earlier ones. Throws IoError.
+  Journal(const std::filesystem::path& directory, std::string_view fingerprint, SyncPolicy policy = {},
           RecordWriter::Clock clock = std::chrono::steady_clock::now);
 
-  /// `kind` is kResultRecord or kFailureRecord; `payload` of a result is the result alone. Repeating a key is harmless.
-  /// Throws IoError; nothing is written then.
+  /// Appends a record; `kind` is kResultRecord or kFailureRecord, and the `payload` of a result is the result alone.
+  /// Repeating a key is harmless. Throws IoError; nothing is written then.
   void append(std::uint32_t kind, const core::sharing::Key& key, std::string_view payload);
   void sync_if_due() { writer_->sync_if_due(); }  // for event loops, when nothing is appended for a while
   void flush() { writer_->flush(); }
@@ -39,23 +39,23 @@ class Journal {
 struct JournalReplay {
   struct Damage {
     std::string path;
-    Skipped skipped;
-    Misfits misfits;
+    SkippedRegions skipped;
+    InvalidRecords invalid_records;
   };
   std::uint64_t files = 0;
-  std::uint64_t records = 0;            // that the visitor took
-  std::uint64_t failures = 0;           // of these: failures
-  std::uint64_t repeated = 0;           // records of a (kind, key) that came before
-  std::uint64_t other_build_files = 0;  // left unread: their keys mean nothing to this build
+  std::uint64_t records = 0;            // records that the visitor accepted
+  std::uint64_t failures = 0;           // the failures among `records`
+  std::uint64_t repeated = 0;           // records whose (kind, key) came before
+  std::uint64_t other_build_files = 0;  // not read: another build's keys mean nothing to this one
   std::vector<Damage> damage;
-  /// Lines that name each damaged or unfinished file, for stderr; empty when nothing was skipped or refused.
+  /// Returns lines for stderr that name each damaged or unfinished file; empty when nothing was skipped or rejected.
   std::string describe_damage() const;
 };
 
-/// Visits the first record of every (kind, key) in the order of writing, and then, of each key that has no result, the
-/// last failure. The payload of a result is the result alone. `visit` says whether it takes what the record holds: one
-/// that it refuses, or whose payload is not its key's, is named as damage and does not count, so that a later one of
-/// its key is visited. Throws IoError.
+/// Visits the first record of every (kind, key) in the order of writing, then the last failure of each key that has no
+/// result. The payload of a visited result is the result alone. `visit` returns whether it accepts the record. A record
+/// that it rejects, or whose payload does not belong to its key, is reported as damage and does not count, so that a
+/// later record of the same key is visited. Throws IoError.
 JournalReplay replay_journal(const std::filesystem::path& directory, std::string_view fingerprint,
                              const std::function<bool(const Record&)>& visit);
 

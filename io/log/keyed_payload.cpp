@@ -11,10 +11,10 @@ namespace {
 
 using core::sharing::Key;
 
-constexpr std::size_t kCheckBytes = 8;
-constexpr std::size_t kNamed = 10;
+constexpr std::size_t kChecksumBytes = 8;
+constexpr std::size_t kMaxExamples = 10;
 
-std::uint64_t check_of(std::string_view result, const Key& key) {
+std::uint64_t key_bound_checksum(std::string_view result, const Key& key) {
   std::string words;
   for (const std::uint64_t word : {key.digest[0], key.digest[1], key.check[0], key.check[1], key.length})
     put_little_endian(words, word);
@@ -25,28 +25,29 @@ std::uint64_t check_of(std::string_view result, const Key& key) {
 
 std::string keyed_payload(const Key& key, std::string_view result) {
   std::string payload(result);
-  put_little_endian(payload, check_of(result, key));
+  put_little_endian(payload, key_bound_checksum(result, key));
   return payload;
 }
 
-std::optional<std::string_view> result_in(std::string_view payload, const Key& key) {
-  if (payload.size() < kCheckBytes) return {};
-  const std::string_view result = payload.substr(0, payload.size() - kCheckBytes);
-  if (get_little_endian<std::uint64_t>(payload, result.size()) != check_of(result, key)) return {};
+std::optional<std::string_view> verified_result(std::string_view payload, const Key& key) {
+  if (payload.size() < kChecksumBytes) return {};
+  const std::string_view result = payload.substr(0, payload.size() - kChecksumBytes);
+  if (get_little_endian<std::uint64_t>(payload, result.size()) != key_bound_checksum(result, key)) return {};
   return result;
 }
 
-void Misfits::add(std::uint64_t offset, const Key& key, std::string_view reason) {
+void InvalidRecords::add(std::uint64_t offset, const Key& key, std::string_view reason) {
   ++count;
-  if (named.size() < kNamed) named.push_back({offset, key, std::string(reason)});
+  if (examples.size() < kMaxExamples) examples.push_back({offset, key, std::string(reason)});
 }
 
-std::string Misfits::describe(const std::string& path) const {
+std::string InvalidRecords::describe(const std::string& path) const {
   std::string lines;
-  for (const Misfit& one : named)
+  for (const InvalidRecord& one : examples)
     lines += fmt::format("{}: the record at byte {} does not hold the result of its key {}: {}\n", path, one.offset,
                          one.key.hex(), one.reason);
-  if (count > named.size()) lines += fmt::format("{}: and {} records more of that kind\n", path, count - named.size());
+  if (count > examples.size())
+    lines += fmt::format("{}: and {} records more of that kind\n", path, count - examples.size());
   return lines;
 }
 

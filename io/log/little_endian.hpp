@@ -1,4 +1,4 @@
-// Integers as bytes, least significant first, on every machine: the one encoding of all our binary formats.
+// Integers as bytes, least significant first on every machine: the one encoding of all our binary formats.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ void put_little_endian(std::string& to, Unsigned value) {
   for (std::size_t i = 0; i < sizeof(Unsigned); ++i) to.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
 }
 
-/// Reads at `offset`; the caller has made sure that the bytes are there.
+/// Reads an integer at `offset`; the caller guarantees that the bytes exist.
 template <class Unsigned>
 Unsigned get_little_endian(std::string_view from, std::size_t offset) {
   Unsigned value = 0;

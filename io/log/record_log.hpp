@@ -1,5 +1,6 @@
-// Append-only files of checksummed records, the format of journal and store; docs/formats.md has every byte of it.
-// A reader gives the records that are whole and says what it skipped; it never gives one that was not written.
+// Append-only files of checksummed records, the format of the journal and the store; docs/formats.md specifies every
+// byte. A reader returns the intact records and reports what it skipped; it never returns a record that was not
+// written.
 #pragma once
 
 #include <chrono>
@@ -15,7 +16,7 @@
 
 namespace manyworlds::io {
 
-/// Longest payload: a reader that meets a longer one knows that it reads damage, and needs no more memory than this.
+/// Maximum payload length: a longer one in a header means damage, so a reader needs no more memory than this.
 inline constexpr std::uint64_t kMaxPayloadBytes = std::uint64_t{1} << 28;
 
 struct Record {
@@ -25,8 +26,8 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
-/// A record whose header is whole; its payload has not been read.
-struct RecordPlace {
+/// A record whose header is valid; its payload has not been read.
+struct RecordHeader {
   std::uint64_t offset = 0;
   std::uint32_t kind = 0;
   core::sharing::Key key;
@@ -34,58 +35,60 @@ struct RecordPlace {
   std::uint64_t payload_checksum = 0;
 };
 
-/// Stretches of a file that hold no whole record.
-struct Skipped {
+/// The regions of a file that hold no intact record.
+struct SkippedRegions {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t first_offset = 0;  // of the first stretch
-  /// Of these, the bytes of the unfinished record (or file header) at the end: its writer died over it, or writes now.
+  std::uint64_t first_offset = 0;  // of the first region
+  /// Length and offset of the unfinished record (or file header) at the end, included above: its writer died, or is
+  /// writing now.
   std::uint64_t torn_bytes = 0, torn_offset = 0;
-  bool torn = false;  // also of a file that ends before its first byte
+  bool torn = false;  // also true for an empty file
   void add(std::uint64_t offset, std::uint64_t size, bool is_torn = false);
-  /// Stretches that are no torn tail: bytes that somebody changed.
+  /// Returns the number of regions other than the torn tail: bytes that were changed after they were written.
   std::uint64_t damaged() const { return count - (torn ? 1 : 0); }
-  /// "FILE: what was skipped and where", in a line for damage and one for a torn tail; empty where nothing was.
+  /// Returns "FILE: what was skipped and where": a line for damage and one for a torn tail; empty if nothing was
+  /// skipped.
   std::string describe(const std::string& path) const;
 };
 
 class RecordReader {
  public:
-  /// Reads the bytes the file has now; what another process appends later is not seen. Throws IoError, and InputError
-  /// for a whole header of another format version. A damaged header makes the whole file one skipped stretch.
+  /// Opens a file at its present length; later appends of another process are not seen. Throws IoError, and InputError
+  /// for a valid header of another format version. A damaged header makes the whole file one skipped region.
   explicit RecordReader(const std::filesystem::path& path);
 
   bool readable() const { return readable_; }
   const std::string& fingerprint() const { return fingerprint_; }  // of the build that wrote the file
   std::optional<Record> next();
-  /// As next(), but the payload is neither read nor checked: for indexes.
-  std::optional<RecordPlace> next_place();
-  /// The record that begins at `offset`, or nothing where it is not whole. Does not move next().
+  /// Like next(), but neither reads nor checks the payload: for indexes.
+  std::optional<RecordHeader> next_header();
+  /// Returns the record that begins at `offset`, or nothing if it is not intact. Does not affect next().
   std::optional<Record> read(std::uint64_t offset);
-  std::uint64_t last_offset() const { return last_offset_; }  // where the record begins that next() gave last
-  const Skipped& skipped() const { return skipped_; }
+  std::uint64_t last_offset() const { return last_offset_; }  // offset of the record that next() returned last
+  const SkippedRegions& skipped() const { return skipped_; }
 
  private:
-  std::string_view view(std::uint64_t offset);
+  std::string_view buffered(std::uint64_t offset);
   void read_file_header();
-  std::optional<RecordPlace> header_at(std::uint64_t offset);
-  std::optional<Record> payload_of(const RecordPlace& place);
+  std::optional<RecordHeader> header_at(std::uint64_t offset);
+  std::optional<Record> payload_of(const RecordHeader& header);
   std::uint64_t find_header(std::uint64_t from);
-  bool torn_at(std::uint64_t offset);
+  bool is_torn_at(std::uint64_t offset);
 
   File file_;
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0, last_offset_ = 0;
   bool readable_ = false;
   std::string fingerprint_;
-  Skipped skipped_;
+  SkippedRegions skipped_;
   std::vector<char> buffer_;  // bytes of the file from buffer_begin_ on
   std::uint64_t buffer_begin_ = 0;
 };
 
-/// When appended records are forced to the disk: whichever comes first.
-struct SyncRule {
-  std::chrono::milliseconds every{1000};
+/// When appended records are forced to the disk: at whichever limit is reached first.
+struct SyncPolicy {
+  std::chrono::milliseconds interval{1000};
   std::uint64_t records = 100;
 };
 
@@ -93,30 +96,31 @@ class RecordWriter {
  public:
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-  /// Creates the file, which must not exist: a file has one writer in its life. Throws IoError.
-  RecordWriter(const std::filesystem::path& path, std::string_view fingerprint, SyncRule rule = {},
+  /// Creates the file, which must not exist: a file has one writer ever. Throws IoError.
+  RecordWriter(const std::filesystem::path& path, std::string_view fingerprint, SyncPolicy policy = {},
                Clock clock = std::chrono::steady_clock::now);
-  /// Syncs as far as it can; call flush() to hear of failures.
+  /// Syncs if possible; call flush() to see failures.
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
-  /// Hands the record to the system (it survives our death, not the machine's) and syncs when that is due. After an
-  /// IoError the file is as it was before the call, and appending may be tried again. Returns the record's offset.
+  /// Hands the record to the operating system (it survives the death of this process, not a power loss) and syncs when
+  /// that is due. After an IoError the file is as before the call, and the append may be retried. Returns the record's
+  /// offset.
   std::uint64_t append(std::uint32_t kind, const core::sharing::Key& key, std::string_view payload);
-  void sync_if_due();  // for event loops that stay idle longer than the rule allows
+  void sync_if_due();  // for event loops that stay idle longer than the sync interval
   void flush();
-  /// Tells those who would delete the file that its writer lives: until the process ends, however it ends. False when
-  /// the file is deleted already. On file systems without locks it does nothing.
-  bool hold();
-  std::uint64_t unsynced() const { return unsynced_; }  // records that a power cut may still take
+  /// Locks the file until the process ends, so that nobody deletes it while its writer lives. Returns false when the
+  /// file is deleted already. Has no effect on file systems without locks.
+  bool lock_for_lifetime();
+  std::uint64_t unsynced() const { return unsynced_; }  // records that a power loss may still destroy
   const std::string& path() const { return file_.path(); }
 
  private:
-  void write_whole(std::string_view bytes);
+  void write_all_or_nothing(std::string_view bytes);
 
   File file_;
-  SyncRule rule_;
+  SyncPolicy policy_;
   Clock clock_;
   std::uint64_t size_ = 0;
   std::uint64_t unsynced_ = 0;

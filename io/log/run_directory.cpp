@@ -23,17 +23,17 @@ using core::IoError;
 
 namespace {
 
-constexpr const char* kFrozen = "sweep.frozen.json";
+constexpr const char* kSerializedSweep = "sweep.frozen.json";
 constexpr const char* kBuild = "build.json";
 constexpr const char* kStatus = "status.json";
 constexpr const char* kComplete = "complete.json";
 constexpr const char* kResults = "results.h5";
 constexpr const char* kLock = "lock";
-constexpr std::chrono::milliseconds kLook{10}, kLooks{50}, kLooksAtLooker{2'000};
+constexpr std::chrono::milliseconds kLockPollInterval{10}, kLiveHolderTimeout{50}, kProbeTimeout{2'000};
 constexpr const char* kJournal = "journal";
-constexpr std::uint64_t kMaxSaidBytes = std::uint64_t{8} << 20;  // of what a run says of itself
+constexpr std::uint64_t kMaxStatusBytes = std::uint64_t{8} << 20;  // size limit of status.json and its like
 
-std::optional<std::string> read_if_there(const fs::path& path, std::uint64_t max_bytes) {
+std::optional<std::string> read_if_exists(const fs::path& path, std::uint64_t max_bytes) {
   try {
     return read_file(path, max_bytes);
   } catch (const IoError& error) {
@@ -42,29 +42,29 @@ std::optional<std::string> read_if_there(const fs::path& path, std::uint64_t max
   }
 }
 
-/// A path of the user's choice that cannot be written is bad input; a disk that fails is not.
-bool is_a_fault_of_the_path(int code) {
-  for (const int fault : {EACCES, EPERM, EROFS, ENOENT, ENOTDIR, EISDIR, EEXIST, ELOOP, ENAMETOOLONG})
-    if (code == fault) return true;
+/// Returns whether an error is due to the path: one that the user chose badly is bad input, a failing disk is not.
+bool is_path_error(int code) {
+  for (const int path_error : {EACCES, EPERM, EROFS, ENOENT, ENOTDIR, EISDIR, EEXIST, ELOOP, ENAMETOOLONG})
+    if (code == path_error) return true;
   return false;
 }
 
-/// A text member of a JSON object, or "" where there is none.
+/// Returns a text member of a JSON object, or "" if there is none.
 std::string text_of(const std::string& json, const char* member) {
   const auto object = nlohmann::json::parse(json, nullptr, false);
-  const bool there = object.is_object() && object.contains(member) && object[member].is_string();
-  return there ? object[member].get<std::string>() : "";
+  const bool existing = object.is_object() && object.contains(member) && object[member].is_string();
+  return existing ? object[member].get<std::string>() : "";
 }
 
 std::string describe_holder(const std::string& contents) {
   const std::string host = text_of(contents, "host"), pid = text_of(contents, "pid"), job = text_of(contents, "job");
-  if (host.empty()) return "another process";  // it has the lock and has not signed yet
+  if (host.empty()) return "another process";  // the holder has the lock but has not yet written its name
   return job.empty() ? fmt::format("process {} on {}", pid, host)
                      : fmt::format("process {} on {} (job {})", pid, host, job);
 }
 
-/// False where the process that signed the lock is gone, so that whoever holds it now only asks whether it is held: on
-/// a busy machine that may take a while.
+/// Returns false if the process named in the lock file has died. The current holder then only tests the lock, for a
+/// moment; on a busy machine that may take a while.
 bool holder_may_live(const std::string& contents) {
   const std::string host = text_of(contents, "host"), pid = text_of(contents, "pid");
   if (host.empty() || host != host_name()) return !host.empty();
@@ -75,12 +75,12 @@ bool holder_may_live(const std::string& contents) {
 
 File take_lock(const fs::path& directory, const std::string& job) {
   File lock(directory / kLock, O_RDWR | O_CREAT | O_NOFOLLOW, Access::by_folder);
-  for (std::chrono::milliseconds waited{0}; !lock.try_lock(); waited += kLook) {
-    const std::string holder = read_file(lock.path(), kMaxSaidBytes);
-    if (waited >= (holder_may_live(holder) ? kLooks : kLooksAtLooker))
+  for (std::chrono::milliseconds waited{0}; !lock.try_lock(); waited += kLockPollInterval) {
+    const std::string holder = read_file(lock.path(), kMaxStatusBytes);
+    if (waited >= (holder_may_live(holder) ? kLiveHolderTimeout : kProbeTimeout))
       throw InputError(fmt::format("{} is in use by {}; wait until it ends, or give another directory",
                                    directory.string(), describe_holder(holder)));
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kLockPollInterval);
   }
   const nlohmann::json holder = {{"host", host_name()}, {"pid", std::to_string(::getpid())}, {"job", job}};
   lock.truncate(0);
@@ -88,26 +88,28 @@ File take_lock(const fs::path& directory, const std::string& job) {
   return lock;
 }
 
-/// What a life that ended before the sweep was frozen may leave, and nothing else.
+/// Returns whether a folder holds nothing but what an incarnation leaves that ended before it wrote the serialized
+/// sweep.
 bool looks_fresh(const fs::path& path) {
   for (const std::string& name : list_directory(path))
-    if (name != kLock && name != kBuild && name != kJournal && !name.ends_with(kAsideSuffix)) return false;
+    if (name != kLock && name != kBuild && name != kJournal && !name.ends_with(kTemporarySuffix)) return false;
   return true;
 }
 
-void remove_if_there(const fs::path& path) {
+void remove_if_exists(const fs::path& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw IoError("remove", path.string());
 }
 
 void write_build(const fs::path& directory, const std::string& fingerprint) {
-  write_aside(directory / kBuild, nlohmann::json{{"fingerprint", fingerprint}}.dump() + "\n", Access::by_folder);
+  write_atomically(directory / kBuild, nlohmann::json{{"fingerprint", fingerprint}}.dump() + "\n", Access::by_folder);
 }
 
-/// Temporaries of lives that were killed: who has the lock is the only one that writes these files.
+/// Removes the temporaries of killed incarnations; only the holder of the lock writes these files.
 void remove_leftovers(const fs::path& directory) {
   for (const std::string& name : list_directory(directory))
-    for (const char* const file : {kFrozen, kBuild, kStatus, kComplete, kResults})
-      if (name.starts_with(std::string(file) + ".") && name.ends_with(kAsideSuffix)) remove_if_there(directory / name);
+    for (const char* const file : {kSerializedSweep, kBuild, kStatus, kComplete, kResults})
+      if (name.starts_with(std::string(file) + ".") && name.ends_with(kTemporarySuffix))
+        remove_if_exists(directory / name);
 }
 
 }  // namespace
@@ -122,47 +124,47 @@ RunDirectory RunDirectory::open(const fs::path& path, const Options& options) {
 }
 
 void RunDirectory::check_build(const Options& options) {
-  const std::string begun_by = read_build(path_);
-  if (begun_by == options.fingerprint) return;
+  const std::string recorded_build = read_build(path_);
+  if (recorded_build == options.fingerprint) return;
   if (!options.rebuild)
     throw InputError(
         fmt::format("{} was begun by another build ({}; this is {}); give a new directory, or --rebuild "
                     "to compute it again with this one",
-                    path_.string(), begun_by.empty() ? "unknown" : begun_by, options.fingerprint));
-  // Journal files name their build themselves; the rest must go before this build signs.
-  remove_if_there(path_ / kComplete);
-  remove_if_there(path_ / kResults);
+                    path_.string(), recorded_build.empty() ? "unknown" : recorded_build, options.fingerprint));
+  // Journal files name their build themselves; the other files must be removed before the directory names this build.
+  remove_if_exists(path_ / kComplete);
+  remove_if_exists(path_ / kResults);
   write_build(path_, options.fingerprint);
 }
 
-RunDirectory RunDirectory::begin(const fs::path& path, std::string_view frozen_sweep, const Options& options) try {
+RunDirectory RunDirectory::begin(const fs::path& path, std::string_view serialized_sweep, const Options& options) try {
   RunDirectory run = open(path, options);
-  if (const auto there = read_if_there(frozen_sweep_of(path), kMaxFileBytes)) {
-    if (*there != frozen_sweep)
+  if (const auto existing = read_if_exists(serialized_sweep_path(path), kMaxFileBytes)) {
+    if (*existing != serialized_sweep)
       throw InputError(fmt::format("{} holds a run of another sweep; give a new directory", path.string()));
     run.check_build(options);
     run.continued_ = true;
   } else {
-    // The frozen sweep comes last: where it stands, everything stands.
+    // The serialized sweep is written last: where it exists, everything else does.
     write_build(path, options.fingerprint);
     make_directory_like_its_parent(run.journal());
-    write_aside(frozen_sweep_of(path), frozen_sweep, Access::by_folder);
+    write_atomically(serialized_sweep_path(path), serialized_sweep, Access::by_folder);
   }
   make_directory_like_its_parent(run.journal());
-  run.frozen_sweep_ = frozen_sweep;
+  run.serialized_sweep_ = serialized_sweep;
   return run;
 } catch (const IoError& error) {
-  if (is_a_fault_of_the_path(error.code)) throw InputError(error.what());
+  if (is_path_error(error.code)) throw InputError(error.what());
   throw;
 }
 
 RunDirectory RunDirectory::resume(const fs::path& path, const Options& options) {
-  const std::string frozen = read_frozen_sweep(path);
-  return begin(path, frozen, options);
+  const std::string serialized = read_serialized_sweep(path);
+  return begin(path, serialized, options);
 }
 
 fs::path RunDirectory::journal() const {
-  return journal_of(path_);
+  return journal_path(path_);
 }
 
 fs::path RunDirectory::results() const {
@@ -170,38 +172,38 @@ fs::path RunDirectory::results() const {
 }
 
 void RunDirectory::write_status(std::string_view json) {
-  write_aside(path_ / kStatus, json, Access::by_folder);
+  write_atomically(path_ / kStatus, json, Access::by_folder);
 }
 void RunDirectory::write_complete(std::string_view json) {
-  write_aside(path_ / kComplete, json, Access::by_folder);
+  write_atomically(path_ / kComplete, json, Access::by_folder);
 }
 
 void RunDirectory::clear_status() {
-  remove_if_there(path_ / kStatus);
+  remove_if_exists(path_ / kStatus);
 }
 
 void RunDirectory::clear_complete() {
-  remove_if_there(path_ / kComplete);
+  remove_if_exists(path_ / kComplete);
   sync_directory(path_);
 }
 
-std::string read_frozen_sweep(const fs::path& run_directory) {
-  if (auto frozen = read_if_there(frozen_sweep_of(run_directory), kMaxFileBytes)) return *frozen;
-  throw InputError(fmt::format("{} is not a run directory: it has no {}", run_directory.string(), kFrozen));
+std::string read_serialized_sweep(const fs::path& run_directory) {
+  if (auto serialized = read_if_exists(serialized_sweep_path(run_directory), kMaxFileBytes)) return *serialized;
+  throw InputError(fmt::format("{} is not a run directory: it has no {}", run_directory.string(), kSerializedSweep));
 }
 
 std::string read_build(const fs::path& run_directory) {
-  return text_of(read_if_there(run_directory / kBuild, kMaxSaidBytes).value_or(""), "fingerprint");
+  return text_of(read_if_exists(run_directory / kBuild, kMaxStatusBytes).value_or(""), "fingerprint");
 }
 
 std::optional<std::string> read_status(const fs::path& run_directory) {
-  if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);  // says what is wrong
-  return read_if_there(run_directory / kStatus, kMaxSaidBytes);
+  if (!is_run_directory(run_directory)) read_serialized_sweep(run_directory);  // throws the error
+  return read_if_exists(run_directory / kStatus, kMaxStatusBytes);
 }
 
 std::optional<std::string> read_complete(const fs::path& run_directory) {
-  if (!is_run_directory(run_directory)) read_frozen_sweep(run_directory);
-  return read_if_there(run_directory / kComplete, kMaxSaidBytes);
+  if (!is_run_directory(run_directory)) read_serialized_sweep(run_directory);
+  return read_if_exists(run_directory / kComplete, kMaxStatusBytes);
 }
 
 bool is_in_use(const fs::path& run_directory) {
@@ -211,38 +213,39 @@ bool is_in_use(const fs::path& run_directory) {
   return ::flock(lock.descriptor(), LOCK_SH | LOCK_NB) != 0;
 }
 
-fs::path frozen_sweep_of(const fs::path& run_directory) {
-  return run_directory / kFrozen;
+fs::path serialized_sweep_path(const fs::path& run_directory) {
+  return run_directory / kSerializedSweep;
 }
 
 bool is_run_directory(const fs::path& path) {
   std::error_code ignored;
-  return fs::exists(frozen_sweep_of(path), ignored);
+  return fs::exists(serialized_sweep_path(path), ignored);
 }
 
-fs::path journal_of(const fs::path& run_directory) {
+fs::path journal_path(const fs::path& run_directory) {
   return run_directory / kJournal;
 }
 
 namespace {
 
-/// "; runs in it are a, b" of a folder that holds runs; empty of any other.
+/// Returns "; runs in it are a, b" for a folder that contains runs, and "" for any other.
 std::string runs_inside(const fs::path& folder) {
-  constexpr std::size_t kMost = 5;
+  constexpr std::size_t kMaxListed = 5;
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end && names.size() <= kMost; at.increment(error))
+  for (fs::directory_iterator at(folder, error), end; !error && at != end && names.size() <= kMaxListed;
+       at.increment(error))
     if (is_run_directory(at->path())) names.push_back(at->path().string());
   if (names.empty()) return "";
   std::sort(names.begin(), names.end());
-  const bool more = names.size() > kMost;
-  names.resize(std::min(names.size(), kMost));
+  const bool more = names.size() > kMaxListed;
+  names.resize(std::min(names.size(), kMaxListed));
   return fmt::format("; runs in it are {}{}", fmt::join(names, ", "), more ? ", …" : "");
 }
 
 }  // namespace
 
-fs::path results_of(const fs::path& run) {
+fs::path results_path(const fs::path& run) {
   std::error_code error;
   if (fs::is_directory(run, error)) {
     if (fs::exists(run / kResults, error)) return run / kResults;

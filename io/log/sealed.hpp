@@ -1,5 +1,5 @@
-// A seal behind the bytes of a file: their number and checksum. It tells a cut or damaged file from a whole one before
-// a parser that trusts its input sees it.
+// A seal at the end of a file: the number of its bytes and their checksum. It lets a reader reject a truncated or
+// damaged file before a parser that trusts its input sees it.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace manyworlds::io {
 
 void seal(std::string& bytes);  // appends the seal
 
-/// The bytes in front of the seal, or nothing where there is no seal or it does not fit.
+/// Returns the bytes in front of the seal, or nothing if there is no seal or it does not match.
 std::optional<std::string_view> unseal(std::string_view sealed);
 
 }  // namespace manyworlds::io

@@ -18,9 +18,9 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr int kMaxOpenReaders = 64;  // a store may have more segments than a process may have open files
-constexpr std::chrono::hours kMarkAgain{1};
+constexpr std::chrono::hours kTouchInterval{1};
 
-/// One folder a build. The segments' headers have the last word on what build wrote them.
+/// Returns the folder of a build. The segments' headers are authoritative for the build that wrote them.
 std::string folder_of(std::string_view fingerprint) {
   std::string name(fingerprint);
   for (char& c : name)
@@ -28,8 +28,8 @@ std::string folder_of(std::string_view fingerprint) {
   return name.empty() ? "unnamed" : name;
 }
 
-/// Whether a directory may be read though nothing can be made in it.
-bool only_refuses_writing(const core::IoError& error, const fs::path& directory) {
+/// Returns whether an error only means that an existing directory is read-only.
+bool is_read_only(const core::IoError& error, const fs::path& directory) {
   std::error_code ignored;
   return (error.code == EROFS || error.code == EACCES || error.code == EPERM) && fs::is_directory(directory, ignored);
 }
@@ -42,11 +42,11 @@ Store::Store(const fs::path& directory, std::string_view fingerprint, StoreOptio
     make_private_directories(directory);
     make_directory_like_its_parent(directory_);
   } catch (const core::IoError& error) {
-    if (only_refuses_writing(error, directory)) return;  // and holds nothing of this build
+    if (is_read_only(error, directory)) return;  // and holds nothing of this build
     throw;
   }
   for (const std::string& name : list_directory(directory_))
-    if (name.ends_with(kSegmentEnding)) index_segment(directory_ / name);
+    if (name.ends_with(kSegmentSuffix)) index_segment(directory_ / name);
 }
 
 void Store::index_segment(const fs::path& path) {
@@ -55,47 +55,47 @@ void Store::index_segment(const fs::path& path) {
     if (reader.readable() && reader.fingerprint() != fingerprint_) return;
     const auto segment = static_cast<std::uint32_t>(segments_.size());
     segments_.push_back({path, nullptr, {}});
-    while (const auto place = reader.next_place())
-      if (place->kind == kResultRecord)
-        index_.emplace(place->key.digest, Entry{place->key.check, place->key.length, segment, place->offset});
+    while (const auto header = reader.next_header())
+      if (header->kind == kResultRecord)
+        index_.emplace(header->key.digest, Entry{header->key.check, header->key.length, segment, header->offset});
     damaged_ += reader.skipped().damaged();
-  } catch (const core::IoError&) {  // evicted since it was listed, or not ours to read: its results are computed again
-  } catch (const core::InputError&) {  // written in another version of the format
+  } catch (const core::IoError&) {     // evicted since it was listed, or unreadable: its results are computed again
+  } catch (const core::InputError&) {  // written in another format version
   }
 }
 
 bool Store::has(const Key& key) const {
   const auto [first, last] = index_.equal_range(key.digest);
-  return std::any_of(first, last, [&](const auto& known) { return known.second.is_of(key); });
+  return std::any_of(first, last, [&](const auto& known) { return known.second.matches(key); });
 }
 
-std::optional<std::string> Store::get(const Key& key, const Holds& holds) {
+std::optional<std::string> Store::get(const Key& key, const Validator& is_valid) {
   auto [at, last] = index_.equal_range(key.digest);
   while (at != last) {
     const Entry entry = at->second;
-    if (!entry.is_of(key)) {
-      refuse(entry, key, kCollision);
+    if (!entry.matches(key)) {
+      reject(entry, key, kCollision);
       ++at;
       continue;
     }
     auto record = read(entry);
     if (record && record->key == key) {
-      const auto result = result_in(record->payload, key);
-      if (result && (!holds || holds(*result))) {
-        mark(segments_[entry.segment]);
+      const auto result = verified_result(record->payload, key);
+      if (result && (!is_valid || is_valid(*result))) {
+        touch(segments_[entry.segment]);
         record->payload.resize(result->size());
         return std::move(record->payload);
       }
-      refuse(entry, key, result ? kNoSuchResult : kChangedContent);
+      reject(entry, key, result ? kInvalidResult : kChangedContent);
     }
-    at = index_.erase(at);  // what is lost is computed, put and found again
+    at = index_.erase(at);  // a lost result is computed and stored again
   }
   return {};
 }
 
-void Store::refuse(const Entry& entry, const Key& key, std::string_view reason) {
+void Store::reject(const Entry& entry, const Key& key, std::string_view reason) {
   ++damaged_;
-  misfits_[segments_[entry.segment].path.string()].add(entry.offset, key, reason);
+  invalid_records_[segments_[entry.segment].path.string()].add(entry.offset, key, reason);
 }
 
 std::optional<Record> Store::read(const Entry& entry) {
@@ -104,14 +104,14 @@ std::optional<Record> Store::read(const Entry& entry) {
     if (!record) ++damaged_;
     return record;
   } catch (const core::IoError& error) {
-    if (error.code != ENOENT && error.code != ESTALE) ++damaged_;  // those two: somebody evicted the segment
+    if (error.code != ENOENT && error.code != ESTALE) ++damaged_;  // those two: another process evicted the segment
     return {};
   }
 }
 
 RecordReader& Store::reader_of(std::uint32_t segment) {
   auto& reader = segments_[segment].reader;
-  // A reader sees the bytes its file had when it was opened; our own segment grows.
+  // A reader sees the bytes that its file had when it was opened, but our own segment grows.
   const bool own = writer_ && segment == own_segment_;
   if (reader && !own) return *reader;
   if (!reader && open_readers_ >= kMaxOpenReaders) {
@@ -124,26 +124,27 @@ RecordReader& Store::reader_of(std::uint32_t segment) {
   return *reader;
 }
 
-/// The time of a segment's last use is its file's, which every file system keeps and nobody has to write.
-void Store::mark(Segment& segment) {
+/// Sets the modification time of a segment's file to now: it records the last use without any further file.
+void Store::touch(Segment& segment) {
   const auto now = steady_clock::now();
-  if (segment.marked && now - *segment.marked < kMarkAgain) return;
-  segment.marked = now;
-  ::utimensat(AT_FDCWD, segment.path.c_str(), nullptr, 0);  // a store that cannot be written keeps its times
+  if (segment.last_touched && now - *segment.last_touched < kTouchInterval) return;
+  segment.last_touched = now;
+  ::utimensat(AT_FDCWD, segment.path.c_str(), nullptr, 0);  // fails on a read-only store, which keeps its times
 }
 
 void Store::begin_own_segment() {
   const std::string stem = fmt::format("{}-{}", host_name(), ::getpid());
   while (!writer_) {
-    const fs::path path = directory_ / fmt::format("{}-{}{}", stem, own_number_++, kSegmentEnding);
-    make_private_directories(directory_.parent_path());  // somebody may have removed the whole store
+    const fs::path path = directory_ / fmt::format("{}-{}{}", stem, next_own_number_++, kSegmentSuffix);
+    make_private_directories(directory_.parent_path());  // the whole store may have been removed
     make_directory_like_its_parent(directory_);
     try {
       auto writer = std::make_unique<RecordWriter>(path, fingerprint_, options_.sync);
-      if (!writer->hold()) continue;  // taken for a dead process's in the moment between: take the next name
+      if (!writer->lock_for_lifetime())
+        continue;  // deleted before we locked it, as if its writer were dead: take the next name
       writer_ = std::move(writer);
     } catch (const core::IoError& error) {
-      if (error.code != EEXIST) throw;  // an earlier process had our id: take the next name
+      if (error.code != EEXIST) throw;  // an earlier process had our process id: take the next name
     }
   }
   own_segment_ = static_cast<std::uint32_t>(segments_.size());
@@ -179,14 +180,14 @@ void Store::flush() {
 void Store::close() {
   if (writer_) end_own_segment();
   for (Segment& segment : segments_) {
-    if (!segment.marked) continue;
-    segment.marked.reset();
-    mark(segment);
+    if (!segment.last_touched) continue;
+    segment.last_touched.reset();
+    touch(segment);
   }
 }
 
 fs::path default_store_directory() {
-  // The XDG base directory specification: a relative XDG_CACHE_HOME is to be ignored.
+  // The XDG base directory specification: a relative XDG_CACHE_HOME is ignored.
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache && fs::path(cache).is_absolute()) return fs::path(cache) / "manyworlds";
   const char* home = std::getenv("HOME");

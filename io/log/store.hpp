@@ -1,6 +1,6 @@
 // The store: network results that outlive a run, in segment files that any number of processes share. Every process
-// writes segments of its own and reads those that were there when it opened the store, so nobody waits for anybody.
-// Nothing in it is ever needed: what cannot be read, or was evicted meanwhile, is as good as absent.
+// writes its own segments and reads those that existed when it opened the store, so no process waits for another. The
+// store is a cache: a record that cannot be read, or was evicted meanwhile, counts as absent.
 #pragma once
 
 #include <array>
@@ -22,48 +22,48 @@
 namespace manyworlds::io {
 
 struct StoreOptions {
-  SyncRule sync;
-  /// A segment that has grown to this gets no more records: whole segments are evicted, so they should not be large.
+  SyncPolicy sync;
+  /// A segment of at least this size gets no more records: eviction removes whole segments, so they should be small.
   std::uint64_t segment_bytes = std::uint64_t{64} << 20;
 };
 
 class Store {
  public:
-  /// Opens (and makes, where missing) the part of `directory` that belongs to the build. A directory that can only be
-  /// read gives what it holds. Throws IoError.
+  /// Opens the subdirectory of `directory` that belongs to this build, and creates it if it is missing. A read-only
+  /// directory provides what it holds. Throws IoError.
   Store(const std::filesystem::path& directory, std::string_view fingerprint, StoreOptions options = {});
 
-  /// Whether bytes are what their key promises, to whoever knows what that is.
-  using Holds = std::function<bool(std::string_view)>;
-  /// The bytes put under `key`, or nothing. A record that cannot be read, whose payload is not its key's, or that
-  /// `holds` refuses is as good as absent, and so is one of another key with the same first digest; those that are
-  /// there but wrong are counted by damaged(), and named by misfits().
-  std::optional<std::string> get(const core::sharing::Key& key, const Holds& holds = {});
-  /// Keeps `bytes` unless the key is there already. Throws IoError; the store remains usable for reading then.
+  /// Decides whether bytes are a valid result for their key.
+  using Validator = std::function<bool(std::string_view)>;
+  /// Returns the bytes stored under `key`, or nothing. A record counts as absent if it cannot be read, if its payload
+  /// does not belong to its key, if `is_valid` rejects it, or if another key has the same first digest. Records that
+  /// exist but are wrong are counted by damaged() and listed by invalid_records().
+  std::optional<std::string> get(const core::sharing::Key& key, const Validator& is_valid = {});
+  /// Stores `bytes` unless the key exists. Throws IoError; the store remains usable for reading then.
   void put(const core::sharing::Key& key, std::string_view bytes);
   void sync_if_due();
   void flush();
-  /// flush(), and marks the segments that gave something as used now. Writing goes on in a new segment, if at all.
+  /// Calls flush() and marks the segments that were read from as used now. A later put() begins a new segment.
   void close();
 
   std::size_t size() const { return index_.size(); }         // records
-  std::size_t segments() const { return segments_.size(); }  // files, ours included
-  std::uint64_t damaged() const { return damaged_; }         // places whose checksums or contents do not fit
-  const std::map<std::string, Misfits>& misfits() const { return misfits_; }  // by path
-  const std::filesystem::path& directory() const { return directory_; }       // of this build's segments
+  std::size_t segments() const { return segments_.size(); }  // files, including our own
+  std::uint64_t damaged() const { return damaged_; }         // places whose checksums or contents do not match
+  const std::map<std::string, InvalidRecords>& invalid_records() const { return invalid_records_; }  // by path
+  const std::filesystem::path& directory() const { return directory_; }  // of this build's segments
 
  private:
   struct Segment {
     std::filesystem::path path;
     std::unique_ptr<RecordReader> reader;  // opened by the first get()
-    std::optional<std::chrono::steady_clock::time_point> marked;
+    std::optional<std::chrono::steady_clock::time_point> last_touched;
   };
   struct Entry {
     std::array<std::uint64_t, 2> check;
     std::uint64_t length;
     std::uint32_t segment;
     std::uint64_t offset;
-    bool is_of(const core::sharing::Key& key) const { return check == key.check && length == key.length; }
+    bool matches(const core::sharing::Key& key) const { return check == key.check && length == key.length; }
   };
   struct DigestHash {
     std::size_t operator()(const std::array<std::uint64_t, 2>& digest) const { return digest[0]; }
@@ -72,10 +72,10 @@ class Store {
   void index_segment(const std::filesystem::path& path);
   using Index = std::unordered_multimap<std::array<std::uint64_t, 2>, Entry, DigestHash>;
   bool has(const core::sharing::Key& key) const;
-  void refuse(const Entry& entry, const core::sharing::Key& key, std::string_view reason);
+  void reject(const Entry& entry, const core::sharing::Key& key, std::string_view reason);
   std::optional<Record> read(const Entry& entry);
   RecordReader& reader_of(std::uint32_t segment);
-  void mark(Segment& segment);
+  void touch(Segment& segment);
   void begin_own_segment();
   void end_own_segment();
 
@@ -84,21 +84,21 @@ class Store {
   StoreOptions options_;
   std::vector<Segment> segments_;
   int open_readers_ = 0;
-  Index index_;  // two runs at once may keep the same result: when one record is lost, the other serves
-  std::unique_ptr<RecordWriter> writer_;  // of our own segment, from the first put on
+  Index index_;  // may hold a result twice, from concurrent runs: if one record is lost, the other serves
+  std::unique_ptr<RecordWriter> writer_;  // of our own segment, from the first put() on
   std::uint32_t own_segment_ = 0;
   std::uint64_t own_bytes_ = 0;
-  int own_number_ = 0;  // of the next one; no name is taken twice, not even when its file is evicted by then
+  int next_own_number_ = 0;  // of the next segment; no name is reused, even if its file was evicted
   std::uint64_t damaged_ = 0;
-  std::map<std::string, Misfits> misfits_;
+  std::map<std::string, InvalidRecords> invalid_records_;
 };
 
-/// Ends the names of segments.
-inline constexpr std::string_view kSegmentEnding = ".segment";
+/// Suffix of the segments' file names.
+inline constexpr std::string_view kSegmentSuffix = ".segment";
 
-/// $XDG_CACHE_HOME/manyworlds, or ~/.cache/manyworlds. Throws InputError where neither can be told.
+/// Returns $XDG_CACHE_HOME/manyworlds or ~/.cache/manyworlds. Throws InputError if neither variable is set.
 std::filesystem::path default_store_directory();
 
-/// The directory that `--store` names: "" is the default one.
+/// Returns the directory that the value of `--store` names; "" is the default directory.
 std::filesystem::path store_directory(const std::string& choice);
 }  // namespace manyworlds::io

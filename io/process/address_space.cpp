@@ -22,7 +22,7 @@ std::uint64_t address_space_bytes() {
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-bool address_space_can_be_limited() {
+bool can_limit_address_space() {
 #ifdef MANYWORLDS_ADDRESS_SANITIZED
   return false;
 #else
@@ -31,7 +31,7 @@ bool address_space_can_be_limited() {
 }
 
 void limit_address_space(std::uint64_t bytes) {
-  if (!address_space_can_be_limited()) return;
+  if (!can_limit_address_space()) return;
   rlimit limit{};
   ::getrlimit(RLIMIT_AS, &limit);
   limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_cur);

@@ -1,17 +1,17 @@
-// The address space of this process: what it has, and how much it may take.
+// The address space of this process: its size and its limit.
 #pragma once
 
 #include <cstdint>
 
 namespace manyworlds::io {
 
-/// What this process has mapped now; 0 where the system does not tell.
+/// Returns the mapped bytes of this process; 0 where the system does not report them.
 std::uint64_t address_space_bytes();
 
-/// Whether a limit can be set: address-sanitized builds reserve terabytes for themselves.
-bool address_space_can_be_limited();
+/// Returns whether a limit can be set: address-sanitized builds reserve terabytes for themselves.
+bool can_limit_address_space();
 
-/// Lets this process map no more than `bytes` in all, where that can be; never raises a limit.
+/// Limits the address space of this process to `bytes` where possible; never raises an existing limit.
 void limit_address_space(std::uint64_t bytes);
 
 }  // namespace manyworlds::io

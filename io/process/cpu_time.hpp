@@ -1,11 +1,11 @@
-// How long this process has computed.
+// The CPU time of this process.
 #pragma once
 
 #include <ctime>
 
 namespace manyworlds::io {
 
-/// Seconds of CPU that this process took so far.
+/// Returns the seconds of CPU time that this process has used so far.
 inline double cpu_s() {
   timespec now{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

@@ -1,5 +1,5 @@
-// Two experiments of one run side by side: what sets them apart in the sweep, and where the time and the memory of the
-// second went instead.
+// Two experiments of one run side by side: the settings that distinguish them, and how step time and memory differ,
+// part by part.
 #pragma once
 
 #include <array>
@@ -13,56 +13,56 @@
 
 namespace manyworlds::io {
 
-/// Of A and of B.
+/// The values of experiments A and B.
 template <typename Value>
 using Pair = std::array<Value, 2>;
 
-struct Contrast {
-  /// An axis, or what follows from the axes (`dp`), as text.
+struct ExperimentComparison {
+  /// An axis, or a column derived from the axes (`dp`), as text.
   struct Setting {
     std::string name;
     Pair<std::string> values;
   };
-  /// A figure; nothing where the experiment has none.
-  struct Figure {
+  /// A metric; a value is absent where the experiment has none.
+  struct Metric {
     std::string name, unit;
     Pair<std::optional<double>> values;
   };
-  /// What a whole is made of, in its units: picoseconds, bytes.
+  /// One part of a total, in the total's units: picoseconds or bytes.
   struct Part {
     std::string name;
     Pair<std::int64_t> values{};
     std::int64_t difference() const { return values[1] - values[0]; }
   };
-  /// A whole and its parts, which add up to it in both experiments, and so do their differences.
-  struct Whole {
+  /// A total and its parts. The parts add up to the total in both experiments, and so do the differences.
+  struct Decomposition {
     Pair<std::int64_t> total{};
-    std::vector<Part> parts;  // the largest difference first; those that neither has are left out
+    std::vector<Part> parts;  // by decreasing difference; without parts that neither experiment has
     std::int64_t difference() const { return total[1] - total[0]; }
-    /// Of the whole difference; nothing where there is none.
+    /// Returns a part's share of the difference of the totals; nothing if the totals are equal.
     std::optional<double> share_of(const Part& part) const;
   };
 
   Pair<std::int64_t> ids{};
-  std::vector<Setting> differing, common;  // in the order of the sweep
-  Pair<std::string> status, reason;        // reason: why it did not run, else empty
-  Pair<bool> analytic{};                   // its step time is a lower bound, and nothing is known of single packets
-  std::vector<Figure> figures;             // step time and its interval, tokens/s/GPU, MFU, cost
-  Apart apart = Apart::unknown;            // by step time, seen from the faster one
-  int faster = 0;                          // 0 or 1; of equals 0
-  std::optional<Whole> time;               // picoseconds; where both ran
-  std::optional<Whole> memory;             // bytes, of the rank that needs most; of whatever ran or not
-  std::vector<Figure> network;
+  std::vector<Setting> differing, common;          // in the order of the sweep
+  Pair<std::string> status, reason;                // reason: why it did not run, otherwise empty
+  Pair<bool> analytic{};                           // the step time is a lower bound, and no packet was simulated
+  std::vector<Metric> metrics;                     // step time and its interval, tokens/s/GPU, MFU, cost
+  Distinction distinction = Distinction::unknown;  // of the step times, seen from the faster experiment
+  int faster = 0;                                  // 0 or 1; 0 if both are equally fast
+  std::optional<Decomposition> time;               // picoseconds; if both experiments ran
+  std::optional<Decomposition> memory;  // bytes, on the rank that needs most; whether or not the experiment ran
+  std::vector<Metric> network;
   Pair<std::string>
-      lost_to;  // the largest part of the step beside forward and backward kernels; "" where there is none
-  Pair<double> lost_share{};  // of the step time
+      largest_loss;  // the largest part of the step besides forward and backward kernels; "" if there is none
+  Pair<double> largest_loss_share{};  // share of the step time
 };
 
-/// Throws InputError for an id that the run does not have, and for one id given twice.
-Contrast compare_experiments(const Results& results, std::int64_t a, std::int64_t b);
+/// Throws InputError for an id that the run does not have, and if `a` and `b` are equal.
+ExperimentComparison compare_experiments(const Results& results, std::int64_t a, std::int64_t b);
 
-std::string render_text(const Contrast& contrast);
-/// One object; figures that an experiment does not have are null.
-std::string render_json(const Contrast& contrast);
+std::string render_text(const ExperimentComparison& comparison);
+/// Returns one JSON object; metrics that an experiment does not have are null.
+std::string render_json(const ExperimentComparison& comparison);
 
 }  // namespace manyworlds::io

@@ -26,11 +26,11 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void reject(const std::string& what) {
   throw core::InputError(what, kOption);
 }
 
-/// Cuts at the word "and", outside of quotes.
+/// Splits a condition at the word "and" outside of quotes.
 std::vector<std::string_view> split_terms(std::string_view text) {
   constexpr std::string_view kAnd = " and ";
   std::vector<std::string_view> terms;
@@ -44,10 +44,10 @@ std::vector<std::string_view> split_terms(std::string_view text) {
     } else if (text.substr(i, kAnd.size()) == kAnd) {
       terms.push_back(text.substr(begin, i - begin));
       begin = i + kAnd.size();
-      i = begin - 2;  // its last space may begin the next " and ", which then joins nothing
+      i = begin - 2;  // its last space may begin the next " and ", which then has no left operand
     }
   }
-  if (quote != 0) refuse(fmt::format("'{}' has no closing {}", text, quote));
+  if (quote != 0) reject(fmt::format("'{}' has no closing {}", text, quote));
   terms.push_back(text.substr(begin));
   return terms;
 }
@@ -68,19 +68,20 @@ double number_for(const Column& column, std::string_view text) {
   return std::get<double>(experiments::import::read_value(node, info, column.name));
 }
 
-/// Columns as tables head them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kHeadings{{{"step_time", "step_time_s"},
-                                                                                  {"peak_memory", "memory_peak_bytes"},
-                                                                                  {"memory", "memory_peak_bytes"},
-                                                                                  {"tokens", "tokens_per_s_per_gpu"},
-                                                                                  {"MFU", "mfu"}}};
+/// Aliases: the titles that rendered tables give to columns.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kColumnAliases{
+    {{"step_time", "step_time_s"},
+     {"peak_memory", "memory_peak_bytes"},
+     {"memory", "memory_peak_bytes"},
+     {"tokens", "tokens_per_s_per_gpu"},
+     {"MFU", "mfu"}}};
 
 }  // namespace
 
-const Column& column_called(const std::string& typed, const Table& table, const std::string& option) {
-  const auto heading =
-      std::find_if(kHeadings.begin(), kHeadings.end(), [&](const auto& one) { return one.first == typed; });
-  const std::string name = heading == kHeadings.end() ? typed : std::string(heading->second);
+const Column& require_column(const std::string& typed, const Table& table, const std::string& option) {
+  const auto alias =
+      std::find_if(kColumnAliases.begin(), kColumnAliases.end(), [&](const auto& one) { return one.first == typed; });
+  const std::string name = alias == kColumnAliases.end() ? typed : std::string(alias->second);
   if (const Column* column = table.find(name)) return *column;
   std::vector<std::string> known, ending;
   for (const Column& column : table.columns) {
@@ -110,20 +111,20 @@ Condition::Term Condition::parse_term(std::string_view text, const Table& table)
   const auto found = std::find_if(kOps.begin(), kOps.end(),
                                   [&](const auto& op) { return text.substr(at, op.first.size()) == op.first; });
   if (at == 0 || found == kOps.end())
-    refuse(fmt::format("'{}' is no condition; write 'column op value', op one of < <= > >= == !=", text));
-  const Column& column = column_called(std::string(trimmed(text.substr(0, at))), table, kOption);
+    reject(fmt::format("'{}' is no condition; write 'column op value', op one of < <= > >= == !=", text));
+  const Column& column = require_column(std::string(trimmed(text.substr(0, at))), table, kOption);
   const std::string_view value = trimmed(text.substr(at + found->first.size()));
-  if (value.empty()) refuse(fmt::format("'{}' lacks a value", text));
+  if (value.empty()) reject(fmt::format("'{}' lacks a value", text));
   if (!column.is_text()) return {&column, found->second, number_for(column, value), {}};
   if (found->second != Op::equal && found->second != Op::not_equal)
-    refuse(fmt::format("'{}': column '{}' is text, which compares with == and != only", text, column.name));
+    reject(fmt::format("'{}': column '{}' is text, which compares with == and != only", text, column.name));
   return {&column, found->second, 0, unquoted(value)};
 }
 
-bool Condition::holds(const Term& term, std::size_t row) {
+bool Condition::matches(const Term& term, std::size_t row) {
   if (const auto* texts = std::get_if<std::vector<std::string>>(&term.column->values))
     return ((*texts)[row] == term.text) == (term.op == Op::equal);
-  // long double holds every 64-bit integer exactly where the project is built.
+  // On the supported platforms long double represents every 64-bit integer exactly.
   const auto* integers = std::get_if<std::vector<std::int64_t>>(&term.column->values);
   const long double value = integers ? static_cast<long double>((*integers)[row])
                                      : static_cast<long double>(std::get<1>(term.column->values)[row]);
@@ -146,11 +147,11 @@ bool Condition::holds(const Term& term, std::size_t row) {
   return false;
 }
 
-bool Condition::holds(std::size_t row) const {
-  return std::all_of(terms_.begin(), terms_.end(), [row](const Term& term) { return holds(term, row); });
+bool Condition::matches(std::size_t row) const {
+  return std::all_of(terms_.begin(), terms_.end(), [row](const Term& term) { return matches(term, row); });
 }
 
-bool Condition::names(std::string_view column) const {
+bool Condition::mentions(std::string_view column) const {
   return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) { return term.column->name == column; });
 }
 

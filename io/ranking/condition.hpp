@@ -1,5 +1,5 @@
-// The condition of `--where`: terms "column op value" joined by "and". Sizes and times take suffixes that fit the
-// column's unit (memory_peak_bytes < 80GiB); text compares with == and != and may be quoted.
+// The condition of `--where`: terms "column op value" joined by "and". Sizes and times take suffixes of the column's
+// unit (memory_peak_bytes < 80GiB); text is compared with == and != and may be quoted.
 #pragma once
 
 #include <string>
@@ -12,28 +12,29 @@ namespace manyworlds::io {
 
 class Condition {
  public:
-  /// `table` must outlive the condition. An empty text holds everywhere. Throws InputError.
+  /// Parses `text`; `table` must outlive the condition. An empty text matches every row. Throws InputError.
   Condition(std::string_view text, const Table& table);
 
-  /// A value that is missing (NaN) satisfies nothing, not even !=.
-  bool holds(std::size_t row) const;
-  bool names(std::string_view column) const;
+  /// Returns whether a row satisfies every term. A missing value (NaN) satisfies no term, not even one with !=.
+  bool matches(std::size_t row) const;
+  bool mentions(std::string_view column) const;
 
  private:
   enum class Op { less, less_or_equal, greater, greater_or_equal, equal, not_equal };
   struct Term {
     const Column* column;
     Op op;
-    double number;     // of columns of numbers
-    std::string text;  // of columns of text
+    double number;     // for numeric columns
+    std::string text;  // for text columns
   };
   static Term parse_term(std::string_view text, const Table& table);
-  static bool holds(const Term& term, std::size_t row);
+  static bool matches(const Term& term, std::size_t row);
 
   std::vector<Term> terms_;
 };
 
-/// The column of that name. Throws InputError with the nearest names; `option` ("--by") begins its message.
-const Column& column_called(const std::string& name, const Table& table, const std::string& option);
+/// Returns the column called `name`. Throws InputError with the nearest names; the message begins with `option`
+/// ("--by").
+const Column& require_column(const std::string& name, const Table& table, const std::string& option);
 
 }  // namespace manyworlds::io

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
-#include "io/results/answer.hpp"
+#include "io/results/canonical_bytes.hpp"
 
 namespace manyworlds::io {
 
@@ -23,12 +23,12 @@ bool same(const std::string& left, const std::string& right) {
   return left == right;
 }
 
-/// "step_time_s [s] real: …": everything about a column but its values.
-std::string heading(const Column& column) {
+/// Returns a column's metadata as text: "step_time_s [s] real: …".
+std::string describe_column(const Column& column) {
   return fmt::format("{} [{}] {}: {}", column.name, column.unit, name_of(column.type()), column.description);
 }
 
-bool same_heading(const Column& left, const Column& right) {
+bool same_metadata(const Column& left, const Column& right) {
   return left.name == right.name && left.unit == right.unit && left.description == right.description &&
          left.type() == right.type();
 }
@@ -47,7 +47,7 @@ class Comparer {
   void structure(const std::string& where, const std::string& left, const std::string& right) {
     structure(where, left == right, left, right);
   }
-  /// Texts that are told may look alike where what they tell of differs.
+  /// `same` is passed separately because different structures may have equal descriptions.
   void structure(const std::string& where, bool same, const std::string& left, const std::string& right) {
     if (same) return;
     ++result.structural;
@@ -59,7 +59,7 @@ class Comparer {
     const auto [at, other] = std::mismatch(left.begin(), left.end(), right.begin(), right.end());
     const auto line = static_cast<std::size_t>(std::count(left.begin(), at, '\n'));
     std::string mine = line_of(left, line), theirs = line_of(right, line);
-    if (mine == theirs) {  // one of them ends here, without a line's end
+    if (mine == theirs) {  // one text is a prefix of the other and lacks only a line feed
       mine = fmt::format("{} bytes", left.size());
       theirs = fmt::format("{} bytes", right.size());
     }
@@ -74,8 +74,8 @@ class Comparer {
       const Column* a = i < left.columns.size() ? &left.columns[i] : nullptr;
       const Column* b = i < right.columns.size() ? &right.columns[i] : nullptr;
       const std::string where = name + "/" + (a ? a->name : b->name);
-      structure(where, a && b && same_heading(*a, *b), a ? heading(*a) : "no such column",
-                b ? heading(*b) : "no such column");
+      structure(where, a && b && same_metadata(*a, *b), a ? describe_column(*a) : "no such column",
+                b ? describe_column(*b) : "no such column");
       if (a && b && a->name == b->name && a->values.index() == b->values.index()) column(where, *a, *b, rows);
     }
     result.rows += rows.size();
@@ -116,23 +116,23 @@ class Comparer {
 
 }  // namespace
 
-Comparison compare_answers(const Results& left, const Results& right) {
+Comparison compare_results(const Results& left, const Results& right) {
   Comparer comparer;
   comparer.spec(left.spec, right.spec);
   comparer.structure("experiments (axes)", left.axis_names == right.axis_names,
                      fmt::format("{}", fmt::join(left.axis_names, " ")),
                      fmt::format("{}", fmt::join(right.axis_names, " ")));
-  const auto tables = answer_tables(left);
-  const auto others = answer_tables(right);
+  const auto tables = result_tables(left);
+  const auto others = result_tables(right);
   for (std::size_t i = 0; i < tables.size(); ++i) comparer.table(tables[i].first, *tables[i].second, *others[i].second);
-  MANYWORLDS_CHECK((comparer.result.verdict == Verdict::same) == (answer_bytes(left) == answer_bytes(right)),
+  MANYWORLDS_CHECK((comparer.result.verdict == Verdict::same) == (canonical_bytes(left) == canonical_bytes(right)),
                    "the tables of two answers and their bytes disagree on whether they are the same");
   return comparer.result;
 }
 
-Comparison compare_answers(const std::filesystem::path& left, const std::filesystem::path& right) {
+Comparison compare_results(const std::filesystem::path& left, const std::filesystem::path& right) {
   try {
-    return compare_answers(read_results(left), read_results(right));
+    return compare_results(read_results(left), read_results(right));
   } catch (const core::InputError& error) {
     return cannot_compare(error.what());
   } catch (const core::IoError& error) {

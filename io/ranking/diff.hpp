@@ -1,4 +1,4 @@
-// Do two runs have the same answer? If not, where do they part first, and in how many places?
+// Compares the results of two runs: whether they are equal and, if not, where they first differ and in how many places.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ struct Difference {
 
 struct Comparison {
   Verdict verdict = Verdict::same;
-  std::string reason;               // of cannot_compare
-  std::optional<Difference> first;  // in the order of the file
-  std::uint64_t structural = 0;     // differences of spec, axes, columns and row counts
-  std::uint64_t values = 0;         // single values that differ
-  std::uint64_t columns = 0;        // columns with such values
-  std::uint64_t rows = 0;           // rows of tables with such values
+  std::string reason;               // why the runs cannot be compared
+  std::optional<Difference> first;  // the first difference, in the order of the file
+  std::uint64_t structural = 0;     // number of differences of spec, axes, columns and row counts
+  std::uint64_t values = 0;         // number of single values that differ
+  std::uint64_t columns = 0;        // number of columns with such values
+  std::uint64_t rows = 0;           // number of table rows with such values
 };
 
-Comparison compare_answers(const Results& left, const Results& right);
-/// Never throws for what the files hold or for files that cannot be read: that is cannot_compare.
-Comparison compare_answers(const std::filesystem::path& left, const std::filesystem::path& right);
+Comparison compare_results(const Results& left, const Results& right);
+/// Never throws because of unreadable files or their content: the verdict is cannot_compare.
+Comparison compare_results(const std::filesystem::path& left, const std::filesystem::path& right);
 
-/// For people, a few lines.
+/// Returns a few lines for people.
 std::string describe(const Comparison& comparison);
 
 }  // namespace manyworlds::io

@@ -9,28 +9,29 @@
 
 #include "core/base/error.hpp"
 #include "io/ranking/condition.hpp"
-#include "io/ranking/sweep_facts.hpp"
+#include "io/ranking/sweep_analysis.hpp"
 
 namespace manyworlds::io {
 
 namespace {
 
-void find_loss(const Table& experiments, Ranking::Row& row) {
+void find_largest_loss(const Table& experiments, Ranking::Row& row) {
   double largest = 0;
-  for (const std::string_view name : kBreakdown) {
-    if (name == "forward_s" || name == "backward_s") continue;  // what the step is for
+  for (const std::string_view name : kBreakdownColumns) {
+    if (name == "forward_s" || name == "backward_s") continue;  // the useful work of a step is not a loss
     const Column* column = experiments.find(name);
     const double part = column ? column->number_at(row.row) : 0;
     if (!(part > largest)) continue;
     largest = part;
-    row.lost_to = part_name(name);
+    row.largest_loss = part_name(name);
   }
   const Column* step = experiments.find("step_time_s");
-  if (step && largest > 0) row.lost_share = largest / step->number_at(row.row);
+  if (step && largest > 0) row.largest_loss_share = largest / step->number_at(row.row);
 }
 
-/// Step times of two rows may differ by what they differ in: only layouts of one choice share their errors.
-bool one_choice(const Results& results, std::size_t a, std::size_t b) {
+/// Returns whether two rows differ only in their layout (not in model, batch, precision or machine): only such step
+/// times have common prediction errors.
+bool same_comparison_group(const Results& results, std::size_t a, std::size_t b) {
   return std::all_of(results.axis_names.begin(), results.axis_names.end(), [&](const std::string& axis) {
     const bool of_layout =
         axis.starts_with("strategy") && axis != "strategy.global_batch" && axis.find("precision") == std::string::npos;
@@ -39,26 +40,27 @@ bool one_choice(const Results& results, std::size_t a, std::size_t b) {
   });
 }
 
-/// How sure the step times of rows are, and so everything in proportion to them.
-class StepTimes {
+/// The uncertainty of step times, and of every column that is proportional to them.
+class StepTimeIntervals {
  public:
-  StepTimes(const Results& results, const Column& by)
+  StepTimeIntervals(const Results& results, const Column& by)
       : results_(results), by_(by), is_time_(by.unit == "s" || by.unit == "USD") {
-    const bool speed = by.name == "step_time_s" || by.name == "tokens_per_s_per_gpu" || by.name == "mfu" ||
-                       by.name == "usd_per_million_tokens";
-    for (std::size_t i = 0; i < kColumns.size() && speed; ++i) columns_[i] = results.experiments.find(kColumns[i]);
+    const bool is_speed = by.name == "step_time_s" || by.name == "tokens_per_s_per_gpu" || by.name == "mfu" ||
+                          by.name == "usd_per_million_tokens";
+    for (std::size_t i = 0; i < kColumns.size() && is_speed; ++i) columns_[i] = results.experiments.find(kColumns[i]);
   }
 
-  Apart compare(std::size_t best, std::size_t row) const {
-    if (!known(best) || !known(row)) return Apart::unknown;
-    if (best == row) return Apart::best;
+  Distinction compare(std::size_t best, std::size_t row) const {
+    if (!known(best) || !known(row)) return Distinction::unknown;
+    if (best == row) return Distinction::best;
     const auto [low, high] = interval(row);
     const auto [best_low, best_high] = interval(best);
     const bool overlap = low <= best_high && best_low <= high;
-    if (!one_choice(results_, best, row)) return overlap ? Apart::not_told : Apart::told;
+    if (!same_comparison_group(results_, best, row))
+      return overlap ? Distinction::indistinguishable : Distinction::distinguishable;
     const double ratio = by_.number_at(row) / by_.number_at(best);
-    if (std::max(ratio, 1 / ratio) < std::max(at(3, best), at(3, row))) return Apart::not_told;
-    return overlap ? Apart::overlapping : Apart::told;
+    if (std::max(ratio, 1 / ratio) < std::max(at(3, best), at(3, row))) return Distinction::indistinguishable;
+    return overlap ? Distinction::overlapping : Distinction::distinguishable;
   }
 
  private:
@@ -71,7 +73,7 @@ class StepTimes {
       return column != nullptr && !std::isnan(column->number_at(row));
     });
   }
-  /// Of what is ranked by.
+  /// Returns the interval of the ranked column.
   std::pair<double, double> interval(std::size_t row) const {
     const double value = by_.number_at(row), low = at(1, row) / at(0, row), high = at(2, row) / at(0, row);
     return is_time_ ? std::pair(value * low, value * high) : std::pair(value / high, value / low);
@@ -83,15 +85,15 @@ class StepTimes {
   std::array<const Column*, 4> columns_{};
 };
 
-struct Order {
+struct SortOrder {
   const Column* column;
   bool descending;
 };
 
-Order order_of(const std::string& by, const Table& experiments) {
+SortOrder sort_order_of(const std::string& by, const Table& experiments) {
   const bool ascending = by.ends_with(" asc"), descending = by.ends_with(" desc");
   const std::string name = by.substr(0, by.size() - (ascending ? 4 : descending ? 5 : 0));
-  const Column& column = column_called(name, experiments, "--by");
+  const Column& column = require_column(name, experiments, "--by");
   if (column.is_text())
     throw core::InputError(fmt::format("column '{}' is text; give a column of numbers", name), "--by");
   constexpr std::array<std::string_view, 4> kLessIsBetter{"s", "bytes", "J/token", "USD"};
@@ -101,33 +103,33 @@ Order order_of(const std::string& by, const Table& experiments) {
 
 }  // namespace
 
-void tell_differences(const Results& results, Ranking& ranking) {
+void fill_differences(const Results& results, Ranking& ranking) {
   std::vector<std::size_t> rows;
   for (const Ranking::Row& row : ranking.rows) rows.push_back(row.row);
-  const auto [alike, differing] = Axes(results).split(rows);
-  ranking.alike = rows.empty() ? "" : Axes::text(alike, rows.front());
-  for (Ranking::Row& row : ranking.rows) row.differs = Axes::text(differing, row.row);
+  const auto [common_settings, differing] = Axes(results).split(rows);
+  ranking.common_settings = rows.empty() ? "" : Axes::text(common_settings, rows.front());
+  for (Ranking::Row& row : ranking.rows) row.distinct_settings = Axes::text(differing, row.row);
 }
 
 Ranking rank_experiments(const Results& results, const TopOptions& options) {
   if (options.k < 1) throw core::InputError(fmt::format("must be at least 1, not {}", options.k), "-k");
   const Table& experiments = results.experiments;
   const Condition condition(options.where, experiments);
-  const Order order = order_of(options.by, experiments);
-  const Column& id = column_called("id", experiments, "results");
-  const Column& status = column_called("status", experiments, "results");
-  const bool ran_only = !condition.names("status");
+  const SortOrder sort_order = sort_order_of(options.by, experiments);
+  const Column& id = require_column("id", experiments, "results");
+  const Column& status = require_column("status", experiments, "results");
+  const bool ran_only = !condition.mentions("status");
 
   Ranking ranking;
-  ranking.by = order.column->name;
-  ranking.descending = order.descending;
+  ranking.by = sort_order.column->name;
+  ranking.descending = sort_order.descending;
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < experiments.rows(); ++row) {
     if (ran_only && status.text_at(row) != "ran") {
       ++ranking.did_not_run;
-    } else if (!condition.holds(row)) {
-      ++ranking.refused;
-    } else if (std::isnan(order.column->number_at(row))) {
+    } else if (!condition.matches(row)) {
+      ++ranking.filtered_out;
+    } else if (std::isnan(sort_order.column->number_at(row))) {
       ++ranking.without_value;
     } else {
       rows.push_back(row);
@@ -135,20 +137,20 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
   }
   ranking.candidates = rows.size();
   std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
-    const double left = order.column->number_at(a), right = order.column->number_at(b);
-    if (left != right) return order.descending ? left > right : left < right;
+    const double left = sort_order.column->number_at(a), right = sort_order.column->number_at(b);
+    if (left != right) return sort_order.descending ? left > right : left < right;
     return std::visit([&](const auto& ids) { return ids[a] < ids[b]; }, id.values);
   });
   rows.resize(std::min<std::size_t>(rows.size(), static_cast<std::size_t>(options.k)));
   const Axes axes(results);
-  const StepTimes times(results, *order.column);
+  const StepTimeIntervals times(results, *sort_order.column);
   for (const std::size_t row : rows) {
-    const double best = order.column->number_at(rows.front()), value = order.column->number_at(row);
-    const double behind = order.descending ? best / value - 1 : value / best - 1;
-    ranking.rows.push_back({row, axes.layout(row), "", "", 0, times.compare(rows.front(), row), behind});
-    find_loss(experiments, ranking.rows.back());
+    const double best = sort_order.column->number_at(rows.front()), value = sort_order.column->number_at(row);
+    const double relative_gap = sort_order.descending ? best / value - 1 : value / best - 1;
+    ranking.rows.push_back({row, axes.layout(row), "", "", 0, times.compare(rows.front(), row), relative_gap});
+    find_largest_loss(experiments, ranking.rows.back());
   }
-  tell_differences(results, ranking);
+  fill_differences(results, ranking);
   return ranking;
 }
 

@@ -11,78 +11,79 @@
 
 namespace manyworlds::io {
 
-/// The columns that add up to the step time, as far as a run has them.
-inline constexpr std::array<std::string_view, 14> kBreakdown{
+/// The columns that add up to the step time; a run may lack some of them.
+inline constexpr std::array<std::string_view, 14> kBreakdownColumns{
     "forward_s",    "backward_s",        "recompute_s",  "optimizer_s",  "host_s",
     "slowed_s",     "exposed_tp_s",      "exposed_dp_s", "exposed_pp_s", "exposed_cp_s",
     "exposed_ep_s", "exposed_offload_s", "bubble_s",     "stall_s"};
 
-/// "forward" for "forward_s".
+/// Returns "forward" for "forward_s".
 inline std::string part_name(std::string_view column) {
   return std::string(column.substr(0, column.size() - 2));
 }
 
 struct TopOptions {
   std::int64_t k = 10;
-  std::string by = "tokens_per_s_per_gpu";  // may end in " asc" or " desc"; else less is better of seconds and bytes
+  std::string by = "tokens_per_s_per_gpu";  // may end in " asc" or " desc"; less of s, bytes, J/token or USD is better
   std::string where;                        // see Condition
 };
 
-/// What can be said of a row and the best one, as far as step times are known.
-enum class Apart {
-  unknown,   // no interval, or ranked by something that is no speed
-  best,      // it is that one
-  not_told,  // layouts of one choice in a ratio within what pairs of measured ones were off; others: intervals overlap
-  overlapping,  // layouts of one choice that are told apart, though their intervals overlap
-  told          // their intervals do not overlap
+/// How a row compares with the best row, given the uncertainty of the predicted step times.
+enum class Distinction {
+  unknown,            // no interval, or the ranked column is not a measure of speed
+  best,               // the best row itself
+  indistinguishable,  // layouts of one group: the ratio is within the error of measured pairs; others: the intervals
+                      // overlap
+  overlapping,        // layouts of one group that are distinguishable, though their intervals overlap
+  distinguishable     // the intervals do not overlap
 };
 
 struct Ranking {
   struct Row {
-    std::size_t row = 0;  // of /experiments
-    std::string layout;   // "tp=8 pp=2 …"
-    std::string differs;  // what of it is not alike in all rows listed: "pp=2 …"
-    std::string lost_to;  // its largest part beside forward and backward kernels: "exposed_dp"; "" where there is none
-    double lost_share = 0;  // of the step time
-    Apart apart = Apart::unknown;
-    double behind = 0;  // how much worse than the best it is, a share of the best: 0.2 takes a fifth longer
+    std::size_t row = 0;            // in /experiments
+    std::string layout;             // "tp=8 pp=2 …"
+    std::string distinct_settings;  // the settings that are not equal in all listed rows: "pp=2 …"
+    std::string largest_loss;  // largest part of the step besides forward and backward kernels: "exposed_dp", or ""
+    double largest_loss_share = 0;  // share of the step time
+    Distinction distinction = Distinction::unknown;
+    double relative_gap = 0;  // how much worse than the best, as a share of the best: 0.2 takes a fifth longer
   };
   std::string by;
   bool descending = true;
   std::vector<Row> rows;          // at most k, best first; ties in the order of ids
-  std::string alike;              // what is: "tp=8"; empty of a single row
+  std::string common_settings;    // the settings that are equal in all listed rows: "tp=8"; empty for a single row
   std::size_t candidates = 0;     // rows that could be ranked
-  std::size_t did_not_run = 0;    // left out, unless the condition names `status`
-  std::size_t refused = 0;        // left out by the condition
-  std::size_t without_value = 0;  // left out as the column has no value there
+  std::size_t did_not_run = 0;    // left out, unless the condition mentions `status`
+  std::size_t filtered_out = 0;   // left out by the condition
+  std::size_t without_value = 0;  // left out because the column has no value there
 };
 
-/// "best", "told_apart", …: as JSON has it.
-const char* name_of(Apart apart);
+/// Returns the name used in JSON: "best", "told_apart", ….
+const char* name_of(Distinction distinction);
 
-/// How much worse than the best a row is, and whether that is sure: "+3.1 %, tie", "+15.4 %, probably slower". Empty
-/// for the best. A tie is a difference of less than a tenth that is within what predictions are off by; a larger one
-/// that is within it is unclear.
-std::string behind_best(const Ranking::Row& row);
-/// A sentence for a ranking whose order means little, since most of its rows behind the best are unclear; else empty.
-std::string unclear_order(const Ranking& ranking);
+/// Returns how much worse than the best a row is, and how certain that is: "+3.1 %, tie", "+15.4 %, probably slower".
+/// Empty for the best row. A difference within prediction error is a tie below a tenth, and unclear above.
+std::string gap_text(const Ranking::Row& row);
+/// Returns a sentence for a ranking whose order means little because most rows behind the best are unclear; otherwise
+/// "".
+std::string unclear_order_note(const Ranking& ranking);
 
-/// Fills in Ranking::alike and Row::differs for the rows that are listed.
-void tell_differences(const Results& results, Ranking& ranking);
+/// Fills in Ranking::common_settings and Row::distinct_settings for the listed rows.
+void fill_differences(const Results& results, Ranking& ranking);
 
-/// Throws InputError: no such column (with the nearest), a column of text, a condition that cannot be read, k < 1.
+/// Throws InputError for an unknown column (naming the nearest), a text column, an invalid condition, or k < 1.
 Ranking rank_experiments(const Results& results, const TopOptions& options);
 
-/// A ranking as cells of text; the first line has the titles.
-struct RankingLines {
+/// A ranking as cells of text; the first line holds the titles.
+struct RankingTable {
   std::vector<std::vector<std::string>> lines;
-  std::vector<bool> left;  // columns that read from the left
-  std::string footer;      // what was ranked, what was left out, and what intervals rest on; whole lines
-  std::string lead = {};   // unclear_order()
+  std::vector<bool> left_aligned;  // columns aligned to the left
+  std::string footer;              // whole lines: what was ranked and left out, and what the intervals rest on
+  std::string note = {};           // unclear_order_note()
 };
-RankingLines render_lines(const Results& results, const Ranking& ranking);
+RankingTable render_table(const Results& results, const Ranking& ranking);
 std::string render_text(const Results& results, const Ranking& ranking);
-/// One object; every row with all its columns, missing values as null.
+/// Returns one JSON object; every row has all its columns, with null for missing values.
 std::string render_json(const Results& results, const Ranking& ranking);
 
 }  // namespace manyworlds::io

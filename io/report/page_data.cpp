@@ -5,16 +5,16 @@
 #include <unordered_map>
 
 #include "io/log/little_endian.hpp"
-#include "io/results/figures.hpp"
+#include "io/results/number_format.hpp"
 
 namespace manyworlds::io {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostCodes = 65'536;
+constexpr std::size_t kMaxCodes = 65'536;
 
-/// A value as a key: doubles by their bits, all NaNs alike.
+/// Returns a value as a map key: doubles by their bits, with all NaNs equal.
 std::uint64_t bits_of(double value) {
   if (std::isnan(value)) value = std::nan("");
   std::uint64_t bits = 0;
@@ -28,7 +28,7 @@ std::uint64_t bits_of(std::int64_t value) {
   return static_cast<std::uint64_t>(value);
 }
 
-/// Adds `values` and `codes`; false where there are too many.
+/// Adds `values` and `codes` to `to`; returns false if there are more than kMaxCodes distinct values.
 template <class T>
 bool add_codes(const std::vector<T>& values, Json& to) {
   std::unordered_map<std::decay_t<decltype(bits_of(values[0]))>, std::uint32_t> known;
@@ -36,7 +36,7 @@ bool add_codes(const std::vector<T>& values, Json& to) {
   Json distinct = Json::array();
   for (const T& value : values) {
     const auto [at, is_new] = known.try_emplace(bits_of(value), static_cast<std::uint32_t>(known.size()));
-    if (is_new && known.size() > kMostCodes) return false;
+    if (is_new && known.size() > kMaxCodes) return false;
     if (is_new) distinct.push_back(value);
     codes.push_back(at->second);
   }
@@ -75,15 +75,15 @@ std::string packed_rows(const std::vector<std::size_t>& rows) {
 }
 
 nlohmann::ordered_json packed_column(const Column& column) {
-  Json made{{"name", column.name},
-            {"unit", column.unit},
-            {"description", column.description},
-            {"share", is_share(column.name)},
-            {"text", column.is_text()}};
-  if (std::visit([&](const auto& values) { return add_codes(values, made); }, column.values)) return made;
+  Json result{{"name", column.name},
+              {"unit", column.unit},
+              {"description", column.description},
+              {"share", is_share(column.name)},
+              {"text", column.is_text()}};
+  if (std::visit([&](const auto& values) { return add_codes(values, result); }, column.values)) return result;
   if (column.is_text()) {
-    made["texts"] = std::get<std::vector<std::string>>(column.values);
-    return made;
+    result["texts"] = std::get<std::vector<std::string>>(column.values);
+    return result;
   }
   std::string bytes;
   for (std::size_t row = 0; row < column.rows(); ++row) {
@@ -92,8 +92,8 @@ nlohmann::ordered_json packed_column(const Column& column) {
     std::memcpy(&bits, &single, sizeof bits);
     put_little_endian(bytes, bits);
   }
-  made["singles"] = base64(bytes);
-  return made;
+  result["singles"] = base64(bytes);
+  return result;
 }
 
 std::string script_json(const nlohmann::ordered_json& json) {

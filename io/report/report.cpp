@@ -1,4 +1,4 @@
-// The page: blocks as HTML, and what its scripts draw as data.
+// The HTML page of a report: its blocks as HTML, and the data that its scripts draw.
 #include "io/report/report.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The page up to its body: title, style, and a policy by which it may load nothing and speak to nobody.
+/// Returns the page up to its body: title, style, and a content security policy that forbids all loading and
+/// connections.
 std::string head(std::string_view title) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
@@ -28,7 +29,7 @@ std::string head(std::string_view title) {
       core::escape_html(title), page_asset("page.css"));
 }
 
-/// Its scripts, and the licence of the chart library.
+/// Returns the page's scripts, and the licence of the chart library.
 std::string scripts() {
   std::string html;
   for (const char* name : {"chart.js", "page.js", "report.js", "experiments.js"})
@@ -37,14 +38,14 @@ std::string scripts() {
                             core::escape_html(page_asset("chart-licence.txt")));
 }
 
-std::string table(const Lines& lines) {
+std::string table(const TableBlock& lines) {
   std::string html = "<div class=scroll><table>\n";
   for (const auto& line : lines.lines) {
     html += "<tr>";
     for (std::size_t i = 0; i < line.size(); ++i) {
       const char* element = &line == &lines.lines[0] ? "th" : "td";
       html += fmt::format("<{0}{1}>{2}</{0}>", element,
-                          lines.left.at(i) ? line[i].size() > 60 ? " class=wraps" : "" : " class=right",
+                          lines.left_aligned.at(i) ? line[i].size() > 60 ? " class=wraps" : "" : " class=right",
                           core::escape_html(line[i]));
     }
     html += "</tr>\n";
@@ -64,18 +65,20 @@ struct ToHtml {
     return fmt::format("<h{0}{1}>{2}</h{0}>\n", heading.level,
                        heading.id.empty() ? "" : fmt::format(" id={}", heading.id), core::escape_html(heading.text));
   }
-  std::string operator()(const Words& words) const { return fmt::format("<p>{}</p>\n", core::escape_html(words.text)); }
-  std::string operator()(const Tiles& tiles) const {
+  std::string operator()(const Paragraph& paragraph) const {
+    return fmt::format("<p>{}</p>\n", core::escape_html(paragraph.text));
+  }
+  std::string operator()(const KeyValues& key_values) const {
     std::string html = "<div class=tiles>\n";
-    for (const auto& [value, what] : tiles.figures)
+    for (const auto& [value, what] : key_values.entries)
       html += fmt::format("<div class=tile><b>{}</b><span>{}</span></div>\n", core::escape_html(value),
                           core::escape_html(what));
     return html + "</div>\n";
   }
-  std::string operator()(const Lines& lines) const { return table(lines); }
+  std::string operator()(const TableBlock& lines) const { return table(lines); }
   std::string operator()(const Picture& picture) const { return canvas(picture); }
-  std::string operator()(const Everything&) const { return std::string(page_asset("experiments.html")); }
-  std::string operator()(const Code& code) const {
+  std::string operator()(const AllExperiments&) const { return std::string(page_asset("experiments.html")); }
+  std::string operator()(const CodeBlock& code) const {
     return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", core::escape_html(code.title),
                        core::escape_html(code.text));
   }
@@ -94,17 +97,17 @@ Json number_or_null(double value) {
 }
 
 Json effect_json(const AxisEffect& effect) {
-  Json made{{"axis", effect.axis}, {"name", effect.name}, {"values", Json::array()}};
+  Json result{{"axis", effect.axis}, {"name", effect.name}, {"values", Json::array()}};
   for (const AxisValue& value : effect.values)
-    made["values"].push_back({{"value", value.value},
-                              {"best", number_or_null(value.best)},
-                              {"upper", number_or_null(value.upper)},
-                              {"median", number_or_null(value.median)},
-                              {"lower", number_or_null(value.lower)}});
-  return made;
+    result["values"].push_back({{"value", value.value},
+                                {"best", number_or_null(value.best)},
+                                {"upper", number_or_null(value.upper)},
+                                {"median", number_or_null(value.median)},
+                                {"lower", number_or_null(value.lower)}});
+  return result;
 }
 
-/// Every row once: those that are ranked, best first, then the others as they stand in the sweep.
+/// Returns every row once: the ranked rows, best first, then the others in the order of the sweep.
 std::vector<std::size_t> in_order(const Ranking& all, std::size_t rows) {
   std::vector<std::size_t> order;
   std::vector<bool> ranked(rows);
@@ -124,17 +127,17 @@ Json data_of(const Report& report, const TopOptions& options) {
   data["axes"] = Json::array();
   const Axes axes(*report.results);
   for (const Axes::Axis& axis : axes.all()) data["axes"].push_back({{"name", axis.name}, {"short", axis.short_name}});
-  TopOptions everybody = options;
-  everybody.k = static_cast<std::int64_t>(std::max<std::size_t>(1, table.rows()));
-  const Ranking all = rank_experiments(*report.results, everybody);
+  TopOptions unlimited = options;
+  unlimited.k = static_cast<std::int64_t>(std::max<std::size_t>(1, table.rows()));
+  const Ranking all = rank_experiments(*report.results, unlimited);
   data["order"] = packed_rows(in_order(all, table.rows()));
   data["ranked"] = all.rows.size();
-  data["parts"] = kBreakdown;
+  data["parts"] = kBreakdownColumns;
   data["colours"] = kPartColours;
   data["top"] = Json::array();
   for (const Ranking::Row& row : report.ranking.rows) data["top"].push_back(row.row);
   data["fronts"] = Json::array();
-  for (const Front& front : report.fronts)
+  for (const ParetoFront& front : report.fronts)
     data["fronts"].push_back({{"cost", front.cost->name}, {"title", front.title}, {"rows", front.rows}});
   data["effects"] = Json::array();
   for (const AxisEffect& effect : report.effects) data["effects"].push_back(effect_json(effect));
@@ -152,10 +155,10 @@ std::string report_page(const Results& results, const TopOptions& options) {
   html += fmt::format("<body>\n<h1>{}</h1>\n{}", core::escape_html(report.title), contents(report));
   for (std::size_t i = 0; i < report.blocks.size(); ++i) {
     const auto* picture = std::get_if<Picture>(&report.blocks[i]);
-    const bool beside = picture != nullptr && picture->kind == Picture::Kind::effect;  // its table
-    if (beside) html += "<div class=pair>\n";
+    const bool paired = picture != nullptr && picture->kind == Picture::Kind::effect;  // the table of the effect
+    if (paired) html += "<div class=pair>\n";
     html += std::visit(ToHtml{}, report.blocks[i]);
-    if (beside) html += std::visit(ToHtml{}, report.blocks.at(++i)) + "</div>\n";
+    if (paired) html += std::visit(ToHtml{}, report.blocks.at(++i)) + "</div>\n";
   }
   html += fmt::format("<script type=\"application/json\" id=data>{}</script>\n", script_json(data_of(report, options)));
   return html + scripts() + "</body>\n</html>\n";

@@ -1,4 +1,4 @@
-// A run told to others: one page that needs nothing from elsewhere, or Markdown with pictures for a merge request.
+// The report of a run for other people: a self-contained HTML page, or Markdown with pictures for a merge request.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace manyworlds::io {
 
-/// HTML with everything in it: text, tables and the figures of all experiments, charts drawn by a script. Without
-/// scripts the text and the tables remain. The same results make the same bytes. Throws as rank_experiments().
+/// Returns a self-contained page: text, tables, the values of all experiments, and charts drawn by a script. Without
+/// scripts the text and the tables remain. Equal results give equal bytes. Throws like rank_experiments().
 std::string report_page(const Results& results, const TopOptions& options);
 
 struct MarkdownReport {
   std::string text;
-  std::vector<std::pair<std::string, std::string>> pictures;  // file name and SVG, as the text refers to them
+  std::vector<std::pair<std::string, std::string>> pictures;  // file name and SVG; the text refers to these names
 };
-/// The same but for the table of all experiments; pictures are called `prefix` and a name.
+/// Returns the same report without the table of all experiments; the file names of the pictures begin with `prefix`.
 MarkdownReport report_markdown(const Results& results, const TopOptions& options, const std::string& prefix);
 
 }  // namespace manyworlds::io

@@ -10,23 +10,23 @@
 #include "core/sharing/key.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/text/yaml.hpp"
-#include "io/results/figures.hpp"
+#include "io/results/number_format.hpp"
 
 namespace manyworlds::io {
 namespace {
 
 using experiments::import::Node;
 
-constexpr std::size_t kNearly = 8;   // that nearly fit
-constexpr std::size_t kValues = 12;  // of an axis that are told of
-constexpr std::size_t kFrontRows = 15;
-constexpr std::size_t kReasons = 50;
+constexpr std::size_t kMaxNearlyFitting = 8;  // rows in the table of layouts that nearly fit
+constexpr std::size_t kMaxAxisValues = 12;    // values of an axis that are listed
+constexpr std::size_t kMaxFrontRows = 15;
+constexpr std::size_t kMaxReasons = 50;
 
 std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
 }
 
-/// Of a YAML tree: "key.key" and what stands there.
+/// Flattens a YAML tree into lines of "key.key" and value.
 void flatten(const Node& node, const std::string& name, std::vector<std::vector<std::string>>& to) {
   if (node.kind == Node::Kind::mapping) {
     for (const auto& entry : node.entries) flatten(entry.value, name.empty() ? entry.key : name + "." + entry.key, to);
@@ -48,8 +48,9 @@ void flatten(const Node& node, const std::string& name, std::vector<std::vector<
   to.push_back({name, text});
 }
 
-/// What the sweep asks, from its text. A run that another version left may hold what cannot be read: then nothing.
-std::vector<std::vector<std::string>> asked(const Results& results, std::string& name) {
+/// Returns the settings in the text of the sweep. The text may be unreadable if another version wrote it; then nothing
+/// is returned.
+std::vector<std::vector<std::string>> spec_settings(const Results& results, std::string& name) {
   std::vector<std::vector<std::string>> lines{{"setting", "value"}};
   try {
     const Node spec = experiments::import::parse_yaml(results.spec, "sweep");
@@ -72,21 +73,23 @@ std::string status_words(const std::string& status) {
   return status;
 }
 
-std::string counted(const Results& results) {
-  std::string text = fmt::format("{} experiments: ", grouped(static_cast<double>(results.experiments.rows())));
+std::string count_text(const Results& results) {
+  std::string text = fmt::format("{} experiments: ", group_digits(static_cast<double>(results.experiments.rows())));
   for (const auto& [status, count] : results.experiments.counts_of("status"))
-    text += fmt::format("{} {}, ", grouped(static_cast<double>(count)), status_words(status));
-  return text +
-         fmt::format("and {} combinations left out as invalid.", grouped(static_cast<double>(results.excluded.rows())));
+    text += fmt::format("{} {}, ", group_digits(static_cast<double>(count)), status_words(status));
+  return text + fmt::format("and {} combinations left out as invalid.",
+                            group_digits(static_cast<double>(results.excluded.rows())));
 }
 
-Tiles tiles_of(const Report& report) {
+KeyValues key_values_of(const Report& report) {
   const Results& results = *report.results;
-  Tiles tiles;
-  const auto add = [&](const std::string& value, const std::string& what) { tiles.figures.emplace_back(value, what); };
+  KeyValues key_values;
+  const auto add = [&](const std::string& value, const std::string& what) {
+    key_values.entries.emplace_back(value, what);
+  };
   if (!report.ranking.rows.empty()) {
     const std::size_t best = report.ranking.rows.front().row;
-    const std::string peak = mfu_peak(results.experiments, best);
+    const std::string peak = mfu_peak_text(results.experiments, best);
     for (const auto& [name, what] :
          {std::pair<const char*, std::string>("step_time_s", "step time of the best"),
           std::pair<const char*, std::string>("tokens_per_s_per_gpu", "tokens/s/GPU"),
@@ -94,87 +97,90 @@ Tiles tiles_of(const Report& report) {
           std::pair<const char*, std::string>("memory_peak_bytes", "its peak memory"),
           std::pair<const char*, std::string>("usd_per_million_tokens", "a million tokens"),
           std::pair<const char*, std::string>("train_usd", "the whole training")})
-      if (const Column* column = results.experiments.find(name); column != nullptr && shown(column, best) != kMissing)
-        add(shown(column, best), what);
+      if (const Column* column = results.experiments.find(name);
+          column != nullptr && format_cell(column, best) != kMissing)
+        add(format_cell(column, best), what);
     if (const Column* fidelity = results.experiments.find("fidelity");
         fidelity != nullptr && fidelity->text_at(best) == "analytic")
       add("analytic", "lower bounds: no packet was simulated");
   }
-  add(grouped(static_cast<double>(report.ranking.candidates)), "experiments ranked");
-  return tiles;
+  add(group_digits(static_cast<double>(report.ranking.candidates)), "experiments ranked");
+  return key_values;
 }
 
-/// How sure the first place is.
-std::string verdict(const Report& report) {
+/// Returns a sentence on the best layout and how certain its first place is.
+std::string verdict_text(const Report& report) {
   const Ranking& ranking = report.ranking;
   if (ranking.rows.empty()) return "Nothing that ran can be ranked.";
   const std::string best = fmt::format("The best: {}.", ranking.rows.front().layout);
-  if (ranking.rows.front().apart == Apart::unknown) return best;
-  const auto count = [&](Apart apart) {
-    return std::count_if(ranking.rows.begin(), ranking.rows.end(), [&](const auto& row) { return row.apart == apart; });
+  if (ranking.rows.front().distinction == Distinction::unknown) return best;
+  const auto count = [&](Distinction distinction) {
+    return std::count_if(ranking.rows.begin(), ranking.rows.end(),
+                         [&](const auto& row) { return row.distinction == distinction; });
   };
   return fmt::format(
       "{}{} Of the {} after it that are listed, {} are within model error, {} probably slower, {} slower.",
-      unclear_order(ranking), best, ranking.rows.size() - 1, count(Apart::not_told), count(Apart::overlapping),
-      count(Apart::told));
+      unclear_order_note(ranking), best, ranking.rows.size() - 1, count(Distinction::indistinguishable),
+      count(Distinction::overlapping), count(Distinction::distinguishable));
 }
 
-/// The parts of each ranked step as shares of it; parts that none has are left out.
-Lines breakdown_lines(const Report& report) {
+/// Returns the parts of each ranked step as shares of it, without parts that are zero everywhere.
+TableBlock breakdown_lines(const Report& report) {
   const Table& table = report.results->experiments;
-  Lines made{{{"#", "layout"}}, {false, true}, "The parts as shares"};
+  TableBlock result{{{"#", "layout"}}, {false, true}, "The parts as shares"};
   std::vector<const Column*> parts;
-  for (const std::string_view name : kBreakdown) {
+  for (const std::string_view name : kBreakdownColumns) {
     const Column* part = table.find(name);
     if (part == nullptr || std::none_of(report.ranking.rows.begin(), report.ranking.rows.end(),
                                         [&](const auto& row) { return part->number_at(row.row) > 0; }))
       continue;
     parts.push_back(part);
-    made.lines[0].push_back(part_name(name));
-    made.left.push_back(false);
+    result.lines[0].push_back(part_name(name));
+    result.left_aligned.push_back(false);
   }
   const Column* step = table.find("step_time_s");
   for (const Ranking::Row& row : report.ranking.rows) {
-    std::vector<std::string> line{std::to_string(made.lines.size()), row.differs};
+    std::vector<std::string> line{std::to_string(result.lines.size()), row.distinct_settings};
     for (const Column* part : parts) {
       const double share = part->number_at(row.row) / step->number_at(row.row);
       line.push_back(std::isnan(share) ? kMissing : percent(share));
     }
-    made.lines.push_back(std::move(line));
+    result.lines.push_back(std::move(line));
   }
-  return made;
+  return result;
 }
 
-Lines front_lines(const Report& report, const Front& front) {
-  Lines made{{{"id", "layout", "tokens/s/GPU", front.title}}, {false, true, false, false}, "The front"};
+TableBlock front_lines(const Report& report, const ParetoFront& front) {
+  TableBlock result{{{"id", "layout", "tokens/s/GPU", front.title}}, {false, true, false, false}, "The front"};
   const Axes axes(*report.results);
-  // The whole front where it is short; of a long one its ends and what lies evenly between.
-  const std::size_t count = std::min(front.rows.size(), kFrontRows);
+  // A short front is shown completely; of a long one its ends and evenly spaced rows between them.
+  const std::size_t count = std::min(front.rows.size(), kMaxFrontRows);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t row = front.rows[count == 1 ? 0 : i * (front.rows.size() - 1) / (count - 1)];
-    made.lines.push_back({report.results->experiments.text_at("id", row), axes.layout(row), shown(report.speed, row),
-                          shown(front.cost, row)});
+    result.lines.push_back({report.results->experiments.text_at("id", row), axes.layout(row),
+                            format_cell(report.throughput, row), format_cell(front.cost, row)});
   }
-  return made;
+  return result;
 }
 
-Lines effect_lines(const Report& report, const AxisEffect& effect) {
-  const Column& by = *report.goal.column;
-  Lines made{{{effect.name, "ran", "out of memory", "best", "median", "won", "beside the best"}},
-             {true, false, false, false, false, false, false}};
-  for (std::size_t i = 0; i < std::min(effect.values.size(), kValues); ++i) {
+TableBlock effect_lines(const Report& report, const AxisEffect& effect) {
+  const Column& by = *report.objective.column;
+  TableBlock result{{{effect.name, "ran", "out of memory", "best", "median", "won", "beside the best"}},
+                    {true, false, false, false, false, false, false}};
+  for (std::size_t i = 0; i < std::min(effect.values.size(), kMaxAxisValues); ++i) {
     const AxisValue& value = effect.values[i];
-    made.lines.push_back({value.value, fmt::format("{} of {}", value.ran, value.experiments),
-                          std::to_string(value.out_of_memory), shown_value(by, value.best),
-                          shown_value(by, value.median),
-                          value.sets == 0 ? kMissing : fmt::format("{} of {}", value.won, value.sets),
-                          value.sets == 0 ? kMissing : percent(value.beside_best)});
+    result.lines.push_back({value.value, fmt::format("{} of {}", value.ran, value.experiments),
+                            std::to_string(value.out_of_memory), format_value(by, value.best),
+                            format_value(by, value.median),
+                            value.sets == 0 ? kMissing : fmt::format("{} of {}", value.wins, value.sets),
+                            value.sets == 0 ? kMissing : percent(value.relative_to_best)});
   }
-  return made;
+  return result;
 }
 
-/// The columns that one looks for first, and what they are of behind them: a narrow screen shows the first few.
-Lines figures_first(RankingLines ranking) {
+/// Reorders the columns so that the most important values come first and the descriptions last: a narrow screen shows
+/// only the first few columns.
+TableBlock reorder_columns(RankingTable ranking) {
   const std::vector<std::string> last{"layout", "largest loss", "80 % interval", "id"};
   std::vector<std::size_t> order;
   const auto& titles = ranking.lines.front();
@@ -183,25 +189,25 @@ Lines figures_first(RankingLines ranking) {
   for (const std::string& title : last)
     if (const auto at = std::find(titles.begin(), titles.end(), title); at != titles.end())
       order.push_back(static_cast<std::size_t>(at - titles.begin()));
-  Lines made;
-  for (const std::size_t column : order) made.left.push_back(ranking.left[column]);
+  TableBlock result;
+  for (const std::size_t column : order) result.left_aligned.push_back(ranking.left_aligned[column]);
   for (const auto& line : ranking.lines) {
-    auto& to = made.lines.emplace_back();
+    auto& to = result.lines.emplace_back();
     for (const std::size_t column : order) to.push_back(line[column]);
   }
-  return made;
+  return result;
 }
 
 void add_best(Report& report) {
   auto& to = report.blocks;
   to.push_back(Heading{"The best", "best"});
-  to.push_back(Words{verdict(report)});
-  const RankingLines best = render_lines(*report.results, report.ranking);
-  to.push_back(figures_first(best));
-  to.push_back(Words{best.footer});
+  to.push_back(Paragraph{verdict_text(report)});
+  const RankingTable best = render_table(*report.results, report.ranking);
+  to.push_back(reorder_columns(best));
+  to.push_back(Paragraph{best.footer});
   if (report.ranking.rows.empty()) return;
   to.push_back(Heading{"Where the time of a step goes", "time"});
-  to.push_back(Words{
+  to.push_back(Paragraph{
       "Mean over ranks: what their compute streams did, and what they waited for. Exposed communication is "
       "what no kernel hid. Slowed is what kernels take longer beside collectives; stall is waiting for other members "
       "of a collective, bubble for other stages of the pipeline, host for kernels to be launched."});
@@ -213,15 +219,15 @@ void add_fronts(Report& report) {
   if (report.fronts.empty()) return;
   auto& to = report.blocks;
   to.push_back(Heading{"Efficiency (Pareto front)", "pareto"});
-  to.push_back(Words{"On the line is what no other layout beats in both."});
+  to.push_back(Paragraph{"On the line is what no other layout beats in both."});
   for (std::size_t i = 0; i < report.fronts.size(); ++i) {
-    const Front& front = report.fronts[i];
+    const ParetoFront& front = report.fronts[i];
     to.push_back(Heading{"Tokens/s/GPU against " + front.title, "", 3});
     to.push_back(
         Picture{Picture::Kind::pareto, "pareto-" + front.cost->name, "tokens/s/GPU against " + front.title, i});
     to.push_back(front_lines(report, front));
-    if (front.rows.size() > kFrontRows)
-      to.push_back(Words{fmt::format("{} of the {} on the front, evenly.", kFrontRows, front.rows.size())});
+    if (front.rows.size() > kMaxFrontRows)
+      to.push_back(Paragraph{fmt::format("{} of the {} on the front, evenly.", kMaxFrontRows, front.rows.size())});
   }
 }
 
@@ -229,24 +235,24 @@ void add_effects(Report& report) {
   if (report.effects.empty()) return;
   auto& to = report.blocks;
   to.push_back(Heading{"What every axis does", "axes"});
-  to.push_back(Words{
+  to.push_back(Paragraph{
       fmt::format("By {}. Each value is compared with otherwise identical layouts. Won: how often it was the best "
                   "of them. Beside the best: its geometric mean against the best. Bars are the middle half of what "
                   "ran.",
-                  report.goal.column->name)});
+                  report.objective.column->name)});
   for (std::size_t i = 0; i < report.effects.size(); ++i) {
     const AxisEffect& effect = report.effects[i];
     to.push_back(Heading{effect.axis, "", 3});
-    to.push_back(Words{
-        fmt::format("The worst value costs {} even with everything else re-optimised.", percent(effect.wrong_choice))});
+    to.push_back(Paragraph{fmt::format("The worst value costs {} even with everything else re-optimised.",
+                                       percent(effect.worst_value_loss))});
     to.push_back(Picture{Picture::Kind::effect, "axis-" + effect.axis, effect.axis, i});
     to.push_back(effect_lines(report, effect));
-    if (effect.values.size() > kValues)
-      to.push_back(Words{fmt::format("and {} more values.", effect.values.size() - kValues)});
+    if (effect.values.size() > kMaxAxisValues)
+      to.push_back(Paragraph{fmt::format("and {} more values.", effect.values.size() - kMaxAxisValues)});
   }
 }
 
-void add_what_did_not_run(Report& report) {
+void add_failures(Report& report) {
   const Results& results = *report.results;
   auto& to = report.blocks;
   const auto counts = results.experiments.counts_of("status");
@@ -256,23 +262,23 @@ void add_what_did_not_run(Report& report) {
   };
   to.push_back(Heading{"What did not run", "not"});
   to.push_back(
-      Words{fmt::format("{} do not fit into memory, {} failed, {} were beyond their limit, {} are pending; {} "
-                        "combinations were left out as invalid.",
-                        count_of("out_of_memory"), count_of("failed"), count_of("too_large"), count_of("pending"),
-                        results.excluded.rows())});
-  if (const auto nearly = nearly_fitting(results, kNearly); !nearly.empty()) {
+      Paragraph{fmt::format("{} do not fit into memory, {} failed, {} were beyond their limit, {} are pending; {} "
+                            "combinations were left out as invalid.",
+                            count_of("out_of_memory"), count_of("failed"), count_of("too_large"), count_of("pending"),
+                            results.excluded.rows())});
+  if (const auto nearly = nearly_fitting(results, kMaxNearlyFitting); !nearly.empty()) {
     const Axes axes(results);
-    Lines lines{{{"id", "layout", "needs", "of", "too much by"}}, {false, true, false, false, false}};
+    TableBlock lines{{{"id", "layout", "needs", "of", "too much by"}}, {false, true, false, false, false}};
     for (const auto& [row, need] : nearly)
       lines.lines.push_back({results.experiments.text_at("id", row), axes.layout(row),
-                             shown(results.experiments.find("memory_peak_bytes"), row),
-                             shown(results.experiments.find("gpu_memory_bytes"), row), percent(need - 1)});
+                             format_cell(results.experiments.find("memory_peak_bytes"), row),
+                             format_cell(results.experiments.find("gpu_memory_bytes"), row), percent(need - 1)});
     to.push_back(Heading{"Out of memory, those that nearly fit first", "", 3});
     to.push_back(std::move(lines));
   }
-  if (const auto failures = failures_of(results); !failures.empty()) {
-    Lines lines{{{"status", "experiments", "ids", "reason"}}, {true, false, true, true}};
-    for (std::size_t i = 0; i < std::min(failures.size(), kReasons); ++i) {
+  if (const auto failures = group_failures(results); !failures.empty()) {
+    TableBlock lines{{{"status", "experiments", "ids", "reason"}}, {true, false, true, true}};
+    for (std::size_t i = 0; i < std::min(failures.size(), kMaxReasons); ++i) {
       std::vector<std::string> ids;
       for (const std::size_t row : failures[i].first) ids.push_back(results.experiments.text_at("id", row));
       if (failures[i].count > ids.size()) ids.emplace_back("…");
@@ -281,10 +287,10 @@ void add_what_did_not_run(Report& report) {
     }
     to.push_back(Heading{"Failed", "", 3});
     to.push_back(std::move(lines));
-    if (failures.size() > kReasons)
-      to.push_back(Words{fmt::format("and {} more reasons.", failures.size() - kReasons)});
+    if (failures.size() > kMaxReasons)
+      to.push_back(Paragraph{fmt::format("and {} more reasons.", failures.size() - kMaxReasons)});
   }
-  Lines excluded{{{"rule", "combinations", "for example"}}, {true, false, true}};
+  TableBlock excluded{{{"rule", "combinations", "for example"}}, {true, false, true}};
   std::map<std::string, std::size_t> example;
   for (std::size_t row = 0; row < results.excluded.rows(); ++row)
     example.try_emplace(results.excluded.text_at("rule", row), row);
@@ -298,11 +304,11 @@ void add_what_did_not_run(Report& report) {
 void add_sharing(Report& report) {
   const Results& results = *report.results;
   const auto number = [&](const char* name) { return provenance_number(results, name); };
-  Lines lines{{{"what", "used", "computed", "once for"}}, {true, false, false, false}};
+  TableBlock lines{{{"what", "used", "computed", "once for"}}, {true, false, false, false}};
   const auto add = [&](const char* what, double used, double computed) {
     if (used > 0)
-      lines.lines.push_back({what, grouped(used), grouped(computed),
-                             computed > 0 && used >= computed ? with_prefix(used / computed, "") : kMissing});
+      lines.lines.push_back({what, group_digits(used), group_digits(computed),
+                             computed > 0 && used >= computed ? with_si_prefix(used / computed, "") : kMissing});
   };
   add("kernels", number("kernel_uses"), static_cast<double>(results.kernels.rows()));
   add("collectives", number("collective_uses"), static_cast<double>(results.collectives.rows()));
@@ -311,13 +317,13 @@ void add_sharing(Report& report) {
   if (lines.lines.size() == 1) return;
   report.blocks.push_back(Heading{"What was shared", "sharing"});
   report.blocks.push_back(std::move(lines));
-  report.blocks.push_back(
-      Words{fmt::format("Of the link-hops skipped, {} were remembered, {} recurred as whole periods, and {} were "
-                        "passed over by rate. Of the "
-                        "tasks, {} were computed, {} came from the journal, and {} from the store.",
-                        grouped(number("link_hops_skipped_remembered")), grouped(number("link_hops_skipped_periods")),
-                        grouped(number("link_hops_skipped_rate")), grouped(number("tasks_computed")),
-                        grouped(number("tasks_from_journal")), grouped(number("tasks_from_store")))});
+  report.blocks.push_back(Paragraph{fmt::format(
+      "Of the link-hops skipped, {} were remembered, {} recurred as whole periods, and {} were "
+      "passed over by rate. Of the "
+      "tasks, {} were computed, {} came from the journal, and {} from the store.",
+      group_digits(number("link_hops_skipped_remembered")), group_digits(number("link_hops_skipped_periods")),
+      group_digits(number("link_hops_skipped_rate")), group_digits(number("tasks_computed")),
+      group_digits(number("tasks_from_journal")), group_digits(number("tasks_from_store")))});
 }
 
 void add_accuracy(Report& report) {
@@ -349,11 +355,11 @@ void add_accuracy(Report& report) {
       fmt::join(words, ", "));
   if (report.errors.empty()) text = fmt::format("No published training step of {} is known.", fmt::join(words, ", "));
   report.blocks.push_back(
-      Words{text + " The 80 % intervals are made of these and, where there are few, of other GPUs'."});
+      Paragraph{text + " The 80 % intervals are made of these and, where there are few, of other GPUs'."});
   if (report.errors.empty()) return;
   report.blocks.push_back(Picture{Picture::Kind::accuracy, "accuracy", "measured over predicted step time, less 1"});
-  Lines lines{{{"family", "GPU", "layouts", "steps", "mean error", "largest", "from", "to"}},
-              {true, true, true, false, false, false, false, false}};
+  TableBlock lines{{{"family", "GPU", "layouts", "steps", "mean error", "largest", "from", "to"}},
+                   {true, true, true, false, false, false, false, false}};
   for (const FamilyError& error : report.errors)
     lines.lines.push_back({error.residuals.family, error.residuals.gpu, error.residuals.kind,
                            std::to_string(error.residuals.rows), percent(error.mean), percent(error.largest),
@@ -361,30 +367,30 @@ void add_accuracy(Report& report) {
   report.blocks.push_back(std::move(lines));
 }
 
-void add_origin(Report& report, std::vector<std::vector<std::string>> asked) {
+void add_origin(Report& report, std::vector<std::vector<std::string>> spec_settings) {
   const Results& results = *report.results;
   auto& to = report.blocks;
   to.push_back(Heading{"What was asked, and how it was computed", "origin"});
-  if (asked.size() > 1) to.push_back(Lines{std::move(asked), {true, true}});
-  Lines lines{{{"", ""}}, {true, true}};
+  if (spec_settings.size() > 1) to.push_back(TableBlock{std::move(spec_settings), {true, true}});
+  TableBlock lines{{{"", ""}}, {true, true}};
   lines.lines.push_back({"report written by", "manyworlds " MANYWORLDS_VERSION});
   for (const Attribute& attribute : results.provenance)
     lines.lines.push_back(
         {attribute.name, std::visit([](const auto& value) { return fmt::format("{}", value); }, attribute.value)});
   to.push_back(std::move(lines));
-  to.push_back(Code{"The sweep", results.spec});
+  to.push_back(CodeBlock{"The sweep", results.spec});
 }
 
-/// Columns that a layout is to have little of, by what people call them.
-std::vector<std::pair<const Column*, std::string>> costs(const Table& table) {
-  std::vector<std::pair<const Column*, std::string>> made;
+/// Returns the columns of which a layout should need little, with their titles.
+std::vector<std::pair<const Column*, std::string>> cost_columns(const Table& table) {
+  std::vector<std::pair<const Column*, std::string>> result;
   for (const auto& [name, title] :
        {std::pair("memory_peak_bytes", "peak memory"), std::pair("usd_per_million_tokens", "price of a million tokens"),
         std::pair("gpu_energy_per_token_j", "the GPUs' energy for a token"),
         std::pair("energy_per_token_j", "the building's energy for a token"),
         std::pair("train_usd", "price of the training run")})
-    if (const Column* column = table.find(name)) made.emplace_back(column, title);
-  return made;
+    if (const Column* column = table.find(name)) result.emplace_back(column, title);
+  return result;
 }
 
 }  // namespace
@@ -393,26 +399,26 @@ Report make_report(const Results& results, const TopOptions& options) {
   Report report;
   report.results = &results;
   report.ranking = rank_experiments(results, options);
-  report.goal = {results.experiments.find(report.ranking.by), report.ranking.descending};
-  report.speed = results.experiments.find("tokens_per_s_per_gpu");
-  if (report.speed != nullptr)
-    for (const auto& [cost, title] : costs(results.experiments))
-      if (auto rows = pareto_front(results, *cost, *report.speed); !rows.empty())
+  report.objective = {results.experiments.find(report.ranking.by), report.ranking.descending};
+  report.throughput = results.experiments.find("tokens_per_s_per_gpu");
+  if (report.throughput != nullptr)
+    for (const auto& [cost, title] : cost_columns(results.experiments))
+      if (auto rows = pareto_front(results, *cost, *report.throughput); !rows.empty())
         report.fronts.push_back({cost, title, std::move(rows)});
-  report.effects = axis_effects(results, report.goal);
+  report.effects = axis_effects(results, report.objective);
   std::erase_if(report.effects, [](const AxisEffect& effect) {
     return std::all_of(effect.values.begin(), effect.values.end(),
                        [](const AxisValue& value) { return value.ran == 0; });
   });
-  auto settings = asked(results, report.title);
+  auto settings = spec_settings(results, report.title);
   if (report.title.empty()) report.title = "A sweep";
-  report.blocks = {Words{counted(results)}, tiles_of(report)};
+  report.blocks = {Paragraph{count_text(results)}, key_values_of(report)};
   add_best(report);
   add_fronts(report);
   add_effects(report);
   report.blocks.push_back(Heading{"All experiments", "all"});
-  report.blocks.push_back(Everything{});
-  add_what_did_not_run(report);
+  report.blocks.push_back(AllExperiments{});
+  add_failures(report);
   add_accuracy(report);
   add_origin(report, std::move(settings));
   add_sharing(report);

@@ -1,4 +1,4 @@
-// What a report says, block by block, for whatever it is written in: words, tables, and places for pictures.
+// The content of a report as blocks, independent of the output format: text, tables, and places for pictures.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "experiments/measured/residuals.hpp"
-#include "io/ranking/sweep_facts.hpp"
+#include "io/ranking/sweep_analysis.hpp"
 #include "io/ranking/top.hpp"
 
 namespace manyworlds::io {
@@ -16,39 +16,39 @@ struct Heading {
   std::string text, id;
   int level = 2;
 };
-struct Words {
+struct Paragraph {
   std::string text;
 };
-/// Figures that a reader looks for first, with what they are.
-struct Tiles {
-  std::vector<std::pair<std::string, std::string>> figures;  // value, what it is
+/// The key values of a report, with their labels.
+struct KeyValues {
+  std::vector<std::pair<std::string, std::string>> entries;  // value and label
 };
-struct Lines {
-  std::vector<std::vector<std::string>> lines;  // the first has the titles
-  std::vector<bool> left;                       // columns that read from the left
-  std::string summary = {};                     // of a table that only says what a picture shows: may be folded away
+struct TableBlock {
+  std::vector<std::vector<std::string>> lines;  // the first line holds the titles
+  std::vector<bool> left_aligned;               // columns aligned to the left
+  std::string summary = {};                     // the title of a table that repeats a picture and may be collapsed
 };
-/// A picture; `id` is the same in all reports.
+/// A picture; its `id` is the same in all reports.
 struct Picture {
   enum class Kind { breakdown, pareto, effect, accuracy } kind = Kind::breakdown;
   std::string id, title;
-  std::size_t which = 0;  // of Report::fronts or Report::effects
+  std::size_t index = 0;  // index in Report::fronts or Report::effects
 };
-/// All experiments, where that can be shown.
-struct Everything {};
-struct Code {
+/// The table of all experiments, in formats that can show it.
+struct AllExperiments {};
+struct CodeBlock {
   std::string title, text;
 };
-using Block = std::variant<Heading, Words, Tiles, Lines, Picture, Everything, Code>;
+using Block = std::variant<Heading, Paragraph, KeyValues, TableBlock, Picture, AllExperiments, CodeBlock>;
 
-/// What is best for what it takes.
-struct Front {
+/// A Pareto front of throughput against one cost.
+struct ParetoFront {
   const Column* cost = nullptr;
   std::string title;              // "peak memory"
-  std::vector<std::size_t> rows;  // pareto_front()
+  std::vector<std::size_t> rows;  // from pareto_front()
 };
 
-/// How predictions of published steps on a chip the run is about fell, one family of them.
+/// The prediction errors of one family of published steps on a chip of the run.
 struct FamilyError {
   experiments::measured::Residuals residuals;
   double mean = 0, largest = 0;  // of |measured over predicted - 1|
@@ -58,15 +58,15 @@ struct Report {
   std::string title;
   const Results* results = nullptr;
   Ranking ranking;
-  Goal goal;
-  const Column* speed = nullptr;  // tokens/s/GPU; null where the run has no such column
-  std::vector<Front> fronts;
+  RankingObjective objective;
+  const Column* throughput = nullptr;  // tokens/s/GPU; null if the run has no such column
+  std::vector<ParetoFront> fronts;
   std::vector<AxisEffect> effects;
-  std::vector<FamilyError> errors;  // of the chips and kinds in the run, worst first
+  std::vector<FamilyError> errors;  // for the chips and kinds of layout in the run, worst first
   std::vector<Block> blocks;
 };
 
-/// `results` must outlive the report. The same results make the same report.
+/// Builds a report; `results` must outlive it. Equal results give equal reports.
 Report make_report(const Results& results, const TopOptions& options);
 
 }  // namespace manyworlds::io

@@ -1,4 +1,4 @@
-// The report as Markdown that a merge request shows.
+// A report as Markdown for a merge request.
 #include <fmt/format.h>
 
 #include "core/base/escape.hpp"
@@ -17,18 +17,18 @@ struct ToMarkdown {
     to.text += fmt::format("{} {}\n\n", std::string(static_cast<std::size_t>(heading.level), '#'),
                            core::escape_markdown(heading.text));
   }
-  void operator()(const Words& words) const { to.text += core::escape_markdown(words.text) + "\n\n"; }
-  void operator()(const Tiles& tiles) const {
-    for (const auto& [value, what] : tiles.figures)
+  void operator()(const Paragraph& paragraph) const { to.text += core::escape_markdown(paragraph.text) + "\n\n"; }
+  void operator()(const KeyValues& key_values) const {
+    for (const auto& [value, what] : key_values.entries)
       to.text += fmt::format("- {}: **{}**\n", core::escape_markdown(what), core::escape_markdown(value));
     to.text += "\n";
   }
-  void operator()(const Lines& lines) const {
+  void operator()(const TableBlock& lines) const {
     for (std::size_t i = 0; i < lines.lines.size(); ++i) {
       for (const std::string& cell : lines.lines[i]) to.text += fmt::format("| {} ", core::escape_markdown(cell));
       to.text += "|\n";
       if (i > 0) continue;
-      for (const bool left : lines.left) to.text += left ? "|---" : "|---:";
+      for (const bool left_aligned : lines.left_aligned) to.text += left_aligned ? "|---" : "|---:";
       to.text += "|\n";
     }
     to.text += "\n";
@@ -41,13 +41,13 @@ struct ToMarkdown {
     to.text += fmt::format("![{}]({})\n\n", core::escape_markdown(picture.title), name);
     to.pictures.emplace_back(name, draw_svg(report, picture));
   }
-  void operator()(const Everything&) const {
+  void operator()(const AllExperiments&) const {
     to.text +=
         "`manyworlds export RUN --csv` has them as a table, `manyworlds report RUN` as a page to sort and filter.\n\n";
   }
-  void operator()(const Code& code) const {
+  void operator()(const CodeBlock& code) const {
     const std::string text = core::terminal_text(code.text);
-    // A fence longer than any in the text.
+    // The fence must be longer than any in the text.
     std::string fence = "```";
     while (text.find(fence) != std::string::npos) fence += '`';
     to.text += fmt::format("{}:\n\n{}yaml\n{}{}{}\n", core::escape_markdown(code.title), fence, text,
@@ -59,10 +59,10 @@ struct ToMarkdown {
 
 MarkdownReport report_markdown(const Results& results, const TopOptions& options, const std::string& prefix) {
   const Report report = make_report(results, options);
-  MarkdownReport made;
-  made.text = fmt::format("# {}\n\n", core::escape_markdown(report.title));
-  for (const Block& block : report.blocks) std::visit(ToMarkdown{report, prefix, made}, block);
-  return made;
+  MarkdownReport result;
+  result.text = fmt::format("# {}\n\n", core::escape_markdown(report.title));
+  for (const Block& block : report.blocks) std::visit(ToMarkdown{report, prefix, result}, block);
+  return result;
 }
 
 }  // namespace manyworlds::io

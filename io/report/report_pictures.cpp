@@ -8,33 +8,33 @@
 #include <iterator>
 #include <set>
 
-#include "io/results/figures.hpp"
+#include "io/results/number_format.hpp"
 #include "io/results/svg.hpp"
 
 namespace manyworlds::io {
 namespace {
 
 constexpr double kWidth = 900, kBar = 16, kRow = 22, kTop = 34, kBottom = 44, kRight = 20, kLetter = 7.2;
-constexpr std::size_t kMostLetters = 52, kFirstLetters = 32, kMostValues = 12;
+constexpr std::size_t kMaxLetters = 52, kFirstLetters = 32, kMaxValues = 12;
 constexpr int kTicks = 6;
 
-/// Of long text what is in the middle goes: layouts differ at their ends too.
-std::string brief(const std::string& text) {
-  const std::size_t letters = places(text);
-  if (letters <= kMostLetters) return text;
+/// Shortens a long text in the middle, because layouts also differ at their ends.
+std::string shortened(const std::string& text) {
+  const std::size_t letters = display_width(text);
+  if (letters <= kMaxLetters) return text;
   std::string cut;
   std::size_t letter = 0;
   for (const char c : text) {
     if ((static_cast<unsigned char>(c) & 0xc0) != 0x80 && ++letter == kFirstLetters + 1) cut += "…";
-    if (letter <= kFirstLetters || letter > letters - (kMostLetters - kFirstLetters - 1)) cut += c;
+    if (letter <= kFirstLetters || letter > letters - (kMaxLetters - kFirstLetters - 1)) cut += c;
   }
   return cut;
 }
 
-/// What a column's values are divided by for an axis, and what that makes of its title.
+/// The factor that converts a column's values for an axis, and the axis title with the unit.
 struct Unit {
   double factor = 1;
-  std::string words;
+  std::string axis_title;
 };
 Unit unit_of(const Column& column, const std::string& title) {
   if (column.unit == "bytes") return {1.0 / (1 << 30), title + ", GiB"};
@@ -42,8 +42,8 @@ Unit unit_of(const Column& column, const std::string& title) {
   return {1, column.unit.empty() || column.unit == "tokens/s" ? title : title + ", " + column.unit};
 }
 
-/// Lines and figures of an axis of numbers below a picture that reaches from `top` to `bottom`.
-void draw_across(Svg& svg, const Steps& steps, const std::function<double(double)>& x, double top, double bottom) {
+/// Draws the grid lines and numbers of a horizontal axis below a picture that extends from `top` to `bottom`.
+void draw_x_axis(Svg& svg, const AxisTicks& steps, const std::function<double(double)>& x, double top, double bottom) {
   for (double at = steps.first; at <= steps.last + steps.step / 2; at += steps.step) {
     svg.line(x(at), top, x(at), bottom, "grid");
     svg.text(x(at), bottom + 16, fmt::format("{:.6g}", std::abs(at) < steps.step / 2 ? 0 : at), Svg::Anchor::middle,
@@ -51,22 +51,22 @@ void draw_across(Svg& svg, const Steps& steps, const std::function<double(double
   }
 }
 
-/// A picture with names on the left, a row for each, and an axis of numbers below.
-class Rows {
+/// A chart with a named row for each item and a horizontal axis below.
+class RowChart {
  public:
-  Rows(const std::vector<std::string>& names, double low, double high, const std::string& title, double legend)
-      : names_(names), steps_(round_steps(low, high, kTicks)), top_(kTop + legend) {
+  RowChart(const std::vector<std::string>& names, double low, double high, const std::string& title, double legend)
+      : names_(names), ticks_(round_ticks(low, high, kTicks)), top_(kTop + legend) {
     std::size_t longest = 4;
-    for (const std::string& name : names_) longest = std::max(longest, places(name));
+    for (const std::string& name : names_) longest = std::max(longest, display_width(name));
     left_ = 16 + kLetter * static_cast<double>(longest);
     svg = Svg(kWidth, y(names_.size()) + kBottom);
-    draw_across(
-        svg, steps_, [this](double value) { return x(value); }, top_ - 6, y(names_.size()));
+    draw_x_axis(
+        svg, ticks_, [this](double value) { return x(value); }, top_ - 6, y(names_.size()));
     svg.text((left_ + kWidth - kRight) / 2, y(names_.size()) + 34, title, Svg::Anchor::middle, "quiet");
     for (std::size_t i = 0; i < names_.size(); ++i) svg.text(left_ - 8, y(i) + 13, names_[i], Svg::Anchor::end);
   }
   double x(double value) const {
-    return left_ + (kWidth - kRight - left_) * (value - steps_.first) / (steps_.last - steps_.first);
+    return left_ + (kWidth - kRight - left_) * (value - ticks_.first) / (ticks_.last - ticks_.first);
   }
   double y(std::size_t row) const { return top_ + kRow * static_cast<double>(row); }
 
@@ -74,14 +74,14 @@ class Rows {
 
  private:
   const std::vector<std::string> names_;
-  Steps steps_;
+  AxisTicks ticks_;
   double left_ = 0, top_;
 };
 
 std::string breakdown(const Report& report) {
   const Table& table = report.results->experiments;
   const auto& rows = report.ranking.rows;
-  // Of the axes only those in which the rows differ: the rest would push them aside.
+  // Rows are named only by the axes in which they differ: the others would crowd these out.
   const Axes axes(*report.results);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -91,19 +91,19 @@ std::string breakdown(const Report& report) {
             return axis.column->text_at(row.row) != axis.column->text_at(rows.front().row);
           }))
         name += fmt::format(" {}={}", axis.short_name, axis.column->text_at(rows[i].row));
-    names.push_back(brief(name));
+    names.push_back(shortened(name));
   }
   const Column* step = table.find("step_time_s");
   double longest = 0;
   for (const auto& row : rows)
     if (step != nullptr && step->number_at(row.row) > longest) longest = step->number_at(row.row);
-  constexpr double kLegendLine = 18, kPlace = 120;
-  Rows picture(names, 0, longest, "step time, s", kLegendLine);
+  constexpr double kLegendLine = 18, kLegendColumnWidth = 120;
+  RowChart picture(names, 0, longest, "step time, s", kLegendLine);
   std::size_t listed = 0;
   std::vector<double> at(rows.size(), 0);
-  static_assert(kPartColours.size() == kBreakdown.size());
-  for (std::size_t part = 0; part < kBreakdown.size(); ++part) {
-    const Column* column = table.find(kBreakdown[part]);
+  static_assert(kPartColours.size() == kBreakdownColumns.size());
+  for (std::size_t part = 0; part < kBreakdownColumns.size(); ++part) {
+    const Column* column = table.find(kBreakdownColumns[part]);
     if (column == nullptr) continue;
     bool any = false;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -111,55 +111,55 @@ std::string breakdown(const Report& report) {
       if (!(value > 0)) continue;
       any = true;
       picture.svg.rectangle(picture.x(at[i]), picture.y(i), picture.x(at[i] + value) - picture.x(at[i]), kBar,
-                            kPartColours[part], fmt::format("{} {}", column->name, with_prefix(value, "s")));
+                            kPartColours[part], fmt::format("{} {}", column->name, with_si_prefix(value, "s")));
       at[i] += value;
     }
     if (!any) continue;
-    const double x = 10 + kPlace * static_cast<double>(listed % 7),
+    const double x = 10 + kLegendColumnWidth * static_cast<double>(listed % 7),
                  y = 8 + kLegendLine * static_cast<double>(listed / 7);
     picture.svg.rectangle(x, y, 12, 12, kPartColours[part]);
-    picture.svg.text(x + 17, y + 11, part_name(kBreakdown[part]));
+    picture.svg.text(x + 17, y + 11, part_name(kBreakdownColumns[part]));
     ++listed;
   }
   return picture.svg.finish();
 }
 
-std::string pareto(const Report& report, const Front& front) {
+std::string pareto(const Report& report, const ParetoFront& front) {
   constexpr double kHeight = 420, kLeft = 80;
-  const Unit cost = unit_of(*front.cost, front.title), gain = unit_of(*report.speed, "tokens/s/GPU");
+  const Unit cost = unit_of(*front.cost, front.title), gain = unit_of(*report.throughput, "tokens/s/GPU");
   struct Point {
     double x, y;
   };
   std::vector<Point> points;
   const Table& table = report.results->experiments;
   const auto drawable = [&](std::size_t row) {
-    return std::isfinite(front.cost->number_at(row)) && std::isfinite(report.speed->number_at(row));
+    return std::isfinite(front.cost->number_at(row)) && std::isfinite(report.throughput->number_at(row));
   };
   for (std::size_t row = 0; row < table.rows(); ++row)
     if (table.text_at("status", row) == "ran" && drawable(row))
-      points.push_back({front.cost->number_at(row) * cost.factor, report.speed->number_at(row) * gain.factor});
+      points.push_back({front.cost->number_at(row) * cost.factor, report.throughput->number_at(row) * gain.factor});
   if (points.empty()) points.push_back({0, 0});
   double low_x = points.front().x, high_x = low_x, low_y = points.front().y, high_y = low_y;
   for (const Point& point : points) {
     low_x = std::min(low_x, point.x), high_x = std::max(high_x, point.x);
     low_y = std::min(low_y, point.y), high_y = std::max(high_y, point.y);
   }
-  const Steps across = round_steps(low_x, high_x, kTicks), up = round_steps(low_y, high_y, kTicks);
+  const AxisTicks x_ticks = round_ticks(low_x, high_x, kTicks), y_ticks = round_ticks(low_y, high_y, kTicks);
   const auto x = [&](double value) {
-    return kLeft + (kWidth - kRight - kLeft) * (value - across.first) / (across.last - across.first);
+    return kLeft + (kWidth - kRight - kLeft) * (value - x_ticks.first) / (x_ticks.last - x_ticks.first);
   };
   const auto y = [&](double value) {
-    return kHeight - kBottom - (kHeight - kBottom - kTop) * (value - up.first) / (up.last - up.first);
+    return kHeight - kBottom - (kHeight - kBottom - kTop) * (value - y_ticks.first) / (y_ticks.last - y_ticks.first);
   };
   Svg svg(kWidth, kHeight);
-  draw_across(svg, across, x, kTop, y(up.first));
-  for (double at = up.first; at <= up.last + up.step / 2; at += up.step) {
+  draw_x_axis(svg, x_ticks, x, kTop, y(y_ticks.first));
+  for (double at = y_ticks.first; at <= y_ticks.last + y_ticks.step / 2; at += y_ticks.step) {
     svg.line(kLeft, y(at), kWidth - kRight, y(at), "grid");
     svg.text(kLeft - 8, y(at) + 4, fmt::format("{:.6g}", at), Svg::Anchor::end, "quiet");
   }
-  svg.text((kLeft + kWidth) / 2, y(up.first) + 34, cost.words, Svg::Anchor::middle, "quiet");
-  svg.text(10, kTop - 14, gain.words, Svg::Anchor::start, "quiet");
-  // One dot of all that fall on the same pixel.
+  svg.text((kLeft + kWidth) / 2, y(y_ticks.first) + 34, cost.axis_title, Svg::Anchor::middle, "quiet");
+  svg.text(10, kTop - 14, gain.axis_title, Svg::Anchor::start, "quiet");
+  // Draws one dot for all points on the same pixel.
   std::set<std::pair<int, int>> taken;
   for (const Point& point : points)
     if (taken.emplace(static_cast<int>(x(point.x)), static_cast<int>(y(point.y))).second)
@@ -169,27 +169,27 @@ std::string pareto(const Report& report, const Front& front) {
   std::string line;
   for (const std::size_t row : front_rows)
     line += fmt::format("{}{:.2f},{:.2f}", line.empty() ? "" : " ", x(front.cost->number_at(row) * cost.factor),
-                        y(report.speed->number_at(row) * gain.factor));
+                        y(report.throughput->number_at(row) * gain.factor));
   svg.polyline(line, "bad");
   const Axes axes(*report.results);
   for (const std::size_t row : front_rows)
-    svg.circle(x(front.cost->number_at(row) * cost.factor), y(report.speed->number_at(row) * gain.factor), 4, "bad",
-               axes.layout(row));
+    svg.circle(x(front.cost->number_at(row) * cost.factor), y(report.throughput->number_at(row) * gain.factor), 4,
+               "bad", axes.layout(row));
   return svg.finish();
 }
 
-std::string effect(const Report& report, const AxisEffect& of) {
-  const Unit unit = unit_of(*report.goal.column, report.goal.column->name);
+std::string effect(const Report& report, const AxisEffect& axis_effect) {
+  const Unit unit = unit_of(*report.objective.column, report.objective.column->name);
   std::vector<const AxisValue*> values;
-  for (const AxisValue& value : of.values)
-    if (value.ran > 0 && values.size() < kMostValues) values.push_back(&value);
+  for (const AxisValue& value : axis_effect.values)
+    if (value.ran > 0 && values.size() < kMaxValues) values.push_back(&value);
   double low = values.front()->lower, high = values.front()->upper;
   std::vector<std::string> names;
   for (const AxisValue* value : values) {
     low = std::min({low, value->lower, value->best}), high = std::max({high, value->upper, value->best});
-    names.push_back(brief(value->value));
+    names.push_back(shortened(value->value));
   }
-  Rows picture(names, low * unit.factor, high * unit.factor, unit.words, 0);
+  RowChart picture(names, low * unit.factor, high * unit.factor, unit.axis_title, 0);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto x = [&](double value) { return picture.x(value * unit.factor); };
     picture.svg.rectangle(x(values[i]->lower), picture.y(i), std::max(1.0, x(values[i]->upper) - x(values[i]->lower)),
@@ -205,10 +205,10 @@ std::string accuracy(const Report& report) {
   std::vector<std::string> names;
   double low = 0, high = 0;
   for (const FamilyError& error : report.errors) {
-    names.push_back(brief(error.residuals.family));
+    names.push_back(shortened(error.residuals.family));
     low = std::min(low, error.residuals.steps.front()), high = std::max(high, error.residuals.steps.back());
   }
-  Rows picture(names, 100 * low, 100 * high, "measured over predicted step time, less 1, %", 0);
+  RowChart picture(names, 100 * low, 100 * high, "measured over predicted step time, less 1, %", 0);
   for (std::size_t i = 0; i < report.errors.size(); ++i) {
     const auto& steps = report.errors[i].residuals.steps;
     const double from = picture.x(100 * steps.front());
@@ -226,9 +226,9 @@ std::string draw_svg(const Report& report, const Picture& picture) {
     case Picture::Kind::breakdown:
       return breakdown(report);
     case Picture::Kind::pareto:
-      return pareto(report, report.fronts.at(picture.which));
+      return pareto(report, report.fronts.at(picture.index));
     case Picture::Kind::effect:
-      return effect(report, report.effects.at(picture.which));
+      return effect(report, report.effects.at(picture.index));
     case Picture::Kind::accuracy:
       return accuracy(report);
   }

@@ -1,4 +1,4 @@
-// The pictures of a report as SVG, for where no script draws them.
+// The pictures of a report as SVG, for formats without scripts.
 #pragma once
 
 #include <string>

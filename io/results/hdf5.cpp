@@ -6,8 +6,8 @@ namespace manyworlds::io::hdf5 {
 
 namespace {
 
-/// The file's superblock stays the oldest one: H5Fget_file_image() of HDF5 1.10 zeroes the flags of newer ones without
-/// mending their checksum. Objects that track an order of creation are of the newer layout all the same, in which
+/// The file keeps the oldest superblock: H5Fget_file_image() of HDF5 1.10 zeroes the flags of newer ones without
+/// updating their checksum. Objects that track their creation order use the newer layout all the same, in which
 /// attributes may have any size.
 Handle memory_access() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate");
@@ -16,16 +16,16 @@ Handle memory_access() {
   return access;
 }
 
-constexpr unsigned kInOrder = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
+constexpr unsigned kCreationOrder = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
 
 }  // namespace
 
-Silence::Silence() {
+ErrorStackSilencer::ErrorStackSilencer() {
   H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
-Silence::~Silence() {
+ErrorStackSilencer::~ErrorStackSilencer() {
   H5Eset_auto2(H5E_DEFAULT, function_, data_);
 }
 
@@ -33,8 +33,8 @@ Handle create_in_memory() {
   const Handle access = memory_access();
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "H5Pcreate");
   check(H5Pset_obj_track_times(creation, false), "H5Pset_obj_track_times");
-  check(H5Pset_link_creation_order(creation, kInOrder), "H5Pset_link_creation_order");
-  check(H5Pset_attr_creation_order(creation, kInOrder), "H5Pset_attr_creation_order");
+  check(H5Pset_link_creation_order(creation, kCreationOrder), "H5Pset_link_creation_order");
+  check(H5Pset_attr_creation_order(creation, kCreationOrder), "H5Pset_attr_creation_order");
   return {H5Fcreate("in memory", H5F_ACC_TRUNC, creation, access), H5Fclose, "H5Fcreate"};
 }
 
@@ -48,7 +48,7 @@ std::string image_of(hid_t file) {
 
 Handle open_image(std::string_view bytes) {
   const Handle access = memory_access();
-  // HDF5 copies the bytes; that its parameter is not const is a matter of its other modes.
+  // HDF5 copies the bytes; the parameter is not const because of its other modes.
   check(H5Pset_file_image(access, const_cast<char*>(bytes.data()), bytes.size()), "H5Pset_file_image");
   return {H5Fopen("in memory", H5F_ACC_RDONLY, access), H5Fclose, "H5Fopen"};
 }
@@ -56,8 +56,8 @@ Handle open_image(std::string_view bytes) {
 Handle create_group(hid_t parent, const std::string& name) {
   const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, "H5Pcreate");
   check(H5Pset_obj_track_times(creation, false), "H5Pset_obj_track_times");
-  check(H5Pset_link_creation_order(creation, kInOrder), "H5Pset_link_creation_order");
-  check(H5Pset_attr_creation_order(creation, kInOrder), "H5Pset_attr_creation_order");
+  check(H5Pset_link_creation_order(creation, kCreationOrder), "H5Pset_link_creation_order");
+  check(H5Pset_attr_creation_order(creation, kCreationOrder), "H5Pset_attr_creation_order");
   return {H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, creation, H5P_DEFAULT), H5Gclose, "H5Gcreate2"};
 }
 

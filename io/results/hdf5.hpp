@@ -12,7 +12,7 @@
 
 namespace manyworlds::io::hdf5 {
 
-/// An HDF5 call failed. Whoever knows what was being read or written turns it into an InputError or an InternalError.
+/// A failed HDF5 call. The caller, who knows the file, turns it into an InputError or an InternalError.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -39,13 +39,13 @@ class Handle {
   herr_t (*closer_)(hid_t);
 };
 
-/// Keeps HDF5 from printing its error stack to stderr, for as long as it lives.
-class Silence {
+/// Keeps HDF5 from printing its error stack to stderr during its lifetime.
+class ErrorStackSilencer {
  public:
-  Silence();
-  ~Silence();
-  Silence(const Silence&) = delete;
-  Silence& operator=(const Silence&) = delete;
+  ErrorStackSilencer();
+  ~ErrorStackSilencer();
+  ErrorStackSilencer(const ErrorStackSilencer&) = delete;
+  ErrorStackSilencer& operator=(const ErrorStackSilencer&) = delete;
 
  private:
   H5E_auto2_t function_ = nullptr;
@@ -56,12 +56,12 @@ Handle create_in_memory();
 std::string image_of(hid_t file);
 Handle open_image(std::string_view bytes);
 
-/// A group whose links are listed in the order they were made in.
+/// Creates a group whose links are listed in the order of their creation.
 Handle create_group(hid_t parent, const std::string& name);
 Handle open_group(hid_t parent, const std::string& name);
 Handle scalar_space();
 Handle array_space(hsize_t size);
-/// Fixed-length UTF-8 of at least one byte, padded with NUL.
+/// Returns the type of a fixed-length UTF-8 text of at least one byte, padded with NUL.
 Handle text_type(std::size_t bytes);
 
 }  // namespace manyworlds::io::hdf5

@@ -1,4 +1,4 @@
-// The tables of an answer, and what writer and reader of results files share.
+// The tables of the results, and what the writer and the reader of results files share.
 #include "io/results/results.hpp"
 
 #include <fmt/format.h>
@@ -7,7 +7,7 @@ namespace manyworlds::io {
 
 namespace {
 
-// One list for both kinds of Results, const and not.
+// One list for both const and non-const Results.
 template <class Table, class R>
 std::array<std::pair<std::string, Table*>, 5> tables_of(R& results) {
   return {{{"experiments", &results.experiments},
@@ -19,11 +19,11 @@ std::array<std::pair<std::string, Table*>, 5> tables_of(R& results) {
 
 }  // namespace
 
-std::array<std::pair<std::string, const Table*>, 5> answer_tables(const Results& results) {
+std::array<std::pair<std::string, const Table*>, 5> result_tables(const Results& results) {
   return tables_of<const Table>(results);
 }
 
-std::array<std::pair<std::string, Table*>, 5> answer_tables(Results& results) {
+std::array<std::pair<std::string, Table*>, 5> result_tables(Results& results) {
   return tables_of<Table>(results);
 }
 
@@ -36,15 +36,15 @@ std::span<const RequiredColumn> required_columns() {
   return kColumns;
 }
 
-std::string assumed_of(const Results& results) {
-  const std::string line = "\n" + std::string(kAssumed);
+std::string assumed_defaults(const Results& results) {
+  const std::string line = "\n" + std::string(kAssumedPrefix);
   const auto begin = results.spec.rfind(line);
   if (begin == std::string::npos) return "";
   const auto from = begin + line.size();
   return results.spec.substr(from, results.spec.find('\n', from) - from);
 }
 
-std::string told_assumed(const std::string& assumed) {
+std::string assumed_text(const std::string& assumed) {
   return assumed.empty() ? "" : fmt::format("assumed: {} (--set changes one, --assume 2021 all)\n", assumed);
 }
 

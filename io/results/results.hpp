@@ -1,5 +1,5 @@
-// What a run leaves: its tables in one HDF5 file. docs/formats.md has the layout. HDF5 is not told of threads: one at
-// a time may be in here.
+// The results of a run: its tables in one HDF5 file, whose layout docs/formats.md specifies. HDF5 is not used in a
+// thread-safe way: only one thread at a time may call these functions.
 #pragma once
 
 #include <array>
@@ -23,46 +23,45 @@ struct Attribute {
 };
 
 struct Results {
-  // The answer: it depends on the sweep and the build only.
+  // The reproducible part: it depends on the sweep and the build only.
   std::string spec;                     // the sweep, verbatim
-  std::vector<std::string> axis_names;  // those columns of `experiments` that are axes, in spec order
-  Table experiments;                    // one row an experiment, in spec order
+  std::vector<std::string> axis_names;  // the columns of `experiments` that are axes, in the order of the spec
+  Table experiments;                    // one row per experiment, in the order of the spec
   Table excluded;
   Table kernels, collectives, episodes;  // the sub-simulations
-  // How it was computed.
+  // How the results were computed.
   std::vector<Attribute> provenance;
 };
 
-/// The answer's tables with the names of their groups, in the order of the file.
-std::array<std::pair<std::string, const Table*>, 5> answer_tables(const Results& results);
-std::array<std::pair<std::string, Table*>, 5> answer_tables(Results& results);
+/// Returns the reproducible tables with the names of their groups, in the order of the file.
+std::array<std::pair<std::string, const Table*>, 5> result_tables(const Results& results);
+std::array<std::pair<std::string, Table*>, 5> result_tables(Results& results);
 
-/// A column of /experiments on which readers rely. Any other may be missing, as in runs of other versions.
+/// A column of /experiments that every results file has. Any other may be missing, as in runs of other versions.
 struct RequiredColumn {
   std::string_view name;
   ElementType type;
 };
 std::span<const RequiredColumn> required_columns();
 
-/// Begins the line of Results::spec behind the document that says what nobody gave.
-inline constexpr std::string_view kAssumed = "# assumed: ";
-/// The rest of that line; empty where nothing was assumed.
-std::string assumed_of(const Results& results);
-/// As it is told: a line, or nothing.
-std::string told_assumed(const std::string& assumed);
+/// Begins the line after the spec in Results::spec that lists the assumed defaults.
+inline constexpr std::string_view kAssumedPrefix = "# assumed: ";
+/// Returns the rest of that line; empty if nothing was assumed.
+std::string assumed_defaults(const Results& results);
+/// Returns a line for people about the assumptions, or "" if there are none.
+std::string assumed_text(const std::string& assumed);
 
-/// The attribute of /provenance called `name` as a number; 0 where there is none.
+/// Returns the attribute `name` of /provenance as a number; 0 if there is none.
 double provenance_number(const Results& results, const std::string& name);
 
-/// Puts the file in place whole or not at all. The same results make the same bytes (with the same zlib and HDF5).
-/// Throws IoError.
+/// Writes the file atomically. Equal results give equal bytes (with the same zlib and HDF5). Throws IoError.
 void write_results(const std::filesystem::path& path, const Results& results);
 
-/// Throws IoError for a file that cannot be read, InputError for one that is cut, damaged or not ours. HDF5 parses in a
-/// process of its own: its seal has no secret, so anybody can make a file that HDF5 has not seen the like of.
+/// Throws IoError for a file that cannot be read, InputError for one that is truncated, damaged or not a results file.
+/// HDF5 parses it in a sandboxed process: the seal has no secret, so anybody can seal a malformed file.
 Results read_results(const std::filesystem::path& path);
 
-/// Of the library in use, "1.10.8".
+/// Returns the version of the HDF5 library in use, "1.10.8".
 std::string hdf5_version();
 
 }  // namespace manyworlds::io

@@ -14,14 +14,14 @@ using hdf5::Handle;
 
 constexpr std::uint64_t kSlabBytes = std::uint64_t{1} << 20;  // read at a time
 
-/// Nothing in the file may lead out of it, or to another place in it: every name is the thing itself.
+/// Checks that a name is a hard link: nothing in the file may lead out of it, or to another place in it.
 void check_link(hid_t group, const std::string& name, const std::string& where) {
-  if (name.empty() || name == "." || name.size() > kMostNameBytes ||
+  if (name.empty() || name == "." || name.size() > kMaxNameBytes ||
       name.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
-    throw NoResults(fmt::format("{} is no name of a column", where));
+    throw InvalidResults(fmt::format("{} is no name of a column", where));
   H5L_info_t link;
   check(H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT), "H5Lget_info");
-  if (link.type != H5L_TYPE_HARD) throw NoResults(fmt::format("{} is a link to somewhere else", where));
+  if (link.type != H5L_TYPE_HARD) throw InvalidResults(fmt::format("{} is a link to somewhere else", where));
 }
 
 Handle open_group(hid_t parent, const std::string& name, const std::string& where) {
@@ -41,7 +41,7 @@ Type type_of(hid_t type, const std::string& where) {
   if (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 && width > 0 &&
       H5Tequal(type, hdf5::text_type(width)) > 0)
     return {ElementType::text, width};
-  throw NoResults(fmt::format(
+  throw InvalidResults(fmt::format(
       "an element of {} is neither a 64-bit integer, nor a 64-bit float, nor a text of fixed length", where));
 }
 
@@ -57,21 +57,21 @@ Handle memory_type(const Type& type) {
   return hdf5::text_type(type.width);
 }
 
-/// Elements of a list or, where `scalar`, of a single value.
+/// Returns the number of elements of a list or, if `scalar`, of a single value.
 std::uint64_t elements_of(hid_t space, bool scalar, const std::string& where) {
   const H5S_class_t shape = H5Sget_simple_extent_type(space);
   if (scalar && shape == H5S_SCALAR) return 1;
   if (scalar || shape != H5S_SIMPLE || H5Sget_simple_extent_ndims(space) != 1)
-    throw NoResults(fmt::format("{} is no {}", where, scalar ? "single value" : "list"));
+    throw InvalidResults(fmt::format("{} is no {}", where, scalar ? "single value" : "list"));
   hsize_t size = 0;
   check(H5Sget_simple_extent_dims(space, &size, nullptr), "H5Sget_simple_extent_dims");
   return size;
 }
 
-/// A column or a text as it is stored, once it is known that all of it is.
+/// A stored column or text; the constructor checks that all of it was written.
 class Dataset {
  public:
-  Dataset(hid_t parent, const std::string& name, bool scalar, const std::string& where, const ReadingBudget& budget)
+  Dataset(hid_t parent, const std::string& name, bool scalar, const std::string& where, const MemoryBudget& budget)
       : dataset_(open(parent, name, where)), creation_(H5Dget_create_plist(dataset_), H5Pclose, "H5Dget_create_plist") {
     check_storage(where);
     const Handle stored(H5Dget_type(dataset_), H5Tclose, "H5Dget_type");
@@ -87,7 +87,7 @@ class Dataset {
   const Type& type() const { return type_; }
   std::uint64_t rows() const { return rows_; }
 
-  /// Hands over all elements, a slab of whole chunks at a time.
+  /// Passes all elements to `take`, a slab of whole chunks at a time.
   template <class Take>
   void each_slab(const Take& take) const {
     const Handle memory = memory_type(type_), space(H5Dget_space(dataset_), H5Sclose, "H5Dget_space");
@@ -113,10 +113,10 @@ class Dataset {
     return {H5Dopen2(parent, name.c_str(), H5P_DEFAULT), H5Dclose, "H5Dopen2"};
   }
 
-  /// Other files are never opened, and no filter runs that we do not use.
+  /// Checks that the data lies in this file, and that it uses only the two filters that we use.
   void check_storage(const std::string& where) const {
     if (H5Pget_layout(creation_) == H5D_VIRTUAL || check(H5Pget_external_count(creation_), "H5Pget_external_count") > 0)
-      throw NoResults(fmt::format("{} lies in another file", where));
+      throw InvalidResults(fmt::format("{} lies in another file", where));
     const int filters = check(H5Pget_nfilters(creation_), "H5Pget_nfilters");
     bool known = filters <= 2;
     H5Z_filter_t before = H5Z_FILTER_NONE;
@@ -128,16 +128,16 @@ class Dataset {
       known = (filter == H5Z_FILTER_SHUFFLE || filter == H5Z_FILTER_DEFLATE) && filter != before;
       before = filter;
     }
-    if (!known) throw NoResults(fmt::format("{} is packed by other filters than shuffle and deflate", where));
+    if (!known) throw InvalidResults(fmt::format("{} is packed by other filters than shuffle and deflate", where));
   }
 
-  /// What was never written is made up by HDF5 at no cost in the file.
-  void check_allocated(hid_t space, const std::string& where, const ReadingBudget& budget) {
+  /// Checks that every chunk was written: HDF5 fills in unwritten ones, which cost the file nothing.
+  void check_allocated(hid_t space, const std::string& where, const MemoryBudget& budget) {
     if (rows_ == 0) return;
     bool whole = false;
     if (H5Pget_layout(creation_) == H5D_CHUNKED) {
       check(H5Pget_chunk(creation_, 1, &chunk_), "H5Pget_chunk");
-      if (chunk_ == 0) throw NoResults(fmt::format("{} is in chunks of nothing", where));
+      if (chunk_ == 0) throw InvalidResults(fmt::format("{} is in chunks of nothing", where));
       budget.check(chunk_, type_.width, where);
       hsize_t chunks = 0;
       check(H5Dget_num_chunks(dataset_, space, &chunks), "H5Dget_num_chunks");
@@ -145,7 +145,7 @@ class Dataset {
     } else {
       whole = H5Dget_storage_size(dataset_) == rows_ * type_.width;
     }
-    if (!whole) throw NoResults(fmt::format("{} was never wholly written", where));
+    if (!whole) throw InvalidResults(fmt::format("{} was never wholly written", where));
   }
 
   Handle dataset_, creation_;
@@ -172,7 +172,7 @@ struct AttributeValues {
   }
 };
 
-AttributeValues read_attribute(hid_t attribute, bool scalar, const std::string& where, const ReadingBudget& budget) {
+AttributeValues read_attribute(hid_t attribute, bool scalar, const std::string& where, const MemoryBudget& budget) {
   const Handle stored(H5Aget_type(attribute), H5Tclose, "H5Aget_type");
   const Handle space(H5Aget_space(attribute), H5Sclose, "H5Aget_space");
   const Type type = type_of(stored, where);
@@ -184,20 +184,20 @@ AttributeValues read_attribute(hid_t attribute, bool scalar, const std::string& 
 }
 
 AttributeValues read_attribute(hid_t object, const std::string& name, ElementType type, bool scalar,
-                               const std::string& of, const ReadingBudget& budget) {
-  const std::string where = fmt::format("attribute '{}' of {}", name, of);
-  if (check(H5Aexists(object, name.c_str()), "H5Aexists") == 0) throw NoResults(where + " is missing");
+                               const std::string& owner, const MemoryBudget& budget) {
+  const std::string where = fmt::format("attribute '{}' of {}", name, owner);
+  if (check(H5Aexists(object, name.c_str()), "H5Aexists") == 0) throw InvalidResults(where + " is missing");
   const Handle attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, "H5Aopen");
   AttributeValues values = read_attribute(attribute, scalar, where, budget);
-  if (values.type.type != type) throw NoResults(where + " has another type");
+  if (values.type.type != type) throw InvalidResults(where + " has another type");
   return values;
 }
 
-/// By a call that takes a buffer and its size, and gives the length.
+/// Reads a name with a call that takes a buffer and its size and returns the length.
 template <class Call>
 std::string read_name(const Call& call, const std::string& where) {
   const auto size = static_cast<std::size_t>(call(nullptr, 0));
-  if (size > kMostNameBytes) throw NoResults(fmt::format("{} has a name of {} bytes", where, size));
+  if (size > kMaxNameBytes) throw InvalidResults(fmt::format("{} has a name of {} bytes", where, size));
   std::string name(size, '\0');
   call(name.data(), size + 1);
   return name;
@@ -209,13 +209,13 @@ class ImageReader {
       : budget_(image.size()), send_(send), file_(hdf5::open_image(image)) {}
 
   void read() {
-    if (text_of(file_, "generator", "the file") != "manyworlds") throw NoResults("it is of another program");
+    if (text_of(file_, "generator", "the file") != "manyworlds") throw InvalidResults("it is of another program");
     const auto version =
         read_attribute(file_, "format_version", ElementType::integer, true, "the file", budget_).number<std::int64_t>();
     send_(results_message::format_version(version));
     if (version != kResultsFormatVersion) return;
     read_spec();
-    const auto tables = answer_tables(Results{});
+    const auto tables = result_tables(Results{});
     for (std::size_t i = 0; i < tables.size(); ++i) read_table(i, tables[i].first);
     read_axes();
     read_provenance();
@@ -223,13 +223,13 @@ class ImageReader {
   }
 
  private:
-  std::string text_of(hid_t object, const std::string& name, const std::string& of) const {
-    return read_attribute(object, name, ElementType::text, true, of, budget_).text(0);
+  std::string text_of(hid_t object, const std::string& name, const std::string& owner) const {
+    return read_attribute(object, name, ElementType::text, true, owner, budget_).text(0);
   }
 
   void read_spec() {
     const Dataset spec(file_, "spec", true, "/spec", budget_);
-    if (spec.type().type != ElementType::text) throw NoResults("/spec is no text");
+    if (spec.type().type != ElementType::text) throw InvalidResults("/spec is no text");
     spec.each_slab([&](std::string_view padded) { send_(results_message::spec(padded.substr(0, padded.find('\0')))); });
   }
 
@@ -243,7 +243,7 @@ class ImageReader {
   void read_columns(std::size_t number, const std::string& path, const Handle& group) {
     H5G_info_t info;
     check(H5Gget_info(group, &info), "H5Gget_info");
-    if (info.nlinks > kMostColumns) throw NoResults(fmt::format("{} has more than {} columns", path, kMostColumns));
+    if (info.nlinks > kMaxColumns) throw InvalidResults(fmt::format("{} has more than {} columns", path, kMaxColumns));
     for (hsize_t i = 0; i < info.nlinks; ++i) {
       const std::string name = read_name(
           [&](char* to, std::size_t size) {
@@ -261,7 +261,7 @@ class ImageReader {
     send_(results_message::column(table, heading, dataset.type().type, dataset.rows()));
     dataset.each_slab([&](std::string_view slab) { send_(results_message::values(slab, dataset.type().width)); });
   } catch (const hdf5::Failure& failure) {
-    throw NoResults(fmt::format("{}: {}", where, failure.what()));
+    throw InvalidResults(fmt::format("{}: {}", where, failure.what()));
   }
 
   void read_axes() {
@@ -274,30 +274,32 @@ class ImageReader {
     const Handle group = open_group(file_, "provenance", "provenance");
     H5O_info_t info;
     check(H5Oget_info2(group, &info, H5O_INFO_NUM_ATTRS), "H5Oget_info2");
-    if (info.num_attrs > kMostFacts) throw NoResults(fmt::format("provenance has more than {} facts", kMostFacts));
+    if (info.num_attrs > kMaxProvenanceEntries)
+      throw InvalidResults(fmt::format("provenance has more than {} facts", kMaxProvenanceEntries));
     for (hsize_t i = 0; i < info.num_attrs; ++i) {
       const Handle attribute(H5Aopen_by_idx(group, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT),
                              H5Aclose, "H5Aopen_by_idx");
       const std::string name =
           read_name([&](char* to, std::size_t size) { return check(H5Aget_name(attribute, size, to), "H5Aget_name"); },
                     "a fact of provenance");
-      send_(results_message::fact({name, fact_in(read_attribute(attribute, true, "provenance/" + name, budget_))}));
+      send_(results_message::provenance_entry(
+          {name, provenance_value(read_attribute(attribute, true, "provenance/" + name, budget_))}));
     }
   }
 
-  static decltype(Attribute::value) fact_in(const AttributeValues& of) {
-    switch (of.type.type) {
+  static decltype(Attribute::value) provenance_value(const AttributeValues& values) {
+    switch (values.type.type) {
       case ElementType::integer:
-        return of.number<std::int64_t>();
+        return values.number<std::int64_t>();
       case ElementType::real:
-        return of.number<double>();
+        return values.number<double>();
       case ElementType::text:
         break;
     }
-    return of.text(0);
+    return values.text(0);
   }
 
-  ReadingBudget budget_;
+  MemoryBudget budget_;
   const std::function<void(std::string_view)>& send_;
   Handle file_;
 };
@@ -305,10 +307,10 @@ class ImageReader {
 }  // namespace
 
 void send_image(std::string_view image, const std::function<void(std::string_view)>& send) {
-  const hdf5::Silence silence;
+  const hdf5::ErrorStackSilencer silence;
   try {
     ImageReader(image, send).read();
-  } catch (const NoResults& refusal) {
+  } catch (const InvalidResults& refusal) {
     send(results_message::refusal(refusal.what()));
   } catch (const hdf5::Failure& failure) {
     send(results_message::refusal(failure.what()));

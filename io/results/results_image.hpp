@@ -1,5 +1,5 @@
-// The HDF5 side of reading results: takes an image apart into the messages of io/results/results_stream.hpp. Whoever
-// calls it does so where HDF5 may crash.
+// The HDF5 side of reading results: splits an image into the messages of io/results/results_stream.hpp. It must run
+// where HDF5 may crash.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 
 namespace manyworlds::io {
 
-/// Sends every part of the image, or a refusal that says what is not as a results file has it. Only what
-/// write_results() makes is read: hard links, fixed types, datasets that are wholly there, and the two filters that we
-/// use. Sizes are looked at before memory is taken.
+/// Sends every part of the image, or a refusal that names the first invalid part. Only files of the form that
+/// write_results() produces are accepted: hard links, fixed types, completely written datasets, and the two filters
+/// that we use. Sizes are checked before memory is allocated.
 void send_image(std::string_view image, const std::function<void(std::string_view)>& send);
 
 }  // namespace manyworlds::io

@@ -1,9 +1,9 @@
-// Reads a results file back. The seal is checked before HDF5 sees a byte, since HDF5 trusts what it reads; and as
-// anybody can make a seal that fits, HDF5 sees the bytes in a process of its own.
+// Reads a results file. The seal is checked before HDF5 sees a byte, since HDF5 trusts its input; and since anybody can
+// make a matching seal, HDF5 reads the bytes in a sandboxed process.
 #include "core/base/error.hpp"
 #include "io/log/file.hpp"
 #include "io/log/sealed.hpp"
-#include "io/process/confined.hpp"
+#include "io/process/sandboxed_process.hpp"
 #include "io/results/results.hpp"
 #include "io/results/results_image.hpp"
 #include "io/results/results_stream.hpp"
@@ -12,15 +12,15 @@ namespace manyworlds::io {
 
 namespace {
 
-/// HDF5 holds the image a few times, a slab of a column, and what it unpacks.
-Confined::Limits limits_for(std::uint64_t image_bytes) {
-  const std::uint64_t tables = ReadingBudget(image_bytes).bytes();
+/// HDF5 needs memory for a few copies of the image, a slab of a column, and the unpacked data.
+SandboxedProcess::Limits limits_for(std::uint64_t image_bytes) {
+  const std::uint64_t tables = MemoryBudget(image_bytes).bytes();
   return {tables + (std::uint64_t{128} << 20), std::chrono::seconds(30 + (image_bytes >> 20)), tables};
 }
 
 Results read_image(std::string_view image, const std::string& path) {
-  const Confined::Limits limits = limits_for(image.size());
-  Confined reading(limits, [&](const Confined::Send& send) { send_image(image, send); });
+  const SandboxedProcess::Limits limits = limits_for(image.size());
+  SandboxedProcess reading(limits, [&](const SandboxedProcess::Send& send) { send_image(image, send); });
   ResultsReceiver received(image.size());
   while (const auto message = reading.next()) {
     received.take(*message);
@@ -29,8 +29,8 @@ Results read_image(std::string_view image, const std::string& path) {
       throw core::InputError(fmt::format("{}: results of format version {}; this build reads version {}", path,
                                          *version, kResultsFormatVersion));
   }
-  if (const Confined::End end = reading.end(); !end.well)
-    throw NoResults(fmt::format("HDF5 {} reading it ({})", end.what, end.detail));
+  if (const SandboxedProcess::ExitReport exit_report = reading.exit_report(); !exit_report.succeeded)
+    throw InvalidResults(fmt::format("HDF5 {} reading it ({})", exit_report.failure, exit_report.detail));
   return received.finish();
 }
 
@@ -44,15 +44,15 @@ Results read_results(const std::filesystem::path& path) {
         fmt::format("{}: not a results file of manyworlds, or cut short or changed since it was "
                     "written (its seal does not fit)",
                     path.string()));
-  const auto refuse = [&](std::string_view why) {
+  const auto input_error = [&](std::string_view why) {
     return core::InputError(fmt::format("{}: not a results file of manyworlds: {}", path.string(), why));
   };
   try {
     return read_image(*image, path.string());
-  } catch (const NoResults& refusal) {
-    throw refuse(refusal.what());
-  } catch (const core::InternalError&) {  // no work of ours: HDF5 has written where it should not
-    throw refuse("HDF5 went wrong reading it");
+  } catch (const InvalidResults& refusal) {
+    throw input_error(refusal.what());
+  } catch (const core::InternalError&) {  // the messages are malformed: HDF5 has corrupted the memory of the process
+    throw input_error("HDF5 went wrong reading it");
   } catch (const std::bad_alloc&) {
     throw core::InputError(fmt::format("{}: holds more than this machine's memory does", path.string()));
   }

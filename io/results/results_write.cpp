@@ -1,4 +1,4 @@
-// Writes a results file: the HDF5 image is made in memory, sealed, and put in place whole.
+// Writes a results file: the HDF5 image is built in memory, sealed, and written atomically.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -89,7 +89,7 @@ Handle write_dataset(hid_t group, const std::string& name, hid_t file_type, hid_
   return dataset;
 }
 
-/// A NaN is a NaN: one pattern of bits on disk, wherever it came from.
+/// Gives all NaNs one bit pattern, so that equal results have equal bytes.
 std::vector<double> with_one_nan(std::vector<double> values) {
   for (double& value : values)
     if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
@@ -163,7 +163,7 @@ std::string image(const Results& results) {
 }  // namespace
 
 void write_results(const std::filesystem::path& path, const Results& results) {
-  const hdf5::Silence silence;
+  const hdf5::ErrorStackSilencer silence;
   std::string bytes;
   try {
     bytes = image(results);
@@ -171,7 +171,7 @@ void write_results(const std::filesystem::path& path, const Results& results) {
     throw core::InternalError(fmt::format("the results for {}: {}", path.string(), failure.what()));
   }
   seal(bytes);
-  write_aside(path, bytes, Access::by_folder);
+  write_atomically(path, bytes, Access::by_folder);
 }
 
 std::string hdf5_version() {

@@ -15,20 +15,20 @@ namespace manyworlds::io {
 namespace {
 
 using core::Time;
+using core::step::CompiledStep;
 using core::step::Recording;
-using core::step::World;
-using core::workload::Slot;
+using core::workload::PipelinePass;
 
 constexpr double kLeft = 92, kTop = 62, kWidth = 1'400, kRow = 26, kGap = 6, kRight = 24, kAxis = 40;
-constexpr double kThinnest = 1;  // pixels
+constexpr double kMinWidth = 1;  // pixels
 constexpr double kLegendBase = 44;
-constexpr double kSeparate = 8;  // width from which a pass has a line behind it
+constexpr double kMinSeparatedWidth = 8;  // minimum width in pixels of a pass with a separator line after it
 
 struct Colour {
   const char *name, *paint;
 };
-// Those of Okabe and Ito that can be told apart beside each other, on light and on dark ground; a bubble is the ground
-// of its row.
+// Colours from the palette of Okabe and Ito that are distinguishable side by side on a light and on a dark background;
+// a bubble has the background colour of its row.
 constexpr std::array kColours{Colour{"forward", "#0072b2"},   Colour{"backward", "#009e73"},
                               Colour{"recompute", "#56b4e9"}, Colour{"optimizer", "#cc79a7"},
                               Colour{"host", "#8a8a8a"},      Colour{"communication", "#d55e00"},
@@ -41,84 +41,85 @@ std::size_t colour_of(core::stream::Wait why) {
   return why == Wait::bubble ? kBubble : why == Wait::stall ? kStall : kCommunication;
 }
 
-/// A part of a row.
+/// A coloured section of a row.
 struct Segment {
   Time begin = 0, end = 0;
   Shares shares{};
-  std::optional<Slot> pass;  // if it is one, whole
+  std::optional<PipelinePass> pass;  // set for a whole pass
   void add(const Segment& other) {
     end = other.end;
     for (std::size_t i = 0; i < shares.size(); ++i) shares[i] += other.shares[i];
   }
 };
 
-/// Kernels and waits of the compute stream, in order of time; kernels have their pass, waits have none.
-std::vector<Segment> pieces_of(const core::workload::Program& program, const core::stream::Record& record) {
-  std::vector<Segment> pieces;
+/// Returns the kernels and waits of the compute stream in order of time; kernels have their pass, waits have none.
+std::vector<Segment> compute_intervals(const core::workload::Program& program, const core::stream::Record& record) {
+  std::vector<Segment> intervals;
   for (const core::stream::Span& span : record.spans) {
     const core::workload::Op& op = program.ops[span.op];
     if (op.stream != core::workload::Stream::compute || span.begin == span.end) continue;
-    Segment& made = pieces.emplace_back(Segment{span.begin, span.end, {}, {}});
-    made.shares[static_cast<std::size_t>(op.booking)] = span.end - span.begin;
-    if (const Slot* pass = program.pass_of(op)) made.pass = *pass;
+    Segment& result = intervals.emplace_back(Segment{span.begin, span.end, {}, {}});
+    result.shares[static_cast<std::size_t>(op.category)] = span.end - span.begin;
+    if (const PipelinePass* pass = program.pass_of(op)) result.pass = *pass;
   }
   for (const core::stream::Idle& idle : record.idle) {
-    Segment& made = pieces.emplace_back(Segment{idle.begin, idle.end, {}, {}});
-    made.shares[colour_of(idle.why)] = idle.end - idle.begin;
+    Segment& result = intervals.emplace_back(Segment{idle.begin, idle.end, {}, {}});
+    result.shares[colour_of(idle.why)] = idle.end - idle.begin;
   }
-  std::sort(pieces.begin(), pieces.end(), [](const Segment& a, const Segment& b) { return a.begin < b.begin; });
-  return pieces;
+  std::sort(intervals.begin(), intervals.end(), [](const Segment& a, const Segment& b) { return a.begin < b.begin; });
+  return intervals;
 }
 
-/// Whether they are one part of a row: waits for the same reason, or kernels of no pass.
-bool alike(const Segment& a, const Segment& b) {
+/// Returns whether two adjacent sections can be joined: waits for the same reason, or kernels without a pass.
+bool mergeable(const Segment& a, const Segment& b) {
   for (std::size_t i = 0; i < a.shares.size(); ++i)
     if ((a.shares[i] > 0) != (b.shares[i] > 0)) return false;
   return !a.pass && !b.pass;
 }
 
-/// Passes with the waits inside them, and what lies between.
-std::vector<Segment> segments_of(const std::vector<Segment>& pieces) {
+/// Joins each pass with the waits inside it, and mergeable intervals between passes.
+std::vector<Segment> segments_of(const std::vector<Segment>& intervals) {
   std::vector<Segment> segments;
-  std::size_t pass = SIZE_MAX;  // the last one's place in `segments`
-  for (const Segment& piece : pieces) {
-    if (!piece.pass) {
-      !segments.empty() && alike(segments.back(), piece) ? segments.back().add(piece) : segments.push_back(piece);
-    } else if (pass != SIZE_MAX && segments[pass].pass == piece.pass) {
+  std::size_t pass = SIZE_MAX;  // index of the last pass in `segments`
+  for (const Segment& interval : intervals) {
+    if (!interval.pass) {
+      !segments.empty() && mergeable(segments.back(), interval) ? segments.back().add(interval)
+                                                                : segments.push_back(interval);
+    } else if (pass != SIZE_MAX && segments[pass].pass == interval.pass) {
       for (std::size_t inside = pass + 1; inside < segments.size(); ++inside) segments[pass].add(segments[inside]);
       segments.resize(pass + 1);
-      segments[pass].add(piece);
+      segments[pass].add(interval);
     } else {
       pass = segments.size();
-      segments.push_back(piece);
+      segments.push_back(interval);
     }
   }
   return segments;
 }
 
-/// None narrower than `thinnest`, unless there is only one. What is too thin goes to the segment before it; two that
-/// are thin are no pass any more.
-std::vector<Segment> widened(const std::vector<Segment>& segments, Time thinnest) {
-  std::vector<Segment> made;
-  const auto thin = [&](const Segment& segment) { return segment.end - segment.begin < thinnest; };
+/// Joins segments until none is narrower than `min_duration`, unless only one is left. A thin segment is added to the
+/// one before it; two joined thin segments are no longer a pass.
+std::vector<Segment> merge_thin_segments(const std::vector<Segment>& segments, Time min_duration) {
+  std::vector<Segment> result;
+  const auto thin = [&](const Segment& segment) { return segment.end - segment.begin < min_duration; };
   for (const Segment& segment : segments) {
-    const bool apart = made.empty() || (!thin(made.back()) && (!thin(segment) || segment.pass));
-    if (apart) {
-      made.push_back(segment);
+    const bool separate = result.empty() || (!thin(result.back()) && (!thin(segment) || segment.pass));
+    if (separate) {
+      result.push_back(segment);
       continue;
     }
-    if (thin(made.back())) made.back().pass = thin(segment) ? std::nullopt : segment.pass;
-    made.back().add(segment);
+    if (thin(result.back())) result.back().pass = thin(segment) ? std::nullopt : segment.pass;
+    result.back().add(segment);
   }
-  if (made.size() > 1 && thin(made.back())) {
-    const Segment last = made.back();
-    made.pop_back();
-    made.back().add(last);
+  if (result.size() > 1 && thin(result.back())) {
+    const Segment last = result.back();
+    result.pop_back();
+    result.back().add(last);
   }
-  return made;
+  return result;
 }
 
-/// Pixels in hundredths, without zeros at the end.
+/// Returns pixels in hundredths, without trailing zeros.
 std::string px(double value) {
   const auto hundredths = static_cast<std::int64_t>(std::llround(value * 100));
   std::string text = fmt::format("{}.{:02}", hundredths / 100, hundredths % 100);
@@ -127,7 +128,7 @@ std::string px(double value) {
   return text;
 }
 
-/// Ticks that are 1, 2 or 5 times a power of ten apart, at most ten of them.
+/// Returns the distance between ticks: 1, 2 or 5 times a power of ten, for at most ten ticks.
 Time tick_of(Time end) {
   for (Time scale = 1;; scale *= 10)
     for (const Time each : {1, 2, 5})
@@ -136,10 +137,10 @@ Time tick_of(Time end) {
 
 class Picture {
  public:
-  Picture(const World& world, const Recording& recording) : world_(world), recording_(recording) {
+  Picture(const CompiledStep& compiled, const Recording& recording) : compiled_(compiled), recording_(recording) {
     for (const Recording::Rank& rank : recording.ranks)
-      if (world.layout().stage_of(rank.rank) == ranks_.size()) ranks_.push_back(&rank);
-    const std::uint32_t stages = world.layout().ranks() / world.layout().ranks_of_stage();
+      if (compiled.layout().stage_of(rank.rank) == ranks_.size()) ranks_.push_back(&rank);
+    const std::uint32_t stages = compiled.layout().ranks() / compiled.layout().ranks_per_stage();
     MANYWORLDS_CHECK(ranks_.size() == stages, "{} stages of {} are recorded", ranks_.size(), stages);
   }
 
@@ -147,23 +148,23 @@ class Picture {
     Svg svg(kLeft + kWidth + kRight, top_of(ranks_.size()) + kAxis);
     svg.text(kLeft, 20, fmt::format("{}: {:.6f} s; areas are times", title, core::seconds(recording_.end)));
     draw_axis(svg);
-    std::vector<Number> numbers;
-    for (std::size_t row = 0; row < ranks_.size(); ++row) draw_row(svg, row, numbers);
+    std::vector<PassLabel> labels;
+    for (std::size_t row = 0; row < ranks_.size(); ++row) draw_row(svg, row, labels);
     for (std::size_t i = 0; i < kBubble; ++i)
       if (!paths_[i].empty()) svg.path(paths_[i], kColours[i].paint);
-    for (const Number& number : numbers) {
-      svg.line(number.right, number.top, number.right, number.top + kRow, "ground");
-      const std::string text = std::to_string(number.micro_batch);
-      if (number.right - number.left >= 8 * static_cast<double>(text.size()) + 2)
-        svg.text((number.left + number.right) / 2, number.top + kRow / 2 + 4, text, Svg::Anchor::middle, "#ffffff");
+    for (const PassLabel& label : labels) {
+      svg.line(label.right, label.top, label.right, label.top + kRow, "ground");
+      const std::string text = std::to_string(label.micro_batch);
+      if (label.right - label.left >= 8 * static_cast<double>(text.size()) + 2)
+        svg.text((label.left + label.right) / 2, label.top + kRow / 2 + 4, text, Svg::Anchor::middle, "#ffffff");
     }
     draw_legend(svg);
     return svg.finish();
   }
 
  private:
-  /// A pass that is wide enough to be told from the next.
-  struct Number {
+  /// The micro-batch number of a pass that is wide enough to be separated from the next.
+  struct PassLabel {
     double left, right, top;
     std::int32_t micro_batch;
   };
@@ -171,19 +172,19 @@ class Picture {
   double x(Time at) const { return kLeft + kWidth * static_cast<double>(at) / static_cast<double>(recording_.end); }
   static double top_of(std::size_t row) { return kTop + (kRow + kGap) * static_cast<double>(row); }
 
-  void draw_row(Svg& svg, std::size_t row, std::vector<Number>& numbers) {
+  void draw_row(Svg& svg, std::size_t row, std::vector<PassLabel>& labels) {
     const Recording::Rank& rank = *ranks_[row];
-    const std::uint32_t stage = world_.layout().stage_of(rank.rank);
+    const std::uint32_t stage = compiled_.layout().stage_of(rank.rank);
     const double top = top_of(row);
     svg.text(kLeft - 8, top + kRow / 2 + 4, fmt::format("stage {}", stage), Svg::Anchor::end);
     svg.rectangle(kLeft, top, kWidth, kRow, kColours[kBubble].paint);
-    const auto thinnest = static_cast<Time>(std::ceil(static_cast<double>(recording_.end) * kThinnest / kWidth));
-    const auto pieces =
-        pieces_of(world_.programs()[world_.layout().class_of(rank.rank)], recording_.records[rank.record]);
-    for (const Segment& segment : widened(segments_of(pieces), thinnest)) {
+    const auto min_duration = static_cast<Time>(std::ceil(static_cast<double>(recording_.end) * kMinWidth / kWidth));
+    const auto intervals = compute_intervals(compiled_.programs()[compiled_.layout().class_of(rank.rank)],
+                                             recording_.records[rank.record]);
+    for (const Segment& segment : merge_thin_segments(segments_of(intervals), min_duration)) {
       draw_segment(segment, top);
-      const Number number{x(segment.begin), x(segment.end), top, segment.pass ? segment.pass->micro_batch : -1};
-      if (segment.pass && number.right - number.left >= kSeparate) numbers.push_back(number);
+      const PassLabel label{x(segment.begin), x(segment.end), top, segment.pass ? segment.pass->micro_batch : -1};
+      if (segment.pass && label.right - label.left >= kMinSeparatedWidth) labels.push_back(label);
     }
   }
 
@@ -231,7 +232,7 @@ class Picture {
     }
   }
 
-  const World& world_;
+  const CompiledStep& compiled_;
   const Recording& recording_;
   std::vector<const Recording::Rank*> ranks_;  // by stage
   Shares times_{};
@@ -240,9 +241,9 @@ class Picture {
 
 }  // namespace
 
-std::string schedule_picture(const World& world, const Recording& recording, const std::string& title) {
+std::string schedule_picture(const CompiledStep& compiled, const Recording& recording, const std::string& title) {
   MANYWORLDS_CHECK(recording.end > 0, "a picture of a step that did not run");
-  return Picture(world, recording).draw(title);
+  return Picture(compiled, recording).draw(title);
 }
 
 }  // namespace manyworlds::io

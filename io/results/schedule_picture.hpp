@@ -1,5 +1,5 @@
-// The schedule of a step's pipeline as a picture: a row for each pipeline rank, time from left to right, and what each
-// pass is made of.
+// The pipeline schedule of a step as a picture: a row for each pipeline stage, time from left to right, and the
+// composition of each pass.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace manyworlds::io {
 
-/// An SVG, light or dark as its reader's system is. `recording` has the ranks to show, in the order of rows. A pass is
-/// as wide as it lasts, and its colours share its height as they share its time: the area of a colour is its time. What
-/// is narrower than a pixel stands with its neighbours. The same step makes the same bytes.
-std::string schedule_picture(const core::step::World& world, const core::step::Recording& recording,
+/// Returns an SVG that follows the reader's light or dark theme. `recording` has the ranks to show, in the order of the
+/// rows. The width of a pass is its duration, and its colours share its height in proportion to their times: the area
+/// of a colour is its time. Sections narrower than a pixel are joined with their neighbours. The same step gives the
+/// same bytes.
+std::string schedule_picture(const core::step::CompiledStep& compiled, const core::step::Recording& recording,
                              const std::string& title);
 
 }  // namespace manyworlds::io

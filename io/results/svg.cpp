@@ -68,8 +68,8 @@ std::string Svg::finish() const {
       width_, height_, kStyle, body_);
 }
 
-Steps round_steps(double low, double high, int count) {
-  // Nothing can be told of what is not finite, and figures that differ in their last digits need room around them.
+AxisTicks round_ticks(double low, double high, int count) {
+  // There are no ticks for infinite ranges, and values that differ only in their last digits need a wider range.
   if (!std::isfinite(high - low)) return {0, 1, 1};
   if (!(high - low > 1e-9 * std::max(std::abs(low), std::abs(high)))) high = low + (low == 0 ? 1 : std::abs(low) * 0.1);
   const double raw = (high - low) / count, scale = std::pow(10, std::floor(std::log10(raw)));

@@ -1,5 +1,5 @@
-// Pictures as SVG: shapes in the order they are drawn, lengths in pixels, text escaped. They are light or dark as the
-// reader's system is, and the same calls make the same bytes.
+// Pictures as SVG: shapes in the order they are drawn, lengths in pixels, text escaped. Pictures follow the reader's
+// light or dark theme, and the same calls give the same bytes.
 #pragma once
 
 #include <array>
@@ -8,7 +8,8 @@
 
 namespace manyworlds::io {
 
-/// Colours that can be told apart in light and dark, for the parts of a step in the order of kBreakdown.
+/// Colours that are distinguishable on light and dark backgrounds, for the parts of a step in the order of
+/// kBreakdownColumns.
 inline constexpr std::array kPartColours{"#2f6db3", "#6fa8e6", "#17a2a2", "#8a7fd6", "#9aa0a6", "#c9a227", "#d1603d",
                                          "#b0413e", "#e8a15c", "#c77dbb", "#8c4f9f", "#8fb39a", "#57a773", "#7a6048"};
 
@@ -22,7 +23,7 @@ class Svg {
   void rectangle(double x, double y, double width, double height, std::string_view paint, std::string_view title = "");
   void circle(double x, double y, double radius, std::string_view paint, std::string_view title = "");
   void line(double x1, double y1, double x2, double y2, std::string_view paint);
-  /// Areas by their path data, whose edges lie on whole pixels as they are shown.
+  /// Draws areas from SVG path data; their edges are snapped to whole pixels.
   void path(std::string_view data, std::string_view paint);
   void polyline(std::string_view points, std::string_view paint);
   void text(double x, double y, std::string_view text, Anchor anchor = Anchor::start, std::string_view paint = "ink");
@@ -34,10 +35,10 @@ class Svg {
   std::string body_;
 };
 
-/// Round numbers from at most `low` to at least `high`, about `count` steps apart.
-struct Steps {
+/// Returns round numbers from at most `low` to at least `high`, in about `count` steps.
+struct AxisTicks {
   double first = 0, step = 1, last = 1;
 };
-Steps round_steps(double low, double high, int count);
+AxisTicks round_ticks(double low, double high, int count);
 
 }  // namespace manyworlds::io

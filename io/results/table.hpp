@@ -1,5 +1,5 @@
-// Tables as columns with a name, a unit and a sentence: how results look between those who compute them, the results
-// file, and those who read it.
+// Tables of named, described columns: the form of results between the code that computes them, the results file, and
+// its readers.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace manyworlds::io {
 
-/// In the order of Column::values.
+/// In the order of the alternatives of Column::values.
 enum class ElementType : std::uint8_t { integer, real, text };
 inline const char* name_of(ElementType type) {
   constexpr std::array<const char*, 3> kNames{"integer", "real", "text"};
@@ -30,20 +30,20 @@ struct Column {
   std::size_t rows() const {
     return std::visit([](const auto& all) { return all.size(); }, values);
   }
-  /// The value as a number; NaN in columns of text.
+  /// Returns the value as a number; NaN for text columns.
   double number_at(std::size_t row) const {
     if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&values))
       return static_cast<double>((*integers)[row]);
     if (const auto* reals = std::get_if<std::vector<double>>(&values)) return (*reals)[row];
     return std::numeric_limits<double>::quiet_NaN();
   }
-  /// The value as text: numbers as briefly as they can be told apart.
+  /// Returns the value as text: numbers with the fewest digits that identify them.
   std::string text_at(std::size_t row) const;
   ElementType type() const { return static_cast<ElementType>(values.index()); }
   bool is_text() const { return std::holds_alternative<std::vector<std::string>>(values); }
 };
 
-/// Every column has the same number of rows; names are unique and hold no '/'.
+/// Every column has the same number of rows; names are unique and contain no '/'.
 struct Table {
   std::vector<Column> columns;
 
@@ -53,9 +53,9 @@ struct Table {
       if (column.name == name) return &column;
     return nullptr;
   }
-  /// What text_at() of that column says; "" where there is none.
+  /// Returns text_at() of that column; "" if there is no such column.
   std::string text_at(std::string_view column, std::size_t row) const;
-  /// In how many rows a text stands in that column.
+  /// Returns in how many rows each text occurs in that column.
   std::map<std::string, std::size_t> counts_of(std::string_view column) const;
 };
 

@@ -16,8 +16,8 @@ namespace manyworlds::io {
 namespace {
 
 using core::Time;
+using core::step::CompiledStep;
 using core::step::Recording;
-using core::step::World;
 using core::stream::Record;
 using core::stream::Span;
 using core::workload::kStreamNames;
@@ -25,32 +25,33 @@ using core::workload::kStreams;
 using core::workload::Op;
 using core::workload::Program;
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes handed on at a time
-constexpr std::size_t kWaits = 2;                     // thread numbers: the compute stream, what it waits for, the rest
+constexpr std::size_t kFlushBytes = std::size_t{1} << 20;  // bytes after which the text is passed on
+constexpr std::size_t kWaitThread = 2;  // thread numbers: 1 the compute stream, 2 its waits, then the other streams
 
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Microseconds, as the format has them; all digits down to the picosecond.
+/// Returns microseconds, the unit of the format, with all digits down to the picosecond.
 std::string in_us(Time ps) {
   return fmt::format("{}.{:06}", ps / core::kMicrosecond, ps % core::kMicrosecond);
 }
 
 std::size_t thread_of(std::size_t stream) {
-  return stream == 0 ? 1 : kWaits + stream;
+  return stream == 0 ? 1 : kWaitThread + stream;
 }
 
-class Writer {
+class TraceWriter {
  public:
-  Writer(const World& world, const Recording& recording, const std::function<void(std::string_view)>& append)
-      : world_(world), recording_(recording), append_(append) {}
+  TraceWriter(const CompiledStep& compiled, const Recording& recording,
+              const std::function<void(std::string_view)>& append)
+      : compiled_(compiled), recording_(recording), append_(append) {}
 
   void write(const TraceOptions& options) {
     begin(options);
     for (const Recording::Rank& rank : recording_.ranks) {
-      const auto& asked = options.ranks;
-      if (!asked.empty() && std::find(asked.begin(), asked.end(), rank.rank) == asked.end()) continue;
+      const auto& requested = options.ranks;
+      if (!requested.empty() && std::find(requested.begin(), requested.end(), rank.rank) == requested.end()) continue;
       name_rank(rank);
       write_idle(rank);
       write_streams(rank);
@@ -67,10 +68,10 @@ class Writer {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
   }
 
-  /// Begins an event: everything up to its arguments.
+  /// Begins an event: writes everything before its arguments.
   template <typename... Values>
   void event(fmt::format_string<Values...> format, Values&&... values) {
-    if (text_.size() > kPiece) {
+    if (text_.size() > kFlushBytes) {
       append_(text_);
       text_.clear();
     }
@@ -78,30 +79,30 @@ class Writer {
     put(format, std::forward<Values>(values)...);
   }
 
-  std::uint32_t process_of(const Recording::Rank& rank) const { return rank.rank + 1; }  // 0 is Perfetto's own
+  std::uint32_t process_of(const Recording::Rank& rank) const { return rank.rank + 1; }  // Perfetto reserves 0
 
   void begin(const TraceOptions& options) {
-    links_ = core::step::busiest_links(world_, recording_, options.links);
-    const auto names = core::network::link_names(world_.layout().graph());
-    nlohmann::ordered_json what{
+    links_ = core::step::busiest_links(compiled_, recording_, options.links);
+    const auto names = core::network::link_names(compiled_.layout().graph());
+    nlohmann::ordered_json metadata{
         {"what", "one training step, simulated by manyworlds"},
         {"experiment", options.name},
         {"version", MANYWORLDS_VERSION},
         {"build", core::sharing::build_fingerprint()},
         {"timestamps", "microseconds; their six decimals are exact"},
         {"step_time_ps", recording_.end},
-        {"ranks", world_.layout().ranks()},
+        {"ranks", compiled_.layout().ranks()},
         {"fidelity",
-         world_.transport().fidelity == core::network::Fidelity::analytic ? "analytic: a lower bound" : "packet"},
+         compiled_.transport().fidelity == core::network::Fidelity::analytic ? "analytic: a lower bound" : "packet"},
         {"links", nlohmann::ordered_json::array()}};
-    for (const core::step::LinkCourse& course : links_) {
-      link_names_.push_back(names[course.link]);
-      what["links"].push_back({{"link", names[course.link]},
-                               {"bits_per_second", world_.layout().graph().links[course.link].bits_per_second},
-                               {"bytes", course.bytes}});
+    for (const core::step::LinkUtilization& timeline : links_) {
+      link_names_.push_back(names[timeline.link]);
+      metadata["links"].push_back({{"link", names[timeline.link]},
+                                   {"bits_per_second", compiled_.layout().graph().links[timeline.link].bits_per_second},
+                                   {"bytes", timeline.bytes}});
     }
     put(R"({{"displayTimeUnit":"ns","otherData":{},"traceEvents":[)",
-        what.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+        metadata.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
 
   void name_process(std::uint32_t process, const std::string& name) {
@@ -115,17 +116,17 @@ class Writer {
   }
 
   void name_rank(const Recording::Rank& rank) {
-    const auto& layout = world_.layout();
-    const std::uint32_t of_stage = layout.ranks_of_stage();
-    const std::string others = rank.alike == of_stage
-                                   ? fmt::format("stands for all {} of its stage", of_stage)
-                                   : fmt::format("stands for {} of {} of its stage", rank.alike, of_stage);
+    const auto& layout = compiled_.layout();
+    const std::uint32_t stage_ranks = layout.ranks_per_stage();
+    const std::string others = rank.lockstep_count == stage_ranks
+                                   ? fmt::format("stands for all {} of its stage", stage_ranks)
+                                   : fmt::format("stands for {} of {} of its stage", rank.lockstep_count, stage_ranks);
     name_process(process_of(rank), fmt::format("stage {}, rank {} ({}): {}", layout.stage_of(rank.rank), rank.rank,
                                                layout.graph().names[layout.gpu_of(rank.rank)], others));
   }
 
-  /// A slice as its two ends. An instant is written in one way, so a reader that rounds it keeps what touches apart;
-  /// slices with a duration would come to overlap by a nanosecond, and Perfetto drops those.
+  /// Writes a slice as a begin and an end event. Equal instants have equal text, so adjacent slices still touch after a
+  /// reader rounds them; slices with a duration would overlap by a nanosecond, and Perfetto drops those.
   template <typename... Values>
   void slice(std::uint32_t process, std::size_t thread, Time from, Time to, const std::string& name,
              const char* category, fmt::format_string<Values...> arguments, Values&&... values) {
@@ -133,19 +134,19 @@ class Writer {
           category);
     put(arguments, std::forward<Values>(values)...);
     text_ += "}}";
-    // Some readers (speedscope) end a slice by its name.
+    // Some readers (speedscope) match the end of a slice by its name.
     event(R"("ph":"E","pid":{},"tid":{},"ts":{},"name":{}}})", process, thread, in_us(to), name);
   }
 
   void write_idle(const Recording::Rank& rank) {
-    name_thread(process_of(rank), kWaits, "compute waits for");
+    name_thread(process_of(rank), kWaitThread, "compute waits for");
     for (const core::stream::Idle& idle : recording_.records[rank.record].idle)
-      slice(process_of(rank), kWaits, idle.begin, idle.end,
+      slice(process_of(rank), kWaitThread, idle.begin, idle.end,
             fmt::format("\"{}\"", core::stream::kWaitNames[static_cast<std::size_t>(idle.why)]), "wait", "");
   }
 
   void write_streams(const Recording::Rank& rank) {
-    const Program& program = world_.programs()[world_.layout().class_of(rank.rank)];
+    const Program& program = compiled_.programs()[compiled_.layout().class_of(rank.rank)];
     std::vector<std::string> labels;
     for (const std::string& label : program.labels) labels.push_back(quoted(label));
     std::vector<std::vector<const Span*>> streams(kStreams);
@@ -165,19 +166,19 @@ class Writer {
   void write_kernel(const Recording::Rank& rank, const Program& program, const Span& span, const std::string& label) {
     const Op& op = program.ops[span.op];
     std::string pass;
-    if (const core::workload::Slot* slot = program.pass_of(op))
+    if (const core::workload::PipelinePass* slot = program.pass_of(op))
       pass = fmt::format(R"(,"micro_batch":{},"chunk":{})", slot->micro_batch, slot->chunk);
-    const char* booking = core::workload::kBookingNames[static_cast<std::size_t>(op.booking)];
-    slice(process_of(rank), thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, booking,
-          R"("op":{},"booking":"{}"{},"slowed_ps":{})", span.op, booking, pass, span.slowed);
+    const char* category = core::workload::kTimeCategoryNames[static_cast<std::size_t>(op.category)];
+    slice(process_of(rank), thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, category,
+          R"("op":{},"booking":"{}"{},"slowed_ps":{})", span.op, category, pass, span.slowed);
   }
 
   void write_collective(std::uint32_t rank, const Op& op, const Span& span, const std::string& label) {
-    const std::uint32_t instance = world_.entered_by(rank, span.op).first;
-    const core::step::Course& course = recording_.courses[instance];
-    const core::collective::Shape& shape = world_.use_of(instance).shape;
+    const std::uint32_t instance = compiled_.instance_entered_by(rank, span.op).first;
+    const core::step::CollectiveInterval& timeline = recording_.intervals[instance];
+    const core::collective::Shape& shape = compiled_.collective_op_of(instance).shape;
     std::string speed;
-    if (const Time lasts = course.ended - course.last; lasts > 0)
+    if (const Time lasts = timeline.ended - timeline.last; lasts > 0)
       speed =
           fmt::format(R"(,"algbw_GBps":{:.3f},"busbw_GBps":{:.3f})", core::collective::algorithm_gb_per_s(shape, lasts),
                       core::collective::bus_gb_per_s(shape, lasts));
@@ -187,11 +188,11 @@ class Writer {
           R"("last_entered_us":{},"last_left_us":{}{})",
           span.op, core::collective::name_of(shape.kind), core::workload::kRoleNames[static_cast<std::size_t>(op.role)],
           send ? "direct" : core::collective::info_of(shape.algorithm).name, shape.members, shape.bytes,
-          in_us(course.last), in_us(course.ended), speed);
+          in_us(timeline.last), in_us(timeline.ended), speed);
   }
 
   void write_memory(const Recording::Rank& rank) {
-    for (const core::step::MemoryAt& moment : core::step::memory_over_time(world_, recording_, rank)) {
+    for (const core::step::MemoryAt& moment : core::step::memory_over_time(compiled_, recording_, rank)) {
       const core::memory::Footprint& held = moment.held;
       event(R"("ph":"C","pid":{},"ts":{},"name":"memory, bytes","args":{{"value":{}}}}})", process_of(rank),
             in_us(moment.at), held.total());
@@ -205,7 +206,7 @@ class Writer {
 
   void write_links() {
     if (links_.empty()) return;
-    const std::uint32_t process = world_.layout().ranks() + 1;
+    const std::uint32_t process = compiled_.layout().ranks() + 1;
     name_process(process, fmt::format("the {} busiest network links", links_.size()));
     for (std::size_t i = 0; i < links_.size(); ++i) {
       const std::string name = quoted(link_names_[i] + ", bytes/s");
@@ -217,10 +218,10 @@ class Writer {
     }
   }
 
-  const World& world_;
+  const CompiledStep& compiled_;
   const Recording& recording_;
   const std::function<void(std::string_view)>& append_;
-  std::vector<core::step::LinkCourse> links_;
+  std::vector<core::step::LinkUtilization> links_;
   std::vector<std::string> link_names_;
   std::string text_;
   bool first_ = true;
@@ -228,12 +229,12 @@ class Writer {
 
 }  // namespace
 
-void write_trace(const World& world, const Recording& recording, const TraceOptions& options,
+void write_trace(const CompiledStep& compiled, const Recording& recording, const TraceOptions& options,
                  const std::function<void(std::string_view)>& append) {
-  MANYWORLDS_CHECK(recording.courses.size() == world.instances() && recording.end > 0,
-                   "a recording of {} collectives in {} ps for a world of {}", recording.courses.size(), recording.end,
-                   world.instances());
-  Writer(world, recording, append).write(options);
+  MANYWORLDS_CHECK(recording.intervals.size() == compiled.instances() && recording.end > 0,
+                   "a recording of {} collectives in {} ps for a world of {}", recording.intervals.size(),
+                   recording.end, compiled.instances());
+  TraceWriter(compiled, recording, append).write(options);
 }
 
 }  // namespace manyworlds::io

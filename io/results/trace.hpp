@@ -14,13 +14,13 @@ namespace manyworlds::io {
 
 struct TraceOptions {
   std::string name;                  // of the experiment
-  std::vector<std::uint32_t> ranks;  // of those recorded; none: all of them
-  std::size_t links = 8;             // network links with a counter, the busiest first
+  std::vector<std::uint32_t> ranks;  // a subset of the recorded ranks; empty: all of them
+  std::size_t links = 8;             // number of network links with a counter, the busiest first
 };
 
-/// Hands the trace on in pieces. `recording` is that of a step of `world` that ran to its end. The same step makes the
-/// same bytes, whatever its composition.
-void write_trace(const core::step::World& world, const core::step::Recording& recording, const TraceOptions& options,
-                 const std::function<void(std::string_view)>& append);
+/// Passes the trace to `append` in pieces. `recording` belongs to a step of `compiled` that ran to its end. The same
+/// step gives the same bytes, whatever its composition.
+void write_trace(const core::step::CompiledStep& compiled, const core::step::Recording& recording,
+                 const TraceOptions& options, const std::function<void(std::string_view)>& append);
 
 }  // namespace manyworlds::io

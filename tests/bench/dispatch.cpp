@@ -8,8 +8,8 @@
 
 #include "core/base/error.hpp"
 #include "farm/coordinator/coordinator.hpp"
+#include "farm/protocol/in_process_transport.hpp"
 #include "farm/protocol/job_signature.hpp"
-#include "farm/protocol/transport_in_process.hpp"
 #include "farm/worker/simulating_worker.hpp"
 #include "farm/worker/worker.hpp"
 #include "io/log/journal.hpp"
@@ -47,26 +47,26 @@ struct Figures {
 
 Figures dispatch(const synthetic::SyntheticJob& job, const std::vector<std::string>& answers, int workers,
                  io::Journal* journal) {
-  Schedule schedule(job.tasks());
+  TaskQueue schedule(job.tasks());
   if (journal != nullptr)
     schedule.on_settled = [&](std::uint32_t task, const Outcome& outcome) {
       journal->append(1, job.tasks()[task].key, outcome.bytes);
     };
   InProcessNetwork network(workers);
-  const std::uint64_t signature = job_signature(job.common());
-  Coordinator coordinator(schedule, network.party(0), job);
+  const std::uint64_t signature = job_signature(job.common_spec());
+  Coordinator coordinator(schedule, network.endpoint(0), job);
   std::vector<Seat> seats(static_cast<std::size_t>(workers));
-  for (int party = 0; party < workers; ++party) {
-    Seat& seat = seats[static_cast<std::size_t>(party)];
-    seat.worker = std::make_unique<Worker>(network.party(party), 0, seat.simulator, 0);
+  for (int endpoint = 0; endpoint < workers; ++endpoint) {
+    Seat& seat = seats[static_cast<std::size_t>(endpoint)];
+    seat.worker = std::make_unique<Worker>(network.endpoint(endpoint), 0, seat.simulator, 0);
   }
   Figures figures;
   const double begin = cpu_s();
   while (!coordinator.finished(0)) {
-    for (int party = 0; party < workers; ++party) {
-      Seat& seat = seats[static_cast<std::size_t>(party)];
-      while (const auto envelope = network.party(party).receive()) {
-        if (party == 0) {
+    for (int endpoint = 0; endpoint < workers; ++endpoint) {
+      Seat& seat = seats[static_cast<std::size_t>(endpoint)];
+      while (const auto envelope = network.endpoint(endpoint).receive()) {
+        if (endpoint == 0) {
           const double before = cpu_s();
           const Message message = decode_message(envelope->message);
           if (for_coordinator(message.kind)) {

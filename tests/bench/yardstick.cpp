@@ -68,7 +68,7 @@ Run run_engine(const Problem& problem, const Transport& transport) {
   const double begin = cpu_s();
   const auto flows = make_plain_flows(transport);
   for (const LinkSpec& spec : problem.links) flows->add_link(spec);
-  flows->set_ranks({0});
+  flows->set_tie_order({0});
   for (std::uint32_t i = 0; i < problem.flows.size(); ++i)
     flows->start({0, i}, flows->add_route(problem.flows[i].route), problem.flows[i].bytes);
   Run made;

@@ -27,6 +27,14 @@ NOT_IN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc
 MOST_LINES = 500
 MOST_MODULES = 15  # of a room; a header and its source are one
 ONE_FILE_EACH = {"core/collective/algorithms", "core/workload/schedule", "farm/verbs"}  # rooms of many alike components
+# Words that stood where the field has its own; docs/glossary.md has what is ours.
+RETIRED = re.compile(r"\b(" + "|".join((
+    "Laboratory", "Likeness", r"[Pp]layers?", "player_of", "[Ss]quads?", "NetworkSide", "ComposedSide", "AnalyticSide",
+    "Gathering", "Meeting", "HeldExits", "Repertoire", "Outline", "LongestWays", "Arrangement", "Undivided", "undivide",
+    "Repeatable", "individuals?", "Managed", r"Sliced\w+", "Turned", "least_turn", "stand_in", "Tape", "Issuer", "Strand",
+    "Folding", "Awaited", "Keeping", "run_eagerly", "Standing", "Telling", "Ledger", "Broken", "standstill", "quiet_since",
+    "pass_over", "take_back", "write_aside", "reckon_with", "lend_calibration", "thaw", "freeze", r"k(Most|Least)\w+",
+    "made")) + r")\b")
 # Of libm, core may call what IEEE 754 rounds exactly.
 INEXACT_LIBM = {name + suffix for suffix in ("", "f", "l") for name in (
     "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 hypot lgamma log log10 log1p "
@@ -106,6 +114,12 @@ def without_comments(text):
     text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.DOTALL)  # compiled files may hold what looks like them
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
     return re.sub(r"^\s*#(?:[^\n]*\\\n)*[^\n]*$", "", text, flags=re.MULTILINE)
+
+
+def retired_words(text):
+    """Retired words among the identifiers of `text`."""
+    code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', without_comments(text))
+    return sorted(set(match.group() for match in RETIRED.finditer(code)))
 
 
 def is_constant(name, text):
@@ -216,6 +230,17 @@ class Rooms(unittest.TestCase):
         crowd = [f"{letter}.cpp" for letter in "abcdefghijklmnop"]
         self.assertEqual(len(size_faults("core/crowd", crowd)), 2)
         self.assertEqual(size_faults("core/pair", ["a.cpp", "a.hpp", "README.md"]), [])
+
+
+class Language(unittest.TestCase):
+    def test_no_identifier_is_a_retired_word(self):
+        for folder in FOLDERS:
+            for path, text in sources(folder).items():
+                self.assertEqual(retired_words(text), [], path)
+
+    def test_a_retired_word_is_found_in_code_alone(self):
+        self.assertEqual(retired_words('int f() { Ledger made; return kMostTries; }'), ["Ledger", "kMostTries", "made"])
+        self.assertEqual(retired_words('// made by a Ledger\nauto text = "standstill";'), [])
 
 
 class Statics(unittest.TestCase):

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdio>
 
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 int main() {
   using namespace manyworlds::tests;
@@ -17,7 +17,7 @@ int main() {
           b.exposed_tp_s, b.exposed_dp_s, b.exposed_pp_s, b.bubble_s, b.stall_s, result.busiest_link_share})
       std::printf(" %016llx", static_cast<unsigned long long>(std::bit_cast<std::uint64_t>(part)));
     Time kernels = 0;  // their order is that of keys
-    for (const step::Used& kernel : result.kernels) kernels += kernel.result_ps * kernel.times;
+    for (const step::SubsimulationUse& kernel : result.kernels) kernels += kernel.result_ps * kernel.times;
     std::printf(" %lld", static_cast<long long>(kernels));
     std::printf("\n");
   }

@@ -36,7 +36,7 @@ TEST_CASE("several names are read from a list or a text, and have one spelling")
   CHECK(read_as("none") == "none");
   const auto listed = read(kSingle, {"strategy.section_layers=[1, 3]"}).experiments.at(0);
   CHECK(text(listed, "strategy.section_layers") == "1+3");
-  CHECK(manyworlds::experiments::world_of(listed.settings).configuration.strategy.section_layers ==
+  CHECK(manyworlds::experiments::config_of(listed.settings).configuration.strategy.section_layers ==
         std::vector<std::int64_t>{1, 3});
 }
 
@@ -49,9 +49,9 @@ TEST_CASE(
   const auto world = configure(sweep.experiments.at(0), graphs);
   CHECK(static_cast<double>(core::memory::peak(world.model, world.strategy, world.gpu).total()) <
         world.gpu.memory_gib * (1 << 30));
-  core::step::Laboratory laboratory;
+  core::step::SimulationContext context;
   core::step::IsolatedResults results;
-  const double step_s = core::seconds(laboratory.run(laboratory.world(world), results).step_ps);
+  const double step_s = core::seconds(context.run(context.world(world), results).step_ps);
   CHECK(step_s < sweep.measured->step_time_s * 1.02);  // a lower bound
   CHECK(step_s > sweep.measured->step_time_s * 0.85);
 }

@@ -15,7 +15,7 @@ using namespace manyworlds::experiments::testing;
 
 namespace {
 
-const Figure& figure(const Catalog& catalog, const std::string& gpu, const std::string& key) {
+const SourcedValue& figure(const Catalog& catalog, const std::string& gpu, const std::string& key) {
   return catalog.of("gpus").at(gpu).figures.at(key);
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("a GPU of the catalog multiplies what its datasheet names, below its p
   const Catalog catalog;
   std::size_t allowed = 0, refused = 0;
   for (const auto& [gpu, entry] : catalog.of("gpus")) {
-    const auto has = core::several_of(std::get<std::string>(figure(catalog, gpu, "precisions").value));
+    const auto has = core::split_list(std::get<std::string>(figure(catalog, gpu, "precisions").value));
     for (const std::string& precision : core::compute::precision_names()) {
       const std::string said = error_of(kSingle, {"cluster.gpu=" + gpu, "strategy.stack.precision=" + precision});
       if (said.find("published nowhere") != std::string::npos) continue;
@@ -76,7 +76,7 @@ TEST_CASE("what nobody says is trained in bf16, and in fp16 on a GPU without bf1
 
 TEST_CASE("every constant that was fitted or guessed has a meaning, a unit and a source, and belongs to a GPU") {
   const Catalog catalog;
-  const auto open_to_doubt = [](const Figure& figure) {
+  const auto open_to_doubt = [](const SourcedValue& figure) {
     return figure.certainty == "fitted" || figure.certainty == "guess";
   };
   std::size_t constants = 0;
@@ -84,7 +84,7 @@ TEST_CASE("every constant that was fitted or guessed has a meaning, a unit and a
     for (const auto& [key, one] : entry.figures) {
       if (!open_to_doubt(one)) continue;
       CAPTURE(gpu, key);
-      const core::OptionInfo* info = find_option(catalog_branch("gpus").options, key);
+      const core::OptionInfo* info = find_option(catalog_section("gpus").options, key);
       REQUIRE(info != nullptr);
       CHECK(info->help.size() > 20);
       CHECK((!info->unit.empty() || !info->choices.empty()));
@@ -116,7 +116,7 @@ TEST_CASE("catalog models with experts have the parameters of the released check
   const auto parameters = [](const std::string& name) {
     const Sweep sweep =
         read("base: {model: " + name + ", cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}");
-    return core::workload::model_parameters(world_of(sweep.experiments.at(0).settings).configuration.model);
+    return core::workload::model_parameters(config_of(sweep.experiments.at(0).settings).configuration.model);
   };
   CHECK(parameters("qwen3-30b-a3b") == 30'532'122'624);
   CHECK(parameters("qwen3-235b-a22b") == 235'093'634'560);
@@ -167,7 +167,7 @@ TEST_CASE("every kind of list has rows, and an unknown kind is named") {
   CHECK_THROWS_WITH(list("gpu", catalog), Catch::Contains("did you mean 'gpus'"));
   const auto gpus = list("gpus", catalog);
   bool absent = false;
-  for (const Listed& row : gpus)
+  for (const ListEntry& row : gpus)
     for (const auto& [key, shown] : row.details)
       absent = absent || (row.name == "metax_c550" && shown == "not published");
   CHECK(absent);

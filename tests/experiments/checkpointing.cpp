@@ -40,7 +40,7 @@ class Simulated {
  private:
   enum class From { nothing_to_restart, memory, storage };
 
-  double after_a_while() { return now_s_ + std::exponential_distribution<double>(1 / f_.mean_s)(random_); }
+  double after_a_while() { return now_s_ + std::exponential_distribution<double>(1 / f_.mtbf_s)(random_); }
 
   /// False where a failure came before it was over.
   bool spend(double seconds, double& account_s) {
@@ -66,7 +66,7 @@ class Simulated {
   void fail() {
     for (; !on_its_way_.empty() && on_its_way_.begin()->first <= now_s_; on_its_way_.erase(on_its_way_.begin()))
       in_storage_ = on_its_way_.begin()->second;
-    if (std::uniform_real_distribution<double>()(random_) < f_.to_storage_share) {
+    if (std::uniform_real_distribution<double>()(random_) < f_.storage_restart_share) {
       in_memory_ = in_storage_;
       on_its_way_.clear();
       from_ = From::storage;
@@ -110,7 +110,7 @@ const std::vector<Case> kCases{
 
 /// What a failure costs to first order, in s.
 double cost_s(const Case& of) {
-  const double q = of.failures.to_storage_share, segment = of.interval_s + of.checkpoints.block_s;
+  const double q = of.failures.storage_restart_share, segment = of.interval_s + of.checkpoints.block_s;
   return q * of.failures.restart_s + (1 - q) * of.failures.memory_restart_s + segment / 2 +
          q * (of.checkpoints.persist_s + (static_cast<double>(of.checkpoints.persist_every) - 1) / 2 * segment);
 }
@@ -146,21 +146,21 @@ TEST_CASE(
     const double exact = goodput(of.checkpoints, of.failures, of.interval_s);
     const double first = first_order_goodput(of.checkpoints, of.failures, of.interval_s);
     CHECK(first < exact);
-    if (cost_s(of) > of.failures.mean_s / 7) continue;
+    if (cost_s(of) > of.failures.mtbf_s / 7) continue;
     ++inside;
     const double seen = Simulated(of.checkpoints, of.failures, of.interval_s, 7).run(100'000).goodput;
     CHECK(first == Approx(seen).epsilon(0.015));
   }
   CHECK(inside >= 5);
   const std::vector<double> shares{0, 0.1, 0.5, 1};
-  for (const double mean_s : {kHour, 6 * kHour, 100 * kHour})
+  for (const double mtbf_s : {kHour, 6 * kHour, 100 * kHour})
     for (const double block_s : {0.5, 10.0, 120.0, 600.0})
       for (const double q : shares)
         for (const std::int64_t every : {1, 3, 10})
           for (const double interval_s : {60.0, 600.0, 3600.0}) {
-            const Case of{"grid", {block_s, 100, every}, {mean_s, q, 300, 30}, interval_s};
-            if (cost_s(of) > mean_s / 7) continue;
-            INFO(mean_s << " " << block_s << " " << q << " " << every << " " << interval_s);
+            const Case of{"grid", {block_s, 100, every}, {mtbf_s, q, 300, 30}, interval_s};
+            if (cost_s(of) > mtbf_s / 7) continue;
+            INFO(mtbf_s << " " << block_s << " " << q << " " << every << " " << interval_s);
             CHECK(first_order_goodput(of.checkpoints, of.failures, interval_s) ==
                   Approx(goodput(of.checkpoints, of.failures, interval_s)).epsilon(0.015));
           }
@@ -169,7 +169,7 @@ TEST_CASE(
 TEST_CASE("a checkpoint that blocks for 10 minutes or 10 s leaves the published goodput") {
   const Failures failures{6 * kHour, 1, 600, 600};
   const auto at_young = [&](double block_s, auto&& of) {
-    return of(Checkpoints{block_s, 0, 1}, failures, young_interval_s(block_s, failures.mean_s));
+    return of(Checkpoints{block_s, 0, 1}, failures, young_interval_s(block_s, failures.mtbf_s));
   };
   CHECK(fmt::format("{:.3f}", at_young(600, first_order_goodput)) == "0.752");
   CHECK(fmt::format("{:.3f}", at_young(10, first_order_goodput)) == "0.942");
@@ -183,9 +183,9 @@ TEST_CASE("without failures only checkpoints cost, and checkpoints for nothing c
   CHECK(goodput({50, 0, 1}, {never, 1, 600, 600}, 200) == Approx(0.8).epsilon(1e-9));
   // Daly's closed form, by the library's exponentials.
   for (const double interval_s : {10.0, 1000.0, 50'000.0}) {
-    const double mean_s = 10'000, restart_s = 700, block_s = 90;
-    CHECK(goodput({block_s, 0, 1}, {mean_s, 1, restart_s, 0}, interval_s) ==
-          Approx(interval_s / mean_s * std::exp(-restart_s / mean_s) / std::expm1((interval_s + block_s) / mean_s))
+    const double mtbf_s = 10'000, restart_s = 700, block_s = 90;
+    CHECK(goodput({block_s, 0, 1}, {mtbf_s, 1, restart_s, 0}, interval_s) ==
+          Approx(interval_s / mtbf_s * std::exp(-restart_s / mtbf_s) / std::expm1((interval_s + block_s) / mtbf_s))
               .epsilon(1e-12));
   }
   // Checkpoints that cost nothing, taken all the time, lose nothing but restarts.
@@ -205,26 +205,26 @@ TEST_CASE("memory that survives always, or never, is what its limits are") {
   // Always: storage does not matter.
   CHECK(goodput({2, 500, 5}, always, 300) == goodput({2, 0, 1}, always, 300));
   Failures nearly = always;
-  nearly.to_storage_share = 1e-9;
+  nearly.storage_restart_share = 1e-9;
   CHECK(goodput({2, 500, 5}, nearly, 300) == Approx(goodput({2, 500, 5}, always, 300)).epsilon(1e-6));
 }
 
 TEST_CASE("more failures, longer waits and more that is lost never leave more goodput") {
   for (const Case& of : kCases) {
     INFO(of.name);
-    const double now = best_plan(of.checkpoints, of.failures).shares.goodput;
+    const double now = best_checkpoint_plan(of.checkpoints, of.failures).shares.goodput;
     const auto with = [&](auto&& change) {
       Case other = of;
       change(other);
-      return best_plan(other.checkpoints, other.failures).shares.goodput;
+      return best_checkpoint_plan(other.checkpoints, other.failures).shares.goodput;
     };
-    CHECK(with([](Case& other) { other.failures.mean_s /= 1.3; }) < now);
+    CHECK(with([](Case& other) { other.failures.mtbf_s /= 1.3; }) < now);
     CHECK(with([](Case& other) { other.checkpoints.block_s *= 1.3; }) <= now);
     CHECK(with([](Case& other) { other.checkpoints.persist_s *= 1.3; }) <= now);
     CHECK(with([](Case& other) { other.failures.restart_s *= 1.3; }) <= now);
     CHECK(with([](Case& other) { other.failures.memory_restart_s *= 1.3; }) <= now);
     CHECK(with([](Case& other) {
-            other.failures.to_storage_share = std::min(1.0, other.failures.to_storage_share + 0.1);
+            other.failures.storage_restart_share = std::min(1.0, other.failures.storage_restart_share + 0.1);
           }) <= now * (1 + 1e-9));
   }
 }
@@ -233,7 +233,7 @@ TEST_CASE(
     "the best interval is better than its neighbours, in which storage keeps up, and near Young's where that holds") {
   for (const Case& of : kCases) {
     INFO(of.name);
-    const CheckpointPlan plan = best_plan(of.checkpoints, of.failures);
+    const CheckpointPlan plan = best_checkpoint_plan(of.checkpoints, of.failures);
     CHECK(plan.shares.goodput == goodput(plan.checkpoints, of.failures, plan.interval_s));
     const auto keeps_up = [&](double interval_s) {
       return of.checkpoints.persist_s <=
@@ -245,7 +245,7 @@ TEST_CASE(
         CHECK(goodput(of.checkpoints, of.failures, other) < plan.shares.goodput);
   }
   for (const double block_s : {0.01, 1.0, 10.0})
-    CHECK(best_plan({block_s, 0, 1}, {200 * kHour, 1, 60, 60}).interval_s ==
+    CHECK(best_checkpoint_plan({block_s, 0, 1}, {200 * kHour, 1, 60, 60}).interval_s ==
           Approx(young_interval_s(block_s, 200 * kHour)).epsilon(0.01));
 }
 
@@ -253,13 +253,13 @@ TEST_CASE("how many checkpoints stay in memory for each in storage is chosen as 
   for (const double q : {0.0, 0.2, 0.78})
     for (const double persist_s : {0.0, 60.0, 700.0, 4000.0}) {
       const Failures failures{5 * kHour, q, 600, 60};
-      const CheckpointPlan plan = best_plan({1, persist_s, 0}, failures);
+      const CheckpointPlan plan = best_checkpoint_plan({1, persist_s, 0}, failures);
       double most = 0;
       for (std::int64_t every = 1; every <= 200; ++every)
-        most = std::max(most, best_plan({1, persist_s, every}, failures).shares.goodput);
+        most = std::max(most, best_checkpoint_plan({1, persist_s, every}, failures).shares.goodput);
       INFO(q << " " << persist_s << ": " << plan.checkpoints.persist_every);
       CHECK(plan.shares.goodput == Approx(most).epsilon(1e-9));
     }
-  const CheckpointPlan given = best_plan({1, 700, 0}, {5 * kHour, 0.5, 600, 60}, 99);
+  const CheckpointPlan given = best_checkpoint_plan({1, 700, 0}, {5 * kHour, 0.5, 600, 60}, 99);
   CHECK((given.interval_s == 99 && given.checkpoints.persist_every == 7));
 }

@@ -28,9 +28,9 @@ core::step::StepResult two_seconds() {
 constexpr double kGpus = 8, kTokens = 8 * 32;
 
 Costs costs(const std::vector<std::string>& sets, const core::step::StepResult& step = two_seconds()) {
-  const World world = world_of(read(kSingle, sets).experiments.at(0).settings);
+  const ExperimentConfig config = config_of(read(kSingle, sets).experiments.at(0).settings);
   GraphCache graphs;
-  return costs_of(world, step, graphs.get(world).get());
+  return costs_of(config, step, graphs.get(config).get());
 }
 
 const std::vector<std::string> kMachine{"cluster.host_power_w=1000", "cluster.switch_port_power_w=20",
@@ -58,9 +58,9 @@ TEST_CASE("each share of power counts where its part of the step is spent") {
 
 TEST_CASE("a machine draws its GPUs, its nodes and the ports of its switches, and the building more") {
   // Ends of cables at switches, counted from both sides.
-  const World world = world_of(read(kSingle).experiments.at(0).settings);
+  const ExperimentConfig config = config_of(read(kSingle).experiments.at(0).settings);
   GraphCache graphs;
-  const auto graph = graphs.get(world);
+  const auto graph = graphs.get(config);
   std::int64_t ports = 0;
   for (const core::network::Link& link : graph->links)
     for (const std::uint32_t end : {link.from, link.to})
@@ -122,7 +122,7 @@ TEST_CASE("a run without failures takes its steps, and what they cost") {
 TEST_CASE("a run with failures takes longer by its goodput, idles while it waits, and is paid for all of it") {
   const Costs run = costs(both(both(kMachine, kFails), {"training.tokens=2.56e6", "cluster.usd_per_gpu_hour=3"}));
   const Failures failures{10 * 3600 / 2.0, 1, 300, 300};  // two nodes
-  const CheckpointPlan plan = best_plan({60, 0, 1}, failures);
+  const CheckpointPlan plan = best_checkpoint_plan({60, 0, 1}, failures);
   CHECK(run.goodput == plan.shares.goodput);
   CHECK(run.checkpoint_interval_s == plan.interval_s);
   CHECK(run.checkpoint_block_s == 60);
@@ -152,13 +152,13 @@ TEST_CASE("a checkpoint is the weights and the optimizer's states, each once, wh
     INFO(name);
     const auto bytes = [&](const std::vector<std::string>& sets) {
       const std::string spec = with(kSingle, "{layers: 4, hidden: 64, heads: 4, vocabulary: 512, sequence: 32}", name);
-      return checkpoint_bytes(world_of(read(spec, sets).experiments.at(0).settings).configuration.model);
+      return checkpoint_bytes(config_of(read(spec, sets).experiments.at(0).settings).configuration.model);
     };
     const std::vector<std::string> plain{"strategy.tp=1", "strategy.pp=1"};
     const std::vector<std::string> split{"strategy.tp=2", "strategy.sequence_parallel=true", "strategy.zero=1",
                                          "strategy.pp=1"};
     const std::string spec = with(kSingle, "{layers: 4, hidden: 64, heads: 4, vocabulary: 512, sequence: 32}", name);
-    const auto model = world_of(read(spec, plain).experiments.at(0).settings).configuration.model;
+    const auto model = config_of(read(spec, plain).experiments.at(0).settings).configuration.model;
     const double parameters = static_cast<double>(core::workload::model_parameters(model));
     CHECK(bytes(plain) == bytes(split));
     // 2 bytes of weights, 4 of fp32 weights and 8 of moments; rows that pad the vocabulary come to 0.1 % at most.
@@ -191,14 +191,14 @@ TEST_CASE("memory keeps a run from storage where failures leave it, or where cop
   training.node_loss_share = 0.5;
   for (const CheckpointKind kind : {CheckpointKind::none, CheckpointKind::sync, CheckpointKind::async}) {
     training.checkpoint = kind;
-    CHECK(failures_of(training, 10, 80).to_storage_share == 1);
-    CHECK(failures_of(training, 10, 80).mean_s == Approx(36'000));
+    CHECK(failures_of(training, 10, 80).storage_restart_share == 1);
+    CHECK(failures_of(training, 10, 80).mtbf_s == Approx(36'000));
   }
   training.checkpoint = CheckpointKind::flash;
-  CHECK(failures_of(training, 10, 80).to_storage_share == 0.5);
+  CHECK(failures_of(training, 10, 80).storage_restart_share == 0.5);
   CHECK(failures_of(training, 10, 80).memory_restart_s == 60);
   training.replicas = 2;
-  CHECK(failures_of(training, 10, 80).to_storage_share == 0);
+  CHECK(failures_of(training, 10, 80).storage_restart_share == 0);
   training.memory_restart_s = -1;
   CHECK(failures_of(training, 10, 80).memory_restart_s == 600);
 }
@@ -213,14 +213,14 @@ TEST_CASE("a run without checkpoints needs a length for its goodput, and may nev
   CHECK(std::isinf(costs(both(fails, {"training.tokens=1e15"})).train_time_s));
 }
 
-TEST_CASE("the sweep that is shipped of checkpoints leaves what docs/model.md prints beside the claim") {
+TEST_CASE("the sweep that is shipped of checkpoints leaves what docs/model/costs.md prints beside the claim") {
   const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/checkpointing.yaml");
   REQUIRE(sweep.experiments.size() == 8);
   core::step::StepResult step = two_seconds();  // goodput does not depend on it
   std::vector<std::string> printed;
   std::vector<Costs> all;
   for (const Experiment& experiment : sweep.experiments) {
-    all.push_back(costs_of(world_of(experiment.settings), step, nullptr));
+    all.push_back(costs_of(config_of(experiment.settings), step, nullptr));
     printed.push_back(fmt::format("{:.1f} %", 100 * all.back().goodput));
   }
   CHECK(printed == std::vector<std::string>{"91.7 %", "98.3 %", "98.4 %", "98.6 %",  // 1,024 GPUs

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/memory/footprint.hpp"
-#include "core/step/run/laboratory.hpp"
+#include "core/step/run/simulation_context.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "tests/experiments/sweeps.hpp"
 
@@ -76,18 +76,18 @@ const std::vector<std::vector<std::string>> kTogether{
 struct Key {
   std::string name;
   std::vector<std::string> values;
-  bool several = false;
+  bool is_list = false;
 };
 
 std::vector<Key> keys() {
   std::vector<Key> all;
   const auto add = [&](const std::string& path, const std::vector<OptionInfo>& options) {
     for (const OptionInfo& info : options) {
-      Key key{path + info.name, info.choices, info.several};
+      Key key{path + info.name, info.choices, info.is_list};
       if (info.kind == OptionInfo::Kind::boolean) key.values = {"true", "false"};
       if (const auto numbers = kNumbers.find(key.name); numbers != kNumbers.end()) {
         key.values = numbers->second;
-        key.several = false;
+        key.is_list = false;
       } else {
         INFO(key.name << " has numbers, and nobody says which to draw");
         REQUIRE_FALSE(key.values.empty());
@@ -106,14 +106,14 @@ std::vector<std::string> draw(const std::vector<Key>& all, std::mt19937_64& rand
   std::vector<std::string> sets = kModels[random() % kModels.size()];
   for (const Key& key : all) {
     if (often.count(key.name) == 0 && random() % 5 != 0) continue;
-    if (!key.several) {
+    if (!key.is_list) {
       sets.push_back(key.name + "=" + key.values[random() % key.values.size()]);
       continue;
     }
     std::vector<std::string> some;
     for (const std::string& name : key.values)
       if (random() % 3 == 0) some.push_back(name);
-    sets.push_back(key.name + "=" + core::join_several(some));
+    sets.push_back(key.name + "=" + core::join_list(some));
   }
   if (random() % 3 == 0)
     for (const std::string& one : kTogether[random() % kTogether.size()]) sets.push_back(one);
@@ -154,9 +154,9 @@ TEST_CASE("every strategy that the rules let through runs, composed as coupled, 
     std::vector<core::step::StepResult> results;
     for (const auto composition : {core::step::Composition::composed, core::step::Composition::coupled}) {
       world.composition = composition;
-      core::step::Laboratory laboratory(true);
+      core::step::SimulationContext context(true);
       core::step::IsolatedResults isolated;
-      results.push_back(laboratory.run(laboratory.world(world), isolated));
+      results.push_back(context.run(context.world(world), isolated));
     }
     REQUIRE(results[0].step_ps == results[1].step_ps);
     REQUIRE(results[0].link_hops == results[1].link_hops);

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "core/network/fabric/fabric.hpp"
+#include "core/network/fabric/router.hpp"
 #include "core/network/flows/flows.hpp"
 #include "tests/experiments/sweeps.hpp"
 
@@ -18,16 +18,16 @@ using core::network::Routing;
 namespace {
 
 Graph built(const std::string& name, const core::OptionSet& options = {}, std::int64_t nodes = 4) {
-  const topologies::Site site{nodes,           4,        core::compute::ScaleUp::nvswitch, 2'400'000'000'000, 500'000,
-                              200'000'000'000, 1'000'000};
+  const topologies::FabricSpec spec{
+      nodes, 4, core::compute::ScaleUp::nvswitch, 2'400'000'000'000, 500'000, 200'000'000'000, 1'000'000};
   for (const auto& topology : topologies::registry())
-    if (topology.name == name) return topology.build(options, site);
+    if (topology.name == name) return topology.build(options, spec);
   throw core::InternalError("no topology " + name);
 }
 
 Graph broken(const Faults& faults, const std::string& name = "rail_optimized", const core::OptionSet& options = {}) {
   Graph graph = built(name, options);
-  apply(faults, graph);
+  apply_faults(faults, graph);
   return graph;
 }
 
@@ -57,7 +57,7 @@ core::Time duration(const Graph& graph, std::uint32_t from, std::uint32_t to, st
   core::network::Transport transport;
   const auto flows = core::network::make_plain_flows(transport);
   for (std::uint32_t link = 0; link < graph.links.size(); ++link) flows->add_link(spec_of(graph, link));
-  flows->set_ranks({0});
+  flows->set_tie_order({0});
   Router router(std::make_shared<const Graph>(graph), transport.routing, 0);
   flows->start({0, 0}, flows->add_route(router.route(from, to, 0)), bytes);
   std::vector<core::network::FlowId> finished;
@@ -149,7 +149,7 @@ TEST_CASE("faults are settings like others: axes over them, columns of them, and
   CHECK_THAT(sweep.excluded[0].reason, Catch::Contains("no path from GPU 0"));
   CHECK_THAT(sweep.excluded[1].reason, Catch::Contains("no 'rail7'"));
   CHECK(sweep.columns.front().name == "faults.down");
-  const Sweep back = thaw(freeze(sweep));
+  const Sweep back = deserialize(serialize(sweep));
   GraphCache graphs;
   const auto whole = configure(back.experiments[0], graphs).graph, less = configure(back.experiments[1], graphs).graph;
   CHECK(whole->links.size() == less->links.size() + 2);

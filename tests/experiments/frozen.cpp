@@ -10,9 +10,9 @@ using namespace manyworlds::experiments::testing;
 TEST_CASE("a frozen sweep thaws to what freezes to the same bytes") {
   for (const char* name : {"first", "korthikanti-175b", "tiny"}) {
     const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/" + name + ".yaml");
-    const std::string frozen = freeze(sweep);
-    const Sweep back = thaw(frozen);
-    CHECK(freeze(back) == frozen);
+    const std::string frozen = serialize(sweep);
+    const Sweep back = deserialize(frozen);
+    CHECK(serialize(back) == frozen);
     REQUIRE(back.experiments.size() == sweep.experiments.size());
     for (std::size_t i = 0; i < sweep.experiments.size(); ++i) {
       CHECK(back.experiments[i].settings == sweep.experiments[i].settings);
@@ -25,11 +25,11 @@ TEST_CASE("a frozen sweep thaws to what freezes to the same bytes") {
 
 TEST_CASE("cells without a value survive freezing") {
   const Sweep sweep = read(kSingle + "axes:\n  topology: [{rail_optimized: {oversubscription: 2}}, one_switch]\n");
-  CHECK(freeze(thaw(freeze(sweep))) == freeze(sweep));
+  CHECK(serialize(deserialize(serialize(sweep))) == serialize(sweep));
 }
 
 TEST_CASE("what freeze did not write is refused") {
-  const std::string frozen = freeze(read(kSingle));
+  const std::string frozen = serialize(read(kSingle));
   for (const std::string& bad :
        {std::string("{"), std::string("[]"), std::string("{}"),
         with(frozen, "manyworlds-sweep-1", "manyworlds-sweep-0"),
@@ -38,5 +38,5 @@ TEST_CASE("what freeze did not write is refused") {
         with(frozen, "\"strategy.tp\":2", "\"strategy.tpp\":2"),
         with(frozen, "\"topology\":\"rail_optimized\"", "\"topology\":\"moebius\""),
         with(frozen, "\"transport\":\"dcqcn\"", "\"transport\":7")})
-    CHECK_THROWS_AS(thaw(bad), core::InputError);
+    CHECK_THROWS_AS(deserialize(bad), core::InputError);
 }

@@ -1,8 +1,8 @@
 // Nodes of several kinds in one cluster: how they are told, and what follows for fabric, memory, energy and money.
 #include <catch2/catch.hpp>
 
-#include "core/step/run/laboratory.hpp"
-#include "core/step/world/demand.hpp"
+#include "core/step/run/simulation_context.hpp"
+#include "core/step/world/memory_requirement.hpp"
 #include "experiments/analysis/costs.hpp"
 #include "tests/experiments/sweeps.hpp"
 
@@ -21,8 +21,8 @@ std::vector<std::string> with_power(std::vector<std::string> sets) {
   return sets;
 }
 
-World world(const std::vector<std::string>& sets) {
-  return world_of(read(kSingle, sets).experiments.front().settings);
+ExperimentConfig config_with(const std::vector<std::string>& sets) {
+  return config_of(read(kSingle, sets).experiments.front().settings);
 }
 
 /// A step of known times: of each kind twice as long in kernels as of the one before.
@@ -47,7 +47,7 @@ std::vector<double> numbers(const Costs& costs) {
 
 TEST_CASE("nodes of a kind named twice are nodes of that kind, to the last figure") {
   GraphCache graphs;
-  core::step::Laboratory laboratory;
+  core::step::SimulationContext context;
   const auto sweep = [&](const std::vector<std::string>& sets) { return read(kSingle, with_power(sets)); };
   const Sweep whole = sweep({"cluster.nodes=4"});
   for (const std::string more : {"{nodes: 2, gpu: a100_40}", "{nodes: 2, gpu: a100_40, nic_gbps: 200}",
@@ -57,10 +57,10 @@ TEST_CASE("nodes of a kind named twice are nodes of that kind, to the last figur
     CAPTURE(more);
     CHECK_FALSE(two.is_mixed());
     CHECK(two.graph == one.graph);
-    CHECK(laboratory.outline(one).step == laboratory.outline(two).step);
-    const World a = world_of(whole.experiments[0].settings), b = world_of(parts.experiments[0].settings);
+    CHECK(context.summary(one).step == context.summary(two).step);
+    const ExperimentConfig a = config_of(whole.experiments[0].settings), b = config_of(parts.experiments[0].settings);
     CHECK(b.machines.empty());
-    const auto money = [&](const World& of) { return numbers(costs_of(of, step_of(0), one.graph.get())); };
+    const auto money = [&](const ExperimentConfig& of) { return numbers(costs_of(of, step_of(0), one.graph.get())); };
     CHECK(money(a) == money(b));
   }
 }
@@ -89,7 +89,7 @@ TEST_CASE("each node's links have its own rates, and the fabric those of the fas
 
 TEST_CASE("energy and money count every kind by its own figures, and lack what one kind lacks") {
   const std::string more = "cluster.second={nodes: 1, gpu: h100_sxm, usd_per_gpu_hour: 5, host_power_w: 3000}";
-  const World mixed = world(with_power({more, "strategy.global_batch=12"}));
+  const ExperimentConfig mixed = config_with(with_power({more, "strategy.global_batch=12"}));
   REQUIRE(mixed.machines.size() == 2);
   CHECK(mixed.cluster.nodes == 3);
   const auto step = step_of(2);
@@ -102,25 +102,26 @@ TEST_CASE("energy and money count every kind by its own figures, and lack what o
   CHECK(costs.gpu_energy_per_token_j == Approx(gpus_j / tokens));
   CHECK(costs.host_energy_per_token_j == Approx((2 * 1000 + 3000) / tokens));
   CHECK(costs.usd_per_million_tokens == Approx((8 * 2.0 + 4 * 5.0) / 3600 / tokens * 1e6));
-  const World unpriced = world(with_power({"cluster.second={nodes: 1, gpu: h100_sxm}", "strategy.global_batch=12"}));
+  const ExperimentConfig unpriced =
+      config_with(with_power({"cluster.second={nodes: 1, gpu: h100_sxm}", "strategy.global_batch=12"}));
   CHECK(std::isnan(costs_of(unpriced, step, graph.get()).usd_per_million_tokens));
   CHECK(costs_of(unpriced, step, graph.get()).host_energy_per_token_j == Approx(3 * 1000 / tokens));
 }
 
 TEST_CASE("a slow GPU is a kind by itself with the power and the price of its node") {
-  const World slow = world(with_power({"faults.slow_gpus=gpu2=0.8, node1=0.9"}));
-  CHECK(slow.machine_fault.empty());
+  const ExperimentConfig slow = config_with(with_power({"faults.slow_gpus=gpu2=0.8, node1=0.9"}));
+  CHECK(slow.slow_gpus_error.empty());
   REQUIRE(slow.machines.size() == 3);
   CHECK(slow.configuration.kind_of_gpu == std::vector<std::uint32_t>{0, 0, 1, 0, 2, 2, 2, 2});
-  CHECK(slow.configuration.other_gpus[0].pace == 0.8);
-  CHECK(slow.configuration.other_gpus[1].pace == 0.9);
+  CHECK(slow.configuration.other_gpus[0].speed_factor == 0.8);
+  CHECK(slow.configuration.other_gpus[1].speed_factor == 0.9);
   CHECK(core::step::mean_peak_tflops(slow.configuration) == slow.configuration.gpu.matrix_tflops);
   auto step = step_of(0);
   step.by_kind.assign(3, step.breakdown);
   GraphCache graphs;
   const auto graph = graphs.get(slow);
   CHECK(numbers(costs_of(slow, step, graph.get())) == [&] {
-    auto all = numbers(costs_of(world(with_power({})), step, graph.get()));
+    auto all = numbers(costs_of(config_with(with_power({})), step, graph.get()));
     for (double& one : all) one = Approx(one).epsilon(1e-12) == one ? one : 0;
     return all;
   }());
@@ -135,15 +136,15 @@ TEST_CASE("what is not told of more nodes is not there, and what is missing is a
   CHECK_THAT(error_of(kSingle, {"cluster.second={gpu: h100_sxm}"}), Contains("cluster.second.nodes"));
   CHECK_THAT(error_of(kSingle, {"cluster.second={nods: 2}"}), Contains("did you mean 'nodes'"));
   const Sweep mixed = read(kSingle, {"cluster.second={nodes: 2, gpu: h100_sxm}"});
-  CHECK(freeze(thaw(freeze(mixed))) == freeze(mixed));
+  CHECK(serialize(deserialize(serialize(mixed))) == serialize(mixed));
   CHECK(document(mixed.experiments[0].settings)["cluster"]["second"]["nodes"] == 2);
   const Sweep axis = read(kSingle + "axes:\n  cluster.second.nodes: [1, 2]\n", {"cluster.second.gpu=h100_sxm"});
   REQUIRE(axis.experiments.size() + axis.excluded.size() == 2);
 }
 
 TEST_CASE("measured times are refused where GPUs are not alike") {
-  World mixed = world({"faults.slow_gpus=gpu0=0.5"});
-  mixed.measures_kernels = true;
+  ExperimentConfig mixed = config_with({"faults.slow_gpus=gpu0=0.5"});
+  mixed.has_measured_kernels = true;
   GraphCache graphs;
   const auto violation = find_violation(mixed, graphs);
   REQUIRE(violation);

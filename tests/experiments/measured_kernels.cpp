@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "core/workload/layer/prices.hpp"
+#include "core/workload/build/measurement_coverage.hpp"
 #include "tests/experiments/mutations.hpp"
 #include "tests/experiments/sweeps.hpp"
 #include "tests/temporary_folder.hpp"
@@ -33,10 +33,10 @@ std::string refusal(const std::string& text) {
 }
 
 /// Kernels of the sweep's first experiment at that level, with the model's times.
-std::string modelled_table(const Sweep& sweep, Level level) {
-  const auto of = world_of(sweep.experiments.front().settings).configuration;
+std::string modelled_table(const Sweep& sweep, CostLevel level) {
+  const auto of = config_of(sweep.experiments.front().settings).configuration;
   std::vector<import::KernelRow> rows;
-  for (const auto& [what, sources] : core::workload::kernel_account(of.model, of.strategy, of.gpu).prices)
+  for (const auto& [what, sources] : core::workload::measurement_coverage(of.model, of.strategy, of.gpu).costs)
     if (what.level == level) rows.push_back({what, sources.ps(), "modelled"});
   return import::measured_kernels_csv(rows);
 }
@@ -52,16 +52,25 @@ TEST_CASE("a table of measured kernels is found by level, name, pass and size, i
   const MeasuredTimes table = import::parse_measured_kernels(kTable, "k.csv");
   CHECK(table.size() == 4);
   const Kernel qkv = gemm("qkv", 2048, 4608, 1536);
-  REQUIRE(table.find(measurable(qkv)));
-  CHECK(table.find(measurable(qkv))->time_ps == 31'250'000);
-  CHECK(table.find(measurable(qkv))->row == 2);
-  CHECK(table.find(measurable(gemm("qkv", 2048, 4608, 1537))) == nullptr);
-  CHECK(table.find(measurable(gemm("mlp_up", 2048, 4608, 1536))) == nullptr);
-  CHECK(table.find(measurable(gemm("qkv", 2048, 4608, 1536, Dtype::fp8))) == nullptr);
-  REQUIRE(table.find(measurable(memory_bound("gelu", 1048576))));
-  CHECK(table.find(measurable(memory_bound("gelu", 1048576)))->time_ps == 4'000'001);
-  Measurable layer{
-      Level::layer, "expert_layer", Direction::forward, KernelClass::gemm, Dtype::fp8, 2048, 2048, 1536, 2, 100, 200};
+  REQUIRE(table.find(measurement_key(qkv)));
+  CHECK(table.find(measurement_key(qkv))->time_ps == 31'250'000);
+  CHECK(table.find(measurement_key(qkv))->row == 2);
+  CHECK(table.find(measurement_key(gemm("qkv", 2048, 4608, 1537))) == nullptr);
+  CHECK(table.find(measurement_key(gemm("mlp_up", 2048, 4608, 1536))) == nullptr);
+  CHECK(table.find(measurement_key(gemm("qkv", 2048, 4608, 1536, Dtype::fp8))) == nullptr);
+  REQUIRE(table.find(measurement_key(memory_bound("gelu", 1048576))));
+  CHECK(table.find(measurement_key(memory_bound("gelu", 1048576)))->time_ps == 4'000'001);
+  MeasurementKey layer{CostLevel::layer,
+                       "expert_layer",
+                       Direction::forward,
+                       KernelClass::gemm,
+                       Dtype::fp8,
+                       2048,
+                       2048,
+                       1536,
+                       2,
+                       100,
+                       200};
   REQUIRE(table.find(layer));
   layer.flops = 201;
   CHECK(table.find(layer) == nullptr);
@@ -117,14 +126,14 @@ TEST_CASE("mutated tables of measured kernels are read or refused with the file'
 TEST_CASE("what is written as a table is read to the same times, to the picosecond") {
   std::vector<import::KernelRow> rows;
   for (const core::Time time_ps : std::initializer_list<core::Time>{1, 999'999, 1'000'000, 123'456'789'012})
-    rows.push_back({measurable(memory_bound("gelu", time_ps)), time_ps, "modelled"});
+    rows.push_back({measurement_key(memory_bound("gelu", time_ps)), time_ps, "modelled"});
   rows.push_back(
-      {measurable(fused_attention("attention", KernelClass::cudnn_forward, 64, 64, 2080, 32, 32, 4)), 7, ""});
+      {measurement_key(fused_attention("attention", KernelClass::cudnn_forward, 64, 64, 2080, 32, 32, 4)), 7, ""});
   const MeasuredTimes back = import::parse_measured_kernels(import::measured_kernels_csv(rows), "k.csv");
   CHECK(back.size() == rows.size());
   for (const auto& row : rows) {
-    REQUIRE(back.find(row.what));
-    CHECK(back.find(row.what)->time_ps == row.time_ps);
+    REQUIRE(back.find(row.item));
+    CHECK(back.find(row.item)->time_ps == row.time_ps);
   }
 }
 
@@ -132,16 +141,16 @@ TEST_CASE("a sweep carries its table of measured kernels: thawed far from the fi
   std::string frozen;
   {
     const TableFolder folder(kTable);
-    frozen = freeze(read(kSingle, {folder.set()}));
+    frozen = serialize(read(kSingle, {folder.set()}));
   }
-  const Sweep back = thaw(frozen);
-  CHECK(freeze(back) == frozen);
+  const Sweep back = deserialize(frozen);
+  CHECK(serialize(back) == frozen);
   GraphCache graphs;
   const auto gpu = configure(back.experiments.front(), graphs).gpu;
   REQUIRE(gpu.measured);
-  CHECK(gpu.measured->find(measurable(gemm("qkv", 2048, 4608, 1536)))->time_ps == 31'250'000);
+  CHECK(gpu.measured->find(measurement_key(gemm("qkv", 2048, 4608, 1536)))->time_ps == 31'250'000);
   CHECK(configure(read(kSingle).experiments.front(), graphs).gpu.measured == nullptr);
-  CHECK_THROWS_WITH(thaw(with(frozen, "k.csv\":\"level", "x.csv\":\"level")),
+  CHECK_THROWS_WITH(deserialize(with(frozen, "k.csv\":\"level", "x.csv\":\"level")),
                     Catch::Contains("frozen sweep: the file of 'cluster.gpu.measured_kernels'"));
 }
 
@@ -158,19 +167,20 @@ TEST_CASE("measured_only refuses a sweep whose kernels are not all measured, and
              Catch::Contains("'cluster.gpu.measured_only': ") &&
                  Catch::Contains(" kernels are in no row of 'cluster.gpu.measured_kernels'"));
   const Sweep sweep = read(kSingle);
-  const std::string all = modelled_table(sweep, Level::kernel);
+  const std::string all = modelled_table(sweep, CostLevel::kernel);
   {
     const TableFolder folder(all);
     CHECK(error_of(kSingle, {folder.set(), only}) == "(no error)");
   }
-  const auto of = world_of(sweep.experiments.front().settings).configuration;
-  const auto cut = core::workload::cut(of.model, of.strategy);
-  const std::string first = fmt::format("kernel,vocabulary,,gemm,bf16,{},", cut.tokens);
+  const auto of = config_of(sweep.experiments.front().settings).configuration;
+  const auto shapes = core::workload::rank_shapes(of.model, of.strategy);
+  const std::string first = fmt::format("kernel,vocabulary,,gemm,bf16,{},", shapes.tokens);
   const auto at = all.find(first);
   REQUIRE(at != std::string::npos);
   const TableFolder folder(std::string(all).erase(at, all.find('\n', at) + 1 - at));
   CHECK_THAT(error_of(kSingle, {folder.set(), only}),
              Catch::Contains(": 1 kernels are in no row of") &&
-                 Catch::Contains(fmt::format("vocabulary gemm bf16 {}x", cut.tokens)) && Catch::Contains("--kernels"));
+                 Catch::Contains(fmt::format("vocabulary gemm bf16 {}x", shapes.tokens)) &&
+                 Catch::Contains("--kernels"));
   CHECK(error_of(kSingle, {folder.set()}) == "(no error)");
 }

@@ -50,7 +50,7 @@ TEST_CASE("a row of Megatron-LM's arguments is a model and a layout with that pr
   const MemoryRow& one = rows[0];
   CHECK(one.id == "gpt/one dev a100");
   CHECK(one.kind == "dense");
-  CHECK(one.left_out == "");
+  CHECK(one.unsupported == "");
   CHECK(one.measured_bytes == 4'000'000'000);
   CHECK(one.gpu == "a100_80");
   CHECK(one.gpus == 8);
@@ -76,7 +76,7 @@ TEST_CASE("a row of Megatron-LM's arguments is a model and a layout with that pr
 
 TEST_CASE("what our model of memory lacks, and layouts that cannot be, are left out with a reason") {
   const auto why = [](const std::string& columns, const std::string& values) {
-    return read(kColumns + columns + "\nt,dev,h100,5000,1,1,8,1024,12,512,8," + values + "\n").at(0).left_out;
+    return read(kColumns + columns + "\nt,dev,h100,5000,1,1,8,1024,12,512,8," + values + "\n").at(0).unsupported;
   };
   CHECK(why("mtp-num-layers", "1") == "multi-token prediction");
   CHECK(why("optimizer", "muon") == "optimizer muon");
@@ -124,7 +124,7 @@ TEST_CASE("mutated tables of memory are read or refused") {
     CAPTURE(bent);
     try {
       for (const MemoryRow& row : read_memory(import::parse_csv(bent, "table.csv"), catalog))
-        if (row.left_out.empty()) REQUIRE(predicted_bytes(row) > 0);
+        if (row.unsupported.empty()) REQUIRE(predicted_bytes(row) > 0);
     } catch (const core::InputError& error) {
       ++refused;
       REQUIRE(std::string(error.what()).rfind("table.csv", 0) == 0);
@@ -139,11 +139,11 @@ TEST_CASE("published peaks of memory are met: dense to 3 % from 20 GB on and to 
   std::map<std::string, Group> groups, with_contradicted;
   std::int64_t apart = 0;
   for (const MemoryRow& row : read_memory(import::parse_csv(compiled_table("memory"), "memory.csv"), catalog)) {
-    if (!row.apart_because.empty() && !row.contradicted) {
+    if (!row.exclusion_reason.empty() && !row.contradicted) {
       ++apart;
       continue;
     }
-    if (!row.left_out.empty()) continue;
+    if (!row.unsupported.empty()) continue;
     const std::string name = row.kind != "dense" ? row.kind : row.measured_bytes >= 20'000'000'000 ? "large" : "small";
     const double error =
         std::abs(static_cast<double>(predicted_bytes(row)) / static_cast<double>(row.measured_bytes) - 1);

@@ -29,8 +29,8 @@ double watts(double Breakdown::*part, const GpuPower& power) {
   return gpu_energy_j(breakdown, power);
 }
 
-World world(const std::string& from = "a100_40", const std::string& to = "a100_40") {
-  return world_of(read(with(kSingle, from, to)).experiments.at(0).settings);
+ExperimentConfig config_with(const std::string& from = "a100_40", const std::string& to = "a100_40") {
+  return config_of(read(with(kSingle, from, to)).experiments.at(0).settings);
 }
 
 }  // namespace
@@ -76,15 +76,16 @@ TEST_CASE("every GPU of the catalog idles below half of what its board is built 
 }
 
 TEST_CASE("power comes from the catalog or from the user, and no world needs power or a price") {
-  CHECK(world().power.board_power_w == 400);
-  CHECK(world().power.communication_power_share == GpuPower().communication_power_share);
-  CHECK(world().cluster.usd_per_gpu_hour == 0);
-  const World own = world("gpu: a100_40", "usd_per_gpu_hour: 2.5, gpu: {like: a100_40, board_power_w: 250}");
-  CHECK((own.power.board_power_w == 250 && own.power.idle_power_w == world().power.idle_power_w));
+  CHECK(config_with().power.board_power_w == 400);
+  CHECK(config_with().power.communication_power_share == GpuPower().communication_power_share);
+  CHECK(config_with().cluster.usd_per_gpu_hour == 0);
+  const ExperimentConfig own =
+      config_with("gpu: a100_40", "usd_per_gpu_hour: 2.5, gpu: {like: a100_40, board_power_w: 250}");
+  CHECK((own.power.board_power_w == 250 && own.power.idle_power_w == config_with().power.idle_power_w));
   CHECK(own.cluster.usd_per_gpu_hour == 2.5);
   const std::string unnamed =
       "{matrix_tflops: 100, memory_gib: 40, memory_gb_per_s: 1000, compute_units: 100, scale_up_gb_per_s: 100}";
-  CHECK_FALSE(world("a100_40", unnamed).power.known());
+  CHECK_FALSE(config_with("a100_40", unnamed).power.known());
 }
 
 TEST_CASE("a price or a power that cannot be is an error with its line") {

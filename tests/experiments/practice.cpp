@@ -1,8 +1,8 @@
 // What settings mean that nobody gives: today's practice, and that of 2021.
 #include <catch2/catch.hpp>
 
-#include "core/step/world/demand.hpp"
-#include "experiments/config/world.hpp"
+#include "core/step/world/memory_requirement.hpp"
+#include "experiments/config/experiment_config.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;
@@ -129,7 +129,7 @@ TEST_CASE("what was assumed is said in one line, and survives freezing") {
         "collectives.protocol=calibrated, "
         "strategy.global_batch=16, strategy.sequence_parallel=false or true, strategy.stack=megatron-core, "
         "topology=rail_optimized, transport.routing=destination_mod_k");
-  CHECK(thaw(freeze(sweep)).assumed == sweep.assumed);
+  CHECK(deserialize(serialize(sweep)).assumed == sweep.assumed);
 }
 
 TEST_CASE("the practice of 2021 is what the option tables say, in the document or above it") {
@@ -181,7 +181,7 @@ TEST_CASE("transport and routing are those of the network that the cluster has")
   CHECK(text(roce, "transport") == "dcqcn");
   CHECK(text(roce, "transport.routing") == "ecmp_hash");
   CHECK(roce.settings.count("transport.open") == 0);
-  CHECK_NOTHROW(world_of(roce.settings));
+  CHECK_NOTHROW(config_of(roce.settings));
   CHECK(today().settings.count("transport.open") == 0);
   // What is named stays, and takes the rest of its options with it.
   const Experiment named = today({"cluster.network=roce", "transport=hpcc"});
@@ -196,7 +196,7 @@ TEST_CASE("transport and routing are those of the network that the cluster has")
 
 TEST_CASE("memory keeps headroom, which a layout has to fit beside") {
   const auto usable = [](const std::vector<std::string>& sets) {
-    return core::step::demand_of(world_of(today(sets).settings).configuration).memory_gib;
+    return core::step::memory_requirement_of(config_of(today(sets).settings).configuration).memory_gib;
   };
   CHECK(usable({}) == Approx(79.11 * 0.96));
   CHECK(usable({"cluster.memory_headroom=0"}) == Approx(79.11));

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "core/step/run/laboratory.hpp"
-#include "core/step/world/demand.hpp"
+#include "core/step/run/simulation_context.hpp"
+#include "core/step/world/memory_requirement.hpp"
 #include "core/workload/layer/expert_load.hpp"
 #include "tests/experiments/sweeps.hpp"
 
@@ -16,14 +16,14 @@ struct Ran {
   double exposed_s = 0, slowed_s = 0;  // communication that is waited for; what it slows kernels by
   std::int64_t peak_bytes = 0;
   bool fits = false;
-  core::workload::RoutingAccount routing;
+  core::workload::RoutingSummary routing;
 };
 
 /// By the values of the axes, joined with blanks.
 inline std::map<std::string, Ran> run(const std::string& name) {
   const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/" + name);
   std::map<std::string, Ran> all;
-  core::step::Laboratory laboratory;
+  core::step::SimulationContext context;
   core::step::IsolatedResults results;
   GraphCache graphs;
   for (const Experiment& experiment : sweep.experiments) {
@@ -34,12 +34,12 @@ inline std::map<std::string, Ran> run(const std::string& name) {
                  std::visit([](const auto& value) { return fmt::format("{}", value); }, experiment.axes[i]);
     const auto of = configure(experiment, graphs);
     Ran ran;
-    ran.routing = core::workload::routing_account(of.model, of.strategy);
-    const core::step::Demand demand = core::step::demand_of(of);
-    ran.peak_bytes = demand.needs.total();
+    ran.routing = core::workload::routing_summary(of.model, of.strategy);
+    const core::step::MemoryRequirement demand = core::step::memory_requirement_of(of);
+    ran.peak_bytes = demand.required.total();
     ran.fits = ran.peak_bytes <= demand.memory_bytes();
     if (ran.fits) {
-      const auto result = laboratory.run(laboratory.world(of), results);
+      const auto result = context.run(context.world(of), results);
       ran.step_s = core::seconds(result.step_ps);
       ran.stall_s = result.breakdown.stall_s + result.breakdown.exposed_ep_s;
       const auto& b = result.breakdown;

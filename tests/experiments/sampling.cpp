@@ -32,10 +32,10 @@ TEST_CASE("a shuffled grid has every point once, and another order for another s
     std::set<std::uint64_t> seen;
     std::size_t alike = 0;
     for (std::uint64_t place = 0; place < points; ++place) {
-      const std::uint64_t point = Shuffled(points, 1).at(place);
+      const std::uint64_t point = GridPermutation(points, 1).at(place);
       CHECK(point < points);
       seen.insert(point);
-      alike += point == Shuffled(points, 2).at(place) ? 1 : 0;
+      alike += point == GridPermutation(points, 2).at(place) ? 1 : 0;
     }
     CHECK(seen.size() == points);
     if (points >= 63) CHECK(alike < points / 8);
@@ -45,7 +45,7 @@ TEST_CASE("a shuffled grid has every point once, and another order for another s
 TEST_CASE("points of a shuffled grid are spread over it evenly") {
   constexpr std::uint64_t kPoints = 1'000'000'007, kDrawn = 16'000, kParts = 16;
   std::vector<double> counts(kParts, 0);
-  const Shuffled drawn(kPoints, 7);
+  const GridPermutation drawn(kPoints, 7);
   for (std::uint64_t place = 0; place < kDrawn; ++place) counts[drawn.at(place) * kParts / kPoints] += 1;
   double chi_squared = 0;
   for (const double count : counts) chi_squared += (count - 1'000) * (count - 1'000) / 1'000;
@@ -67,7 +67,7 @@ TEST_CASE("a sample has as many valid points as asked for, in the order of the s
   for (std::uint32_t id = 0; id < 12; ++id) CHECK(sweep.experiments[id].id == id);
   for (const Excluded& one : sweep.excluded) CHECK(std::count(all.begin(), all.end(), one.axes) == 0);
   CHECK(drawn != rows_of(read(kSingle + kAxes + "sample: {experiments: 12, seed: 4}\n")));
-  CHECK(freeze(sweep) == freeze(thaw(freeze(sweep))));
+  CHECK(serialize(sweep) == serialize(deserialize(serialize(sweep))));
 }
 
 TEST_CASE("a smaller sample of the same seed is part of a larger one, and all points are the sweep") {

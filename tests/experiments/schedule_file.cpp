@@ -5,7 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/build/build_program.hpp"
-#include "core/workload/schedule/sections.hpp"
+#include "core/workload/schedule/stage_map.hpp"
 #include "tests/experiments/sweeps.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -18,17 +18,17 @@ using Catch::Matchers::Contains;
 namespace {
 
 /// As PyTorch writes it: a line a rank, stage, kind and micro-batch in each cell.
-std::string text_of(const std::vector<Schedule>& orders, const Sections& sections) {
+std::string text_of(const std::vector<PassOrder>& orders, const StageMap& stage_map) {
   std::string text;
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
-    const Schedule& order = orders[rank];
+    const PassOrder& order = orders[rank];
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const auto cell = [&](const Slot& slot) {
-        return fmt::format("{}{}{}", sections.of(static_cast<std::int64_t>(rank), slot.chunk),
+      const auto cell = [&](const PipelinePass& slot) {
+        return fmt::format("{}{}{}", stage_map.of(static_cast<std::int64_t>(rank), slot.chunk),
                            "FBIW"[static_cast<std::size_t>(slot.kind)], slot.micro_batch);
       };
       text += i > 0 ? "," : "";
-      if (order[i].beside_next) {
+      if (order[i].overlaps_next) {
         text += fmt::format("({};{})OVERLAP_F_B", cell(order[i]), cell(order[i + 1]));
         ++i;
       } else {
@@ -57,12 +57,14 @@ TEST_CASE("every schedule that is no mirror is read from a file as it was writte
     for (const std::int64_t ranks : {2, 3, 4, 8})
       for (const std::int64_t chunks : {1, 2, 3}) {
         const Pipeline pipeline{ranks, 2 * ranks, chunks};
-        if (type.folding == Folding::mirror || !schedule_fault(type, pipeline).empty()) continue;
+        if (type.stage_placement == StagePlacement::bidirectional ||
+            !schedule_infeasible_reason(type, pipeline).empty())
+          continue;
         CAPTURE(type.name, ranks, chunks);
         const auto orders = type.orders(pipeline);
-        const WrittenSchedule made = parse_schedule(text_of(orders, {type.folding, ranks, chunks}), "s.csv");
+        const WrittenSchedule made = parse_schedule(text_of(orders, {type.stage_placement, ranks, chunks}), "s.csv");
         REQUIRE(made.orders == orders);
-        REQUIRE(made.folding == type.folding);
+        REQUIRE(made.stage_placement == type.stage_placement);
         REQUIRE(made.ranks == ranks);
         REQUIRE(made.chunks == chunks);
         REQUIRE(made.micro_batches == 2 * ranks);
@@ -75,7 +77,7 @@ TEST_CASE("comments, empty cells and empty lines are passed over") {
   const WrittenSchedule made = parse_schedule("# two ranks\n\n0F0,,0F1,0B0, 0B1\n,1F0,1I0,1W0,1F1,1B1,\n", "s.csv");
   CHECK(made.ranks == 2);
   CHECK(made.micro_batches == 2);
-  CHECK(made.orders[1][1] == Slot{PassKind::input_gradient, 0, 0});
+  CHECK(made.orders[1][1] == PipelinePass{PassKind::input_gradient, 0, 0});
 }
 
 TEST_CASE("a schedule that is none is refused with its line and what is wrong") {
@@ -104,11 +106,12 @@ TEST_CASE("orders that wait for each other for ever are refused with the two pas
 TEST_CASE("a schedule from a file runs as the one it was written from, and only where it fits") {
   // The layout of kSingle: two pipeline ranks, four micro-batches.
   const TemporaryFolder folder;
-  folder.put("s.csv", text_of(schedule_type(schedule_named("zb_h1")).orders({2, 4, 1}), {Folding::loop, 2, 1}));
+  folder.put("s.csv",
+             text_of(schedule_type(schedule_by_name("zb_h1")).orders({2, 4, 1}), {StagePlacement::loop, 2, 1}));
   const std::string file = "strategy.schedule_file=" + (folder / "s.csv").string();
   const auto orders_of = [](const std::vector<std::string>& sets) {
     const auto sweep = testing::read(testing::kSingle, sets);
-    const auto of = experiments::world_of(sweep.experiments.front().settings, sweep.inputs).configuration;
+    const auto of = experiments::config_of(sweep.experiments.front().settings, sweep.inputs).configuration;
     return pipeline_orders(of.model, of.strategy, of.gpu);
   };
   CHECK(orders_of({file, "strategy.schedule=written"}) == orders_of({"strategy.schedule=zb_h1"}));
@@ -123,7 +126,7 @@ TEST_CASE("a schedule from a file runs as the one it was written from, and only 
 TEST_CASE("files that a sweep names have 64 MiB together, whatever they are called") {
   const TemporaryFolder folder;
   const std::string orders =
-      text_of(schedule_type(schedule_named("zb_h1")).orders({2, 4, 1}), {Folding::loop, 2, 1}) + "#";
+      text_of(schedule_type(schedule_by_name("zb_h1")).orders({2, 4, 1}), {StagePlacement::loop, 2, 1}) + "#";
   folder.put("s.csv", orders + std::string((8u << 20) - orders.size(), ' '));
   const auto named = [&](int times) {  // the same file by another path each time
     std::string paths, path = folder.path.string();
@@ -138,7 +141,8 @@ TEST_CASE("files that a sweep names have 64 MiB together, whatever they are call
 TEST_CASE("activations leave the GPU under no order that runs two passes as one, named or written") {
   const TemporaryFolder folder;
   const auto written = [&](const char* name) {
-    folder.put("s.csv", text_of(schedule_type(schedule_named(name)).orders({2, 4, 2}), {Folding::vee, 2, 2}));
+    folder.put("s.csv",
+               text_of(schedule_type(schedule_by_name(name)).orders({2, 4, 2}), {StagePlacement::v_shape, 2, 2}));
     return testing::error_of(testing::kSingle,
                              {"strategy.schedule=written", "strategy.schedule_file=" + (folder / "s.csv").string(),
                               "strategy.virtual_stages=2", "strategy.offload_modules=attn_norm"});

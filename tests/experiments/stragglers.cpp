@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "core/step/run/laboratory.hpp"
+#include "core/step/run/simulation_context.hpp"
 #include "experiments/analysis/stragglers.hpp"
 #include "tests/experiments/sweeps.hpp"
 
@@ -22,20 +22,20 @@ const std::string kExperts =
     "  topology: rail_optimized\n"
     "  strategy: {ep: 4, micro_batch: 1, global_batch: 32}\n";
 
-StragglerReport examine(const std::vector<std::string>& faults, const Measuring& measuring,
+StragglerReport examine(const std::vector<std::string>& faults, const MeasurementModel& measurement,
                         const std::string& text = kExperts) {
   GraphCache graphs;
-  core::step::Laboratory laboratory;
+  core::step::SimulationContext context;
   core::step::IsolatedResults results;
-  const core::step::World world = laboratory.world(configure(read(text, faults).experiments.front(), graphs));
+  const core::step::CompiledStep world = context.world(configure(read(text, faults).experiments.front(), graphs));
   core::step::Recording recording;
   for (std::uint32_t rank = 0; rank < world.layout().ranks(); ++rank) recording.ranks.push_back({rank, 0, 1});
-  laboratory.run(world, results, &recording);
-  return find_stragglers(world, recording, measuring);
+  context.run(world, results, &recording);
+  return find_stragglers(world, recording, measurement);
 }
 
-Measuring seeded(std::int64_t seed) {
-  Measuring made;
+MeasurementModel seeded(std::int64_t seed) {
+  MeasurementModel made;
   made.seed = seed;
   return made;
 }
@@ -64,7 +64,7 @@ TEST_CASE("in 100 measurements the rank whose kernels are a fifth slower is foun
       CHECK(one.level == StragglerLevel::phase);
       CHECK(one.slower == Approx(0.25).margin(0.06));  // the time at a pace of 0.8
     }
-    CHECK(report.most_rank == rank);
+    CHECK(report.max_rank == rank);
   }
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("in 100 measurements the rank with a NIC at 0.8 of its rate is found, 
     for (const Outlier& one : report.found[0].seen) {
       CHECK(one.level == StragglerLevel::communication);
       CHECK(one.slower == Approx(0.25).margin(0.1));
-      seen.insert(one.what);
+      seen.insert(one.activity);
     }
     CHECK(seen.count("sends between nodes") == 1);
     CHECK(seen.count("sends inside the node") == 0);
@@ -95,7 +95,7 @@ TEST_CASE("in 100 measurements the rank that makes one all-to-all a fifth longer
     REQUIRE(report.found.size() == 1);
     CHECK(report.found[0].rank == rank);
     std::map<std::string, double> seen;
-    for (const Outlier& one : report.found[0].seen) seen[one.what] = one.slower;
+    for (const Outlier& one : report.found[0].seen) seen[one.activity] = one.slower;
     REQUIRE(seen.count("expert all_to_all") == 1);
     CHECK(seen.at("expert all_to_all") == Approx(0.2).margin(0.1));
     CHECK(seen.count("sends inside the node") == 1);
@@ -113,24 +113,24 @@ TEST_CASE("two slow nodes of two kinds are told from the peers of their kind, no
 }
 
 TEST_CASE("a rank that is slow in one pass alone is seen at L1, and needs three peers to be seen at all") {
-  const auto sample = [](std::uint32_t who, const std::string& peers, double seconds) {
-    return Sample{who, StragglerLevel::pass, "backward, chunk 1", peers, seconds};
+  const auto sample = [](std::uint32_t subject, const std::string& peers, double seconds) {
+    return Sample{subject, StragglerLevel::pass, "backward, chunk 1", peers, seconds};
   };
   const auto found =
       outliers({sample(0, "a", 1), sample(1, "a", 1.3), sample(2, "a", 1), sample(3, "b", 1), sample(4, "b", 1.5)}, {});
   REQUIRE(found.size() == 1);
-  CHECK(found[0].who == 1);
+  CHECK(found[0].subject == 1);
   CHECK(found[0].slower == Approx(0.3));
   CHECK(found[0].level == StragglerLevel::pass);
 }
 
 TEST_CASE("what is measured is off by the noise, and by nothing without") {
   std::vector<Sample> samples(10'000, {0, StragglerLevel::phase, "forward", "a", 1});
-  Measuring measuring;
-  measuring.steps = 1;
+  MeasurementModel measurement;
+  measurement.steps = 1;
   double sum = 0, squares = 0;
   std::size_t spikes = 0;
-  for (const Sample& one : measured(samples, measuring)) {
+  for (const Sample& one : with_noise(samples, measurement)) {
     if (one.seconds > 1.3) {
       ++spikes;
       continue;
@@ -140,6 +140,6 @@ TEST_CASE("what is measured is off by the noise, and by nothing without") {
   CHECK(std::abs(sum / 1e4) < 0.001);
   CHECK(std::sqrt(squares / 1e4) == Approx(0.02).epsilon(0.05));
   CHECK(spikes == Approx(100).margin(30));  // one in a hundred
-  measuring.noise = 0, measuring.steps = 9;
-  for (const Sample& one : measured(samples, measuring)) REQUIRE(one.seconds == 1);
+  measurement.noise = 0, measurement.steps = 9;
+  for (const Sample& one : with_noise(samples, measurement)) REQUIRE(one.seconds == 1);
 }

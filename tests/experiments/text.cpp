@@ -16,12 +16,12 @@
 
 using namespace manyworlds;
 using Catch::Contains;
-using experiments::import::kMaximumTextBytes;
+using experiments::import::kMaxTextBytes;
 using experiments::import::read_text;
 
 TEST_CASE("a file of up to 8 MiB is read whole, byte for byte, and a larger one is refused") {
   const TemporaryFolder folder;
-  const std::string most = std::string(kMaximumTextBytes - 2, 'x') + '\0' + '\n';
+  const std::string most = std::string(kMaxTextBytes - 2, 'x') + '\0' + '\n';
   folder.put("empty", "");
   folder.put("most", most);
   folder.put("more", most + "x");

@@ -7,7 +7,7 @@
 #include <random>
 #include <tuple>
 
-#include "core/network/fabric/fabric.hpp"
+#include "core/network/fabric/router.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
 #include "tests/experiments/sweeps.hpp"
@@ -61,10 +61,11 @@ TEST_CASE("SimAI's rail-optimized sample is the rail-optimized fabric of one spi
   REQUIRE(file.graph.gpus == 16);
   CHECK(file.graph.vertices.size() == 27);
   REQUIRE(file.graph.links.size() == 2 * 40);
-  topologies::Site site{2, 8, core::compute::ScaleUp::nvswitch, 2'880'000'000'000, 25'000, 400'000'000'000, 500'000};
+  topologies::FabricSpec spec{2,      8, core::compute::ScaleUp::nvswitch, 2'880'000'000'000, 25'000, 400'000'000'000,
+                              500'000};
   const auto& all = topologies::registry();
   const auto rails = std::find_if(all.begin(), all.end(), [](const auto& one) { return one.name == "rail_optimized"; });
-  const Graph built = rails->build({{"spines", std::int64_t{1}}, {"oversubscription", 2.0}}, site);
+  const Graph built = rails->build({{"spines", std::int64_t{1}}, {"oversubscription", 2.0}}, spec);
   const auto sorted = [](const Graph& graph) {  // vertices are numbered alike; cables stand in another order
     std::vector<std::tuple<std::uint32_t, std::uint32_t, LinkKind, std::int64_t, core::Time>> links;
     for (const Link& link : graph.links)
@@ -153,16 +154,16 @@ TEST_CASE("a sweep carries the topology it names: thawed far from the file it gi
     folder.put("s.yaml", sweep_on("fabrics/x.txt", "{gpu: a100_40, nodes: 2, gpus_per_node: 8}"));
     return read_sweep((folder / "s.yaml").string(), {"assume=2021"});
   };
-  const std::string frozen = freeze(read_from_a_folder());
-  const Sweep back = thaw(frozen);
-  CHECK(freeze(back) == frozen);
+  const std::string frozen = serialize(read_from_a_folder());
+  const Sweep back = deserialize(frozen);
+  CHECK(serialize(back) == frozen);
   GraphCache graphs;
   const auto graph = configure(back.experiments.front(), graphs).graph;
   CHECK(graph->gpus == 16);
   CHECK(graph->links == parse_topology(import::read_text(kSample), "x").graph.links);
-  CHECK_THROWS_WITH(thaw(with(frozen, "\"fabrics/x.txt\":\"27", "\"fabrics/y.txt\":\"27")),
+  CHECK_THROWS_WITH(deserialize(with(frozen, "\"fabrics/x.txt\":\"27", "\"fabrics/y.txt\":\"27")),
                     Catch::Contains("frozen sweep: the file of 'topology.file'"));
-  const Sweep bent = thaw(with(frozen, "\"fabrics/x.txt\":\"27", "\"fabrics/x.txt\":\"28"));
+  const Sweep bent = deserialize(with(frozen, "\"fabrics/x.txt\":\"27", "\"fabrics/x.txt\":\"28"));
   CHECK_THROWS_WITH(configure(bent.experiments.front(), graphs), Catch::StartsWith("fabrics/x.txt:"));
 }
 

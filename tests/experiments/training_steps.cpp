@@ -54,7 +54,7 @@ bool assumes(const TrainingStep& step, const std::string& column) {
 
 TEST_CASE("a measured row in its source's words becomes the experiment that it was") {
   const TrainingStep step = read_one(kKorthikanti);
-  CHECK(step.left_out + step.detail == "");
+  CHECK(step.unsupported + step.detail == "");
   CHECK(step.family == "Korthikanti table 5");
   CHECK(step.measured_s == 13.75);
   CHECK(step.gpu == "a100_80");
@@ -90,7 +90,7 @@ TEST_CASE("what a row does not say is assumed by documented rules and counted") 
   const TrainingStep unseen = read_one(
       "x,Somebody 2025 Table 1,2025,Llama "
       "7B,32,4096,32,32,11008,32000,2048,H100,16,8,,2,1,8,1,,,1,64,none,,,BF16,1,\n");
-  CHECK(unseen.left_out + unseen.detail == "");
+  CHECK(unseen.unsupported + unseen.detail == "");
   CHECK(unseen.family == "Somebody 2025 Table 1");
   CHECK(shown(unseen, "cluster.nic_gbps") == "400.0");
   CHECK(shown(unseen, "model.activation") == "\"swiglu\"");
@@ -107,7 +107,7 @@ TEST_CASE("experts of a recipe whose table prints no EP are spread over all repl
       "am,NVIDIA-NeMo/Automodel docs/performance-summary.mdx,2025,GPT-OSS 20B,,,,,,,4096,H100,8,8,,1,1,8,,,,2,256,,,3,"
       "bf16,10.04,kernels TE + DeepEP + FlexAttn\n";
   const TrainingStep step = read_one(row);
-  CHECK(step.left_out + step.detail == "");
+  CHECK(step.unsupported + step.detail == "");
   CHECK(shown(step, "strategy.ep") == "8");
   CHECK(shown(step, "strategy.recompute") == "\"none\"");
   CHECK(assumes(step, "ep"));
@@ -126,14 +126,14 @@ TEST_CASE("a recompute that is not printed is the first that fits") {
   CHECK(assumes(large, "recompute"));
   CHECK(shown(large, "strategy.recompute") != "\"none\"");
   CHECK(shown(small, "strategy.recompute") == "\"none\"");
-  CHECK(large.fits);
+  CHECK(large.fits_memory);
 }
 
 TEST_CASE("what cannot be simulated is left out with its reason and never ends the reading") {
   const auto reason = [](const std::string& from, const std::string& to) {
     const TrainingStep step = read_one(kKorthikanti, from, to);
     CHECK(step.experiments.empty());
-    return step.left_out;
+    return step.unsupported;
   };
   CHECK(reason(",1,1,64,", ",1,,64,") == "micro_batch is not printed");
   CHECK(reason("13.75", "") == "no step time is printed");
@@ -150,7 +150,7 @@ TEST_CASE("a rack of GB200 is one node") {
   const TrainingStep step = read_one(
       "g,NVIDIA Megatron-Bridge,2026,LLAMA3_70B,80,8192,64,8,28672,128256,8192,GB200,256,4,,2,4,32,1,5,,1,256,none,"
       "interleaved 1F1B,,BF16,1,\n");
-  CHECK(step.left_out + step.detail == "");
+  CHECK(step.unsupported + step.detail == "");
   CHECK(shown(step, "cluster.gpus_per_node") == "64");  // the most of 72 that divide 256
   CHECK(shown(step, "cluster.nodes") == "4");
 }
@@ -167,14 +167,14 @@ TEST_CASE("one layer is the difference between two layers and one") {
 TEST_CASE("the table that comes with the program says the same in its own words and in those of its sources") {
   const import::CsvTable table = import::parse_csv(measured::compiled_table("training_steps"), "training_steps.csv");
   CHECK(table.rows.size() == 1395);
-  CHECK(measured::is_training_steps(*table.header));
+  CHECK(measured::is_training_steps_table(*table.header));
   // The originals again: cells as `original` has them, and none of the columns that were added.
   const std::set<std::string> added{"family", "stack", "cluster",       "catalog_model", "nic_assumed",
                                     "weight", "fit",   "apart_because", "original"};
   auto header = std::make_shared<import::CsvHeader>();
   header->file = "original.csv";
   for (const std::string& name : table.header->names)
-    if (!added.count(name)) header->places.emplace(name, header->names.size()), header->names.push_back(name);
+    if (!added.count(name)) header->column_index.emplace(name, header->names.size()), header->names.push_back(name);
   import::CsvTable original{header, {}};
   std::size_t changed = 0;
   for (const import::CsvRow& row : table.rows) {
@@ -205,9 +205,9 @@ TEST_CASE("the table that comes with the program says the same in its own words 
     CAPTURE(ours[i].id);
     CHECK(ids.insert(ours[i].id).second);
     CHECK(ours[i].family == theirs[i].family);
-    CHECK(ours[i].left_out == theirs[i].left_out);
+    CHECK(ours[i].unsupported == theirs[i].unsupported);
     CHECK(ours[i].experiments == theirs[i].experiments);
-    CHECK(ours[i].experiments.empty() == !ours[i].left_out.empty());
+    CHECK(ours[i].experiments.empty() == !ours[i].unsupported.empty());
     run += ours[i].experiments.empty() ? 0 : 1;
     if (ours[i].family == "vTrain single node") cells += ours[i].weight;
   }
@@ -218,14 +218,14 @@ TEST_CASE("the table that comes with the program says the same in its own words 
 TEST_CASE("mutated tables of training steps are read or refused with the file's name") {
   const Catalog catalog;
   std::mt19937_64 random(11);
-  std::size_t refused = 0, left_out = 0;
+  std::size_t refused = 0, unsupported = 0;
   for (int i = 0; i < 600; ++i) {
     const std::string bent = testing::mutated(kColumns + kKorthikanti, random);
     CAPTURE(bent);
     try {
       for (const TrainingStep& step : measured::read_training_steps(import::parse_csv(bent, "t.csv"), catalog)) {
-        REQUIRE(step.experiments.empty() == !step.left_out.empty());
-        left_out += step.experiments.empty() ? 1 : 0;
+        REQUIRE(step.experiments.empty() == !step.unsupported.empty());
+        unsupported += step.experiments.empty() ? 1 : 0;
       }
     } catch (const core::InputError& error) {
       ++refused;
@@ -233,5 +233,5 @@ TEST_CASE("mutated tables of training steps are read or refused with the file's 
     }
   }
   CHECK(refused > 20);
-  CHECK(left_out > 40);
+  CHECK(unsupported > 40);
 }

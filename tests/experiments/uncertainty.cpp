@@ -30,14 +30,14 @@ Settings experiment(const std::string& gpu, const std::string& document = "") {
 }
 
 Interval interval(const Settings& settings, std::vector<Residuals> residuals) {
-  return Uncertainty(std::move(residuals), Catalog()).of(settings, world_of(settings));
+  return Uncertainty(std::move(residuals), Catalog()).of(settings, config_of(settings));
 }
 
 Residuals family(const std::string& gpu, const std::string& kind, std::vector<double> steps,
                  std::vector<double> pairs = {}) {
   Residuals made{gpu, kind, "f", static_cast<std::int64_t>(steps.size()), static_cast<std::int64_t>(pairs.size()),
                  {},  {}};
-  made.steps = std::move(steps), made.pairs_off = std::move(pairs);
+  made.steps = std::move(steps), made.pair_errors = std::move(pairs);
   return made;
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("an interval leaves a tenth of what was measured on either side") {
       interval(experiment("a100_80"), {family("a100_80", "dense", ten(), {0.01, 0.02, 0.03, 0.04, 0.05})});
   CHECK(one.low == Approx(0.55));
   CHECK(one.high == Approx(1.35));
-  CHECK(one.told_apart == Approx(1.04));
+  CHECK(one.distinguishable_ratio == Approx(1.04));
   CHECK(one.basis == "dense on a100_80: 1 family");
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("what was not measured makes an interval wider, and says so") {
     CAPTURE(one.basis);
     CHECK(one.low == Approx(1 / (1 + 1.5 * 0.25)));
     CHECK(one.high == Approx(1.3));
-    CHECK(one.told_apart == Approx(1.15));
+    CHECK(one.distinguishable_ratio == Approx(1.15));
     CHECK_THAT(one.basis, Catch::Contains("1.5 times as wide") && Catch::EndsWith(because));
   };
   widened(experiment("mi300x"), "no such step of mi300x");
@@ -112,7 +112,7 @@ TEST_CASE("kinds are experts, sharded parameters, or neither") {
   const auto kind = [](const std::string& model, const std::string& more) {
     Settings settings = experiment("a100_80", "strategy: {" + more + "}");
     if (model == "experts") settings["model.experts"] = std::int64_t{8};
-    return layout_kind(world_of(settings).configuration);
+    return layout_kind(config_of(settings).configuration);
   };
   CHECK(kind("", "zero: 1") == "dense");
   CHECK(kind("", "zero: 3") == "sharded");
@@ -120,13 +120,13 @@ TEST_CASE("kinds are experts, sharded parameters, or neither") {
 }
 
 TEST_CASE("values are spread as they came, or as their quantiles where they are many or weigh differently") {
-  CHECK(measured::spread({{0.3, 1}, {0.1, 1}, {0.2, 1}}) == std::vector<double>{0.1, 0.2, 0.3});
-  CHECK(measured::spread({}).empty());
-  CHECK(measured::spread({{1, 3}, {2, 1}}) == std::vector<double>{1, 1});
+  CHECK(measured::quantile_sample({{0.3, 1}, {0.1, 1}, {0.2, 1}}) == std::vector<double>{0.1, 0.2, 0.3});
+  CHECK(measured::quantile_sample({}).empty());
+  CHECK(measured::quantile_sample({{1, 3}, {2, 1}}) == std::vector<double>{1, 1});
   std::vector<std::pair<double, double>> many;
   for (int i = 0; i < 1000; ++i) many.emplace_back((i + 0.5) / 1000, 2);
-  const auto twenty = measured::spread(many);
-  REQUIRE(twenty.size() == measured::kMostValues);
+  const auto twenty = measured::quantile_sample(many);
+  REQUIRE(twenty.size() == measured::kMaxValues);
   for (std::size_t i = 0; i < twenty.size(); ++i)
     CHECK(twenty[i] == Approx((static_cast<double>(i) + 0.5) / 20).margin(0.001));
 }
@@ -137,7 +137,7 @@ TEST_CASE("a table of residuals is read as it was written, and its faults name f
   const auto again = parsed(measured::residuals_table(some));
   REQUIRE(again.size() == 2);
   CHECK((again[0].gpu == "a100_80" && again[1].kind == "experts" && again[0].family == "f"));
-  CHECK((again[0].steps == some[0].steps && again[0].pairs_off == some[0].pairs_off && again[1].pairs == 0));
+  CHECK((again[0].steps == some[0].steps && again[0].pair_errors == some[0].pair_errors && again[1].pairs == 0));
   const std::string header = "gpu,kind,family,rows,steps_percent,pairs,pairs_percent\n";
   CHECK_THROWS_WITH(parsed("gpu,kind\n"), Catch::StartsWith("r.csv:1: has no column 'family'"));
   CHECK_THROWS_WITH(parsed(header + "a,dense,f,1,x,0,\n"),

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "experiments/rules/rule_facts.hpp"
+#include "experiments/rules/rule_sources.hpp"
 #include "experiments/rules/validity.hpp"
 #include "tests/experiments/sweeps.hpp"
 
@@ -195,21 +195,21 @@ TEST_CASE("every rule says who says so, and relies on rules before it") {
   for (const Rule& rule : rules()) {
     CAPTURE(rule.name);
     CHECK_FALSE(rule.source.empty());
-    for (const std::string& other : rule.relies_on) CHECK(before.count(other) == 1);
+    for (const std::string& other : rule.prerequisites) CHECK(before.count(other) == 1);
     before.insert(rule.name);
   }
-  for (const RuleFacts& facts : rule_facts()) {
+  for (const RuleSource& facts : rule_sources()) {
     CAPTURE(facts.name);
     CHECK(before.count(facts.name) == 1);
   }
 }
 
 TEST_CASE("all that a layout breaks is found, the first as when it is refused") {
-  const auto world_with = [](std::vector<std::string> sets) -> std::optional<World> {
+  const auto config_with = [](std::vector<std::string> sets) -> std::optional<ExperimentConfig> {
     try {
       const Sweep sweep = read(kSingle, sets, {.keep_refused = true});
       REQUIRE(sweep.experiments.size() + sweep.refused.size() == 1);
-      return world_of((sweep.refused.empty() ? sweep.experiments : sweep.refused).front().settings, sweep.inputs);
+      return config_of((sweep.refused.empty() ? sweep.experiments : sweep.refused).front().settings, sweep.inputs);
     } catch (const core::InputError&) {
       return std::nullopt;  // a key is set twice, or means nothing beside the others
     }
@@ -221,30 +221,30 @@ TEST_CASE("all that a layout breaks is found, the first as when it is refused") 
       const Breach &one = kBreaches[a], &other = kBreaches[(a + further) % kBreaches.size()];
       std::vector<std::string> sets = one.sets;
       if (further > 0) sets.insert(sets.end(), other.sets.begin(), other.sets.end());
-      const auto world = world_with(sets);
+      const auto world = config_with(sets);
       if (!world) continue;
       CAPTURE(one.rule, other.rule);
       const auto first = find_violation(*world, graphs);
-      const Violations all = find_violations(*world, graphs);
+      const RuleViolations all = find_violations(*world, graphs);
       REQUIRE(first.has_value() == !all.broken.empty());
       if (!first) continue;  // two breaches may mend each other
       ++compared;
       CHECK(all.broken.front().rule == first->rule);
       CHECK(all.broken.front().reason == first->reason);
-      std::set<std::string> told(all.not_asked.begin(), all.not_asked.end());
-      for (const Violation& violation : all.broken) CHECK(told.insert(violation.rule).second);
+      std::set<std::string> told(all.skipped.begin(), all.skipped.end());
+      for (const RuleViolation& violation : all.broken) CHECK(told.insert(violation.rule).second);
       if (further == 0) CHECK(first->rule == one.rule);
     }
   CHECK(compared > 2 * kBreaches.size());
   // Two that have nothing to do with each other, and one that reckons with what the first leaves open.
-  const auto world = world_with(
+  const auto world = config_with(
       {"cluster.nodes=3", "strategy.tp=4", "strategy.pp=4", "cluster.gpus_per_node=4", "model.ffn_hidden=255"});
   REQUIRE(world);
-  const Violations all = find_violations(*world, graphs);
+  const RuleViolations all = find_violations(*world, graphs);
   REQUIRE(all.broken.size() == 2);
   CHECK(all.broken[0].rule == "ffn_hidden_by_tp");
   CHECK(all.broken[1].rule == "gpus_by_tp_pp");
-  CHECK(std::count(all.not_asked.begin(), all.not_asked.end(), "batch_by_replicas") == 1);
+  CHECK(std::count(all.skipped.begin(), all.skipped.end(), "batch_by_replicas") == 1);
 }
 
 TEST_CASE("the network by itself takes transports that steps do not") {

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "core/base/error.hpp"
-#include "farm/cli/shared_words.hpp"
-#include "farm/cli/word_values.hpp"
+#include "farm/cli/option_values.hpp"
+#include "farm/cli/shared_options.hpp"
 #include "tests/farm/said.hpp"
 
 using namespace manyworlds;
@@ -14,8 +14,8 @@ namespace {
 
 cxxopts::ParseResult parse_sweep(const std::vector<std::string>& words) {
   cxxopts::Options options("manyworlds sweep");
-  commands::add_spec_words(options);
-  commands::add_run_words(options);
+  commands::add_spec_options(options);
+  commands::add_run_options(options);
   options.parse_positional({"spec"});
   auto parsed = commands::parse(options, words);
   REQUIRE(parsed);
@@ -52,38 +52,38 @@ TEST_CASE("a mistyped option is answered with the nearest one") {
 
 TEST_CASE("the option --set keeps commas, may be repeated, and wants an equals sign") {
   const auto words =
-      commands::spec_words(parse_sweep({"a.yaml", "--set", "axes.strategy.tp=[1, 2]", "--set", "name=x"}));
+      commands::read_spec_options(parse_sweep({"a.yaml", "--set", "axes.strategy.tp=[1, 2]", "--set", "name=x"}));
   CHECK(words.set == std::vector<std::string>{"axes.strategy.tp=[1, 2]", "name=x"});
-  CHECK_THROWS_WITH(commands::spec_words(parse_sweep({"a.yaml", "--set", "tp"})), Catch::Contains("KEY=VALUE"));
-  CHECK_THROWS_AS(commands::spec_words(parse_sweep({})), core::InputError);
+  CHECK_THROWS_WITH(commands::read_spec_options(parse_sweep({"a.yaml", "--set", "tp"})), Catch::Contains("KEY=VALUE"));
+  CHECK_THROWS_AS(commands::read_spec_options(parse_sweep({})), core::InputError);
 }
 
 TEST_CASE("ranks go on with what their supervisor began, by the same options, and no sharing means no store") {
-  const RunOptions options =
-      commands::run_words(parse_sweep({"a.yaml", "-j", "3", "--no-sharing", "--store", "/tmp/s", "--task-memory",
-                                       "1GiB", "--task-time", "2m", "--store-limit", "3MB", "--stop-after", "1h"}),
-                          "out");
+  const RunOptions options = commands::read_run_options(
+      parse_sweep({"a.yaml", "-j", "3", "--no-sharing", "--store", "/tmp/s", "--task-memory", "1GiB", "--task-time",
+                   "2m", "--store-limit", "3MB", "--stop-after", "1h"}),
+      "out");
   CHECK(options.ranks == 3);
   CHECK(options.store == "none");
-  CHECK(rank_words(options) == std::vector<std::string>{"resume", "out", "--store", "none", "--store-limit", "3000000",
-                                                        "--task-memory", "1073741824", "--task-time", "120s",
-                                                        "--start-time", "60s", "--stop-after", "3600s"});
+  CHECK(rank_arguments(options) == std::vector<std::string>{"resume", "out", "--store", "none", "--store-limit",
+                                                            "3000000", "--task-memory", "1073741824", "--task-time",
+                                                            "120s", "--start-time", "60s", "--stop-after", "3600s"});
 }
 
 TEST_CASE("limits of a task and of a run are told in sizes and durations") {
   using std::chrono::seconds;
-  CHECK(commands::duration_of("90s", "--task-time") == seconds(90));
-  CHECK(commands::duration_of("1h30m", "--task-time") == seconds(5'400));
-  CHECK(commands::duration_of("2d", "--task-time") == seconds(172'800));
-  CHECK(commands::duration_of("0", "--task-time") == seconds(0));
+  CHECK(commands::parse_duration("90s", "--task-time") == seconds(90));
+  CHECK(commands::parse_duration("1h30m", "--task-time") == seconds(5'400));
+  CHECK(commands::parse_duration("2d", "--task-time") == seconds(172'800));
+  CHECK(commands::parse_duration("0", "--task-time") == seconds(0));
   for (const std::string wrong : {"", "5", "m", "-5s", "5x", "1h30", "99999999999999999999s", "999999999d", "1.5h"})
-    CHECK_THROWS_WITH(commands::duration_of(wrong, "--task-time"), Catch::Contains("1h30m"));
-  CHECK(commands::size_of("2GiB", "--task-memory") == std::int64_t{2} << 30);
-  CHECK_THROWS_WITH(commands::size_of("-1", "--task-memory"), Catch::Contains("--task-memory"));
-  CHECK_THROWS_AS(commands::size_of("0", "--bytes", 1), core::InputError);
+    CHECK_THROWS_WITH(commands::parse_duration(wrong, "--task-time"), Catch::Contains("1h30m"));
+  CHECK(commands::parse_size("2GiB", "--task-memory") == std::int64_t{2} << 30);
+  CHECK_THROWS_WITH(commands::parse_size("-1", "--task-memory"), Catch::Contains("--task-memory"));
+  CHECK_THROWS_AS(commands::parse_size("0", "--bytes", 1), core::InputError);
 
   const RunOptions options =
-      commands::run_words(parse_sweep({"a.yaml", "--task-memory", "1GiB", "--stop-after", "2m"}), "out");
+      commands::read_run_options(parse_sweep({"a.yaml", "--task-memory", "1GiB", "--stop-after", "2m"}), "out");
   CHECK(options.task_memory_bytes == std::uint64_t{1} << 30);
   CHECK(options.task_time == seconds(6 * 3'600));
   CHECK(options.drain_after == seconds(120));

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "farm/run/ledger.hpp"
+#include "farm/run/run_recorder.hpp"
 #include "tests/farm/synthetic_job.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -26,13 +26,13 @@ struct Life {
 
 Life live(const fs::path& directory) {
   SyntheticJob job(kFrozen);
-  SyntheticRunner runner(job.common());
-  Schedule schedule(job.tasks());
+  SyntheticRunner runner(job.common_spec());
+  TaskQueue schedule(job.tasks());
   const RunHooks hooks;
   RunOptions options;
   options.directory = directory;
   auto run = begin_run(options, kFrozen);
-  Ledger ledger(options, run, 1, job, schedule, hooks);
+  RunRecorder ledger(options, run, 1, job, schedule, hooks);
   Life life;
   life.found = schedule.done();
   for (std::uint32_t task = 0; task < schedule.total(); ++task)
@@ -40,7 +40,7 @@ Life live(const fs::path& directory) {
   while (const auto task = schedule.take()) {
     std::vector<std::string> inputs;
     for (const auto input : job.tasks()[*task].inputs) inputs.push_back(schedule.outcome(input).bytes);
-    schedule.settle(*task, {Status::ok, runner.run(job.order(*task), inputs), 1});
+    schedule.settle(*task, {Status::ok, runner.run(job.spec(*task), inputs), 1});
   }
   REQUIRE(ledger.close(false).exit_code == 0);
   for (std::uint32_t task = 0; task < schedule.total(); ++task) life.bytes.push_back(schedule.outcome(task).bytes);

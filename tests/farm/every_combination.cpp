@@ -10,7 +10,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/network/flows/traffic.hpp"
 #include "core/network/transports/registry.hpp"
-#include "core/step/world/layout.hpp"
+#include "core/step/world/rank_layout.hpp"
 #include "experiments/import/topology.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/net/net_collective.hpp"
@@ -38,24 +38,24 @@ struct Fabric {
 std::vector<Fabric> fabrics() {
   std::vector<Fabric> all;
   for (const topologies::Topology& topology : topologies::registry()) {
-    topologies::Site site;
-    site.nodes = site.gpus_per_node = 4;
-    site.scale_up_bits_per_second = 3'600'000'000'000;
-    site.scale_up_latency_ps = 500'000;
-    site.nic_bits_per_second = 400'000'000'000;
-    site.nic_latency_ps = 1'000'000;
+    topologies::FabricSpec spec;
+    spec.nodes = spec.gpus_per_node = 4;
+    spec.scale_up_bits_per_second = 3'600'000'000'000;
+    spec.scale_up_latency_ps = 500'000;
+    spec.nic_bits_per_second = 400'000'000'000;
+    spec.nic_latency_ps = 1'000'000;
     if (topology.traits.from_file) {
       const std::string path =
           std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/topologies/spectrum_x_16g_8gps_400gbps_h100.txt";
       auto file = experiments::import::parse_topology(experiments::import::read_text(path), path);
-      site.gpus_per_node = file.gpus_per_server;
-      site.nodes = file.graph.gpus / file.gpus_per_server;
-      site.nic_bits_per_second = 0;
-      site.given = std::make_shared<const topologies::GivenGraph>(
-          topologies::GivenGraph{std::move(file.graph), file.gpus_per_server});
+      spec.gpus_per_node = file.gpus_per_server;
+      spec.nodes = file.graph.gpus / file.gpus_per_server;
+      spec.nic_bits_per_second = 0;
+      spec.loaded_graph = std::make_shared<const topologies::LoadedGraph>(
+          topologies::LoadedGraph{std::move(file.graph), file.gpus_per_server});
     }
-    all.push_back({topology.name, site.gpus_per_node,
-                   std::make_shared<const core::network::Graph>(topology.build(topology.traits.small, site))});
+    all.push_back({topology.name, spec.gpus_per_node,
+                   std::make_shared<const core::network::Graph>(topology.build(topology.traits.small_options, spec))});
     REQUIRE(all.back().graph->gpus == 16);
   }
   return all;
@@ -71,7 +71,7 @@ std::vector<Transport> all_transports() {
     transport.ecn_kmin_bytes = 2'000;  // at 100 Gb/s: the messages here are short, and some shall be marked
     transport.ecn_kmax_bytes = 8'000;
     if (type.make_engine != nullptr || type.trims) all.push_back(transport);
-    if (type.make_individual == nullptr || type.trims) continue;
+    if (type.make_per_packet == nullptr || type.trims) continue;
     transport.routing = core::network::Routing::spray;
     transport.acks = core::network::Acks::in_band;
     all.push_back(transport);
@@ -101,8 +101,8 @@ class WatchedFlows final : public core::network::Flows {
     seen_->routes.push_back(route);
     return flows_->add_route(route);
   }
-  void set_ranks(const std::vector<std::uint32_t>& ranks) override { flows_->set_ranks(ranks); }
-  void add_rank(std::uint32_t rank) override { flows_->add_rank(rank); }
+  void set_tie_order(const std::vector<std::uint32_t>& ranks) override { flows_->set_tie_order(ranks); }
+  void add_tie_order(std::uint32_t rank) override { flows_->add_tie_order(rank); }
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
     if (!seen_->transfers.try_emplace(id.transfer, Watched::Transfer{route, bytes, now()}).second)
       FAIL("transfer " << id.transfer << " starts a second time");
@@ -119,7 +119,7 @@ class WatchedFlows final : public core::network::Flows {
   }
   Time now() const override { return flows_->now(); }
   bool drained() const override { return flows_->drained(); }
-  Time quiet_since() const override { return flows_->quiet_since(); }
+  Time last_activity() const override { return flows_->last_activity(); }
   const core::network::Counters& counters() const override { return flows_->counters(); }
   std::unique_ptr<Flows> clone() const override { return nullptr; }
 
@@ -137,8 +137,8 @@ struct Result {
 /// In one event loop, every packet by itself.
 Result run_watched(const core::step::Configuration& world, const std::shared_ptr<const Dag>& dag) {
   Result result;
-  auto flows = core::network::needs_individuals(world.transport)
-                   ? core::network::make_individual_flows(world.transport, world.graph)
+  auto flows = core::network::needs_per_packet(world.transport)
+                   ? core::network::make_per_packet_flows(world.transport, world.graph)
                    : core::network::make_flows(world.transport);
   core::network::Traffic traffic(std::make_unique<WatchedFlows>(std::move(flows), result.seen));
   for (std::uint32_t link = 0; link < world.graph->links.size(); ++link)
@@ -150,7 +150,7 @@ Result run_watched(const core::step::Configuration& world, const std::shared_ptr
   for (std::size_t pair = 0; pair < dag->pairs.size(); ++pair)
     routes.push_back(core::step::route_of(router, {dag->pairs, dag->switches}, gpus, pair, pair));
   const std::uint32_t number = traffic.add(dag, routes);
-  traffic.set_ranks({0});
+  traffic.set_tie_order({0});
   for (std::uint32_t member = 0; member < dag->members; ++member) traffic.enter(number, member);
   std::vector<core::network::Exit> exits;
   while (exits.size() < dag->members || !traffic.drained()) traffic.advance(core::kNever, exits);
@@ -240,7 +240,7 @@ void check_net(const core::step::Configuration& world, const core::collective::S
 
 void check_combination(core::step::Configuration world, const core::collective::Shape& shape,
                        std::map<std::string, std::int64_t>& marks) {
-  INFO(world.transport.kind << (core::network::needs_individuals(world.transport) ? ", packets as individuals" : ""));
+  INFO(world.transport.kind << (core::network::needs_per_packet(world.transport) ? ", packets as individuals" : ""));
   const auto dag = std::make_shared<const Dag>(core::collective::build(shape));
   const Result watched = run_watched(world, dag);
   check_net(world, shape, watched, check_transfers(world, *dag, watched.seen));

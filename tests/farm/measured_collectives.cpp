@@ -7,16 +7,17 @@
 
 #include "experiments/measured/collectives.hpp"
 #include "experiments/measured/tables.hpp"
-#include "farm/validation/measured_collectives.hpp"
+#include "farm/validation/predicted_collectives.hpp"
 #include "tests/experiments/mutations.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
-using experiments::measured::Collective;
+using experiments::measured::MeasuredCollective;
 
 namespace {
 
-std::vector<Collective> rows_of(const std::string& text, const experiments::Catalog& catalog = experiments::Catalog()) {
+std::vector<MeasuredCollective> rows_of(const std::string& text,
+                                        const experiments::Catalog& catalog = experiments::Catalog()) {
   return experiments::measured::read_collectives(experiments::import::parse_csv(text, "c.csv"), catalog);
 }
 
@@ -24,7 +25,7 @@ const std::string kHeader =
     "id,system,gpu,op,ranks,nodes,gpus_per_node,bytes,algorithm,time_us,busbw_GBps,intra_bw_GBps,"
     "inter_bw_GBps_per_gpu,source\n";
 
-Collective row(const std::string& fields) {
+MeasuredCollective row(const std::string& fields) {
   return rows_of(kHeader + fields + "\n").front();
 }
 
@@ -39,7 +40,7 @@ struct Mean {
 TEST_CASE("collectives of 1 MiB and more on A100 are within 5 % of what was measured in a node, 10 % across nodes") {
   std::map<std::string, Mean> means;
   experiments::GraphCache graphs;
-  for (const Collective& one : rows_of(experiments::measured::compiled_table("collectives"))) {
+  for (const MeasuredCollective& one : rows_of(experiments::measured::compiled_table("collectives"))) {
     if (!one.gpu.starts_with("a100") || one.bytes < experiments::measured::kLargeBytes) continue;
     const PredictedCollective predicted = predict(one, graphs);
     REQUIRE(predicted.predicted_us);
@@ -55,8 +56,8 @@ TEST_CASE("collectives of 1 MiB and more on A100 are within 5 % of what was meas
 }
 
 TEST_CASE("a row becomes the machines and the operation that were measured") {
-  const Collective one = row("x,Azure,NVIDIA A100-SXM4-40GB,all_reduce,16,2,8,1048576,,100,,300,25,Echo");
-  CHECK(one.left_out.empty());
+  const MeasuredCollective one = row("x,Azure,NVIDIA A100-SXM4-40GB,all_reduce,16,2,8,1048576,,100,,300,25,Echo");
+  CHECK(one.unsupported.empty());
   CHECK((one.gpu == "a100_40" && one.ranks == 16 && one.nodes == 2 && one.bytes == 1'048'576));
   CHECK(one.algorithm == "auto");
   CHECK(one.family == "A100 across nodes, from 1 MiB");
@@ -72,21 +73,21 @@ TEST_CASE("a row becomes the machines and the operation that were measured") {
 }
 
 TEST_CASE("GPUs that one rack joins are a node, whatever a table calls its nodes") {
-  const Collective racks = row("x,s,GB200,all_reduce,144,36,4,1048576,,9,,,,z");
+  const MeasuredCollective racks = row("x,s,GB200,all_reduce,144,36,4,1048576,,9,,,,z");
   CHECK(racks.nodes == 2);
   CHECK(std::get<std::int64_t>(racks.settings.at("cluster.gpus_per_node")) == 72);
   CHECK(row("x,s,GB200,all_reduce,8,2,4,1048576,,9,,,,z").family == "GB200 in a node, from 1 MiB");
 }
 
 TEST_CASE("rows that cannot be run say why, and a GPU that nobody measured says whose figures it has") {
-  CHECK(row("x,s,A100,moe_dispatch,8,1,8,1024,,9,,,,z").left_out == "its operation is none that we simulate");
-  CHECK(row("x,s,A100,all_reduce,8,1,8,,,9,,,,z").left_out == "bytes is not printed");
-  CHECK(row("x,s,A100,all_reduce,8,1,8,1024,,,,,,z").left_out == "no time is printed");
-  CHECK(row("x,s,A100,all_reduce,8,1,8,1024,,-1,,,,z").left_out == "time_us is not above 0");
-  CHECK(row("x,s,abacus,all_reduce,8,1,8,1024,,9,,,,z").left_out == "its GPU is not in the catalog");
-  CHECK(row("x,s,A100,all_reduce,9,2,8,1024,,9,,,,z").left_out == "ranks is no multiple of nodes");
-  CHECK(row("x,s,A100,all_reduce,8,1,8,1024,NVLS,9,,,,z").left_out == "its switches are not known to reduce");
-  CHECK(row("x,s,A100,all_reduce,8,1,8,many,,9,,,,z").left_out == "a field cannot be read");
+  CHECK(row("x,s,A100,moe_dispatch,8,1,8,1024,,9,,,,z").unsupported == "its operation is none that we simulate");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,,,9,,,,z").unsupported == "bytes is not printed");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,1024,,,,,,z").unsupported == "no time is printed");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,1024,,-1,,,,z").unsupported == "time_us is not above 0");
+  CHECK(row("x,s,abacus,all_reduce,8,1,8,1024,,9,,,,z").unsupported == "its GPU is not in the catalog");
+  CHECK(row("x,s,A100,all_reduce,9,2,8,1024,,9,,,,z").unsupported == "ranks is no multiple of nodes");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,1024,NVLS,9,,,,z").unsupported == "its switches are not known to reduce");
+  CHECK(row("x,s,A100,all_reduce,8,1,8,many,,9,,,,z").unsupported == "a field cannot be read");
   experiments::GraphCache graphs;
   const auto predicted = predict(row("x,s,B200,all_gather,8,1,8,1048576,,9,,,,z"), graphs);
   CHECK(predicted.predicted_us);
@@ -105,9 +106,9 @@ TEST_CASE("mutated tables of collectives are read, row by row, or refused with t
     const std::string bent = experiments::testing::mutated(text, random);
     CAPTURE(bent);
     try {
-      for (const Collective& one : rows_of(bent, catalog)) {
-        left += !one.left_out.empty();
-        CHECK(one.settings.empty() == !one.left_out.empty());
+      for (const MeasuredCollective& one : rows_of(bent, catalog)) {
+        left += !one.unsupported.empty();
+        CHECK(one.settings.empty() == !one.unsupported.empty());
       }
     } catch (const core::InputError& error) {
       ++refused;

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "io/results/answer.hpp"
+#include "io/results/canonical_bytes.hpp"
 #include "tests/farm/said.hpp"
 #include "tests/farm/sweep_samples.hpp"
 #include "tests/temporary_folder.hpp"
@@ -33,10 +33,10 @@ std::string printed(const std::vector<std::string>& words) {
 }
 
 io::Results answer(const experiments::Sweep& sweep, bool share) {
-  const SweepJob job(frozen_job(sweep, {share, {}}));
+  const SweepJob job(serialize_job(sweep, {share, {}}));
   const auto outcomes = run_all(job);
   for (const Outcome& outcome : outcomes) REQUIRE(outcome.ok());
-  return answer_of(sweep, job.plan(), looking_into(outcomes));
+  return make_results(sweep, job.plan(), looking_into(outcomes));
 }
 
 double number(const io::Results& results, const std::string& column, std::size_t row = 0) {
@@ -81,7 +81,7 @@ TEST_CASE("a sweep over tables has their columns, the same bytes with sharing an
              "layer,layer,backward,gemm,bf16,256,256,768,1,9000\n");
   const auto sweep = small_sweep("axes: {cluster.gpu.measured_kernels: [\"\", \"" + folder.file("k.csv") + "\"]}\n");
   const io::Results results = answer(sweep, true);
-  CHECK(io::answer_bytes(answer(sweep, false)) == io::answer_bytes(results));
+  CHECK(io::canonical_bytes(answer(sweep, false)) == io::canonical_bytes(results));
   CHECK(std::isnan(number(results, "time_by_layers", 0)));
   CHECK(number(results, "measured_rows", 0) == -1);
   CHECK(number(results, "measured_rows", 1) == 2);

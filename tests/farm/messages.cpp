@@ -11,7 +11,7 @@
 #include "farm/protocol/frame.hpp"
 #include "farm/protocol/message.hpp"
 #include "farm/status/progress.hpp"
-#include "farm/system/processors.hpp"
+#include "farm/system/host_resources.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
@@ -37,11 +37,11 @@ TEST_CASE("a message survives its encoding") {
   CHECK(got.tasks == sent.tasks);
   REQUIRE(got.assignments.size() == 2);
   CHECK(got.assignments[0].inputs == sent.assignments[0].inputs);
-  CHECK(got.assignments[0].order == "five");
+  CHECK(got.assignments[0].spec == "five");
   REQUIRE(got.results.size() == 2);
   CHECK(got.results[0].second.bytes == sent.results[0].second.bytes);
   CHECK(got.results[1].second.status == Status::crash);
-  CHECK(got.results[1].second.tries == 7);
+  CHECK(got.results[1].second.max_failures == 7);
   CHECK(got.text == "frozen");
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("frames larger than a socket's buffer arrive whole, and half a frame i
   std::thread writer([&] {
     CHECK(write_frame(ends[0], ""));
     CHECK(write_frame(ends[0], big));
-    const std::string half = framed("never finished").substr(0, 12);
+    const std::string half = frame_of("never finished").substr(0, 12);
     CHECK(::write(ends[0], half.data(), half.size()) == 12);
     ::close(ends[0]);
   });
@@ -91,8 +91,8 @@ TEST_CASE("a number of ranks below one is bad input") {
   CHECK_THROWS_AS(rank_count(0), core::InputError);
   CHECK_THROWS_AS(rank_count(-3), core::InputError);
   CHECK(rank_count(3).ranks == 3);
-  CHECK(rank_count(16 * cpus_at_hand()).ranks == 16 * cpus_at_hand());
-  CHECK_THROWS_AS(rank_count(16 * cpus_at_hand() + 1), core::InputError);
+  CHECK(rank_count(16 * available_cpus()).ranks == 16 * available_cpus());
+  CHECK_THROWS_AS(rank_count(16 * available_cpus() + 1), core::InputError);
 }
 
 TEST_CASE("progress counts per kind and expects the time that cost predicts") {

@@ -38,8 +38,8 @@ TEST_CASE(
     INFO("seed " << seed);
     const std::string frozen = "tasks=" + std::to_string(5 + seed % 40) + " seed=" + std::to_string(seed);
     Trouble trouble{.faults = {.seed = seed,
-                               .lose = 0.02 * static_cast<double>(seed % 11),
-                               .duplicate = 0.03 * static_cast<double>(seed % 7),
+                               .loss_probability = 0.02 * static_cast<double>(seed % 11),
+                               .duplication_probability = 0.03 * static_cast<double>(seed % 7),
                                .delay_min_ms = 0,
                                .delay_max_ms = static_cast<std::int64_t>(seed % 5) * 60},
                     .kill_per_s = 0.4 * static_cast<double>(seed % 3)};
@@ -58,8 +58,8 @@ TEST_CASE("no task is lost and none ends in two ways when coordinators die and p
     INFO("seed " << seed);
     const std::string frozen = "tasks=" + std::to_string(40 + seed % 60) + " seed=" + std::to_string(seed);
     const Trouble trouble{.faults = {.seed = seed,
-                                     .lose = 0.02 * static_cast<double>(seed % 6),
-                                     .duplicate = 0.05 * static_cast<double>(seed % 3),
+                                     .loss_probability = 0.02 * static_cast<double>(seed % 6),
+                                     .duplication_probability = 0.05 * static_cast<double>(seed % 3),
                                      .delay_min_ms = 0,
                                      .delay_max_ms = static_cast<std::int64_t>(seed % 4) * 50},
                           .kill_per_s = seed % 5 == 0 ? 0.3 : 0,
@@ -77,7 +77,7 @@ TEST_CASE("no task is lost and none ends in two ways when coordinators die and p
 
 TEST_CASE("a task in which two simulators died is failed as a crash, and only what needs it fails with it") {
   const std::string frozen = "tasks=60 seed=9";
-  Trouble trouble{.faults = {.seed = 9, .duplicate = 0.5, .delay_max_ms = 40}};
+  Trouble trouble{.faults = {.seed = 9, .duplication_probability = 0.5, .delay_max_ms = 40}};
   trouble.crash_always = {7};
   VirtualFarm farm(frozen, 3, trouble);
   REQUIRE(farm.run());
@@ -99,7 +99,7 @@ TEST_CASE("a task in which two simulators died is failed as a crash, and only wh
 
 TEST_CASE("a crash reported twice by a doubling network counts once") {
   const std::string frozen = "tasks=30 seed=5";
-  Trouble trouble{.faults = {.seed = 5, .duplicate = 1}};
+  Trouble trouble{.faults = {.seed = 5, .duplication_probability = 1}};
   trouble.crash_once = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   VirtualFarm farm(frozen, 3, trouble);
   REQUIRE(farm.run());
@@ -132,7 +132,7 @@ TEST_CASE("short tasks that long ones wait for do not wait for other long ones")
   for (std::uint32_t task = 0; task < 12; ++task) tasks[task].cost = task < 2 ? 1 : task < 10 ? 50 : 100;
   tasks[10].inputs = {0};
   tasks[11].inputs = {1};
-  Schedule schedule(tasks);
+  TaskQueue schedule(tasks);
   CHECK(schedule.take() == 0U);
   CHECK(schedule.take() == 1U);
   CHECK(schedule.take() == 2U);
@@ -142,17 +142,18 @@ TEST_CASE("short tasks that long ones wait for do not wait for other long ones")
 
 TEST_CASE("of tasks about as urgent as the first the one that fits best is taken, and never one half as urgent") {
   std::vector<Task> tasks(100);
-  for (std::uint32_t task = 0; task < 100; ++task) tasks[task].cost = 200 - task, tasks[task].family = task / 10;
-  Schedule schedule(tasks);
-  const auto likes = [](std::uint32_t family) {
-    return [family](const Task& task) { return task.family == family ? 0 : 1; };
+  for (std::uint32_t task = 0; task < 100; ++task)
+    tasks[task].cost = 200 - task, tasks[task].locality_group = task / 10;
+  TaskQueue schedule(tasks);
+  const auto likes = [](std::uint32_t locality_group) {
+    return [locality_group](const Task& task) { return task.locality_group == locality_group ? 0 : 1; };
   };
   CHECK(schedule.take(likes(3)) == 30U);
   CHECK(schedule.take(likes(3)) == 31U);
   CHECK(schedule.take(likes(99)) == 0U);
   CHECK(schedule.take(likes(9)) == 1U);  // as many are not looked at
   tasks[50].cost = 1'000;
-  Schedule other(tasks);
+  TaskQueue other(tasks);
   CHECK(other.take(likes(3)) == 50U);
 }
 
@@ -162,17 +163,17 @@ TEST_CASE("a worker stays with tasks of one family, and workers with different o
       for (std::uint32_t task = 0; task < 60; ++task) {
         all[task].key.digest[0] = task;
         all[task].cost = 100 + task;
-        all[task].family = task % 3;
+        all[task].locality_group = task % 3;
       }
     }
     const std::vector<Task>& tasks() const override { return all; }
-    std::string common() const override { return "families"; }
-    std::string order(std::uint32_t) const override { return ""; }
+    std::string common_spec() const override { return "families"; }
+    std::string spec(std::uint32_t) const override { return ""; }
     std::vector<Task> all;
   } const job;
   InProcessNetwork network(2);
-  Schedule schedule(job.tasks());
-  Coordinator coordinator(schedule, network.party(0), job, {.hide_latency_us = 0});
+  TaskQueue schedule(job.tasks());
+  Coordinator coordinator(schedule, network.endpoint(0), job, {.hide_latency_us = 0});
   std::map<int, std::set<std::uint32_t>> families;
   std::uint64_t number = 0;
   for (const int worker : {0, 1})
@@ -180,10 +181,10 @@ TEST_CASE("a worker stays with tasks of one family, and workers with different o
   for (bool any = true; any && schedule.ready() >= 8;) {
     any = false;
     for (const int worker : {0, 1})
-      while (const auto envelope = network.party(worker).receive()) {
+      while (const auto envelope = network.endpoint(worker).receive()) {
         for (const Assignment& given : decode_message(envelope->message).assignments) {
           any = true;
-          families[worker].insert(job.tasks()[given.task].family);
+          families[worker].insert(job.tasks()[given.task].locality_group);
           coordinator.receive(
               worker,
               {.kind = MessageKind::result, .number = ++number, .results = {{given.task, {Status::ok, "", 1'000}}}}, 0);
@@ -230,9 +231,9 @@ TEST_CASE("workers leave when the coordinator falls silent") {
   farm.step_until(3'500);
   CHECK_FALSE(farm.left(1));
   farm.step_until(5'000);
-  for (const int party : {1, 2}) {
-    CHECK(farm.left(party));
-    CHECK(farm.abandoned(party));
+  for (const int endpoint : {1, 2}) {
+    CHECK(farm.left(endpoint));
+    CHECK(farm.abandoned(endpoint));
   }
 }
 
@@ -240,11 +241,11 @@ TEST_CASE("a large job is on its way to as many workers as there is room for, an
   InProcessNetwork network(4);
   const std::string frozen = "tasks=4";
   SyntheticJob job(frozen);
-  Schedule schedule(job.tasks());
-  Coordinator coordinator(schedule, network.party(0), job, {.job_bytes = 2 * frozen.size()});
+  TaskQueue schedule(job.tasks());
+  Coordinator coordinator(schedule, network.endpoint(0), job, {.job_bytes = 2 * frozen.size()});
   const auto told = [&](int worker, bool building) {
     coordinator.receive(worker, {.kind = MessageKind::hello, .flag = building}, 0);
-    const auto answer = network.party(worker).receive();
+    const auto answer = network.endpoint(worker).receive();
     REQUIRE(answer);
     return decode_message(answer->message).kind == MessageKind::job;
   };
@@ -261,18 +262,18 @@ TEST_CASE("a large job is on its way to as many workers as there is room for, an
 TEST_CASE("a worker that serves another job is sent away and gets no work") {
   InProcessNetwork network(2);
   SyntheticJob job("tasks=4");
-  Schedule schedule(job.tasks());
-  Coordinator coordinator(schedule, network.party(0), job);
+  TaskQueue schedule(job.tasks());
+  Coordinator coordinator(schedule, network.endpoint(0), job);
   coordinator.receive(1, {.kind = MessageKind::report, .number = job_signature("tasks=5")}, 0);
-  const auto answer = network.party(1).receive();
+  const auto answer = network.endpoint(1).receive();
   REQUIRE(answer);
   CHECK(decode_message(answer->message).kind == MessageKind::leave);
   CHECK(schedule.ready() == 4 - 1);  // task 3 waits for an input; nothing was handed out
-  coordinator.receive(0, {.kind = MessageKind::unfit, .text = "no such file"}, 0);
+  coordinator.receive(0, {.kind = MessageKind::incompatible, .text = "no such file"}, 0);
   CHECK(coordinator.finished(0));
   REQUIRE(coordinator.unserved(0));
   CHECK(coordinator.unserved(0)->reason == "no such file");
   CHECK_FALSE(coordinator.unserved(0)->out_of_memory);
-  coordinator.receive(0, {.kind = MessageKind::unfit, .flag = true, .text = "out of memory"}, 0);
+  coordinator.receive(0, {.kind = MessageKind::incompatible, .flag = true, .text = "out of memory"}, 0);
   CHECK(coordinator.unserved(0)->out_of_memory);
 }

@@ -26,23 +26,23 @@ TEST_CASE("rank correlation meets its closed form") {
 
 TEST_CASE("a search is settled once nothing that was not simulated can be faster") {
   const std::vector<double> bounds{100, 98, 95, 90, 80, 70};
-  Settlement settled = settlement(bounds, {});
+  SearchStatus settled = search_status(bounds, {});
   CHECK(settled.open == 6);
-  settled = settlement(bounds, {60, 85});
+  settled = search_status(bounds, {60, 85});
   CHECK(settled.simulated == 2);
   CHECK(settled.open == 2);  // 95 and 90 may beat 85; 80 cannot
-  CHECK(settled.at_most == Approx(95.0 / 85 - 1));
+  CHECK(settled.max_gain == Approx(95.0 / 85 - 1));
   CHECK_FALSE(settled.settled());
-  CHECK(settlement(bounds, {60, 85, 92, 71}).settled());
-  CHECK(settlement(bounds, {std::nan(""), 96}).settled());
-  CHECK(settlement(bounds, {60, 98}).settled());  // a bound that is met is no better
-  CHECK(settlement(bounds, {std::nan("")}).open == 5);
-  CHECK(settlement({}, {}).settled());
+  CHECK(search_status(bounds, {60, 85, 92, 71}).settled());
+  CHECK(search_status(bounds, {std::nan(""), 96}).settled());
+  CHECK(search_status(bounds, {60, 98}).settled());  // a bound that is met is no better
+  CHECK(search_status(bounds, {std::nan("")}).open == 5);
+  CHECK(search_status({}, {}).settled());
 }
 
 TEST_CASE("rounds grow as long as something is open, and stop at the limit") {
   const auto open = [](std::size_t simulated, std::size_t count) {
-    Settlement made;
+    SearchStatus made;
     made.simulated = simulated;
     made.open = count;
     return made;
@@ -61,7 +61,7 @@ TEST_CASE("the space of a search is a sweep of which every part can be") {
   const experiments::Catalog catalog;
   for (const char* model : {"gpt3-1.3b", "llama2-7b", "mixtral-8x7b", "deepseek-v3", "qwen3-235b-a22b"}) {
     CAPTURE(model);
-    SearchWords words;
+    SearchOptions words;
     words.model = model;
     words.cluster = "dgx_h100_superpod";
     words.sequence = 4'096;
@@ -75,8 +75,8 @@ TEST_CASE("the space of a search is a sweep of which every part can be") {
 
 namespace {
 
-SearchWords small_words(std::vector<std::string> set = {}) {
-  SearchWords words;
+SearchOptions small_words(std::vector<std::string> set = {}) {
+  SearchOptions words;
   words.model = "llama3-70b";
   words.gpu = "h100_sxm";
   words.gpus = 64;
@@ -85,7 +85,7 @@ SearchWords small_words(std::vector<std::string> set = {}) {
   return words;
 }
 
-std::set<std::string> values_of(const SearchWords& words, const std::string& key) {
+std::set<std::string> values_of(const SearchOptions& words, const std::string& key) {
   const experiments::Catalog catalog;
   std::set<std::string> values;
   for (const auto& one :
@@ -101,7 +101,7 @@ TEST_CASE("a search tries the schedules that the stack offers, and others where 
   const std::string schedule = "strategy.schedule";
   CHECK(values_of(small_words(), schedule) == Names{"1f1b", "interleaved"});
   CHECK(values_of(small_words({"schedule=zb_v"}), schedule) == Names{"zb_v"});
-  SearchWords all = small_words({"tp=4", "micro_batch=1", "recompute=none"});
+  SearchOptions all = small_words({"tp=4", "micro_batch=1", "recompute=none"});
   all.all_schedules = true;
   CHECK(values_of(all, schedule).count("zb_v") == 1);
   CHECK(values_of(all, schedule).count("dualpipev") == 1);
@@ -128,7 +128,7 @@ TEST_CASE("the document of a search has all that was said, and is the sweep by i
 }
 
 TEST_CASE("a search of a model whose layers are no multiple gives the ends lighter stages") {
-  SearchWords words = small_words({"micro_batch=1", "zero=1"});
+  SearchOptions words = small_words({"micro_batch=1", "zero=1"});
   words.model = "qwen3-235b-a22b";  // 94 layers
   words.gpu = "h200_sxm";
   CHECK(values_of(words, "strategy.pp").count("8") == 1);
@@ -136,7 +136,7 @@ TEST_CASE("a search of a model whose layers are no multiple gives the ends light
 
 TEST_CASE("machines of a search: a GPU and how many") {
   const experiments::Catalog catalog;
-  const auto refused = [&](SearchWords words) {
+  const auto refused = [&](SearchOptions words) {
     try {
       search_space(words, catalog);
     } catch (const core::InputError& error) {
@@ -145,7 +145,7 @@ TEST_CASE("machines of a search: a GPU and how many") {
     return std::string();
   };
   CHECK(search_space(small_words(), catalog).name == "llama3-70b-on-64-h100_sxm");
-  SearchWords words = small_words();
+  SearchOptions words = small_words();
   words.gpus = 4;
   CHECK_THAT(search_space(words, catalog).yaml, Catch::Contains("nodes: 1, gpus_per_node: 4"));
   words.gpus = 60;

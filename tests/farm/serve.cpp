@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
-#include "farm/serve/conversation.hpp"
+#include "farm/serve/http_session.hpp"
 #include "farm/serve/live_page.hpp"
 #include "farm/serve/metrics.hpp"
 #include "tests/farm/serve_client.hpp"

@@ -62,7 +62,7 @@ struct Run {
     say(sample_status());
     folder.put("results.h5", results);
   }
-  void say(const nlohmann::json& status) const { io::write_aside(folder / "status.json", status.dump(1)); }
+  void say(const nlohmann::json& status) const { io::write_atomically(folder / "status.json", status.dump(1)); }
   /// What is told of sample_status(): the line that goes on is that of this folder, whatever the file says.
   nlohmann::json told() const {
     nlohmann::json status = sample_status();
@@ -198,8 +198,9 @@ class Served {
   /// Looks often and waits long, for machines that are busy with something else; a test of a limit sets that limit.
   static ServerLimits patient() {
     ServerLimits limits;
-    limits.request = limits.keep_alive = limits.stall = limits.answer = limits.heartbeat = limits.farewell = kLong;
-    limits.look = std::chrono::milliseconds(20);
+    limits.request = limits.keep_alive = limits.stall = limits.response = limits.heartbeat = limits.shutdown_grace =
+        kLong;
+    limits.poll = std::chrono::milliseconds(20);
     return limits;
   }
   static Pages pages() {

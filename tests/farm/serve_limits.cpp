@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "farm/serve/conversation.hpp"
+#include "farm/serve/http_session.hpp"
 #include "tests/farm/serve_client.hpp"
 
 using namespace manyworlds;
@@ -135,7 +135,7 @@ TEST_CASE("who never reads its answer is dropped, and everybody else is served m
 
 TEST_CASE("who reads an answer drop by drop is dropped when the time for all of it is over") {
   ServerLimits limits = Served::patient();
-  limits.answer = milliseconds(300);
+  limits.response = milliseconds(300);
   limits.bytes_per_s = 100'000'000;
   Run run;
   run.folder.put("results.h5", std::string(30'000'000, 'r'));
@@ -162,7 +162,7 @@ TEST_CASE("a file that is replaced while it is sent goes out whole, as it was") 
   client.send("GET /results.h5 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const std::string head = client.read_to("\r\n\r\n");
   CHECK_THAT(head, Catch::Contains("Content-Length: 20000000\r\n"));
-  io::write_aside(run.folder / "results.h5", std::string(10'000'000, 'b'));
+  io::write_atomically(run.folder / "results.h5", std::string(10'000'000, 'b'));
   CHECK(client.read(20'000'000) == run.results);
   CHECK(served.ask("/results.h5").body == std::string(10'000'000, 'b'));
 }
@@ -261,7 +261,7 @@ TEST_CASE(
 
 TEST_CASE("a server that ends waits for nobody longer than its farewell") {
   ServerLimits limits = Served::patient();
-  limits.farewell = milliseconds(300);
+  limits.shutdown_grace = milliseconds(300);
   Run run;
   run.folder.put("results.h5", std::string(30'000'000, 'r'));
   Served served(run, limits);
@@ -277,22 +277,22 @@ TEST_CASE("a server that ends waits for nobody longer than its farewell") {
 
 TEST_CASE("however a conversation's bytes are split, the answers are the same") {
   const Run run;
-  Site site(Access("", 80), Served::pages());
+  HttpHandler handler(Access("", 80), Served::pages());
   const auto text = std::make_shared<const std::string>("{}");
-  site.show({text, text, run.folder / "results.h5"});
+  handler.publish({text, text, run.folder / "results.h5"});
   const std::string bytes =
       "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n\r\n\r\nHEAD /x HTTP/1.1\r\nHost: localhost\r\n\r\n"
       "GET /results.h5 HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n"
       "POST /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\nGET / HTTP/1.1\r\n\r\n";
   const auto answers = [&](std::size_t portion) {
-    Conversation conversation(site);
+    HttpSession session(handler);
     std::vector<int> statuses;
-    for (std::size_t at = 0; at < bytes.size() && !conversation.over();) {
-      const std::size_t some = std::min({portion, bytes.size() - at, conversation.room()});
+    for (std::size_t at = 0; at < bytes.size() && !session.finished();) {
+      const std::size_t some = std::min({portion, bytes.size() - at, session.free_bytes()});
       REQUIRE(some > 0);
-      conversation.receive(std::string_view(bytes).substr(at, some));
+      session.receive(std::string_view(bytes).substr(at, some));
       at += some;
-      while (const auto answer = conversation.next()) statuses.push_back(answer->status);
+      while (const auto response = session.next()) statuses.push_back(response->status);
     }
     return statuses;
   };

@@ -24,8 +24,8 @@ namespace manyworlds::farm::synthetic {
 /// Tasks and how long each runs.
 struct Work final : Job {
   const std::vector<Task>& tasks() const override { return all; }
-  std::string common() const override { return "work"; }
-  std::string order(std::uint32_t) const override { return std::string(order_bytes, 'o'); }
+  std::string common_spec() const override { return "work"; }
+  std::string spec(std::uint32_t) const override { return std::string(order_bytes, 'o'); }
 
   std::vector<Task> all;
   std::vector<std::int64_t> us;
@@ -73,7 +73,7 @@ struct MeasuredTasks {
       Task task;
       task.key.digest = {work.all.size(), seed};
       task.cost = one.cost;
-      task.family = static_cast<std::uint32_t>(work.all.size() / 8);
+      task.locality_group = static_cast<std::uint32_t>(work.all.size() / 8);
       return work.all.emplace_back(task);
     };
     for (std::size_t i = 0; i < collective_count; ++i) add(collectives);
@@ -153,8 +153,8 @@ class SimulatedFarm final {
     std::function<void()> what;
     bool operator<(const Event& other) const { return std::pair(ns, number) > std::pair(other.ns, other.number); }
   };
-  struct Wire final : Transport {
-    Wire(SimulatedFarm& of, int number, int parties) : farm(of), self_(number), size_(parties) {}
+  struct Wire final : MessageTransport {
+    Wire(SimulatedFarm& of, int number, int endpoints) : farm(of), self_(number), size_(endpoints) {}
     int self() const override { return self_; }
     int size() const override { return size_; }
     void send(int to, std::string message) override { farm.carry(self_, to, std::move(message)); }
@@ -165,9 +165,10 @@ class SimulatedFarm final {
   };
   struct TimedSimulator final : Simulator {
     TimedSimulator(SimulatedFarm& of, int seat) : farm(of), number(seat) {}
-    void build(const std::string& common) override {
-      farm.after(farm.figures_.around_ns,
-                 [this, signature = job_signature(common)] { farm.worker(number).serves(signature, farm.now_ms()); });
+    void build(const std::string& common_spec) override {
+      farm.after(farm.figures_.around_ns, [this, signature = job_signature(common_spec)] {
+        farm.worker(number).serves(signature, farm.now_ms());
+      });
     }
     void run(std::uint32_t task, const std::string&, const std::vector<std::string>&) override {
       ++farm.runs_;
@@ -218,7 +219,7 @@ class SimulatedFarm final {
 
   const Work& work_;
   FarmFigures figures_;
-  Schedule schedule_;
+  TaskQueue schedule_;
   std::vector<std::unique_ptr<Wire>> wires_;
   std::vector<Seat> seats_;
   std::unique_ptr<Coordinator> coordinator_;

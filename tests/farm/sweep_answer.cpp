@@ -7,7 +7,7 @@
 #include "farm/plan/collective_result.hpp"
 #include "farm/results/sweep_report.hpp"
 #include "io/ranking/top.hpp"
-#include "io/results/answer.hpp"
+#include "io/results/canonical_bytes.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -17,10 +17,10 @@ using namespace manyworlds::farm::testing;
 namespace {
 
 io::Results answer(const experiments::Sweep& sweep, bool share = true, bool reversed = false) {
-  const SweepJob job(frozen_job(sweep, {share, {}}));
+  const SweepJob job(serialize_job(sweep, {share, {}}));
   const auto outcomes = run_all(job, reversed);
   for (const Outcome& outcome : outcomes) REQUIRE(outcome.ok());
-  return answer_of(sweep, job.plan(), looking_into(outcomes));
+  return make_results(sweep, job.plan(), looking_into(outcomes));
 }
 
 experiments::Sweep tiny() {
@@ -43,17 +43,17 @@ std::string text(const io::Table& table, const std::string& column, std::size_t 
 
 TEST_CASE("the answer is the same with sharing, without, and with the tasks in another order") {
   const auto sweep = tiny();
-  const std::string shared = io::answer_bytes(answer(sweep));
-  CHECK(io::answer_bytes(answer(sweep, false)) == shared);
-  CHECK(io::answer_bytes(answer(sweep, true, true)) == shared);
-  CHECK(io::answer_bytes(answer(sweep, false, true)) == shared);
+  const std::string shared = io::canonical_bytes(answer(sweep));
+  CHECK(io::canonical_bytes(answer(sweep, false)) == shared);
+  CHECK(io::canonical_bytes(answer(sweep, true, true)) == shared);
+  CHECK(io::canonical_bytes(answer(sweep, false, true)) == shared);
 }
 
 TEST_CASE("what a task took is not in the answer") {
   const auto sweep = small_sweep("");
-  const SweepJob job(frozen_job(sweep, {}));
+  const SweepJob job(serialize_job(sweep, {}));
   auto outcomes = run_all(job);
-  const std::string before = io::answer_bytes(answer_of(sweep, job.plan(), looking_into(outcomes)));
+  const std::string before = io::canonical_bytes(make_results(sweep, job.plan(), looking_into(outcomes)));
   for (std::uint32_t task = 0; task < outcomes.size(); ++task) {
     if (job.plan().is_step(task)) {
       auto step = core::step::decode_step(outcomes[task].bytes);
@@ -66,7 +66,7 @@ TEST_CASE("what a task took is not in the answer") {
     }
     outcomes[task].elapsed_us += 1'000;
   }
-  CHECK(io::answer_bytes(answer_of(sweep, job.plan(), looking_into(outcomes))) == before);
+  CHECK(io::canonical_bytes(make_results(sweep, job.plan(), looking_into(outcomes))) == before);
 }
 
 TEST_CASE("throughput and utilisation follow from the step time by their definitions") {
@@ -94,11 +94,11 @@ TEST_CASE("a step time has the interval of its configuration, and a lower bound 
   const auto sweep = small_sweep("axes: {fidelity: [packet, analytic]}\n");
   const auto results = answer(sweep);
   const auto& settings = sweep.experiments.front().settings;
-  const auto sure = experiments::Uncertainty::compiled().of(settings, experiments::world_of(settings));
+  const auto sure = experiments::Uncertainty::compiled().of(settings, experiments::config_of(settings));
   const double step = number(results, "step_time_s");
   CHECK(number(results, "step_time_low_s") == step * sure.low);
   CHECK(number(results, "step_time_high_s") == step * sure.high);
-  CHECK(number(results, "told_apart_ratio") == sure.told_apart);
+  CHECK(number(results, "told_apart_ratio") == sure.distinguishable_ratio);
   CHECK(text(results.experiments, "step_time_basis", 0) == sure.basis);
   CHECK_FALSE(sure.basis.empty());
   CHECK(text(results.experiments, "step_time_basis_gpu", 0) == "a100_80");
@@ -112,11 +112,11 @@ TEST_CASE("a world that did not run says why, and has NaN and -1 where others ha
   const auto sweep = small_sweep(
       "axes:\n  cluster.gpu.memory_gib: [0.125, 40]\n  limit.link_hops: [1, 1000000000]\n"
       "  strategy.global_batch: [16, 32]\n");
-  const SweepJob job(frozen_job(sweep, {}));
+  const SweepJob job(serialize_job(sweep, {}));
   auto outcomes = run_all(job);
   const auto task = job.plan().task_of_step(job.plan().experiments.at(7).step);
   outcomes.at(task) = {Status::error, "it broke", 0};
-  const auto results = answer_of(sweep, job.plan(), looking_into(outcomes));
+  const auto results = make_results(sweep, job.plan(), looking_into(outcomes));
   const std::vector<std::string> statuses{"out_of_memory", "out_of_memory", "out_of_memory", "out_of_memory",
                                           "too_large",     "too_large",     "ran",           "failed"};
   for (std::size_t row = 0; row < statuses.size(); ++row) {
@@ -193,7 +193,7 @@ TEST_CASE("with ticks step times are whole ticks, and the answer is the same wit
   const auto results = answer(sweep);
   for (std::size_t row = 0; row < results.experiments.rows(); ++row)
     CHECK(std::fmod(number(results, "step_time_ps", row), 1000 * number(results, "tick_ns", row)) == 0);
-  CHECK(io::answer_bytes(answer(sweep, false, true)) == io::answer_bytes(results));
+  CHECK(io::canonical_bytes(answer(sweep, false, true)) == io::canonical_bytes(results));
 }
 
 TEST_CASE("overrides stand below the sweep's text, since they are part of what was asked") {
@@ -203,13 +203,13 @@ TEST_CASE("overrides stand below the sweep's text, since they are part of what w
 
 TEST_CASE("provenance adds up what this run computed apart from what it was given") {
   const auto sweep = small_sweep("axes: {transport.seed: [1, 2]}\n");
-  const SweepJob job(frozen_job(sweep, {}));
+  const SweepJob job(serialize_job(sweep, {}));
   auto outcomes = run_all(job);
   for (Outcome& outcome : outcomes) outcome.elapsed_us = std::max<std::int64_t>(1, outcome.elapsed_us);
-  io::Results now = answer_of(sweep, job.plan(), looking_into(outcomes));
+  io::Results now = make_results(sweep, job.plan(), looking_into(outcomes));
   add_provenance(now, job.plan(), looking_into(outcomes), {}, true);
   for (Outcome& outcome : outcomes) outcome.elapsed_us = 0;
-  io::Results later = answer_of(sweep, job.plan(), looking_into(outcomes));
+  io::Results later = make_results(sweep, job.plan(), looking_into(outcomes));
   add_provenance(later, job.plan(), looking_into(outcomes), {}, true);
   const double simulated = provenance_number(now, "link_hops_simulated");
   CHECK(simulated > 0);
@@ -217,14 +217,14 @@ TEST_CASE("provenance adds up what this run computed apart from what it was give
   CHECK(provenance_number(later, "link_hops_simulated") == 0);
   CHECK(provenance_number(later, "link_hops_simulated_earlier") == simulated);
   CHECK(provenance_number(now, "link_hops_transferred") == 2 * number(now, "link_hops"));
-  CHECK(io::answer_bytes(now) == io::answer_bytes(later));
+  CHECK(io::canonical_bytes(now) == io::canonical_bytes(later));
 }
 
 TEST_CASE("a sweep of worlds beyond their limit skipped nothing, and its summary does not say so") {
   const auto sweep = small_sweep("", {"limit.link_hops=1"});
-  const SweepJob job(frozen_job(sweep, {}));
+  const SweepJob job(serialize_job(sweep, {}));
   const auto outcomes = run_all(job);
-  io::Results results = answer_of(sweep, job.plan(), looking_into(outcomes));
+  io::Results results = make_results(sweep, job.plan(), looking_into(outcomes));
   add_provenance(results, job.plan(), looking_into(outcomes), {}, true);
   REQUIRE(text(results.experiments, "status") == "too_large");
   CHECK(provenance_number(results, "link_hops_transferred") == 0);
@@ -246,8 +246,8 @@ TEST_CASE("an analytic row says so, has no packet counts, and is never slower th
 
 TEST_CASE("an answer has every column on which readers of results rely") {
   const auto sweep = small_sweep("");
-  const SweepJob job(frozen_job(sweep, {}));
-  const auto results = answer_of(sweep, job.plan(), looking_into(run_all(job)));
+  const SweepJob job(serialize_job(sweep, {}));
+  const auto results = make_results(sweep, job.plan(), looking_into(run_all(job)));
   for (const auto& [name, type] : io::required_columns()) {
     CAPTURE(name);
     const io::Column* column = results.experiments.find(name);

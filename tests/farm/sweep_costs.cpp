@@ -5,7 +5,7 @@
 
 #include "experiments/analysis/costs.hpp"
 #include "io/ranking/top.hpp"
-#include "io/results/answer.hpp"
+#include "io/results/canonical_bytes.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -17,9 +17,9 @@ namespace {
 constexpr double kTokens = 16 * 256, kGpus = 8;  // of a step of small_sweep()
 
 io::Results answer(const experiments::Sweep& sweep) {
-  const SweepJob job(frozen_job(sweep, {}));
+  const SweepJob job(serialize_job(sweep, {}));
   const auto outcomes = run_all(job);
-  return answer_of(sweep, job.plan(), looking_into(outcomes));
+  return make_results(sweep, job.plan(), looking_into(outcomes));
 }
 
 double number(const io::Results& results, const std::string& column, std::size_t row = 0) {
@@ -97,7 +97,7 @@ TEST_CASE("power and price are in no key and change no other column") {
     std::erase_if(results->experiments.columns, [](const io::Column& column) {
       return column.name == "gpu_energy_per_token_j" || column.name == "usd_per_million_tokens";
     });
-  CHECK(io::answer_bytes(without) == io::answer_bytes(with));
+  CHECK(io::canonical_bytes(without) == io::canonical_bytes(with));
 }
 
 TEST_CASE("a column of costs is there where some experiment has figures for it, and NaN where one has none") {
@@ -115,9 +115,9 @@ TEST_CASE("a column of costs is there where some experiment has figures for it, 
 TEST_CASE("rows of a sweep can be ranked by its objective also where none of them has the figure") {
   const auto sweep =
       small_sweep(fmt::format("axes: {{cluster.gpu: [a100_40, {}]}}\nobjective: gpu_energy_per_token_j\n", kUnnamed));
-  const SweepJob job(frozen_job(sweep, {}));
+  const SweepJob job(serialize_job(sweep, {}));
   const auto outcomes = run_all(job);
-  const auto rows = rows_of(sweep, job.plan(), looking_into(outcomes), experiments::Uncertainty::compiled(), {1});
+  const auto rows = make_rows(sweep, job.plan(), looking_into(outcomes), experiments::Uncertainty::compiled(), {1});
   const auto ranking = io::rank_experiments(rows, {3, sweep.objective, ""});
   CHECK((ranking.rows.empty() && ranking.without_value == 1));
   CHECK(io::rank_experiments(answer(sweep), {3, sweep.objective, ""}).rows.size() == 1);
@@ -160,9 +160,9 @@ TEST_CASE("columns of costs are there from the beginning of a sweep, and by the 
   const std::vector<std::string> sets{"training.node_mtbf_hours=100", "training.restart_s=600",
                                       "training.checkpoint=sync", "training.block_s=5", "training.tokens=1e9"};
   const auto sweep = small_sweep("axes: {cluster.gpu.memory_gib: [0.125, 40]}\n", sets);
-  const SweepJob job(frozen_job(sweep, {}));
+  const SweepJob job(serialize_job(sweep, {}));
   const Outcome pending{Status::pending, "", 0};
-  const auto begun = answer_of(sweep, job.plan(), [&](std::uint32_t) -> const Outcome& { return pending; });
+  const auto begun = make_results(sweep, job.plan(), [&](std::uint32_t) -> const Outcome& { return pending; });
   const auto done = answer(sweep);
   std::vector<std::string> at_first, at_last;
   for (const io::Column& column : begun.experiments.columns) at_first.push_back(column.name);
@@ -181,7 +181,7 @@ TEST_CASE("a fabric with fewer ports draws less, and the steps on it are what th
   const auto with = answer(small_sweep(fabrics, draws)), without = answer(small_sweep(fabrics));
   experiments::GraphCache graphs;
   for (std::size_t row = 0; row < 2; ++row) {
-    const auto world = experiments::world_of(small_sweep(fabrics).experiments.at(row).settings);
+    const auto world = experiments::config_of(small_sweep(fabrics).experiments.at(row).settings);
     const auto ports = static_cast<double>(experiments::switch_ports(*graphs.get(world)));
     const double step = number(with, "step_time_s", row);
     CHECK(number(with, "network_energy_per_token_j", row) == Approx(20 * ports * step / kTokens).epsilon(1e-12));

@@ -34,7 +34,7 @@ TEST_CASE("a lone flow takes its packets on the first link, one on the second, a
     const NetworkRun run = run_flows(world, {{0, 1, 100 * 4096, start}}, plain);
     CHECK(run.ends == std::vector<core::Time>{start + 101 * kPacket + 2 * core::kMicrosecond});
     CHECK(run.counters.link_hops == 200);
-    CHECK(completion_of(run).max == 101 * kPacket + 2 * core::kMicrosecond);
+    CHECK(completion_times_of(run).max == 101 * kPacket + 2 * core::kMicrosecond);
   }
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("halving and doubling over all GPUs takes its closed form") {
 TEST_CASE("percentiles are nearest ranks") {
   NetworkRun run;
   for (core::Time i = 1; i <= 200; ++i) run.starts.push_back(7), run.ends.push_back(7 + i);
-  const Completion completion = completion_of(run);
+  const CompletionTimes completion = completion_times_of(run);
   CHECK(completion.min == 1);
   CHECK(completion.p50 == 100);
   CHECK(completion.p99 == 198);

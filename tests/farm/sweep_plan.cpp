@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/memory/footprint.hpp"
-#include "farm/plan/sweep_order.hpp"
+#include "farm/plan/sweep_task_spec.hpp"
 #include "farm/protocol/job_signature.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
@@ -52,12 +52,12 @@ TEST_CASE("an automatic library's choice follows the fabric: outlines are not sh
   const auto sweep = small_sweep("axes: {cluster.nic_gbps: [1, 400]}\n", {"collectives.all_reduce=auto"});
   const Plan plan = make_plan(sweep);
   experiments::GraphCache graphs;
-  core::step::Laboratory laboratory;
+  core::step::SimulationContext context;
   REQUIRE(plan.steps.size() == 2);
   for (const PlannedStep& step : plan.steps) {
-    const auto world = laboratory.world(configure(sweep.experiments[step.experiment], graphs));
+    const auto world = context.world(configure(sweep.experiments[step.experiment], graphs));
     std::set<Key> used, planned;
-    for (const auto& use : world.uses()) used.insert(use.key);
+    for (const auto& collective_op : world.collective_ops()) used.insert(collective_op.key);
     for (const std::uint32_t number : step.collectives) planned.insert(plan.collectives.at(number).key);
     CHECK(planned == used);
   }
@@ -67,14 +67,14 @@ TEST_CASE("a step's inputs are the collectives of its world, each planned once, 
   const auto sweep = small_sweep("axes: {strategy.tp: [1, 2, 4], strategy.pp: [1, 2]}\n", {"strategy.global_batch=16"});
   const Plan plan = make_plan(sweep);
   experiments::GraphCache graphs;
-  core::step::Laboratory laboratory;
+  core::step::SimulationContext context;
   REQUIRE(plan.steps.size() == sweep.experiments.size());
   std::set<Key> all;
   for (const PlannedStep& step : plan.steps) {
-    const auto world = laboratory.world(configure(sweep.experiments[step.experiment], graphs));
+    const auto world = context.world(configure(sweep.experiments[step.experiment], graphs));
     CHECK(step.instances == world.instances());
     std::set<Key> used, planned;
-    for (const auto& use : world.uses()) used.insert(use.key);
+    for (const auto& collective_op : world.collective_ops()) used.insert(collective_op.key);
     for (const std::uint32_t number : step.collectives) planned.insert(plan.collectives.at(number).key);
     CHECK(planned == used);
     CHECK(planned.size() == step.collectives.size());
@@ -82,19 +82,19 @@ TEST_CASE("a step's inputs are the collectives of its world, each planned once, 
   }
   CHECK(all.size() == plan.collectives.size());
   for (const PlannedCollective& collective : plan.collectives) {
-    const auto world = laboratory.world(configure(sweep.experiments[collective.experiment], graphs));
-    CHECK(world.uses().at(collective.use).key == collective.key);
+    const auto world = context.world(configure(sweep.experiments[collective.experiment], graphs));
+    CHECK(world.collective_ops().at(collective.collective_op).key == collective.key);
   }
   const auto tasks = tasks_of(plan, true);
   for (std::uint32_t task = 0; task < tasks.size(); ++task) {
-    CHECK(tasks[task].stored);
+    CHECK(tasks[task].storable);
     for (const auto input : tasks[task].inputs) CHECK(input < task);
   }
 }
 
 TEST_CASE("an experiment fits when its peak is at most the GPU's memory, to the byte") {
   const auto base = small_sweep("");
-  const auto configuration = experiments::world_of(base.experiments[0].settings).configuration;
+  const auto configuration = experiments::config_of(base.experiments[0].settings).configuration;
   const std::int64_t peak = core::memory::peak(configuration.model, configuration.strategy, configuration.gpu).total();
   const auto with_memory = [](std::int64_t bytes) {
     return make_plan(
@@ -115,7 +115,7 @@ TEST_CASE("without sharing every experiment is a step of its own, and nothing is
   CHECK(plan.steps.size() == 3);
   CHECK(plan.collectives.empty());
   for (const Task& task : tasks_of(plan, false)) {
-    CHECK_FALSE(task.stored);
+    CHECK_FALSE(task.storable);
     CHECK(task.inputs.empty());
   }
 }
@@ -129,20 +129,20 @@ TEST_CASE("a coupled step asks for no collective") {
 
 TEST_CASE("every process that thaws the sweep has the same tasks, orders and signature") {
   const auto sweep = small_sweep("axes: {strategy.tp: [1, 2], topology: [{rail_optimized: {}}, {fat_tree: {}}]}\n");
-  const std::string frozen = frozen_job(sweep, {});
-  CHECK(frozen_job(experiments::thaw(open_job(frozen).sweep), {}) == frozen);
-  CHECK(open_job(frozen).terms.share);
-  CHECK_FALSE(open_job(frozen_job(sweep, {false, {}})).terms.share);
-  CHECK(open_job(frozen).objective == sweep.objective);
+  const std::string frozen = serialize_job(sweep, {});
+  CHECK(serialize_job(experiments::deserialize(parse_job(frozen).sweep), {}) == frozen);
+  CHECK(parse_job(frozen).options.share);
+  CHECK_FALSE(parse_job(serialize_job(sweep, {false, {}})).options.share);
+  CHECK(parse_job(frozen).objective == sweep.objective);
   const SweepJob one(frozen), other(frozen);
   const auto tasks = tasks_of(make_plan(sweep), true);
   REQUIRE(one.tasks().size() == tasks.size());
-  CHECK(one.common() == other.common());
+  CHECK(one.common_spec() == other.common_spec());
   for (std::uint32_t task = 0; task < tasks.size(); ++task) {
     CHECK(one.tasks()[task].key == tasks[task].key);
-    CHECK(one.order(task) == other.order(task));
+    CHECK(one.spec(task) == other.spec(task));
   }
-  CHECK(job_signature(one.common()) != job_signature(SweepJob(frozen_job(sweep, {false, {}})).common()));
+  CHECK(job_signature(one.common_spec()) != job_signature(SweepJob(serialize_job(sweep, {false, {}})).common_spec()));
 }
 
 TEST_CASE("an order holds what is the experiment's own, and is as small in a large sweep as in a small one") {
@@ -151,45 +151,45 @@ TEST_CASE("an order holds what is the experiment's own, and is as small in a lar
     for (int size = 1; size < sizes; ++size) all += fmt::format(", {}", 16 + 8 * size);
     return all + "]}\n";
   };
-  const SweepJob small(frozen_job(small_sweep(axes(2)), {})), large(frozen_job(small_sweep(axes(40)), {}));
-  CHECK(large.common() == small.common());
-  CHECK(large.order(0) == small.order(0));
+  const SweepJob small(serialize_job(small_sweep(axes(2)), {})), large(serialize_job(small_sweep(axes(40)), {}));
+  CHECK(large.common_spec() == small.common_spec());
+  CHECK(large.spec(0) == small.spec(0));
   for (std::uint32_t task = 0; task < large.plan().collectives.size(); ++task) {
-    const SweepOrder order = decode_order(large.order(task));
+    const SweepTaskSpec spec = decode_task_spec(large.spec(task));
     const auto experiment = large.sweep().experiments[large.plan().collectives[task].experiment];
-    const auto common = experiments::common_of(large.sweep());
-    CHECK(experiments::thaw_own(order.settings, common).settings == experiment.settings);
-    CHECK(order.settings.size() < 200);
+    const auto common_spec = experiments::common_settings_of(large.sweep());
+    CHECK(experiments::deserialize_own_settings(spec.settings, common_spec).settings == experiment.settings);
+    CHECK(spec.settings.size() < 200);
   }
 }
 
 TEST_CASE("an order cut anywhere is an internal error") {
-  const SweepJob job(frozen_job(small_sweep(""), {}));
-  const std::string whole = job.order(static_cast<std::uint32_t>(job.tasks().size() - 1));
-  CHECK(encode(decode_order(whole)) == whole);
+  const SweepJob job(serialize_job(small_sweep(""), {}));
+  const std::string whole = job.spec(static_cast<std::uint32_t>(job.tasks().size() - 1));
+  CHECK(encode(decode_task_spec(whole)) == whole);
   for (std::size_t size = 0; size < whole.size(); ++size)
-    CHECK_THROWS_AS(decode_order(whole.substr(0, size)), core::InternalError);
+    CHECK_THROWS_AS(decode_task_spec(whole.substr(0, size)), core::InternalError);
 }
 
 TEST_CASE("a frozen sweep that is none is bad input") {
   CHECK_THROWS_AS(SweepJob("{}"), core::InputError);
   CHECK_THROWS_AS(SweepJob("not json"), core::InputError);
-  CHECK_THROWS_AS(open_job(experiments::freeze(small_sweep(""))), core::InputError);
-  CHECK(open_job(frozen_job(small_sweep(""), {true, {3, 3}})).terms.shard == Shard{3, 3});
-  for (const Shard shard : {Shard{0, 2}, Shard{3, 2}, Shard{1, kMostShards + 1}})
-    CHECK_THROWS_AS(open_job(frozen_job(small_sweep(""), {true, shard})), core::InputError);
+  CHECK_THROWS_AS(parse_job(experiments::serialize(small_sweep(""))), core::InputError);
+  CHECK(parse_job(serialize_job(small_sweep(""), {true, {3, 3}})).options.shard == Shard{3, 3});
+  for (const Shard shard : {Shard{0, 2}, Shard{3, 2}, Shard{1, kMaxShards + 1}})
+    CHECK_THROWS_AS(parse_job(serialize_job(small_sweep(""), {true, shard})), core::InputError);
 }
 
 TEST_CASE("a frozen job is JSON that says its sweep, and notices every change of a byte and every cut") {
-  const std::string frozen = frozen_job(small_sweep(""), {true, {2, 3}});
+  const std::string frozen = serialize_job(small_sweep(""), {true, {2, 3}});
   const auto read = nlohmann::json::parse(frozen);
-  CHECK(read.at("sweep") == nlohmann::json::parse(experiments::freeze(small_sweep(""))));
+  CHECK(read.at("sweep") == nlohmann::json::parse(experiments::serialize(small_sweep(""))));
   CHECK(read.at("shard") == std::vector<int>{2, 3});
   for (std::size_t at = 0; at < frozen.size(); ++at) {
     CAPTURE(at);
     std::string changed = frozen;
     changed[at] = static_cast<char>(changed[at] ^ 1);
-    CHECK_THROWS_AS(open_job(changed), core::InputError);
-    CHECK_THROWS_AS(open_job(frozen.substr(0, at)), core::InputError);
+    CHECK_THROWS_AS(parse_job(changed), core::InputError);
+    CHECK_THROWS_AS(parse_job(frozen.substr(0, at)), core::InputError);
   }
 }

@@ -9,7 +9,7 @@
 #include "experiments/sweep/experiment.hpp"
 #include "farm/plan/sweep_job.hpp"
 #include "farm/plan/sweep_runner.hpp"
-#include "farm/results/answer_tables.hpp"
+#include "farm/results/result_tables.hpp"
 #include "farm/worker/simulating_worker.hpp"
 
 namespace manyworlds::farm::testing {
@@ -29,16 +29,16 @@ inline experiments::Sweep small_sweep(const std::string& rest, const std::vector
 /// Every task in one loop; with `reversed`, the steps from the last to the first (collectives still before them).
 inline std::vector<Outcome> run_all(const SweepJob& job, bool reversed = false) {
   const Plan& plan = job.plan();
-  SweepRunner runner(job.common());
-  std::vector<std::uint32_t> order(job.tasks().size());
-  std::iota(order.begin(), order.end(), 0u);
-  const auto steps = order.begin() + static_cast<std::ptrdiff_t>(plan.collectives.size());
-  if (reversed) std::reverse(order.begin(), steps), std::reverse(steps, order.end());
-  std::vector<Outcome> outcomes(order.size());
-  for (const std::uint32_t task : order) {
+  SweepRunner runner(job.common_spec());
+  std::vector<std::uint32_t> sequence(job.tasks().size());
+  std::iota(sequence.begin(), sequence.end(), 0u);
+  const auto steps = sequence.begin() + static_cast<std::ptrdiff_t>(plan.collectives.size());
+  if (reversed) std::reverse(sequence.begin(), steps), std::reverse(steps, sequence.end());
+  std::vector<Outcome> outcomes(sequence.size());
+  for (const std::uint32_t task : sequence) {
     std::vector<std::string> inputs;
     for (const auto input : job.tasks()[task].inputs) inputs.push_back(outcomes[input].bytes);
-    outcomes[task] = run_guarded(runner, job.order(task), inputs);
+    outcomes[task] = run_guarded(runner, job.spec(task), inputs);
   }
   return outcomes;
 }

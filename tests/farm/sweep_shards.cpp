@@ -5,7 +5,7 @@
 #include <set>
 
 #include "farm/results/sweep_report.hpp"
-#include "io/results/answer.hpp"
+#include "io/results/canonical_bytes.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -43,12 +43,12 @@ TEST_CASE("every experiment is in exactly one shard, with its step and all that 
     std::set<Key> collectives;
     std::vector<int> times(sweep.experiments.size());
     for (std::uint32_t number = 1; number <= count; ++number) {
-      const Plan part = part_of(whole, {number, count});
+      const Plan part = plan_of_shard(whole, {number, count});
       REQUIRE(part.experiments.size() == whole.experiments.size());
       for (std::uint32_t id = 0; id < part.experiments.size(); ++id) {
         const PlannedExperiment& experiment = part.experiments[id];
         CHECK(experiment.fits() == whole.experiments[id].fits());
-        if (experiment.elsewhere) continue;
+        if (experiment.in_other_shard) continue;
         ++times[id];
         if (experiment.fits())
           CHECK(part.steps.at(experiment.step).key == whole.steps.at(whole.experiments[id].step).key);
@@ -75,7 +75,7 @@ TEST_CASE("eight shards of the first sweep cost about the same, and hardly more 
   const Plan whole = make_plan(first_sweep());
   double sum = 0, most = 0;
   for (std::uint32_t number = 1; number <= 8; ++number) {
-    const double cost = cost_of(part_of(whole, {number, 8}));
+    const double cost = cost_of(plan_of_shard(whole, {number, 8}));
     sum += cost, most = std::max(most, cost);
   }
   CHECK(sum >= cost_of(whole));
@@ -104,9 +104,9 @@ TEST_CASE("one large family of steps is cut, because a shard that waits for anot
 
 TEST_CASE("a shard's answer has its rows, and together they are the rows of the whole") {
   const auto sweep = mixed_sweep();
-  const auto rows = [&](const JobTerms& terms) {
-    const SweepJob job(frozen_job(sweep, terms));
-    const auto results = answer_of(job.sweep(), job.plan(), looking_into(run_all(job)));
+  const auto rows = [&](const JobOptions& options) {
+    const SweepJob job(serialize_job(sweep, options));
+    const auto results = make_results(job.sweep(), job.plan(), looking_into(run_all(job)));
     std::map<std::int64_t, std::pair<std::string, std::int64_t>> made;
     const auto& table = results.experiments;
     for (std::size_t row = 0; row < table.rows(); ++row)
@@ -130,12 +130,12 @@ TEST_CASE("a shard's answer has its rows, and together they are the rows of the 
 TEST_CASE("a frozen job says its shard, and without it is the job of the whole sweep") {
   auto sweep = small_sweep("");
   sweep.text += "# ,\"shard\":[9,9],\"sweep\": is only a comment\n";
-  const std::string whole = frozen_job(sweep, {}), part = frozen_job(sweep, {true, {2, 3}});
-  CHECK(open_job(part).terms.shard == Shard{2, 3});
-  CHECK(open_job(whole).terms.shard == Shard{});
-  CHECK(whole_job(open_job(part)) == whole);
-  CHECK(whole_job(open_job(whole)) == whole);
-  CHECK(frozen_job(sweep, {true, {1, 1}}) == whole);
+  const std::string whole = serialize_job(sweep, {}), part = serialize_job(sweep, {true, {2, 3}});
+  CHECK(parse_job(part).options.shard == Shard{2, 3});
+  CHECK(parse_job(whole).options.shard == Shard{});
+  CHECK(unsharded_job(parse_job(part)) == whole);
+  CHECK(unsharded_job(parse_job(whole)) == whole);
+  CHECK(serialize_job(sweep, {true, {1, 1}}) == whole);
 }
 
 TEST_CASE("a shard is I/N with I from 1 to N") {

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "farm/plan/collective_result.hpp"
-#include "farm/sweep/standing.hpp"
-#include "io/ranking/sweep_facts.hpp"
+#include "farm/sweep/live_summary.hpp"
+#include "io/ranking/sweep_analysis.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -26,10 +26,10 @@ experiments::Sweep varied() {
 
 struct Case {
   experiments::Sweep sweep = varied();
-  SweepJob job{frozen_job(sweep, {})};
+  SweepJob job{serialize_job(sweep, {})};
   std::vector<Outcome> outcomes = run_all(job);
 
-  io::Results answer() const { return answer_of(job.sweep(), job.plan(), looking_into(outcomes)); }
+  io::Results answer() const { return make_results(job.sweep(), job.plan(), looking_into(outcomes)); }
   std::vector<std::uint32_t> order(unsigned seed) const {
     std::vector<std::uint32_t> tasks(outcomes.size());
     std::iota(tasks.begin(), tasks.end(), 0u);
@@ -41,7 +41,8 @@ struct Case {
 /// What `manyworlds top` has of the answer, in the words of status.json.
 json top_of(const io::Results& results, const std::string& by) {
   json told = json::array();
-  const auto top = json::parse(io::render_json(results, io::rank_experiments(results, {Standing::kRanked, by, ""})));
+  const auto top =
+      json::parse(io::render_json(results, io::rank_experiments(results, {LiveSummary::kMaxRanked, by, ""})));
   for (const auto& row : top.at("rows")) {
     json one{{"layout", row.at("layout")},
              {"lost_to", row.at("lost_to")},
@@ -80,33 +81,33 @@ TEST_CASE("the ranking told at the end is that of the answer, in whatever order 
   const Case of;
   const io::Results answer = of.answer();
   const json expected = top_of(answer, of.sweep.objective);
-  REQUIRE(expected.size() == Standing::kRanked);
+  REQUIRE(expected.size() == LiveSummary::kMaxRanked);
   for (const unsigned seed : {1u, 2u, 3u, 4u}) {
-    Standing standing(of.job);
+    LiveSummary standing(of.job);
     std::mt19937 chance(seed);
     for (const std::uint32_t task : of.order(seed)) {
       standing.settled(task, of.outcomes[task]);
       if (chance() % 5 == 0) standing.catch_up(looking_into(of.outcomes), kForever);
     }
     standing.catch_up(looking_into(of.outcomes), kForever);
-    CHECK(standing.told().at("ranking").at("rows") == expected);
-    Standing at_once(of.job);
-    at_once.take_in_all(answer);
-    CHECK(at_once.told().at("ranking") == standing.told().at("ranking"));
-    CHECK(at_once.told().at("pareto") == standing.told().at("pareto"));
+    CHECK(standing.to_json().at("ranking").at("rows") == expected);
+    LiveSummary at_once(of.job);
+    at_once.add_all_rows(answer);
+    CHECK(at_once.to_json().at("ranking") == standing.to_json().at("ranking"));
+    CHECK(at_once.to_json().at("pareto") == standing.to_json().at("pareto"));
   }
 }
 
 TEST_CASE("a sweep that ranks by memory is told ranked by memory, the least first") {
   Case of;
   of.sweep = small_sweep("axes: {strategy.tp: [1, 2, 4]}\nobjective: memory_peak_bytes\n");
-  const SweepJob job(frozen_job(of.sweep, {}));
+  const SweepJob job(serialize_job(of.sweep, {}));
   const auto outcomes = run_all(job);
-  Standing standing(job);
+  LiveSummary standing(job);
   for (std::uint32_t task = 0; task < outcomes.size(); ++task) standing.settled(task, outcomes[task]);
   standing.catch_up(looking_into(outcomes), kForever);
-  const json rows = standing.told().at("ranking").at("rows");
-  CHECK(rows == top_of(answer_of(job.sweep(), job.plan(), looking_into(outcomes)), "memory_peak_bytes"));
+  const json rows = standing.to_json().at("ranking").at("rows");
+  CHECK(rows == top_of(make_results(job.sweep(), job.plan(), looking_into(outcomes)), "memory_peak_bytes"));
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].at("memory_peak_bytes") < rows[1].at("memory_peak_bytes"));
 }
@@ -116,12 +117,12 @@ TEST_CASE("the front told is what no experiment beats in throughput and memory, 
   const io::Results answer = of.answer();
   const std::vector<std::uint32_t> expected = front_of(answer);
   REQUIRE(expected.size() > 1);
-  Standing standing(of.job);
+  LiveSummary standing(of.job);
   for (const std::uint32_t task : of.order(7)) {
     standing.settled(task, of.outcomes[task]);
     standing.catch_up(looking_into(of.outcomes), kForever);
   }
-  const json told = standing.told().at("pareto");
+  const json told = standing.to_json().at("pareto");
   auto ids = told.at("front").at("id").get<std::vector<std::uint32_t>>();
   for (std::size_t i = 0; i < ids.size(); ++i) {
     CHECK(told["front"]["layout"][i] == io::Axes(answer).layout(ids[i]));
@@ -138,12 +139,12 @@ TEST_CASE("experiments are counted by what became of them, as the answer counts 
   Case of;
   const auto failing = of.job.plan().task_of_step(of.job.plan().experiments.at(6).step);
   of.outcomes.at(failing) = {Status::error, "it broke", 0};
-  Standing standing(of.job);
-  CHECK(standing.told().at("experiments").at("pending").get<std::size_t>() +
-            standing.told().at("experiments").at("out_of_memory").get<std::size_t>() ==
+  LiveSummary standing(of.job);
+  CHECK(standing.to_json().at("experiments").at("pending").get<std::size_t>() +
+            standing.to_json().at("experiments").at("out_of_memory").get<std::size_t>() ==
         of.sweep.experiments.size());
   for (const std::uint32_t task : of.order(1)) standing.settled(task, of.outcomes[task]);
-  const json told = standing.told().at("experiments");
+  const json told = standing.to_json().at("experiments");
   const auto counts = of.answer().experiments.counts_of("status");
   REQUIRE(counts.size() == 4);
   for (const auto& [status, count] : counts) CHECK(told.at(status) == count);
@@ -154,16 +155,16 @@ TEST_CASE("experiments are counted by what became of them, as the answer counts 
 TEST_CASE(
     "the last failures are told with their reasons, cut between characters, and nothing told grows with a sweep") {
   const Case of;
-  Standing standing(of.job);
-  const std::string reason = std::string(Standing::kReasonBytes - 1, 'x') + "ü and more";
+  LiveSummary standing(of.job);
+  const std::string reason = std::string(LiveSummary::kMaxReasonBytes - 1, 'x') + "ü and more";
   for (std::uint32_t task = 0; task < of.outcomes.size(); ++task)
     standing.settled(task, {task % 2 == 0 ? Status::crash : Status::input, reason, 0});
-  const json told = standing.told().at("failures");
-  REQUIRE(told.size() == Standing::kFailures);
+  const json told = standing.to_json().at("failures");
+  REQUIRE(told.size() == LiveSummary::kMaxFailures);
   const std::uint32_t last = static_cast<std::uint32_t>(of.outcomes.size() - 1) / 2 * 2;
   CHECK(told.back().at("task") == last);
   CHECK(told.back().at("class") == "crash");
-  CHECK(told.back().at("reason") == std::string(Standing::kReasonBytes - 1, 'x') + " …");
+  CHECK(told.back().at("reason") == std::string(LiveSummary::kMaxReasonBytes - 1, 'x') + " …");
   const std::uint32_t step = last - of.job.plan().task_of_step(0);
   CHECK(told.back().at("experiment") == of.job.plan().steps.at(step).experiment);
 }
@@ -178,21 +179,21 @@ TEST_CASE("a thousand experiments leave a sample of points that depends on nothi
   // A job of as many experiments, so that their numbers exist.
   std::string seeds;
   for (int seed = 1; seed <= 1'000; ++seed) seeds += std::to_string(seed) + ",";
-  const SweepJob job(frozen_job(small_sweep("axes: {transport.seed: [" + seeds + "]}\n"), {}));
+  const SweepJob job(serialize_job(small_sweep("axes: {transport.seed: [" + seeds + "]}\n"), {}));
   many.axis_names = {"transport.seed"};
   many.experiments.columns = {{"id", "", "", ids},
                               {"transport.seed", "", "", ids},
                               {"status", "", "", std::vector<std::string>(1'000, "ran")},
                               {"tokens_per_s_per_gpu", "tokens/s", "", speed},
                               {"memory_peak_bytes", "bytes", "", memory}};
-  Standing standing(job);
-  standing.take_in_all(many);
-  const json told = standing.told();
+  LiveSummary standing(job);
+  standing.add_all_rows(many);
+  const json told = standing.to_json();
   CHECK(told.at("pareto").at("front_size") == 1'000);
-  CHECK(told.at("pareto").at("front").at("id").size() == Standing::kFront);
+  CHECK(told.at("pareto").at("front").at("id").size() == LiveSummary::kMaxFrontPoints);
   CHECK(told.at("pareto").at("front").at("id").front() == 999);
   CHECK(told.at("pareto").at("front").at("id").back() == 0);
-  REQUIRE(told.at("pareto").at("cloud").at("id").size() == Standing::kCloud);
+  REQUIRE(told.at("pareto").at("cloud").at("id").size() == LiveSummary::kMaxCloudPoints);
   CHECK(told.at("ranking").at("ranked") == 1'000);
   CHECK(told.dump().size() < 60'000);
   auto sampled = told.at("pareto").at("cloud").at("id").get<std::vector<int>>();

@@ -62,7 +62,7 @@ class SyntheticJob final : public Job {
       task.key.check = {mix(number + 1), shape_.seed};
       task.key.length = 8;
       task.cost = static_cast<double>(mix(number ^ (shape_.seed << 20)) % 1000);
-      task.stored = number % 2 == 0;
+      task.storable = number % 2 == 0;
       // The last third needs results of the first two, a few each.
       if (number > 2 * shape_.tasks / 3)
         for (std::uint64_t i = 0; i < 1 + number % 4; ++i)
@@ -72,8 +72,8 @@ class SyntheticJob final : public Job {
   }
 
   const std::vector<Task>& tasks() const override { return tasks_; }
-  std::string common() const override { return frozen_; }
-  std::string order(std::uint32_t task) const override { return std::to_string(task); }
+  std::string common_spec() const override { return frozen_; }
+  std::string spec(std::uint32_t task) const override { return std::to_string(task); }
 
  private:
   std::string frozen_;
@@ -83,17 +83,17 @@ class SyntheticJob final : public Job {
 
 class SyntheticRunner final : public Runner {
  public:
-  explicit SyntheticRunner(const std::string& common) : shape_(Shape::parse(common)) {}
+  explicit SyntheticRunner(const std::string& common_spec) : shape_(Shape::parse(common_spec)) {}
 
-  std::string run(const std::string& order, std::span<const std::string> inputs) override {
-    const auto number = static_cast<std::uint32_t>(std::stoul(order));
+  std::string run(const std::string& spec, std::span<const std::string> inputs) override {
+    const auto number = static_cast<std::uint32_t>(std::stoul(spec));
     if (number == shape_.crash) ::raise(SIGSEGV);
     if (number == shape_.throws) throw std::runtime_error("this task throws");
     if (shape_.us > 0) ::usleep(static_cast<useconds_t>(mix(number) % (2 * shape_.us)));
     std::uint64_t hash = mix(number + shape_.seed);
     for (const auto& input : inputs)
       for (const char byte : input) hash = mix(hash * 257 + static_cast<unsigned char>(byte));
-    return order + ":" + std::to_string(hash);
+    return spec + ":" + std::to_string(hash);
   }
 
  private:
@@ -102,18 +102,18 @@ class SyntheticRunner final : public Runner {
 
 inline JobKind jobs() {
   return {[](const std::string& frozen) { return std::make_unique<SyntheticJob>(frozen); },
-          [](const std::string& common) { return std::make_unique<SyntheticRunner>(common); }};
+          [](const std::string& common_spec) { return std::make_unique<SyntheticRunner>(common_spec); }};
 }
 
 /// The oracle: one task after the other in a plain loop.
 inline std::vector<std::string> plain_loop(const std::string& frozen) {
   const SyntheticJob job(frozen);
-  SyntheticRunner runner(job.common());
+  SyntheticRunner runner(job.common_spec());
   std::vector<std::string> results;
   for (std::uint32_t number = 0; number < job.tasks().size(); ++number) {
     std::vector<std::string> inputs;
     for (const auto input : job.tasks()[number].inputs) inputs.push_back(results[input]);
-    results.push_back(runner.run(job.order(number), inputs));
+    results.push_back(runner.run(job.spec(number), inputs));
   }
   return results;
 }

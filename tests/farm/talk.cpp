@@ -1,5 +1,5 @@
 // What the program says, on its way to a terminal.
-#include "farm/system/talk.hpp"
+#include "farm/system/console.hpp"
 
 #include <sstream>
 
@@ -50,7 +50,7 @@ TEST_CASE("what cannot be written is an error of the stream") {
 }
 
 TEST_CASE("line ends of a message are its own, not those of the names in it") {
-  CHECK(on_one_line(std::string("a\nb")) == "a\\u000ab");
-  CHECK(on_one_line("a\nb") == "a\\u000ab");
-  CHECK(on_one_line(3) == 3);
+  CHECK(single_line(std::string("a\nb")) == "a\\u000ab");
+  CHECK(single_line("a\nb") == "a\\u000ab");
+  CHECK(single_line(3) == 3);
 }

@@ -12,7 +12,7 @@ using namespace manyworlds::farm;
 
 namespace {
 
-Compared row(const std::string& layout, double measured, double predicted, double weight = 1) {
+ComparedRow row(const std::string& layout, double measured, double predicted, double weight = 1) {
   return {layout, "f", "c", layout, measured, predicted, "s", weight, false};
 }
 
@@ -24,7 +24,7 @@ TEST_CASE("errors are shares of the measured time, in means by weight") {
   CHECK(even.rows == 3);
   CHECK(even.mean == Approx(0.7 / 3));
   CHECK(even.median == Approx(0.2));
-  CHECK(even.most == Approx(0.4));
+  CHECK(even.max == Approx(0.4));
   CHECK(even.bias == Approx(0.1));
   const Errors weighted = errors_of({row("a", 10, 11, 6), row("b", 10, 8, 1), row("c", 10, 14, 1)});
   CHECK(weighted.mean == Approx((6 * 0.1 + 0.2 + 0.4) / 8));
@@ -36,47 +36,48 @@ TEST_CASE("errors are shares of the measured time, in means by weight") {
 
 TEST_CASE("pairs more than 5 % apart are counted, and right when the faster is predicted faster") {
   // Measured 100, 104, 120, 150: all pairs but (100, 104) are more than 5 % apart. Predicted 90, 80, 85, 70.
-  const Order order = order_of({row("a", 100, 90), row("b", 104, 80), row("c", 120, 85), row("d", 150, 70)});
-  CHECK(order.pairs == 5);
-  CHECK(order.right == 1);  // b before c
-  CHECK(order.choices == 1);
-  CHECK(order.regret_mean == Approx(0.5));  // d is picked
-  CHECK(order.regret_most == Approx(0.5));
+  const RankingAccuracy ranking =
+      ranking_accuracy_of({row("a", 100, 90), row("b", 104, 80), row("c", 120, 85), row("d", 150, 70)});
+  CHECK(ranking.pairs == 5);
+  CHECK(ranking.correct == 1);  // b before c
+  CHECK(ranking.groups == 1);
+  CHECK(ranking.mean_regret == Approx(0.5));  // d is picked
+  CHECK(ranking.max_regret == Approx(0.5));
 }
 
 TEST_CASE("only rows among which somebody would choose make pairs, and rows of one layout count once") {
-  Compared other_model = row("b", 200, 100), other_family = row("b", 200, 100);
-  other_model.choice = "d";
+  ComparedRow other_model = row("b", 200, 100), other_family = row("b", 200, 100);
+  other_model.comparison_group = "d";
   other_family.family = "g";
-  CHECK(order_of({row("a", 100, 150), other_model, other_family}).pairs == 0);
-  CHECK(order_of({row("a", 100, 150), other_model, other_family}).choices == 0);
+  CHECK(ranking_accuracy_of({row("a", 100, 150), other_model, other_family}).pairs == 0);
+  CHECK(ranking_accuracy_of({row("a", 100, 150), other_model, other_family}).groups == 0);
   // The layout a in two releases, 90 and 110, is one of 100.
-  const Order releases = order_of({row("a", 90, 100), row("a", 110, 100), row("b", 103, 90)});
+  const RankingAccuracy releases = ranking_accuracy_of({row("a", 90, 100), row("a", 110, 100), row("b", 103, 90)});
   CHECK(releases.pairs == 0);
-  CHECK(releases.regret_most == Approx(0.03));
+  CHECK(releases.max_regret == Approx(0.03));
   // Two choices, of which one is made well.
-  Compared x = row("x", 1, 1), y = row("y", 2, 2);
-  x.choice = y.choice = "other";
-  const Order both = order_of({row("a", 100, 2), row("b", 120, 1), x, y});
-  CHECK(both.choices == 2);
-  CHECK(both.regret_mean == Approx(0.1));
+  ComparedRow x = row("x", 1, 1), y = row("y", 2, 2);
+  x.comparison_group = y.comparison_group = "other";
+  const RankingAccuracy both = ranking_accuracy_of({row("a", 100, 2), row("b", 120, 1), x, y});
+  CHECK(both.groups == 2);
+  CHECK(both.mean_regret == Approx(0.1));
   CHECK(both.share() == Approx(0.5));
 }
 
 TEST_CASE("rows kept apart are out of their family's figures and have their own") {
-  Compared odd = row("odd", 10, 30);
-  odd.apart = true;
-  Compared other = row("z", 10, 10);
+  ComparedRow odd = row("odd", 10, 30);
+  odd.excluded_from_family = true;
+  ComparedRow other = row("z", 10, 10);
   other.family = "g";
-  const auto figures = figures_by_family({row("a", 10, 11), odd, other});
-  REQUIRE(figures.size() == 2);
-  CHECK(figures[0].family == "f");
-  CHECK(figures[0].errors.rows == 1);
-  CHECK(figures[0].errors.mean == Approx(0.1));
-  CHECK(figures[0].order.pairs == 0);
-  CHECK(figures[0].apart.rows == 1);
-  CHECK(figures[0].apart.mean == Approx(2));
-  CHECK(figures[1].family == "g");
+  const auto accuracies = accuracy_by_family({row("a", 10, 11), odd, other});
+  REQUIRE(accuracies.size() == 2);
+  CHECK(accuracies[0].family == "f");
+  CHECK(accuracies[0].errors.rows == 1);
+  CHECK(accuracies[0].errors.mean == Approx(0.1));
+  CHECK(accuracies[0].ranking.pairs == 0);
+  CHECK(accuracies[0].excluded_from_family.rows == 1);
+  CHECK(accuracies[0].excluded_from_family.mean == Approx(2));
+  CHECK(accuracies[1].family == "g");
 }
 
 TEST_CASE("residuals are of families, chips and kinds, and of pairs of layouts among which somebody would choose") {
@@ -86,7 +87,7 @@ TEST_CASE("residuals are of families, chips and kinds, and of pairs of layouts a
   // Three layouts of one choice, measured 10, 12, 15 s, predicted 8, 12, 20 s.
   std::vector<experiments::measured::TrainingStep> three;
   for (const auto& step : steps)
-    if (step.left_out.empty() && step.gpu == "a100_40" && three.size() < 3) three.push_back(step);
+    if (step.unsupported.empty() && step.gpu == "a100_40" && three.size() < 3) three.push_back(step);
   REQUIRE(three.size() == 3);
   Comparison compared;
   const double measured[] = {10, 12, 15}, predicted[] = {8, 12, 20};
@@ -101,11 +102,11 @@ TEST_CASE("residuals are of families, chips and kinds, and of pairs of layouts a
   CHECK(made[0].steps[1] == Approx(0).margin(1e-12));
   CHECK(made[0].steps[2] == Approx(0.25));
   // Ratios 10/12, 10/15, 12/15 against 8/12, 8/20, 12/20: off by 1.25, 5/3 and 4/3.
-  REQUIRE(made[0].pairs_off.size() == 3);
-  CHECK(made[0].pairs_off[0] == Approx(0.25));
-  CHECK(made[0].pairs_off[1] == Approx(1.0 / 3));
-  CHECK(made[0].pairs_off[2] == Approx(2.0 / 3));
-  for (Compared& row : compared.rows) row.apart = true;
+  REQUIRE(made[0].pair_errors.size() == 3);
+  CHECK(made[0].pair_errors[0] == Approx(0.25));
+  CHECK(made[0].pair_errors[1] == Approx(1.0 / 3));
+  CHECK(made[0].pair_errors[2] == Approx(2.0 / 3));
+  for (ComparedRow& row : compared.rows) row.excluded_from_family = true;
   CHECK(residuals_of(three, compared, catalog).empty());
 }
 
@@ -117,7 +118,7 @@ TEST_CASE("the picture puts a right prediction on the diagonal") {
   CHECK(picture.find("cx=\"710.0\" cy=\"30.0\"") != std::string::npos);
   CHECK(picture.find("cx=\"710.0\" cy=\"670.0\"") != std::string::npos);
   CHECK(validation_picture({}).find("</svg>") != std::string::npos);
-  Compared odd = row("a", 1, 1);
+  ComparedRow odd = row("a", 1, 1);
   odd.family = "<b> & c";
   CHECK(validation_picture({odd}).find("&lt;b&gt; &amp; c") != std::string::npos);
 }

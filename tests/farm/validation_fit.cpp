@@ -28,10 +28,10 @@ std::vector<TrainingStep> steps(const Catalog& catalog) {
 }
 
 /// Every row as if it had been predicted right.
-std::vector<Compared> as_measured(const std::vector<TrainingStep>& rows) {
-  std::vector<Compared> compared;
+std::vector<ComparedRow> as_measured(const std::vector<TrainingStep>& rows) {
+  std::vector<ComparedRow> compared;
   for (const TrainingStep& step : rows) {
-    Compared one;
+    ComparedRow one;
     one.id = step.id;
     one.family = step.family;
     one.measured = one.predicted = 1;
@@ -53,16 +53,16 @@ TEST_CASE("rows that took longer than predicted lower what a GPU reaches, and a 
   const Catalog catalog;
   const auto rows = steps(catalog);
   REQUIRE(rows.size() == 8);
-  for (const TrainingStep& step : rows) REQUIRE(step.left_out + step.detail == "");
-  std::vector<Compared> compared = as_measured(rows);
-  for (Compared& one : compared)
+  for (const TrainingStep& step : rows) REQUIRE(step.unsupported + step.detail == "");
+  std::vector<ComparedRow> compared = as_measured(rows);
+  for (ComparedRow& one : compared)
     if (one.family == "two") one.predicted = 0.8;  // it took a quarter longer than predicted
   const double both = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
   const double one = value_of(fit_constants(rows, compared, catalog, "two"), "gemm_efficiency");
   const double two = value_of(fit_constants(rows, compared, catalog, "one"), "gemm_efficiency");
   CHECK(two < both);
   CHECK(both < one);
-  const auto each = fit_without_each(rows, compared, catalog);
+  const auto each = fit_leaving_one_out(rows, compared, catalog);
   REQUIRE(each.size() == 2);
   CHECK(each[0].family == "one");
   CHECK(value_of(each[0], "gemm_efficiency") == two);
@@ -74,7 +74,7 @@ TEST_CASE("rows that were predicted right with given constants are a reason to k
   const double catalogs = std::get<double>(catalog.of("gpus").at("a100_40").figures.at("gemm_efficiency").value);
   const double given = catalogs / 2;
   rows = with_constants(rows, {{"", {{"a100_80", "gemm_efficiency", given}}}}, catalog);
-  std::vector<Compared> compared = as_measured(rows);
+  std::vector<ComparedRow> compared = as_measured(rows);
   const double kept = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
   CHECK(std::abs(kept - given) < std::abs(kept - catalogs));
 }
@@ -82,14 +82,14 @@ TEST_CASE("rows that were predicted right with given constants are a reason to k
 TEST_CASE("rows of models with experts have no say in the constants of kernels") {
   const Catalog catalog;
   auto rows = steps(catalog);
-  std::vector<Compared> compared = as_measured(rows);
+  std::vector<ComparedRow> compared = as_measured(rows);
   const double without = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
   rows.push_back(rows.back());
   rows.back().id = "with experts";
   auto& settings = rows.back().experiments.front();
   settings["model.experts"] = std::int64_t{8};
   settings["model.experts_per_token"] = std::int64_t{2};
-  Compared slow = compared.back();
+  ComparedRow slow = compared.back();
   slow.id = "with experts";
   slow.predicted = 0.1;  // it took ten times longer
   compared.push_back(slow);

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "farm/coordinator/coordinator.hpp"
+#include "farm/protocol/in_process_transport.hpp"
 #include "farm/protocol/job_signature.hpp"
-#include "farm/protocol/transport_in_process.hpp"
 #include "farm/worker/simulating_worker.hpp"
 #include "farm/worker/worker.hpp"
 #include "tests/farm/synthetic_job.hpp"
@@ -17,7 +17,7 @@
 namespace manyworlds::farm::synthetic {
 
 struct Trouble {
-  Faults faults = {};
+  MessageFaults faults = {};
   double kill_per_s = 0;  // chance per second that some worker vanishes; another life comes later
   double cut_per_s = 0;   // that nobody hears some worker any more, nor it them, for up to five seconds
   double restart_per_s =
@@ -29,15 +29,15 @@ struct Trouble {
 
 class VirtualFarm {
  public:
-  VirtualFarm(const std::string& frozen, int parties, Trouble trouble)
+  VirtualFarm(const std::string& frozen, int endpoints, Trouble trouble)
       : job(frozen),
         trouble_(trouble),
         random_(trouble.faults.seed),
-        network_(parties, trouble.faults),
-        mended_ms_(static_cast<std::size_t>(parties), -1) {
+        network_(endpoints, trouble.faults),
+        mended_ms_(static_cast<std::size_t>(endpoints), -1) {
     begin_coordinating();
-    seats_.resize(static_cast<std::size_t>(parties));
-    for (int party = 0; party < parties; ++party) sit_down(party);
+    seats_.resize(static_cast<std::size_t>(endpoints));
+    for (int endpoint = 0; endpoint < endpoints; ++endpoint) sit_down(endpoint);
   }
 
   static CoordinatorOptions quick() {
@@ -54,18 +54,18 @@ class VirtualFarm {
     return false;
   }
 
-  void kill(int party) {
-    network_.kill(party);
-    seats_[static_cast<std::size_t>(party)].reset();
+  void kill(int endpoint) {
+    network_.kill(endpoint);
+    seats_[static_cast<std::size_t>(endpoint)].reset();
   }
-  bool left(int party) const { return seats_[static_cast<std::size_t>(party)]->worker->left(); }
-  bool abandoned(int party) const { return seats_[static_cast<std::size_t>(party)]->worker->abandoned(); }
+  bool left(int endpoint) const { return seats_[static_cast<std::size_t>(endpoint)]->worker->left(); }
+  bool abandoned(int endpoint) const { return seats_[static_cast<std::size_t>(endpoint)]->worker->abandoned(); }
   void step_until(std::int64_t end_ms) {
     for (; now_ms < end_ms; now_ms += 5) network_.set_time(now_ms), step();
   }
   void silence_coordinator() { coordinating_ = false; }
 
-  Schedule& schedule() { return *schedule_; }
+  TaskQueue& schedule() { return *schedule_; }
   Coordinator& coordinator() { return *coordinator_; }
 
   SyntheticJob job;
@@ -79,14 +79,14 @@ class VirtualFarm {
  private:
   struct VirtualSimulator final : Simulator {
     explicit VirtualSimulator(VirtualFarm& of) : farm(of) {}
-    void build(const std::string& common) override {
-      runner.emplace(common);
-      signature = job_signature(common);
+    void build(const std::string& common_spec) override {
+      runner.emplace(common_spec);
+      signature = job_signature(common_spec);
       built_ms = farm.now_ms + 20;
     }
     void run(std::uint32_t task, const std::string& given_order, const std::vector<std::string>& given) override {
       running = task;
-      order = given_order;
+      spec = given_order;
       inputs = given;
       due_ms = farm.now_ms + 1 +
                static_cast<std::int64_t>(farm.random_() % static_cast<unsigned>(farm.trouble_.task_ms_max));
@@ -98,7 +98,7 @@ class VirtualFarm {
     std::uint64_t signature = 0;
     std::int64_t built_ms = -1, due_ms = 0;
     std::optional<std::uint32_t> running;
-    std::string order;
+    std::string spec;
     std::vector<std::string> inputs;
   };
   struct Seat {
@@ -116,7 +116,7 @@ class VirtualFarm {
       ++times_settled[task];
       outcomes[task] = outcome;
     };
-    coordinator_.emplace(*schedule_, network_.party(0), job, quick());
+    coordinator_.emplace(*schedule_, network_.endpoint(0), job, quick());
     coordinating_ = true;
   }
 
@@ -126,18 +126,18 @@ class VirtualFarm {
   void strike() {
     const auto somebody = [this] { return 1 + static_cast<int>(random_() % (seats_.size() - 1)); };
     if (strikes(trouble_.kill_per_s)) {
-      const int party = somebody();
-      seats_[static_cast<std::size_t>(party)] ? kill(party) : revive(party);
+      const int endpoint = somebody();
+      seats_[static_cast<std::size_t>(endpoint)] ? kill(endpoint) : revive(endpoint);
     }
     if (strikes(trouble_.cut_per_s)) {
-      const int party = somebody();
-      network_.cut(party);
-      mended_ms_[static_cast<std::size_t>(party)] = now_ms + static_cast<std::int64_t>(random_() % 5'000);
+      const int endpoint = somebody();
+      network_.disconnect(endpoint);
+      mended_ms_[static_cast<std::size_t>(endpoint)] = now_ms + static_cast<std::int64_t>(random_() % 5'000);
       ++cuts;
     }
-    for (int party = 0; party < static_cast<int>(seats_.size()); ++party)
-      if (auto& at_ms = mended_ms_[static_cast<std::size_t>(party)]; at_ms >= 0 && now_ms >= at_ms) {
-        network_.mend(party);
+    for (int endpoint = 0; endpoint < static_cast<int>(seats_.size()); ++endpoint)
+      if (auto& at_ms = mended_ms_[static_cast<std::size_t>(endpoint)]; at_ms >= 0 && now_ms >= at_ms) {
+        network_.reconnect(endpoint);
         at_ms = -1;
       }
     if (strikes(trouble_.restart_per_s) && coordinating_) {
@@ -153,20 +153,20 @@ class VirtualFarm {
     }
   }
 
-  void sit_down(int party) {
+  void sit_down(int endpoint) {
     auto seat = std::make_unique<Seat>();
     seat->simulator = std::make_unique<VirtualSimulator>(*this);
     seat->worker =
-        std::make_unique<Worker>(network_.party(party), 0, *seat->simulator, now_ms,
+        std::make_unique<Worker>(network_.endpoint(endpoint), 0, *seat->simulator, now_ms,
                                  WorkerOptions{.report_ms = 200, .silence_ms = 3'000, .first_silence_ms = 60'000});
-    seats_[static_cast<std::size_t>(party)] = std::move(seat);
+    seats_[static_cast<std::size_t>(endpoint)] = std::move(seat);
   }
 
   void step() {
     strike();
-    for (int party = 0; party < static_cast<int>(seats_.size()); ++party) {
-      auto& seat = seats_[static_cast<std::size_t>(party)];
-      while (const auto envelope = network_.party(party).receive()) {
+    for (int endpoint = 0; endpoint < static_cast<int>(seats_.size()); ++endpoint) {
+      auto& seat = seats_[static_cast<std::size_t>(endpoint)];
+      while (const auto envelope = network_.endpoint(endpoint).receive()) {
         const Message message = decode_message(envelope->message);
         if (for_coordinator(message.kind)) {
           if (coordinating_) coordinator_->receive(envelope->from, message, now_ms);
@@ -177,16 +177,16 @@ class VirtualFarm {
       if (!seat) continue;
       simulate(*seat);
       seat->worker->tick(now_ms);
-      if (seat->worker->left()) revive(party);
+      if (seat->worker->left()) revive(endpoint);
     }
     if (coordinating_ && now_ms % 100 == 0) coordinator_->tick(now_ms);
   }
 
   /// A worker that left because it heard nothing for long comes back as another life, as a requeued rank would.
-  void revive(int party) {
+  void revive(int endpoint) {
     if (!coordinating_ || trouble_.kill_per_s + trouble_.cut_per_s + trouble_.restart_per_s <= 0) return;
-    network_.revive(party);
-    sit_down(party);
+    network_.revive(endpoint);
+    sit_down(endpoint);
   }
 
   void simulate(Seat& seat) {
@@ -201,7 +201,7 @@ class VirtualFarm {
     const bool crashes =
         trouble_.crash_always.contains(task) || (trouble_.crash_once.contains(task) && runs[task] == 1);
     Outcome outcome = crashes ? Outcome{Status::crash, "SIGSEGV", 0, 2}
-                              : run_guarded(*simulator.runner, simulator.order, simulator.inputs);
+                              : run_guarded(*simulator.runner, simulator.spec, simulator.inputs);
     outcome.elapsed_us = 1'000 * (now_ms - (simulator.due_ms - 1));
     seat.worker->computed(task, outcome, now_ms);
   }
@@ -213,7 +213,7 @@ class VirtualFarm {
   std::vector<std::int64_t> mended_ms_;  // by party: when it is heard again
   std::int64_t back_ms_ = -1;            // when another coordinator comes
   bool coordinating_ = true;
-  std::optional<Schedule> schedule_;
+  std::optional<TaskQueue> schedule_;
   std::optional<Coordinator> coordinator_;
 };
 

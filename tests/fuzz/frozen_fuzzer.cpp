@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/settings/catalog.hpp"
-#include "farm/plan/frozen_job.hpp"
+#include "farm/plan/serialized_job.hpp"
 #include "tests/fuzz/json_mutator.hpp"
 #include "tests/fuzz/work_folder.hpp"
 
@@ -31,7 +31,7 @@ const std::string& small_job() {
         "base: {model: gpt3-125m, cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 100}, "
         "strategy: {global_batch: 16}}\naxes: {strategy.tp: [1, 2, 3]}\n",
         "small.yaml", {}, experiments::Catalog());
-    return farm::frozen_job(sweep, {true, {2, 3}});
+    return farm::serialize_job(sweep, {true, {2, 3}});
   }();
   return text;
 }
@@ -46,11 +46,11 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
-    const farm::FrozenJob job = farm::open_job(text);
-    fuzz::require(farm::open_job(farm::whole_job(job)).terms.shard.whole());
-    const experiments::Sweep sweep = experiments::thaw(job.sweep);
-    const std::string bytes = experiments::freeze(sweep);
-    fuzz::require(experiments::freeze(experiments::thaw(bytes)) == bytes);
+    const farm::SerializedJob job = farm::parse_job(text);
+    fuzz::require(farm::parse_job(farm::unsharded_job(job)).options.shard.whole());
+    const experiments::Sweep sweep = experiments::deserialize(job.sweep);
+    const std::string bytes = experiments::serialize(sweep);
+    fuzz::require(experiments::serialize(experiments::deserialize(bytes)) == bytes);
   } catch (const core::InputError&) {
   }
   return 0;

@@ -32,10 +32,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (record.payload.size() % 5 == 3) return ++refused, false;
       return fuzz::require(seen.emplace(record.kind, record.key).second), true;
     });
-    std::uint64_t misfits = 0;
-    for (const auto& damage : replayed.damage) misfits += damage.misfits.count;
-    fuzz::require(misfits >= refused);
-    fuzz::require(replayed.records == seen.size() && replayed.records + replayed.repeated + misfits <= records);
+    std::uint64_t invalid_records = 0;
+    for (const auto& damage : replayed.damage) invalid_records += damage.invalid_records.count;
+    fuzz::require(invalid_records >= refused);
+    fuzz::require(replayed.records == seen.size() && replayed.records + replayed.repeated + invalid_records <= records);
     fuzz::require(replayed.damage.empty() == replayed.describe_damage().empty());
   } catch (const core::InputError&) {  // another format version
   }

@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/step/run/result.hpp"
 #include "farm/plan/collective_result.hpp"
-#include "farm/status/recorded.hpp"
+#include "farm/status/tasks_by_key.hpp"
 #include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
@@ -41,6 +41,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read_or_refuse(each, core::step::decode_isolated);
     read_or_refuse(each, farm::decode_collective);
   }
-  if (const auto failure = farm::failure_of(bytes)) fuzz::require(!failure->ok() && failure->bytes.size() < size);
+  if (const auto failure = farm::parse_failure(bytes)) fuzz::require(!failure->ok() && failure->bytes.size() < size);
   return 0;
 }

@@ -11,7 +11,7 @@
 #include "io/ranking/diff.hpp"
 #include "io/ranking/top.hpp"
 #include "io/report/report.hpp"
-#include "io/results/answer.hpp"
+#include "io/results/canonical_bytes.hpp"
 #include "io/results/csv.hpp"
 #include "io/results/hdf5.hpp"
 #include "tests/fuzz/work_folder.hpp"
@@ -64,7 +64,7 @@ void edit_column(FuzzedDataProvider& from, Column& column) {
 }
 
 void edit_tables(FuzzedDataProvider& from, Results& results) {
-  const auto tables = answer_tables(results);
+  const auto tables = result_tables(results);
   for (int edits = from.ConsumeIntegralInRange(0, 6); edits > 0; --edits) {
     auto& columns = tables[from.ConsumeIntegralInRange<std::size_t>(0, tables.size() - 1)].second->columns;
     if (columns.empty()) continue;
@@ -115,7 +115,7 @@ void put_dataset(FuzzedDataProvider& from, hid_t file, const char* path) {
 }
 
 std::string edit_through_hdf5(FuzzedDataProvider& from, const std::string& image) {
-  const hdf5::Silence silence;
+  const hdf5::ErrorStackSilencer silence;
   const hdf5::Handle file = open_to_edit(image);
   constexpr const char* kPaths[] = {
       "experiments/mfu", "experiments/id", "spec", "excluded", "subsimulations/kernels/key", "experiments/status"};
@@ -157,7 +157,7 @@ void use(const Use& consumer) {
 }
 
 void use_all(const Results& read, const Results& sample) {
-  for (const auto& [name, table] : answer_tables(read)) csv(*table);
+  for (const auto& [name, table] : result_tables(read)) csv(*table);
   for (const char* by : {"tokens_per_s_per_gpu", "step_time_s", "memory_peak_bytes"})
     use([&] {
       const Ranking ranking = rank_experiments(read, {5, by, ""});
@@ -165,14 +165,14 @@ void use_all(const Results& read, const Results& sample) {
       render_json(read, ranking);
     });
   use([&] {
-    const Contrast contrast = compare_experiments(read, 0, 1);
-    render_text(contrast);
-    render_json(contrast);
+    const ExperimentComparison comparison = compare_experiments(read, 0, 1);
+    render_text(comparison);
+    render_json(comparison);
   });
   use([&] { report_page(read, {}); });
   use([&] { report_markdown(read, {}, ""); });
-  fuzz::require(compare_answers(read, read).verdict == Verdict::same);
-  compare_answers(sample, read);
+  fuzz::require(compare_results(read, read).verdict == Verdict::same);
+  compare_results(sample, read);
 }
 
 }  // namespace

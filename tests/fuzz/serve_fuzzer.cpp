@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "farm/serve/conversation.hpp"
+#include "farm/serve/http_session.hpp"
 #include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;
@@ -18,38 +18,38 @@ constexpr const char* kSecret = "what the run computes";
 struct Heard {
   std::vector<int> statuses;
   std::string bytes;
-  bool over = false;
+  bool finished = false;
 };
 
-Site site_with(const std::string& token, const std::filesystem::path& results) {
+HttpHandler site_with(const std::string& token, const std::filesystem::path& results) {
   const auto secret = std::make_shared<const std::string>(kSecret);
-  Site site(Access(token, 8080), {{"/", {"text/html", secret}}});
-  site.show({secret, secret, results});
-  return site;
+  HttpHandler handler(Access(token, 8080), {{"/", {"text/html", secret}}});
+  handler.publish({secret, secret, results});
+  return handler;
 }
 
 /// `portions` say how many bytes come at a time, over and over. The site is the client's own, as it counts requests.
-Heard hear(Site site, std::string_view bytes, std::basic_string_view<std::uint8_t> portions) {
-  Conversation conversation(site);
+Heard hear(HttpHandler handler, std::string_view bytes, std::basic_string_view<std::uint8_t> portions) {
+  HttpSession session(handler);
   Heard heard;
   std::size_t turn = 0;
-  while (!bytes.empty() && !conversation.over()) {
+  while (!bytes.empty() && !session.finished()) {
     const std::size_t wanted = portions.empty() ? bytes.size() : 1 + portions[turn++ % portions.size()];
-    const std::size_t some = std::min({wanted, bytes.size(), conversation.room()});
+    const std::size_t some = std::min({wanted, bytes.size(), session.free_bytes()});
     fuzz::require(some > 0);  // a conversation that is not over takes more
-    conversation.receive(bytes.substr(0, some));
+    session.receive(bytes.substr(0, some));
     bytes.remove_prefix(some);
-    while (const auto answer = conversation.next()) {
-      fuzz::require(answer->head.starts_with("HTTP/1.1 ") && answer->head.ends_with("\r\n\r\n"));
-      fuzz::require(answer->head.find("\r\n\r\n") == answer->head.size() - 4);  // nothing of a client's in there
-      heard.statuses.push_back(answer->status);
-      if (answer->body) heard.bytes += *answer->body;
-      if (answer->events || answer->file) heard.bytes += kSecret;
-      fuzz::require(answer->close == conversation.over());
+    while (const auto response = session.next()) {
+      fuzz::require(response->head.starts_with("HTTP/1.1 ") && response->head.ends_with("\r\n\r\n"));
+      fuzz::require(response->head.find("\r\n\r\n") == response->head.size() - 4);  // nothing of a client's in there
+      heard.statuses.push_back(response->status);
+      if (response->body) heard.bytes += *response->body;
+      if (response->events || response->file) heard.bytes += kSecret;
+      fuzz::require(response->close == session.finished());
     }
   }
-  heard.over = conversation.over();
-  if (const auto late = conversation.too_slow()) fuzz::require(late->status == 408 && late->close);
+  heard.finished = session.finished();
+  if (const auto late = session.request_timed_out()) fuzz::require(late->status == 408 && late->close);
   return heard;
 }
 
@@ -63,9 +63,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t portions = std::min<std::size_t>(data[0] % 8, size - 1);
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1 + portions, size - 1 - portions);
   for (const char* token : {"", kToken}) {
-    const Site site = site_with(token, folder.path / "results.h5");
-    const Heard whole = hear(site, bytes, {}), split = hear(site, bytes, {data + 1, portions});
-    fuzz::require(whole.statuses == split.statuses && whole.bytes == split.bytes && whole.over == split.over);
+    const HttpHandler handler = site_with(token, folder.path / "results.h5");
+    const Heard whole = hear(handler, bytes, {}), split = hear(handler, bytes, {data + 1, portions});
+    fuzz::require(whole.statuses == split.statuses && whole.bytes == split.bytes && whole.finished == split.finished);
     if (*token != 0 && bytes.find(kToken) == std::string_view::npos)
       fuzz::require(whole.bytes.find(kSecret) == std::string::npos);
   }

@@ -13,10 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const bool frozen = size > 0 && text[0] == '{';
     const experiments::Sweep sweep =
-        frozen ? experiments::thaw(text)
-               : experiments::parse_sweep(text, "sweep.yaml", {}, catalog, {.most_points = 200});
-    const std::string bytes = experiments::freeze(sweep);
-    fuzz::require(experiments::freeze(experiments::thaw(bytes)) == bytes);
+        frozen ? experiments::deserialize(text)
+               : experiments::parse_sweep(text, "sweep.yaml", {}, catalog, {.max_points = 200});
+    const std::string bytes = experiments::serialize(sweep);
+    fuzz::require(experiments::serialize(experiments::deserialize(bytes)) == bytes);
   } catch (const core::InputError&) {
   }
   return 0;

@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   folder.put("sweep.frozen.json", "{}");
   put_files(folder, {reinterpret_cast<const char*>(data), size});
   look_in_peace([] {
-    const auto status = farm::look_at_run(folder.path);
+    const auto status = farm::read_run_status(folder.path);
     if (!status) return;
     fuzz::require(!farm::describe_status(*status).empty() && !farm::progress_line(*status).empty());
     fuzz::require(!farm::serve::run_metrics(*status).empty() && !status->dump().empty());

@@ -1,7 +1,7 @@
 // Any bytes as a segment of a store: it opens, gives only what stands whole in the segment, and keeps what is put.
 #include "core/base/error.hpp"
 #include "io/log/store.hpp"
-#include "io/log/store_upkeep.hpp"
+#include "io/log/store_maintenance.hpp"
 #include "tests/fuzz/record_file_mutator.hpp"
 #include "tests/fuzz/work_folder.hpp"
 
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     store.close();
     const io::StoreCheck check = io::verify_store(folder.path, "build-1");
     std::uint64_t whole = check.records;
-    for (const auto& damaged : check.damaged) whole += damaged.misfits.count;
+    for (const auto& damaged : check.damaged) whole += damaged.invalid_records.count;
     const std::uint64_t kept = io::stored_builds(folder.path).size();
     fuzz::require(whole >= records.size() && kept >= 1);
     fuzz::require(io::prune_store(folder.path, 0).kept_bytes == 0);

@@ -24,9 +24,9 @@ void add(Results& results, const char* name, const char* unit, std::vector<Value
   results.experiments.columns.push_back({name, unit, "", std::move(values)});
 }
 
-std::int64_t sum(const Contrast::Whole& whole, std::size_t side) {
+std::int64_t sum(const ExperimentComparison::Decomposition& whole, std::size_t side) {
   std::int64_t all = 0;
-  for (const Contrast::Part& part : whole.parts) all += part.values[side];
+  for (const ExperimentComparison::Part& part : whole.parts) all += part.values[side];
   return all;
 }
 
@@ -34,31 +34,32 @@ std::int64_t sum(const Contrast::Whole& whole, std::size_t side) {
 
 TEST_CASE("two experiments differ where their axes do, and their step times part by part") {
   // 0: tp 1 on rails, 1 s, a quarter, a half and a quarter of it; 8: tp 1 on a fat tree, 3 s, 0.75, 0.75 and 1.5 s.
-  const Contrast contrast = compare_experiments(sample_results(), 0, 8);
-  REQUIRE(contrast.differing.size() == 1);
-  CHECK(contrast.differing[0].name == "topology");
-  CHECK(contrast.differing[0].values == Pair<std::string>{"rail_optimized", "fat_tree 1:4 – überbucht"});
-  REQUIRE(contrast.common.size() == 1);
-  CHECK((contrast.common[0].name == "strategy.tp" && contrast.common[0].values[0] == "1"));
-  REQUIRE(contrast.time);
-  CHECK(contrast.time->total == Pair<std::int64_t>{kSecond, 3 * kSecond});
-  REQUIRE(contrast.time->parts.size() == 3);
+  const ExperimentComparison comparison = compare_experiments(sample_results(), 0, 8);
+  REQUIRE(comparison.differing.size() == 1);
+  CHECK(comparison.differing[0].name == "topology");
+  CHECK(comparison.differing[0].values == Pair<std::string>{"rail_optimized", "fat_tree 1:4 – überbucht"});
+  REQUIRE(comparison.common.size() == 1);
+  CHECK((comparison.common[0].name == "strategy.tp" && comparison.common[0].values[0] == "1"));
+  REQUIRE(comparison.time);
+  CHECK(comparison.time->total == Pair<std::int64_t>{kSecond, 3 * kSecond});
+  REQUIRE(comparison.time->parts.size() == 3);
   const std::vector<std::tuple<std::string, std::int64_t, std::int64_t, double>> expected{
       {"exposed_dp", kSecond / 4, kSecond * 3 / 2, 0.625},
       {"forward", kSecond / 4, kSecond * 3 / 4, 0.25},
       {"backward", kSecond / 2, kSecond * 3 / 4, 0.125}};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto& [name, a, b, share] = expected[i];
-    const Contrast::Part& part = contrast.time->parts[i];
+    const ExperimentComparison::Part& part = comparison.time->parts[i];
     CHECK(part.name == name);
     CHECK(part.values == Pair<std::int64_t>{a, b});
-    CHECK(contrast.time->share_of(part).value() == share);
+    CHECK(comparison.time->share_of(part).value() == share);
   }
-  CHECK((contrast.faster == 0 && contrast.apart == Apart::unknown));
-  CHECK((contrast.lost_to == Pair<std::string>{"exposed_dp", "exposed_dp"} && contrast.lost_share[1] == 0.5));
-  const Contrast turned = compare_experiments(sample_results(), 8, 0);
+  CHECK((comparison.faster == 0 && comparison.distinction == Distinction::unknown));
+  CHECK((comparison.largest_loss == Pair<std::string>{"exposed_dp", "exposed_dp"} &&
+         comparison.largest_loss_share[1] == 0.5));
+  const ExperimentComparison turned = compare_experiments(sample_results(), 8, 0);
   CHECK(turned.faster == 1);
-  CHECK(turned.time->parts[0].difference() == -contrast.time->parts[0].difference());
+  CHECK(turned.time->parts[0].difference() == -comparison.time->parts[0].difference());
   CHECK(turned.time->share_of(turned.time->parts[0]).value() == 0.625);
 }
 
@@ -88,12 +89,12 @@ TEST_CASE("parts add up to the picosecond whatever their rounding, and what is m
   for (std::int64_t a = 0; a < 12; ++a)
     for (std::int64_t b = 0; b < 12; ++b) {
       if (a == b) continue;
-      const Contrast::Whole whole = compare_experiments(results, a, b).time.value();
+      const ExperimentComparison::Decomposition whole = compare_experiments(results, a, b).time.value();
       REQUIRE(whole.parts.size() == 5);
       REQUIRE(sum(whole, 0) == exact[static_cast<std::size_t>(a)]);
       REQUIRE(sum(whole, 1) == exact[static_cast<std::size_t>(b)]);
       std::int64_t before = INT64_MAX;
-      for (const Contrast::Part& part : whole.parts) {
+      for (const ExperimentComparison::Part& part : whole.parts) {
         REQUIRE(std::abs(part.difference()) <= before);
         before = std::abs(part.difference());
         REQUIRE(std::abs(static_cast<double>(part.values[0]) -
@@ -104,7 +105,7 @@ TEST_CASE("parts add up to the picosecond whatever their rounding, and what is m
 
   Results older = sample_results();  // of a version that booked less
   std::erase_if(older.experiments.columns, [](const Column& each) { return each.name == "forward_s"; });
-  const Contrast::Whole whole = compare_experiments(older, 0, 8).time.value();
+  const ExperimentComparison::Decomposition whole = compare_experiments(older, 0, 8).time.value();
   CHECK(sum(whole, 1) == 3 * kSecond);
   CHECK(whole.parts[1].name == "not accounted for");
   CHECK(whole.parts[1].values == Pair<std::int64_t>{kSecond / 4, kSecond * 3 / 4});
@@ -122,22 +123,23 @@ TEST_CASE("an experiment that did not run is compared by its memory and its reas
   add(results, "memory_activations_bytes", "bytes", activations);
   add(results, "link_hops", "", hops);
   add(results, "reason", "", reasons);
-  const Contrast contrast = compare_experiments(results, 3, 4);
-  CHECK(contrast.status == Pair<std::string>{"out_of_memory", "ran"});
-  CHECK(contrast.reason[0] == reasons[3]);
-  CHECK(!contrast.time);
-  CHECK((!contrast.figures[0].values[0] && contrast.figures[0].values[1] == 2.0));
-  CHECK((!contrast.network[0].values[0] && contrast.network[0].values[1] == 5.0));
-  REQUIRE(contrast.memory);
-  REQUIRE(contrast.memory->parts.size() == 2);  // all of it is accounted for
-  CHECK((contrast.memory->parts[0].name == "activations" &&
-         contrast.memory->parts[0].difference() == -(std::int64_t{56} << 30)));
-  CHECK((contrast.memory->parts[1].name == "weights" && contrast.memory->parts[1].difference() == 0));
-  CHECK((sum(*contrast.memory, 0) == std::int64_t{100} << 30 && sum(*contrast.memory, 1) == std::int64_t{44} << 30));
-  const std::string text = render_text(contrast);
+  const ExperimentComparison comparison = compare_experiments(results, 3, 4);
+  CHECK(comparison.status == Pair<std::string>{"out_of_memory", "ran"});
+  CHECK(comparison.reason[0] == reasons[3]);
+  CHECK(!comparison.time);
+  CHECK((!comparison.metrics[0].values[0] && comparison.metrics[0].values[1] == 2.0));
+  CHECK((!comparison.network[0].values[0] && comparison.network[0].values[1] == 5.0));
+  REQUIRE(comparison.memory);
+  REQUIRE(comparison.memory->parts.size() == 2);  // all of it is accounted for
+  CHECK((comparison.memory->parts[0].name == "activations" &&
+         comparison.memory->parts[0].difference() == -(std::int64_t{56} << 30)));
+  CHECK((comparison.memory->parts[1].name == "weights" && comparison.memory->parts[1].difference() == 0));
+  CHECK(
+      (sum(*comparison.memory, 0) == std::int64_t{100} << 30 && sum(*comparison.memory, 1) == std::int64_t{44} << 30));
+  const std::string text = render_text(comparison);
   CHECK_THAT(text, Catch::Contains("A: needs 107374182400 bytes") && Catch::Contains("out_of_memory") &&
                        !Catch::Contains("where the time went") && !Catch::Contains("faster"));
-  const auto json = nlohmann::json::parse(render_json(contrast));
+  const auto json = nlohmann::json::parse(render_json(comparison));
   CHECK((json["time"].is_null() && json["faster"].is_null() && json["figures"]["mfu"]["a"].is_null()));
   CHECK(json["memory"]["difference"] == -(std::int64_t{56} << 30));
 }
@@ -150,9 +152,9 @@ TEST_CASE("what can be said of two step times is what the ranking says of them")
   add(results, "step_time_low_s", "s", low);
   add(results, "step_time_high_s", "s", high);
   add(results, "told_apart_ratio", "", std::vector<double>(12, 1.1));
-  CHECK(compare_experiments(results, 0, 2).apart == Apart::told);         // 1 and 3 s
-  CHECK(compare_experiments(results, 0, 9).apart == Apart::not_told);     // 1 s both
-  CHECK(compare_experiments(results, 1, 2).apart == Apart::overlapping);  // 2 and 3 s: 2.8 reaches 2.7
+  CHECK(compare_experiments(results, 0, 2).distinction == Distinction::distinguishable);    // 1 and 3 s
+  CHECK(compare_experiments(results, 0, 9).distinction == Distinction::indistinguishable);  // 1 s both
+  CHECK(compare_experiments(results, 1, 2).distinction == Distinction::overlapping);  // 2 and 3 s: 2.8 reaches 2.7
   CHECK_THAT(render_text(compare_experiments(results, 0, 2)),
              Catch::Contains("A is faster: the other takes 200.0 % longer; beyond model error"));
   CHECK_THAT(render_text(compare_experiments(results, 2, 1)), Catch::Contains("B is faster"));
@@ -174,14 +176,14 @@ TEST_CASE("leaves of an axis over mappings are told by its label alone, and cost
   std::vector<double> price(12, kNone);
   price[0] = 0.5, price[1] = 0.75;
   add(results, "usd_per_million_tokens", "USD", price);
-  const Contrast contrast = compare_experiments(results, 0, 1);
-  CHECK((contrast.differing.size() == 1 && contrast.differing[0].name == "strategy.tp"));
-  CHECK((contrast.common.size() == 1 && contrast.common[0].name == "topology"));
-  const auto priced = std::find_if(contrast.figures.begin(), contrast.figures.end(),
+  const ExperimentComparison comparison = compare_experiments(results, 0, 1);
+  CHECK((comparison.differing.size() == 1 && comparison.differing[0].name == "strategy.tp"));
+  CHECK((comparison.common.size() == 1 && comparison.common[0].name == "topology"));
+  const auto priced = std::find_if(comparison.metrics.begin(), comparison.metrics.end(),
                                    [](const auto& figure) { return figure.name == "usd_per_million_tokens"; });
-  REQUIRE(priced != contrast.figures.end());
+  REQUIRE(priced != comparison.metrics.end());
   CHECK(priced->values == Pair<std::optional<double>>{0.5, 0.75});
-  CHECK_THAT(render_text(contrast), Catch::Contains("USD/million tokens") && !Catch::Contains("J of the GPUs"));
+  CHECK_THAT(render_text(comparison), Catch::Contains("USD/million tokens") && !Catch::Contains("J of the GPUs"));
 }
 
 TEST_CASE("training runs are told in days and dollars, and one that never ends as such") {

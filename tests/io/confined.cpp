@@ -1,5 +1,5 @@
 // Work in a process of its own: what it says comes back, and however it ends, the caller hears of it and goes on.
-#include "io/process/confined.hpp"
+#include "io/process/sandboxed_process.hpp"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -18,13 +18,14 @@ using namespace manyworlds::io;
 
 namespace {
 
-constexpr Confined::Limits kRoomy{std::uint64_t{1} << 30, std::chrono::seconds(60), std::uint64_t{1} << 24};
+constexpr SandboxedProcess::Limits kRoomy{std::uint64_t{1} << 30, std::chrono::seconds(60), std::uint64_t{1} << 24};
 
-Confined::End end_of(const Confined::Limits& limits, const std::function<void(const Confined::Send&)>& work) {
-  Confined confined(limits, work);
+SandboxedProcess::ExitReport end_of(const SandboxedProcess::Limits& limits,
+                                    const std::function<void(const SandboxedProcess::Send&)>& work) {
+  SandboxedProcess confined(limits, work);
   while (confined.next()) {
   }
-  return confined.end();
+  return confined.exit_report();
 }
 
 /// A variable that the compiler cannot look through.
@@ -35,54 +36,55 @@ volatile int kNothing = 0;
 TEST_CASE("messages of any size come back whole and in order, and then the end") {
   std::vector<std::string> sent;
   for (const std::size_t size : {0, 1, 4096, 5'000'000, 3}) sent.push_back(std::string(size, static_cast<char>(size)));
-  Confined confined(kRoomy, [&](const Confined::Send& send) {
+  SandboxedProcess confined(kRoomy, [&](const SandboxedProcess::Send& send) {
     for (const std::string& message : sent) send(message);
   });
   for (const std::string& message : sent) CHECK(confined.next() == message);
   CHECK_FALSE(confined.next());
-  CHECK(confined.end().well);
+  CHECK(confined.exit_report().succeeded);
 }
 
 TEST_CASE("work that dies of a signal is told by its name") {
   for (const auto& [number, name] : {std::pair(SIGSEGV, "SIGSEGV"), std::pair(SIGABRT, "SIGABRT")}) {
-    const auto end = end_of(kRoomy, [number = number](const Confined::Send& send) {
+    const auto exit_report = end_of(kRoomy, [number = number](const SandboxedProcess::Send& send) {
       send("half of it");
       ::raise(number);
     });
-    CHECK_FALSE(end.well);
-    CHECK((end.what == "crashed" && end.detail == name));
+    CHECK_FALSE(exit_report.succeeded);
+    CHECK((exit_report.failure == "crashed" && exit_report.detail == name));
   }
 }
 
 TEST_CASE("work that goes on for ever runs out of time") {
-  const auto end = end_of({kRoomy.memory_bytes, std::chrono::seconds(1), 1}, [](const Confined::Send&) {
+  const auto exit_report = end_of({kRoomy.memory_bytes, std::chrono::seconds(1), 1}, [](const SandboxedProcess::Send&) {
     while (kNothing == 0) {
     }
   });
-  CHECK((end.what == "ran out of time" && end.detail == "1 s of CPU"));
+  CHECK((exit_report.failure == "ran out of time" && exit_report.detail == "1 s of CPU"));
 }
 
 #ifndef __SANITIZE_ADDRESS__
 TEST_CASE("work that wants more memory than it may have does not get it") {
-  const auto end = end_of({std::uint64_t{64} << 20, kRoomy.cpu, 1}, [](const Confined::Send&) {
+  const auto exit_report = end_of({std::uint64_t{64} << 20, kRoomy.cpu, 1}, [](const SandboxedProcess::Send&) {
     const std::vector<char> large(std::size_t{1} << 30, static_cast<char>(kNothing));
     if (large.at(12345) != 0) ::_exit(0);
   });
-  CHECK((end.what == "ran out of memory" && end.detail == "64 MiB"));
+  CHECK((exit_report.failure == "ran out of memory" && exit_report.detail == "64 MiB"));
 }
 #endif
 
 TEST_CASE("work that throws, or says more than it may, has failed") {
-  CHECK(end_of(kRoomy, [](const Confined::Send&) { throw std::runtime_error("no"); }).what == "failed");
-  const auto end = end_of({kRoomy.memory_bytes, kRoomy.cpu, 3}, [](const Confined::Send& send) { send("four"); });
-  CHECK(end.what == "went wrong");
+  CHECK(end_of(kRoomy, [](const SandboxedProcess::Send&) { throw std::runtime_error("no"); }).failure == "failed");
+  const auto exit_report =
+      end_of({kRoomy.memory_bytes, kRoomy.cpu, 3}, [](const SandboxedProcess::Send& send) { send("four"); });
+  CHECK(exit_report.failure == "went wrong");
 }
 
 TEST_CASE("work has no file of ours, says nothing, and no handler of ours runs in it") {
   const auto handler = std::signal(SIGTERM, [](int) { ::_exit(0); });
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
-  Confined confined(kRoomy, [&](const Confined::Send& send) {
+  SandboxedProcess confined(kRoomy, [&](const SandboxedProcess::Send& send) {
     std::string open;
     for (int descriptor = 0; descriptor < 64; ++descriptor)
       if (::fcntl(descriptor, F_GETFD) >= 0) open += std::to_string(descriptor) + " ";
@@ -92,7 +94,7 @@ TEST_CASE("work has no file of ours, says nothing, and no handler of ours runs i
   });
   CHECK(confined.next() == "0 1 2 3 /dev/null");
   CHECK_FALSE(confined.next());
-  CHECK(confined.end().detail == "SIGTERM");
+  CHECK(confined.exit_report().detail == "SIGTERM");
   std::signal(SIGTERM, handler);
   ::close(ends[0]), ::close(ends[1]);
 }
@@ -100,7 +102,7 @@ TEST_CASE("work has no file of ours, says nothing, and no handler of ours runs i
 TEST_CASE("work that nobody waits for is ended, and leaves no zombie") {
   pid_t process = 0;
   {
-    Confined confined(kRoomy, [](const Confined::Send& send) {
+    SandboxedProcess confined(kRoomy, [](const SandboxedProcess::Send& send) {
       send(std::to_string(::getpid()));
       while (true) ::pause();
     });
@@ -114,7 +116,7 @@ TEST_CASE("work does not outlive who asked for it, however that ends") {
   REQUIRE(::pipe(ends) == 0);
   const pid_t asking = ::fork();
   if (asking == 0) {
-    Confined confined(kRoomy, [](const Confined::Send& send) {
+    SandboxedProcess confined(kRoomy, [](const SandboxedProcess::Send& send) {
       send(std::to_string(::getpid()));
       while (true) ::pause();
     });

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "core/base/error.hpp"
-#include "io/results/answer.hpp"
+#include "io/results/canonical_bytes.hpp"
 #include "tests/io/sample_results.hpp"
 #include "tests/io/scratch_files.hpp"
 
@@ -15,10 +15,10 @@ using namespace manyworlds::io::testing;
 TEST_CASE("an answer is the same as itself, whatever its provenance") {
   Results other = sample_results();
   other.provenance.clear();
-  CHECK(compare_answers(sample_results(), other).verdict == Verdict::same);
-  CHECK(answer_digest(sample_results()) == answer_digest(other));
-  CHECK(answer_digest(other).size() == 32);
-  CHECK(describe(compare_answers(other, other)) == "same answer\n");
+  CHECK(compare_results(sample_results(), other).verdict == Verdict::same);
+  CHECK(results_digest(sample_results()) == results_digest(other));
+  CHECK(results_digest(other).size() == 32);
+  CHECK(describe(compare_results(other, other)) == "same answer\n");
 }
 
 TEST_CASE("every single change of an answer is found, and changes its digest") {
@@ -53,12 +53,12 @@ TEST_CASE("every single change of an answer is found, and changes its digest") {
     Results right = left;
     make(right);
     INFO(where);
-    for (const Comparison& comparison : {compare_answers(left, right), compare_answers(right, left)}) {
+    for (const Comparison& comparison : {compare_results(left, right), compare_results(right, left)}) {
       CHECK(comparison.verdict == Verdict::different);
       CHECK(comparison.structural + comparison.values == 1);
       if (where != "experiments/mfu") CHECK(comparison.first->where == where);  // its name may be the other one's
     }
-    CHECK(answer_digest(left) != answer_digest(right));
+    CHECK(results_digest(left) != results_digest(right));
   }
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("zero and negative zero are different answers, and two NaNs are one") 
   std::get<1>(left.experiments.columns[4].values)[0] = 0.0;
   std::get<1>(right.experiments.columns[4].values)[0] = -0.0;
   CHECK(
-      describe(compare_answers(left, right)) ==
+      describe(compare_results(left, right)) ==
       "different answers\nfirst in experiments/step_time_s, row 0: 0 | -0\n1 values in 1 columns and 1 rows differ\n");
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("differences are counted by value, column and row") {
     std::get<1>(right.experiments.columns[5].values)[row] = 88;
   }
   std::get<0>(right.kernels.columns[1].values)[0] = 1;
-  const Comparison comparison = compare_answers(left, right);
+  const Comparison comparison = compare_results(left, right);
   CHECK((comparison.values == 5 && comparison.columns == 3 && comparison.rows == 3 && comparison.structural == 0));
   CHECK((comparison.first->where == "experiments/step_time_s" && comparison.first->row == std::size_t{2}));
   CHECK((comparison.first->left == "3" && comparison.first->right == "77"));
@@ -92,7 +92,7 @@ TEST_CASE("a missing row is a difference of layout") {
   const Results left = sample_results();
   Results right = left;
   for (Column& column : right.experiments.columns) std::visit([](auto& values) { values.pop_back(); }, column.values);
-  const Comparison comparison = compare_answers(left, right);
+  const Comparison comparison = compare_results(left, right);
   CHECK((comparison.verdict == Verdict::different && comparison.structural == 1 && comparison.values == 0));
   CHECK((comparison.first->left == "12 rows" && comparison.first->right == "11 rows"));
 }
@@ -101,9 +101,9 @@ TEST_CASE("the first line that differs is shown of two specs") {
   Results left, right;
   left.spec = "a: 1\nb: 2\nc: 3\n";
   right.spec = "a: 1\nb: 4\nc: 3\n";
-  CHECK_THAT(describe(compare_answers(left, right)), Catch::Contains("spec: b: 2 | b: 4"));
+  CHECK_THAT(describe(compare_results(left, right)), Catch::Contains("spec: b: 2 | b: 4"));
   right.spec = "a: 1\nb: 2\nc: 3";
-  CHECK_THAT(describe(compare_answers(left, right)), Catch::Contains("spec: 15 bytes | 14 bytes"));
+  CHECK_THAT(describe(compare_results(left, right)), Catch::Contains("spec: 15 bytes | 14 bytes"));
 }
 
 TEST_CASE("files are compared by their answers, and what cannot be read cannot be compared") {
@@ -112,10 +112,10 @@ TEST_CASE("files are compared by their answers, and what cannot be read cannot b
   write_results(scratch / "a.h5", results);
   results.provenance.clear();
   write_results(scratch / "b.h5", results);
-  CHECK(compare_answers(scratch / "a.h5", scratch / "b.h5").verdict == Verdict::same);
+  CHECK(compare_results(scratch / "a.h5", scratch / "b.h5").verdict == Verdict::same);
   put_bytes(scratch / "c.h5", "nothing of ours");
   for (const char* other : {"c.h5", "absent.h5"}) {
-    const Comparison comparison = compare_answers(scratch / "a.h5", scratch / other);
+    const Comparison comparison = compare_results(scratch / "a.h5", scratch / other);
     CHECK(comparison.verdict == Verdict::cannot_compare);
     CHECK_THAT(describe(comparison), Catch::StartsWith("cannot compare: ") && Catch::Contains(other));
   }

@@ -9,7 +9,7 @@
 #include "io/ranking/compare.hpp"
 #include "io/ranking/diff.hpp"
 #include "io/ranking/top.hpp"
-#include "io/results/answer.hpp"
+#include "io/results/canonical_bytes.hpp"
 #include "io/results/results.hpp"
 #include "tests/io/sample_results.hpp"
 #include "tests/io/scratch_files.hpp"
@@ -288,5 +288,5 @@ TEST_CASE("answers differ where only the borders between names do") {
   left.kernels.columns[0].description = "y] text: z";
   right.kernels.columns[0].unit = "x] text: y";
   right.kernels.columns[0].description = "z";
-  CHECK(compare_answers(left, right).verdict == Verdict::different);
+  CHECK(compare_results(left, right).verdict == Verdict::different);
 }

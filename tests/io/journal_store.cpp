@@ -205,10 +205,10 @@ TEST_CASE("two keys with one digest are a collision, which is named, and both ke
   ++other_length.length;
   CHECK_FALSE(store.get(other_check));
   CHECK(store.damaged() == 1);
-  REQUIRE(store.misfits().size() == 1);
-  const auto& [path, misfits] = *store.misfits().begin();
-  CHECK_THAT(misfits.describe(path), Catch::Contains(path + ": the record at byte 31 ") &&
-                                         Catch::Contains(key_of(1).hex()) && Catch::Contains("collision"));
+  REQUIRE(store.invalid_records().size() == 1);
+  const auto& [path, invalid_records] = *store.invalid_records().begin();
+  CHECK_THAT(invalid_records.describe(path), Catch::Contains(path + ": the record at byte 31 ") &&
+                                                 Catch::Contains(key_of(1).hex()) && Catch::Contains("collision"));
   store.put(other_length, "x");
   CHECK((store.get(key_of(1)) == "one" && store.get(other_length) == "x"));
   Store later(scratch.path, "build-1");
@@ -218,18 +218,19 @@ TEST_CASE("two keys with one digest are a collision, which is named, and both ke
 TEST_CASE("a payload is one key's alone") {
   const std::string payload = keyed_payload(key_of(1), "result");
   CHECK(payload.size() == 6 + 8);
-  CHECK(result_in(payload, key_of(1)) == "result");
-  CHECK(result_in(keyed_payload(key_of(1), ""), key_of(1)) == "");
-  for (std::size_t size = 0; size < payload.size(); ++size) CHECK_FALSE(result_in(payload.substr(0, size), key_of(1)));
+  CHECK(verified_result(payload, key_of(1)) == "result");
+  CHECK(verified_result(keyed_payload(key_of(1), ""), key_of(1)) == "");
+  for (std::size_t size = 0; size < payload.size(); ++size)
+    CHECK_FALSE(verified_result(payload.substr(0, size), key_of(1)));
   for (std::size_t bit = 0; bit < 8 * payload.size(); ++bit) {
     std::string flipped = payload;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
-    CHECK_FALSE(result_in(flipped, key_of(1)));
+    CHECK_FALSE(verified_result(flipped, key_of(1)));
   }
   auto other = key_of(1);
   for (std::uint64_t* word : {&other.digest[0], &other.digest[1], &other.check[0], &other.check[1], &other.length}) {
     ++*word;
-    CHECK_FALSE(result_in(payload, other));
+    CHECK_FALSE(verified_result(payload, other));
     --*word;
   }
 }
@@ -260,7 +261,7 @@ TEST_CASE("a record whose checksums fit and whose content does not is named, and
                                      {kResultRecord, key_of(4), "four"}});
   CHECK((replayed.records == 3 && replayed.failures == 0 && replayed.repeated == 0));
   REQUIRE(replayed.damage.size() == 1);
-  CHECK(replayed.damage[0].misfits.count == 4);
+  CHECK(replayed.damage[0].invalid_records.count == 4);
   const std::string told = replayed.describe_damage();
   for (const std::uint64_t key : {1, 2, 4, 5}) CHECK_THAT(told, Catch::Contains(key_of(key).hex()));
   CHECK_THAT(told, Catch::Contains("000001-host-1.journal: the record at byte 31 "));
@@ -268,9 +269,9 @@ TEST_CASE("a record whose checksums fit and whose content does not is named, and
 }
 
 TEST_CASE("misfits beyond the first few are counted, not named") {
-  Misfits misfits;
-  for (std::uint64_t i = 0; i < 1000; ++i) misfits.add(i, key_of(i), kChangedContent);
-  const std::string told = misfits.describe("FILE");
+  InvalidRecords invalid_records;
+  for (std::uint64_t i = 0; i < 1000; ++i) invalid_records.add(i, key_of(i), kChangedContent);
+  const std::string told = invalid_records.describe("FILE");
   CHECK(std::count(told.begin(), told.end(), '\n') == 11);
   CHECK_THAT(told, Catch::Contains("FILE: and 990 records more of that kind"));
 }
@@ -294,8 +295,8 @@ TEST_CASE(
   }
   CHECK(store.get(key_of(4), holds) == "four");
   CHECK(store.damaged() == 2);
-  REQUIRE(store.misfits().size() == 1);
-  CHECK(store.misfits().begin()->second.count == 2);
+  REQUIRE(store.invalid_records().size() == 1);
+  CHECK(store.invalid_records().begin()->second.count == 2);
 }
 
 TEST_CASE("builds do not see each other's results") {

@@ -36,7 +36,7 @@ Written write_sample(const std::filesystem::path& path, std::size_t count) {
 
 struct Read {
   std::vector<Record> records;
-  Skipped skipped;
+  SkippedRegions skipped;
 };
 
 Read read_all(const std::filesystem::path& path) {

@@ -1,6 +1,6 @@
 // The page of a run and its Markdown.
 #include "io/report/report.hpp"
-#include "io/ranking/sweep_facts.hpp"
+#include "io/ranking/sweep_analysis.hpp"
 
 #include "tests/io/sample_results.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "io/log/sealed.hpp"
-#include "io/results/answer.hpp"
+#include "io/results/canonical_bytes.hpp"
 #include "tests/io/sample_results.hpp"
 #include "tests/io/scratch_files.hpp"
 
@@ -22,8 +22,8 @@ TEST_CASE("results are read back as they were written") {
   const Results read = read_results(scratch / "results.h5");
   CHECK(read.spec == written.spec);
   CHECK(read.axis_names == written.axis_names);
-  CHECK(answer_bytes(read) == answer_bytes(written));
-  CHECK(answer_bytes(scratch / "results.h5") == answer_bytes(written));
+  CHECK(canonical_bytes(read) == canonical_bytes(written));
+  CHECK(canonical_bytes(scratch / "results.h5") == canonical_bytes(written));
   REQUIRE(read.experiments.columns.size() == written.experiments.columns.size());
   for (std::size_t i = 0; i < written.experiments.columns.size(); ++i) {
     CHECK(read.experiments.columns[i].name == written.experiments.columns[i].name);
@@ -62,7 +62,7 @@ TEST_CASE("nothing at all, empty texts and extreme values make a results file to
   }
   write_results(scratch / "results.h5", written);
   const Results read = read_results(scratch / "results.h5");
-  CHECK(answer_bytes(read) == answer_bytes(written));
+  CHECK(canonical_bytes(read) == canonical_bytes(written));
   CHECK(read.provenance.size() == written.provenance.size());
   for (std::size_t i = 0; i < read.provenance.size(); ++i)
     CHECK(read.provenance[i].value == written.provenance[i].value);
@@ -82,7 +82,7 @@ TEST_CASE("tables of tens of thousands of rows keep every value") {
   }
   written.kernels.columns = {{"i", "", "", integers}, {"r", "", "", reals}, {"t", "", "", texts}};
   write_results(scratch / "results.h5", written);
-  CHECK(answer_bytes(scratch / "results.h5") == answer_bytes(written));
+  CHECK(canonical_bytes(scratch / "results.h5") == canonical_bytes(written));
 }
 
 TEST_CASE("the same results make the same bytes, and provenance is no part of the answer") {
@@ -97,7 +97,7 @@ TEST_CASE("the same results make the same bytes, and provenance is no part of th
   results.provenance.push_back({"date", std::string("2026-01-01")});
   write_results(scratch / "c.h5", results);
   CHECK(bytes_of(scratch / "a.h5") != bytes_of(scratch / "c.h5"));
-  CHECK(answer_bytes(scratch / "a.h5") == answer_bytes(scratch / "c.h5"));
+  CHECK(canonical_bytes(scratch / "a.h5") == canonical_bytes(scratch / "c.h5"));
 }
 
 TEST_CASE("a results file that is cut or has one flipped bit is bad input") {

@@ -32,8 +32,8 @@ TEST_CASE("a run directory is created, and the same sweep goes on with it") {
   CHECK(bytes_of(path / "sweep.frozen.json") == "{sweep}");
   CHECK(RunDirectory::begin(path, "{sweep}", kThisBuild).continued());
   const RunDirectory resumed = RunDirectory::resume(path, kThisBuild);
-  CHECK((resumed.continued() && resumed.frozen_sweep() == "{sweep}"));
-  CHECK(read_frozen_sweep(path) == "{sweep}");
+  CHECK((resumed.continued() && resumed.serialized_sweep() == "{sweep}"));
+  CHECK(read_serialized_sweep(path) == "{sweep}");
 }
 
 TEST_CASE("another sweep is refused, and the directory stays as it was") {
@@ -42,7 +42,7 @@ TEST_CASE("another sweep is refused, and the directory stays as it was") {
   CHECK_THROWS_WITH(RunDirectory::begin(scratch / "run", "{other}", kThisBuild),
                     Catch::Contains((scratch / "run").string()) && Catch::Contains("another sweep"));
   CHECK_THROWS_AS(RunDirectory::begin(scratch / "run", "{sweep} ", kThisBuild), core::InputError);
-  CHECK(read_frozen_sweep(scratch / "run") == "{sweep}");
+  CHECK(read_serialized_sweep(scratch / "run") == "{sweep}");
 }
 
 TEST_CASE("another build is refused unless it is told to compute again") {
@@ -77,7 +77,7 @@ TEST_CASE("a second process is told who has the directory") {
   REQUIRE(::read(ends[0], &begun, 1) == 1);
   CHECK_THROWS_WITH(RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild),
                     Catch::Contains(std::to_string(child)) && Catch::Contains(host_name()) && Catch::Contains("4711"));
-  CHECK(read_frozen_sweep(scratch / "run") == "{sweep}");  // looking needs no lock
+  CHECK(read_serialized_sweep(scratch / "run") == "{sweep}");  // looking needs no lock
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   CHECK(RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild).continued());  // the dead hold nothing
@@ -190,19 +190,19 @@ TEST_CASE("status and completion appear whole and can be taken back") {
 TEST_CASE("RUN on a command line is a results file or a directory that has one") {
   const TemporaryFolder scratch;
   RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild);
-  CHECK_THROWS_WITH(results_of(scratch / "run"), Catch::Contains("results.h5"));
+  CHECK_THROWS_WITH(results_path(scratch / "run"), Catch::Contains("results.h5"));
   put_bytes(scratch / "run" / "results.h5", "x");
-  CHECK(results_of(scratch / "run") == scratch / "run" / "results.h5");
-  CHECK(results_of(scratch / "run" / "results.h5") == scratch / "run" / "results.h5");
-  CHECK_THROWS_WITH(results_of(scratch / "absent"), Catch::Contains("absent"));
+  CHECK(results_path(scratch / "run") == scratch / "run" / "results.h5");
+  CHECK(results_path(scratch / "run" / "results.h5") == scratch / "run" / "results.h5");
+  CHECK_THROWS_WITH(results_path(scratch / "absent"), Catch::Contains("absent"));
 }
 
 TEST_CASE("a reader of a file that is written aside sees the old or the new, never a part") {
   const TemporaryFolder scratch;
   const std::string old_bytes(200'000, 'o'), new_bytes(300'000, 'n');
-  write_aside(scratch / "file", old_bytes);
+  write_atomically(scratch / "file", old_bytes);
   std::jthread writer([&](const std::stop_token& stop) {
-    for (int i = 0; !stop.stop_requested(); ++i) write_aside(scratch / "file", i % 2 ? old_bytes : new_bytes);
+    for (int i = 0; !stop.stop_requested(); ++i) write_atomically(scratch / "file", i % 2 ? old_bytes : new_bytes);
   });
   bool whole = true;
   for (int i = 0; i < 200; ++i) {
@@ -214,17 +214,17 @@ TEST_CASE("a reader of a file that is written aside sees the old or the new, nev
 
 TEST_CASE("a file that cannot be written aside keeps its old bytes and leaves no temporary") {
   const TemporaryFolder scratch;
-  write_aside(scratch / "file", "old");
+  write_atomically(scratch / "file", "old");
   {
     const FullDisk full(100);
-    CHECK_THROWS_WITH(write_aside(scratch / "file", std::string(1000, 'n')),
+    CHECK_THROWS_WITH(write_atomically(scratch / "file", std::string(1000, 'n')),
                       Catch::Contains((scratch / "file").string() + ":"));
   }
   CHECK(read_file(scratch / "file") == "old");
   CHECK(list_directory(scratch.path) == std::vector<std::string>{"file"});
-  CHECK_THROWS_AS(write_aside("/proc/nowhere/file", "x"), core::IoError);
+  CHECK_THROWS_AS(write_atomically("/proc/nowhere/file", "x"), core::IoError);
   std::filesystem::create_directory(scratch / "directory");
-  CHECK_THROWS_AS(write_aside(scratch / "directory", "x"), core::IoError);
+  CHECK_THROWS_AS(write_atomically(scratch / "directory", "x"), core::IoError);
   CHECK(list_directory(scratch.path).size() == 2);
 }
 
@@ -237,15 +237,15 @@ TEST_CASE("a file keeps its mode and a link its place when what it holds is repl
   std::filesystem::create_symlink(scratch / "folder" / "near", scratch / "far");
   std::filesystem::create_symlink("new", scratch / "dangling");
   std::filesystem::create_symlink("loop", scratch / "loop");
-  write_aside(scratch / "far", "new");
+  write_atomically(scratch / "far", "new");
   CHECK(bytes_of(scratch / "file") == "new");
   CHECK(std::filesystem::is_symlink(scratch / "far"));
   CHECK(std::filesystem::is_symlink(scratch / "folder" / "near"));
   CHECK((std::filesystem::status(scratch / "file").permissions() & std::filesystem::perms::all) ==
         std::filesystem::perms(0640));
-  write_aside(scratch / "dangling", "made");
+  write_atomically(scratch / "dangling", "made");
   CHECK(bytes_of(scratch / "new") == "made");
-  CHECK_THROWS_WITH(write_aside(scratch / "loop", "x"), Catch::Contains("symbolic links"));
+  CHECK_THROWS_WITH(write_atomically(scratch / "loop", "x"), Catch::Contains("symbolic links"));
   CHECK(list_directory(scratch.path) == std::vector<std::string>{"dangling", "far", "file", "folder", "loop", "new"});
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("a FIFO is written to and stays, and is not read where a file is wante
     std::ifstream fifo(scratch / "fifo");
     heard.assign(std::istreambuf_iterator<char>(fifo), {});
   });
-  write_aside(scratch / "fifo", "said");
+  write_atomically(scratch / "fifo", "said");
   listens.join();
   CHECK(heard == "said");
   CHECK(std::filesystem::is_fifo(scratch / "fifo"));

@@ -1,5 +1,5 @@
 // A store keeps to its size and says what is wrong with it, while any number of processes write, read, evict and die.
-#include "io/log/store_upkeep.hpp"
+#include "io/log/store_maintenance.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 std::vector<fs::path> segments_in(const fs::path& store) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(store))
-    if (entry.path().extension() == kSegmentEnding) paths.push_back(entry.path());
+    if (entry.path().extension() == kSegmentSuffix) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -77,8 +77,8 @@ TEST_CASE("eviction takes whole segments, least recently used first, whatever bu
   CHECK(prune_store(scratch.path, 4 * each).segments == 0);
   // Being read is being used: the oldest is the last one used now.
   CHECK(Store(scratch.path, "build-1").get(key_of(1)).has_value());
-  const Pruned pruned = prune_store(scratch.path, 2 * each + 1);
-  CHECK((pruned.segments == 2 && pruned.bytes == 2 * each && pruned.kept_segments == 2 && pruned.left == 0));
+  const PruneResult pruned = prune_store(scratch.path, 2 * each + 1);
+  CHECK((pruned.segments == 2 && pruned.bytes == 2 * each && pruned.kept_segments == 2 && pruned.unremovable == 0));
   CHECK(pruned.kept_bytes == 2 * each);
   CHECK(segments_in(scratch.path) == std::vector<fs::path>{oldest, youngest});
   CHECK(Store(scratch.path, "build-1").get(key_of(1)).has_value());
@@ -131,8 +131,8 @@ TEST_CASE("a segment whose writer lives is never evicted, and when the writer is
   });
   char byte = 0;
   REQUIRE(::read(ends[0], &byte, 1) == 1);
-  const Pruned none = prune_store(scratch.path, 0);
-  CHECK((none.segments == 0 && none.left == 1 && none.kept_segments == 1));
+  const PruneResult none = prune_store(scratch.path, 0);
+  CHECK((none.segments == 0 && none.unremovable == 1 && none.kept_segments == 1));
   CHECK(Store(scratch.path, "build-1").get(key_of(1)) == "one");
   ::kill(writer, SIGKILL);
   ::waitpid(writer, nullptr, 0);
@@ -197,8 +197,8 @@ TEST_CASE("checking a store names records of this build that do not hold what th
   REQUIRE(check.damaged.size() == 1);
   CHECK(check.damaged[0].path == (scratch / "build-1/host-1-0.segment").string());
   CHECK(check.damaged[0].skipped.count == 0);
-  REQUIRE(check.damaged[0].misfits.count == 1);
-  CHECK(check.damaged[0].misfits.named[0].key == key_of(2));
+  REQUIRE(check.damaged[0].invalid_records.count == 1);
+  CHECK(check.damaged[0].invalid_records.examples[0].key == key_of(2));
 }
 
 TEST_CASE("checking a store names every flipped bit, and tells a torn tail from damage") {
@@ -261,8 +261,8 @@ TEST_CASE("pruning removes what nobody can ever use, and leaves alone what it do
   put_bytes(scratch / "build-1" / "torn-1-0.segment", bytes_of(kept).substr(0, 20));
   put_bytes(scratch / "build-1" / "notes.txt", "mine");
   fs::create_directory(scratch / "not a build");
-  const Pruned pruned = prune_store(scratch.path, kNoLimit);
-  CHECK((pruned.leftovers == 2 && pruned.segments == 0 && pruned.bytes == 20));
+  const PruneResult pruned = prune_store(scratch.path, kNoLimit);
+  CHECK((pruned.unusable == 2 && pruned.segments == 0 && pruned.bytes == 20));
   CHECK(segments_in(scratch.path) == std::vector<fs::path>{kept});
   CHECK(prune_store(scratch.path, 0).segments == 1);
   CHECK(bytes_of(scratch / "build-1" / "notes.txt") == "mine");
@@ -299,7 +299,7 @@ TEST_CASE("a store that can only be read gives what it holds, and keeps nothing 
       } catch (const core::IoError&) {
       }
     }
-    if (prune_store(scratch.path, 0).left != 1) ::_exit(5);
+    if (prune_store(scratch.path, 0).unremovable != 1) ::_exit(5);
   });
   require_success(child);
   fs::permissions(scratch.path, fs::perms(0755));

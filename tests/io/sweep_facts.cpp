@@ -1,5 +1,5 @@
 // What a sweep tells of its axes and of what is best for what it takes, beside plain loops over all pairs of rows.
-#include "io/ranking/sweep_facts.hpp"
+#include "io/ranking/sweep_analysis.hpp"
 
 #include "tests/io/sample_results.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 Results drawn(unsigned seed) {
   std::mt19937 draw(seed);
   std::vector<std::int64_t> ids, tp, memory;
-  std::vector<double> leaf, goal;
+  std::vector<double> leaf, objective;
   std::vector<std::string> fabric, mode, status;
   for (std::int64_t row = 0; row < 150; ++row) {
     ids.push_back(row);
@@ -26,7 +26,7 @@ Results drawn(unsigned seed) {
     fabric.push_back(leaf.back() == 1 ? "rail(1)" : "rail(4)");
     mode.push_back(std::string(1, static_cast<char>('a' + draw() % 3)));
     status.push_back(draw() % 4 == 0 ? "out_of_memory" : draw() % 10 == 0 ? "failed" : "ran");
-    goal.push_back(status.back() == "ran" && draw() % 20 != 0 ? static_cast<double>(1 + draw() % 12) : kNone);
+    objective.push_back(status.back() == "ran" && draw() % 20 != 0 ? static_cast<double>(1 + draw() % 12) : kNone);
     memory.push_back(static_cast<std::int64_t>(1 + draw() % 30));
   }
   Results results;
@@ -37,21 +37,22 @@ Results drawn(unsigned seed) {
                                  {"topology.over", "", "", leaf},
                                  {"mode", "", "", mode},
                                  {"status", "", "", status},
-                                 {"tokens_per_s_per_gpu", "tokens/s", "", goal},
+                                 {"tokens_per_s_per_gpu", "tokens/s", "", objective},
                                  {"memory_peak_bytes", "bytes", "", memory},
                                  {"gpu_memory_bytes", "bytes", "", std::vector<std::int64_t>(150, 20)}};
   return results;
 }
 
-bool counts(const Results& results, const Goal& goal, std::size_t row) {
-  return results.experiments.text_at("status", row) == "ran" && !std::isnan(goal.column->number_at(row));
+bool counts(const Results& results, const RankingObjective& objective, std::size_t row) {
+  return results.experiments.text_at("status", row) == "ran" && !std::isnan(objective.column->number_at(row));
 }
 
 /// Rows that ran and differ from `row` in that axis alone, itself among them.
-std::vector<std::size_t> likes(const Results& results, const Goal& goal, const std::string& but, std::size_t row) {
+std::vector<std::size_t> likes(const Results& results, const RankingObjective& objective, const std::string& but,
+                               std::size_t row) {
   std::vector<std::size_t> rows;
   for (std::size_t other = 0; other < results.experiments.rows(); ++other) {
-    bool alike = counts(results, goal, other);
+    bool alike = counts(results, objective, other);
     for (const std::string axis : {"strategy.tp", "topology", "mode"})
       alike &= axis == but || results.experiments.text_at(axis, row) == results.experiments.text_at(axis, other);
     if (alike) rows.push_back(other);
@@ -59,36 +60,37 @@ std::vector<std::size_t> likes(const Results& results, const Goal& goal, const s
   return rows;
 }
 
-void check_value(const Results& results, const Goal& goal, const std::string& axis, const AxisValue& value) {
-  std::size_t experiments = 0, out_of_memory = 0, sets = 0, won = 0;
+void check_value(const Results& results, const RankingObjective& objective, const std::string& axis,
+                 const AxisValue& value) {
+  std::size_t experiments = 0, out_of_memory = 0, sets = 0, wins = 0;
   std::vector<double> ran;
   double product = 1;
   for (std::size_t row = 0; row < results.experiments.rows(); ++row) {
     if (results.experiments.text_at(axis, row) != value.value) continue;
     ++experiments;
     out_of_memory += results.experiments.text_at("status", row) == "out_of_memory";
-    if (!counts(results, goal, row)) continue;
-    const double own = goal.column->number_at(row);
+    if (!counts(results, objective, row)) continue;
+    const double own = objective.column->number_at(row);
     ran.push_back(own);
-    const auto others = likes(results, goal, axis, row);
+    const auto others = likes(results, objective, axis, row);
     if (others.size() < 2) continue;
     ++sets;
     double best = own;
     for (const std::size_t other : others)
-      best = goal.descending ? std::max(best, goal.column->number_at(other))
-                             : std::min(best, goal.column->number_at(other));
-    won += own == best;
-    product *= goal.descending ? own / best : best / own;
+      best = objective.descending ? std::max(best, objective.column->number_at(other))
+                                  : std::min(best, objective.column->number_at(other));
+    wins += own == best;
+    product *= objective.descending ? own / best : best / own;
   }
   CHECK(value.experiments == experiments);
   CHECK(value.out_of_memory == out_of_memory);
   CHECK(value.ran == ran.size());
   CHECK(value.sets == sets);
-  CHECK(value.won == won);
-  if (sets > 0) CHECK(value.beside_best == Approx(std::pow(product, 1.0 / static_cast<double>(sets))));
+  CHECK(value.wins == wins);
+  if (sets > 0) CHECK(value.relative_to_best == Approx(std::pow(product, 1.0 / static_cast<double>(sets))));
   if (ran.empty()) return;
   std::sort(ran.begin(), ran.end());
-  CHECK(value.best == (goal.descending ? ran.back() : ran.front()));
+  CHECK(value.best == (objective.descending ? ran.back() : ran.front()));
   // A quartile has at least a quarter of them on each side of it.
   for (const auto& [quartile, share] : {std::pair(value.lower, 0.25), {value.median, 0.5}, {value.upper, 0.75}}) {
     const auto below = std::count_if(ran.begin(), ran.end(), [q = quartile](double one) { return one <= q; });
@@ -104,21 +106,21 @@ TEST_CASE("what an axis does is what counting by hand gives, whichever way is be
   for (unsigned seed = 0; seed < 10; ++seed) {
     const Results results = drawn(seed);
     for (const bool descending : {true, false}) {
-      const Goal goal{results.experiments.find("tokens_per_s_per_gpu"), descending};
-      const auto effects = axis_effects(results, goal);
+      const RankingObjective objective{results.experiments.find("tokens_per_s_per_gpu"), descending};
+      const auto effects = axis_effects(results, objective);
       REQUIRE(effects.size() == 3);  // not the leaf of the topology
       for (const AxisEffect& effect : effects) {
         double best = kNone, worst = kNone;
         for (const AxisValue& value : effect.values) {
-          check_value(results, goal, effect.axis, value);
+          check_value(results, objective, effect.axis, value);
           if (value.ran == 0) continue;
-          if (std::isnan(best) || goal.better(value.best, best)) best = value.best;
-          if (std::isnan(worst) || goal.better(worst, value.best)) worst = value.best;
+          if (std::isnan(best) || objective.better(value.best, best)) best = value.best;
+          if (std::isnan(worst) || objective.better(worst, value.best)) worst = value.best;
         }
-        CHECK(effect.wrong_choice == Approx(1 - (descending ? worst / best : best / worst)));
+        CHECK(effect.worst_value_loss == Approx(1 - (descending ? worst / best : best / worst)));
       }
       CHECK(std::is_sorted(effects.begin(), effects.end(),
-                           [](const auto& a, const auto& b) { return a.wrong_choice > b.wrong_choice; }));
+                           [](const auto& a, const auto& b) { return a.worst_value_loss > b.worst_value_loss; }));
     }
   }
 }
@@ -172,8 +174,8 @@ TEST_CASE("of what does not fit, what lacks least comes first, and failures are 
     reasons.push_back(row % 3 == 0 ? "crash" : "memory");
   results.experiments.columns.push_back({"reason", "", "", reasons});
   std::size_t all = 0;
-  const auto failures = failures_of(results);
-  for (const Failures& one : failures) {
+  const auto failures = group_failures(results);
+  for (const FailureGroup& one : failures) {
     all += one.count;
     CHECK(one.status == "failed");
     for (const std::size_t row : one.first) CHECK(results.experiments.text_at("reason", row) == one.reason);

@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "io/ranking/condition.hpp"
-#include "io/results/figures.hpp"
+#include "io/results/number_format.hpp"
 #include "tests/io/sample_results.hpp"
 #include "tests/io/scratch_files.hpp"
 
@@ -28,7 +28,7 @@ std::vector<std::size_t> satisfying(const std::string& where) {
   const Condition condition(where, results.experiments);
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < results.experiments.rows(); ++row)
-    if (condition.holds(row)) rows.push_back(row);
+    if (condition.matches(row)) rows.push_back(row);
   return rows;
 }
 
@@ -45,7 +45,8 @@ TEST_CASE("the best come first, ties in the order of ids, and only those that ra
   CHECK(ranked({2, "step_time_s desc", ""}) == Rows{2, 5});
   CHECK(ranked({3, "memory_peak_bytes", ""}) == Rows{0, 1, 2});
   const Ranking ranking = rank_experiments(sample_results(), {3, "mfu", "strategy.tp >= 2"});
-  CHECK((ranking.candidates == 6 && ranking.did_not_run == 3 && ranking.refused == 3 && ranking.without_value == 0));
+  CHECK(
+      (ranking.candidates == 6 && ranking.did_not_run == 3 && ranking.filtered_out == 3 && ranking.without_value == 0));
 }
 
 TEST_CASE("less energy and less money come first, and layouts' costs are told apart as their step times are") {
@@ -73,16 +74,18 @@ TEST_CASE("less energy and less money come first, and layouts' costs are told ap
   CHECK(rows("gpu_energy_per_token_j", "") == Rows{2, 5, 8, 1, 4, 10, 0, 6, 9});
   CHECK(rows("usd_per_million_tokens", "") == Rows{0, 6, 9, 1, 4, 10, 2, 5, 8});
   CHECK(rows("usd_per_million_tokens desc", "gpu_energy_per_token_j >= 2") == Rows{1, 4, 10, 0, 6, 9});
-  const auto apart = [&](const Results& of, const std::string& by) {
-    std::vector<Apart> marks;
-    for (const Ranking::Row& row : rank_experiments(of, {3, by, "id < 3"}).rows) marks.push_back(row.apart);
+  const auto distinction = [&](const Results& of, const std::string& by) {
+    std::vector<Distinction> marks;
+    for (const Ranking::Row& row : rank_experiments(of, {3, by, "id < 3"}).rows) marks.push_back(row.distinction);
     return marks;
   };
-  using Marks = std::vector<Apart>;  // steps of 1, 2 and 3 s that differ in tp alone
-  CHECK(apart(results, "usd_per_million_tokens") == Marks{Apart::best, Apart::told, Apart::told});
-  CHECK(apart(with_costs(0.5, 1.2), "usd_per_million_tokens") == Marks{Apart::best, Apart::overlapping, Apart::told});
-  CHECK(apart(results, "usd_per_million_tokens") == apart(results, "step_time_s"));
-  CHECK(apart(results, "gpu_energy_per_token_j") == Marks(3, Apart::unknown));
+  using Marks = std::vector<Distinction>;  // steps of 1, 2 and 3 s that differ in tp alone
+  CHECK(distinction(results, "usd_per_million_tokens") ==
+        Marks{Distinction::best, Distinction::distinguishable, Distinction::distinguishable});
+  CHECK(distinction(with_costs(0.5, 1.2), "usd_per_million_tokens") ==
+        Marks{Distinction::best, Distinction::overlapping, Distinction::distinguishable});
+  CHECK(distinction(results, "usd_per_million_tokens") == distinction(results, "step_time_s"));
+  CHECK(distinction(results, "gpu_energy_per_token_j") == Marks(3, Distinction::unknown));
   const std::string shown = render_text(results, rank_experiments(results, {1, "usd_per_million_tokens", ""}));
   CHECK_THAT(shown, Catch::Contains(" 0.0100 USD ") && Catch::Contains("smallest first"));
   CHECK_THAT(render_text(results, rank_experiments(results, {1, "gpu_energy_per_token_j", ""})),
@@ -92,21 +95,21 @@ TEST_CASE("less energy and less money come first, and layouts' costs are told ap
 TEST_CASE("worlds that did not run are ranked when the condition asks for them") {
   CHECK(ranked({10, "memory_peak_bytes desc", "status == out_of_memory"}) == Rows{3, 7, 11});
   const Ranking ranking = rank_experiments(sample_results(), {10, "step_time_s", "status != ran"});
-  CHECK((ranking.rows.empty() && ranking.without_value == 3 && ranking.refused == 9));
+  CHECK((ranking.rows.empty() && ranking.without_value == 3 && ranking.filtered_out == 9));
 }
 
 TEST_CASE("a row says its layout, what of it is not alike in all, and the largest loss beside forward and backward") {
   const Ranking ranking = rank_experiments(sample_results(), {2, "tokens_per_s_per_gpu", ""});
   CHECK(ranking.rows[0].layout == "tp=1 topology=rail_optimized");
-  CHECK((ranking.rows[0].lost_to == "exposed_dp" && ranking.rows[0].lost_share == 0.25));
-  CHECK(ranking.rows[1].lost_to == "exposed_dp");
-  CHECK((ranking.alike.empty() && ranking.rows[0].differs == ranking.rows[0].layout));
+  CHECK((ranking.rows[0].largest_loss == "exposed_dp" && ranking.rows[0].largest_loss_share == 0.25));
+  CHECK(ranking.rows[1].largest_loss == "exposed_dp");
+  CHECK((ranking.common_settings.empty() && ranking.rows[0].distinct_settings == ranking.rows[0].layout));
   const Ranking one = rank_experiments(sample_results(), {1, "tokens_per_s_per_gpu", ""});
-  CHECK((one.alike.empty() && one.rows[0].differs == one.rows[0].layout));
-  Results alike = sample_results();
-  alike.experiments.columns[2].name = "cluster.tp";
-  alike.axis_names = {"strategy.tp", "cluster.tp"};
-  CHECK(rank_experiments(alike, {}).rows[0].layout == "strategy.tp=1 cluster.tp=rail_optimized");
+  CHECK((one.common_settings.empty() && one.rows[0].distinct_settings == one.rows[0].layout));
+  Results common_settings = sample_results();
+  common_settings.experiments.columns[2].name = "cluster.tp";
+  common_settings.axis_names = {"strategy.tp", "cluster.tp"};
+  CHECK(rank_experiments(common_settings, {}).rows[0].layout == "strategy.tp=1 cluster.tp=rail_optimized");
 }
 
 TEST_CASE("conditions compare numbers with suffixes and texts with quotes") {
@@ -221,16 +224,16 @@ TEST_CASE("rows that are not told apart from the best are marked: layouts by the
       {"memory_peak_bytes", "bytes", "", std::vector<std::int64_t>{6, 5, 4, 3, 2, 1}}};
   for (const char* by : {"step_time_s", "tokens_per_s_per_gpu"}) {
     const Ranking ranking = rank_experiments(results, {6, by, ""});
-    std::map<std::size_t, Apart> found;
-    for (const Ranking::Row& row : ranking.rows) found[row.row] = row.apart;
-    CHECK(found[0] == Apart::best);
-    CHECK(found[1] == Apart::not_told);
-    CHECK(found[2] == Apart::overlapping);  // 1.17 against 1.25
-    CHECK(found[3] == Apart::told);         // 1.8 against 1.25
-    CHECK(found[4] == Apart::not_told);     // of another choice: its errors are its own
-    CHECK(found[5] == Apart::told);
+    std::map<std::size_t, Distinction> found;
+    for (const Ranking::Row& row : ranking.rows) found[row.row] = row.distinction;
+    CHECK(found[0] == Distinction::best);
+    CHECK(found[1] == Distinction::indistinguishable);
+    CHECK(found[2] == Distinction::overlapping);        // 1.17 against 1.25
+    CHECK(found[3] == Distinction::distinguishable);    // 1.8 against 1.25
+    CHECK(found[4] == Distinction::indistinguishable);  // of another choice: its errors are its own
+    CHECK(found[5] == Distinction::distinguishable);
   }
-  CHECK(rank_experiments(results, {2, "memory_peak_bytes", ""}).rows[1].apart == Apart::unknown);
+  CHECK(rank_experiments(results, {2, "memory_peak_bytes", ""}).rows[1].distinction == Distinction::unknown);
   const std::string shown = render_text(results, rank_experiments(results, {3, "step_time_s", ""}));
   CHECK_THAT(shown, Catch::Contains("80 % interval") && Catch::Contains("0.900-1.250 s") &&
                         Catch::Contains("+3.0 %, tie\n") && Catch::Contains("dense on a100_80: 9 families") &&
@@ -268,7 +271,7 @@ TEST_CASE("JSON has every column of every row, and null for what is missing") {
 
 TEST_CASE("large sums of money are written out, shares in per cent, and what never ends says so") {
   const auto shown = [](const char* name, const char* unit, double value) {
-    return shown_value({name, unit, "", std::vector<double>{value}}, value);
+    return format_value({name, unit, "", std::vector<double>{value}}, value);
   };
   CHECK(shown("usd_per_million_tokens", "USD", 0.03621) == "0.0362 USD");
   CHECK(shown("train_usd", "USD", 999.4) == "999 USD");

@@ -15,7 +15,7 @@ using test::kNic;
 
 Graph built(const std::string& name, const OptionSet& options, std::int64_t nodes = 16,
             std::int64_t gpus_per_node = 8) {
-  return test::build(name, options, test::site_of(nodes, gpus_per_node, ScaleUp::nvswitch));
+  return test::build(name, options, test::fabric_spec_of(nodes, gpus_per_node, ScaleUp::nvswitch));
 }
 
 std::string refusal(const std::string& name, const OptionSet& options, std::int64_t nodes = 16) {
@@ -41,7 +41,7 @@ TEST_CASE("one switch has a cable per GPU and nothing else") {
 }
 
 TEST_CASE("a full mesh node has a cable per pair and splits the rate of a GPU over its peers") {
-  const Graph graph = test::build("one_switch", {}, test::site_of(3, 8, ScaleUp::full_mesh));
+  const Graph graph = test::build("one_switch", {}, test::fabric_spec_of(3, 8, ScaleUp::full_mesh));
   CHECK(graph.links.size() == 2 * (3 * 8 * 7 / 2 + 24));
   for (const Link& link : graph.links)
     if (link.kind == LinkKind::scale_up) CHECK(link.bits_per_second == test::kScaleUp / 7);

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/collective/algorithms/registry.hpp"
-#include "core/network/flows/memo.hpp"
+#include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/traffic.hpp"
-#include "core/step/world/layout.hpp"
+#include "core/step/world/rank_layout.hpp"
 #include "topologies/fabrics/registry.hpp"
 
 namespace manyworlds::tests {
@@ -26,19 +26,19 @@ using core::network::Route;
 /// A fabric of the registry with default options but for those given.
 inline std::shared_ptr<const Graph> fabric(const std::string& name, core::OptionSet changed, std::int64_t gpus,
                                            std::int64_t per_node) {
-  topologies::Site site;
-  site.nodes = gpus / per_node;
-  site.gpus_per_node = per_node;
-  site.scale_up_bits_per_second = 3'600'000'000'000;
-  site.scale_up_latency_ps = 300'000;
-  site.nic_bits_per_second = 400'000'000'000;
-  site.nic_latency_ps = core::kMicrosecond;
+  topologies::FabricSpec spec;
+  spec.nodes = gpus / per_node;
+  spec.gpus_per_node = per_node;
+  spec.scale_up_bits_per_second = 3'600'000'000'000;
+  spec.scale_up_latency_ps = 300'000;
+  spec.nic_bits_per_second = 400'000'000'000;
+  spec.nic_latency_ps = core::kMicrosecond;
   for (const topologies::Topology& topology : topologies::registry()) {
     if (topology.name != name) continue;
     core::OptionSet values;
-    for (const core::OptionInfo& info : topology.options) values[info.name] = info.fallback;
+    for (const core::OptionInfo& info : topology.options) values[info.name] = info.default_value;
     for (const auto& [key, value] : changed) values.at(key) = value;
-    return std::make_shared<Graph>(topology.build(values, site));
+    return std::make_shared<Graph>(topology.build(values, spec));
   }
   std::abort();
 }
@@ -89,8 +89,8 @@ struct Seen {
 inline Seen carry_out(const std::shared_ptr<const Graph>& graph, core::network::Router& router,
                       const std::vector<std::uint32_t>& gpus, const std::vector<core::collective::Shape>& shapes,
                       const core::network::Transport& transport, bool plain) {
-  core::network::Memo memo(transport);
-  auto flows = plain ? core::network::make_flows(transport) : core::network::make_flows(memo);
+  core::network::ComponentCache cache(transport);
+  auto flows = plain ? core::network::make_flows(transport) : core::network::make_flows(cache);
   for (std::uint32_t link = 0; link < graph->links.size(); ++link)
     flows->add_link(core::network::spec_of(*graph, link));
   core::network::Traffic traffic(std::move(flows));
@@ -106,12 +106,12 @@ inline Seen carry_out(const std::shared_ptr<const Graph>& graph, core::network::
     seen.transfers += dag->transfers.size();
     members += shape.members;
   }
-  traffic.set_ranks(numbers);
+  traffic.set_tie_order(numbers);
   for (const std::uint32_t number : numbers)
     for (std::uint32_t member = 0; member < gpus.size(); ++member) traffic.enter(number, member);
   while (seen.exits.size() < members || !traffic.drained()) traffic.advance(core::kNever, seen.exits);
   seen.counters = traffic.counters();
-  seen.simulated = plain ? seen.counters.link_hops : memo.link_hops().simulated;
+  seen.simulated = plain ? seen.counters.link_hops : cache.link_hops().simulated;
   return seen;
 }
 

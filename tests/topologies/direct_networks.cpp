@@ -19,7 +19,7 @@ using test::kNic;
 
 /// One GPU per node, so that a router is a GPU's.
 Graph built(const std::string& name, const OptionSet& options, std::int64_t nodes, std::int64_t gpus_per_node = 1) {
-  return test::build(name, options, test::site_of(nodes, gpus_per_node, ScaleUp::nvswitch));
+  return test::build(name, options, test::fabric_spec_of(nodes, gpus_per_node, ScaleUp::nvswitch));
 }
 
 std::string refusal(const std::string& name, const OptionSet& options, std::int64_t nodes) {

@@ -61,7 +61,7 @@ struct Residual {
 
 }  // namespace
 
-Site site_of(std::int64_t nodes, std::int64_t gpus_per_node, core::compute::ScaleUp scale_up) {
+FabricSpec fabric_spec_of(std::int64_t nodes, std::int64_t gpus_per_node, core::compute::ScaleUp scale_up) {
   return {nodes, gpus_per_node, scale_up, kScaleUp, 500'000, kNic, 1'000'000};
 }
 
@@ -71,9 +71,9 @@ std::vector<Topology> fabrics() {
   return built;
 }
 
-Graph build(const std::string& name, const core::OptionSet& options, const Site& site) {
+Graph build(const std::string& name, const core::OptionSet& options, const FabricSpec& spec) {
   for (const Topology& topology : registry())
-    if (topology.name == name) return topology.build(options, site);
+    if (topology.name == name) return topology.build(options, spec);
   throw core::InternalError("no topology " + name);
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/network/fabric/fabric.hpp"
+#include "core/network/fabric/router.hpp"
 #include "topologies/fabrics/registry.hpp"
 
 namespace manyworlds::topologies::test {
@@ -15,13 +15,13 @@ inline constexpr std::int64_t kNic = 400'000'000'000;
 inline constexpr std::int64_t kScaleUp = 3'600'000'000'000;
 
 /// A site of H100-like rates.
-Site site_of(std::int64_t nodes, std::int64_t gpus_per_node, core::compute::ScaleUp scale_up);
+FabricSpec fabric_spec_of(std::int64_t nodes, std::int64_t gpus_per_node, core::compute::ScaleUp scale_up);
 
 /// Every registered fabric that is built, not read from a file.
 std::vector<Topology> fabrics();
 
 /// The graph of a registered fabric.
-core::network::Graph build(const std::string& name, const core::OptionSet& options, const Site& site);
+core::network::Graph build(const std::string& name, const core::OptionSet& options, const FabricSpec& spec);
 
 /// Whether every GPU reaches every other over links of this kind without passing through a third GPU.
 bool connected(const core::network::Graph& graph, core::network::LinkKind kind,

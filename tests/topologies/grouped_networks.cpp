@@ -18,7 +18,7 @@ using manyworlds::core::compute::ScaleUp;
 using test::kNic;
 
 Graph built(const std::string& name, const OptionSet& options, std::int64_t nodes, std::int64_t gpus_per_node) {
-  return test::build(name, options, test::site_of(nodes, gpus_per_node, ScaleUp::nvswitch));
+  return test::build(name, options, test::fabric_spec_of(nodes, gpus_per_node, ScaleUp::nvswitch));
 }
 
 std::int64_t whole(std::int64_t value) {
@@ -56,7 +56,7 @@ TEST_CASE("rail-only has a switch per rail, a cable per GPU, and crosses rails i
 }
 
 TEST_CASE("rail-only in a node without switches relays over the peer's own cable") {
-  const Graph graph = test::build("rail_only", {}, test::site_of(2, 4, ScaleUp::full_mesh));
+  const Graph graph = test::build("rail_only", {}, test::fabric_spec_of(2, 4, ScaleUp::full_mesh));
   Router router(std::make_shared<const Graph>(graph), Routing::ecmp_hash, 1);
   CHECK(test::names_on(graph, router.route(0, 6, 9)) == std::vector<std::string>{"gpu0", "gpu2", "rail2", "gpu6"});
 }
@@ -66,7 +66,7 @@ TEST_CASE("a relayed transfer takes the closed form of four store-and-forward li
   const Transport transport;
   const auto flows = make_plain_flows(transport);
   for (std::uint32_t link = 0; link < graph.links.size(); ++link) flows->add_link(spec_of(graph, link));
-  flows->set_ranks({0});
+  flows->set_tie_order({0});
   Router router(std::make_shared<const Graph>(graph), transport.routing, 0);
   const std::int64_t packets = 50, size = transport.payload_bytes + transport.header_bytes;
   flows->start({0, 0}, flows->add_route(router.route(3, 29, 0)), packets * transport.payload_bytes);
@@ -173,9 +173,9 @@ TEST_CASE("groups with too few global ports are refused with how many would do")
 }
 
 TEST_CASE("a scale-up domain of 72 GPUs on 18 switches gives every GPU a cable to each, which share its rate") {
-  Site site = test::site_of(2, 72, ScaleUp::nvswitch);
-  site.scale_up_planes = 18;
-  const Graph graph = test::build("rail_optimized", {}, site);
+  FabricSpec spec = test::fabric_spec_of(2, 72, ScaleUp::nvswitch);
+  spec.scale_up_planes = 18;
+  const Graph graph = test::build("rail_optimized", {}, spec);
   CHECK(test::count(graph, "nvswitch") == 2 * 18);
   std::int64_t cables = 0;
   for (const Link& link : graph.links)

@@ -13,11 +13,11 @@ using manyworlds::core::compute::ScaleUp;
 
 constexpr std::int64_t kHost = 512'000'000'000;
 
-Site shared_site(std::int64_t nodes, std::int64_t gpus, std::int64_t nics) {
-  Site site = test::site_of(nodes, gpus, ScaleUp::nvswitch);
-  site.shared_nics = nics;
-  site.host_bits_per_second = kHost;
-  return site;
+FabricSpec shared_site(std::int64_t nodes, std::int64_t gpus, std::int64_t nics) {
+  FabricSpec spec = test::fabric_spec_of(nodes, gpus, ScaleUp::nvswitch);
+  spec.shared_nics = nics;
+  spec.host_bits_per_second = kHost;
+  return spec;
 }
 
 std::vector<std::uint32_t> nics_of(const Graph& graph, std::uint32_t gpu) {
@@ -33,8 +33,8 @@ TEST_CASE("behind every fabric GPUs share the NICs of their node in order, and a
   for (const Topology& topology : test::fabrics())
     for (const std::int64_t nics : {1, 2, 4}) {
       INFO(topology.name << ", NICs of a node: " << nics);
-      const Site site = shared_site(16, 8, nics);
-      const Graph graph = build_fabric(topology, {}, site);
+      const FabricSpec spec = shared_site(16, 8, nics);
+      const Graph graph = build_fabric(topology, {}, spec);
       REQUIRE(graph.gpus == 128);
       for (std::uint32_t gpu = 0; gpu < graph.gpus; ++gpu) {
         const auto mine = nics_of(graph, gpu);
@@ -55,7 +55,7 @@ TEST_CASE("a fabric in front of shared NICs is the fabric of as many hosts") {
   const Topology& rails = registry().at(2);
   REQUIRE(rails.name == "rail_optimized");
   const Graph shared = build_fabric(rails, {}, shared_site(4, 8, 2));
-  const Graph hosts = rails.build({}, test::site_of(4, 2, ScaleUp::nvswitch));
+  const Graph hosts = rails.build({}, test::fabric_spec_of(4, 2, ScaleUp::nvswitch));
   const auto switches = [](const Graph& graph) {
     return std::count(graph.vertices.begin(), graph.vertices.end(), VertexKind::network_switch);
   };
@@ -68,15 +68,15 @@ TEST_CASE("a fabric in front of shared NICs is the fabric of as many hosts") {
   std::ptrdiff_t host_links = 0;
   for (const Link& link : hosts.links) host_links += link.kind == LinkKind::network ? 1 : 0;
   CHECK(cables(shared) == host_links);
-  CHECK(build_fabric(rails, {}, test::site_of(4, 8, ScaleUp::nvswitch)).links ==
-        rails.build({}, test::site_of(4, 8, ScaleUp::nvswitch)).links);
+  CHECK(build_fabric(rails, {}, test::fabric_spec_of(4, 8, ScaleUp::nvswitch)).links ==
+        rails.build({}, test::fabric_spec_of(4, 8, ScaleUp::nvswitch)).links);
 }
 
 TEST_CASE("PCIe trees and bridged pairs: the bridge first, then the switch, then the root") {
   for (const ScaleUp scale_up : {ScaleUp::pcie, ScaleUp::nvlink_pairs}) {
-    Site site = test::site_of(2, 8, scale_up);
-    site.host_bits_per_second = kHost;
-    const auto graph = std::make_shared<const Graph>(test::build("one_switch", {}, site));
+    FabricSpec spec = test::fabric_spec_of(2, 8, scale_up);
+    spec.host_bits_per_second = kHost;
+    const auto graph = std::make_shared<const Graph>(test::build("one_switch", {}, spec));
     Router router(graph, Routing::destination_mod_k, 0);
     const auto hops = [&](std::uint32_t a, std::uint32_t b) {
       std::vector<std::string> names;

@@ -1,7 +1,7 @@
-// BCube (Guo et al., SIGCOMM 2009, section 3): n^levels servers with a port on one n-port switch of every level; a
-// level-i switch joins the servers whose numbers in base n differ in digit i alone. Servers forward.
+// BCube (Guo et al., SIGCOMM 2009, section 3): n^levels servers, each with one port on an n-port switch of every level;
+// a level-i switch connects the servers whose numbers in base n differ in digit i only. Servers forward.
+#include "topologies/parts/limits.hpp"
 #include "topologies/parts/nodes.hpp"
-#include "topologies/parts/room.hpp"
 #include "topologies/parts/routers.hpp"
 
 namespace manyworlds::topologies {
@@ -31,37 +31,38 @@ std::int64_t power(std::int64_t base, std::int64_t exponent) {
   return product;
 }
 
-/// n with n^levels = servers.
-std::int64_t ports_of(const BCube& given, std::int64_t servers) {
-  std::int64_t ports = given.switch_ports;
+/// Returns n such that n^levels = servers. Throws core::InputError if there is none.
+std::int64_t ports_of(const BCube& parameters, std::int64_t servers) {
+  std::int64_t ports = parameters.switch_ports;
   if (ports == 0)
-    while (power(ports + 1, given.levels) <= servers) ++ports;
-  std::int64_t made = 1;
-  for (std::int64_t i = 0; i < given.levels && made <= servers; ++i) made *= ports;
-  if (made != servers)
-    throw core::InputError(
-        fmt::format("bcube: {} servers are no {}^{}; {} or {} servers (nodes, or GPUs by bcube.server_gpus) would be "
-                    "right for {} levels",
-                    servers, given.switch_ports > 0 ? std::to_string(given.switch_ports) : "n", given.levels,
-                    power(ports, given.levels), power(ports + 1, given.levels), given.levels));
+    while (power(ports + 1, parameters.levels) <= servers) ++ports;
+  std::int64_t product = 1;
+  for (std::int64_t i = 0; i < parameters.levels && product <= servers; ++i) product *= ports;
+  if (product != servers)
+    throw core::InputError(fmt::format(
+        "bcube: {} servers are no {}^{}; {} or {} servers (nodes, or GPUs by bcube.server_gpus) would be "
+        "right for {} levels",
+        servers, parameters.switch_ports > 0 ? std::to_string(parameters.switch_ports) : "n", parameters.levels,
+        power(ports, parameters.levels), power(ports + 1, parameters.levels), parameters.levels));
   return ports;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
-  const BCube given = options().make(values);
-  core::network::Graph graph = place_nodes(site);
-  const Tier servers = add_routers(graph, site, given.server_gpus, "server");
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
+  const BCube parameters = options().make(values);
+  core::network::Graph graph = build_nodes(spec);
+  const Tier servers = add_routers(graph, spec, parameters.server_gpus, "server");
   const auto count = static_cast<std::int64_t>(servers.size());
-  const std::int64_t ports = ports_of(given, count);
-  require_reach(fmt::format("bcube of {} levels", given.levels), 2 + 2 * given.levels, "fewer bcube.levels would do");
+  const std::int64_t ports = ports_of(parameters, count);
+  check_path_length(fmt::format("bcube of {} levels", parameters.levels), 2 + 2 * parameters.levels,
+                    "fewer bcube.levels would do");
   if (count == 1) return graph;
-  require_room(graph, 0, count * given.levels, "bcube");
-  for (std::int64_t level = 0, stride = 1; level < given.levels; ++level, stride *= ports) {
+  check_limits(graph, 0, count * parameters.levels, "bcube");
+  for (std::int64_t level = 0, stride = 1; level < parameters.levels; ++level, stride *= ports) {
     const Tier switches = add_tier(graph, count / ports, fmt::format("level{}_", level));
     for (std::int64_t server = 0; server < count; ++server) {
-      const std::int64_t on = server / (stride * ports) * stride + server % stride;  // its number without digit `level`
-      join_routers(graph, site, servers[static_cast<std::size_t>(server)], switches[static_cast<std::size_t>(on)], 1,
-                   level);
+      const std::int64_t switch_index = server / (stride * ports) * stride + server % stride;  // without digit `level`
+      join_routers(graph, spec, servers[static_cast<std::size_t>(server)],
+                   switches[static_cast<std::size_t>(switch_index)], 1, level);
     }
   }
   return graph;

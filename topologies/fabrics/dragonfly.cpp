@@ -1,9 +1,9 @@
-// Dragonfly (Kim, Dally, Scott, Abts, ISCA 2008): groups of a fully joined routers, each with p GPUs and h global
-// cables; balanced where a = 2p = 2h. Minimal routing crosses one global cable. On one buffer class (the paper has two
-// virtual channels) its links can wait for each other in a cycle.
+// Dragonfly (Kim, Dally, Scott, Abts, ISCA 2008): groups of `a` fully connected routers, each with p GPUs and h global
+// cables; balanced if a = 2p = 2h. Minimal routing uses one global cable. With one buffer class (the paper has two
+// virtual channels) links can wait for each other in a cycle.
 #include "topologies/parts/groups.hpp"
+#include "topologies/parts/limits.hpp"
 #include "topologies/parts/nodes.hpp"
-#include "topologies/parts/room.hpp"
 #include "topologies/parts/routers.hpp"
 
 namespace manyworlds::topologies {
@@ -29,35 +29,35 @@ const core::OptionTable<Dragonfly>& options() {
   return table;
 }
 
-/// Least p with 2p * p * (2p * p + 1) hosts.
+/// Returns the least p for which a balanced dragonfly, with 2p * p * (2p * p + 1) hosts, has room for `gpus`.
 std::int64_t balanced_hosts(std::int64_t gpus) {
   std::int64_t p = 1;
   while (2 * p * p * (2 * p * p + 1) < gpus) ++p;
   return p;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
-  Dragonfly given = options().make(values);
-  core::network::Graph graph = place_nodes(site);
-  if (given.router_hosts == 0) given.router_hosts = balanced_hosts(graph.gpus);
-  if (given.group_routers == 0) given.group_routers = 2 * given.router_hosts;
-  if (given.global_links == 0) given.global_links = given.router_hosts;
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
+  Dragonfly parameters = options().make(values);
+  core::network::Graph graph = build_nodes(spec);
+  if (parameters.router_hosts == 0) parameters.router_hosts = balanced_hosts(graph.gpus);
+  if (parameters.group_routers == 0) parameters.group_routers = 2 * parameters.router_hosts;
+  if (parameters.global_links == 0) parameters.global_links = parameters.router_hosts;
 
-  const std::int64_t group_hosts = given.group_routers * given.router_hosts;
+  const std::int64_t group_hosts = parameters.group_routers * parameters.router_hosts;
   const std::int64_t groups = (graph.gpus + group_hosts - 1) / group_hosts;
-  const Tier routers = add_tier(graph, groups * given.group_routers, "router");  // the last group is whole
+  const Tier routers = add_tier(graph, groups * parameters.group_routers, "router");  // the last group is complete
   for (std::uint32_t gpu = 0; gpu < graph.gpus; ++gpu)
-    connect(graph, site, gpu, routers[static_cast<std::size_t>(gpu / given.router_hosts)]);
-  require_room(graph, 0, groups * given.group_routers * (given.group_routers - 1) / 2, "router");
-  std::vector<Tier> members;
+    add_network_cable(graph, spec, gpu, routers[static_cast<std::size_t>(gpu / parameters.router_hosts)]);
+  check_limits(graph, 0, groups * parameters.group_routers * (parameters.group_routers - 1) / 2, "router");
+  std::vector<Tier> global_routers;
   for (std::int64_t group = 0; group < groups; ++group) {
-    members.push_back(part(routers, group, given.group_routers));
-    for (std::size_t a = 0; a < members.back().size(); ++a)
-      for (std::size_t b = a + 1; b < members.back().size(); ++b)
-        join_routers(graph, site, members.back()[a], members.back()[b], 1, 0);
+    global_routers.push_back(subtier(routers, group, parameters.group_routers));
+    for (std::size_t a = 0; a < global_routers.back().size(); ++a)
+      for (std::size_t b = a + 1; b < global_routers.back().size(); ++b)
+        join_routers(graph, spec, global_routers.back()[a], global_routers.back()[b], 1, 0);
   }
-  // A global cable counts for three: local, global, local must be shorter than two global ones.
-  join_groups(graph, site, "dragonfly", members, {given.global_links, given.global_latency_ps, 3});
+  // A global cable has length 3, so that local, global, local is shorter than two global cables.
+  join_groups(graph, spec, "dragonfly", global_routers, {parameters.global_links, parameters.global_latency_ps, 3});
   return graph;
 }
 
@@ -70,7 +70,7 @@ Topology dragonfly() {
           build,
           {.full_bisection = false,
            .acyclic = false,
-           .small = {{"router_hosts", std::int64_t{2}}, {"group_routers", std::int64_t{2}}}}};
+           .small_options = {{"router_hosts", std::int64_t{2}}, {"group_routers", std::int64_t{2}}}}};
 }
 
 }  // namespace manyworlds::topologies

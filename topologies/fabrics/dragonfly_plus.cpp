@@ -1,5 +1,6 @@
-// Dragonfly+ (Shpiner et al., HiPINEB 2017): a group is leaves with the GPUs and spines with the global cables, every
-// leaf joined to every spine. A minimal path goes up, across one global cable, and down, so no links wait in a cycle.
+// Dragonfly+ (Shpiner et al., HiPINEB 2017): a group has leaves with the GPUs and spines with the global cables, and
+// every leaf is connected to every spine. A minimal path goes up, across one global cable, and down, so no links wait
+// for each other in a cycle.
 #include "topologies/parts/groups.hpp"
 #include "topologies/parts/nodes.hpp"
 
@@ -28,33 +29,34 @@ const core::OptionTable<DragonflyPlus>& options() {
   return table;
 }
 
-/// Least m with m * m * (m * m + 1) hosts: all four counts m, switches of 2m ports.
+/// Returns the least m for which m * m * (m * m + 1) hosts, with all four counts m and switches of 2m ports, suffice.
 std::int64_t balanced_hosts(std::int64_t gpus) {
   std::int64_t m = 1;
   while (m * m * (m * m + 1) < gpus) ++m;
   return m;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
-  DragonflyPlus given = options().make(values);
-  core::network::Graph graph = place_nodes(site);
-  if (given.leaf_hosts == 0) given.leaf_hosts = balanced_hosts(graph.gpus);
-  if (given.leaves == 0) given.leaves = given.leaf_hosts;
-  if (given.spines == 0) given.spines = given.leaf_hosts;
-  if (given.global_links == 0) given.global_links = given.leaves;
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
+  DragonflyPlus parameters = options().make(values);
+  core::network::Graph graph = build_nodes(spec);
+  if (parameters.leaf_hosts == 0) parameters.leaf_hosts = balanced_hosts(graph.gpus);
+  if (parameters.leaves == 0) parameters.leaves = parameters.leaf_hosts;
+  if (parameters.spines == 0) parameters.spines = parameters.leaf_hosts;
+  if (parameters.global_links == 0) parameters.global_links = parameters.leaves;
 
-  const std::int64_t group_hosts = given.leaves * given.leaf_hosts;
+  const std::int64_t group_hosts = parameters.leaves * parameters.leaf_hosts;
   const std::int64_t groups = (graph.gpus + group_hosts - 1) / group_hosts;
-  const Tier leaves = add_tier(graph, groups * given.leaves, "leaf");  // the last group is whole
-  const Tier spines = add_tier(graph, groups * given.spines, "spine");
+  const Tier leaves = add_tier(graph, groups * parameters.leaves, "leaf");  // the last group is complete
+  const Tier spines = add_tier(graph, groups * parameters.spines, "spine");
   for (std::uint32_t gpu = 0; gpu < graph.gpus; ++gpu)
-    connect(graph, site, gpu, leaves[static_cast<std::size_t>(gpu / given.leaf_hosts)]);
-  std::vector<Tier> members;
+    add_network_cable(graph, spec, gpu, leaves[static_cast<std::size_t>(gpu / parameters.leaf_hosts)]);
+  std::vector<Tier> global_routers;
   for (std::int64_t group = 0; group < groups; ++group) {
-    members.push_back(part(spines, group, given.spines));
-    join(graph, site, part(leaves, group, given.leaves), members.back(), 1);
+    global_routers.push_back(subtier(spines, group, parameters.spines));
+    connect_tiers(graph, spec, subtier(leaves, group, parameters.leaves), global_routers.back(), 1);
   }
-  join_groups(graph, site, "dragonfly_plus", members, {given.global_links, given.global_latency_ps, 1});
+  join_groups(graph, spec, "dragonfly_plus", global_routers,
+              {parameters.global_links, parameters.global_latency_ps, 1});
   return graph;
 }
 

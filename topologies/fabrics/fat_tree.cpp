@@ -1,5 +1,5 @@
-// Fat tree of two tiers (leaves and spines) or three (pods joined by cores), after Al-Fares et al., SIGCOMM 2008,
-// section 3: with leaf_hosts = pod_leaves = k/2 and oversubscription 1, three tiers are the k-ary fat tree.
+// Fat tree of two tiers (leaves and spines) or three (pods connected by core switches), after Al-Fares et al., SIGCOMM
+// 2008, section 3: with leaf_hosts = pod_leaves = k/2 and oversubscription 1, three tiers are the k-ary fat tree.
 #include "topologies/parts/nodes.hpp"
 #include "topologies/parts/tiers.hpp"
 
@@ -26,46 +26,53 @@ const core::OptionTable<FatTree>& options() {
   return table;
 }
 
-/// Each spine has as many cables up as down; core switches of plane s join spine s of every pod, one cable each.
-void add_cores(core::network::Graph& graph, const Site& site, const Tier& spines, std::int64_t planes,
+/// Adds the core switches. Each spine has as many cables up as down; core switches of plane s are connected to spine s
+/// of every pod by one cable each.
+void add_cores(core::network::Graph& graph, const FabricSpec& spec, const Tier& spines, std::int64_t planes,
                std::int64_t cores) {
   const Tier tier = add_tier(graph, planes * cores, "core");
   for (std::int64_t plane = 0; plane < planes; ++plane)
     for (std::size_t spine = static_cast<std::size_t>(plane); spine < spines.size();
          spine += static_cast<std::size_t>(planes))
-      join(graph, site, {spines[spine]}, part(tier, plane, cores), 1);
+      connect_tiers(graph, spec, {spines[spine]}, subtier(tier, plane, cores), 1);
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
-  const FatTree given = options().make(values);
-  if (given.tiers == 2 && given.pod_leaves != 0) throw core::InputError("fat_tree.pod_leaves needs fat_tree.tiers: 3");
-  const Uplinks up = uplinks_of("fat_tree", "leaf_hosts", given.leaf_hosts, given.oversubscription, given.spines);
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
+  const FatTree parameters = options().make(values);
+  if (parameters.tiers == 2 && parameters.pod_leaves != 0)
+    throw core::InputError("fat_tree.pod_leaves needs fat_tree.tiers: 3");
+  const Uplinks uplinks =
+      uplinks_of("fat_tree", "leaf_hosts", parameters.leaf_hosts, parameters.oversubscription, parameters.spines);
 
-  core::network::Graph graph = place_nodes(site);
-  const Tier leaves = add_tier(graph, (graph.gpus + given.leaf_hosts - 1) / given.leaf_hosts, "leaf");
+  core::network::Graph graph = build_nodes(spec);
+  const Tier leaves = add_tier(graph, (graph.gpus + parameters.leaf_hosts - 1) / parameters.leaf_hosts, "leaf");
   for (std::uint32_t gpu = 0; gpu < graph.gpus; ++gpu)
-    connect(graph, site, gpu, leaves[gpu / static_cast<std::uint32_t>(given.leaf_hosts)]);
+    add_network_cable(graph, spec, gpu, leaves[gpu / static_cast<std::uint32_t>(parameters.leaf_hosts)]);
   if (leaves.size() == 1) return graph;
 
-  const auto all = static_cast<std::int64_t>(leaves.size());
-  const std::int64_t pod_leaves = given.tiers == 2 ? all : given.pod_leaves > 0 ? given.pod_leaves : given.leaf_hosts;
-  const std::int64_t pods = (all + pod_leaves - 1) / pod_leaves;
-  const Tier spines = add_tier(graph, pods * up.spines, "spine");
+  const auto leaf_count = static_cast<std::int64_t>(leaves.size());
+  const std::int64_t pod_leaves = parameters.tiers == 2       ? leaf_count
+                                  : parameters.pod_leaves > 0 ? parameters.pod_leaves
+                                                              : parameters.leaf_hosts;
+  const std::int64_t pods = (leaf_count + pod_leaves - 1) / pod_leaves;
+  const Tier spines = add_tier(graph, pods * uplinks.spines, "spine");
   for (std::int64_t pod = 0; pod < pods; ++pod)
-    join(graph, site, part(leaves, pod, pod_leaves), part(spines, pod, up.spines), up.cables());
-  if (pods > 1) add_cores(graph, site, spines, up.spines, pod_leaves * up.cables());
+    connect_tiers(graph, spec, subtier(leaves, pod, pod_leaves), subtier(spines, pod, uplinks.spines),
+                  uplinks.cables());
+  if (pods > 1) add_cores(graph, spec, spines, uplinks.spines, pod_leaves * uplinks.cables());
   return graph;
 }
 
 }  // namespace
 
 Topology fat_tree() {
-  return {"fat_tree",
-          "leaves, spines and, with 3 tiers, cores",
-          options().infos(),
-          build,
-          {.small = {{"leaf_hosts", std::int64_t{4}}, {"tiers", std::int64_t{3}}, {"pod_leaves", std::int64_t{2}}}},
-          {"leaf_spine", "spine_leaf", "clos"}};
+  return {
+      "fat_tree",
+      "leaves, spines and, with 3 tiers, cores",
+      options().infos(),
+      build,
+      {.small_options = {{"leaf_hosts", std::int64_t{4}}, {"tiers", std::int64_t{3}}, {"pod_leaves", std::int64_t{2}}}},
+      {"leaf_spine", "spine_leaf", "clos"}};
 }
 
 }  // namespace manyworlds::topologies

@@ -1,6 +1,6 @@
-// Full mesh: every router joined to every other, so that a path crosses one or two of them.
+// Full mesh: every router is connected to every other, so that a path crosses one or two routers.
+#include "topologies/parts/limits.hpp"
 #include "topologies/parts/nodes.hpp"
-#include "topologies/parts/room.hpp"
 #include "topologies/parts/routers.hpp"
 
 namespace manyworlds::topologies {
@@ -20,15 +20,15 @@ const core::OptionTable<FullMesh>& options() {
   return table;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
-  const FullMesh given = options().make(values);
-  core::network::Graph graph = place_nodes(site);
-  const Tier routers = add_routers(graph, site, given.router_hosts, "router");
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
+  const FullMesh parameters = options().make(values);
+  core::network::Graph graph = build_nodes(spec);
+  const Tier routers = add_routers(graph, spec, parameters.router_hosts, "router");
   const auto count = static_cast<std::int64_t>(routers.size());
-  require_room(graph, 0, count * (count - 1) / 2 * given.cables, "router");
+  check_limits(graph, 0, count * (count - 1) / 2 * parameters.cables, "router");
   for (std::size_t a = 0; a < routers.size(); ++a)
     for (std::size_t b = a + 1; b < routers.size(); ++b)
-      join_routers(graph, site, routers[a], routers[b], given.cables, 0);
+      join_routers(graph, spec, routers[a], routers[b], parameters.cables, 0);
   return graph;
 }
 

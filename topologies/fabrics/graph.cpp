@@ -1,4 +1,4 @@
-// A graph from a file: whoever reads the file hands the graph over with the site; here it is held against the cluster.
+// A graph from a file: the FabricSpec contains the graph that was read; this file checks it against the cluster.
 #include "topologies/parts/nodes.hpp"
 
 namespace manyworlds::topologies {
@@ -20,6 +20,7 @@ const core::OptionTable<FromFile>& options() {
   return table;
 }
 
+/// Returns the sum of the rates of a GPU's network links, in bits per second.
 std::int64_t nic_rate(const core::network::Graph& graph, std::uint32_t gpu) {
   std::int64_t rate = 0;
   for (const core::network::Link& link : graph.links)
@@ -27,23 +28,23 @@ std::int64_t nic_rate(const core::network::Graph& graph, std::uint32_t gpu) {
   return rate;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
   const FromFile from = options().make(values);
-  if (!site.given) throw core::InputError("topology 'graph' needs a file: give {graph: {file: PATH}}");
-  const GivenGraph& given = *site.given;
-  if (given.graph.gpus != site.nodes * site.gpus_per_node || given.gpus_per_node != site.gpus_per_node)
-    throw core::InputError(
-        fmt::format("{} has {} GPUs, {} to a node, but the cluster {}, {} to a node; cluster.nodes {} "
-                    "and cluster.gpus_per_node {} would be right",
-                    from.file, given.graph.gpus, given.gpus_per_node, site.nodes * site.gpus_per_node,
-                    site.gpus_per_node, given.graph.gpus / given.gpus_per_node, given.gpus_per_node));
-  const std::int64_t rate = nic_rate(given.graph, 0);
-  if (site.nic_bits_per_second > 0 && rate > 0 && rate != site.nic_bits_per_second)
+  if (!spec.loaded_graph) throw core::InputError("topology 'graph' needs a file: give {graph: {file: PATH}}");
+  const LoadedGraph& loaded_graph = *spec.loaded_graph;
+  if (loaded_graph.graph.gpus != spec.nodes * spec.gpus_per_node || loaded_graph.gpus_per_node != spec.gpus_per_node)
+    throw core::InputError(fmt::format(
+        "{} has {} GPUs, {} to a node, but the cluster {}, {} to a node; cluster.nodes {} "
+        "and cluster.gpus_per_node {} would be right",
+        from.file, loaded_graph.graph.gpus, loaded_graph.gpus_per_node, spec.nodes * spec.gpus_per_node,
+        spec.gpus_per_node, loaded_graph.graph.gpus / loaded_graph.gpus_per_node, loaded_graph.gpus_per_node));
+  const std::int64_t rate = nic_rate(loaded_graph.graph, 0);
+  if (spec.nic_bits_per_second > 0 && rate > 0 && rate != spec.nic_bits_per_second)
     throw core::InputError(
         fmt::format("a GPU of {} has {} Gb/s of network, but cluster.nic_gbps is {}; leave it out, or "
                     "make them agree",
-                    from.file, static_cast<double>(rate) * 1e-9, static_cast<double>(site.nic_bits_per_second) * 1e-9));
-  return given.graph;
+                    from.file, static_cast<double>(rate) * 1e-9, static_cast<double>(spec.nic_bits_per_second) * 1e-9));
+  return loaded_graph.graph;
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Hypercube: 2^d routers, joined where their numbers differ in one bit; the lowest bit that differs is mended first
+// Hypercube: 2^d routers, connected if their numbers differ in one bit; routing corrects the lowest differing bit first
 // (e-cube routing, Dally and Seitz 1987, section 4).
 #include <bit>
 
+#include "topologies/parts/limits.hpp"
 #include "topologies/parts/nodes.hpp"
-#include "topologies/parts/room.hpp"
 #include "topologies/parts/routers.hpp"
 
 namespace manyworlds::topologies {
@@ -24,23 +24,23 @@ const core::OptionTable<Hypercube>& options() {
   return table;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
-  const Hypercube given = options().make(values);
-  core::network::Graph graph = place_nodes(site);
-  const Tier routers = add_routers(graph, site, given.router_hosts, "router");
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
+  const Hypercube parameters = options().make(values);
+  core::network::Graph graph = build_nodes(spec);
+  const Tier routers = add_routers(graph, spec, parameters.router_hosts, "router");
   if (!std::has_single_bit(routers.size()))
     throw core::InputError(
         fmt::format("hypercube: {} routers are no power of two; {} or {} would be (the cluster's "
                     "nodes, or GPUs by hypercube.router_hosts)",
                     routers.size(), std::bit_floor(routers.size()), std::bit_ceil(routers.size())));
   const std::int64_t dimensions = std::countr_zero(routers.size());
-  require_reach(fmt::format("hypercube of {} routers", routers.size()), dimensions + 2,
-                "more hypercube.router_hosts would shorten them");
-  require_room(graph, 0, static_cast<std::int64_t>(routers.size()) * dimensions / 2 * given.cables, "router");
+  check_path_length(fmt::format("hypercube of {} routers", routers.size()), dimensions + 2,
+                    "more hypercube.router_hosts would shorten them");
+  check_limits(graph, 0, static_cast<std::int64_t>(routers.size()) * dimensions / 2 * parameters.cables, "router");
   for (std::int64_t bit = 0; bit < dimensions; ++bit)
     for (std::size_t router = 0; router < routers.size(); ++router)
       if (const std::size_t other = router | std::size_t{1} << bit; other != router)
-        join_routers(graph, site, routers[router], routers[other], given.cables, bit);
+        join_routers(graph, spec, routers[router], routers[other], parameters.cables, bit);
   return graph;
 }
 
@@ -51,7 +51,7 @@ Topology hypercube() {
           "2^d routers, neighbours differ in one bit",
           options().infos(),
           build,
-          {.full_bisection = false, .small = {{"router_hosts", std::int64_t{1}}}}};
+          {.full_bisection = false, .small_options = {{"router_hosts", std::int64_t{1}}}}};
 }
 
 }  // namespace manyworlds::topologies

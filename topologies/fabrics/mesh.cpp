@@ -1,9 +1,9 @@
-// Mesh: routers in two or three dimensions without wrap-around. Dimension-order routing, in which no links wait for
+// Mesh: routers in two or three dimensions without wrap-around links. With dimension-order routing no links wait for
 // each other in a cycle (Dally and Seitz 1987).
 #include <numeric>
 
+#include "topologies/parts/limits.hpp"
 #include "topologies/parts/nodes.hpp"
-#include "topologies/parts/room.hpp"
 #include "topologies/parts/routers.hpp"
 
 namespace manyworlds::topologies {
@@ -29,18 +29,19 @@ const core::OptionTable<Mesh>& options() {
   return table;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
-  const Mesh given = options().make(values);
-  if (given.dimensions == 2 && given.z != 0) throw core::InputError("mesh.z needs mesh.dimensions: 3");
-  core::network::Graph graph = place_nodes(site);
-  const Tier routers = add_routers(graph, site, given.router_hosts, "router");
-  Sizes sizes{given.x, given.y};
-  if (given.dimensions == 3) sizes.push_back(given.z);
-  sizes = sizes_of("mesh", sizes, static_cast<std::int64_t>(routers.size()));
-  const std::int64_t steps = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0},
-                                             [](std::int64_t sum, std::int64_t size) { return sum + size - 1; });
-  require_reach("mesh " + text_of(sizes), steps + 2, "more mesh.router_hosts or mesh.dimensions: 3 would shorten them");
-  join_grid(graph, site, routers, sizes, false, given.cables);
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
+  const Mesh parameters = options().make(values);
+  if (parameters.dimensions == 2 && parameters.z != 0) throw core::InputError("mesh.z needs mesh.dimensions: 3");
+  core::network::Graph graph = build_nodes(spec);
+  const Tier routers = add_routers(graph, spec, parameters.router_hosts, "router");
+  GridSizes sizes{parameters.x, parameters.y};
+  if (parameters.dimensions == 3) sizes.push_back(parameters.z);
+  sizes = complete_sizes("mesh", sizes, static_cast<std::int64_t>(routers.size()));
+  const std::int64_t diameter = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0},
+                                                [](std::int64_t sum, std::int64_t size) { return sum + size - 1; });
+  check_path_length("mesh " + to_text(sizes), diameter + 2,
+                    "more mesh.router_hosts or mesh.dimensions: 3 would shorten them");
+  join_grid(graph, spec, routers, sizes, false, parameters.cables);
   return graph;
 }
 
@@ -51,7 +52,7 @@ Topology mesh() {
           "a grid in 2 or 3 dimensions",
           options().infos(),
           build,
-          {.full_bisection = false, .small = {{"router_hosts", std::int64_t{1}}}}};
+          {.full_bisection = false, .small_options = {{"router_hosts", std::int64_t{1}}}}};
 }
 
 }  // namespace manyworlds::topologies

@@ -1,4 +1,5 @@
-// All NICs on one switch without internal contention: the fabric of closed forms, and the bound on every other.
+// All NICs on one switch without internal contention: the fabric of closed forms, and the performance bound of all
+// others.
 #include "topologies/parts/nodes.hpp"
 #include "topologies/parts/tiers.hpp"
 
@@ -13,11 +14,11 @@ const core::OptionTable<OneSwitch>& options() {
   return table;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
   options().make(values);
-  core::network::Graph graph = place_nodes(site);
-  const Tier only = add_tier(graph, 1, "switch");
-  for (std::uint32_t gpu = 0; gpu < graph.gpus; ++gpu) connect(graph, site, gpu, only.front());
+  core::network::Graph graph = build_nodes(spec);
+  const Tier ideal_switch = add_tier(graph, 1, "switch");
+  for (std::uint32_t gpu = 0; gpu < graph.gpus; ++gpu) add_network_cable(graph, spec, gpu, ideal_switch.front());
   return graph;
 }
 

@@ -1,5 +1,5 @@
-// Rail-only (Wang et al. 2023, arXiv 2307.12169): the rails of a rail-optimized fabric without spines. What goes to
-// another rail crosses the sender's scale-up fabric to the GPU on that rail and leaves by its NIC, as NCCL's PXN does.
+// Rail-only (Wang et al. 2023, arXiv 2307.12169): a rail-optimized fabric without spines. Traffic to another rail goes
+// over the sender's scale-up fabric to the GPU on that rail and leaves through its NIC, as with NCCL's PXN.
 #include "topologies/parts/nodes.hpp"
 #include "topologies/parts/tiers.hpp"
 
@@ -14,13 +14,13 @@ const core::OptionTable<RailOnly>& options() {
   return table;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
   options().make(values);
-  core::network::Graph graph = place_nodes(site);
+  core::network::Graph graph = build_nodes(spec);
   graph.gpus_relay = true;
-  const Tier rails = add_tier(graph, site.gpus_per_node, "rail");
+  const Tier rails = add_tier(graph, spec.gpus_per_node, "rail");
   for (std::uint32_t gpu = 0; gpu < graph.gpus; ++gpu)
-    connect(graph, site, gpu, rails[static_cast<std::size_t>(gpu % site.gpus_per_node)]);
+    add_network_cable(graph, spec, gpu, rails[static_cast<std::size_t>(gpu % spec.gpus_per_node)]);
   return graph;
 }
 

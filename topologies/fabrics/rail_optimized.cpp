@@ -1,5 +1,5 @@
-// Rail-optimized: GPU i of every node of a pod is on the pod's leaf i (its rail), and spines join the rails, as in the
-// NVIDIA DGX SuperPOD reference architecture; described in Wang et al. 2023 (arXiv 2307.12169).
+// Rail-optimized: GPU i of every node of a pod is on the pod's leaf i (its rail), and spines connect the rails, as in
+// the NVIDIA DGX SuperPOD reference architecture; described in Wang et al. 2023 (arXiv 2307.12169).
 #include "topologies/parts/nodes.hpp"
 #include "topologies/parts/tiers.hpp"
 
@@ -23,19 +23,20 @@ const core::OptionTable<RailOptimized>& options() {
   return table;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
-  const RailOptimized given = options().make(values);
-  core::network::Graph graph = place_nodes(site);
-  const std::int64_t pod_nodes = given.nodes_per_pod > 0 ? given.nodes_per_pod : site.nodes;
-  const Uplinks up = uplinks_of("rail_optimized", "nodes_per_pod", pod_nodes, given.oversubscription, given.spines);
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
+  const RailOptimized parameters = options().make(values);
+  core::network::Graph graph = build_nodes(spec);
+  const std::int64_t pod_nodes = parameters.nodes_per_pod > 0 ? parameters.nodes_per_pod : spec.nodes;
+  const Uplinks uplinks =
+      uplinks_of("rail_optimized", "nodes_per_pod", pod_nodes, parameters.oversubscription, parameters.spines);
 
-  const std::int64_t pods = (site.nodes + pod_nodes - 1) / pod_nodes;
-  const Tier rails = add_tier(graph, pods * site.gpus_per_node, "rail");
+  const std::int64_t pods = (spec.nodes + pod_nodes - 1) / pod_nodes;
+  const Tier rails = add_tier(graph, pods * spec.gpus_per_node, "rail");
   for (std::uint32_t gpu = 0; gpu < graph.gpus; ++gpu) {
-    const std::int64_t pod = gpu / site.gpus_per_node / pod_nodes, rail = gpu % site.gpus_per_node;
-    connect(graph, site, gpu, rails[static_cast<std::size_t>(pod * site.gpus_per_node + rail)]);
+    const std::int64_t pod = gpu / spec.gpus_per_node / pod_nodes, rail = gpu % spec.gpus_per_node;
+    add_network_cable(graph, spec, gpu, rails[static_cast<std::size_t>(pod * spec.gpus_per_node + rail)]);
   }
-  if (rails.size() > 1) join(graph, site, rails, add_tier(graph, up.spines, "spine"), up.cables());
+  if (rails.size() > 1) connect_tiers(graph, spec, rails, add_tier(graph, uplinks.spines, "spine"), uplinks.cables());
   return graph;
 }
 
@@ -46,7 +47,7 @@ Topology rail_optimized() {
           "one leaf per rail, spines between",
           options().infos(),
           build,
-          {.small = {{"nodes_per_pod", std::int64_t{2}}}}};
+          {.small_options = {{"nodes_per_pod", std::int64_t{2}}}}};
 }
 
 }  // namespace manyworlds::topologies

@@ -1,4 +1,4 @@
-// The fabrics we know, as one explicit list. Adding one is a new file and a line in registry.cpp.
+// All fabrics, as one explicit list. A new fabric needs a new file and a line in registry.cpp.
 #pragma once
 
 #include <vector>
@@ -7,6 +7,7 @@
 
 namespace manyworlds::topologies {
 
+/// Returns all fabrics, in the order in which `manyworlds list` shows them.
 const std::vector<Topology>& registry();
 
 }  // namespace manyworlds::topologies

@@ -1,9 +1,9 @@
-// Torus: routers in two or three dimensions, each row closed to a ring, dimension-order routing. Dally and Seitz 1987
-// show why rings of lossless links can deadlock without virtual channels, of which this network has none.
+// Torus: routers in two or three dimensions, each row closed to a ring, with dimension-order routing. Rings of lossless
+// links can deadlock without virtual channels (Dally and Seitz 1987), which the simulated network does not have.
 #include <numeric>
 
+#include "topologies/parts/limits.hpp"
 #include "topologies/parts/nodes.hpp"
-#include "topologies/parts/room.hpp"
 #include "topologies/parts/routers.hpp"
 
 namespace manyworlds::topologies {
@@ -29,19 +29,19 @@ const core::OptionTable<Torus>& options() {
   return table;
 }
 
-core::network::Graph build(const core::OptionSet& values, const Site& site) {
-  const Torus given = options().make(values);
-  if (given.dimensions == 2 && given.z != 0) throw core::InputError("torus.z needs torus.dimensions: 3");
-  core::network::Graph graph = place_nodes(site);
-  const Tier routers = add_routers(graph, site, given.router_hosts, "router");
-  Sizes sizes{given.x, given.y};
-  if (given.dimensions == 3) sizes.push_back(given.z);
-  sizes = sizes_of("torus", sizes, static_cast<std::int64_t>(routers.size()));
-  const std::int64_t halves = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0},
-                                              [](std::int64_t sum, std::int64_t size) { return sum + size / 2; });
-  require_reach("torus " + text_of(sizes), halves + 2,
-                "more torus.router_hosts or torus.dimensions: 3 would shorten them");
-  join_grid(graph, site, routers, sizes, true, given.cables);
+core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec) {
+  const Torus parameters = options().make(values);
+  if (parameters.dimensions == 2 && parameters.z != 0) throw core::InputError("torus.z needs torus.dimensions: 3");
+  core::network::Graph graph = build_nodes(spec);
+  const Tier routers = add_routers(graph, spec, parameters.router_hosts, "router");
+  GridSizes sizes{parameters.x, parameters.y};
+  if (parameters.dimensions == 3) sizes.push_back(parameters.z);
+  sizes = complete_sizes("torus", sizes, static_cast<std::int64_t>(routers.size()));
+  const std::int64_t diameter = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0},
+                                                [](std::int64_t sum, std::int64_t size) { return sum + size / 2; });
+  check_path_length("torus " + to_text(sizes), diameter + 2,
+                    "more torus.router_hosts or torus.dimensions: 3 would shorten them");
+  join_grid(graph, spec, routers, sizes, true, parameters.cables);
   return graph;
 }
 
@@ -52,7 +52,7 @@ Topology torus() {
           "rings in 2 or 3 dimensions; lossless rings can deadlock under PFC",
           options().infos(),
           build,
-          {.full_bisection = false, .acyclic = false, .small = {{"router_hosts", std::int64_t{1}}}}};
+          {.full_bisection = false, .acyclic = false, .small_options = {{"router_hosts", std::int64_t{1}}}}};
 }
 
 }  // namespace manyworlds::topologies

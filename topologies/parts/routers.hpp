@@ -1,5 +1,5 @@
-// Direct networks: routers with GPUs behind them, joined to one another instead of to switches above. A GPU forwards
-// nothing, so where the literature lets a server forward, a router stands for its forwarding engine.
+// Direct networks: routers with GPUs, connected to each other instead of to higher tiers. GPUs do not forward, so if
+// servers forward in the literature, a router represents a server's forwarding engine.
 #pragma once
 
 #include <string_view>
@@ -11,27 +11,27 @@
 
 namespace manyworlds::topologies {
 
-/// The routers of these GPUs with `hosts` NICs behind each, filled in GPU order (0: one router per node): adds them,
-/// named prefix0, prefix1, …, and their NIC cables. The last may be partly filled.
-Tier add_routers(core::network::Graph& graph, const Site& site, std::int64_t hosts, std::string_view prefix);
+/// Adds routers, named prefix0, prefix1, …, with `hosts` NICs each (0: one router per node), assigned in GPU order, and
+/// their NIC cables, and returns the routers. The last router may have fewer NICs.
+Tier add_routers(core::network::Graph& graph, const FabricSpec& spec, std::int64_t hosts, std::string_view prefix);
 
-/// `cables` parallel cables between two routers. Among ways of equal length those of least `order` are taken first:
-/// dimension-order routing, where it is the dimension.
-void join_routers(core::network::Graph& graph, const Site& site, std::uint32_t a, std::uint32_t b, std::int64_t cables,
-                  std::int64_t order);
+/// Adds `cables` parallel cables between two routers. Among equally short paths, routing prefers links of the least
+/// `order`; with the dimension as order, this is dimension-order routing.
+void join_routers(core::network::Graph& graph, const FabricSpec& spec, std::uint32_t a, std::uint32_t b,
+                  std::int64_t cables, std::int64_t order);
 
-/// Routers from a row, a plane or a box of the given sizes, x fastest.
-using Sizes = std::vector<std::int64_t>;
+/// The sizes of a grid of routers (a row, a plane or a box), x first; x varies fastest in the routers' order.
+using GridSizes = std::vector<std::int64_t>;
 
-/// `sizes` with every 0 replaced, so that their product is `routers` and they are as equal as that allows. Throws
-/// core::InputError where none does, naming `topology`.
-Sizes sizes_of(std::string_view topology, Sizes sizes, std::int64_t routers);
+/// Returns `sizes` with every 0 replaced, so that their product is `routers` and the replaced sizes are as equal as
+/// possible. Throws core::InputError, which names `topology`, if there is no such replacement.
+GridSizes complete_sizes(std::string_view topology, GridSizes sizes, std::int64_t routers);
 
-/// Joins neighbours in every dimension and, with `wrap`, the ends of every row of more than two.
-void join_grid(core::network::Graph& graph, const Site& site, const Tier& routers, const Sizes& sizes, bool wrap,
-               std::int64_t cables);
+/// Connects neighbours in every dimension and, if `wrap`, both ends of every row of more than two routers.
+void join_grid(core::network::Graph& graph, const FabricSpec& spec, const Tier& routers, const GridSizes& sizes,
+               bool wrap, std::int64_t cables);
 
-/// "4 x 4 x 8".
-std::string text_of(const Sizes& sizes);
+/// Returns sizes as text, such as "4 x 4 x 8".
+std::string to_text(const GridSizes& sizes);
 
 }  // namespace manyworlds::topologies

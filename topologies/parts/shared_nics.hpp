@@ -1,4 +1,5 @@
-// NICs that GPUs share: a fabric is built for the NICs as if they were its hosts, and the GPUs are put behind them.
+// NICs that several GPUs share: the fabric is built with the NICs as hosts, and the GPUs are then connected to the
+// NICs.
 #pragma once
 
 #include "core/network/fabric/graph.hpp"
@@ -6,9 +7,9 @@
 
 namespace manyworlds::topologies {
 
-/// The fabric that `topology` builds for a site whose nodes have site.shared_nics NICs: GPU i of a node sends over NIC
-/// i x shared_nics / gpus_per_node, on a link of host_bits_per_second whose latency counts as the NIC's. Without shared
-/// NICs it is what the topology builds. Throws as Topology::build().
-core::network::Graph build_fabric(const Topology& topology, const core::OptionSet& options, const Site& site);
+/// Returns the fabric of `topology` for a spec whose nodes have spec.shared_nics NICs: GPU i of a node uses NIC i x
+/// shared_nics / gpus_per_node, over a link of host_bits_per_second whose latency is part of the NIC's. Without shared
+/// NICs, returns what the topology builds. Throws as Topology::build().
+core::network::Graph build_fabric(const Topology& topology, const core::OptionSet& options, const FabricSpec& spec);
 
 }  // namespace manyworlds::topologies

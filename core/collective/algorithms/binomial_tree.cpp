@@ -1,24 +1,24 @@
-// Broadcast along a binomial tree: in every step those who have it send it to as many who have not, the farthest first
-// (Thakur, Rabenseifner and Gropp, IJHPCA 2005, section 4.3), counted from the root. A member sends to one after the
-// other.
+// Broadcast along a binomial tree (Thakur, Rabenseifner and Gropp, IJHPCA 2005, section 4.3): in every step, each
+// member that has the data sends it to one that does not, at the largest distance first; positions are counted from the
+// root. A member's sends are serialized.
 #include "core/collective/algorithms/registry.hpp"
-#include "core/collective/algorithms/rounds.hpp"
+#include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 
 void add_binomial_tree(DagBuilder& dag, const Shape& shape) {
-  dag.cut(1);
-  const std::uint32_t n = shape.members, count = slices(shape, shape.bytes);
+  dag.set_block_partition(1);
+  const std::uint32_t n = shape.members, count = slice_count(shape, shape.bytes);
   std::uint32_t top = 1;
   while (top < n) top *= 2;
   const auto member = [&](std::uint32_t i) { return (i + shape.root()) % n; };
-  std::vector<std::uint32_t> busy(n, kNoNode);  // what a member sent last
+  std::vector<std::uint32_t> last_sent(n, kNoNode);  // each member's last send
   for (std::uint32_t slice = 0; slice < count; ++slice) {
     std::vector<std::uint32_t> received(n, kNoNode);
     for (std::uint32_t distance = top / 2; distance > 0; distance /= 2)
       for (std::uint32_t i = 0; i + distance < n; i += 2 * distance)
-        busy[i] = received[i + distance] =
-            dag.add(member(i), member(i + distance), {0, 1, 1, slice, count}, Effect::copy, {received[i], busy[i]});
+        last_sent[i] = received[i + distance] = dag.add(member(i), member(i + distance), {0, 1, 1, slice, count},
+                                                        Effect::copy, {received[i], last_sent[i]});
   }
 }
 

@@ -1,26 +1,26 @@
-// Broadcast along a chain: members pass it on in the order of a ring that begins at the root; with chunks a member
-// passes one on while the next one comes (van de Geijn's pipelined broadcast; NCCL's ring broadcast). A reduce comes
-// back along it: each adds its own to what it passes on.
+// Broadcast along a chain: the members forward the data in the order of a ring that begins at the root; with chunks, a
+// member forwards one chunk while it receives the next (van de Geijn's pipelined broadcast; NCCL's ring broadcast). A
+// reduce uses the chain in the opposite direction: each member adds its own vector to what it forwards.
 #include <algorithm>
 
 #include "core/collective/algorithms/registry.hpp"
-#include "core/collective/algorithms/rounds.hpp"
+#include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 
 void add_chain(DagBuilder& dag, const Shape& shape) {
-  dag.cut(1);
-  const std::uint32_t count = slices(shape, shape.bytes);
+  dag.set_block_partition(1);
+  const std::uint32_t count = slice_count(shape, shape.bytes);
   for (std::uint32_t channel = 0; channel < shape.channels; ++channel) {
     dag.set_channel(channel);
     std::vector<std::uint32_t> order = ring_order(shape, channel);
     std::rotate(order.begin(), std::find(order.begin(), order.end(), shape.root()), order.end());
     if (shape.kind == Kind::reduce) std::reverse(order.begin(), order.end());
     for (std::uint32_t slice = 0; slice < count; ++slice) {
-      std::uint32_t before = kNoNode;
+      std::uint32_t previous = kNoNode;
       for (std::uint32_t i = 0; i + 1 < shape.members; ++i)
-        before = dag.add(order[i], order[i + 1], {0, 1, 1, channel * count + slice, shape.channels * count},
-                         shape.kind == Kind::reduce ? Effect::reduce : Effect::copy, {before});
+        previous = dag.add(order[i], order[i + 1], {0, 1, 1, channel * count + slice, shape.channels * count},
+                           shape.kind == Kind::reduce ? Effect::reduce : Effect::copy, {previous});
     }
   }
 }

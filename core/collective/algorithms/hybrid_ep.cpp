@@ -1,30 +1,31 @@
-// All-to-all of tokens as expert-parallel libraries carry it out: what a member has for another node goes once, along
-// its rail, to the member of its local index there, who hands it on to those of its node while more arrives (DeepEP's
-// normal kernels, github.com/deepseek-ai/DeepEP, section "Design"; HybridEP in the same repository). What is for the
-// own node goes first. Results come back on the same ways, added up where they meet: as many bytes, so the same DAG
-// stands for it.
+// All-to-all of tokens as in expert-parallel libraries: the data for another node is sent once, along the sender's
+// rail, to the member with the same local index on that node, which forwards it to the members of its node while more
+// data arrives (DeepEP's normal kernels, github.com/deepseek-ai/DeepEP, section "Design"; HybridEP in the same
+// repository). Data for the sender's own node is sent first. Results return along the same paths and are added up on
+// the way, with equally many bytes, so the combine step uses the same DAG.
 #include "core/collective/algorithms/registry.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
 
-constexpr std::uint32_t kShares = 2;  // of what goes to a node, so that it is handed on while the rest arrives
+constexpr std::uint32_t kChunksPerNode = 2;  // chunks per remote node: one is forwarded while the next arrives
 
-/// One link after another: what each member sent and received last on its NIC, or on its links inside the node.
-class Lane {
+/// A serialized resource per member (its NIC, or its links inside the node): tracks the last send and receive of each.
+class SerializedLinks {
  public:
-  Lane(DagBuilder& dag, std::uint32_t members) : dag_(dag), sent_(members, kNoNode), received_(members, kNoNode) {}
+  SerializedLinks(DagBuilder& dag, std::uint32_t members)
+      : dag_(dag), sent_(members, kNoNode), received_(members, kNoNode) {}
 
-  /// A round in which `from` sends to `to`, after `before` too.
-  std::uint32_t send(std::uint32_t from, std::uint32_t to, const Part& part, std::uint32_t before) {
-    const std::uint32_t made =
-        dag_.add(from, to, part, Effect::copy, {sent_[from], received_[from], sent_[to], received_[to], before});
-    next_.push_back({from, to, made});
-    return made;
+  /// Adds a transfer of the current round; it waits for the previous round of both members and for `predecessor`.
+  std::uint32_t send(std::uint32_t from, std::uint32_t to, const BlockSet& block_set, std::uint32_t predecessor) {
+    const std::uint32_t transfer = dag_.add(from, to, block_set, Effect::copy,
+                                            {sent_[from], received_[from], sent_[to], received_[to], predecessor});
+    round_.push_back({from, to, transfer});
+    return transfer;
   }
   void end_round() {
-    for (const auto& [from, to, transfer] : next_) sent_[from] = received_[to] = transfer;
-    next_.clear();
+    for (const auto& [from, to, transfer] : round_) sent_[from] = received_[to] = transfer;
+    round_.clear();
   }
 
  private:
@@ -33,40 +34,42 @@ class Lane {
   };
   DagBuilder& dag_;
   std::vector<std::uint32_t> sent_, received_;
-  std::vector<Sent> next_;
+  std::vector<Sent> round_;
 };
 
 }  // namespace
 
 void add_hybrid_ep(DagBuilder& dag, const Shape& shape) {
   const std::uint32_t n = shape.members, p = shape.per_node, nodes = n / p;
-  dag.cut(n, n);
-  Lane rails(dag, n), inside(dag, n);
-  // What came to each member from the member `back` nodes before it, share by share.
-  std::vector<std::vector<std::uint32_t>> came(n);
-  for (std::uint32_t ahead = 1; ahead < nodes; ++ahead)
-    for (std::uint32_t share = 0; share < kShares; ++share) {
+  dag.set_block_partition(n, n);
+  SerializedLinks rails(dag, n), intra_node(dag, n);
+  // By member: transfers from the member at distance 1, 2, … nodes before it, chunk by chunk.
+  std::vector<std::vector<std::uint32_t>> arrivals(n);
+  for (std::uint32_t nodes_ahead = 1; nodes_ahead < nodes; ++nodes_ahead)
+    for (std::uint32_t share = 0; share < kChunksPerNode; ++share) {
       for (std::uint32_t i = 0; i < n; ++i) {
-        const std::uint32_t to = (i + ahead * p) % n;
-        Part part{i * n + to / p * p, p, 1, share, kShares};
-        if (shape.node_bytes > 0) part.bytes = chunk_bytes(shape.node_bytes, kShares, share);
-        came[to].push_back(rails.send(i, to, part, kNoNode));
+        const std::uint32_t to = (i + nodes_ahead * p) % n;
+        BlockSet block_set{i * n + to / p * p, p, 1, share, kChunksPerNode};
+        if (shape.node_bytes > 0) block_set.bytes = chunk_bytes(shape.node_bytes, kChunksPerNode, share);
+        arrivals[to].push_back(rails.send(i, to, block_set, kNoNode));
       }
       rails.end_round();
     }
-  const auto hand_on = [&](std::uint32_t back, std::uint32_t share, std::uint32_t shares) {
-    for (std::uint32_t turn = 1; turn < p; ++turn) {
+  const auto forward_inside_node = [&](std::uint32_t nodes_back, std::uint32_t share, std::uint32_t shares) {
+    for (std::uint32_t local_offset = 1; local_offset < p; ++local_offset) {
       for (std::uint32_t i = 0; i < n; ++i) {
-        const std::uint32_t to = i / p * p + (i + turn) % p, source = (i + n - back * p) % n;
-        const std::uint32_t before = back == 0 ? kNoNode : came[i][(back - 1) * kShares + share];
-        inside.send(i, to, {source * n + to, 1, 1, share, shares}, before);
+        const std::uint32_t to = i / p * p + (i + local_offset) % p, source = (i + n - nodes_back * p) % n;
+        const std::uint32_t predecessor =
+            nodes_back == 0 ? kNoNode : arrivals[i][(nodes_back - 1) * kChunksPerNode + share];
+        intra_node.send(i, to, {source * n + to, 1, 1, share, shares}, predecessor);
       }
-      inside.end_round();
+      intra_node.end_round();
     }
   };
-  hand_on(0, 0, 1);
-  for (std::uint32_t back = 1; back < nodes; ++back)
-    for (std::uint32_t share = 0; share < kShares; ++share) hand_on(back, share, kShares);
+  forward_inside_node(0, 0, 1);
+  for (std::uint32_t nodes_back = 1; nodes_back < nodes; ++nodes_back)
+    for (std::uint32_t share = 0; share < kChunksPerNode; ++share)
+      forward_inside_node(nodes_back, share, kChunksPerNode);
 }
 
 }  // namespace manyworlds::core::collective

@@ -1,11 +1,11 @@
-// Reduction in switches: members send what is to be reduced up to their switch, which sends the sum down to whom it is
-// for, replicated if that is everybody. In the node as NVLink SHARP does (NVLS, NCCL 2.17), shard by shard; between
-// nodes as SHARP does (Graham et al., COMHPC 2016) where the members of a rail share one switch, otherwise by rings.
-// In chunks, sums come down and are sent on while others are still to be made.
+// Reduction in switches: members send their data up to a switch, which adds it up and sends the sum down, to one member
+// or replicated to all. Inside nodes this is NVLink SHARP (NVLS, NCCL 2.17), shard by shard; between nodes it is SHARP
+// (Graham et al., COMHPC 2016) if the members of a rail share one switch, otherwise a ring. With chunks, finished sums
+// are sent on while later ones are still being reduced.
 #include <algorithm>
 
 #include "core/collective/algorithms/registry.hpp"
-#include "core/collective/algorithms/rounds.hpp"
+#include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -13,96 +13,98 @@ namespace {
 class InSwitch {
  public:
   InSwitch(DagBuilder& dag, const Shape& shape)
-      : dag_(dag), shape_(shape), nodes_(shape.members / shape.per_node), has_(1, Frontier(shape.members)) {
+      : dag_(dag), shape_(shape), nodes_(shape.members / shape.per_node), frontiers_(1, Frontier(shape.members)) {
     for (std::uint32_t node = 0; node < nodes_; ++node) {
-      Ring& made = inside_.emplace_back();
+      Ring& ring = node_rings_.emplace_back();
       for (std::uint32_t rail = 0; rail < shape.per_node; ++rail) {
-        made.members.push_back(node * shape.per_node + rail);
-        made.blocks.push_back({rail, nodes_, shape.per_node});  // the blocks of the rail's members
+        ring.members.push_back(node * shape.per_node + rail);
+        ring.blocks.push_back({rail, nodes_, shape.per_node});  // the blocks of all members of the rail
       }
     }
     for (std::uint32_t rail = 0; rail < shape.per_node; ++rail) {
-      Ring& made = rails_.emplace_back();
+      Ring& ring = rail_rings_.emplace_back();
       for (std::uint32_t node = 0; node < nodes_; ++node) {
-        made.members.push_back(node * shape.per_node + rail);
-        made.blocks.push_back({made.members.back()});
+        ring.members.push_back(node * shape.per_node + rail);
+        ring.blocks.push_back({ring.members.back()});
       }
     }
     if (shape.per_node > 1)
-      for (const Ring& node : inside_) node_switches_.push_back(dag.add_switch(node.members[0], node.members[1]));
+      for (const Ring& node : node_rings_) node_switches_.push_back(dag.add_switch(node.members[0], node.members[1]));
     if (shape.rail_switches)
-      for (const Ring& rail : rails_) rail_switches_.push_back(dag.add_switch(rail.members[0], rail.members[1]));
+      for (const Ring& rail : rail_rings_) rail_switches_.push_back(dag.add_switch(rail.members[0], rail.members[1]));
   }
 
-  /// From now on share `share` of `shares` of every block.
+  /// Begins the next slice: the following transfers carry part `share` of `shares` of every block.
   void begin_slice(std::uint32_t share, std::uint32_t shares) {
     share_ = share, shares_ = shares;
-    has_.assign(1, Frontier(shape_.members));
+    frontiers_.assign(1, Frontier(shape_.members));
   }
 
-  void inside(Rounds rounds) {
+  void intra_node(RingPhases phases) {
     for (std::size_t node = 0; node < node_switches_.size(); ++node)
-      exchange(node_switches_[node], inside_[node], rounds);
+      exchange(node_switches_[node], node_rings_[node], phases);
   }
 
-  void between(Rounds rounds) {
-    for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
+  void inter_node(RingPhases phases) {
+    for (std::size_t rail = 0; rail < rail_rings_.size(); ++rail) {
       if (shape_.rail_switches)
-        exchange(rail_switches_[rail], rails_[rail], rounds);
+        exchange(rail_switches_[rail], rail_rings_[rail], phases);
       else
-        add_rounds(dag_, rails_[rail], rounds, share_, shares_, has_);
+        add_ring_rounds(dag_, rail_rings_[rail], phases, share_, shares_, frontiers_);
     }
   }
 
  private:
-  /// Each member's block is reduced in the switch `at`, or sent there by its member, and goes down to that member, or
-  /// to all who lack it.
-  void exchange(std::uint32_t at, const Ring& who, Rounds rounds) {
-    Frontier& has = has_[0];
-    std::vector<std::vector<std::uint32_t>> got(who.members.size());
-    for (std::size_t owner = 0; owner < who.members.size(); ++owner) {
-      Part block = who.blocks[owner];
+  /// Adds the transfers of one switch. For the block of each member of `ring`: all members send it up to be reduced, or
+  /// its owner alone sends it; then the switch sends it down to its owner, to all other members, or to both.
+  void exchange(std::uint32_t switch_id, const Ring& ring, RingPhases phases) {
+    Frontier& frontier = frontiers_[0];
+    std::vector<std::vector<std::uint32_t>> received(ring.members.size());
+    for (std::size_t owner = 0; owner < ring.members.size(); ++owner) {
+      BlockSet block = ring.blocks[owner];
       block.share = share_, block.shares = shares_;
-      std::vector<std::uint32_t> up;
-      for (std::size_t i = 0; i < who.members.size(); ++i)
-        if (rounds.reduce || i == owner)
-          up.push_back(
-              dag_.add(who.members[i], at, block, rounds.reduce ? Effect::reduce : Effect::copy, has[who.members[i]]));
-      if (up.size() > 1) up = {dag_.join(at, up)};
-      for (std::size_t i = 0; i < who.members.size(); ++i)
-        if (i == owner ? rounds.reduce : rounds.gather)
-          got[i].push_back(dag_.add(at, who.members[i], block, Effect::copy, up));
+      std::vector<std::uint32_t> uploads;
+      for (std::size_t i = 0; i < ring.members.size(); ++i)
+        if (phases.reduce || i == owner)
+          uploads.push_back(dag_.add(ring.members[i], switch_id, block, phases.reduce ? Effect::reduce : Effect::copy,
+                                     frontier[ring.members[i]]));
+      if (uploads.size() > 1) uploads = {dag_.add_join(switch_id, uploads)};
+      for (std::size_t i = 0; i < ring.members.size(); ++i)
+        if (i == owner ? phases.reduce : phases.gather)
+          received[i].push_back(dag_.add(switch_id, ring.members[i], block, Effect::copy, uploads));
     }
-    for (std::size_t i = 0; i < who.members.size(); ++i)
-      has[who.members[i]] = {got[i].size() == 1 ? got[i][0] : dag_.join(who.members[i], got[i])};
+    for (std::size_t i = 0; i < ring.members.size(); ++i)
+      frontier[ring.members[i]] = {received[i].size() == 1 ? received[i][0]
+                                                           : dag_.add_join(ring.members[i], received[i])};
   }
 
   DagBuilder& dag_;
   const Shape& shape_;
   std::uint32_t nodes_, share_ = 0, shares_ = 1;
-  std::vector<Ring> inside_, rails_;
+  std::vector<Ring> node_rings_, rail_rings_;
   std::vector<std::uint32_t> node_switches_, rail_switches_;
-  std::vector<Frontier> has_;  // after which nodes each member holds what it goes on with
+  std::vector<Frontier>
+      frontiers_;  // one frontier: the nodes after which each member's data is ready for the next phase
 };
 
 }  // namespace
 
 void add_in_switch(DagBuilder& dag, const Shape& shape) {
-  dag.cut(shape.members);
-  InSwitch form(dag, shape);
+  dag.set_block_partition(shape.members);
+  InSwitch builder(dag, shape);
   const bool reduce = shape.kind != Kind::all_gather, gather = shape.kind != Kind::reduce_scatter;
-  Shape block = shape;  // a transfer inside a node carries a block of every node
+  Shape block = shape;  // inside a node, a transfer carries one block per node
   const std::uint32_t nodes = shape.members / shape.per_node;
   if (shape.chunk_bytes > 0) block.chunk_bytes = std::max<std::int64_t>(1, shape.chunk_bytes / nodes);
   block.channels = 1;
-  const std::uint32_t count = slices(block, chunk_bytes(shape.bytes, shape.members, 0));
+  const std::uint32_t count = slice_count(block, chunk_bytes(shape.bytes, shape.members, 0));
   for (std::uint32_t slice = 0; slice < count; ++slice) {
-    form.begin_slice(slice, count);
+    builder.begin_slice(slice, count);
     dag.set_channel(0);
-    if (reduce) form.inside({true, false});
-    if (shape.members > shape.per_node) form.between({reduce, gather});
-    if (count > 1) dag.set_channel(1);  // what is gathered does not wait for all that is to be reduced
-    if (gather) form.inside({false, true});
+    if (reduce) builder.intra_node({true, false});
+    if (shape.members > shape.per_node) builder.inter_node({reduce, gather});
+    if (count > 1) dag.set_channel(1);  // otherwise gathers would wait for all reductions on their connection
+    if (gather) builder.intra_node({false, true});
   }
 }
 

@@ -1,33 +1,33 @@
-// Node-aware all-to-all: inside its node a member hands what is for local index r of any node to the neighbour of local
-// index r, who sends it on along its rail, for the whole node at once: fewer and larger messages between nodes, and
-// none that changes rails (the hierarchical all-to-all of DeepSpeed-MoE, Rajbhandari et al. 2022, section 5.2;
-// NCCL 2.12's PXN). Both levels are pairwise exchanges.
+// Node-aware all-to-all: a member sends all data for local index r (of any node) to the member with local index r of
+// its own node, which forwards it along its rail, for a whole node at once. Messages between nodes are fewer and
+// larger, and none changes rails (hierarchical all-to-all of DeepSpeed-MoE, Rajbhandari et al. 2022, section 5.2; NCCL
+// 2.12's PXN). Both levels are pairwise exchanges.
 #include "core/collective/algorithms/registry.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
 
-/// What ended at each member in one round, which it must be over with before it begins the next.
-struct Round {
+/// The transfers of each member in one round, which must finish before its next round.
+struct RoundTransfers {
   std::vector<std::uint32_t> sent, received;
-  explicit Round(std::uint32_t members) : sent(members, kNoNode), received(members, kNoNode) {}
+  explicit RoundTransfers(std::uint32_t members) : sent(members, kNoNode), received(members, kNoNode) {}
 };
 
 }  // namespace
 
 void add_node_aware(DagBuilder& dag, const Shape& shape) {
   const std::uint32_t n = shape.members, p = shape.per_node, nodes = n / p;
-  dag.cut(n, n);
-  Round previous(n), current(n);
-  const auto exchange = [&](std::uint32_t from, std::uint32_t to, const Part& part,
+  dag.set_block_partition(n, n);
+  RoundTransfers previous(n), current(n);
+  const auto exchange = [&](std::uint32_t from, std::uint32_t to, const BlockSet& block_set,
                             const std::vector<std::vector<std::uint32_t>>& gathered) {
     std::vector<std::uint32_t> after{previous.sent[from], previous.received[from], previous.sent[to],
                                      previous.received[to]};
     if (!gathered.empty()) after.insert(after.end(), gathered[from].begin(), gathered[from].end());
-    current.sent[from] = current.received[to] = dag.add(from, to, part, Effect::copy, after);
+    current.sent[from] = current.received[to] = dag.add(from, to, block_set, Effect::copy, after);
   };
 
-  std::vector<std::vector<std::uint32_t>> gathered(n);  // what came to each member from its node
+  std::vector<std::vector<std::uint32_t>> gathered(n);  // by member: what it received inside its node
   for (std::uint32_t round = 1; round < p; ++round) {
     for (std::uint32_t i = 0; i < n; ++i) {
       const std::uint32_t rail = (i % p + round) % p, neighbour = i / p * p + rail;
@@ -37,7 +37,7 @@ void add_node_aware(DagBuilder& dag, const Shape& shape) {
     previous = current;
   }
   for (std::uint32_t i = 0; i < n; ++i)
-    if (gathered[i].size() > 1) gathered[i] = {dag.join(i, gathered[i])};
+    if (gathered[i].size() > 1) gathered[i] = {dag.add_join(i, gathered[i])};
   for (std::uint32_t round = 1; round < nodes; ++round) {
     for (std::uint32_t i = 0; i < n; ++i) {
       const std::uint32_t peer = (i + round * p) % n;

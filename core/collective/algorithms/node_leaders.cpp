@@ -1,7 +1,8 @@
-// The form with node leaders: what a node has goes through its first member, so that between nodes there is one ring of
-// leaders and one NIC for each node; inside, a chain takes blocks to the leader or away from it while the next
-// ones come (Karonis et al. 2000, MPICH-G2's multi-level collectives). A single ring through all members, as a
-// library with one channel makes it, puts the same bytes on the same NICs with many more transfers.
+// Collectives through node leaders: the first member of each node (the leader) sends and receives for the whole node,
+// so that between nodes there is one ring of leaders, over one NIC per node; inside nodes, a chain moves blocks to or
+// from the leader while the next ones arrive (Karonis et al. 2000, MPICH-G2's multi-level collectives). A single ring
+// through all members, as a library with one channel builds it, loads the same NICs with the same bytes, but with many
+// more transfers.
 #include <algorithm>
 
 #include "core/collective/algorithms/registry.hpp"
@@ -9,57 +10,63 @@
 namespace manyworlds::core::collective {
 namespace {
 
-constexpr std::uint32_t kRuns = 32;
+// Runs per chain, approximately (see run_from).
+constexpr std::uint32_t kRunsPerChain = 32;
 
 class NodeLeaders {
  public:
   NodeLeaders(DagBuilder& dag, const Shape& shape)
-      : dag_(dag), per_node_(shape.per_node), nodes_(shape.members / shape.per_node), here_(nodes_ * nodes_, kNoNode) {}
+      : dag_(dag),
+        per_node_(shape.per_node),
+        nodes_(shape.members / shape.per_node),
+        ready_(nodes_ * nodes_, kNoNode) {}
 
-  /// Each leader ends with the sum of its node's blocks.
+  /// Reduces along the chains and the ring of leaders; each leader ends with the sum of its node's blocks.
   void reduce() {
     for (std::uint32_t node = 0; node < nodes_; ++node)
       for (std::uint32_t round = 1; round <= nodes_;) {
-        const Run run = run_from((node + nodes_ - round) % nodes_, nodes_ + 1 - round);  // as the ring wants them
-        std::uint32_t before = kNoNode;
+        const NodeRun run = run_from((node + nodes_ - round) % nodes_, nodes_ + 1 - round);  // in ring order
+        std::uint32_t previous = kNoNode;
         for (std::uint32_t local = per_node_ - 1; local > 0; --local)
-          before = dag_.add(member(node, local), member(node, local - 1), part_of(run), Effect::reduce, {before});
-        for (std::uint32_t i = 0; i < run.count; ++i) here(node, run.lowest + i) = before;
+          previous = dag_.add(member(node, local), member(node, local - 1), blocks_of(run), Effect::reduce, {previous});
+        for (std::uint32_t i = 0; i < run.count; ++i) ready(node, run.lowest + i) = previous;
         round += run.count;
       }
     for (std::uint32_t round = 1; round < nodes_; ++round)
       for (std::uint32_t node = 0; node < nodes_; ++node)
-        pass_on(node, (node + nodes_ - round) % nodes_, Effect::reduce);
+        forward(node, (node + nodes_ - round) % nodes_, Effect::reduce);
   }
 
+  /// Sends each member its block from its leader.
   void scatter() {
     for (std::uint32_t node = 0; node < nodes_; ++node)
       for (std::uint32_t local = 1; local < per_node_; ++local)
-        dag_.add(leader(node), member(node, local), {member(node, local)}, Effect::copy, {here(node, node)});
+        dag_.add(leader(node), member(node, local), {member(node, local)}, Effect::copy, {ready(node, node)});
   }
 
-  /// Leaders have all of their node's blocks.
+  /// Collects the blocks of a node's members at their leader.
   void collect() {
     for (std::uint32_t node = 0; node < nodes_; ++node) {
-      std::vector<std::uint32_t> all;
+      std::vector<std::uint32_t> transfers;
       for (std::uint32_t local = 1; local < per_node_; ++local)
-        all.push_back(dag_.add(member(node, local), leader(node), {member(node, local)}, Effect::copy));
-      if (!all.empty()) here(node, node) = dag_.join(leader(node), all);
+        transfers.push_back(dag_.add(member(node, local), leader(node), {member(node, local)}, Effect::copy));
+      if (!transfers.empty()) ready(node, node) = dag_.add_join(leader(node), transfers);
     }
   }
 
+  /// Gathers all blocks along the ring of leaders and distributes them along the chains.
   void gather() {
     for (std::uint32_t round = 0; round + 1 < nodes_; ++round)
-      for (std::uint32_t node = 0; node < nodes_; ++node) pass_on(node, (node + nodes_ - round) % nodes_, Effect::copy);
+      for (std::uint32_t node = 0; node < nodes_; ++node) forward(node, (node + nodes_ - round) % nodes_, Effect::copy);
     if (per_node_ == 1) return;
     for (std::uint32_t node = 0; node < nodes_; ++node)
       for (std::uint32_t round = 0; round < nodes_;) {
-        const Run run = run_from((node + nodes_ - round) % nodes_, nodes_ - round);  // as the ring brings them
-        // The lowest comes last, but for the node's own, which do not come by the ring.
-        std::uint32_t before = dag_.add(leader(node), member(node, 1), part_of(run), Effect::copy,
-                                        {here(node, run.lowest), here(node, node)});
+        const NodeRun run = run_from((node + nodes_ - round) % nodes_, nodes_ - round);  // in ring order
+        // The lowest block of a run arrives last, except for the node's own block, which does not come from the ring.
+        std::uint32_t previous = dag_.add(leader(node), member(node, 1), blocks_of(run), Effect::copy,
+                                          {ready(node, run.lowest), ready(node, node)});
         for (std::uint32_t local = 1; local + 1 < per_node_; ++local)
-          before = dag_.add(member(node, local), member(node, local + 1), part_of(run), Effect::copy, {before});
+          previous = dag_.add(member(node, local), member(node, local + 1), blocks_of(run), Effect::copy, {previous});
         round += run.count;
       }
   }
@@ -67,46 +74,49 @@ class NodeLeaders {
  private:
   std::uint32_t member(std::uint32_t node, std::uint32_t local) const { return node * per_node_ + local; }
   std::uint32_t leader(std::uint32_t node) const { return member(node, 0); }
-  /// Nodes whose blocks go along a chain together: consecutive ones, of which the highest comes or is wanted first.
-  struct Run {
+  /// A run of consecutive nodes whose blocks move along a chain together. The ring delivers, or needs, the highest
+  /// first.
+  struct NodeRun {
     std::uint32_t lowest = 0, count = 1;
   };
-  /// From `highest` down to where a run begins, at most `most`. Chains take some dozens, so that they begin and end
-  /// early without a transfer for every node and member.
-  Run run_from(std::uint32_t highest, std::uint32_t most) const {
-    const std::uint32_t length = (nodes_ + kRuns - 1) / kRuns, count = std::min(highest % length + 1, most);
+  /// Returns the run that ends at `highest`, with at most `max_count` nodes. A chain has some dozens of runs: few
+  /// transfers per member, but each short enough that a chain starts and finishes early.
+  NodeRun run_from(std::uint32_t highest, std::uint32_t max_count) const {
+    const std::uint32_t run_length = (nodes_ + kRunsPerChain - 1) / kRunsPerChain,
+                        count = std::min(highest % run_length + 1, max_count);
     return {highest + 1 - count, count};
   }
-  Part part_of(const Run& nodes) const { return {member(nodes.lowest, 0), nodes.count * per_node_}; }
-  /// After which `node`'s leader has what it passes on of the blocks of node `block`.
-  std::uint32_t& here(std::uint32_t node, std::uint32_t block) { return here_[node * nodes_ + block]; }
+  BlockSet blocks_of(const NodeRun& nodes) const { return {member(nodes.lowest, 0), nodes.count * per_node_}; }
+  /// The node of the DAG after which the leader of `node` holds the blocks of node `block`; kNoNode: from the start.
+  std::uint32_t& ready(std::uint32_t node, std::uint32_t block) { return ready_[node * nodes_ + block]; }
 
-  /// The ring: a node's blocks go on to the next leader.
-  void pass_on(std::uint32_t node, std::uint32_t block, Effect effect) {
+  /// One step of the ring: a leader sends the blocks of node `block` to the next leader.
+  void forward(std::uint32_t node, std::uint32_t block, Effect effect) {
     const std::uint32_t next = (node + 1) % nodes_;
-    const std::uint32_t moved = dag_.add(leader(node), leader(next), part_of({block}), effect, {here(node, block)});
-    const std::uint32_t both[] = {moved, here(next, block)};
-    here(next, block) = effect == Effect::copy ? moved : dag_.join(leader(next), both);
+    const std::uint32_t transfer =
+        dag_.add(leader(node), leader(next), blocks_of({block}), effect, {ready(node, block)});
+    const std::uint32_t predecessors[] = {transfer, ready(next, block)};
+    ready(next, block) = effect == Effect::copy ? transfer : dag_.add_join(leader(next), predecessors);
   }
 
   DagBuilder& dag_;
   std::uint32_t per_node_, nodes_;
-  std::vector<std::uint32_t> here_;
+  std::vector<std::uint32_t> ready_;
 };
 
 }  // namespace
 
 void add_node_leaders(DagBuilder& dag, const Shape& shape) {
-  dag.cut(shape.members);
-  NodeLeaders form(dag, shape);
+  dag.set_block_partition(shape.members);
+  NodeLeaders builder(dag, shape);
   if (shape.kind == Kind::all_gather)
-    form.collect();
+    builder.collect();
   else
-    form.reduce();
+    builder.reduce();
   if (shape.kind == Kind::reduce_scatter)
-    form.scatter();
+    builder.scatter();
   else
-    form.gather();
+    builder.gather();
 }
 
 }  // namespace manyworlds::core::collective

@@ -18,7 +18,7 @@ const std::vector<AlgorithmInfo>& algorithms() {
        .add = add_ring,
        .pipelined = true,
        .multi_channel = true,
-       .as_nccl = true},
+       .in_nccl = true},
       {.algorithm = Algorithm::two_level,
        .name = "two_level",
        .help = "rings inside each node, and between nodes one ring per rail",
@@ -48,26 +48,26 @@ const std::vector<AlgorithmInfo>& algorithms() {
        .add = add_double_tree,
        .pipelined = true,
        .multi_channel = true,
-       .as_nccl = true},
+       .in_nccl = true},
       {.algorithm = Algorithm::direct,
        .name = "direct",
        .help = "every member sends to every other at once; auto takes it inside a node alone",
        .kinds = reductions,
        .add = add_direct,
-       .inside_only = true},
+       .intra_node_only = true},
       {.algorithm = Algorithm::in_switch,
        .name = "in_switch",
        .help = "switches reduce and replicate (NVLS in the node; SHARP where a rail is one switch, else rings)",
        .kinds = reductions,
        .add = add_in_switch,
        .pipelined = true,
-       .as_nccl = true},
+       .in_nccl = true},
       {.algorithm = Algorithm::pairwise,
        .name = "pairwise",
        .help = "one partner after the other",
        .kinds = {Kind::all_to_all},
        .add = add_pairwise,
-       .as_nccl = true},
+       .in_nccl = true},
       {.algorithm = Algorithm::node_aware,
        .name = "node_aware",
        .help = "inside the node to the member of the destination's rail, then along the rail",
@@ -85,7 +85,7 @@ const std::vector<AlgorithmInfo>& algorithms() {
        .add = add_chain,
        .pipelined = true,
        .multi_channel = true,
-       .as_nccl = true},
+       .in_nccl = true},
       {.algorithm = Algorithm::binomial_tree,
        .name = "binomial_tree",
        .help = "those who have it send to those who have not: log n steps",
@@ -100,7 +100,7 @@ const AlgorithmInfo& info_of(Algorithm algorithm) {
   return algorithms().at(static_cast<std::size_t>(algorithm));
 }
 
-bool can_do(Algorithm algorithm, Kind kind) {
+bool supports(Algorithm algorithm, Kind kind) {
   const std::vector<Kind>& kinds = info_of(algorithm).kinds;
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
@@ -120,8 +120,8 @@ std::string Shape::text() const {
   if (node_bytes > 0) text += fmt::format(" to each node {} B", node_bytes);
   if (split.even()) return text;
   if (kind == Kind::broadcast || kind == Kind::reduce) return text + fmt::format(" root={}", root());
-  const auto [least, most] = std::minmax_element(split.bytes.begin(), split.bytes.end());
-  return text + fmt::format(" {} {}-{} B", split.by_source ? "each from" : "each to", *least, *most);
+  const auto [min_bytes, max_bytes] = std::minmax_element(split.bytes.begin(), split.bytes.end());
+  return text + fmt::format(" {} {}-{} B", split.by_source ? "each from" : "each to", *min_bytes, *max_bytes);
 }
 
 std::uint32_t Shape::root() const {
@@ -140,7 +140,7 @@ Dag build(const Shape& shape, Trace* trace) {
   if (shape.kind == Kind::send) {
     dag.add(0, 1, {}, Effect::copy);
   } else {
-    MANYWORLDS_CHECK(can_do(shape.algorithm, shape.kind), "{} cannot do {}", info_of(shape.algorithm).name,
+    MANYWORLDS_CHECK(supports(shape.algorithm, shape.kind), "{} cannot do {}", info_of(shape.algorithm).name,
                      name_of(shape.kind));
     info_of(shape.algorithm).add(dag, shape);
   }

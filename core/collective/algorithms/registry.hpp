@@ -1,4 +1,4 @@
-// The algorithms of collective operations, one file each: what each can do, and what lists and options call it.
+// The list of collective algorithms, one file each: their names, capabilities and DAG builders.
 #pragma once
 
 #include <vector>
@@ -11,18 +11,20 @@ struct AlgorithmInfo {
   Algorithm algorithm = Algorithm::ring;
   const char* name = "";
   const char* help = "";
-  std::vector<Kind> kinds;  // what it can carry out
+  std::vector<Kind> kinds;  // the kinds that it implements
   void (*add)(DagBuilder& dag, const Shape& shape) = nullptr;
-  bool pipelined = false;      // it cuts transfers into chunks where Shape::chunk_bytes asks for it
-  bool multi_channel = false;  // it spreads over Shape::channels connections
-  bool inside_only = false;    // an automatic library uses it inside a node alone
-  bool as_nccl = false;        // a calibrated library picks it by itself
+  bool pipelined = false;        // divides transfers into chunks of Shape::chunk_bytes
+  bool multi_channel = false;    // uses Shape::channels connections in parallel
+  bool intra_node_only = false;  // an automatic library considers it inside a node only
+  bool in_nccl = false;          // a calibrated library may select it, as NCCL does
 };
 
+/// Returns all algorithms, in the order of Algorithm.
 const std::vector<AlgorithmInfo>& algorithms();
 const AlgorithmInfo& info_of(Algorithm algorithm);
-bool can_do(Algorithm algorithm, Kind kind);
+bool supports(Algorithm algorithm, Kind kind);
 
+/// Returns the name of a kind, as in options and results.
 const char* name_of(Kind kind);
 
 void add_ring(DagBuilder& dag, const Shape& shape);

@@ -1,10 +1,10 @@
-// The two-level form: over the scale-up fabric inside each node, and between nodes one ring per local index (its rail).
-// All-reduce: reduce-scatter inside, all-reduce of the shard between, all-gather inside (as Horovod's and NCCL's
-// hierarchical all-reduce; Jia et al. 2018, arXiv 1807.11205, section 3.2).
+// Two-level collectives: rings over the scale-up fabric inside each node, and one ring per local index (rail) between
+// nodes. All-reduce: reduce-scatter inside, all-reduce of the shard between, all-gather inside (as in Horovod's and
+// NCCL's hierarchical all-reduce; Jia et al. 2018, arXiv 1807.11205, section 3.2).
 #include <algorithm>
 
 #include "core/collective/algorithms/registry.hpp"
-#include "core/collective/algorithms/rounds.hpp"
+#include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -19,25 +19,25 @@ class TwoLevel {
         shares_(shape.channels * count),
         frontiers_(count, Frontier(shape.members)) {}
 
-  void inside(Rounds rounds) {
+  void intra_node(RingPhases phases) {
     for (std::uint32_t node = 0; node < nodes_; ++node) {
       Ring ring;
       for (std::uint32_t rail = 0; rail < shape_.per_node; ++rail) {
         ring.members.push_back(node * shape_.per_node + rail);
-        ring.blocks.push_back({rail, nodes_, shape_.per_node});  // the blocks of the rail's members
+        ring.blocks.push_back({rail, nodes_, shape_.per_node});  // the blocks of all members of the rail
       }
-      add_rounds(dag_, ring, rounds, first_share_, shares_, frontiers_);
+      add_ring_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
     }
   }
 
-  void between(Rounds rounds) {
+  void inter_node(RingPhases phases) {
     for (std::uint32_t rail = 0; rail < shape_.per_node; ++rail) {
       Ring ring;
       for (std::uint32_t node = 0; node < nodes_; ++node) {
         ring.members.push_back(node * shape_.per_node + rail);
         ring.blocks.push_back({ring.members.back()});
       }
-      add_rounds(dag_, ring, rounds, first_share_, shares_, frontiers_);
+      add_ring_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
     }
   }
 
@@ -51,20 +51,20 @@ class TwoLevel {
 }  // namespace
 
 void add_two_level(DagBuilder& dag, const Shape& shape) {
-  dag.cut(shape.members);
+  dag.set_block_partition(shape.members);
   const bool reduce = shape.kind != Kind::all_gather, gather = shape.kind != Kind::reduce_scatter;
-  // Inside nodes of several members a transfer carries a share of as many blocks as there are nodes.
+  // In nodes with several members, a transfer inside the node carries one block per node.
   const std::uint32_t nodes = shape.members / shape.per_node;
-  Shape block = shape;
+  Shape slice_shape = shape;
   if (shape.per_node > 1 && shape.chunk_bytes > 0)
-    block.chunk_bytes = std::max<std::int64_t>(1, shape.chunk_bytes / nodes);
-  const std::uint32_t count = slices(block, chunk_bytes(shape.bytes, shape.members, 0));
+    slice_shape.chunk_bytes = std::max<std::int64_t>(1, shape.chunk_bytes / nodes);
+  const std::uint32_t count = slice_count(slice_shape, chunk_bytes(shape.bytes, shape.members, 0));
   for (std::uint32_t channel = 0; channel < shape.channels; ++channel) {
     dag.set_channel(channel);
-    TwoLevel form(dag, shape, channel, count);
-    if (reduce) form.inside({true, false});
-    form.between({reduce, gather});
-    if (gather) form.inside({false, true});
+    TwoLevel builder(dag, shape, channel, count);
+    if (reduce) builder.intra_node({true, false});
+    builder.inter_node({reduce, gather});
+    if (gather) builder.intra_node({false, true});
   }
 }
 

@@ -9,8 +9,10 @@
 namespace manyworlds::core::collective {
 namespace {
 
-constexpr std::uint32_t kJoint = 1u << 31;  // joints are numbered behind the transfers when all are known
-constexpr std::uint64_t kFree = UINT64_MAX;
+constexpr std::uint32_t kJoinFlag =
+    1u << 31;  // flag in the number of a join node; finish() replaces it by a number after all transfers
+// Marks an empty slot of the hash table.
+constexpr std::uint64_t kEmptySlot = UINT64_MAX;
 
 }  // namespace
 
@@ -19,18 +21,18 @@ DagBuilder::DagBuilder(const Shape& shape, Trace* trace) : shape_(shape), trace_
                    shape.per_node);
   MANYWORLDS_CHECK(shape.split.even() || shape.split.bytes.size() == shape.members, "{} shares for {} members",
                    shape.split.bytes.size(), shape.members);
-  before_.assign(1, 0);
-  for (const std::int64_t each : shape.split.bytes) before_.push_back(before_.back() + each);
-  MANYWORLDS_CHECK(shape.split.even() || before_.back() == shape.bytes, "shares of {} B make {} B", shape.bytes,
-                   before_.back());
+  split_offsets_.assign(1, 0);
+  for (const std::int64_t each : shape.split.bytes) split_offsets_.push_back(split_offsets_.back() + each);
+  MANYWORLDS_CHECK(shape.split.even() || split_offsets_.back() == shape.bytes, "shares of {} B make {} B", shape.bytes,
+                   split_offsets_.back());
   dag_.launch_ps = costs_.launch_ps;
   dag_.members = shape.members;
-  dag_.uses.assign(shape.members, 0);
-  keys_.assign(64, kFree);
-  slots_.assign(64, 0);
+  dag_.transfer_count.assign(shape.members, 0);
+  pair_keys_.assign(64, kEmptySlot);
+  pair_by_slot_.assign(64, 0);
 }
 
-void DagBuilder::cut(std::uint32_t blocks, std::uint32_t rows) {
+void DagBuilder::set_block_partition(std::uint32_t blocks, std::uint32_t rows) {
   blocks_ = blocks;
   rows_ = rows;
 }
@@ -42,55 +44,58 @@ DagBuilder::Block DagBuilder::block(std::uint32_t number) const {
             chunk_bytes(shape_.bytes, blocks_, column)};
   const std::uint32_t member = shape_.split.by_source ? row : column;
   const std::int64_t bytes = shape_.split.bytes[member];
-  if (shape_.split.by_source) return {rows_ * before_[row] + column * bytes, bytes};
-  return {row * shape_.bytes + before_[column], bytes};
+  if (shape_.split.by_source) return {rows_ * split_offsets_[row] + column * bytes, bytes};
+  return {row * shape_.bytes + split_offsets_[column], bytes};
 }
 
-std::int64_t DagBuilder::bytes_of(const Part& part) const {
-  if (part.bytes >= 0) return part.bytes;
-  if (part.shares == 1 && part.stride == 1 && rows_ == 1)
-    return chunk_begin(shape_.bytes, blocks_, part.first + part.count) - chunk_begin(shape_.bytes, blocks_, part.first);
+std::int64_t DagBuilder::bytes_of(const BlockSet& block_set) const {
+  if (block_set.bytes >= 0) return block_set.bytes;
+  if (block_set.shares == 1 && block_set.stride == 1 && rows_ == 1)
+    return chunk_begin(shape_.bytes, blocks_, block_set.first + block_set.count) -
+           chunk_begin(shape_.bytes, blocks_, block_set.first);
   std::int64_t sum = 0;
-  for (std::uint32_t i = 0; i < part.count; ++i)
-    sum += chunk_bytes(block((part.first + i * part.stride) % (rows_ * blocks_)).bytes, part.shares, part.share);
+  for (std::uint32_t i = 0; i < block_set.count; ++i)
+    sum += chunk_bytes(block((block_set.first + i * block_set.stride) % (rows_ * blocks_)).bytes, block_set.shares,
+                       block_set.share);
   return sum;
 }
 
-void DagBuilder::record(std::uint32_t transfer, const Part& part, Effect effect) {
-  for (std::uint32_t i = 0; i < part.count; ++i) {
-    const Block whole = block(part.first + i * part.stride);
-    const std::int64_t begin = whole.begin + chunk_begin(whole.bytes, part.shares, part.share);
-    trace_->ranges.push_back({transfer, begin, begin + chunk_bytes(whole.bytes, part.shares, part.share)});
+void DagBuilder::record_trace(std::uint32_t transfer, const BlockSet& block_set, Effect effect) {
+  for (std::uint32_t i = 0; i < block_set.count; ++i) {
+    const Block full_block = block(block_set.first + i * block_set.stride);
+    const std::int64_t begin = full_block.begin + chunk_begin(full_block.bytes, block_set.shares, block_set.share);
+    trace_->ranges.push_back(
+        {transfer, begin, begin + chunk_bytes(full_block.bytes, block_set.shares, block_set.share)});
   }
   trace_->effects.push_back(effect);
 }
 
-void DagBuilder::grow() {
-  std::vector<std::uint64_t> keys(2 * keys_.size(), kFree);
+void DagBuilder::grow_hash_table() {
+  std::vector<std::uint64_t> keys(2 * pair_keys_.size(), kEmptySlot);
   std::vector<std::uint32_t> slots(keys.size(), 0);
-  keys.swap(keys_);
-  slots.swap(slots_);
+  keys.swap(pair_keys_);
+  slots.swap(pair_by_slot_);
   for (std::size_t old = 0; old < keys.size(); ++old) {
-    if (keys[old] == kFree) continue;
-    std::size_t at = keys[old] * 0x9E3779B97F4A7C15ull >> 32 & (keys_.size() - 1);
-    while (keys_[at] != kFree) at = (at + 1) & (keys_.size() - 1);
-    keys_[at] = keys[old];
-    slots_[at] = slots[old];
+    if (keys[old] == kEmptySlot) continue;
+    std::size_t at = keys[old] * 0x9E3779B97F4A7C15ull >> 32 & (pair_keys_.size() - 1);
+    while (pair_keys_[at] != kEmptySlot) at = (at + 1) & (pair_keys_.size() - 1);
+    pair_keys_[at] = keys[old];
+    pair_by_slot_[at] = slots[old];
   }
 }
 
 std::uint32_t DagBuilder::pair_of(std::uint32_t source, std::uint32_t destination) {
   const std::uint64_t key =
       static_cast<std::uint64_t>(channel_) << 48 | static_cast<std::uint64_t>(source) << 24 | destination;
-  std::size_t at = key * 0x9E3779B97F4A7C15ull >> 32 & (keys_.size() - 1);
-  for (; keys_[at] != kFree; at = (at + 1) & (keys_.size() - 1))
-    if (keys_[at] == key) return slots_[at];
-  keys_[at] = key;
+  std::size_t at = key * 0x9E3779B97F4A7C15ull >> 32 & (pair_keys_.size() - 1);
+  for (; pair_keys_[at] != kEmptySlot; at = (at + 1) & (pair_keys_.size() - 1))
+    if (pair_keys_[at] == key) return pair_by_slot_[at];
+  pair_keys_[at] = key;
   const auto pair = static_cast<std::uint32_t>(dag_.pairs.size());
-  slots_[at] = pair;
+  pair_by_slot_[at] = pair;
   dag_.pairs.emplace_back(source, destination);
   connections_.emplace_back();
-  if (2 * dag_.pairs.size() > keys_.size()) grow();
+  if (2 * dag_.pairs.size() > pair_keys_.size()) grow_hash_table();
   return pair;
 }
 
@@ -99,69 +104,71 @@ std::uint32_t DagBuilder::add_switch(std::uint32_t a, std::uint32_t b) {
   return dag_.members + static_cast<std::uint32_t>(dag_.switches.size()) - 1;
 }
 
-bool DagBuilder::is_between(std::uint32_t source, std::uint32_t destination) const {
+bool DagBuilder::crosses_nodes(std::uint32_t source, std::uint32_t destination) const {
   if (std::max(source, destination) < dag_.members) return node_of(source) != node_of(destination);
   const auto& [a, b] = dag_.switches[std::max(source, destination) - dag_.members];
   return node_of(a) != node_of(b);
 }
 
-bool DagBuilder::takes_part(std::uint32_t member, std::uint32_t node) const {
-  if ((node & kJoint) != 0) return joint_members_[node ^ kJoint] == member;
+bool DagBuilder::is_endpoint(std::uint32_t member, std::uint32_t node) const {
+  if ((node & kJoinFlag) != 0) return join_members_[node ^ kJoinFlag] == member;
   const auto& [from, to] = dag_.pairs[dag_.transfers[node].pair];
   return from == member || to == member;
 }
 
-/// Puts `node` behind those in `after_` and behind the entries of `members`.
-void DagBuilder::order(std::uint32_t node, std::span<const std::uint32_t> members) {
-  std::sort(after_.begin(), after_.end());
-  after_.erase(std::unique(after_.begin(), after_.end()), after_.end());
-  if (!after_.empty() && after_.back() == kNoNode) after_.pop_back();
-  std::size_t waits = after_.size();
-  // A member that takes part in a node before this one has entered; the others must be waited for.
+/// Sets the predecessors of `node`: the nodes in `predecessors_`, and the entries of `members`.
+void DagBuilder::add_dependencies(std::uint32_t node, std::span<const std::uint32_t> members) {
+  std::sort(predecessors_.begin(), predecessors_.end());
+  predecessors_.erase(std::unique(predecessors_.begin(), predecessors_.end()), predecessors_.end());
+  if (!predecessors_.empty() && predecessors_.back() == kNoNode) predecessors_.pop_back();
+  std::size_t wait_count = predecessors_.size();
+  // A member of a predecessor has entered before it; only other members need an entry dependency.
   for (const std::uint32_t member : members)
-    if (std::none_of(after_.begin(), after_.end(), [&](std::uint32_t before) { return takes_part(member, before); }))
-      entries_.emplace_back(member, node), ++waits;
-  for (const std::uint32_t before : after_) edges_.emplace_back(before, node);
-  MANYWORLDS_CHECK(waits <= std::numeric_limits<std::uint16_t>::max(), "a node waits for {}", waits);
-  ((node & kJoint) != 0 ? joint_waits_ : dag_.waits).push_back(static_cast<std::uint16_t>(waits));
+    if (std::none_of(predecessors_.begin(), predecessors_.end(),
+                     [&](std::uint32_t before) { return is_endpoint(member, before); }))
+      entries_.emplace_back(member, node), ++wait_count;
+  for (const std::uint32_t before : predecessors_) edges_.emplace_back(before, node);
+  MANYWORLDS_CHECK(wait_count <= std::numeric_limits<std::uint16_t>::max(), "a node waits for {}", wait_count);
+  ((node & kJoinFlag) != 0 ? join_wait_counts_ : dag_.wait_count).push_back(static_cast<std::uint16_t>(wait_count));
 }
 
-std::uint32_t DagBuilder::add(std::uint32_t source, std::uint32_t destination, const Part& part, Effect effect,
+std::uint32_t DagBuilder::add(std::uint32_t source, std::uint32_t destination, const BlockSet& block_set, Effect effect,
                               std::span<const std::uint32_t> after) {
   MANYWORLDS_CHECK(source != destination, "member {} sends to itself", source);
   const auto number = static_cast<std::uint32_t>(dag_.transfers.size());
   const std::uint32_t pair = pair_of(source, destination);
-  const bool between = is_between(source, destination);
-  // What a switch sends on, it sends at once.
-  const std::uint32_t delay = source >= dag_.members ? 0 : between ? costs_.between_ps : costs_.inside_ps;
-  dag_.transfers.push_back({pair, delay, costs_.wire_bytes(bytes_of(part))});
-  if (trace_ != nullptr) record(number, part, effect);
+  const bool inter_node = crosses_nodes(source, destination);
+  // A switch forwards without delay.
+  const std::uint32_t delay = source >= dag_.members ? 0 : inter_node ? costs_.inter_node_ps : costs_.intra_node_ps;
+  dag_.transfers.push_back({pair, delay, costs_.wire_bytes(bytes_of(block_set))});
+  if (trace_ != nullptr) record_trace(number, block_set, effect);
   Connection& connection = connections_[pair];
-  after_.assign(after.begin(), after.end());
-  after_.push_back(shape_.chunk_bytes > 0 ? connection.before_last : connection.last);
-  connection.before_last = connection.last;
+  predecessors_.assign(after.begin(), after.end());
+  predecessors_.push_back(shape_.chunk_bytes > 0 ? connection.second_last : connection.last);
+  connection.second_last = connection.last;
   connection.last = number;
   std::uint32_t members[2];
   std::size_t count = 0;
   for (const std::uint32_t member : {source, destination})
-    if (member < dag_.members) ++dag_.uses[member], members[count++] = member;
-  order(number, {members, count});
+    if (member < dag_.members) ++dag_.transfer_count[member], members[count++] = member;
+  add_dependencies(number, {members, count});
   return number;
 }
 
-std::uint32_t DagBuilder::join(std::uint32_t member, std::span<const std::uint32_t> after) {
-  const auto node = static_cast<std::uint32_t>(joint_members_.size()) | kJoint;
-  joint_members_.push_back(member);
-  after_.assign(after.begin(), after.end());
-  order(node, {});
+std::uint32_t DagBuilder::add_join(std::uint32_t member, std::span<const std::uint32_t> after) {
+  const auto node = static_cast<std::uint32_t>(join_members_.size()) | kJoinFlag;
+  join_members_.push_back(member);
+  predecessors_.assign(after.begin(), after.end());
+  add_dependencies(node, {});
   return node;
 }
 
 namespace {
 
-// Edges (from, to) as rows: of `from` i, [begin[i], begin[i + 1]) of `to`, in the order they were added.
-void by_row(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges, std::size_t rows,
-            std::vector<std::uint32_t>& begin, std::vector<std::uint32_t>& to) {
+// Converts edges (from, to) to compressed rows: the successors of `from` i are [begin[i], begin[i + 1]) of `to`, in the
+// order in which they were added.
+void to_compressed_rows(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges, std::size_t rows,
+                        std::vector<std::uint32_t>& begin, std::vector<std::uint32_t>& to) {
   begin.assign(rows + 1, 0);
   for (const auto& edge : edges) ++begin[edge.first + 1];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
@@ -174,15 +181,15 @@ void by_row(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges, s
 
 Dag DagBuilder::finish() {
   const auto transfers = static_cast<std::uint32_t>(dag_.transfers.size());
-  if (!joint_members_.empty()) {
+  if (!join_members_.empty()) {
     const auto number = [&](std::uint32_t& node) {
-      if ((node & kJoint) != 0) node = transfers + (node ^ kJoint);
+      if ((node & kJoinFlag) != 0) node = transfers + (node ^ kJoinFlag);
     };
     for (auto& [before, after] : edges_) number(before), number(after);
-    dag_.waits.insert(dag_.waits.end(), joint_waits_.begin(), joint_waits_.end());
+    dag_.wait_count.insert(dag_.wait_count.end(), join_wait_counts_.begin(), join_wait_counts_.end());
   }
-  by_row(edges_, dag_.waits.size(), dag_.successors_begin, dag_.successors);
-  by_row(entries_, dag_.members, dag_.entry_begin, dag_.entry);
+  to_compressed_rows(edges_, dag_.wait_count.size(), dag_.successors_begin, dag_.successors);
+  to_compressed_rows(entries_, dag_.members, dag_.entry_begin, dag_.entry);
   return std::move(dag_);
 }
 

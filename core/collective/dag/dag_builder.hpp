@@ -1,5 +1,5 @@
-// Builds a DAG transfer by transfer, each named by the part of the buffer it carries: bytes, protocol costs and what
-// the tests play come from the same description.
+// Builds a DAG transfer by transfer. Each transfer is described by the blocks of the buffer that it carries; its bytes,
+// its protocol costs and the trace that tests replay follow from that description.
 #pragma once
 
 #include <initializer_list>
@@ -10,27 +10,28 @@
 
 namespace manyworlds::core::collective {
 
-/// A set of blocks of the buffer as DagBuilder::cut() left it: `count` blocks from `first` on, `stride` apart, and of
-/// each of them share `share` of `shares`. Blocks with much in common go in fewer `bytes` than they have; -1: in
-/// theirs.
-struct Part {
+/// A set of blocks of the buffer, as partitioned by DagBuilder::set_block_partition(): `count` blocks from `first` on,
+/// `stride` apart, and part `share` of `shares` of each. `bytes` is the size on the wire if blocks are deduplicated;
+/// -1: their own size.
+struct BlockSet {
   std::uint32_t first = 0, count = 1, stride = 1;
   std::uint32_t share = 0, shares = 1;
   std::int64_t bytes = -1;
 };
 
-/// What the destination does with it.
+/// What the destination does with the data.
 enum class Effect : std::uint8_t { copy, reduce };
 
-/// What a DAG's transfers carry, in bytes of the operation's whole buffer: of an all_to_all the send buffers of all
-/// members one after another; else the vector (or gathered result), of which every member has a copy.
+/// The data that a DAG's transfers carry, as byte ranges of the operation's whole buffer: for an all_to_all the send
+/// buffers of all members, concatenated; otherwise the vector (or the gathered result), of which every member has a
+/// copy.
 struct Trace {
   struct Range {
     std::uint32_t transfer = 0;
     std::int64_t begin = 0, end = 0;
   };
-  std::vector<Range> ranges;    // by transfer
-  std::vector<Effect> effects;  // of each transfer
+  std::vector<Range> ranges;    // in the order of transfers
+  std::vector<Effect> effects;  // by transfer
 };
 
 inline constexpr std::uint32_t kNoNode = UINT32_MAX;
@@ -39,34 +40,37 @@ class DagBuilder {
  public:
   explicit DagBuilder(const Shape& shape, Trace* trace = nullptr);
 
-  /// From now on the buffer of `rows` x shape.bytes is cut into `blocks` blocks a row, as even as bytes allow, or where
-  /// there are several rows as the shape's split has it.
-  void cut(std::uint32_t blocks, std::uint32_t rows = 1);
-  std::int64_t bytes_of(const Part& part) const;
+  /// Sets the block partition for the following transfers: a buffer of `rows` x shape.bytes with `blocks` blocks per
+  /// row. The blocks of a row are as equal as possible or, if there are several rows, have the sizes of the shape's
+  /// split.
+  void set_block_partition(std::uint32_t blocks, std::uint32_t rows = 1);
+  std::int64_t bytes_of(const BlockSet& block_set) const;
 
-  /// Channels have connections of their own.
+  /// Sets the channel of the following transfers. Each channel has its own connections.
   void set_channel(std::uint32_t channel) { channel_ = channel; }
 
-  /// A switch on which `a` and `b` hang, as a source and destination of transfers.
+  /// Adds a switch that `a` and `b` are connected to, and returns its number as a source or destination of transfers.
   std::uint32_t add_switch(std::uint32_t a, std::uint32_t b);
 
-  /// Adds a transfer after the given nodes (kNoNode and duplicates do not count) and after the transfer before it on
-  /// its connection (with chunks the one before that, so that two are under way). Returns its number.
-  std::uint32_t add(std::uint32_t source, std::uint32_t destination, const Part& part, Effect effect,
+  /// Adds a transfer after the nodes `after` (kNoNode and duplicates are ignored) and after the previous transfer on
+  /// its connection (with chunks, after the one before that, so that two are in flight). Returns its node.
+  std::uint32_t add(std::uint32_t source, std::uint32_t destination, const BlockSet& block_set, Effect effect,
                     std::span<const std::uint32_t> after);
-  std::uint32_t add(std::uint32_t source, std::uint32_t destination, const Part& part, Effect effect,
+  std::uint32_t add(std::uint32_t source, std::uint32_t destination, const BlockSet& block_set, Effect effect,
                     std::initializer_list<std::uint32_t> after = {}) {
-    return add(source, destination, part, effect, std::span(after.begin(), after.size()));
+    return add(source, destination, block_set, effect, std::span(after.begin(), after.size()));
   }
 
-  /// A joint of `member`: after it stands for after all of `after`, in which the member takes part.
-  std::uint32_t join(std::uint32_t member, std::span<const std::uint32_t> after);
+  /// Adds a join node of `member`, which finishes when all nodes in `after` have finished. The member must be an
+  /// endpoint of each of them. Returns its node.
+  std::uint32_t add_join(std::uint32_t member, std::span<const std::uint32_t> after);
 
+  /// Returns the DAG; the builder must not be used afterwards.
   Dag finish();
 
  private:
   struct Connection {
-    std::uint32_t last = kNoNode, before_last = kNoNode;
+    std::uint32_t last = kNoNode, second_last = kNoNode;
   };
 
   struct Block {
@@ -74,27 +78,27 @@ class DagBuilder {
   };
   Block block(std::uint32_t number) const;
   std::uint32_t pair_of(std::uint32_t source, std::uint32_t destination);
-  void grow();
+  void grow_hash_table();
   std::uint32_t node_of(std::uint32_t member) const { return member / shape_.per_node; }
-  bool is_between(std::uint32_t source, std::uint32_t destination) const;
-  void record(std::uint32_t transfer, const Part& part, Effect effect);
-  bool takes_part(std::uint32_t member, std::uint32_t node) const;
-  void order(std::uint32_t node, std::span<const std::uint32_t> members);
+  bool crosses_nodes(std::uint32_t source, std::uint32_t destination) const;
+  void record_trace(std::uint32_t transfer, const BlockSet& block_set, Effect effect);
+  bool is_endpoint(std::uint32_t member, std::uint32_t node) const;
+  void add_dependencies(std::uint32_t node, std::span<const std::uint32_t> members);
 
   Shape shape_;
   Trace* trace_;
   Dag dag_;
   std::uint32_t blocks_ = 1, rows_ = 1, channel_ = 0;
-  std::vector<std::int64_t> before_;  // bytes of the split before each member
+  std::vector<std::int64_t> split_offsets_;  // bytes of the split before each member
   ProtocolCosts costs_;
-  std::vector<Connection> connections_;                           // by pair
-  std::vector<std::uint64_t> keys_;                               // open addressing: what a slot is for
-  std::vector<std::uint32_t> slots_;                              // its pair
-  std::vector<std::uint32_t> after_;                              // of the node being added
+  std::vector<Connection> connections_;      // by pair
+  std::vector<std::uint64_t> pair_keys_;     // hash table with open addressing: (channel, source, destination)
+  std::vector<std::uint32_t> pair_by_slot_;  // by slot of the hash table: its pair
+  std::vector<std::uint32_t> predecessors_;  // predecessors of the node being added
   std::vector<std::pair<std::uint32_t, std::uint32_t>> entries_;  // (member, node)
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;    // (before, after)
-  std::vector<std::uint32_t> joint_members_;                      // by joint
-  std::vector<std::uint16_t> joint_waits_;
+  std::vector<std::uint32_t> join_members_;                       // by join node
+  std::vector<std::uint16_t> join_wait_counts_;
 };
 
 }  // namespace manyworlds::core::collective

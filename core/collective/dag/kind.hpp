@@ -1,16 +1,16 @@
-// Names of the collective operations, of the algorithms that carry them out, and of the protocols beneath.
+// Names of the collective operations, of the algorithms that implement them, and of the protocols of their transfers.
 #pragma once
 
 #include <cstdint>
 
 namespace manyworlds::core::collective {
 
-/// `bytes` of an operation is, per rank: all_reduce the vector; all_gather the gathered result; reduce_scatter the
-/// vector that is reduced; all_to_all what a rank sends in all (its own part included); broadcast and send what is
-/// sent; reduce the vector. A broadcast comes from member 0 and a reduce ends there, unless a Split says otherwise.
+/// The meaning of an operation's `bytes`, per rank: all_reduce, reduce_scatter and reduce: the input vector;
+/// all_gather: the gathered result; all_to_all: the send buffer (including the rank's part for itself); broadcast and
+/// send: the data sent. The root of a broadcast or reduce is member 0 unless a Split states another one.
 enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send, reduce };
 
-/// Which kinds each of them can do stands in registry.cpp.
+/// See registry.cpp for the kinds that each algorithm supports.
 enum class Algorithm : std::uint8_t {
   ring,
   two_level,
@@ -25,19 +25,19 @@ enum class Algorithm : std::uint8_t {
   hybrid_ep,
   chain,
   binomial_tree,
-  automatic,     // for Library alone: what the cost model takes to be fastest
-  as_all_reduce  // for Library alone: that of all-reduces where it can do this kind, otherwise ring
+  automatic,     // only in Library: the fastest one by the cost model
+  as_all_reduce  // only in Library: the all-reduce algorithm if it supports this kind, otherwise ring
 };
 
-/// How a library moves a message; `none` has no cost of its own. What calibrated ones cost was measured (Calibration).
+/// Protocols, as in NCCL. `none` has no costs; the costs of calibrated protocols were measured (see Calibration).
 enum class Protocol : std::uint8_t {
   none,
   ll,
   ll128,
   simple,
-  automatic,      // for Library alone
-  calibrated,     // for Library alone: one of the two below
-  calibrated_ll,  // for Shape alone
+  automatic,      // only in Library
+  calibrated,     // only in Library: one of the two below
+  calibrated_ll,  // only in Shape
   calibrated_simple
 };
 

@@ -10,24 +10,26 @@ namespace {
 constexpr Time kTenNanoseconds = 10 * kNanosecond;
 
 struct Latencies {  // in units of 10 ns
-  std::uint16_t launch, inside, between;
+  std::uint16_t launch, intra_node, inter_node;
 };
 
+// By protocol: ll, ll128, simple.
 constexpr std::array kRing{Latencies{660, 60, 270}, Latencies{1400, 190, 400}, Latencies{840, 340, 1400}};
 constexpr std::array kTree{Latencies{680, 60, 500}, Latencies{1400, 125, 850}, Latencies{840, 400, 1400}};
 
-/// Of the simple protocol alone: NVLS inside (its 25 us are for two passes through the switch) and between nodes.
+/// Simple protocol only. Inside nodes: NVLS, half of its 25 us, which are for two passes through the switch.
 constexpr Latencies kInSwitch{0, 1250, 1800};
 
-/// Libraries have tables for rings and trees; every other algorithm is taken for the one that is more like it.
-bool like_a_tree(Algorithm algorithm) {
+/// Returns whether an algorithm has the latencies of trees. NCCL has tables for rings and trees only, so every other
+/// algorithm uses the table of the more similar one.
+bool uses_tree_latencies(Algorithm algorithm) {
   return algorithm == Algorithm::double_tree || algorithm == Algorithm::binomial_tree;
 }
 
 }  // namespace
 
-// LL stores a flag beside every 4 bytes; LL128 one of 8 bytes in a line of 128.
-ProtocolCosts lines_with_flags(Protocol protocol) {
+// LL stores a 4-byte flag after every 4 bytes of data; LL128 stores an 8-byte flag in every line of 128 bytes.
+ProtocolCosts line_format_costs(Protocol protocol) {
   ProtocolCosts costs;
   if (protocol == Protocol::ll || protocol == Protocol::calibrated_ll) costs.line_bytes = 16, costs.payload_bytes = 8;
   if (protocol == Protocol::ll128) costs.line_bytes = 128, costs.payload_bytes = 120;
@@ -37,14 +39,14 @@ ProtocolCosts lines_with_flags(Protocol protocol) {
 ProtocolCosts costs_of(Protocol protocol, Algorithm algorithm) {
   if (protocol == Protocol::none) return {};
   MANYWORLDS_CHECK(protocol <= Protocol::simple, "protocol {} has no figures here", static_cast<int>(protocol));
-  const auto& table = like_a_tree(algorithm) ? kTree : kRing;
+  const auto& table = uses_tree_latencies(algorithm) ? kTree : kRing;
   const bool in_switch = algorithm == Algorithm::in_switch;
   const Latencies& row = in_switch ? kInSwitch : table.at(static_cast<std::size_t>(protocol) - 1);
-  // In a switch plain data moves.
-  ProtocolCosts costs = in_switch ? ProtocolCosts{} : lines_with_flags(protocol);
+  // Data in switches has no flags.
+  ProtocolCosts costs = in_switch ? ProtocolCosts{} : line_format_costs(protocol);
   costs.launch_ps = row.launch * kTenNanoseconds;
-  costs.inside_ps = static_cast<std::uint32_t>(row.inside * kTenNanoseconds);
-  costs.between_ps = static_cast<std::uint32_t>(row.between * kTenNanoseconds);
+  costs.intra_node_ps = static_cast<std::uint32_t>(row.intra_node * kTenNanoseconds);
+  costs.inter_node_ps = static_cast<std::uint32_t>(row.inter_node * kTenNanoseconds);
   return costs;
 }
 

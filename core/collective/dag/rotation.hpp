@@ -1,5 +1,6 @@
-// Collectives that a rotation of their members leaves as they are: rings and pairwise exchanges over nodes that are
-// alike. Members that a rotation moves onto each other go alike where they enter alike, so one of them stands for all.
+// Rotational symmetry of collectives: rings and pairwise exchanges over equal nodes are invariant under certain
+// rotations of their members. Members that a rotation maps onto each other are equivalent if their entry times are
+// equal, so one of them can represent all.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +11,21 @@
 
 namespace manyworlds::core::collective {
 
-/// The least k > 0, a divisor of dag.members, so that member i + k for member i (around the end), with its connections
-/// and transfers, gives the same DAG; dag.members if no less does. `paths` (by pair) tells connections apart that
-/// transfers take differently long on. DAGs with switches or joints are not looked at: dag.members.
-std::uint32_t least_turn(const Dag& dag, const std::vector<std::uint32_t>& paths);
+/// Returns the rotation period: the least k > 0 that divides dag.members and for which mapping every member i to i + k
+/// (modulo dag.members), with its connections and transfers, leaves the DAG unchanged; dag.members if no smaller k
+/// does. Connections on which transfers take different times must have different values in `paths` (by pair). DAGs with
+/// switches or join nodes are not analysed: the result is dag.members.
+std::uint32_t rotation_period(const Dag& dag, const std::vector<std::uint32_t>& paths);
 
-/// A DAG in which members i, i + turn, i + 2 turn ... are one, for `turn` a multiple of least_turn(): what happens to
-/// it when they enter together happens to each of them in the whole one.
-struct Turned {
-  Dag dag;                              // of `turn` members
-  std::vector<std::uint32_t> pairs;     // of its pairs: their numbers in the whole one, where their source is the same
-  std::vector<std::uint32_t> stand_in;  // of the whole one's pairs: those of `dag` which they are
+/// A DAG in which members i, i + rotation, i + 2 rotation, … are merged into one, for `rotation` a multiple of
+/// rotation_period(). If the merged members enter at the same times, their exits in the full DAG are those of the
+/// merged member.
+struct QuotientDag {
+  Dag dag;                                    // with `rotation` members
+  std::vector<std::uint32_t> pairs;           // by pair of `dag`: the pair of the full DAG with the same source
+  std::vector<std::uint32_t> representative;  // by pair of the full DAG: its representative in `dag`
 };
-Turned turned(const Dag& dag, std::uint32_t turn);
+/// Returns the quotient. Throws InternalError if `rotation` does not leave the DAG unchanged.
+QuotientDag quotient_dag(const Dag& dag, std::uint32_t rotation);
 
 }  // namespace manyworlds::core::collective

@@ -1,4 +1,5 @@
-// Who of a collective's members sends how much, where it is not the same for all.
+// Distribution of a collective's bytes over its members, if it is uneven (as in MPI's alltoallv), and the root of
+// rooted ones.
 #pragma once
 
 #include <compare>
@@ -7,9 +8,9 @@
 
 namespace manyworlds::core::collective {
 
-/// Of an all-to-all, by member: what everybody sends to it, or (by_source) what it sends to everybody, itself included;
-/// that adds up to the operation's bytes. Of a broadcast or a reduction: all bytes at the root. Empty: everybody as
-/// much, from member 0.
+/// all_to_all: `bytes` has, by member, the bytes that every member sends to it or, if `by_source`, that it sends to
+/// every member (itself included); the sum is the operation's bytes. broadcast and reduce: all bytes are at the root.
+/// If `bytes` is empty, the split is even and the root is member 0.
 struct Split {
   std::vector<std::int64_t> bytes;
   bool by_source = false;
@@ -18,12 +19,12 @@ struct Split {
   auto operator<=>(const Split&) const = default;
 };
 
-/// All of it at one of so many members.
-inline Split rooted(std::uint32_t root, std::uint32_t members, std::int64_t bytes) {
-  Split made;
-  made.bytes.assign(members, 0);
-  made.bytes[root] = bytes;
-  return made;
+/// Returns the split of a rooted operation: all bytes at member `root`.
+inline Split rooted_split(std::uint32_t root, std::uint32_t members, std::int64_t bytes) {
+  Split split;
+  split.bytes.assign(members, 0);
+  split.bytes[root] = bytes;
+  return split;
 }
 
 }  // namespace manyworlds::core::collective

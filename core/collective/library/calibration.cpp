@@ -17,25 +17,27 @@ std::uint32_t hop_ps(double us) {
   return static_cast<std::uint32_t>(ps);
 }
 
-/// Picoseconds that bytes take at a rate in GB/s.
-double at_rate(double bytes, double gb_per_s) {
+/// Returns the time of `bytes` at a rate in GB/s, in picoseconds.
+double time_at_rate(double bytes, double gb_per_s) {
   return bytes / gb_per_s * 1e3;
 }
 
-/// What a member stores, flags beside it: its part of the vector, or all of it where vectors go through trees.
-double part_of(const Shape& shape) {
+/// Returns the bytes that a member stores with flags: its part of the vector, or the whole vector if the algorithm
+/// moves whole vectors (trees and rooted operations).
+double stored_bytes(const Shape& shape) {
   const auto bytes = static_cast<double>(shape.bytes);
-  const bool whole =
+  const bool whole_vector =
       shape.algorithm == Algorithm::double_tree || shape.kind == Kind::broadcast || shape.kind == Kind::reduce;
-  return whole ? bytes : bytes / shape.members;
+  return whole_vector ? bytes : bytes / shape.members;
 }
 
-/// Tokens go all at once, without a step's latency. Beside NICs, which are slower, the ends do not count.
+/// Tokens are sent at once, without latency per step. With several nodes, NICs are slower than the copies at the
+/// endpoints, so these are not counted.
 ProtocolCosts dispatch_costs(const Calibration& calibration, const Shape& shape, ProtocolCosts costs) {
   double launch_ps = calibration.dispatch_launch_us * kPsPerUs;
   const auto sent = static_cast<double>(shape.bytes - shape.bytes / shape.members);
   if (shape.per_node == shape.members && calibration.dispatch_copy_gb_per_s > 0)
-    launch_ps += at_rate(sent, calibration.dispatch_copy_gb_per_s);
+    launch_ps += time_at_rate(sent, calibration.dispatch_copy_gb_per_s);
   costs.launch_ps = round_half_up(launch_ps);
   return costs;
 }
@@ -86,12 +88,12 @@ const OptionTable<Calibration>& calibration_options() {
 ProtocolCosts calibrated_costs(const Calibration& calibration, const Shape& shape) {
   if (calibration.copy_gb_per_s <= 0 || calibration.ll_gb_per_s <= 0)
     throw InputError("protocol: calibrated needs the library_ figures of the GPU, of which some are 0");
-  ProtocolCosts costs = lines_with_flags(shape.protocol);
+  ProtocolCosts costs = line_format_costs(shape.protocol);
   if (shape.protocol == Protocol::calibrated_ll) {
     costs.launch_ps =
-        round_half_up(calibration.ll_launch_us * kPsPerUs + at_rate(part_of(shape), calibration.ll_gb_per_s));
-    costs.inside_ps = hop_ps(calibration.ll_hop_us);
-    costs.between_ps = hop_ps(calibration.ll_hop_between_us);
+        round_half_up(calibration.ll_launch_us * kPsPerUs + time_at_rate(stored_bytes(shape), calibration.ll_gb_per_s));
+    costs.intra_node_ps = hop_ps(calibration.ll_hop_us);
+    costs.inter_node_ps = hop_ps(calibration.ll_hop_between_us);
     return costs;
   }
   MANYWORLDS_CHECK(shape.protocol == Protocol::calibrated_simple, "protocol {} is not calibrated",
@@ -104,15 +106,15 @@ ProtocolCosts calibrated_costs(const Calibration& calibration, const Shape& shap
         fmt::format("{} is not calibrated on this GPU (library_in_switch_copy_gb_per_s is 0); take another "
                     "algorithm, or give the figure",
                     info_of(shape.algorithm).name));
-  // What is only reduced, gathered or sent passes the ends half as often as what is reduced and gathered.
+  // Operations that only reduce, gather or send copy the vector at the endpoints half as often as an all-reduce.
   const double passes = shape.kind == Kind::all_reduce ? 1 : 0.5;
   const auto bytes = static_cast<double>(shape.bytes);
-  const double ends_ps = at_rate(bytes, copy_rate) + calibration.chunking_ns_per_sqrt_b * 1e3 * std::sqrt(bytes);
+  const double copy_ps = time_at_rate(bytes, copy_rate) + calibration.chunking_ns_per_sqrt_b * 1e3 * std::sqrt(bytes);
   costs.launch_ps = round_half_up((in_switch ? calibration.in_switch_launch_us : calibration.launch_us) * kPsPerUs +
-                                  passes * ends_ps);
+                                  passes * copy_ps);
   if (in_switch) return costs;
-  costs.inside_ps = hop_ps(calibration.hop_us);
-  costs.between_ps = hop_ps(calibration.hop_between_us);
+  costs.intra_node_ps = hop_ps(calibration.hop_us);
+  costs.inter_node_ps = hop_ps(calibration.hop_between_us);
   return costs;
 }
 

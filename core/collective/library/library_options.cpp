@@ -1,4 +1,4 @@
-// The option table of libraries: one row for each kind of operation, with the algorithms that can do it.
+// The option table of a communication library: one row per kind of operation, with the algorithms that support it.
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/library.hpp"
 
@@ -6,21 +6,21 @@ namespace manyworlds::core::collective {
 namespace {
 
 template <class Enum>
-OptionTable<Library>::Row named(std::string name, std::string help, Enum Library::*member,
-                                std::vector<std::pair<std::string, Enum>> names) {
+OptionTable<Library>::Row named_choice(std::string name, std::string help, Enum Library::*member,
+                                       std::vector<std::pair<std::string, Enum>> names) {
   OptionInfo info;
   info.name = std::move(name);
   info.help = std::move(help);
   info.kind = OptionInfo::Kind::text;
-  for (const auto& [each, value] : names) info.choices.push_back(each);
+  for (const auto& [choice_name, value] : names) info.choices.push_back(choice_name);
   return {info,
           [member, names](Library& to, const OptionValue& value) {
-            for (const auto& [each, meant] : names)
-              if (each == std::get<std::string>(value)) to.*member = meant;
+            for (const auto& [choice_name, named_value] : names)
+              if (choice_name == std::get<std::string>(value)) to.*member = named_value;
           },
           [member, names](const Library& from) {
-            for (const auto& [each, meant] : names)
-              if (meant == from.*member) return OptionValue(each);
+            for (const auto& [choice_name, named_value] : names)
+              if (named_value == from.*member) return OptionValue(choice_name);
             throw InternalError(fmt::format("a library without a name for {}", static_cast<int>(from.*member)));
           }};
 }
@@ -28,14 +28,14 @@ OptionTable<Library>::Row named(std::string name, std::string help, Enum Library
 OptionTable<Library>::Row algorithm(Kind kind, Algorithm Library::*member) {
   std::vector<std::pair<std::string, Algorithm>> names;
   for (const AlgorithmInfo& info : algorithms())
-    if (can_do(info.algorithm, kind)) names.emplace_back(info.name, info.algorithm);
+    if (supports(info.algorithm, kind)) names.emplace_back(info.name, info.algorithm);
   names.emplace_back("auto", Algorithm::automatic);
   std::string help = fmt::format("algorithm of {} operations; auto: the fastest by alpha and beta", name_of(kind));
   if (kind == Kind::all_gather || kind == Kind::reduce_scatter) {
     names.emplace_back("as_all_reduce", Algorithm::as_all_reduce);
     help += "; as_all_reduce: that of all_reduce if it has this half, otherwise ring";
   }
-  return named(name_of(kind), std::move(help), member, std::move(names));
+  return named_choice(name_of(kind), std::move(help), member, std::move(names));
 }
 
 }  // namespace
@@ -48,16 +48,17 @@ const OptionTable<Library>& library_options() {
       algorithm(Kind::all_to_all, &Library::all_to_all),
       algorithm(Kind::broadcast, &Library::broadcast),
       algorithm(Kind::reduce, &Library::reduce),
-      named<Protocol>("protocol",
-                      "costs of launching and handing on, and flags among the data; none: no such costs; calibrated: "
-                      "what the GPU's library_ figures say, with their share of the NICs' rate",
-                      &Library::protocol,
-                      {{"none", Protocol::none},
-                       {"ll", Protocol::ll},
-                       {"ll128", Protocol::ll128},
-                       {"simple", Protocol::simple},
-                       {"auto", Protocol::automatic},
-                       {"calibrated", Protocol::calibrated}}),
+      named_choice<Protocol>(
+          "protocol",
+          "costs of launching and handing on, and flags among the data; none: no such costs; calibrated: "
+          "what the GPU's library_ figures say, with their share of the NICs' rate",
+          &Library::protocol,
+          {{"none", Protocol::none},
+           {"ll", Protocol::ll},
+           {"ll128", Protocol::ll128},
+           {"simple", Protocol::simple},
+           {"auto", Protocol::automatic},
+           {"calibrated", Protocol::calibrated}}),
       option(
           "channels", &Library::channels,
           "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a node; "

@@ -1,5 +1,6 @@
-// What every packet engine for pinned paths offers: links and flows in, completions out, and its state as canonical
-// words. One call serves many packets, so this is a plain interface; inside, engines are templates over the protocol.
+// The interface of the packet engines for pinned paths: it accepts links and flows, returns completions, and saves and
+// loads the state as canonical words. One call simulates many packets, so virtual functions are affordable here; the
+// engines themselves are templates over the transport protocol.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +8,15 @@
 #include <span>
 #include <vector>
 
-#include "core/network/fabric/fabric.hpp"
-#include "core/network/fabric/pause_cycle.hpp"
+#include "core/network/fabric/pfc_deadlock.hpp"
+#include "core/network/fabric/router.hpp"
 #include "core/network/fabric/transport.hpp"
 
 namespace manyworlds::core::network {
 
-/// What happened on the way, besides completions.
+/// Event counts of a simulation.
 struct Counters {
-  std::int64_t link_hops = 0;  // packets times links, simulated here
+  std::int64_t link_hops = 0;  // simulated packets times links
   std::int64_t ecn_marks = 0;
   std::int64_t pauses = 0;
   std::int64_t drops = 0, trims = 0, retransmissions = 0;
@@ -35,87 +36,88 @@ struct Counters {
   }
 };
 
-/// What a link carried.
+/// The traffic that a link has carried.
 struct LinkLoad {
   std::int64_t packets = 0;
-  std::int64_t bytes = 0;  // headers included
-  Time busy_ps = 0;        // its packets' serialisation
+  std::int64_t bytes = 0;  // including headers
+  Time busy_ps = 0;        // total serialization time of its packets
 };
 
-using Words = std::vector<std::uint64_t>;
+using StateWords = std::vector<std::uint64_t>;
 
-/// A part of an engine that shares no link with the rest, as canonical words and the slots behind its numbers. The
-/// words are relative in time and free of slots: links are numbered by first occurrence along the flows' paths, flows
-/// by their order, packets by how many are still to come. Two engines whose words are equal go on alike for ever. What
-/// cannot change anything any more (acks of a window that no longer binds, timers that were overtaken) is left out.
-struct SavedPart {
-  Words words;
-  std::vector<std::uint32_t> flows;  // slot of each flow number
-  std::vector<std::uint32_t> links;  // slot of each link number
+/// The state of a flow component, that is, of flows that share no link with the rest of the engine: canonical words,
+/// and the engine slots of its flows and links. The words contain neither absolute times nor slots: links are numbered
+/// by first occurrence along the flows' paths, flows by tie order, and packets counting down to 1, the last of the
+/// flow. Engines with equal words therefore behave identically from then on. State that can no longer affect the result
+/// (acks of a window that no longer limits the flow, superseded timers) is omitted.
+struct ComponentState {
+  StateWords words;
+  std::vector<std::uint32_t> flows;  // engine slot by flow number
+  std::vector<std::uint32_t> links;  // engine slot by link number
 };
 
-/// An engine that can be told to pass over what would only repeat itself.
-class Repeatable {
+/// An engine that can be fast-forwarded over repetitions of a periodic state.
+class PeriodicEngine {
  public:
-  /// Packets that a live flow has not offered to its NIC yet.
-  virtual std::uint32_t left(std::uint32_t flow_slot) const = 0;
-  /// Links on its path.
+  /// Returns the number of packets that a live flow has not yet offered to its NIC.
+  virtual std::uint32_t remaining(std::uint32_t flow_slot) const = 0;
+  /// Returns the number of links on the path of a flow.
   virtual std::uint32_t links(std::uint32_t flow_slot) const = 0;
-  /// Engine::run() stops also at the instant at which this flow has all but `left` of its packets offered; once.
-  virtual void watch(std::uint32_t flow_slot, std::uint32_t left) = 0;
-  /// As the words of save(), all parts in one, but free of how much flows have left, as long as they have any: two
-  /// equal ones go on alike until the first flow offers its last packet.
-  virtual Words recurring() = 0;
-  /// Live flows are from now on as if they had offered so many packets more (by slot; less than left() each), and
-  /// everything else as it is.
-  virtual void pass_over(std::span<const std::uint32_t> packets) = 0;
+  /// Makes Engine::run() also stop, once, at the instant at which this flow has `remaining` packets left to offer.
+  virtual void watch(std::uint32_t flow_slot, std::uint32_t remaining) = 0;
+  /// Returns the words of save() for all components together, but without the numbers of remaining packets, except for
+  /// whether they are zero. Engines with equal words behave identically until a flow offers its last packet.
+  virtual StateWords periodic_state() = 0;
+  /// Reduces the remaining packets of live flows by `packets` (indexed by slot; each less than remaining()) and leaves
+  /// everything else unchanged.
+  virtual void skip(std::span<const std::uint32_t> packets) = 0;
 
  protected:
-  ~Repeatable() = default;
+  ~PeriodicEngine() = default;
 };
 
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  /// Forgets every link and flow, and starts again at time 0; what memory it has it keeps.
+  /// Removes every link and flow and restarts at time 0; allocated memory is reused.
   virtual void reset() = 0;
 
-  /// A link for flows to use; returns its slot.
+  /// Adds a link that flows can use and returns its slot.
   virtual std::uint32_t add_link(const LinkSpec& spec) = 0;
 
-  /// Starts a transfer of `bytes` (>= 0; an empty one is a single header) at time now(). `order` ranks it
-  /// against other flows in ties and must be unique among live flows. Returns its slot, which is used again after it
-  /// ends.
-  virtual std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t order) = 0;
+  /// Starts a transfer of `bytes` (>= 0; an empty one is a single header) at time now() and returns its slot, which is
+  /// reused after the flow has completed. The tie order ranks the flow among simultaneous events of several flows; it
+  /// must be unique among live flows.
+  virtual std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t tie_order) = 0;
 
-  /// Runs until the first instant at which flows complete, but not past `limit`; appends their slots to `completed`.
-  /// Afterwards now() is that instant (or `limit`).
+  /// Runs until the first instant at which flows complete, but not past `limit`, and appends their slots to
+  /// `completed`. Afterwards now() is that instant, or `limit`.
   virtual void run(Time limit, std::vector<std::uint32_t>& completed) = 0;
-  /// If flows are left that nothing will ever move: who waits for whom among their links.
-  virtual PauseWaits standstill() const = 0;
+  /// Returns the waits among paused links if live flows can never make progress again; empty otherwise.
+  virtual PauseDependencies deadlock() const = 0;
 
   virtual Time now() const = 0;
-  virtual Time quiet_since() const = 0;  // the last event
+  virtual Time last_activity() const = 0;  // time of the last event
   virtual bool drained() const = 0;
   virtual const Counters& counters() const = 0;
 
-  /// Connected parts of what is live, flows ascending by order inside each, parts by their first flow; what only waits
-  /// for pause frames comes last. Empty if the engine is drained.
-  virtual std::vector<SavedPart> save() = 0;
+  /// Returns the state of every flow component. Flows are sorted by tie order within a component, components by their
+  /// first flow; components of links that only await pause frames come last. Empty if the engine is drained.
+  virtual std::vector<ComponentState> save() = 0;
 
-  /// Adds a saved part at now(). `orders` ranks its flows here (ascending); `flow_slots` and `link_slots` receive the
-  /// slot of each flow and link number.
-  virtual void load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+  /// Adds a saved component at now(). `tie_orders` (ascending) are the tie orders of its flows in this engine;
+  /// `flow_slots` and `link_slots` receive the slot of each flow number and link number.
+  virtual void load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> tie_orders,
                     std::vector<std::uint32_t>& flow_slots, std::vector<std::uint32_t>& link_slots) = 0;
 
-  /// Ranks a live flow anew.
-  virtual void set_order(std::uint32_t flow_slot, std::uint64_t order) = 0;
+  /// Changes the tie order of a live flow.
+  virtual void set_tie_order(std::uint32_t flow_slot, std::uint64_t tie_order) = 0;
 
   virtual std::unique_ptr<Engine> clone() const = 0;
 
-  /// Null if it cannot be told to.
-  virtual Repeatable* repeatable() { return nullptr; }
+  /// Returns this engine as a PeriodicEngine, or null if it does not support fast-forwarding.
+  virtual PeriodicEngine* as_periodic() { return nullptr; }
 };
 
 }  // namespace manyworlds::core::network

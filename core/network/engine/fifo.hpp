@@ -1,4 +1,4 @@
-// A first-in first-out queue of plain values in one ring of memory that only grows.
+// A first-in first-out queue of trivially copyable values in a ring buffer that only grows.
 #pragma once
 
 #include <algorithm>

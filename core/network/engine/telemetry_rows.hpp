@@ -1,5 +1,5 @@
-// What the links of a flow's path told its packets that are not acknowledged: a queue of rows, each as long as the
-// path. It is most of what a flow takes, so a record leaves out what the link itself can tell.
+// In-band telemetry of the unacknowledged packets of a flow: a queue of rows with one record per link of the path. It
+// is most of the memory of a flow, so a record omits the rate, which the link itself knows.
 #pragma once
 
 #include <algorithm>
@@ -7,19 +7,19 @@
 #include <utility>
 #include <vector>
 
-#include "core/network/engine/protocol.hpp"
+#include "core/network/engine/sender_protocol.hpp"
 
 namespace manyworlds::core::network {
 
-/// Telemetry without the rate of the link; `at` is kNever until the packet has left on it.
+/// Telemetry without the link rate; `at` is kNever until the link begins to send the packet.
 struct TelemetryRecord {
   Time at = kNever;
-  std::int64_t waiting = 0, sent_bytes = 0;
+  std::int64_t waiting_bytes = 0, sent_bytes = 0;
 };
 
 class TelemetryRows {
  public:
-  /// Forgets everything; rows have `links` entries from now on, and there will hardly be more than `rows`.
+  /// Removes all rows. From now on, rows have `links` records; `rows` is the expected maximum number of rows.
   void clear(std::uint32_t links, std::uint32_t rows) {
     head_ = size_ = 0;
     links_ = links;
@@ -30,12 +30,12 @@ class TelemetryRows {
   TelemetryRecord* row(std::uint32_t i) { return ring_.data() + begin_of(i); }
   const TelemetryRecord* row(std::uint32_t i) const { return ring_.data() + begin_of(i); }
 
-  /// A row that no link has filled yet; returns it.
+  /// Appends a row of empty records and returns it.
   TelemetryRecord* push() {
     if (size_ == rows_) grow();
-    TelemetryRecord* made = row(size_++);
-    std::fill_n(made, links_, TelemetryRecord{});
-    return made;
+    TelemetryRecord* new_row = row(size_++);
+    std::fill_n(new_row, links_, TelemetryRecord{});
+    return new_row;
   }
   void pop() {
     if (++head_ == rows_) head_ = 0;

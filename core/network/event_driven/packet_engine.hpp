@@ -1,20 +1,20 @@
-// The packet engine for pinned paths: store-and-forward links, output-queued lossless switches (PFC), one sender per
-// flow as its protocol has it.
+// The event-driven packet engine for pinned paths: store-and-forward links, output-queued lossless switches (PFC), and
+// one sender per flow that follows its transport protocol.
 //
-// Time at one instant has two phases: everything that ends (deliveries, acks, timers, pauses, transmissions), then
-// everything that arrives at a port. Arrivals at a port are served by (time, order of the flow, packet). A run stops
-// between the two phases, so flows that start at that instant take part in it. Nothing depends on link or flow slots:
-// renaming them, or cutting out flows that share no link with the rest, gives the same times.
+// An instant has two phases: first everything that ends (deliveries, acks, timers, pauses, transmissions), then all
+// arrivals at ports. Arrivals at a port are served in the order (time, tie order of the flow, packet). run() stops
+// between the two phases, so that flows that start at that instant compete in its arrivals. No result depends on link
+// or flow slots: renumbering them, or removing flows that share no link with the rest, gives the same times.
 //
-// A sender offers its next packet to its first link when the one before has left it (as a NIC schedules its queue
+// A sender offers its next packet to its first link when the previous one has left it (as a NIC schedules its queue
 // pairs), so flows share a NIC packet by packet. Acks are coalesced: they arrive after a fixed delay and occupy no
-// link. A buffer holds what waits, not what is being sent.
+// link. A buffer holds the packets that wait, not the packet that is being sent.
 //
-// A link that is free when a packet comes sends it at once, which takes no event of its own. Where something waits, a
-// link catches up with what it sent whenever it is looked at: when a packet comes, a pause, or when a buffer that it
-// may have relieved is full. Nobody else can tell before what it sent has crossed it, so a service event comes only so
-// much later (the slack) and many packets share one; but not while such a buffer is to fall to where its link may
-// resume.
+// A link that is idle when a packet arrives sends it at once, without an event. A link with a queue is simulated
+// lazily: it catches up with its transmissions when a packet or a pause frame arrives, or when an ingress buffer that
+// it may have drained exceeds XOFF. No other port can observe a transmission before it has crossed the link, so the
+// service event of a link may be later by the link latency (the slack), and many packets share one event. The slack is
+// not used while an ingress buffer that the link drains has to fall to XON.
 #pragma once
 
 #include <array>
@@ -25,20 +25,21 @@
 #include "core/network/engine/event_wheel.hpp"
 #include "core/network/engine/fifo.hpp"
 #include "core/network/engine/pinned_engine.hpp"
-#include "core/network/engine/protocol.hpp"
-#include "core/network/engine/spares.hpp"
+#include "core/network/engine/sender_protocol.hpp"
+#include "core/network/engine/slot_pool.hpp"
 #include "core/network/engine/telemetry_rows.hpp"
 
 namespace manyworlds::core::network {
 
-template <Protocol P>
+template <SenderProtocol P>
 class Saver;
-template <Protocol P>
+template <SenderProtocol P>
 class Loader;
-template <Protocol P>
-class SlicedExchange;
+template <SenderProtocol P>
+class TimeSlicedExchange;
 
-// Packets are plain 64-bit words: slot of the flow, number (counting down to 1, the last), hop, mark.
+// A packet is a 64-bit word: slot of the flow (24 bits), number (32 bits, counting down to 1, the last), hop (7 bits)
+// and ECN mark (1 bit).
 using Packet = std::uint64_t;
 constexpr Packet make_packet(std::uint32_t slot, std::uint32_t number) {
   return static_cast<Packet>(slot) << 40 | static_cast<Packet>(number) << 8;
@@ -52,91 +53,95 @@ constexpr std::uint32_t number_of(Packet packet) {
 constexpr std::uint32_t hop_of(Packet packet) {
   return static_cast<std::uint32_t>(packet >> 1) & 0x7F;
 }
-inline constexpr Packet kMark = 1, kOneHop = 2;
-inline constexpr Packet kPacketRest = (1ull << 40) - 1;  // all but the slot
+inline constexpr Packet kMarkBit = 1, kOneHop = 2;
+inline constexpr Packet kAllButSlotMask = (1ull << 40) - 1;  // mask of everything but the slot
 
-// In the order in which they happen at one instant. A resume comes before a pause, since a switch that sends both at
-// one instant sends the pause last. Events of one kind commute: different flows and links have nothing in common by
-// then; arrivals are ranked port by port.
-enum class Kind : std::uint64_t { deliver, ack, notice, timer, resume, pause, departed, service, arrive };
-inline constexpr std::uint64_t kOverLink = 1ull << 32;  // in what arrives: over a link; otherwise offered by a flow
+// Event kinds, in the order in which they are handled at one instant. A resume precedes a pause, since a switch that
+// sends both at one instant sends the pause last. Events of one kind commute, because they concern different flows or
+// links; arrivals are sorted port by port.
+enum class EventKind : std::uint64_t { deliver, ack, cnp, timer, resume, pause, departed, service, arrive };
+inline constexpr std::uint64_t kOverLink = 1ull << 32;  // in an arrival's subject: over a link, not from a flow
 
-template <Protocol P>
-class PacketEngine final : public PinnedEngine<P>, public Repeatable {
+template <SenderProtocol P>
+class PacketEngine final : public PinnedEngine<P>, public PeriodicEngine {
  public:
-  PacketEngine(const Transport& transport, const typename P::Parameters& parameters, bool marks);
+  PacketEngine(const Transport& transport, const typename P::Parameters& parameters, bool ecn_enabled);
 
   void reset() override;
   std::uint32_t add_link(const LinkSpec& spec) override;
-  std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t order) override;
+  std::uint32_t start(const Route& route, std::int64_t bytes, std::uint64_t tie_order) override;
   void run(Time limit, std::vector<std::uint32_t>& completed) override;
-  PauseWaits standstill() const override;
+  PauseDependencies deadlock() const override;
   Time now() const override { return now_; }
-  Time quiet_since() const override { return quiet_since_; }
-  bool drained() const override { return live_ == 0 && pending_control_ == 0; }
+  Time last_activity() const override { return last_activity_; }
+  bool drained() const override { return live_ == 0 && pending_pfc_ == 0; }
   const Counters& counters() const override { return counters_; }
-  std::vector<SavedPart> save() override;
-  void load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+  std::vector<ComponentState> save() override;
+  void load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> tie_orders,
             std::vector<std::uint32_t>& flow_slots, std::vector<std::uint32_t>& link_slots) override;
-  void set_order(std::uint32_t flow_slot, std::uint64_t order) override { flows_[flow_slot].order = order; }
+  void set_tie_order(std::uint32_t flow_slot, std::uint64_t tie_order) override {
+    flows_[flow_slot].tie_order = tie_order;
+  }
   std::unique_ptr<Engine> clone() const override { return std::make_unique<PacketEngine>(*this); }
 
-  Repeatable* repeatable() override { return this; }
-  std::uint32_t left(std::uint32_t flow_slot) const override { return flows_[flow_slot].left; }
+  PeriodicEngine* as_periodic() override { return this; }
+  std::uint32_t remaining(std::uint32_t flow_slot) const override { return flows_[flow_slot].remaining; }
   std::uint32_t links(std::uint32_t flow_slot) const override { return flows_[flow_slot].hops; }
-  void watch(std::uint32_t flow_slot, std::uint32_t left) override { watched_ = flow_slot, watched_left_ = left; }
-  Words recurring() override;
-  void pass_over(std::span<const std::uint32_t> packets) override;
+  void watch(std::uint32_t flow_slot, std::uint32_t remaining) override {
+    watched_ = flow_slot, watched_remaining_ = remaining;
+  }
+  StateWords periodic_state() override;
+  void skip(std::span<const std::uint32_t> packets) override;
 
  private:
   using Pinned = PinnedEngine<P>;
-  using Pinned::acks_matter, Pinned::fits, Pinned::window_of;
-  using Pinned::transport_, Pinned::parameters_, Pinned::packet_bytes_, Pinned::marks_;
+  using Pinned::acks_matter, Pinned::fits_window, Pinned::window_of;
+  using Pinned::transport_, Pinned::parameters_, Pinned::packet_bytes_, Pinned::ecn_enabled_;
 
   friend class Saver<P>;
   friend class Loader<P>;
-  friend class SlicedExchange<P>;
+  friend class TimeSlicedExchange<P>;
 
-  static Kind kind_of(const Event& event) { return static_cast<Kind>(event.kind()); }
+  static EventKind kind_of(const Event& event) { return static_cast<EventKind>(event.kind()); }
 
-  /// A packet on the way to the other end of a link.
-  struct Travelling {
+  /// A packet in flight on a link.
+  struct InFlightPacket {
     Time at;
     Packet packet;
   };
 
   struct PortState {
-    Time busy_until = 0;             // what is being sent is gone then
-    Time service_at = kNever;        // when the port is looked at because something waits
-    Time slack_ps = 0;               // by which that may come after what waits can begin to be sent
-    std::int64_t waiting_bytes = 0;  // in the queue
-    std::int64_t ingress_bytes = 0;  // came over this link and wait in the switch behind it
+    Time busy_until = 0;             // end of the current transmission
+    Time service_at = kNever;        // time of the pending service event
+    Time slack_ps = 0;               // how much later than possible the service event may be
+    std::int64_t waiting_bytes = 0;  // bytes in the queue
+    std::int64_t ingress_bytes = 0;  // bytes that arrived over this link and wait in the switch behind it
     Time full_packet_ps = 0;
-    Time control_ps = 0;  // until a pause frame sent against this link takes effect
+    Time control_ps = 0;  // delay until a pause frame sent to this link's sender takes effect
     std::int64_t kmin = 0, kmax = 0;
-    std::int64_t mark_error = 0;  // RED by error diffusion, parts per million
-    std::int64_t sent_bytes = 0;  // for telemetry
-    Time claimed_at = -1;         // when packets last arrived here
-    std::uint32_t claim = 0;      // the last of them, in batch_
-    std::uint32_t pressed = 0;    // links that are to be paused and of which packets may wait here
-    std::uint32_t senders = 0;    // flows of which packets are still to come here first
+    std::int64_t mark_error = 0;     // RED by error diffusion, parts per million
+    std::int64_t sent_bytes = 0;     // for telemetry
+    Time last_arrival_at = -1;       // the instant of the latest arrivals in batch_
+    std::uint32_t last_arrival = 0;  // index in batch_ of the last of them
+    std::uint32_t over_xoff = 0;     // ingress links that are being paused and whose packets may wait here
+    std::uint32_t senders = 0;       // flows with this first link that have packets to offer
     bool paused = false, pause_wanted = false;
-    bool forwards = false;  // what comes over other links; not only what flows offer
+    bool forwards = false;  // receives packets from other links, not only from flows
     LinkSpec spec;
   };
   struct Port : PortState {
-    Fifo<Travelling> wire;  // in order; the first stands among the events as well
+    Fifo<InFlightPacket> wire;  // packets in flight, in order; the first also has an event
     Fifo<Packet> queue;
-    std::vector<std::uint32_t> onward;  // links by which what comes over this one goes on
+    std::vector<std::uint32_t> downstream;  // next links of the packets that arrive over this one
   };
 
-  /// A packet at the port it comes to at this instant.
+  /// A packet that arrives at a port at this instant.
   struct Arrival {
     Packet packet;
     std::uint32_t port;
-    std::uint32_t before;  // another one there, or kAlone
+    std::uint32_t previous;  // previous arrival at the same port, or kNoArrival
   };
-  static constexpr std::uint32_t kAlone = UINT32_MAX, kNoFlow = UINT32_MAX;
+  static constexpr std::uint32_t kNoArrival = UINT32_MAX, kNoFlow = UINT32_MAX;
 
   struct Ack {
     Time at;
@@ -145,85 +150,89 @@ class PacketEngine final : public PinnedEngine<P>, public Repeatable {
   };
 
   struct FlowState {
-    std::uint64_t order = 0;
+    std::uint64_t tie_order = 0;
     std::array<std::uint32_t, kMaxHops> path{};
     std::uint32_t hops = 0;
-    std::uint32_t left = 0;       // packets not yet offered; the next one carries this number
-    std::uint32_t unacked = 0;    // offered, and not among the acks taken from `acks`
-    std::int64_t last_bytes = 0;  // size of packet number 1
+    std::uint32_t remaining = 0;  // packets not yet offered; also the number of the next one
+    std::uint32_t unacked = 0;    // offered packets whose acks have not been taken from `acks`
+    std::int64_t last_bytes = 0;  // size of packet number 1, the last
     Time ack_ps = 0;
-    Time next_packet_at = 0;     // pacing
-    Time departs_at = kNever;    // the packet at the NIC, once it is being sent
-    Time delivered_at = kNever;  // the last packet, once it is on its last link
-    Time last_notice = 0;        // receiver: when it last told the sender of a mark
-    Time timer_at = kNever;      // the next deadline for which an event is pending
+    Time next_packet_at = 0;     // earliest start of the next packet (pacing)
+    Time departs_at = kNever;    // end of the transmission at the NIC, if there is one
+    Time delivered_at = kNever;  // arrival of the last packet, once it is on its last link
+    Time last_cnp = 0;           // when the receiver last sent a CNP
+    Time timer_at = kNever;      // earliest deadline with a pending event
     bool live = false, at_nic = false;
-    bool managed = false;      // by the protocol; scale-up transfers have a fixed window
-    bool counts_acks = false;  // has a window
-    bool offered = false;      // to the NIC at this instant, and not arrived there yet
-    bool blocked = false;      // by its window: the next ack wakes it
+    bool uses_cc = false;      // congestion-controlled by the protocol; scale-up transfers have a fixed window
+    bool counts_acks = false;  // a window or the protocol needs the acks
+    bool offered = false;      // a packet was offered at this instant and has not arrived at the NIC
+    bool blocked = false;      // by its window, until the next ack
     P sender;
   };
   struct Flow : FlowState {
-    std::uint32_t life = 0;   // counts uses of this slot, so that old events are recognised
-    Fifo<Ack> acks;           // on their way, in order; taken when the window is looked at
-    Fifo<Time> departures;    // of packets in the network, if the protocol wants acks
-    TelemetryRows telemetry;  // of packets not acknowledged and links behind the NIC's, if it wants that
+    std::uint32_t generation = 0;  // number of uses of this slot, which identifies outdated events
+    Fifo<Ack> acks;                // in flight, in order; taken when the window is evaluated
+    Fifo<Time> departures;         // start times of packets in flight, if the protocol needs acks
+    TelemetryRows telemetry;       // per unacknowledged packet and link after the NIC, if the protocol needs it
   };
 
-  std::uint32_t take_slot() { return network::take_slot(free_, flows_, spare_flows_); }
-  void set_up(Flow& flow, const Route& route, std::uint64_t order);
+  std::uint32_t acquire_slot() { return network::acquire_slot(free_, flows_, spare_flows_); }
+  void set_up(Flow& flow, const Route& route, std::uint64_t tie_order);
   void start_sender(Flow& flow);
-  void goes_on(std::uint32_t link, std::uint32_t onward);
-  void push(Time at, Kind kind, std::uint64_t of) { events_.push({at, static_cast<std::uint64_t>(kind), of}); }
-  std::uint64_t name_of(std::uint32_t slot) const { return std::uint64_t{flows_[slot].life} << 32 | slot; }
-  void expect(std::uint32_t link, const Travelling& next) { push(next.at, Kind::arrive, kOverLink | link); }
+  void add_downstream(std::uint32_t link, std::uint32_t downstream);
+  void push(Time at, EventKind kind, std::uint64_t subject) {
+    events_.push({at, static_cast<std::uint64_t>(kind), subject});
+  }
+  std::uint64_t flow_handle(std::uint32_t slot) const { return std::uint64_t{flows_[slot].generation} << 32 | slot; }
+  void schedule_arrival(std::uint32_t link, const InFlightPacket& next) {
+    push(next.at, EventKind::arrive, kOverLink | link);
+  }
   void run_events(std::vector<std::uint32_t>& completed);
   void handle(const Event& event);
-  void handle_flow(Kind kind, std::uint32_t slot);
+  void handle_flow(EventKind kind, std::uint32_t slot);
   void arrive_all(const Event& first);
   Packet take_arrival(const Event& event);
   void arrive_ranked(std::uint32_t last);
   void arrive(Packet packet);
-  void wait(Port& port, std::uint32_t index, const Flow& flow, Packet packet);
-  void press(std::uint32_t from, std::uint32_t to);
+  void enqueue(Port& port, std::uint32_t index, const Flow& flow, Packet packet);
+  void check_xoff(std::uint32_t from, std::uint32_t to);
   void transmit(Port& port, std::uint32_t index, Flow& flow, Packet packet, Time begin);
   void serve(Port& port, std::uint32_t index, Time until);
   void catch_up();
-  void expect_service(Port& port, std::uint32_t index) {
-    port.service_at = port.busy_until + (port.pressed > 0 ? 0 : port.slack_ps);
-    push(port.service_at, Kind::service, index);
+  void schedule_service(Port& port, std::uint32_t index) {
+    port.service_at = port.busy_until + (port.over_xoff > 0 ? 0 : port.slack_ps);
+    push(port.service_at, EventKind::service, index);
   }
   void leave_network(Flow& flow, Packet packet, Time delivered);
   void service(std::uint32_t index);
   void paused(std::uint32_t index);
   void resume(std::uint32_t index);
   void departed(std::uint32_t slot);
-  void offer(std::uint32_t slot, bool alone = false);
+  void offer(std::uint32_t slot, bool sole_arrival = false);
   void complete(std::uint32_t slot);
-  void take_acks(Flow& flow);
+  void process_acks(Flow& flow);
   bool window_open(Flow& flow, std::uint32_t slot);
   void timer(std::uint32_t slot);
-  void arm(Flow& flow, std::uint32_t slot);
+  void arm_timer(Flow& flow, std::uint32_t slot);
   bool mark(Port& port);
   std::int64_t size_of(const Flow& flow, Packet packet) const {
     return number_of(packet) == 1 ? flow.last_bytes : packet_bytes_;
   }
 
-  Time now_ = 0, quiet_since_ = 0;
+  Time now_ = 0, last_activity_ = 0;
   EventWheel events_;
   std::vector<Port> ports_, spare_ports_;
   std::vector<Flow> flows_, spare_flows_;
   std::vector<std::uint32_t> free_;
   std::size_t live_ = 0;
-  std::size_t pending_control_ = 0;  // pause and resume frames on their way, and ports still paused
-  std::vector<Arrival> batch_;       // of one instant
+  std::size_t pending_pfc_ = 0;  // pause and resume frames in flight, and paused ports
+  std::vector<Arrival> batch_;   // arrivals of one instant
   std::vector<std::pair<std::uint64_t, Packet>> ranked_;
   std::vector<std::uint32_t>* completed_ = nullptr;
-  std::uint32_t watched_ = kNoFlow, watched_left_ = 0;
-  Time limit_ = 0;          // of the run
-  Time inline_before_ = 0;  // arrivals at an instant before this one may be handled without going through the events
-  std::array<Telemetry, P::kWants.telemetry ? kMaxHops : 0> told_;  // by one acknowledgement
+  std::uint32_t watched_ = kNoFlow, watched_remaining_ = 0;
+  Time limit_ = 0;          // of the current run()
+  Time inline_before_ = 0;  // arrivals before this instant may bypass the event queue
+  std::array<Telemetry, P::kNeeds.telemetry ? kMaxHops : 0> ack_telemetry_;  // telemetry of one acknowledgement
   Counters counters_;
 };
 

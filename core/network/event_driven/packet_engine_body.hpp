@@ -1,4 +1,4 @@
-// What packet_engine.hpp declares; for the files that make engines of their protocol.
+// Implementation of packet_engine.hpp, to be included where the engine of a protocol is instantiated.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,23 @@
 
 namespace manyworlds::core::network {
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::run(Time limit, std::vector<std::uint32_t>& completed) {
   completed_ = &completed;
   limit_ = inline_before_ = limit;
   run_events(completed);
-  inline_before_ = 0;  // what starts between runs must be ranked with what else starts then
+  inline_before_ = 0;  // flows that start between runs are sorted with all others of that instant
   if (drained()) events_.clear();
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::run_events(std::vector<std::uint32_t>& completed) {
-  const std::size_t before = completed.size();
+  const std::size_t previous = completed.size();
   while (!events_.empty()) {
     const Event event = events_.top();
-    const bool arrival = kind_of(event) == Kind::arrive;
-    if (completed.size() > before) {
-      inline_before_ = now_;  // this instant is the last; its arrivals stay
+    const bool arrival = kind_of(event) == EventKind::arrive;
+    if (completed.size() > previous) {
+      inline_before_ = now_;  // stop after this instant, but before its arrivals
       if (event.at > now_ || arrival) return;
     } else if (event.at > limit_ || (event.at == limit_ && arrival)) {
       now_ = limit_;
@@ -38,12 +38,12 @@ void PacketEngine<P>::run_events(std::vector<std::uint32_t>& completed) {
     now_ = event.at;
     handle(event);
   }
-  if (completed.size() == before && limit_ != kNever) now_ = limit_;
+  if (completed.size() == previous && limit_ != kNever) now_ = limit_;
 }
 
-template <Protocol P>
-PauseWaits PacketEngine<P>::standstill() const {
-  PauseWaits waits;
+template <SenderProtocol P>
+PauseDependencies PacketEngine<P>::deadlock() const {
+  PauseDependencies waits;
   if (live_ == 0 || !events_.empty()) return waits;
   for (std::uint32_t link = 0; link < ports_.size(); ++link)
     for (std::size_t i = 0; i < ports_[link].queue.size(); ++i) {
@@ -56,47 +56,47 @@ PauseWaits PacketEngine<P>::standstill() const {
   return waits;
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::handle(const Event& event) {
-  const auto index = static_cast<std::uint32_t>(event.of());  // of a flow or a link
+  const auto index = static_cast<std::uint32_t>(event.subject());  // slot of a flow or a link
   switch (kind_of(event)) {
-    case Kind::arrive:
+    case EventKind::arrive:
       arrive_all(event);
       break;
-    case Kind::service:
+    case EventKind::service:
       if (ports_[index].service_at == now_) service(index);
       break;
-    case Kind::pause:
+    case EventKind::pause:
       paused(index);
       break;
-    case Kind::resume:
+    case EventKind::resume:
       resume(index);
       break;
     default:
-      if (flows_[index].live && flows_[index].life == event.of() >> 32) handle_flow(kind_of(event), index);
+      if (flows_[index].live && flows_[index].generation == event.subject() >> 32) handle_flow(kind_of(event), index);
       break;
   }
 }
 
-template <Protocol P>
-void PacketEngine<P>::handle_flow(Kind kind, std::uint32_t slot) {
+template <SenderProtocol P>
+void PacketEngine<P>::handle_flow(EventKind kind, std::uint32_t slot) {
   Flow& flow = flows_[slot];
-  quiet_since_ = now_;
+  last_activity_ = now_;
   switch (kind) {
-    case Kind::deliver:
+    case EventKind::deliver:
       complete(slot);
       break;
-    case Kind::departed:
+    case EventKind::departed:
       departed(slot);
       break;
-    case Kind::ack:
+    case EventKind::ack:
       flow.blocked = false;
       offer(slot);
       break;
-    case Kind::notice:
-      if (flow.left == 0) break;
+    case EventKind::cnp:
+      if (flow.remaining == 0) break;
       flow.sender.notified(parameters_, now_);
-      arm(flow, slot);
+      arm_timer(flow, slot);
       break;
     default:
       timer(slot);
@@ -104,7 +104,7 @@ void PacketEngine<P>::handle_flow(Kind kind, std::uint32_t slot) {
   }
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::complete(std::uint32_t slot) {
   flows_[slot].live = false;
   --live_;
@@ -112,25 +112,25 @@ void PacketEngine<P>::complete(std::uint32_t slot) {
   completed_->push_back(slot);
 }
 
-/// The packet of an arrival: the first on a link, or one that a flow offers to its NIC.
-template <Protocol P>
+/// Returns the packet of an arrival: the first in flight on a link, or the one that a flow offers to its NIC.
+template <SenderProtocol P>
 [[gnu::always_inline]] inline Packet PacketEngine<P>::take_arrival(const Event& event) {
-  const auto index = static_cast<std::uint32_t>(event.of());
-  if ((event.of() & kOverLink) == 0) {
+  const auto index = static_cast<std::uint32_t>(event.subject());
+  if ((event.subject() & kOverLink) == 0) {
     flows_[index].offered = false;
-    return make_packet(index, flows_[index].left + 1);
+    return make_packet(index, flows_[index].remaining + 1);
   }
-  Fifo<Travelling>& wire = ports_[index].wire;
+  Fifo<InFlightPacket>& wire = ports_[index].wire;
   const Packet packet = wire.front().packet;
   wire.pop();
-  if (!wire.empty()) expect(index, wire.front());
+  if (!wire.empty()) schedule_arrival(index, wire.front());
   return packet;
 }
 
-/// Everything that arrives at this instant. Only where several packets come to one port does their order matter.
-template <Protocol P>
+/// Handles all arrivals of this instant. Their order matters only among packets that arrive at the same port.
+template <SenderProtocol P>
 void PacketEngine<P>::arrive_all(const Event& first) {
-  quiet_since_ = now_;
+  last_activity_ = now_;
   const Packet packet = take_arrival(first);
   if (events_.nothing_at(now_)) return arrive(packet);
   batch_.clear();
@@ -138,46 +138,47 @@ void PacketEngine<P>::arrive_all(const Event& first) {
     const auto number = static_cast<std::uint32_t>(batch_.size());
     const std::uint32_t at = flows_[slot_of(next)].path[hop_of(next)];
     Port& port = ports_[at];
-    batch_.push_back({next, at, port.claimed_at == now_ ? port.claim : kAlone});
-    port.claimed_at = now_;
-    port.claim = number;
+    batch_.push_back({next, at, port.last_arrival_at == now_ ? port.last_arrival : kNoArrival});
+    port.last_arrival_at = now_;
+    port.last_arrival = number;
     if (events_.nothing_at(now_)) break;
   }
   for (std::uint32_t number = 0; number < batch_.size(); ++number) {
     Port& port = ports_[batch_[number].port];
-    if (port.claim == number && batch_[number].before == kAlone)
+    if (port.last_arrival == number && batch_[number].previous == kNoArrival)
       arrive(batch_[number].packet);
-    else if (port.claim != kAlone)
-      arrive_ranked(std::exchange(port.claim, kAlone));
+    else if (port.last_arrival != kNoArrival)
+      arrive_ranked(std::exchange(port.last_arrival, kNoArrival));
   }
 }
 
-/// Several packets at one port, `last` and those before it.
-template <Protocol P>
+/// Handles several arrivals at one port: `last` and its predecessors.
+template <SenderProtocol P>
 void PacketEngine<P>::arrive_ranked(std::uint32_t last) {
   ranked_.clear();
-  for (std::uint32_t number = last; number != kAlone; number = batch_[number].before)
-    ranked_.emplace_back(flows_[slot_of(batch_[number].packet)].order, batch_[number].packet);
+  for (std::uint32_t number = last; number != kNoArrival; number = batch_[number].previous)
+    ranked_.emplace_back(flows_[slot_of(batch_[number].packet)].tie_order, batch_[number].packet);
   std::sort(ranked_.begin(), ranked_.end());
-  for (const auto& [order, packet] : ranked_) arrive(packet);
+  for (const auto& [tie_order, packet] : ranked_) arrive(packet);
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::arrive(Packet packet) {
   Flow& flow = flows_[slot_of(packet)];
   const std::uint32_t index = flow.path[hop_of(packet)];
   Port& port = ports_[index];
   if (number_of(packet) == 1 && hop_of(packet) == 0) --port.senders;
-  if (port.busy_until > now_ || port.paused) return wait(port, index, flow, packet);
+  if (port.busy_until > now_ || port.paused) return enqueue(port, index, flow, packet);
   if (!port.queue.empty()) {
     serve(port, index, now_);
-    if (port.busy_until > now_) return wait(port, index, flow, packet);
+    if (port.busy_until > now_) return enqueue(port, index, flow, packet);
   }
   transmit(port, index, flow, packet, now_);
 }
 
-template <Protocol P>
-void PacketEngine<P>::wait(Port& port, std::uint32_t index, const Flow& flow, Packet packet) {
+/// Queues a packet at a busy or paused port.
+template <SenderProtocol P>
+void PacketEngine<P>::enqueue(Port& port, std::uint32_t index, const Flow& flow, Packet packet) {
   const std::int64_t size = size_of(flow, packet);
   const std::uint32_t hop = hop_of(packet);
   if (hop > 0) {
@@ -185,43 +186,43 @@ void PacketEngine<P>::wait(Port& port, std::uint32_t index, const Flow& flow, Pa
     Port& ingress = ports_[from];
     ingress.ingress_bytes += size;
     if (ingress.ingress_bytes > transport_.pfc_xoff_bytes) [[unlikely]]
-      press(from, index);
-    if (marks_ && flow.managed && !port.spec.leaves_gpu && mark(port)) packet |= kMark;
+      check_xoff(from, index);
+    if (ecn_enabled_ && flow.uses_cc && !port.spec.leaves_gpu && mark(port)) packet |= kMarkBit;
   }
   port.queue.push(packet);
   port.waiting_bytes += size;
-  if (port.service_at == kNever && !port.paused) expect_service(port, index);
+  if (port.service_at == kNever && !port.paused) schedule_service(port, index);
 }
 
-/// What came over a link and waits behind it may have become too much; the last of it is on its way into `to`. If so,
-/// it is watched packet by packet until it is little enough.
-template <Protocol P>
-[[gnu::noinline]] void PacketEngine<P>::press(std::uint32_t from, std::uint32_t to) {
+/// Pauses the link `from` if its ingress buffer really exceeds XOFF after all ports that drain it have caught up; the
+/// last packet is just being queued at `to`. Until the resume, those ports are served without slack.
+template <SenderProtocol P>
+[[gnu::noinline]] void PacketEngine<P>::check_xoff(std::uint32_t from, std::uint32_t to) {
   Port& ingress = ports_[from];
-  for (const std::uint32_t onward : ingress.onward)
-    if (onward != to && !ports_[onward].paused) serve(ports_[onward], onward, now_);
+  for (const std::uint32_t downstream : ingress.downstream)
+    if (downstream != to && !ports_[downstream].paused) serve(ports_[downstream], downstream, now_);
   MANYWORLDS_CHECK(ingress.ingress_bytes <= transport_.buffer_bytes, "a lossless buffer holds {} of {} bytes",
                    ingress.ingress_bytes, transport_.buffer_bytes);
   if (ingress.ingress_bytes <= transport_.pfc_xoff_bytes || ingress.pause_wanted) return;
   ingress.pause_wanted = true;
   ++counters_.pauses;
-  pending_control_ += 2;
-  push(now_ + ingress.control_ps, Kind::pause, from);
-  for (const std::uint32_t onward : ingress.onward) {
-    ++ports_[onward].pressed;
-    if (ports_[onward].service_at != kNever) expect_service(ports_[onward], onward);
+  pending_pfc_ += 2;
+  push(now_ + ingress.control_ps, EventKind::pause, from);
+  for (const std::uint32_t downstream : ingress.downstream) {
+    ++ports_[downstream].over_xoff;
+    if (ports_[downstream].service_at != kNever) schedule_service(ports_[downstream], downstream);
   }
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 bool PacketEngine<P>::mark(Port& port) {
-  const bool marked = marks_next(port, port.waiting_bytes, transport_.ecn_pmax_ppm);
+  const bool marked = mark_next_packet(port, port.waiting_bytes, transport_.ecn_pmax_ppm);
   counters_.ecn_marks += marked;
   return marked;
 }
 
-/// Sends what waits at a link that is not paused and could begin at `until` or before.
-template <Protocol P>
+/// Sends the queued packets whose transmission begins at `until` or before. The link is not paused.
+template <SenderProtocol P>
 [[gnu::noinline]] void PacketEngine<P>::serve(Port& port, std::uint32_t index, Time until) {
   while (port.busy_until <= until && !port.queue.empty()) {
     const Packet packet = port.queue.front();
@@ -236,44 +237,44 @@ template <Protocol P>
       ingress.ingress_bytes -= size;
       if (ingress.pause_wanted && ingress.ingress_bytes <= transport_.pfc_xon_bytes) {
         ingress.pause_wanted = false;
-        for (const std::uint32_t onward : ingress.onward) --ports_[onward].pressed;
-        push(begin + ingress.control_ps, Kind::resume, from);
+        for (const std::uint32_t downstream : ingress.downstream) --ports_[downstream].over_xoff;
+        push(begin + ingress.control_ps, EventKind::resume, from);
       }
     }
     transmit(port, index, flow, packet, begin);
-    if (port.queue.empty()) port.mark_error = 0;  // an idle port remembers nothing
+    if (port.queue.empty()) port.mark_error = 0;  // an idle port has no marking history
   }
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::service(std::uint32_t index) {
   Port& port = ports_[index];
   port.service_at = kNever;
   serve(port, index, now_);
-  if (!port.queue.empty()) expect_service(port, index);
+  if (!port.queue.empty()) schedule_service(port, index);
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::paused(std::uint32_t index) {
-  quiet_since_ = now_;
+  last_activity_ = now_;
   Port& port = ports_[index];
-  serve(port, index, now_ - 1);  // at one instant pauses come before services
+  serve(port, index, now_ - 1);  // at one instant a pause precedes services
   port.paused = true;
   port.service_at = kNever;
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::resume(std::uint32_t index) {
-  quiet_since_ = now_;
+  last_activity_ = now_;
   Port& port = ports_[index];
   port.paused = false;
-  pending_control_ -= 2;  // the pause and this resume
+  pending_pfc_ -= 2;  // the pause and this resume
   if (port.queue.empty()) return;
   port.busy_until = std::max(now_, port.busy_until);
-  expect_service(port, index);
+  schedule_service(port, index);
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 [[gnu::always_inline]] inline void PacketEngine<P>::transmit(Port& port, std::uint32_t index, Flow& flow, Packet packet,
                                                              Time begin) {
   const std::int64_t size = size_of(flow, packet);
@@ -281,75 +282,76 @@ template <Protocol P>
   port.busy_until =
       begin + (size == packet_bytes_ ? port.full_packet_ps : serialization_ps(size, port.spec.bits_per_second));
   ++counters_.link_hops;
-  if constexpr (P::kWants.telemetry) {
+  if constexpr (P::kNeeds.telemetry) {
     port.sent_bytes += size;
-    if (flow.managed && hop > 0 && flow.left > 0)
-      flow.telemetry.row(flow.left + flow.unacked - number_of(packet))[hop - 1] = {begin, port.waiting_bytes,
-                                                                                   port.sent_bytes};
+    if (flow.uses_cc && hop > 0 && flow.remaining > 0)
+      flow.telemetry.row(flow.remaining + flow.unacked - number_of(packet))[hop - 1] = {begin, port.waiting_bytes,
+                                                                                        port.sent_bytes};
   }
   if (hop == 0) {
     flow.departs_at = port.busy_until;
-    push(port.busy_until, Kind::departed, name_of(slot_of(packet)));
-    if (P::kWants.acks && flow.managed) flow.departures.push(begin);
+    push(port.busy_until, EventKind::departed, flow_handle(slot_of(packet)));
+    if (P::kNeeds.acks && flow.uses_cc) flow.departures.push(begin);
   }
   const Time arrives = port.busy_until + port.spec.latency_ps;
   if (hop + 1 == flow.hops) return leave_network(flow, packet, arrives);
-  const Travelling onward{arrives, packet + kOneHop};
-  if (port.wire.empty()) expect(index, onward);
-  port.wire.push(onward);
+  const InFlightPacket downstream{arrives, packet + kOneHop};
+  if (port.wire.empty()) schedule_arrival(index, downstream);
+  port.wire.push(downstream);
 }
 
-/// A packet is on its last link. Its delivery is an event only if it ends the flow; a mark it carries and its ack are
-/// on their way at once.
-template <Protocol P>
+/// Handles a packet on its last link. Its delivery is an event only if it completes the flow; its CNP and its ack are
+/// scheduled right away.
+template <SenderProtocol P>
 [[gnu::noinline]] void PacketEngine<P>::leave_network(Flow& flow, Packet packet, Time delivered) {
   const std::uint32_t slot = slot_of(packet);
-  const bool marked = (packet & kMark) != 0;
+  const bool marked = (packet & kMarkBit) != 0;
   if (number_of(packet) == 1) {
     flow.delivered_at = delivered;
-    push(delivered, Kind::deliver, name_of(slot));
+    push(delivered, EventKind::deliver, flow_handle(slot));
   }
-  if (P::kWants.notices && marked && flow.left > 0 && delivered - flow.last_notice >= kCnpInterval) {
-    flow.last_notice = delivered;
-    push(delivered + flow.ack_ps, Kind::notice, name_of(slot));
+  if (P::kNeeds.cnps && marked && flow.remaining > 0 && delivered - flow.last_cnp >= kCnpInterval) {
+    flow.last_cnp = delivered;
+    push(delivered + flow.ack_ps, EventKind::cnp, flow_handle(slot));
   }
   if (!acks_matter(flow)) return;
   Time rtt = 0;
-  if (P::kWants.acks && flow.managed) {
+  if (P::kNeeds.acks && flow.uses_cc) {
     rtt = delivered + flow.ack_ps - flow.departures.front();
     flow.departures.pop();
   }
   flow.acks.push({delivered + flow.ack_ps, rtt, marked});
-  if (flow.blocked && flow.acks.size() == 1) push(flow.acks.front().at, Kind::ack, name_of(slot));
+  if (flow.blocked && flow.acks.size() == 1) push(flow.acks.front().at, EventKind::ack, flow_handle(slot));
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::departed(std::uint32_t slot) {
   Flow& flow = flows_[slot];
   flow.at_nic = false;
   flow.departs_at = kNever;
-  if (flow.left == 0) return;
-  if (flow.managed) {
+  if (flow.remaining == 0) return;
+  if (flow.uses_cc) {
     flow.sender.sent(parameters_, packet_bytes_, now_);
-    arm(flow, slot);
+    arm_timer(flow, slot);
   }
   const Port& nic = ports_[flow.path[0]];
   offer(slot, nic.senders == 1 && !nic.forwards);
 }
 
-template <Protocol P>
-void PacketEngine<P>::take_acks(Flow& flow) {
+template <SenderProtocol P>
+void PacketEngine<P>::process_acks(Flow& flow) {
   for (; !flow.acks.empty() && flow.acks.front().at <= now_; flow.acks.pop()) {
     --flow.unacked;
-    if (!P::kWants.acks || !flow.managed) continue;
+    if (!P::kNeeds.acks || !flow.uses_cc) continue;
     const Ack& ack = flow.acks.front();
     Feedback feedback{ack.at, ack.rtt, packet_bytes_, flow.unacked, ack.marked, nullptr};
-    if constexpr (P::kWants.telemetry) {
+    if constexpr (P::kNeeds.telemetry) {
       for (std::uint32_t hop = 1; hop < flow.hops; ++hop) {
         const TelemetryRecord& link = flow.telemetry.row(0)[hop - 1];
-        told_[hop - 1] = {link.at, link.waiting, link.sent_bytes, ports_[flow.path[hop]].spec.bits_per_second};
+        ack_telemetry_[hop - 1] = {link.at, link.waiting_bytes, link.sent_bytes,
+                                   ports_[flow.path[hop]].spec.bits_per_second};
       }
-      feedback.telemetry = told_.data();
+      feedback.telemetry = ack_telemetry_.data();
       flow.sender.acknowledged(parameters_, feedback);
       flow.telemetry.pop();
     } else {
@@ -358,83 +360,85 @@ void PacketEngine<P>::take_acks(Flow& flow) {
   }
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 bool PacketEngine<P>::window_open(Flow& flow, std::uint32_t slot) {
-  take_acks(flow);
-  if (fits(flow)) return true;
+  process_acks(flow);
+  if (fits_window(flow)) return true;
   flow.blocked = true;
-  if (!flow.acks.empty()) push(flow.acks.front().at, Kind::ack, name_of(slot));
+  if (!flow.acks.empty()) push(flow.acks.front().at, EventKind::ack, flow_handle(slot));
   return false;
 }
 
-/// `alone`: nothing else can come to this NIC at this instant, and all that ends in it and touches the NIC has.
-template <Protocol P>
-void PacketEngine<P>::offer(std::uint32_t slot, bool alone) {
+/// Offers the next packet of a flow to its NIC if window and pacing allow it. `sole_arrival`: no other packet can
+/// arrive at this NIC at this instant, and its events of the first phase have been handled.
+template <SenderProtocol P>
+void PacketEngine<P>::offer(std::uint32_t slot, bool sole_arrival) {
   Flow& flow = flows_[slot];
-  if (flow.left == 0 || flow.at_nic || flow.blocked) return;
+  if (flow.remaining == 0 || flow.at_nic || flow.blocked) return;
   if (flow.counts_acks && !window_open(flow, slot)) return;
-  if (flow.next_packet_at > now_) return push(flow.next_packet_at, Kind::timer, name_of(slot));
-  const Packet packet = make_packet(slot, flow.left);
-  if (flow.managed)
+  if (flow.next_packet_at > now_) return push(flow.next_packet_at, EventKind::timer, flow_handle(slot));
+  const Packet packet = make_packet(slot, flow.remaining);
+  if (flow.uses_cc)
     if (const Time gap = flow.sender.gap(size_of(flow, packet)); gap > 0) flow.next_packet_at = now_ + gap;
   flow.at_nic = true;
-  --flow.left;
-  if (slot == watched_ && flow.left == watched_left_) {
+  --flow.remaining;
+  if (slot == watched_ && flow.remaining == watched_remaining_) {
     watched_ = kNoFlow;
     limit_ = inline_before_ = now_;
   }
   if (flow.counts_acks) ++flow.unacked;
-  if (P::kWants.telemetry && flow.managed) flow.telemetry.push();
-  // Its arrival is the next thing to happen unless something else is due at this instant.
-  if (now_ < inline_before_ && (alone || events_.nothing_at(now_))) return arrive(packet);
+  if (P::kNeeds.telemetry && flow.uses_cc) flow.telemetry.push();
+  // The arrival is the next event, and needs no entry in the queue, unless something else is due at this instant.
+  if (now_ < inline_before_ && (sole_arrival || events_.nothing_at(now_))) return arrive(packet);
   flow.offered = true;
-  push(now_, Kind::arrive, slot);
+  push(now_, EventKind::arrive, slot);
 }
 
-template <Protocol P>
+template <SenderProtocol P>
 void PacketEngine<P>::timer(std::uint32_t slot) {
   Flow& flow = flows_[slot];
-  if (!flow.managed || flow.left == 0) return;
+  if (!flow.uses_cc || flow.remaining == 0) return;
   if (flow.timer_at <= now_) flow.timer_at = kNever;
   if (flow.sender.deadline() <= now_) flow.sender.expire(parameters_, now_);
-  arm(flow, slot);
+  arm_timer(flow, slot);
   if (flow.next_packet_at <= now_) offer(slot);
 }
 
-/// Timers are never cancelled: one that finds no deadline of its flow at its time does nothing.
-template <Protocol P>
-void PacketEngine<P>::arm(Flow& flow, std::uint32_t slot) {
+/// Schedules a timer for the sender's deadline. Timers are never cancelled: an outdated one has no effect.
+template <SenderProtocol P>
+void PacketEngine<P>::arm_timer(Flow& flow, std::uint32_t slot) {
   const Time deadline = flow.sender.deadline();
   if (deadline >= flow.timer_at) return;
   flow.timer_at = deadline;
-  push(deadline, Kind::timer, name_of(slot));
+  push(deadline, EventKind::timer, flow_handle(slot));
 }
 
-template <Protocol P>
+/// Performs all lazy transmissions that begin at now() or before.
+template <SenderProtocol P>
 void PacketEngine<P>::catch_up() {
   for (std::uint32_t link = 0; link < ports_.size(); ++link)
     if (!ports_[link].paused) serve(ports_[link], link, now_);
 }
 
-template <Protocol P>
-std::vector<SavedPart> PacketEngine<P>::save() {
+template <SenderProtocol P>
+std::vector<ComponentState> PacketEngine<P>::save() {
   catch_up();
   return Saver<P>(*this).run();
 }
 
-template <Protocol P>
-Words PacketEngine<P>::recurring() {
+template <SenderProtocol P>
+StateWords PacketEngine<P>::periodic_state() {
   catch_up();
-  Words all;
-  for (const SavedPart& part : Saver<P>(*this, LeftIs::apart).run())
+  StateWords all;
+  for (const ComponentState& part : Saver<P>(*this, RemainingPackets::excluded).run())
     all.insert(all.end(), part.words.begin(), part.words.end());
   return all;
 }
 
-template <Protocol P>
-void PacketEngine<P>::pass_over(std::span<const std::uint32_t> packets) {
+template <SenderProtocol P>
+void PacketEngine<P>::skip(std::span<const std::uint32_t> packets) {
   for (std::uint32_t slot = 0; slot < flows_.size(); ++slot)
-    if (flows_[slot].live) flows_[slot].left -= packets[slot];
+    if (flows_[slot].live) flows_[slot].remaining -= packets[slot];
   const auto renumber = [&](Packet& packet) { packet -= make_packet(0, packets[slot_of(packet)]); };
   for (Port& port : ports_) {
     for (std::size_t i = 0; i < port.queue.size(); ++i) renumber(port.queue[i]);
@@ -442,10 +446,10 @@ void PacketEngine<P>::pass_over(std::span<const std::uint32_t> packets) {
   }
 }
 
-template <Protocol P>
-void PacketEngine<P>::load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> orders,
+template <SenderProtocol P>
+void PacketEngine<P>::load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> tie_orders,
                            std::vector<std::uint32_t>& flow_slots, std::vector<std::uint32_t>& link_slots) {
-  Loader<P>(*this, words, orders, flow_slots, link_slots).run();
+  Loader<P>(*this, words, tie_orders, flow_slots, link_slots).run();
 }
 
 }  // namespace manyworlds::core::network

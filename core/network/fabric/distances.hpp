@@ -1,6 +1,7 @@
-// How far every vertex of a graph is from a GPU. GPUs forward nothing, so all that enters a GPU comes over the switches
-// it is cabled to, and GPUs behind one switch share that switch's table: tables grow with switches, not with GPUs.
-// Where GPUs relay (Graph::gpus_relay) they count as switches that only scale-up links lead to.
+// Shortest-path distances from every vertex of a graph to a GPU. GPUs forward nothing, so every path to a GPU ends at a
+// switch that it is cabled to (or at the source itself). GPUs behind one switch share that switch's distance table, so
+// the number of tables grows with the switches, not with the GPUs. Where GPUs relay (Graph::gpus_relay), they are
+// treated as switches that can be entered only over scale-up links.
 #pragma once
 
 #include <cstdint>
@@ -11,58 +12,60 @@
 
 namespace manyworlds::core::network {
 
-/// Of one link. A scale-up hop is always preferred over leaving the node.
+/// Returns the cost of a link in a path: 1 for a scale-up link, 1,000 times its length for a network link, so that a
+/// scale-up hop is always preferred over leaving the node.
 std::uint32_t weight(const Link& link);
 
 class Distances {
  public:
   static constexpr std::uint32_t kUnreachable = UINT32_MAX;
 
-  /// `graph` must outlive this.
+  /// `graph` must outlive this object.
   explicit Distances(const Graph& graph);
   Distances(const Distances&) = delete;
   Distances& operator=(const Distances&) = delete;
 
-  /// Links by their ends, ascending.
-  std::span<const std::uint32_t> out(std::uint32_t vertex) const { return out_.of(vertex); }
-  std::span<const std::uint32_t> in(std::uint32_t vertex) const { return in_.of(vertex); }
-  /// Of out(vertex), those behind which a path may go on.
-  std::span<const std::uint32_t> onward(std::uint32_t vertex) const { return onward_.of(vertex); }
+  /// Ids of the links that leave or enter a vertex, ascending.
+  std::span<const std::uint32_t> out(std::uint32_t vertex) const { return out_.links_of(vertex); }
+  std::span<const std::uint32_t> in(std::uint32_t vertex) const { return in_.links_of(vertex); }
+  /// The links of out(vertex) over which transit traffic may pass, because their far end forwards packets.
+  std::span<const std::uint32_t> transit_links(std::uint32_t vertex) const { return transit_.links_of(vertex); }
 
-  /// What from() is about. Tables that are missing are made (not thread-safe).
-  void aim_at(std::uint32_t dst);
-  /// The least sum of weights from `vertex` to the vertex aimed at, with no more transit through GPUs than
-  /// the graph allows.
+  /// Sets the destination of from() and computes the distance tables that it needs and that are missing. Not
+  /// thread-safe.
+  void set_destination(std::uint32_t dst);
+  /// Returns the minimum sum of weights from `vertex` to the destination, with no more transit through GPUs than the
+  /// graph allows, or kUnreachable.
   std::uint32_t from(std::uint32_t vertex) const;
 
  private:
-  struct Adjacency {  // link ids by vertex, one after another
+  struct Adjacency {  // compressed rows: vertex v has the link ids in ids[begin[v], begin[v + 1])
     std::vector<std::uint32_t> begin, ids;
-    std::span<const std::uint32_t> of(std::uint32_t vertex) const {
+    std::span<const std::uint32_t> links_of(std::uint32_t vertex) const {
       return {ids.data() + begin[vertex], ids.data() + begin[vertex + 1]};
     }
   };
-  struct Entrance {  // a way into the vertex aimed at: over `table`'s vertex
-    std::uint32_t island, weight;
+  struct Entrance {  // a forwarding neighbour of the destination: its distance table, and the weight of the last link
+    std::uint32_t component, weight;
     const std::uint32_t* table;
   };
 
   template <class End, class Keep>
   Adjacency adjacency(End end, Keep keep) const;
-  void find_islands();
+  void find_components();
   const std::vector<std::uint32_t>& table_of(std::uint32_t vertex);
   bool forwards(std::uint32_t vertex) const { return graph_.gpus_relay || graph_.vertices[vertex] != VertexKind::gpu; }
-  /// May a path go on where this link leads?
-  bool passes(const Link& link) const {
+  /// Returns whether transit traffic may cross this link: whether its far end forwards packets that arrive over it.
+  bool allows_transit(const Link& link) const {
     return graph_.vertices[link.to] != VertexKind::gpu || (graph_.gpus_relay && link.kind == LinkKind::scale_up);
   }
 
   const Graph& graph_;
-  Adjacency out_, in_, onward_;
-  // Forwarding vertices that links between such join make an island; a node's scale-up switch is often one by itself.
-  std::vector<std::uint32_t> island_, place_;        // by vertex: its island, and its place there
-  std::vector<std::vector<std::uint32_t>> members_;  // by island, in order of place
-  std::vector<std::vector<std::uint32_t>> tables_;   // by vertex: distances of its island's members to it; made on use
+  Adjacency out_, in_, transit_;
+  // Connected components of the forwarding vertices. The scale-up switch of a node is often a component by itself.
+  std::vector<std::uint32_t> component_, index_in_component_;  // by vertex: its component, and its index within it
+  std::vector<std::vector<std::uint32_t>> component_members_;  // by component: its vertices, by index
+  std::vector<std::vector<std::uint32_t>> tables_;  // by vertex: distances to it within its component; filled on use
   std::vector<Entrance> entrances_;
   std::uint32_t dst_ = kUnreachable;
 };

@@ -1,4 +1,4 @@
-// Building a graph vertex by vertex and cable by cable.
+// Builds a graph vertex by vertex and cable by cable.
 #include "core/network/fabric/graph.hpp"
 
 #include <map>

@@ -1,4 +1,5 @@
-// A fabric as plain data: vertices, directed links and their sizes. Topologies return it, routing reads it.
+// The graph of a fabric as plain data: vertices, directed links, rates and latencies. Topologies build it and routing
+// reads it.
 #pragma once
 
 #include <cstdint>
@@ -9,39 +10,41 @@
 
 namespace manyworlds::core::network {
 
-/// A NIC is a vertex of its own where GPUs share it; else it is part of its GPU.
+/// A NIC is a separate vertex only where GPUs share it; otherwise it is part of its GPU.
 enum class VertexKind : std::uint8_t { gpu, scale_up_switch, network_switch, nic };
 enum class LinkKind : std::uint8_t { scale_up, network };
 
-/// One direction of a cable. The queue in front of it belongs to `from`; the buffer behind it to `to`.
+/// One direction of a cable. Its egress queue belongs to `from`, the ingress buffer at its end to `to`.
 struct Link {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   LinkKind kind = LinkKind::network;
   std::int64_t bits_per_second = 0;  // > 0
   Time latency_ps = 0;               // propagation and switching, >= 1
-  std::uint8_t order = 0;            // of links that lead on equally fast, those of least order are taken
-  std::uint8_t length = 1;           // what it counts for in a path, >= 1
+  std::uint8_t order = 0;            // among links on equally short paths, routing uses the lowest
+  std::uint8_t length = 1;           // length in a path, in network hops, >= 1
   bool operator==(const Link&) const = default;
 };
 
 /// Vertices [0, gpus) are the GPUs, numbered node by node.
 struct Graph {
   std::uint32_t gpus = 0;
-  bool gpus_relay = false;  // a GPU sends on over its NIC what comes over scale-up links; else GPUs forward nothing
+  bool gpus_relay = false;  // GPUs forward packets from scale-up links to their NICs; otherwise they forward nothing
   std::vector<VertexKind> vertices;
-  std::vector<std::string> names;  // of vertices, for people: "gpu5", "leaf0"
+  std::vector<std::string> names;  // by vertex, for display: "gpu5", "leaf0"
   std::vector<Link> links;
 
+  /// Adds a vertex and returns its id. GPUs must be added first.
   std::uint32_t add_vertex(VertexKind kind, std::string name);
-  /// Both directions of a cable; the forward link's id is returned, the backward link's is that plus one.
+  /// Adds both directions of a cable and returns the id of the forward link; the id of the backward link is one higher.
   std::uint32_t add_cable(std::uint32_t a, std::uint32_t b, LinkKind kind, std::int64_t bits_per_second,
                           Time latency_ps);
-  /// The same with an order and a length, as Link has them.
+  /// Adds a cable with the order and length of `forward`, from which the backward link is derived.
   std::uint32_t add_cable(const Link& forward);
 };
 
-/// A directed link as "leaf0->spine1", with "#2" and so on behind the second and later of parallel ones.
+/// Returns the display name of every directed link, such as "leaf0->spine1"; the second and later of parallel links
+/// have the suffix "#2" and so on.
 std::vector<std::string> link_names(const Graph& graph);
 
 }  // namespace manyworlds::core::network

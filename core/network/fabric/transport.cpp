@@ -1,4 +1,4 @@
-// The options that all transports have in common.
+// The table of options that all transports share.
 #include "core/network/fabric/transport.hpp"
 
 namespace manyworlds::core::network {

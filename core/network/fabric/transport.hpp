@@ -1,4 +1,4 @@
-// What the senders, switches and routes of a network do: sizes in bytes, times in picoseconds.
+// Configuration of the senders, switches and routing of a network. Sizes are in bytes, times in picoseconds.
 #pragma once
 
 #include <algorithm>
@@ -10,46 +10,47 @@
 
 namespace manyworlds::core::network {
 
-/// packet: every packet on every link. analytic: alpha-beta on the same routes, a lower bound (analytic_flows.cpp).
+/// packet: simulates every packet on every link. analytic: the alpha-beta model on the same routes, a lower bound
+/// (analytic_flows.cpp).
 enum class Fidelity : std::uint8_t { packet, analytic };
-/// The first two pin a transfer to one path; the others choose for every packet (spray: at random; adaptive: at every
-/// switch the way with least in front of it) or for every burst (flowlet).
+/// The first two policies pin a transfer to one path. The others choose a path for every packet (spray: at random;
+/// adaptive: at every switch the port with the shortest queue) or for every burst (flowlet).
 enum class Routing : std::uint8_t { destination_mod_k, ecmp_hash, spray, adaptive, flowlet };
-/// Acknowledgements as delay that occupies nothing, or as packets on the way back.
+/// Acknowledgements are a pure delay that occupies no link (coalesced), or packets on the reverse path (in_band).
 enum class Acks : std::uint8_t { coalesced, in_band };
-/// Queues that pause who fills them (PFC), or that drop what does not fit.
+/// Queues pause their upstream senders (PFC), or drop packets that do not fit.
 enum class Fabric : std::uint8_t { lossless, lossy };
 
-/// Defaults: packets of 4 KiB payload as RoCE at MTU 4096; DCQCN of Zhu et al., SIGCOMM 2015, section 5 and table 14,
-/// with marking thresholds scaled to the link rate as HPCC's (SIGCOMM 2019, section 5.1) set-up does.
+/// The defaults are packets of 4 KiB payload, as in RoCE at MTU 4096, and DCQCN as in Zhu et al., SIGCOMM 2015, section
+/// 5 and table 14, with ECN thresholds scaled to the link rate as in the set-up of HPCC (SIGCOMM 2019, section 5.1).
 struct Transport {
   Fidelity fidelity = Fidelity::packet;
-  std::string kind = "static_window";  // a name of transports(), see transports/registry.hpp
-  OptionSet own;                       // options of that kind; what is absent has its default
+  std::string kind = "static_window";  // name of an entry of transports() in transports/registry.hpp
+  OptionSet kind_options;              // options of that kind; absent options have their defaults
   Routing routing = Routing::destination_mod_k;
   Acks acks = Acks::coalesced;
   Fabric fabric = Fabric::lossless;
   std::int64_t payload_bytes = 4096;
   std::int64_t header_bytes = 64;
-  std::int64_t ack_bytes = 64;            // coalesced: delivered as delay, occupies no link
-  std::int64_t window_bytes = 1 << 20;    // static window, per transfer
-  std::int64_t pfc_xoff_bytes = 400'000;  // per ingress link: pause above
-  std::int64_t pfc_xon_bytes = 300'000;   // resume at or below
-  std::int64_t buffer_bytes = 4'000'000;  // per ingress link; must hold xoff and the headroom
-  std::int64_t ecn_kmin_bytes = 100'000;  // per egress queue, at 100 Gb/s; scales with the link rate
+  std::int64_t ack_bytes = 64;            // coalesced acks only delay; they occupy no link
+  std::int64_t window_bytes = 1 << 20;    // static window of one transfer
+  std::int64_t pfc_xoff_bytes = 400'000;  // PFC XOFF: pause above this, per ingress link
+  std::int64_t pfc_xon_bytes = 300'000;   // PFC XON: resume at or below this
+  std::int64_t buffer_bytes = 4'000'000;  // buffer per ingress link; must hold XOFF and the headroom
+  std::int64_t ecn_kmin_bytes = 100'000;  // per egress queue at 100 Gb/s; scaled with the link rate
   std::int64_t ecn_kmax_bytes = 400'000;
-  std::int64_t ecn_pmax_ppm = 200'000;  // marking share at kmax, parts per million
-  std::int64_t queue_bytes = 145'600;   // of a port that drops or trims: 35 full packets
-  std::int64_t seed = 1;                // of hashed decisions
-  std::int64_t rate_tolerance_ppm = 0;  // what does not recur may be passed over by rate (stretch.hpp); 0: never
+  std::int64_t ecn_pmax_ppm = 200'000;  // share of packets marked at kmax, parts per million
+  std::int64_t queue_bytes = 145'600;   // queue of a port that drops or trims: 35 full packets
+  std::int64_t seed = 1;                // seed of hashed decisions
+  std::int64_t rate_tolerance_ppm = 0;  // tolerance of fast-forwarding by rate (fast_forward.hpp); 0: off
 
   bool operator==(const Transport&) const = default;
 };
 
-/// Options that all kinds have in common; which of them mean anything to a kind, its entry in the registry says.
+/// Returns the options that all transports share; the registry entry of a transport lists those that affect it.
 const OptionTable<Transport>& transport_options();
 
-/// Packets of a transfer; an empty one is a single header.
+/// Returns the number of packets of a transfer; an empty transfer is one packet without payload.
 constexpr std::int64_t packets_of(const Transport& transport, std::int64_t bytes) {
   return std::max<std::int64_t>(1, (bytes + transport.payload_bytes - 1) / transport.payload_bytes);
 }

@@ -1,22 +1,25 @@
-// Fidelity `analytic`: alpha-beta on the same routes. Each transfer takes what it would take if the fabric were its own
-// (the store-and-forward closed form of its packets), whatever else is under way; no packet is simulated.
+// Fidelity `analytic`: the alpha-beta model on the same routes. Each transfer takes the time it would take on an
+// otherwise idle fabric (the store-and-forward closed form of its packets), whatever else is in flight; no packet is
+// simulated.
 //
-// It is a lower bound of the packet result, for every transfer, collective and step:
-//  1. One transfer. Its packets take one path in order. On each link a packet begins to leave no earlier than it has
-//     arrived and the packet before it has left, takes its serialisation, and arrives after the latency. Queues,
-//     pauses, windows and rate control only ever add waiting; dropping all of it gives the closed form below.
-//  2. A collective. A transfer starts when the last of those before it has finished and its members have entered; a
-//     member exits when the last of its transfers has finished. These are maxima of sums, monotone in every duration
-//     and entry, so by induction over the DAG nothing happens later than packet by packet.
-//  3. A step. An operation begins when those before it have ended; kernels take what they take. The same induction.
-// What would let something end earlier because something else ended later (a shared queue, priorities, kernels slowed
-// by communication) has no place here.
+// The result is a lower bound of the packet-level result, for every transfer, collective and step:
+//  1. Transfers. The packets take one path in order. On each link a packet begins to leave no earlier than it arrived
+//     and the packet before it left, takes its serialisation time, and arrives after the latency. Queues, pauses,
+//     windows and rate control only add waiting time; without any of it the closed form below results.
+//  2. Collectives. A transfer starts when its last predecessor has finished and its members have entered; a member
+//  exits
+//     when the last of its transfers has finished. These times are maxima of sums, monotone in every duration and
+//     entry, so by induction over the DAG nothing happens later than in the packet-level simulation.
+//  3. Steps. An operation begins when its predecessors have ended; kernel durations are the same. The same induction
+//     applies.
+// Effects by which something could end earlier because something else ends later (shared queues, priorities, kernels
+// slowed by communication) are not modelled here.
 #include <algorithm>
 #include <queue>
 
 #include "core/base/error.hpp"
+#include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/flows.hpp"
-#include "core/network/flows/memo.hpp"
 
 namespace manyworlds::core::network {
 namespace {
@@ -34,57 +37,58 @@ class AnalyticFlows final : public Flows {
     for (const std::uint32_t link : route) routes_.back().push_back(links_[link]);
     return static_cast<std::uint32_t>(routes_.size() - 1);
   }
-  void set_ranks(const std::vector<std::uint32_t>&) override {}  // nothing is tied
-  void add_rank(std::uint32_t) override {}
+  void set_tie_order(const std::vector<std::uint32_t>&) override {}  // there are no ties
+  void add_tie_order(std::uint32_t) override {}
 
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
     const std::vector<LinkSpec>& path = routes_[route];
     counters_.link_hops += packets_of(transport_, bytes) * static_cast<std::int64_t>(path.size());
-    under_way_.push({now_ + uncontended_ps(transport_, path, bytes), id});
+    in_flight_.push({now_ + uncontended_ps(transport_, path, bytes), id});
   }
 
   void advance(Time limit, std::vector<FlowId>& finished) override {
-    if (under_way_.empty() || under_way_.top().at > limit) {
+    if (in_flight_.empty() || in_flight_.top().at > limit) {
       if (limit != kNever) now_ = limit;
       return;
     }
-    now_ = quiet_since_ = under_way_.top().at;
-    for (; !under_way_.empty() && under_way_.top().at == now_; under_way_.pop())
-      finished.push_back(under_way_.top().id);
+    now_ = last_activity_ = in_flight_.top().at;
+    for (; !in_flight_.empty() && in_flight_.top().at == now_; in_flight_.pop())
+      finished.push_back(in_flight_.top().id);
   }
 
   Time now() const override { return now_; }
-  bool drained() const override { return under_way_.empty(); }
-  Time quiet_since() const override { return quiet_since_; }
+  bool drained() const override { return in_flight_.empty(); }
+  Time last_activity() const override { return last_activity_; }
   const Counters& counters() const override { return counters_; }
   std::unique_ptr<Flows> clone() const override { return std::make_unique<AnalyticFlows>(*this); }
 
  private:
-  struct End {
+  struct Completion {
     Time at;
     FlowId id;
-    auto operator<=>(const End&) const = default;
+    auto operator<=>(const Completion&) const = default;
   };
 
   Transport transport_;
-  Time now_ = 0, quiet_since_ = 0;
+  Time now_ = 0, last_activity_ = 0;
   std::vector<LinkSpec> links_;
   std::vector<std::vector<LinkSpec>> routes_;
-  std::priority_queue<End, std::vector<End>, std::greater<>> under_way_;
+  std::priority_queue<Completion, std::vector<Completion>, std::greater<>> in_flight_;
   Counters counters_;
 };
 
 }  // namespace
 
-/// The last packet leaves link h after the longest chain of services "packet i on link j" that goes on by one packet
-/// or one link at a time. All packets but the last are full, so the chain stays with full ones up to some link, where
-/// it waits for n - 2 more of them at the slowest link met so far, and goes on with the last one from there.
+/// The last packet leaves link h after the longest chain of services "packet i on link j" in which each service follows
+/// one of the previous packet on the same link or of the same packet on the previous link. All n packets but the last
+/// are full, so the longest chain consists of full packets up to some link, including n - 2 more of them on the slowest
+/// link so far, and of the last packet from that link on.
 Time uncontended_ps(const Transport& transport, const std::vector<LinkSpec>& path, std::int64_t bytes) {
   const std::int64_t packets = packets_of(transport, bytes);
   const std::int64_t full_bytes = transport.payload_bytes + transport.header_bytes;
   const std::int64_t last_bytes = bytes - (packets - 1) * transport.payload_bytes + transport.header_bytes;
   Time latencies = 0, full_sum = 0, slowest = 0;
-  Time chain = 0;  // the longest one so far that is with the last packet, this link included
+  Time chain = 0;  // the longest chain that ends with the last packet on this link
   for (std::size_t hop = 0; hop < path.size(); ++hop) {
     const Time full = serialization_ps(full_bytes, path[hop].bits_per_second);
     const Time last = serialization_ps(last_bytes, path[hop].bits_per_second);
@@ -105,10 +109,10 @@ std::unique_ptr<Flows> make_flows(const Transport& transport) {
   return transport.fidelity == Fidelity::analytic ? make_analytic_flows(transport) : make_plain_flows(transport);
 }
 
-std::unique_ptr<Flows> make_flows(Memo& memo) {
-  const Transport& transport = memo.transport();
+std::unique_ptr<Flows> make_flows(ComponentCache& cache) {
+  const Transport& transport = cache.transport();
   return transport.fidelity == Fidelity::analytic ? make_analytic_flows(transport)
-                                                  : make_divided_flows(transport, memo);
+                                                  : make_decomposed_flows(transport, cache);
 }
 
 }  // namespace manyworlds::core::network

@@ -1,6 +1,6 @@
-// Flows over a set of links, in one of two ways that give the same picoseconds: plainly, in one event loop (the
-// oracle), or divided into clusters that share links and remembered (the fast way). A third, analytic, is a lower
-// bound.
+// The interface of flow simulations on a set of links. Two implementations give the same picoseconds: plain flows, one
+// event loop for all flows (the oracle), and decomposed flows, which simulate connected components of flows that share
+// links and cache their results (the fast one). A third, analytic flows, gives a lower bound.
 #pragma once
 
 #include <compare>
@@ -14,7 +14,7 @@
 
 namespace manyworlds::core::network {
 
-/// A transfer of a collective. In ties flows rank by (rank of the collective, transfer).
+/// A transfer of a collective. Simultaneous flows are ordered by (tie order of the collective, transfer).
 struct FlowId {
   std::uint32_t collective = 0;
   std::uint32_t transfer = 0;
@@ -25,55 +25,59 @@ class Flows {
  public:
   virtual ~Flows() = default;
 
+  /// Adds a link and returns its number.
   virtual std::uint32_t add_link(const LinkSpec& spec) = 0;
-  /// Registers a route over links of add_link(); returns its number.
+  /// Registers a route over links of add_link() and returns its number.
   virtual std::uint32_t add_route(const Route& route) = 0;
-  /// The tie rank of each collective, by its number; may change between instants as long as the relative order of
-  /// collectives with live flows stays.
-  virtual void set_ranks(const std::vector<std::uint32_t>& rank_of_collective) = 0;
-  /// That of the next collective, the others staying as they are.
-  virtual void add_rank(std::uint32_t rank) = 0;
+  /// Sets the tie order of each collective, indexed by its number. Values may change between instants as long as the
+  /// relative order of collectives with live flows stays; plain and per-packet flows only accept new collectives at the
+  /// end and throw InternalError if an earlier value changes.
+  virtual void set_tie_order(const std::vector<std::uint32_t>& order_of_collective) = 0;
+  /// Appends the tie order of the next collective; the others stay as they are.
+  virtual void add_tie_order(std::uint32_t position) = 0;
 
   /// Starts a transfer at now().
   virtual void start(FlowId id, std::uint32_t route, std::int64_t bytes) = 0;
-  /// Goes on to the first instant at which transfers complete, at most to `limit`; appends them to `finished` in
-  /// ascending id. With kNever as limit and nothing to complete, now() stays.
+  /// Advances to the first instant at which transfers complete, at most to `limit`, and appends them to `finished` in
+  /// ascending order. If the limit is kNever and nothing completes, now() does not change.
   virtual void advance(Time limit, std::vector<FlowId>& finished) = 0;
-  /// After advance(kNever) that completed nothing: who waits for whom among the links, if pauses hold transfers for
-  /// ever.
-  virtual PauseWaits standstill() const { return {}; }
+  /// After an advance(kNever) that completed nothing: returns which link waits for which, if paused links block
+  /// transfers for ever (PFC deadlock).
+  virtual PauseDependencies deadlock() const { return {}; }
 
   virtual Time now() const = 0;
-  /// Nothing is left that could touch a later flow: no packet, no pause.
+  /// Returns whether no packet or pause is left that could affect a later flow.
   virtual bool drained() const = 0;
-  /// The last instant at which anything happened: when it drained, if it has.
-  virtual Time quiet_since() const = 0;
+  /// Returns the time of the last event; if drained, the time at which it drained.
+  virtual Time last_activity() const = 0;
   virtual const Counters& counters() const = 0;
-  /// What each link carried, if packets choose their links on the way; empty where the routes tell.
+  /// Returns the load of each link if packets are routed hop by hop; empty if the routes determine it.
   virtual std::vector<LinkLoad> loads() const { return {}; }
-  /// From now on transfers acknowledged in band tell when their sender had the last acknowledgement.
-  virtual void keep_acknowledgements() {}
+  /// Records from now on when the senders of transfers with in-band acknowledgements received the last one.
+  virtual void record_acknowledgements() {}
   virtual std::vector<std::pair<FlowId, Time>> acknowledgements() const { return {}; }
   virtual std::unique_ptr<Flows> clone() const = 0;
 };
 
+/// Returns plain flows: one event loop on the engine for pinned paths.
 std::unique_ptr<Flows> make_plain_flows(const Transport& transport);
 
-/// Packets as individuals on a whole fabric, whose links must be added in their order. A route gives two GPUs; the path
-/// matters only to pinned transports. Throws InputError if the transfers come to a standstill (PFC deadlock).
-std::unique_ptr<Flows> make_individual_flows(const Transport& transport, std::shared_ptr<const Graph> graph);
+/// Returns flows on the per-packet engine for a whole fabric, whose links must be added in the order of the graph. Only
+/// the end points of a route matter unless the transport pins its paths. advance() throws InputError on a PFC deadlock.
+std::unique_ptr<Flows> make_per_packet_flows(const Transport& transport, std::shared_ptr<const Graph> graph);
 
-class Memo;
-/// `memo` outlives the flows and may serve many of them, as long as all have the same transport.
-std::unique_ptr<Flows> make_divided_flows(const Transport& transport, Memo& memo);
+class ComponentCache;
+/// Returns decomposed flows. The cache must outlive them; it may serve many flows with the same transport.
+std::unique_ptr<Flows> make_decomposed_flows(const Transport& transport, ComponentCache& cache);
 
-/// Every transfer as if it were alone: a lower bound of the other two.
+/// Returns analytic flows: every transfer as if it were alone, a lower bound of the others.
 std::unique_ptr<Flows> make_analytic_flows(const Transport& transport);
-/// How long a transfer takes over links of these specs that nobody else uses and nothing holds back.
+/// Returns the duration of a transfer over otherwise idle links with these specs, without limits by its transport.
 Time uncontended_ps(const Transport& transport, const std::vector<LinkSpec>& path, std::int64_t bytes);
 
-/// What the transport's fidelity asks for: plain or analytic, and divided or analytic.
+/// Return the implementation for the fidelity of the transport: plain or analytic flows; with a cache, decomposed or
+/// analytic flows.
 std::unique_ptr<Flows> make_flows(const Transport& transport);
-std::unique_ptr<Flows> make_flows(Memo& memo);
+std::unique_ptr<Flows> make_flows(ComponentCache& cache);
 
 }  // namespace manyworlds::core::network

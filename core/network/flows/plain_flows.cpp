@@ -1,4 +1,4 @@
-// One event loop for everything: the packet engine as it is.
+// Plain flows: all flows in one event loop of the engine for pinned paths. The oracle of decomposed flows.
 #include <algorithm>
 
 #include "core/base/error.hpp"
@@ -14,7 +14,7 @@ class PlainFlows final : public Flows {
   PlainFlows(const PlainFlows& other)
       : engine_(other.engine_->clone()),
         routes_(other.routes_),
-        ranks_(other.ranks_),
+        tie_order_(other.tie_order_),
         ids_(other.ids_),
         slots_(other.slots_) {}
 
@@ -23,14 +23,15 @@ class PlainFlows final : public Flows {
     routes_.push_back(route);
     return static_cast<std::uint32_t>(routes_.size() - 1);
   }
-  void set_ranks(const std::vector<std::uint32_t>& ranks) override {
-    MANYWORLDS_CHECK(ranks_.size() <= ranks.size() && std::equal(ranks_.begin(), ranks_.end(), ranks.begin()),
-                     "the ranks of {} collectives changed", ranks_.size());
-    ranks_ = ranks;
+  void set_tie_order(const std::vector<std::uint32_t>& tie_order) override {
+    MANYWORLDS_CHECK(
+        tie_order_.size() <= tie_order.size() && std::equal(tie_order_.begin(), tie_order_.end(), tie_order.begin()),
+        "the ranks of {} collectives changed", tie_order_.size());
+    tie_order_ = tie_order;
   }
-  void add_rank(std::uint32_t rank) override { ranks_.push_back(rank); }
+  void add_tie_order(std::uint32_t position) override { tie_order_.push_back(position); }
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
-    const std::uint64_t order = static_cast<std::uint64_t>(ranks_[id.collective]) << 32 | id.transfer;
+    const std::uint64_t order = static_cast<std::uint64_t>(tie_order_[id.collective]) << 32 | id.transfer;
     const std::uint32_t slot = engine_->start(routes_[route], bytes, order);
     if (slot >= ids_.size()) ids_.resize(slot + 1);
     ids_[slot] = id;
@@ -42,18 +43,18 @@ class PlainFlows final : public Flows {
     for (const std::uint32_t slot : slots_) finished.push_back(ids_[slot]);
     std::sort(finished.begin() + first, finished.end());
   }
-  PauseWaits standstill() const override { return engine_->standstill(); }
+  PauseDependencies deadlock() const override { return engine_->deadlock(); }
   Time now() const override { return engine_->now(); }
   bool drained() const override { return engine_->drained(); }
-  Time quiet_since() const override { return engine_->quiet_since(); }
+  Time last_activity() const override { return engine_->last_activity(); }
   const Counters& counters() const override { return engine_->counters(); }
   std::unique_ptr<Flows> clone() const override { return std::make_unique<PlainFlows>(*this); }
 
  private:
   std::unique_ptr<Engine> engine_;
   std::vector<Route> routes_;
-  std::vector<std::uint32_t> ranks_;
-  std::vector<FlowId> ids_;  // by slot of the engine
+  std::vector<std::uint32_t> tie_order_;
+  std::vector<FlowId> ids_;  // indexed by slot of the engine
   std::vector<std::uint32_t> slots_;
 };
 

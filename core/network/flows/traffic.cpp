@@ -1,3 +1,4 @@
+// Execution of collectives: the DAG of each collective starts its flows.
 #include "core/network/flows/traffic.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ Traffic::Traffic(const Traffic& other)
       running_(other.running_),
       slot_of_(other.slot_of_),
       free_(other.free_),
-      later_(other.later_) {}
+      delayed_(other.delayed_) {}
 
 std::uint32_t Traffic::add_routes(const std::vector<Route>& routes) {
   std::vector<std::uint32_t>& numbers = routes_.emplace_back();
@@ -36,18 +37,18 @@ std::uint32_t Traffic::add(std::shared_ptr<const collective::Dag> dag, std::uint
   }
   slot_of_.push_back(free_.back());
   free_.pop_back();
-  Running& made = running_[slot_of_.back()];
-  made.routes = routes;
-  made.waits = dag->waits;
-  made.remaining = dag->uses;
-  made.entered.assign(dag->members, false);
-  made.inside = dag->members;
-  made.dag = std::move(dag);
+  RunningCollective& run = running_[slot_of_.back()];
+  run.routes = routes;
+  run.wait_count = dag->wait_count;
+  run.remaining = dag->transfer_count;
+  run.entered.assign(dag->members, false);
+  run.members_inside = dag->members;
+  run.dag = std::move(dag);
   return static_cast<std::uint32_t>(slot_of_.size() - 1);
 }
 
 void Traffic::enter(std::uint32_t collective, std::uint32_t member) {
-  Running& run = running(collective);
+  RunningCollective& run = running(collective);
   MANYWORLDS_CHECK(!run.entered[member], "member {} enters collective {} twice", member, collective);
   run.entered[member] = true;
   if (run.dag->launch_ps > 0)
@@ -59,16 +60,16 @@ void Traffic::enter(std::uint32_t collective, std::uint32_t member) {
 void Traffic::open(FlowId member) {
   const auto dag = running(member.collective).dag;
   for (std::uint32_t i = dag->entry_begin[member.transfer]; i < dag->entry_begin[member.transfer + 1]; ++i)
-    satisfy(member.collective, dag->entry[i]);
+    satisfy_dependency(member.collective, dag->entry[i]);
 }
 
-void Traffic::satisfy(std::uint32_t collective, std::uint32_t node) {
-  Running& run = running(collective);
-  if (--run.waits[node] > 0) return;
+void Traffic::satisfy_dependency(std::uint32_t collective, std::uint32_t node) {
+  RunningCollective& run = running(collective);
+  if (--run.wait_count[node] > 0) return;
   const collective::Dag& dag = *run.dag;
-  if (node >= dag.transfers.size()) {  // a joint
+  if (node >= dag.transfers.size()) {  // a join node without a transfer
     for (std::uint32_t i = dag.successors_begin[node]; i < dag.successors_begin[node + 1]; ++i)
-      satisfy(collective, dag.successors[i]);
+      satisfy_dependency(collective, dag.successors[i]);
   } else if (const std::uint32_t delay = dag.transfers[node].delay_ps; delay > 0) {
     postpone({now() + delay, false, {collective, node}});
   } else {
@@ -77,36 +78,36 @@ void Traffic::satisfy(std::uint32_t collective, std::uint32_t node) {
 }
 
 void Traffic::start(FlowId id) {
-  const Running& run = running(id.collective);
-  const collective::Transfer& what = run.dag->transfers[id.transfer];
-  flows_->start(id, routes_[run.routes][what.pair], what.bytes);
+  const RunningCollective& run = running(id.collective);
+  const collective::Transfer& item = run.dag->transfers[id.transfer];
+  flows_->start(id, routes_[run.routes][item.pair], item.bytes);
 }
 
-void Traffic::postpone(const Later& what) {
-  later_.push_back(what);
-  std::push_heap(later_.begin(), later_.end(), std::greater<>());
+void Traffic::postpone(const DelayedStart& item) {
+  delayed_.push_back(item);
+  std::push_heap(delayed_.begin(), delayed_.end(), std::greater<>());
 }
 
-void Traffic::start_due() {
-  while (!later_.empty() && later_.front().at <= now()) {
-    std::pop_heap(later_.begin(), later_.end(), std::greater<>());
-    const Later due = later_.back();
-    later_.pop_back();
-    due.is_entry ? open(due.what) : start(due.what);
+void Traffic::start_delayed() {
+  while (!delayed_.empty() && delayed_.front().at <= now()) {
+    std::pop_heap(delayed_.begin(), delayed_.end(), std::greater<>());
+    const DelayedStart due = delayed_.back();
+    delayed_.pop_back();
+    due.is_entry ? open(due.item) : start(due.item);
   }
 }
 
 void Traffic::finish(FlowId id, std::vector<Exit>& exits) {
   const auto dag = running(id.collective).dag;
   for (std::uint32_t i = dag->successors_begin[id.transfer]; i < dag->successors_begin[id.transfer + 1]; ++i)
-    satisfy(id.collective, dag->successors[i]);
+    satisfy_dependency(id.collective, dag->successors[i]);
   const auto& [source, destination] = dag->pairs[dag->transfers[id.transfer].pair];
-  Running& run = running(id.collective);
+  RunningCollective& run = running(id.collective);
   for (const std::uint32_t member : {source, destination}) {
-    if (member >= run.remaining.size() || --run.remaining[member] > 0) continue;  // a switch is no member
+    if (member >= run.remaining.size() || --run.remaining[member] > 0) continue;  // switches are not members
     exits.push_back({flows_->now(), id.collective, member});
-    if (--run.inside > 0) continue;
-    run = Running{};
+    if (--run.members_inside > 0) continue;
+    run = RunningCollective{};
     free_.push_back(std::exchange(slot_of_[id.collective], kNone));
     return;
   }
@@ -116,11 +117,11 @@ void Traffic::advance(Time limit, std::vector<Exit>& exits) {
   const std::size_t before = exits.size();
   Time until = limit;
   do {
-    until = later_.empty() ? limit : std::min(limit, later_.front().at);
+    until = delayed_.empty() ? limit : std::min(limit, delayed_.front().at);
     finished_.clear();
     flows_->advance(until, finished_);
     for (const FlowId id : finished_) finish(id, exits);
-    start_due();
+    start_delayed();
   } while (exits.size() == before && (!finished_.empty() || until < limit));
   std::sort(exits.begin() + static_cast<std::ptrdiff_t>(before), exits.end());
 }

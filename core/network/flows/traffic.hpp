@@ -1,4 +1,5 @@
-// Collectives over flows: members enter, transfers start as their DAG allows, members exit.
+// Execution of collectives on flows: members enter, transfers start when their predecessors in the DAG have finished,
+// and members exit when all their transfers have finished.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 namespace manyworlds::core::network {
 
+/// The event that a member has finished a collective.
 struct Exit {
   Time at = 0;
   std::uint32_t collective = 0;
@@ -26,64 +28,66 @@ class Traffic {
   Traffic& operator=(Traffic&&) = default;
 
   std::uint32_t add_link(const LinkSpec& spec) { return flows_->add_link(spec); }
-  /// Routes for the pairs of a DAG, over links of add_link(), which any number of collectives may use. Returns their
-  /// number.
+  /// Adds a set of routes over links of add_link(), one for each pair of a DAG; any number of collectives may use it.
+  /// Returns the number of the set.
   std::uint32_t add_routes(const std::vector<Route>& routes);
-  /// Adds a collective over routes of add_routes(), one for each of dag->pairs. Returns its number. Its rank in ties
-  /// follows by add_rank() or set_ranks(), before anyone enters.
+  /// Adds a collective over a set of routes, one for each of dag->pairs. Returns its number. Its tie order must be set
+  /// before any member enters.
   std::uint32_t add(std::shared_ptr<const collective::Dag> dag, std::uint32_t routes);
   std::uint32_t add(std::shared_ptr<const collective::Dag> dag, const std::vector<Route>& routes) {
     return add(std::move(dag), add_routes(routes));
   }
-  void add_rank(std::uint32_t rank) { flows_->add_rank(rank); }
-  void set_ranks(const std::vector<std::uint32_t>& rank_of_collective) { flows_->set_ranks(rank_of_collective); }
+  void add_tie_order(std::uint32_t position) { flows_->add_tie_order(position); }
+  void set_tie_order(const std::vector<std::uint32_t>& order_of_collective) {
+    flows_->set_tie_order(order_of_collective);
+  }
 
-  /// A member enters at now(); its first transfers may begin Dag::launch_ps later.
+  /// Lets a member enter at now(); its first transfers begin after Dag::launch_ps. A member may enter only once.
   void enter(std::uint32_t collective, std::uint32_t member);
-  /// Goes on to the first instant with exits, at most to `limit`; appends them (ascending).
+  /// Advances to the first instant with exits, at most to `limit`, and appends them in ascending order.
   void advance(Time limit, std::vector<Exit>& exits);
 
-  /// As Flows::standstill().
-  PauseWaits standstill() const { return flows_->standstill(); }
+  /// Returns the waiting links of a PFC deadlock, as Flows does.
+  PauseDependencies deadlock() const { return flows_->deadlock(); }
 
   Time now() const { return flows_->now(); }
-  /// No transfer is under way and none will start unless somebody enters.
-  bool drained() const { return later_.empty() && flows_->drained(); }
-  Time quiet_since() const { return flows_->quiet_since(); }
+  /// Returns whether no transfer is in flight and none will start unless a member enters.
+  bool drained() const { return delayed_.empty() && flows_->drained(); }
+  Time last_activity() const { return flows_->last_activity(); }
   const Counters& counters() const { return flows_->counters(); }
   std::vector<LinkLoad> loads() const { return flows_->loads(); }
 
  private:
-  struct Running {
+  struct RunningCollective {
     std::shared_ptr<const collective::Dag> dag;
     std::uint32_t routes = 0;
-    std::vector<std::uint16_t> waits;      // by node, as Dag::waits, what is still missing
-    std::vector<std::uint32_t> remaining;  // by member: unfinished transfers it takes part in
-    std::vector<bool> entered;             // by member
-    std::uint32_t inside = 0;              // members that have not exited
+    std::vector<std::uint16_t> wait_count;  // by node: missing predecessors and entries (initially Dag::waits)
+    std::vector<std::uint32_t> remaining;   // by member: its unfinished transfers, sent or received
+    std::vector<bool> entered;              // by member
+    std::uint32_t members_inside = 0;       // number of members that have not exited
   };
 
-  /// A member whose launch is over, or a transfer whose delay is.
-  struct Later {
+  /// A member whose launch overhead ends at `at`, or a transfer whose start delay does.
+  struct DelayedStart {
     Time at = 0;
     bool is_entry = false;
-    FlowId what;  // (collective, member) or (collective, transfer)
-    auto operator<=>(const Later&) const = default;
+    FlowId item;  // (collective, member) or (collective, transfer)
+    auto operator<=>(const DelayedStart&) const = default;
   };
 
-  Running& running(std::uint32_t collective) { return running_[slot_of_[collective]]; }
+  RunningCollective& running(std::uint32_t collective) { return running_[slot_of_[collective]]; }
   void open(FlowId member);
-  void satisfy(std::uint32_t collective, std::uint32_t node);
+  void satisfy_dependency(std::uint32_t collective, std::uint32_t node);
   void start(FlowId id);
-  void postpone(const Later& what);
-  void start_due();
+  void postpone(const DelayedStart& item);
+  void start_delayed();
   void finish(FlowId id, std::vector<Exit>& exits);
 
   std::unique_ptr<Flows> flows_;
-  std::vector<std::vector<std::uint32_t>> routes_;  // of the flows, by pair
-  std::vector<Running> running_;                    // in slots, so that what is over takes no room
-  std::vector<std::uint32_t> slot_of_, free_;       // of each collective; none once it is over
-  std::vector<Later> later_;                        // a heap, the earliest first
+  std::vector<std::vector<std::uint32_t>> routes_;  // by set and pair: route number of the flows
+  std::vector<RunningCollective> running_;          // slots, reused after a collective ends
+  std::vector<std::uint32_t> slot_of_, free_;       // slot of each collective (kNone after its end); free slots
+  std::vector<DelayedStart> delayed_;               // a heap, earliest first
   std::vector<FlowId> finished_;
 };
 

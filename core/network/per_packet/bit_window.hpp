@@ -1,11 +1,12 @@
-// A set of packet numbers near a base that only moves up: a ring of bits that grows with the distance.
+// A set of packet numbers at or above a base that only increases: a ring buffer of bits that grows with the largest
+// distance from the base.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <vector>
 
-namespace manyworlds::core::network::individual {
+namespace manyworlds::core::network::per_packet {
 
 class BitWindow {
  public:
@@ -16,7 +17,7 @@ class BitWindow {
     if (number - base_ >= capacity()) return false;
     return (words_[word(number)] >> number % 64 & 1) != 0;
   }
-  /// `number` is at or above the base; true if it was not in the set.
+  /// Inserts `number`, which must be at or above the base. Returns true if it was not in the set.
   bool set(std::uint32_t number) {
     while (number - base_ >= capacity()) grow();
     std::uint64_t& bits = words_[word(number)];
@@ -26,22 +27,23 @@ class BitWindow {
     ++count_;
     return true;
   }
+  /// Removes `number`. Returns true if it was in the set.
   bool clear(std::uint32_t number) {
     if (!test(number)) return false;
     words_[word(number)] &= ~(1ull << number % 64);
     --count_;
     return true;
   }
-  /// Everything below `base` leaves the set.
+  /// Raises the base and removes all numbers below it.
   void move_to(std::uint32_t base) {
     for (; count_ > 0 && base_ < base; ++base_) clear(base_);
     base_ = base;
   }
-  /// The base moves past the numbers from it on that are in the set; they leave it.
-  void pass() {
+  /// Moves the base past the contiguous numbers from it on that are in the set, and removes them.
+  void skip_contiguous() {
     while (clear(base_)) ++base_;
   }
-  /// The lowest number; the set is not empty.
+  /// Returns the lowest number; the set must not be empty.
   std::uint32_t lowest() const {
     std::uint32_t number = base_;
     if (const std::uint64_t bits = words_[word(number)] >> number % 64; bits != 0)
@@ -55,7 +57,7 @@ class BitWindow {
   }
 
  private:
-  // One word stays unused, so that the numbers of a word that wraps are never two.
+  // One word stays unused, so that a word of the ring never represents two different ranges of numbers.
   std::uint32_t capacity() const { return words_.size() < 2 ? 0 : static_cast<std::uint32_t>(words_.size() - 1) * 64; }
   std::size_t word(std::uint32_t number) const { return number / 64 & (words_.size() - 1); }
   void grow() {
@@ -70,4 +72,4 @@ class BitWindow {
   std::uint32_t base_ = 0, count_ = 0;
 };
 
-}  // namespace manyworlds::core::network::individual
+}  // namespace manyworlds::core::network::per_packet

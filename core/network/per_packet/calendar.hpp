@@ -1,10 +1,11 @@
-// The pending events of the second engine as a calendar: 16,384 buckets of 128 ps for what is near, 2,048 slots of
-// 262 ns for what is not, a heap for the rest. Every packet under way stands here, and events leave in one total order
-// (time, kind and order of the flow, packet), whatever bucket they lay in: ties between packets are part of the answer.
+// The event queue of the per-packet engine, a calendar queue (Brown, CACM 1988) of two levels: 16,384 buckets of 128 ps
+// for near events, 2,048 slots of 262 ns for later ones, and a heap for the rest. Every packet in flight has an event
+// here. Events leave in one total order (time, event kind, tie order of the flow, packet number), whichever bucket they
+// were in, because the order of simultaneous packets determines the result.
 //
-// An event is a record of the slab, linked into its bucket. One word of it is all of the order that usually matters:
-// the time within the bucket, then kind and order. Fabrics whose links are all alike keep step, so that thousands of
-// events may share an instant: those are sorted by radix, over the digits in which they differ.
+// An event is a packet record of the slab, linked into its bucket. One word of it holds nearly all of the order: the
+// time within the bucket, then kind and tie order. On fabrics with equal links packets move in lockstep, so that
+// thousands of events may share an instant; such buckets are radix-sorted over the digits in which their keys differ.
 #pragma once
 
 #include <algorithm>
@@ -15,53 +16,53 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "core/network/engine/occupancy.hpp"
+#include "core/network/engine/occupancy_bitmap.hpp"
 #include "core/network/per_packet/packet.hpp"
 
-namespace manyworlds::core::network::individual {
+namespace manyworlds::core::network::per_packet {
 
 struct Event {
   Time at = 0;
-  std::uint64_t key = 0;   // time within its bucket, then order
-  std::uint64_t what = 0;  // number of the record, then its place in the slab
+  std::uint64_t key = 0;               // time within its bucket (high bits), then kind and tie order
+  std::uint64_t number_and_index = 0;  // packet number or subject (high 32 bits), then the index in the slab
 };
 
 class Calendar {
  public:
   static constexpr int kOrderBits = 57;
 
-  Calendar() : open_(kSmall), buckets_(kBuckets, kNone), slots_(kSlots, kNone) {}
+  Calendar() : open_(kInsertionSortMax), buckets_(kBuckets, kNone), slots_(kSlots, kNone) {}
 
   bool empty() const { return size_ == 0; }
   void clear() {
     if (size_ > 0) {
       std::fill(buckets_.begin(), buckets_.end(), kNone);
       std::fill(slots_.begin(), slots_.end(), kNone);
-      taken_buckets_ = {};
-      taken_slots_ = {};
+      occupied_buckets_ = {};
+      occupied_slots_ = {};
     }
-    left_ = 0;
+    open_count_ = 0;
     size_ = 0;
     late_.clear();
     far_.clear();
   }
 
-  /// From now on take() gives what is before (`until`, `order`).
-  void give_before(Time until, std::uint64_t order) {
+  /// Sets the limit: pop() returns only events before (`until`, `order`).
+  void set_limit(Time until, std::uint64_t order) {
     until_ = until;
     until_order_ = order;
-    limit_open();
+    update_limit_key();
   }
-  /// Takes the first event, if it is to be given. Nothing may be pushed before the last event taken nor, after this was
-  /// refused, before the limit.
-  bool take(PacketSlab& slab, Event& taken) {
+  /// Removes the first event into `taken` and returns true, or returns false if there is none before the limit. No
+  /// event may be pushed before the last event taken or, after a call that returned false, before the limit.
+  bool pop(PacketSlab& slab, Event& taken) {
     if (!late_.empty()) [[unlikely]]
-      return take_late(taken);
-    if (left_ == 0 && !advance(slab)) return false;
-    const Due& due = open_[left_ - 1];
-    if (due.key >= limit_key_) return false;
-    taken = event_of(due);
-    --left_;
+      return pop_late(taken);
+    if (open_count_ == 0 && !advance(slab)) return false;
+    const Entry& entry = open_[open_count_ - 1];
+    if (entry.key >= limit_key_) return false;
+    taken = event_of(entry);
+    --open_count_;
     --size_;
     return true;
   }
@@ -71,205 +72,211 @@ class Calendar {
     const std::int64_t bucket = at >> kBucketShift;
     Packet& record = slab[index];
     record.key = static_cast<std::uint64_t>(at) << kOrderBits | order;
-    // Nearly all is near: ahead of the open bucket, and behind the first slot.
+    // The common case: the event is after the open bucket and within the range of the buckets.
     if (static_cast<std::uint64_t>(bucket - current_ - 1) < kBuckets - (1u << kSlotShift)) [[likely]]
-      chain(buckets_.data(), taken_buckets_, static_cast<std::uint32_t>(bucket) & (kBuckets - 1), record, index);
+      prepend(buckets_.data(), occupied_buckets_, static_cast<std::uint32_t>(bucket) & (kBuckets - 1), record, index);
     else
       place(record, index, at);
   }
 
  private:
   static constexpr std::uint32_t kBuckets = 16'384, kSlots = 2'048;
-  static constexpr int kBucketShift = 64 - kOrderBits;                 // of 128 ps
-  static constexpr int kSlotShift = 11;                                // buckets in a slot
-  static constexpr std::int64_t kSlotsAhead = kBuckets >> kSlotShift;  // that buckets cover
-  static constexpr std::uint32_t kSmall = 12, kMany = 192;  // events that are sorted in the simplest way; by radix
+  static constexpr int kBucketShift = 64 - kOrderBits;                 // a bucket is 128 ps
+  static constexpr int kSlotShift = 11;                                // a slot is 2,048 buckets
+  static constexpr std::int64_t kSlotsAhead = kBuckets >> kSlotShift;  // slots covered by the buckets
+  // Bucket sizes up to which insertion sort and std::sort are used; larger ones are radix-sorted.
+  static constexpr std::uint32_t kInsertionSortMax = 12, kStdSortMax = 192;
 
-  struct Due {
-    std::uint64_t key;  // time within its bucket, then order
-    std::uint64_t what;
-    bool before(const Due& other) const { return key != other.key ? key < other.key : what < other.what; }
+  struct Entry {
+    std::uint64_t key;               // as Event::key
+    std::uint64_t number_and_index;  // packet number or subject, then the index in the slab
+    bool before(const Entry& other) const {
+      return key != other.key ? key < other.key : number_and_index < other.number_and_index;
+    }
   };
-  struct Far {
+  struct FarEvent {
     Time at;
     std::uint32_t index;
   };
 
-  static bool after(const Due& a, const Due& b) { return b.before(a); }
-  static bool later(const Far& a, const Far& b) { return a.at != b.at ? a.at > b.at : a.index > b.index; }
-  static Due due_of(const Packet& record, std::uint32_t index) {
+  static bool after(const Entry& a, const Entry& b) { return b.before(a); }
+  static bool later(const FarEvent& a, const FarEvent& b) { return a.at != b.at ? a.at > b.at : a.index > b.index; }
+  static Entry entry_of(const Packet& record, std::uint32_t index) {
     return {record.key, static_cast<std::uint64_t>(record.number) << 32 | index};
   }
-  Event event_of(const Due& due) const {
-    return {opened_at_ + static_cast<Time>(due.key >> kOrderBits), due.key, due.what};
+  Event event_of(const Entry& entry) const {
+    return {open_begin_ + static_cast<Time>(entry.key >> kOrderBits), entry.key, entry.number_and_index};
   }
-  /// What of the open bucket may be taken.
-  void limit_open() {
+  /// Updates limit_key_: entries of the open bucket below it may be taken.
+  void update_limit_key() {
     const std::int64_t bucket = until_ >> kBucketShift;
     limit_key_ = bucket > current_    ? UINT64_MAX
                  : bucket == current_ ? static_cast<std::uint64_t>(until_) << kOrderBits | until_order_
                                       : 0;
   }
 
-  /// Something was pushed into the bucket that was open already.
-  [[gnu::noinline]] bool take_late(Event& taken) {
-    const bool late = left_ == 0 || late_.front().before(open_[left_ - 1]);
-    const Due due = late ? late_.front() : open_[left_ - 1];
-    if (due.key >= limit_key_) return false;
-    taken = event_of(due);
+  /// pop() when events were pushed into the bucket that was already open.
+  [[gnu::noinline]] bool pop_late(Event& taken) {
+    const bool late = open_count_ == 0 || late_.front().before(open_[open_count_ - 1]);
+    const Entry entry = late ? late_.front() : open_[open_count_ - 1];
+    if (entry.key >= limit_key_) return false;
+    taken = event_of(entry);
     --size_;
     if (late) {
       std::pop_heap(late_.begin(), late_.end(), after);
       late_.pop_back();
     } else {
-      --left_;
+      --open_count_;
     }
     return true;
   }
 
+  /// push() outside the common case: into the open bucket, a bucket or slot further ahead, or the heap.
   [[gnu::noinline]] void place(Packet& record, std::uint32_t index, Time at) {
     const std::int64_t bucket = at >> kBucketShift;
     if (bucket == current_) {
-      late_.push_back(due_of(record, index)), std::push_heap(late_.begin(), late_.end(), after);
+      late_.push_back(entry_of(record, index)), std::push_heap(late_.begin(), late_.end(), after);
       return;
     }
     record.bucket = static_cast<std::uint32_t>(bucket) & (kBuckets - 1);
     const std::int64_t slot = bucket >> kSlotShift, here = current_ >> kSlotShift;
     if (slot < here + kSlotsAhead)
-      chain(buckets_.data(), taken_buckets_, record.bucket, record, index);
+      prepend(buckets_.data(), occupied_buckets_, record.bucket, record, index);
     else if (slot < here + kSlots)
-      chain(slots_.data(), taken_slots_, static_cast<std::uint32_t>(slot) & (kSlots - 1), record, index);
+      prepend(slots_.data(), occupied_slots_, static_cast<std::uint32_t>(slot) & (kSlots - 1), record, index);
     else
       far_.push_back({at, index}), std::push_heap(far_.begin(), far_.end(), later);
   }
 
   template <class Taken>
-  static void chain(std::uint32_t* lists, Taken& taken, std::uint32_t place, Packet& record, std::uint32_t index) {
+  static void prepend(std::uint32_t* lists, Taken& taken, std::uint32_t place, Packet& record, std::uint32_t index) {
     if ((record.next = lists[place]) == kNone) taken.set(place);
     lists[place] = index;
   }
 
-  /// Opens the next bucket that has events, unless it is after the limit.
+  /// Opens the next bucket that has events. Returns false if there is none or it is after the limit.
   bool advance(PacketSlab& slab) {
     while (size_ > 0) {
       const auto from = static_cast<std::uint32_t>((current_ + 1) & (kBuckets - 1));
-      const std::uint32_t found = taken_buckets_.next(from);
+      const std::uint32_t found = occupied_buckets_.next(from);
       if (found < kBuckets) {
         const std::int64_t bucket = current_ + 1 + ((found - from) & (kBuckets - 1));
         if (bucket << kBucketShift > until_) return false;
-        if (bucket >> kSlotShift != current_ >> kSlotShift) come_near(slab, bucket >> kSlotShift);
+        if (bucket >> kSlotShift != current_ >> kSlotShift) advance_to_slot(slab, bucket >> kSlotShift);
         current_ = bucket;
-        opened_at_ = bucket << kBucketShift;
-        limit_open();
+        open_begin_ = bucket << kBucketShift;
+        update_limit_key();
         open_bucket(slab, found);
         return true;
       }
-      // Nothing near: on to the slot or the far event that comes first.
+      // The buckets are empty: continue with the first slot that has events, or with the first event of the heap.
       const std::int64_t here = current_ >> kSlotShift;
       const auto first = static_cast<std::uint32_t>((here + kSlotsAhead) & (kSlots - 1));
-      const std::uint32_t slot = taken_slots_.next(first);
+      const std::uint32_t slot = occupied_slots_.next(first);
       const std::int64_t next = slot < kSlots ? here + kSlotsAhead + ((slot - first) & (kSlots - 1))
                                               : far_.front().at >> (kBucketShift + kSlotShift);
       if (next << (kSlotShift + kBucketShift) > until_) return false;
-      come_near(slab, next);
+      advance_to_slot(slab, next);
       current_ = (next << kSlotShift) - 1;
     }
     return false;
   }
 
-  /// Chains hand back last what came first, so that many buckets are in descending order at once.
+  /// Sorts the events of a bucket into open_, descending. Its list returns the event pushed last first, so many buckets
+  /// are in descending order already.
   void open_bucket(const PacketSlab& slab, std::uint32_t place) {
     const Packet* const records = &slab[0];
     std::uint32_t index = std::exchange(buckets_[place], kNone);
-    taken_buckets_.clear(place);
-    Due* into = open_.data();
-    Due* const end = into + kSmall;
+    occupied_buckets_.clear(place);
+    Entry* into = open_.data();
+    Entry* const end = into + kInsertionSortMax;
     for (; index != kNone && into != end; ++into) {
-      const Due due = due_of(records[index], index);
+      const Entry entry = entry_of(records[index], index);
       index = records[index].next;
-      Due* hole = into;
-      for (; hole != open_.data() && hole[-1].before(due); --hole) *hole = hole[-1];
-      *hole = due;
+      Entry* hole = into;
+      for (; hole != open_.data() && hole[-1].before(entry); --hole) *hole = hole[-1];
+      *hole = entry;
     }
-    left_ = static_cast<std::uint32_t>(into - open_.data());
+    open_count_ = static_cast<std::uint32_t>(into - open_.data());
     if (index != kNone) [[unlikely]]
-      open_rest(slab, index);
+      open_many(slab, index);
   }
-  /// Of a bucket with many events.
-  [[gnu::noinline]] void open_rest(const PacketSlab& slab, std::uint32_t index) {
+  /// Continues open_bucket() for a bucket with many events.
+  [[gnu::noinline]] void open_many(const PacketSlab& slab, std::uint32_t index) {
     for (; index != kNone; index = slab[index].next) {
-      if (left_ == open_.size()) open_.resize(2 * open_.size());
-      open_[left_++] = due_of(slab[index], index);
+      if (open_count_ == open_.size()) open_.resize(2 * open_.size());
+      open_[open_count_++] = entry_of(slab[index], index);
     }
-    if (!std::is_sorted(open_.begin(), open_.begin() + left_, after)) sort_open();
+    if (!std::is_sorted(open_.begin(), open_.begin() + open_count_, after)) sort_open();
   }
 
   void sort_open() {
-    if (left_ <= kMany) return std::sort(open_.begin(), open_.begin() + left_, after);
+    if (open_count_ <= kStdSortMax) return std::sort(open_.begin(), open_.begin() + open_count_, after);
     sort_by_digits();
-    Due* const open = open_.data();  // only equal keys are out of order
-    for (std::uint32_t i = 1; i < left_; ++i) {
+    Entry* const open = open_.data();  // only entries with equal keys are still out of order
+    for (std::uint32_t i = 1; i < open_count_; ++i) {
       if (!open[i - 1].before(open[i])) continue;
-      const Due due = open[i];
+      const Entry entry = open[i];
       std::uint32_t hole = i;
-      for (; hole > 0 && open[hole - 1].before(due); --hole) open[hole] = open[hole - 1];
-      open[hole] = due;
+      for (; hole > 0 && open[hole - 1].before(entry); --hole) open[hole] = open[hole - 1];
+      open[hole] = entry;
     }
   }
 
-  /// Descending by key.
+  /// Radix sort of open_, descending by key; digits in which all keys agree are skipped.
   void sort_by_digits() {
-    std::uint64_t differ = 0;
-    for (std::uint32_t i = 1; i < left_; ++i) differ |= open_[i].key ^ open_[0].key;
-    other_.resize(open_.size());
-    while (differ != 0) {
-      const int shift = std::countr_zero(differ);
-      differ = shift < 56 ? differ >> (shift + 8) << (shift + 8) : 0;
+    std::uint64_t differing_bits = 0;
+    for (std::uint32_t i = 1; i < open_count_; ++i) differing_bits |= open_[i].key ^ open_[0].key;
+    sort_buffer_.resize(open_.size());
+    while (differing_bits != 0) {
+      const int shift = std::countr_zero(differing_bits);
+      differing_bits = shift < 56 ? differing_bits >> (shift + 8) << (shift + 8) : 0;
       std::array<std::uint32_t, 256> begin{};
-      for (std::uint32_t i = 0; i < left_; ++i) ++begin[~(open_[i].key >> shift) & 255];
+      for (std::uint32_t i = 0; i < open_count_; ++i) ++begin[~(open_[i].key >> shift) & 255];
       std::uint32_t sum = 0;
       for (std::uint32_t& count : begin) sum += std::exchange(count, sum);
-      for (std::uint32_t i = 0; i < left_; ++i) other_[begin[~(open_[i].key >> shift) & 255]++] = open_[i];
-      open_.swap(other_);
+      for (std::uint32_t i = 0; i < open_count_; ++i) sort_buffer_[begin[~(open_[i].key >> shift) & 255]++] = open_[i];
+      open_.swap(sort_buffer_);
     }
   }
 
-  /// What lies in slots that come near with `slot` goes into buckets.
-  void come_near(PacketSlab& slab, std::int64_t slot) {
+  /// Makes `slot` the current slot: moves the events of slots that the buckets now cover into buckets, and events of
+  /// the heap that the slots now cover into slots.
+  void advance_to_slot(PacketSlab& slab, std::int64_t slot) {
     for (std::int64_t near = std::max((current_ >> kSlotShift) + kSlotsAhead, slot); near < slot + kSlotsAhead;
          ++near) {
       const auto place = static_cast<std::uint32_t>(near) & (kSlots - 1);
       if (slots_[place] == kNone) continue;
-      taken_slots_.clear(place);
+      occupied_slots_.clear(place);
       for (std::uint32_t index = std::exchange(slots_[place], kNone); index != kNone;) {
         Packet& record = slab[index];
         const std::uint32_t next = record.next;
-        chain(buckets_.data(), taken_buckets_, record.bucket, record, index);
+        prepend(buckets_.data(), occupied_buckets_, record.bucket, record, index);
         index = next;
       }
     }
-    current_ = (slot << kSlotShift) - 1;  // still in the slot before, from where place() counts
+    current_ = (slot << kSlotShift) - 1;  // the last bucket of the slot before, from which place() counts
     while (!far_.empty() && far_.front().at >> (kBucketShift + kSlotShift) < slot - 1 + kSlots) {
-      const Far first = far_.front();
+      const FarEvent first = far_.front();
       std::pop_heap(far_.begin(), far_.end(), later);
       far_.pop_back();
       place(slab[first.index], first.index, first.at);
     }
   }
 
-  std::int64_t current_ = -1;  // bucket whose events are open
-  Time opened_at_ = 0;         // its first instant
+  std::int64_t current_ = -1;  // number of the open bucket
+  Time open_begin_ = 0;        // the first instant of the open bucket
   std::size_t size_ = 0;
   Time until_ = 0;
   std::uint64_t until_order_ = 0, limit_key_ = 0;
-  std::uint32_t left_ = 0;  // of the open ones
-  std::vector<Due> open_;   // descending
-  std::vector<Due> late_;   // a heap
-  std::vector<Due> other_;
-  std::vector<std::uint32_t> buckets_, slots_;  // first record of each
-  Occupancy<kBuckets> taken_buckets_;
-  Occupancy<kSlots> taken_slots_;
-  std::vector<Far> far_;  // a heap
+  std::uint32_t open_count_ = 0;                // entries of open_ that were not taken yet
+  std::vector<Entry> open_;                     // the events of the open bucket, descending
+  std::vector<Entry> late_;                     // a heap of events pushed into the open bucket
+  std::vector<Entry> sort_buffer_;              // the buffer of the radix sort
+  std::vector<std::uint32_t> buckets_, slots_;  // first record of each list
+  OccupancyBitmap<kBuckets> occupied_buckets_;
+  OccupancyBitmap<kSlots> occupied_slots_;
+  std::vector<FarEvent> far_;  // a heap of the events beyond the slots
 };
 
-}  // namespace manyworlds::core::network::individual
+}  // namespace manyworlds::core::network::per_packet

@@ -1,3 +1,4 @@
+// EQDS endpoints: set-up, sender and receiver.
 #include "core/network/per_packet/eqds.hpp"
 
 #include <algorithm>
@@ -5,16 +6,17 @@
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 
-namespace manyworlds::core::network::individual {
+namespace manyworlds::core::network::per_packet {
 namespace {
 
-constexpr std::int64_t kPullShare = 99;  // of the line rate, percent
-constexpr Time kMostTimeouts = 64;       // a timeout grows to this many times the least one
+constexpr std::int64_t kPullRatePercent = 99;  // rate of pulls, percent of the line rate
+constexpr Time kMaxTimeoutFactor = 64;         // a timeout grows to at most this multiple of the minimum timeout
 constexpr std::uint32_t kNoPacer = UINT32_MAX;
 
 }  // namespace
 
-Eqds::Eqds(const NetworkOptions& options, const EqdsParameters& parameters, std::shared_ptr<Forwarding> forwarding)
+Eqds::Eqds(const NetworkOptions& options, const EqdsParameters& parameters,
+           std::shared_ptr<ForwardingTables> forwarding)
     : parameters_(parameters),
       forwarding_(std::move(forwarding)),
       network_(options, forwarding_),
@@ -26,9 +28,9 @@ std::uint32_t Eqds::add_route(std::uint32_t source, std::uint32_t destination) {
   Route route;
   route.source = source;
   route.destination = destination;
-  route.there = forwarding_->first_links(source, destination);
-  route.back = forwarding_->first_links(destination, source);
-  for (const std::uint32_t link : route.there) network_.send_from(link);
+  route.there = forwarding_->first_hop_links(source, destination);
+  route.back = forwarding_->first_hop_links(destination, source);
+  for (const std::uint32_t link : route.there) network_.add_source_link(link);
   route.pacer = pacer_of(destination, network_.link(route.back.front()).kind);
   routes_.push_back(std::move(route));
   return static_cast<std::uint32_t>(routes_.size() - 1);
@@ -46,14 +48,15 @@ std::uint32_t Eqds::pacer_of(std::uint32_t destination, LinkKind kind) {
   for (const Link& link : forwarding_->graph().links)
     if (link.to == destination && link.kind == kind) bits_per_second += link.bits_per_second;
   pacers_.emplace_back();
-  pacers_.back().interval = serialization_ps(network_.options().full_packet_bytes * 100, bits_per_second * kPullShare);
+  pacers_.back().interval =
+      serialization_ps(network_.options().full_packet_bytes * 100, bits_per_second * kPullRatePercent);
   return number;
 }
 
-std::uint32_t Eqds::start(std::uint32_t route, std::int64_t bytes, std::uint64_t order, std::uint64_t entropy) {
+std::uint32_t Eqds::start(std::uint32_t route, std::int64_t bytes, std::uint64_t tie_order, std::uint64_t entropy) {
   const std::int64_t payload = parameters_.payload_bytes;
   const std::int64_t packets = std::max<std::int64_t>(1, (bytes + payload - 1) / payload);
-  MANYWORLDS_CHECK(packets < (1ll << 31) && order <= kOrderMask, "{} packets, order {}", packets, order);
+  MANYWORLDS_CHECK(packets < (1ll << 31) && tie_order <= kOrderMask, "{} packets, order {}", packets, tie_order);
   auto slot = static_cast<std::uint32_t>(flows_.size());
   if (free_.empty()) {
     flows_.emplace_back();
@@ -62,20 +65,20 @@ std::uint32_t Eqds::start(std::uint32_t route, std::int64_t bytes, std::uint64_t
     free_.pop_back();
     flows_[slot] = Flow{};
   }
-  network_.set_order(slot, order);
+  network_.set_tie_order(slot, tie_order);
   Flow& flow = flows_[slot];
-  flow.order = order;
+  flow.tie_order = tie_order;
   flow.hash = splitmix64(splitmix64(parameters_.seed) ^ entropy);
   flow.route = route;
   flow.packets = static_cast<std::uint32_t>(packets);
   flow.last_bytes =
       static_cast<std::uint32_t>(bytes - (packets - 1) * payload + network_.options().full_packet_bytes - payload);
-  flow.speculative = parameters_.window_packets;
+  flow.speculative_credit = parameters_.window_packets;
   flow.path_mask = static_cast<std::uint16_t>(parameters_.paths - 1);
-  flow.heard_at = network_.now();
-  flow.timeout = parameters_.least_timeout;
+  flow.last_heard_at = network_.now();
+  flow.timeout = parameters_.min_timeout;
   flow.timer_pending = true;
-  network_.note(flow.heard_at + flow.timeout, Kind::timer, order, slot);
+  network_.schedule(flow.last_heard_at + flow.timeout, EventKind::timer, tie_order, slot);
   ++live_;
   send(slot);
   return slot;
@@ -86,7 +89,7 @@ void Eqds::run(Time limit, std::vector<std::uint32_t>& completed) {
   network_.run(*this, limit);
   completed_ = nullptr;
   if (!drained()) return;
-  network_.forget();
+  network_.discard_pending();
   flows_.clear();
   free_.clear();
 }
@@ -97,24 +100,25 @@ std::size_t Eqds::bytes() const {
 
 // ---- Sender ----
 
-/// Offers the next packet to the NIC, one at a time, so that the transfers of a GPU share it packet by packet.
+/// Offers the next packet to the NIC if the credit allows. A transfer has at most one packet at the NIC, so that the
+/// transfers of a GPU share it packet by packet.
 void Eqds::send(std::uint32_t slot) {
   Flow& flow = flows_[slot];
-  if (flow.at_nic || flow.credit + flow.speculative == 0) return;
+  if (flow.at_nic || flow.credit + flow.speculative_credit == 0) return;
   std::uint32_t number = flow.next;
-  if (flow.refused.count() > 0) {
-    flow.refused.clear(number = flow.refused.lowest());
+  if (flow.trimmed.count() > 0) {
+    flow.trimmed.clear(number = flow.trimmed.lowest());
     ++network_.counters().retransmissions;
   } else if (flow.next == flow.packets) {
     return;
   } else {
     ++flow.next;
   }
-  --(flow.credit > 0 ? flow.credit : flow.speculative);
-  const std::int64_t backlog = flow.packets - flow.next + flow.refused.count();
+  --(flow.credit > 0 ? flow.credit : flow.speculative_credit);
+  const std::int64_t backlog = flow.packets - flow.next + flow.trimmed.count();
   const std::int64_t target =
-      std::min<std::int64_t>(backlog, parameters_.window_packets) + flow.pulled - flow.credit - flow.speculative;
-  const std::uint32_t index = network_.take(slot);
+      std::min<std::int64_t>(backlog, parameters_.window_packets) + flow.pulled - flow.credit - flow.speculative_credit;
+  const std::uint32_t index = network_.allocate(slot);
   Packet& packet = network_.packets()[index];
   packet.number = number;
   packet.value = static_cast<std::uint32_t>(std::max<std::int64_t>(0, target));
@@ -131,15 +135,16 @@ void Eqds::send(std::uint32_t slot) {
   network_.offer(index);
 }
 
-/// Each round goes over all paths once, in an order drawn for it; one that trimmed is passed over once.
+/// Returns the path of the next packet. Each round visits all paths once, in a random order of its own; a path that
+/// trimmed a packet is skipped once.
 std::uint16_t Eqds::next_path(Flow& flow) {
   while (true) {
-    const auto drawn = static_cast<std::uint16_t>(splitmix64(flow.hash + flow.round));
-    const auto path = static_cast<std::uint16_t>((flow.path_at ^ drawn) & flow.path_mask);
-    if (flow.path_at == flow.path_mask)
-      flow.path_at = 0, ++flow.round;
+    const auto permutation = static_cast<std::uint16_t>(splitmix64(flow.hash + flow.round));
+    const auto path = static_cast<std::uint16_t>((flow.path_position ^ permutation) & flow.path_mask);
+    if (flow.path_position == flow.path_mask)
+      flow.path_position = 0, ++flow.round;
     else
-      ++flow.path_at;
+      ++flow.path_position;
     std::uint64_t& word = flow.penalised[path / 64];
     if ((word >> path % 64 & 1) == 0) return path;
     word &= ~(1ull << path % 64);
@@ -151,40 +156,41 @@ void Eqds::departed(std::uint32_t slot) {
   send(slot);
 }
 
-void Eqds::hear(Flow& flow, std::uint32_t index) {
+/// Processes an acknowledgement, NACK or pull at the sender.
+void Eqds::process_feedback(Flow& flow, std::uint32_t index) {
   const Packet packet = network_.packets()[index];
   network_.release(index);
-  flow.heard_at = network_.now();
-  flow.timeout = parameters_.least_timeout;
+  flow.last_heard_at = network_.now();
+  flow.timeout = parameters_.min_timeout;
   if (packet.number > flow.pulled) {
     flow.credit += packet.number - flow.pulled;
     flow.pulled = packet.number;
   }
-  if (packet.kind != PacketKind::pull) flow.speculative = 0;
+  if (packet.kind != PacketKind::pull) flow.speculative_credit = 0;
   if (packet.kind == PacketKind::nack) {
-    if (packet.value >= flow.refused.base()) flow.refused.set(packet.value);
+    if (packet.value >= flow.trimmed.base()) flow.trimmed.set(packet.value);
     flow.penalised[packet.entropy / 64] |= 1ull << packet.entropy % 64;
-  } else if (packet.value > flow.refused.base()) {
-    flow.refused.move_to(packet.value);
-    if (packet.value == flow.packets && !flow.done) {
-      flow.done = true;
-      if (keeps_acknowledgements_) acknowledgements_.emplace_back(flow.order, network_.now());
+  } else if (packet.value > flow.trimmed.base()) {
+    flow.trimmed.move_to(packet.value);
+    if (packet.value == flow.packets && !flow.all_acknowledged) {
+      flow.all_acknowledged = true;
+      if (records_acknowledgements_) acknowledgements_.emplace_back(flow.tie_order, network_.now());
     }
   }
-  if (flow.done) return settle(packet.flow);
+  if (flow.all_acknowledged) return free_if_finished(packet.flow);
   send(packet.flow);
 }
 
 void Eqds::timer(std::uint32_t slot) {
   Flow& flow = flows_[slot];
   flow.timer_pending = false;
-  if (flow.done) return settle(slot);
+  if (flow.all_acknowledged) return free_if_finished(slot);
   const Time now = network_.now();
-  if (flow.heard_at + flow.timeout <= now) {  // nothing came back: the oldest packet again, and a request for credit
-    flow.heard_at = now;
-    flow.timeout = std::min(2 * flow.timeout, kMostTimeouts * parameters_.least_timeout);
-    if (flow.refused.base() < flow.next) flow.refused.set(flow.refused.base());
-    const std::uint32_t index = network_.take(slot);
+  if (flow.last_heard_at + flow.timeout <= now) {  // timeout: retransmit the oldest packet and request credit
+    flow.last_heard_at = now;
+    flow.timeout = std::min(2 * flow.timeout, kMaxTimeoutFactor * parameters_.min_timeout);
+    if (flow.trimmed.base() < flow.next) flow.trimmed.set(flow.trimmed.base());
+    const std::uint32_t index = network_.allocate(slot);
     Packet& packet = network_.packets()[index];
     const Route& route = routes_[flow.route];
     packet.number = packet.value = 0;
@@ -198,7 +204,7 @@ void Eqds::timer(std::uint32_t slot) {
     send(slot);
   }
   flow.timer_pending = true;
-  network_.note(flow.heard_at + flow.timeout, Kind::timer, flow.order, slot);
+  network_.schedule(flow.last_heard_at + flow.timeout, EventKind::timer, flow.tie_order, slot);
 }
 
 // ---- Receiver ----
@@ -209,22 +215,22 @@ void Eqds::deliver(std::uint32_t index) {
   Flow& flow = flows_[slot];
   switch (packet.kind) {
     case PacketKind::data:
-      ask(flow, slot, packet.value);
+      request_pulls(flow, slot, packet.value);
       receive(flow, index);
       break;
     case PacketKind::header:
-      if (!flow.complete) ask(flow, slot, packet.value), repeat(flow, slot);
+      if (!flow.complete) request_pulls(flow, slot, packet.value), request_retransmission(flow, slot);
       if (flow.received.base() > packet.number || flow.received.test(packet.number))
-        answer(flow, index, PacketKind::ack, flow.received.base());
+        reply(flow, index, PacketKind::ack, flow.received.base());
       else
-        answer(flow, index, PacketKind::nack, packet.number);
+        reply(flow, index, PacketKind::nack, packet.number);
       break;
     case PacketKind::request:
-      if (!flow.complete) repeat(flow, slot);
-      answer(flow, index, PacketKind::ack, flow.received.base());
+      if (!flow.complete) request_retransmission(flow, slot);
+      reply(flow, index, PacketKind::ack, flow.received.base());
       break;
     default:
-      hear(flow, index);
+      process_feedback(flow, index);
       break;
   }
 }
@@ -233,21 +239,21 @@ void Eqds::receive(Flow& flow, std::uint32_t index) {
   const std::uint32_t number = network_.packets()[index].number;
   const std::uint32_t missing = flow.received.base();
   const bool first = missing == 0 && flow.received.count() == 0;
-  const bool fresh = number >= missing && flow.received.set(number);
-  if (fresh && number == missing) flow.received.pass();
-  if (fresh && flow.received.base() == flow.packets) {
+  const bool is_new = number >= missing && flow.received.set(number);
+  if (is_new && number == missing) flow.received.skip_contiguous();
+  if (is_new && flow.received.base() == flow.packets) {
     flow.complete = true;
     --live_;
     completed_->push_back(network_.packets()[index].flow);
   }
-  if (++flow.unacknowledged < parameters_.packets_per_ack && fresh && !first && !flow.complete)
+  if (++flow.unacknowledged < parameters_.packets_per_ack && is_new && !first && !flow.complete)
     return network_.release(index);
   flow.unacknowledged = 0;
-  answer(flow, index, PacketKind::ack, flow.received.base());
+  reply(flow, index, PacketKind::ack, flow.received.base());
 }
 
-/// A packet goes back as its answer.
-void Eqds::answer(const Flow& flow, std::uint32_t index, PacketKind kind, std::uint32_t value) {
+/// Sends a reply to the sender, in the record of the packet that it answers.
+void Eqds::reply(const Flow& flow, std::uint32_t index, PacketKind kind, std::uint32_t value) {
   Packet& packet = network_.packets()[index];
   const Route& route = routes_[flow.route];
   packet.kind = kind;
@@ -260,21 +266,22 @@ void Eqds::answer(const Flow& flow, std::uint32_t index, PacketKind kind, std::u
   network_.offer(index);
 }
 
-/// The sender asks for pulls up to `target`.
-void Eqds::ask(Flow& flow, std::uint32_t slot, std::uint32_t target) {
+/// Registers the request of the sender for pulls up to number `target`.
+void Eqds::request_pulls(Flow& flow, std::uint32_t slot, std::uint32_t target) {
   if (target <= flow.target || flow.complete) return;
-  const bool waits = flow.target > flow.pulls || flow.to_repeat > 0 || flow.active;
+  const bool is_listed = flow.target > flow.pulls || flow.retransmission_pulls > 0 || flow.active;
   flow.target = target;
-  if (waits) return;
+  if (is_listed) return;
   flow.active = true;
   enlist(flow, pacers_[routes_[flow.route].pacer].active, slot);
 }
 
-void Eqds::repeat(Flow& flow, std::uint32_t slot) {
-  ++flow.to_repeat;
-  if (flow.repeating) return;
-  flow.repeating = true;
-  enlist(flow, pacers_[routes_[flow.route].pacer].repeating, slot);
+/// Registers a trimmed packet: the sender is pulled with priority so that it retransmits.
+void Eqds::request_retransmission(Flow& flow, std::uint32_t slot) {
+  ++flow.retransmission_pulls;
+  if (flow.retransmitting) return;
+  flow.retransmitting = true;
+  enlist(flow, pacers_[routes_[flow.route].pacer].retransmitting, slot);
 }
 
 void Eqds::enlist(Flow& flow, Fifo<std::uint32_t>& list, std::uint32_t slot) {
@@ -283,52 +290,55 @@ void Eqds::enlist(Flow& flow, Fifo<std::uint32_t>& list, std::uint32_t slot) {
   const std::uint32_t number = routes_[flow.route].pacer;
   if (pacers_[number].running) return;
   pacers_[number].running = true;
-  network_.note_pace(network_.now(), number, number);
+  network_.schedule_pace(network_.now(), number, number);
 }
 
-/// One pull: to whom something was refused, else to who asks for more, else to who will.
+/// Sends one pull: first to senders with trimmed packets, then to senders that requested more, then to idle senders in
+/// advance of their requests.
 void Eqds::pace(std::uint32_t number) {
   Pacer& pacer = pacers_[number];
-  while (!pacer.repeating.empty() || !pacer.active.empty() || !pacer.idle.empty()) {
-    auto& list = !pacer.repeating.empty() ? pacer.repeating : !pacer.active.empty() ? pacer.active : pacer.idle;
+  while (!pacer.retransmitting.empty() || !pacer.active.empty() || !pacer.idle.empty()) {
+    auto& list = !pacer.retransmitting.empty() ? pacer.retransmitting
+                 : !pacer.active.empty()       ? pacer.active
+                                               : pacer.idle;
     const std::uint32_t slot = list.front();
     list.pop();
     Flow& flow = flows_[slot];
     --flow.entries;
-    if (&list == &pacer.repeating) flow.repeating = false;
+    if (&list == &pacer.retransmitting) flow.retransmitting = false;
     if (&list == &pacer.active) flow.active = false;
     if (flow.complete) {
-      settle(slot);
+      free_if_finished(slot);
       continue;
     }
     pull(flow, slot);
-    if (flow.to_repeat > 0) {
-      if (!flow.repeating) flow.repeating = true, enlist(flow, pacer.repeating, slot);
+    if (flow.retransmission_pulls > 0) {
+      if (!flow.retransmitting) flow.retransmitting = true, enlist(flow, pacer.retransmitting, slot);
     } else if (flow.target > flow.pulls) {
       if (!flow.active) flow.active = true, enlist(flow, pacer.active, slot);
     } else if (&list != &pacer.idle || flow.pulls < flow.target + parameters_.window_packets) {
       enlist(flow, pacer.idle, slot);
     }
-    return network_.note_pace(network_.now() + pacer.interval, number, number);
+    return network_.schedule_pace(network_.now() + pacer.interval, number, number);
   }
   pacer.running = false;
 }
 
 void Eqds::pull(Flow& flow, std::uint32_t slot) {
-  if (flow.to_repeat > 0) --flow.to_repeat;
+  if (flow.retransmission_pulls > 0) --flow.retransmission_pulls;
   ++flow.pulls;
-  const std::uint32_t index = network_.take(slot);
+  const std::uint32_t index = network_.allocate(slot);
   network_.packets()[index].path =
       static_cast<std::uint32_t>(splitmix64(flow.hash + (std::uint64_t{flow.pulls} << 32)));
-  answer(flow, index, PacketKind::pull, flow.received.base());
+  reply(flow, index, PacketKind::pull, flow.received.base());
 }
 
-/// A slot is free again when both ends are done and nothing of it is under way.
-void Eqds::settle(std::uint32_t slot) {
+/// Frees the slot when both ends are done and no packet, timer or list entry of the transfer is left.
+void Eqds::free_if_finished(std::uint32_t slot) {
   const Flow& flow = flows_[slot];
-  if (flow.complete && flow.done && !flow.timer_pending && !flow.at_nic && flow.entries == 0 &&
-      network_.in_air(slot) == 0)
+  if (flow.complete && flow.all_acknowledged && !flow.timer_pending && !flow.at_nic && flow.entries == 0 &&
+      network_.live_packets(slot) == 0)
     free_.push_back(slot);
 }
 
-}  // namespace manyworlds::core::network::individual
+}  // namespace manyworlds::core::network::per_packet

@@ -1,14 +1,15 @@
+// The parts of the per-packet network that are not on the path of every packet: set-up, PFC, telemetry, deadlocks.
 #include "core/network/per_packet/network.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "core/network/engine/marking.hpp"
-#include "core/network/fabric/pause_cycle.hpp"
+#include "core/network/engine/ecn_marking.hpp"
+#include "core/network/fabric/pfc_deadlock.hpp"
 
-namespace manyworlds::core::network::individual {
+namespace manyworlds::core::network::per_packet {
 
-Network::Network(const NetworkOptions& options, std::shared_ptr<const Forwarding> forwarding)
+Network::Network(const NetworkOptions& options, std::shared_ptr<const ForwardingTables> forwarding)
     : options_(options), forwarding_(std::move(forwarding)) {
   const Graph& graph = forwarding_->graph();
   ports_.resize(graph.links.size());
@@ -19,9 +20,10 @@ Network::Network(const NetworkOptions& options, std::shared_ptr<const Forwarding
     port.bits_per_second = link.bits_per_second;
     port.full_packet_ps = serialization_ps(options.full_packet_bytes, link.bits_per_second);
     port.control_packet_ps = serialization_ps(options.control_bytes, link.bits_per_second);
-    port.control_room_ps = serialization_ps(2 * options.queue_bytes, link.bits_per_second);
-    port.kmin = link.kind == LinkKind::scale_up ? INT64_MAX : at_rate(options.ecn_kmin_bytes, link.bits_per_second);
-    port.kmax = at_rate(options.ecn_kmax_bytes, link.bits_per_second);
+    port.control_queue_limit_ps = serialization_ps(2 * options.queue_bytes, link.bits_per_second);
+    port.kmin =
+        link.kind == LinkKind::scale_up ? INT64_MAX : scaled_to_rate(options.ecn_kmin_bytes, link.bits_per_second);
+    port.kmax = scaled_to_rate(options.ecn_kmax_bytes, link.bits_per_second);
     const bool gpu = graph.vertices[link.from] == VertexKind::gpu;
     port.nic = gpu && !graph.gpus_relay;
     port.slack_ps = gpu || options.ports == PortKind::lossless ? 0 : link.latency_ps;
@@ -30,7 +32,7 @@ Network::Network(const NetworkOptions& options, std::shared_ptr<const Forwarding
 }
 
 std::size_t Network::bytes() const {
-  return slab_.bytes() + ports_.size() * sizeof(Port) + tags_.size() * sizeof(Tag);
+  return slab_.bytes() + ports_.size() * sizeof(Port) + flow_info_.size() * sizeof(FlowInfo);
 }
 
 std::vector<LinkLoad> Network::loads() const {
@@ -39,7 +41,7 @@ std::vector<LinkLoad> Network::loads() const {
   return loads;
 }
 
-void Network::hold_ingress(const Packet& packet) {
+void Network::charge_ingress(const Packet& packet) {
   Port& ingress = ports_[packet.link];
   ingress.ingress_bytes += packet.bytes;
   MANYWORLDS_CHECK(ingress.ingress_bytes <= options_.buffer_bytes, "a lossless buffer holds {} of {} bytes",
@@ -48,66 +50,66 @@ void Network::hold_ingress(const Packet& packet) {
   ingress.pause_wanted = true;
   ++counters_.pauses;
   pending_control_ += 2;
-  note(now_ + control_ps(packet.link), Kind::pause, packet.link, packet.link);
+  schedule(now_ + control_ps(packet.link), EventKind::pause, packet.link, packet.link);
 }
 
-/// Of a packet that waited and begins to be sent.
+/// Subtracts a queued packet that begins to be sent from its ingress counter, and resumes the link at XON.
 void Network::release_ingress(const Packet& packet) {
   if (packet.hop == 0) return;
   Port& ingress = ports_[packet.link];
   ingress.ingress_bytes -= packet.bytes;
   if (!ingress.pause_wanted || ingress.ingress_bytes > options_.pfc_xon_bytes) return;
   ingress.pause_wanted = false;
-  note(now_ + control_ps(packet.link), Kind::resume, packet.link, packet.link);
+  schedule(now_ + control_ps(packet.link), EventKind::resume, packet.link, packet.link);
 }
 
 bool Network::mark(Port& port) {
-  const bool marked = marks_next(port, port.waiting_bytes, options_.ecn_pmax_ppm);
+  const bool marked = mark_next_packet(port, port.waiting_bytes, options_.ecn_pmax_ppm);
   counters_.ecn_marks += marked;
   return marked;
 }
 
-void Network::watch(std::size_t links) {
-  if (links <= watched_links_) return;
-  const std::size_t packets = watched_links_ > 0 ? telemetry_.size() / watched_links_ : 0;
+void Network::enable_telemetry(std::size_t links) {
+  if (links <= telemetry_links_) return;
+  const std::size_t packets = telemetry_links_ > 0 ? telemetry_.size() / telemetry_links_ : 0;
   std::vector<Telemetry> wider(packets * links);
   for (std::size_t i = 0; i < telemetry_.size(); ++i)
-    wider[i / watched_links_ * links + i % watched_links_] = telemetry_[i];
+    wider[i / telemetry_links_ * links + i % telemetry_links_] = telemetry_[i];
   telemetry_ = std::move(wider);
-  watched_links_ = links;
+  telemetry_links_ = links;
 }
 
-/// In-band telemetry, as the port begins to send.
-void Network::observe(Port& port, std::uint32_t index, Time begin) {
+/// Records in-band telemetry of a packet that the port begins to send.
+void Network::record_telemetry(Port& port, std::uint32_t index, Time begin) {
   const Packet& packet = slab_[index];
   const unsigned hop = packet.hop & ~kMarked;
-  if (packet.kind != PacketKind::data || hop == 0 || hop > watched_links_) return;
-  const std::size_t first = std::size_t{index} * watched_links_;
-  if (telemetry_.size() <= first) telemetry_.resize(first + watched_links_);
+  if (packet.kind != PacketKind::data || hop == 0 || hop > telemetry_links_) return;
+  const std::size_t first = std::size_t{index} * telemetry_links_;
+  if (telemetry_.size() <= first) telemetry_.resize(first + telemetry_links_);
   telemetry_[first + hop - 1] = {begin, port.waiting_bytes, port.load.bytes, port.bits_per_second};
 }
 
-void Network::explain_standstill() const {
-  PauseWaits waits;
+void Network::explain_deadlock() const {
+  PauseDependencies waits;
   for (std::uint32_t link = 0; link < ports_.size(); ++link)
     for (std::uint32_t at = ports_[link].queue.head; at != kNone; at = slab_[at].next)
       if (slab_[at].hop != 0 && ports_[slab_[at].link].paused) waits.emplace_back(slab_[at].link, link);
-  throw_pause_deadlock(forwarding_->graph(), waits);
+  throw_pfc_deadlock(forwarding_->graph(), waits);
 }
 
-void Network::send_from(std::uint32_t link) {
+void Network::add_source_link(std::uint32_t link) {
   Port& port = ports_[link];
   if (std::exchange(port.slack_ps, 0) > 0 && port.service_due)
-    note(std::max(now_, port.busy_until), Kind::service, link, link);
+    schedule(std::max(now_, port.busy_until), EventKind::service, link, link);
 }
 
 void Network::resume(std::uint32_t link) {
   Port& port = ports_[link];
   port.paused = false;
-  pending_control_ -= 2;  // the pause and this resume
+  pending_control_ -= 2;  // counts for the pause and for this resume
   if (port.service_due || port.queue.empty()) return;
   port.service_due = true;
-  note(std::max(now_, port.busy_until), Kind::service, link, link);
+  schedule(std::max(now_, port.busy_until), EventKind::service, link, link);
 }
 
-}  // namespace manyworlds::core::network::individual
+}  // namespace manyworlds::core::network::per_packet

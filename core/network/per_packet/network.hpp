@@ -1,11 +1,12 @@
-// The network of the second engine: packets as individuals that choose their way hop by hop, over ports that pause
-// (lossless), drop or trim. What runs at its ends is an endpoint; run() is a template over it, so that nothing is
-// called through a pointer per packet.
+// The network of the per-packet engine: packets that are routed hop by hop, over ports that pause (lossless), drop or
+// trim. Senders and receivers are an endpoint class; run() is a template over it, so that no call per packet is
+// indirect.
 //
-// Time and ties are those of the first engine: at one instant all that ends comes before all that arrives, and arrivals
-// are ordered by (order of the flow, packet). An idle port sends at once, so that a packet that meets no queue costs
-// one event per hop. Where something waits, a port that cannot be paused catches up with what it sent whenever it is
-// looked at; nobody can tell before that has crossed the link, so a service event comes only so much later.
+// Time and ties are as in the engine for pinned paths: at one instant all completions precede all arrivals, and
+// arrivals are ordered by (tie order of the flow, packet number). An idle port sends at once, so a packet that finds no
+// queue costs one event per hop. A port with a queue that cannot be paused is served lazily: it catches up with the
+// packets it should have sent whenever it is accessed. This is invisible until the first of them has crossed the link,
+// so its service event may come later by the latency of the link (slack_ps).
 #pragma once
 
 #include <array>
@@ -17,34 +18,38 @@
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/network/engine/engine.hpp"
-#include "core/network/engine/protocol.hpp"
-#include "core/network/fabric/fabric.hpp"
-#include "core/network/fabric/forwarding.hpp"
+#include "core/network/engine/sender_protocol.hpp"
+#include "core/network/fabric/forwarding_tables.hpp"
+#include "core/network/fabric/router.hpp"
 #include "core/network/per_packet/calendar.hpp"
 #include "core/network/per_packet/packet.hpp"
 
-namespace manyworlds::core::network::individual {
+namespace manyworlds::core::network::per_packet {
 
 enum class PortKind : std::uint8_t {
-  lossless,   // one queue; the link a packet came by is paused while too much of it waits (PFC)
+  lossless,   // one queue; an ingress link is paused while too many of its bytes are queued (PFC)
   drop_tail,  // one queue of queue_bytes
-  trimming,   // a queue of queue_bytes for data; what does not fit is cut to its header and joins the control packets,
-              // which are served first and have twice that room (Handley et al., NDP, SIGCOMM 2017, section 3.1)
+  trimming,   // a queue of queue_bytes for data; packets that do not fit are trimmed to their header and join the
+              // control packets, which are served first from a queue of twice that size (Handley et al., NDP,
+              // SIGCOMM 2017, section 3.1)
 };
 
+/// How a switch selects the next link: by the pinned path, by a hash of path and hop, or the one with fewest bytes
+/// queued.
 enum class Steering : std::uint8_t { pinned, hashed, adaptive };
 
 struct NetworkOptions;
-/// How an endpoint has its packets handled: as the options say, or known when the program is compiled.
-struct PortsAsGiven {
+/// A policy class of the endpoint: RuntimePortPolicy reads the kind of ports at run time from the options,
+/// TrimmingPortPolicy fixes it at compile time.
+struct RuntimePortPolicy {
   static PortKind kind(const NetworkOptions& options);
   static Steering steering(const NetworkOptions& options);
-  static bool watched(bool watched) { return watched; }
+  static bool has_telemetry(bool has_telemetry) { return has_telemetry; }
 };
-struct TrimmingPorts {
+struct TrimmingPortPolicy {
   static constexpr PortKind kind(const NetworkOptions&) { return PortKind::trimming; }
   static constexpr Steering steering(const NetworkOptions&) { return Steering::hashed; }
-  static constexpr bool watched(bool) { return false; }
+  static constexpr bool has_telemetry(bool) { return false; }
 };
 
 struct NetworkOptions {
@@ -52,116 +57,122 @@ struct NetworkOptions {
   Steering steering = Steering::hashed;
   bool marks = false;
   std::int64_t full_packet_bytes = 4160, control_bytes = 64;
-  std::int64_t queue_bytes = 0;  // of ports that drop or trim, what is being sent included
+  std::int64_t queue_bytes = 0;  // queue of a port that drops or trims, including the packet being sent
   std::int64_t pfc_xoff_bytes = 0, pfc_xon_bytes = 0, buffer_bytes = 0;
   std::int64_t ecn_kmin_bytes = 0, ecn_kmax_bytes = 0, ecn_pmax_ppm = 0;  // at 100 Gb/s
 };
 
-inline PortKind PortsAsGiven::kind(const NetworkOptions& options) {
+inline PortKind RuntimePortPolicy::kind(const NetworkOptions& options) {
   return options.ports;
 }
-inline Steering PortsAsGiven::steering(const NetworkOptions& options) {
+inline Steering RuntimePortPolicy::steering(const NetworkOptions& options) {
   return options.steering;
 }
 
-/// In the order in which they happen at one instant. A resume comes before a pause, since a switch that sends both at
-/// one instant sends the pause last. An endpoint's own events carry a packet (feedback), a flow, or what it likes
-/// (pace).
-enum class Kind : std::uint64_t { deliver, feedback, notice, timer, pace, resume, pause, departed, service, arrive };
+/// The kinds of events, in the order in which they are processed at one instant. A resume precedes a pause, because a
+/// switch that sends both at one instant sends the pause last. The subject of an endpoint's events is a packet
+/// (feedback), a flow (cnp, timer, departed) or a number defined by the endpoint (pace).
+enum class EventKind : std::uint64_t { deliver, feedback, cnp, timer, pace, resume, pause, departed, service, arrive };
 inline constexpr int kKindShift = Calendar::kOrderBits - 4;
-inline constexpr std::uint64_t kArrivals = static_cast<std::uint64_t>(Kind::arrive) << kKindShift;
-inline constexpr std::uint64_t kOrderMask = (1ull << kKindShift) - 1;  // of an event's order: what is below its kind
+inline constexpr std::uint64_t kArrivalOrder = static_cast<std::uint64_t>(EventKind::arrive) << kKindShift;
+inline constexpr std::uint64_t kOrderMask = (1ull << kKindShift) - 1;  // the tie order: the bits below the event kind
 
 class Network {
  public:
-  Network(const NetworkOptions& options, std::shared_ptr<const Forwarding> forwarding);
+  Network(const NetworkOptions& options, std::shared_ptr<const ForwardingTables> forwarding);
 
   Time now() const { return now_; }
-  Time quiet_since() const { return quiet_since_; }
-  /// No packet is left that could meet another, no pause, and no pacer that has something to do.
-  bool quiet() const { return slab_.in_use() == parked_ + notes_ && pending_control_ == 0 && pacing_ == 0; }
+  Time last_activity() const { return last_activity_; }
+  /// Returns whether nothing is left that can affect another packet: no packet in flight, no pause and no pending pace
+  /// event.
+  bool is_idle() const {
+    return slab_.in_use() == pending_feedback_ + event_records_ && pending_control_ == 0 && pending_paces_ == 0;
+  }
   const Counters& counters() const { return counters_; }
   Counters& counters() { return counters_; }
-  const Forwarding& forwarding() const { return *forwarding_; }
+  const ForwardingTables& forwarding() const { return *forwarding_; }
   const NetworkOptions& options() const { return options_; }
   PacketSlab& packets() { return slab_; }
   std::size_t bytes() const;
   std::vector<LinkLoad> loads() const;  // by link
 
-  /// Slots of flows are the endpoint's; the network needs their order in ties.
-  void set_order(std::uint32_t flow, std::uint64_t order) {
-    if (flow >= tags_.size()) tags_.resize(flow + 1);
-    tags_[flow].order = order;
+  /// Sets the tie order of a flow. The endpoint assigns the slots of flows.
+  void set_tie_order(std::uint32_t flow, std::uint64_t tie_order) {
+    if (flow >= flow_info_.size()) flow_info_.resize(flow + 1);
+    flow_info_[flow].tie_order = tie_order;
   }
-  /// Packets of a flow that are anywhere.
-  std::uint32_t in_air(std::uint32_t flow) const { return tags_[flow].in_air; }
-  std::uint32_t take(std::uint32_t flow) {
-    ++tags_[flow].in_air;
-    const std::uint32_t packet = slab_.take();
+  /// Returns the number of allocated packets of a flow.
+  std::uint32_t live_packets(std::uint32_t flow) const { return flow_info_[flow].live_packets; }
+  /// Allocates a packet of a flow and returns its index.
+  std::uint32_t allocate(std::uint32_t flow) {
+    ++flow_info_[flow].live_packets;
+    const std::uint32_t packet = slab_.allocate();
     slab_[packet].flow = flow;
-    slab_[packet].key = tags_[flow].order;
+    slab_[packet].key = flow_info_[flow].tie_order;
     return packet;
   }
   void release(std::uint32_t packet) {
-    --tags_[slab_[packet].flow].in_air;
+    --flow_info_[slab_[packet].flow].live_packets;
     slab_.release(packet);
   }
-  /// Forgets what is pending; only if it is quiet.
-  void forget() {
+  /// Discards all pending events and packets; only valid if is_idle().
+  void discard_pending() {
     events_.clear();
     slab_.clear();
-    parked_ = notes_ = 0;
-    for (Tag& tag : tags_) tag.in_air = 0;
+    pending_feedback_ = event_records_ = 0;
+    for (FlowInfo& tag : flow_info_) tag.live_packets = 0;
   }
-  /// Nothing will ever happen again.
-  bool stuck() const { return events_.empty() && offered_.empty(); }
-  /// Throws InputError with the cycle of ports that wait for each other.
-  [[noreturn]] void explain_standstill() const;
+  /// Returns whether no event is pending.
+  bool no_event_pending() const { return events_.empty() && offered_.empty(); }
+  /// Throws InputError that names the cycle of paused links (PFC deadlock).
+  [[noreturn]] void explain_deadlock() const;
 
-  /// Transfers begin at this link; if it leaves a switch, its services can be late no more.
-  void send_from(std::uint32_t link);
+  /// Declares that transfers begin at this link. Service events of a link out of a switch may then no longer be late.
+  void add_source_link(std::uint32_t link);
 
-  /// Links in order that pinned packets follow: the value for their `path`.
-  std::uint32_t pin(const std::vector<std::uint32_t>& links) {
+  /// Registers the links of a pinned path, in order. Returns the value for Packet::path.
+  std::uint32_t register_pinned_path(const std::vector<std::uint32_t>& links) {
     pinned_.insert(pinned_.end(), links.begin(), links.end());
     return static_cast<std::uint32_t>(pinned_.size() - links.size());
   }
-  /// From now on data packets tell how they found each port of a switch, the first `links` of them.
-  void watch(std::size_t links);
+  /// Collects in-band telemetry from now on: each data packet records the state of the first `links` switch ports on
+  /// its path.
+  void enable_telemetry(std::size_t links);
   const Telemetry* telemetry(std::uint32_t packet) const {
-    const std::size_t first = std::size_t{packet} * watched_links_;
+    const std::size_t first = std::size_t{packet} * telemetry_links_;
     return first < telemetry_.size() ? &telemetry_[first] : nullptr;
   }
 
-  /// Something other than a packet happens at `at`: `subject` says to what. References to packets end here.
-  void note(Time at, Kind kind, std::uint64_t order, std::uint32_t subject) {
-    ++notes_;
-    const std::uint32_t record = slab_.take();
+  /// Schedules an event that is no packet; the endpoint receives `subject`. Invalidates references to packets.
+  void schedule(Time at, EventKind kind, std::uint64_t tie_order, std::uint32_t subject) {
+    ++event_records_;
+    const std::uint32_t record = slab_.allocate();
     slab_[record].number = subject;
-    events_.push(slab_, record, at, static_cast<std::uint64_t>(kind) << kKindShift | order);
+    events_.push(slab_, record, at, static_cast<std::uint64_t>(kind) << kKindShift | tie_order);
   }
-  /// A pacer's note holds the network from being quiet, until pace() is called with it.
-  void note_pace(Time at, std::uint64_t order, std::uint32_t subject) {
-    ++pacing_;
-    note(at, Kind::pace, order, subject);
+  /// Schedules a pace event. The network is not idle until the endpoint's pace() was called for it.
+  void schedule_pace(Time at, std::uint64_t tie_order, std::uint32_t subject) {
+    ++pending_paces_;
+    schedule(at, EventKind::pace, tie_order, subject);
   }
 
-  /// The record of a delivered packet waits until it is given back as feedback, and meets nothing on its way.
+  /// Schedules the record of a delivered packet to be passed to the endpoint's feedback(): an acknowledgement that is
+  /// only a delay and shares no link with packets.
   void push_feedback(Time at, std::uint32_t packet) {
-    ++parked_;
-    push(at, Kind::feedback, packet);
+    ++pending_feedback_;
+    push(at, EventKind::feedback, packet);
   }
 
-  /// A packet is offered to its first link (packet.link) at this instant, and takes its turn among the arrivals.
+  /// Offers a packet to its first link (packet.link) now; it is ordered among the arrivals of this instant.
   void offer(std::uint32_t packet);
 
-  /// Runs until the first instant at which `endpoint` completes something (its completions() grow), at most to `limit`.
-  /// Endpoint::Ports is one of the above.
+  /// Runs until the first instant at which a transfer of `endpoint` completes (completions() increases), at most to
+  /// `limit`. Endpoint::PortPolicy is one of the port policies above.
   template <class Endpoint>
   void run(Endpoint& endpoint, Time limit);
 
   Time full_packet_ps(std::uint32_t link) const { return ports_[link].full_packet_ps; }
-  /// Of a control packet over a link, its latency included.
+  /// Returns the time of a control packet over a link, including the latency.
   Time control_ps(std::uint32_t link) const { return ports_[link].control_packet_ps + ports_[link].latency_ps; }
   const Link& link(std::uint32_t link) const { return forwarding_->graph().links[link]; }
 
@@ -170,67 +181,67 @@ class Network {
     Time busy_until = 0;
     Time latency_ps = 0, full_packet_ps = 0, control_packet_ps = 0;
     std::int64_t waiting_bytes = 0;
-    Time data_until = 0;  // what is, or was last, being sent from the queue is gone then; it has
-    std::uint32_t data_bytes = 0;
-    bool service_due = false;  // a service event is pending
+    Time data_until = 0;           // end of transmission of the current or last data packet
+    std::uint32_t data_bytes = 0;  // size of that packet
+    bool service_due = false;      // a service event is pending
     bool paused = false, pause_wanted = false;
-    bool nic = false;      // takes what its GPU sends, and nothing else
-    std::uint32_t to = 0;  // vertex it leads to
+    bool nic = false;      // carries only packets of the GPU that it leaves
+    std::uint32_t to = 0;  // vertex at the other end
     PacketQueue queue;
-    // Second cache line.
+    // The second cache line, used less often.
     LinkLoad load;
-    Time control_room_ps = 0;        // that waiting control packets may take
-    std::int64_t ingress_bytes = 0;  // came over this link and wait in the switch behind it
+    Time control_queue_limit_ps = 0;  // limit of the queue of control packets, as sending time
+    std::int64_t ingress_bytes = 0;   // queued bytes in the next switch that arrived over this link
     std::int64_t kmin = 0, kmax = 0, mark_error = 0;
     std::int64_t bits_per_second = 0;
-    Time slack_ps = 0;              // by which service events may come late
-    std::uint32_t offered = kNone;  // packets at this instant, in their order, linked by `next`
+    Time slack_ps = 0;              // delay allowed for service events
+    std::uint32_t offered = kNone;  // list of the packets offered at this instant, in tie order, linked by `next`
 
     std::int64_t serving_data(Time now) const { return data_until > now ? data_bytes : 0; }
   };
 
-  static std::uint64_t order_of(const Packet& packet) { return packet.key & kOrderMask; }
-  void push(Time at, Kind kind, std::uint32_t packet) {
-    events_.push(slab_, packet, at, static_cast<std::uint64_t>(kind) << kKindShift | order_of(slab_[packet]));
+  static std::uint64_t tie_order_of(const Packet& packet) { return packet.key & kOrderMask; }
+  void push(Time at, EventKind kind, std::uint32_t packet) {
+    events_.push(slab_, packet, at, static_cast<std::uint64_t>(kind) << kKindShift | tie_order_of(slab_[packet]));
   }
-  std::uint32_t subject_of(const Event& note) {
-    --notes_;
-    slab_.release(static_cast<std::uint32_t>(note.what));
-    return static_cast<std::uint32_t>(note.what >> 32);
+  std::uint32_t consume_event(const Event& schedule) {
+    --event_records_;
+    slab_.release(static_cast<std::uint32_t>(schedule.number_and_index));
+    return static_cast<std::uint32_t>(schedule.number_and_index >> 32);
   }
-  template <class Ports>
-  std::uint32_t choose(const Packet& packet);
-  template <class Ports>
-  void enter(std::uint32_t packet, std::uint32_t link);
-  template <class Ports>
-  void wait(Port& port, std::uint32_t link, std::uint32_t packet);
-  template <class Ports>
-  void wait_trimming(Port& port, std::uint32_t link, std::uint32_t packet);
-  template <class Ports>
+  template <class PortPolicy>
+  std::uint32_t choose_link(const Packet& packet);
+  template <class PortPolicy>
+  void enter_port(std::uint32_t packet, std::uint32_t link);
+  template <class PortPolicy>
+  void enqueue(Port& port, std::uint32_t link, std::uint32_t packet);
+  template <class PortPolicy>
+  void trim_or_enqueue(Port& port, std::uint32_t link, std::uint32_t packet);
+  template <class PortPolicy>
   void send_control(Port& port, std::uint32_t link, std::uint32_t packet);
-  template <class Ports>
+  template <class PortPolicy>
   void transmit(Port& port, std::uint32_t link, std::uint32_t packet, Time begin);
-  template <class Ports>
+  template <class PortPolicy>
   void serve(Port& port, std::uint32_t link);
-  template <class Ports>
+  template <class PortPolicy>
   void catch_up(Port& port, std::uint32_t link) {
-    if (port.busy_until <= now_ && !port.queue.empty() && !port.paused) serve<Ports>(port, link);
+    if (port.busy_until <= now_ && !port.queue.empty() && !port.paused) serve<PortPolicy>(port, link);
   }
-  template <class Ports>
+  template <class PortPolicy>
   void service(std::uint32_t link);
-  template <class Ports>
-  void enter_offered();
-  void join(Port& port, std::uint32_t packet) {
+  template <class PortPolicy>
+  void enter_offered_packets();
+  void append(Port& port, std::uint32_t packet) {
     port.queue.push(slab_, packet);
     port.waiting_bytes += slab_[packet].bytes;
   }
-  std::int64_t data_room(const Port& port) const {
+  std::int64_t free_queue_bytes(const Port& port) const {
     return options_.queue_bytes - port.waiting_bytes - port.serving_data(now_);
   }
-  void hold_ingress(const Packet& packet);
+  void charge_ingress(const Packet& packet);
   void release_ingress(const Packet& packet);
   bool mark(Port& port);
-  void observe(Port& port, std::uint32_t packet, Time begin);
+  void record_telemetry(Port& port, std::uint32_t packet, Time begin);
   void resume(std::uint32_t link);
   void drop(std::uint32_t packet) {
     ++counters_.drops;
@@ -238,27 +249,27 @@ class Network {
   }
 
   NetworkOptions options_;
-  std::shared_ptr<const Forwarding> forwarding_;
-  Time now_ = 0, quiet_since_ = 0;
+  std::shared_ptr<const ForwardingTables> forwarding_;
+  Time now_ = 0, last_activity_ = 0;
   Calendar events_;
   PacketSlab slab_;
   std::vector<Port> ports_;
-  std::vector<std::uint32_t> offered_;  // links that something was offered to at this instant
-  struct Tag {
-    std::uint64_t order = 0;
-    std::uint32_t in_air = 0;
+  std::vector<std::uint32_t> offered_;  // links with packets offered at this instant
+  struct FlowInfo {
+    std::uint64_t tie_order = 0;
+    std::uint32_t live_packets = 0;
   };
-  std::vector<Tag> tags_;            // by flow
-  std::size_t pending_control_ = 0;  // pause and resume frames on their way, and ports still paused
-  std::size_t pacing_ = 0;
-  std::size_t parked_ = 0;  // records that wait to be feedback
-  std::size_t notes_ = 0;   // records that are events but no packets
+  std::vector<FlowInfo> flow_info_;   // indexed by flow
+  std::size_t pending_control_ = 0;   // pause and resume frames in flight plus paused ports
+  std::size_t pending_paces_ = 0;     // pending pace events
+  std::size_t pending_feedback_ = 0;  // records that wait to be feedback
+  std::size_t event_records_ = 0;     // records of events that are no packets
   std::vector<std::uint32_t> pinned_;
-  std::size_t watched_links_ = 0;
-  std::vector<Telemetry> telemetry_;  // by packet and link behind its NIC's
+  std::size_t telemetry_links_ = 0;
+  std::vector<Telemetry> telemetry_;  // indexed by packet and by hop after the NIC
   Counters counters_;
 };
 
-}  // namespace manyworlds::core::network::individual
+}  // namespace manyworlds::core::network::per_packet
 
 #include "core/network/per_packet/network_body.hpp"

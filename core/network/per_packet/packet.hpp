@@ -1,4 +1,4 @@
-// A packet as an individual: a plain record in one slab, linked into the queue it waits in.
+// The packet of the per-packet engine: a plain record in a slab, linked into the queue in which it waits.
 #pragma once
 
 #include <cstdint>
@@ -6,44 +6,47 @@
 
 #include "core/base/units.hpp"
 
-namespace manyworlds::core::network::individual {
+namespace manyworlds::core::network::per_packet {
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 
-/// Data may be trimmed to its header; all others are control: one header long, and first in a port that has priorities.
+/// A data packet may be trimmed to its header. All other kinds are control packets: one header long, and served first
+/// by ports with priorities.
 enum class PacketKind : std::uint8_t { data, header, ack, nack, pull, request };
 
 inline constexpr std::uint8_t kMarked = 0x80;
 
-/// One cache line. It is its own event while it is under way: it waits in a bucket of the calendar, in the queue of a
-/// port, or among what a NIC is offered, never in two of them. Events that are no packets borrow a record: a note.
+/// One packet, in one cache line. The record is also the event of the packet while it is in flight: it is linked into a
+/// bucket of the calendar, the queue of a port or the list of packets offered to a NIC, but never into two of them.
+/// Events that belong to no packet (timers, pauses) borrow a record.
 struct alignas(64) Packet {
-  std::uint64_t key = 0;           // of its event: time within a bucket, what kind of event, order of its flow
-  Time sent_at = 0;                // left its NIC, or for an ack the packet it answers did
-  std::uint32_t number = 0;        // of data, from 0; of control, what its kind says; of a note, what it is about
-  std::uint32_t next = kNone;      // in what it waits in, or among the free
+  std::uint64_t key = 0;           // event key: time within a bucket, kind of event, tie order of the flow
+  Time sent_at = 0;                // when it left its NIC; for an ack, when the acknowledged packet did
+  std::uint32_t number = 0;        // data: from 0; control: depends on the kind; other events: the subject
+  std::uint32_t next = kNone;      // in the list or queue that holds it, or in the free list
   std::uint32_t previous = kNone;  // in the queue of a port
-  std::uint32_t bucket = 0;        // of its event, the low bits
-  std::uint32_t flow = 0;
-  std::uint32_t link = 0;         // it is on, or came by; at hop 0, the one it is to leave by
-  std::uint32_t turn = 0;         // the link it leaves the next switch by, unless that is chosen there
-  std::uint32_t destination = 0;  // GPU
-  std::uint32_t bytes = 0;        // on the wire
-  std::uint32_t path = 0;         // hash that steers it; equal ones go the same way
-  std::uint32_t value = 0;        // what its kind says
-  std::uint16_t entropy = 0;      // which of the sender's paths it is on
+  std::uint32_t bucket = 0;        // low bits of the bucket number of its event
+  std::uint32_t flow = 0;          // slot of the flow
+  std::uint32_t link = 0;          // current or last link; at hop 0, the link of the NIC that it will take
+  std::uint32_t next_link = 0;     // link out of the next switch, unless routing is adaptive
+  std::uint32_t destination = 0;   // GPU
+  std::uint32_t bytes = 0;         // on the wire
+  std::uint32_t path = 0;          // hash that selects the path: equal hashes take the same path; if pinned, its offset
+  std::uint32_t value = 0;         // depends on the kind
+  std::uint16_t entropy = 0;       // entropy value: index of the sender's path
   PacketKind kind = PacketKind::data;
-  std::uint8_t hop = 0;  // links behind it; kMarked is set once it met a queue above the threshold
+  std::uint8_t hop = 0;  // links it was sent on so far; kMarked is set by a queue above the ECN threshold
 };
 static_assert(sizeof(Packet) == 64);
 
+/// The pool of packet records, addressed by index.
 class PacketSlab {
  public:
   Packet& operator[](std::uint32_t index) { return packets_[index]; }
   const Packet& operator[](std::uint32_t index) const { return packets_[index]; }
 
-  /// A packet with unspecified contents. References to others end here.
-  std::uint32_t take() {
+  /// Allocates a packet with unspecified contents and returns its index. Invalidates references to other packets.
+  std::uint32_t allocate() {
     ++in_use_;
     if (free_ == kNone) {
       packets_.emplace_back();
@@ -72,7 +75,7 @@ class PacketSlab {
   std::size_t in_use_ = 0;
 };
 
-/// First in, first out through the packets' own links, and out at the end as well.
+/// An intrusive FIFO queue, doubly linked so that the last packet can be removed too.
 struct PacketQueue {
   std::uint32_t head = kNone, tail = kNone;
 
@@ -97,4 +100,4 @@ struct PacketQueue {
   }
 };
 
-}  // namespace manyworlds::core::network::individual
+}  // namespace manyworlds::core::network::per_packet

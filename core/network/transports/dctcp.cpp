@@ -1,6 +1,7 @@
+// The options and the registry entry of DCTCP.
 #include "core/network/transports/dctcp.hpp"
 
-#include "core/network/transports/in_both_engines.hpp"
+#include "core/network/transports/transport_factory.hpp"
 
 namespace manyworlds::core::network {
 
@@ -18,7 +19,7 @@ const OptionTable<Dctcp::Parameters>& Dctcp::options() {
 }
 
 TransportType dctcp_transport() {
-  return in_both_engines<Dctcp>(
+  return make_transport_type<Dctcp>(
       {.name = "dctcp",
        .help = "DCTCP on a lossless fabric: the window shrinks with the share of marked bytes",
        .marks = true});

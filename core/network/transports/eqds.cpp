@@ -1,9 +1,9 @@
-// EQDS as a transport: core/network/per_packet/eqds.hpp.
+// The options and the registry entry of EQDS, which is implemented in core/network/per_packet/eqds.hpp.
 #include "core/network/per_packet/eqds.hpp"
 
 #include <bit>
 
-#include "core/network/transports/make_managed.hpp"
+#include "core/network/transports/per_packet_factory.hpp"
 
 namespace manyworlds::core::network {
 namespace {
@@ -27,22 +27,23 @@ const OptionTable<EqdsOptions>& options() {
 }
 
 std::string fault(const Transport& transport) {
-  const std::int64_t paths = options().make(transport.own).eqds_paths;
+  const std::int64_t paths = options().make(transport.kind_options).eqds_paths;
   if (std::has_single_bit(static_cast<std::uint64_t>(paths))) return {};
   return fmt::format("eqds_paths {}, which is no power of two", paths);
 }
 
-std::unique_ptr<individual::IndividualEngine> make(const Transport& transport, std::shared_ptr<Forwarding> forwarding) {
+std::unique_ptr<per_packet::PerPacketEngine> make(const Transport& transport,
+                                                  std::shared_ptr<ForwardingTables> forwarding) {
   if (const std::string wrong = fault(transport); !wrong.empty()) throw InputError("transport: " + wrong);
-  const EqdsOptions given = options().make(transport.own);
-  individual::EqdsParameters parameters;
+  const EqdsOptions given = options().make(transport.kind_options);
+  per_packet::EqdsParameters parameters;
   parameters.payload_bytes = transport.payload_bytes;
   parameters.seed = static_cast<std::uint64_t>(transport.seed);
   parameters.window_packets = static_cast<std::uint32_t>(given.eqds_window_packets);
   parameters.paths = static_cast<std::uint32_t>(given.eqds_paths);
   parameters.packets_per_ack = static_cast<std::uint32_t>(given.eqds_packets_per_ack);
-  return std::make_unique<individual::EngineOf<individual::Eqds>>(
-      individual::Eqds(individual::network_options(transport), parameters, std::move(forwarding)));
+  return std::make_unique<per_packet::EndpointEngine<per_packet::Eqds>>(
+      per_packet::Eqds(per_packet::network_options(transport), parameters, std::move(forwarding)));
 }
 
 }  // namespace
@@ -51,9 +52,9 @@ TransportType eqds_transport() {
   return {.name = "eqds",
           .help = "EQDS: receivers pull, senders spray, switches trim",
           .trims = true,
-          .own = options().infos(),
+          .kind_options = options().infos(),
           .fault = fault,
-          .make_individual = make};
+          .make_per_packet = make};
 }
 
 }  // namespace manyworlds::core::network

@@ -1,6 +1,7 @@
+// The options and the registry entry of HPCC.
 #include "core/network/transports/hpcc.hpp"
 
-#include "core/network/transports/in_both_engines.hpp"
+#include "core/network/transports/transport_factory.hpp"
 
 namespace manyworlds::core::network {
 
@@ -17,7 +18,7 @@ const OptionTable<Hpcc::Parameters>& Hpcc::options() {
 }
 
 TransportType hpcc_transport() {
-  return in_both_engines<Hpcc>(
+  return make_transport_type<Hpcc>(
       {.name = "hpcc", .help = "HPCC on a lossless fabric: windows follow what every link tells of itself"});
 }
 

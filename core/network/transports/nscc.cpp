@@ -1,6 +1,7 @@
+// The options and the registry entry of NSCC.
 #include "core/network/transports/nscc.hpp"
 
-#include "core/network/transports/in_both_engines.hpp"
+#include "core/network/transports/transport_factory.hpp"
 
 namespace manyworlds::core::network {
 
@@ -25,7 +26,7 @@ const OptionTable<Nscc::Parameters>& Nscc::options() {
 }
 
 TransportType nscc_transport() {
-  return in_both_engines<Nscc>(
+  return make_transport_type<Nscc>(
       {.name = "nscc",
        .help = "NSCC of Ultra Ethernet on a lossless fabric: marks and delay together move the window",
        .marks = true});

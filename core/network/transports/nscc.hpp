@@ -1,6 +1,6 @@
 // NSCC, the sender-based congestion control of the Ultra Ethernet Specification 1.0, section 3.6 (congestion
-// management): what an acknowledgement does is chosen by its mark and its delay together; scaling of the parameters as
-// there.
+// management): the reaction to an acknowledgement depends on its ECN mark and its delay together. The parameters are
+// scaled as specified there.
 #pragma once
 
 #include "core/base/options.hpp"
@@ -14,149 +14,156 @@ struct Nscc {
     std::int64_t fast_delay_ps = 1'000'000;  // below this queueing delay the increase may be fast
     std::int64_t most_bytes = 0;             // 0: 1.5 bandwidth-delay products
     std::int64_t decrease_ppm = 800'000;     // gamma
-    std::int64_t delay_gain_ppm = 12'500;    // weight of a delay in the average
-    std::int64_t quick_gate = 3;             // quick adapt needs less than most / 2^this acknowledged
+    std::int64_t delay_gain_ppm = 12'500;    // weight of a new delay in the average
+    std::int64_t quick_gate = 3;             // quick adapt if less than largest window / 2^this is acknowledged
   };
   static const OptionTable<Parameters>& options();
-  static constexpr Wants kWants{.acks = true};
-  static constexpr std::int64_t kMostDecreasePpm = 500'000;
-  static constexpr std::int64_t kReferenceBytes = 150'000;  // 100 Gb/s times the next: what the parameters are for
+  static constexpr FeedbackNeeds kNeeds{.acks = true};
+  static constexpr std::int64_t kMaxDecreasePpm = 500'000;
+  static constexpr std::int64_t kReferenceBytes = 150'000;  // 100 Gb/s times kReferenceRtt: the reference network
   static constexpr Time kReferenceRtt = 12 * kMicrosecond;
-  static constexpr std::int64_t kAdjustPackets = 8;  // increase takes effect at least once in so many
-  static constexpr std::int64_t kQuickTargets = 4;   // a delay of so many targets asks for quick adapt
+  static constexpr std::int64_t kAdjustPackets = 8;  // increases are applied after this many packets at the latest
+  static constexpr std::int64_t kQuickTargets = 4;   // a delay above this many targets requests quick adapt
 
-  std::int64_t packet = 0, most = 0, bandwidth_delay = 0;  // bytes; follow from path and parameters, as does
+  // Derived from path and parameters; sizes are in bytes.
+  std::int64_t packet_bytes = 0, max_window = 0, bandwidth_delay = 0;
   Time base_rtt = 0, target = 0;
-  std::int64_t window = 0;       // bytes, in [packet, most]
-  std::int64_t owed = 0;         // increase not yet in effect, bytes times bytes of window
-  std::int64_t acked = 0;        // since it last took effect, bytes
-  Time adjusted_at = 0;          // when
-  Time average_delay = 0;        // of queues
-  std::int64_t uncongested = 0;  // acknowledged in a row with hardly any delay, bytes
-  bool fast = false;             // a window of those: fast increase
-  bool decreased = false;        // less than a round trip ago
+  // State.
+  std::int64_t window = 0;             // bytes, between one packet and the largest window
+  std::int64_t pending_increase = 0;   // increase not yet applied, bytes squared: to be divided by the window
+  std::int64_t acked = 0;              // bytes acknowledged since increases were last applied
+  Time adjusted_at = 0;                // begin of the period after which increases are applied
+  Time average_delay = 0;              // moving average of the queueing delay
+  std::int64_t uncongested_bytes = 0;  // bytes acknowledged in a row with hardly any delay
+  bool in_fast_increase = false;       // a whole window was acknowledged with hardly any delay
+  bool decreased = false;              // a decrease happened less than a round trip ago
   Time decreased_at = 0;
-  bool asked = false;     // for quick adapt, by a loss
-  bool watching = false;  // for it: a period began at quick_at
-  Time quick_at = 0;
-  std::int64_t achieved = 0;   // acknowledged in this period, up to the gate, bytes
-  std::int64_t to_ignore = 0;  // of what was in flight at the last quick adapt: its marks are old, bytes
+  bool quick_adapt_requested = false;  // quick adapt was requested by a loss
+  bool quick_adapt_active = false;     // a quick-adapt period has begun
+  Time quick_adapt_begin = 0;
+  std::int64_t achieved_bytes = 0;   // bytes acknowledged in this period, up to the gate
+  std::int64_t bytes_to_ignore = 0;  // unacknowledged bytes sent before the last quick adapt, whose marks are outdated
 
-  void start(const Parameters& with, const PathFacts& path, Time now) {
+  void start(const Parameters& parameters, const PathInfo& path, Time now) {
     *this = Nscc{};
-    packet = path.packet_bytes;
+    packet_bytes = path.packet_bytes;
     bandwidth_delay = bandwidth_delay_bytes(path);
     base_rtt = std::max<Time>(path.base_rtt_ps, 1);
-    target = with.target_ps == 0 ? base_rtt : with.target_ps;
-    window = most = with.most_bytes == 0 ? open_window_bytes(path) : std::max(with.most_bytes, packet);
+    target = parameters.target_ps == 0 ? base_rtt : parameters.target_ps;
+    window = max_window =
+        parameters.most_bytes == 0 ? default_window_bytes(path) : std::max(parameters.most_bytes, packet_bytes);
     adjusted_at = now;
   }
   std::int64_t window_bytes() const { return window; }
   Time gap(std::int64_t) const { return 0; }
   void sent(const Parameters&, std::int64_t, Time) {}
 
-  void acknowledged(const Parameters& with, const Feedback& ack) {
+  void acknowledged(const Parameters& parameters, const Feedback& ack) {
     const Time delay = std::max<Time>(ack.rtt - base_rtt, 0);
     if (decreased && ack.now - decreased_at > base_rtt) decreased = false;
-    average(with, !ack.marked && delay > target ? base_rtt / 4 : delay);
-    achieved = std::min(achieved + ack.bytes, most >> with.quick_gate);
-    to_ignore = std::max<std::int64_t>(to_ignore - ack.bytes, 0);
+    update_average(parameters, !ack.marked && delay > target ? base_rtt / 4 : delay);
+    achieved_bytes = std::min(achieved_bytes + ack.bytes, max_window >> parameters.quick_gate);
+    bytes_to_ignore = std::max<std::int64_t>(bytes_to_ignore - ack.bytes, 0);
     acked += ack.bytes;
-    if (quick_adapted(with, ack.now, ack.in_flight, ack.marked, delay > kQuickTargets * target)) return;
+    if (quick_adapt(parameters, ack.now, ack.in_flight, ack.marked, delay > kQuickTargets * target)) return;
     if (!ack.marked)
-      delay < target ? proportional_increase(with, ack.bytes, delay) : fair_increase(ack.bytes);
+      delay < target ? proportional_increase(parameters, ack.bytes, delay) : fair_increase(ack.bytes);
     else if (delay >= target)
-      multiplicative_decrease(with, ack.now);
-    // Marked, and yet little delay: this path only, which is for the load balancing.
-    fulfil(ack.now);
+      multiplicative_decrease(parameters, ack.now);
+    // Marked with little delay: only this path is congested, which is left to load balancing.
+    apply_increase(ack.now);
   }
   void notified(const Parameters&, Time) {}
-  void lost(const Parameters& with, Time now) {
-    asked = true;
-    if (!quick_adapted(with, now, 0, true, true)) window = std::max(window - packet, packet);
+  void lost(const Parameters& parameters, Time now) {
+    quick_adapt_requested = true;
+    if (!quick_adapt(parameters, now, 0, true, true)) window = std::max(window - packet_bytes, packet_bytes);
   }
   Time deadline() const { return kNever; }
   void expire(const Parameters&, Time) {}
 
   template <class V>
-  static void words(Nscc& of, V&& visitor) {
-    visitor.counted(of.window), visitor.counted(of.owed), visitor.counted(of.acked), visitor.counted(of.average_delay);
-    visitor.age(of.adjusted_at, of.base_rtt);
-    visitor.counted(of.uncongested), visitor.counted(of.fast), visitor.counted(of.decreased);
-    if (of.decreased) visitor.age(of.decreased_at, of.base_rtt + 1);
-    visitor.counted(of.asked), visitor.counted(of.watching);
-    if (of.watching) visitor.age(of.quick_at, of.base_rtt + of.target + 1);
-    visitor.counted(of.achieved), visitor.counted(of.to_ignore);
+  static void visit_state(Nscc& sender, V&& visitor) {
+    visitor.scalar(sender.window), visitor.scalar(sender.pending_increase), visitor.scalar(sender.acked),
+        visitor.scalar(sender.average_delay);
+    visitor.age(sender.adjusted_at, sender.base_rtt);
+    visitor.scalar(sender.uncongested_bytes), visitor.scalar(sender.in_fast_increase), visitor.scalar(sender.decreased);
+    if (sender.decreased) visitor.age(sender.decreased_at, sender.base_rtt + 1);
+    visitor.scalar(sender.quick_adapt_requested), visitor.scalar(sender.quick_adapt_active);
+    if (sender.quick_adapt_active) visitor.age(sender.quick_adapt_begin, sender.base_rtt + sender.target + 1);
+    visitor.scalar(sender.achieved_bytes), visitor.scalar(sender.bytes_to_ignore);
   }
 
  private:
-  void average(const Parameters& with, Time delay) {
-    const Time step = scaled(delay - average_delay, with.delay_gain_ppm, kMillion);
-    average_delay = step == 0 ? delay : average_delay + step;  // or it would stop short of where it goes
+  void update_average(const Parameters& parameters, Time delay) {
+    const Time step = mul_div(delay - average_delay, parameters.delay_gain_ppm, kMillion);
+    average_delay = step == 0 ? delay : average_delay + step;  // rounding would otherwise keep it from converging
   }
-  /// When hardly anything came through in a whole period, the window becomes what did.
-  bool quick_adapted(const Parameters& with, Time now, std::uint32_t in_flight, bool congested, bool wanted) {
-    bool done = to_ignore > 0 && congested;
-    if (!done && (!watching || now - quick_at > base_rtt + target)) {
-      if (watching && (asked || wanted) && achieved < most >> with.quick_gate) {
-        asked = false;
-        to_ignore = in_flight * packet;
-        window = std::max(achieved, packet);
+  /// Quick adapt: if little was acknowledged in a whole period, the window becomes the bytes acknowledged in it.
+  /// Returns whether the acknowledgement needs no further reaction.
+  bool quick_adapt(const Parameters& parameters, Time now, std::uint32_t in_flight, bool congested, bool large_delay) {
+    bool done = bytes_to_ignore > 0 && congested;
+    if (!done && (!quick_adapt_active || now - quick_adapt_begin > base_rtt + target)) {
+      if (quick_adapt_active && (quick_adapt_requested || large_delay) &&
+          achieved_bytes < max_window >> parameters.quick_gate) {
+        quick_adapt_requested = false;
+        bytes_to_ignore = in_flight * packet_bytes;
+        window = std::max(achieved_bytes, packet_bytes);
         done = true;
       }
-      achieved = 0;
-      watching = true;
-      quick_at = now;
+      achieved_bytes = 0;
+      quick_adapt_active = true;
+      quick_adapt_begin = now;
     }
-    if (done) owed = acked = 0;
+    if (done) pending_increase = acked = 0;
     return done;
   }
-  /// Every increase is per byte acknowledged and window, and scales with the bandwidth-delay product.
-  void owe(std::int64_t bytes, std::int64_t packets_per_window) {
-    owed += scaled(packets_per_window * packet * bytes, bandwidth_delay, kReferenceBytes);
+  /// Adds to the pending increase, which is proportional to the bytes acknowledged and the bandwidth-delay product.
+  void add_increase(std::int64_t bytes, std::int64_t packets_per_window) {
+    pending_increase += mul_div(packets_per_window * packet_bytes * bytes, bandwidth_delay, kReferenceBytes);
   }
-  void fair_increase(std::int64_t bytes) { owe(bytes, 5); }
-  void proportional_increase(const Parameters& with, std::int64_t bytes, Time delay) {
-    fast_increase(with, bytes, delay);
-    if (fast) return;
-    const std::int64_t most_owed = scaled(4 * packet * bytes, bandwidth_delay, kReferenceBytes);
-    owed += scaled(most_owed, target - delay, kReferenceRtt);
+  void fair_increase(std::int64_t bytes) { add_increase(bytes, 5); }
+  void proportional_increase(const Parameters& parameters, std::int64_t bytes, Time delay) {
+    fast_increase(parameters, bytes, delay);
+    if (in_fast_increase) return;
+    const std::int64_t max_increase = mul_div(4 * packet_bytes * bytes, bandwidth_delay, kReferenceBytes);
+    pending_increase += mul_div(max_increase, target - delay, kReferenceRtt);
   }
-  void fast_increase(const Parameters& with, std::int64_t bytes, Time delay) {
-    if (delay >= with.fast_delay_ps) {
-      fast = false;
-      uncongested = 0;
+  void fast_increase(const Parameters& parameters, std::int64_t bytes, Time delay) {
+    if (delay >= parameters.fast_delay_ps) {
+      in_fast_increase = false;
+      uncongested_bytes = 0;
       return;
     }
-    if (!fast) uncongested += bytes;
-    if (fast || uncongested > window) {
-      fast = true;
-      uncongested = 0;
-      window = std::min(window + scaled(bytes, bandwidth_delay, 4 * kReferenceBytes), most);
+    if (!in_fast_increase) uncongested_bytes += bytes;
+    if (in_fast_increase || uncongested_bytes > window) {
+      in_fast_increase = true;
+      uncongested_bytes = 0;
+      window = std::min(window + mul_div(bytes, bandwidth_delay, 4 * kReferenceBytes), max_window);
     }
   }
-  void multiplicative_decrease(const Parameters& with, Time now) {
-    fast = false;
-    uncongested = 0;
+  void multiplicative_decrease(const Parameters& parameters, Time now) {
+    in_fast_increase = false;
+    uncongested_bytes = 0;
     if (average_delay <= target || decreased) return;
     const std::int64_t share =
-        std::min(scaled(with.decrease_ppm, average_delay - target, average_delay), kMostDecreasePpm);
-    window = std::max(window - scaled(window, share, kMillion), packet);
+        std::min(mul_div(parameters.decrease_ppm, average_delay - target, average_delay), kMaxDecreasePpm);
+    window = std::max(window - mul_div(window, share, kMillion), packet_bytes);
     decreased = true;
     decreased_at = now;
   }
-  void fulfil(Time now) {
+  /// Applies the pending increase.
+  void apply_increase(Time now) {
     const bool period = now - adjusted_at >= base_rtt;
-    if (acked <= kAdjustPackets * packet && !period) return;
-    window += owed / window;
+    if (acked <= kAdjustPackets * packet_bytes && !period) return;
+    window += pending_increase / window;
     if (period) {
-      window += scaled(15 * packet, bandwidth_delay, 100 * kReferenceBytes);
+      window += mul_div(15 * packet_bytes, bandwidth_delay, 100 * kReferenceBytes);
       adjusted_at = now;
     }
-    window = std::min(window, most);
-    owed = acked = 0;
+    window = std::min(window, max_window);
+    pending_increase = acked = 0;
   }
 };
-static_assert(Protocol<Nscc>);
+static_assert(SenderProtocol<Nscc>);
 
 }  // namespace manyworlds::core::network

@@ -1,4 +1,4 @@
-// The list of transports: one line each.
+// The list of transports, one line each.
 #include "core/network/transports/registry.hpp"
 
 #include "core/base/error.hpp"
@@ -32,19 +32,19 @@ const TransportType& transport_type(const Transport& transport) {
   MANYWORLDS_CHECK(false, "no transport '{}'", transport.kind);
 }
 
-std::string why_individuals(const Transport& transport) {
+std::string per_packet_reason(const Transport& transport) {
   if (transport_type(transport).trims) return transport.kind + " sprays, and its switches trim";
   if (transport.acks == Acks::in_band) return "acks in_band";
   if (transport.fabric == Fabric::lossy) return "fabric lossy";
   return transport.routing > Routing::ecmp_hash ? "routing is by packet" : "";
 }
 
-bool needs_individuals(const Transport& transport) {
-  return !why_individuals(transport).empty();
+bool needs_per_packet(const Transport& transport) {
+  return !per_packet_reason(transport).empty();
 }
 
 std::unique_ptr<Engine> make_engine(const Transport& transport) {
-  if (needs_individuals(transport))
+  if (needs_per_packet(transport))
     throw InputError(
         "transport: steps and episodes take pinned paths (routing destination_mod_k or ecmp_hash), acks coalesced and "
         "fabric lossless; `manyworlds net` takes the others too");
@@ -61,7 +61,7 @@ std::vector<OptionInfo> options_of(const TransportType& type) {
     if (of_fabric && type.trims) continue;
     infos.push_back(info);
   }
-  infos.insert(infos.end(), type.own.begin(), type.own.end());
+  infos.insert(infos.end(), type.kind_options.begin(), type.kind_options.end());
   return infos;
 }
 
@@ -69,11 +69,11 @@ OptionSet options_of(const Transport& transport) {
   const OptionSet common = transport_options().read(transport);
   OptionSet values;
   for (const OptionInfo& info : options_of(transport_type(transport))) {
-    const auto own = transport.own.find(info.name);
+    const auto kind_options = transport.kind_options.find(info.name);
     const auto shared = common.find(info.name);
-    values[info.name] = shared != common.end()       ? shared->second
-                        : own != transport.own.end() ? own->second
-                                                     : info.fallback;
+    values[info.name] = shared != common.end()                         ? shared->second
+                        : kind_options != transport.kind_options.end() ? kind_options->second
+                                                                       : info.default_value;
   }
   return values;
 }

@@ -1,4 +1,4 @@
-// The transports we know, as one explicit list. Adding one is a new file and a line in registry.cpp.
+// The registry of transports: an explicit list. A new transport is a new file and a line in registry.cpp.
 #pragma once
 
 #include <memory>
@@ -9,44 +9,47 @@
 
 namespace manyworlds::core::network {
 
-namespace individual {
-class IndividualEngine;
+namespace per_packet {
+class PerPacketEngine;
 }
-class Forwarding;
+class ForwardingTables;
 
 struct TransportType {
   std::string name;
   std::string help;
-  bool window = false;            // transport.window_bytes means something to it
-  bool marks = false;             // and so do the ecn_ options
-  bool trims = false;             // it runs on ports that trim, and chooses paths and acknowledgements itself
-  std::vector<OptionInfo> own{};  // options that only it has
-  /// What is wrong between options that are each in range; "" if nothing is.
+  bool window = false;                     // uses transport.window_bytes
+  bool marks = false;                      // uses ECN marks and thus the ecn_ options
+  bool trims = false;                      // runs on ports that trim, and chooses paths and acknowledgements itself
+  std::vector<OptionInfo> kind_options{};  // options of this transport only
+  /// Returns what is wrong with a combination of options that are each in range; "" if nothing is.
   std::string (*fault)(const Transport& transport) = [](const Transport&) { return std::string(); };
-  /// For paths that are pinned, on a lossless fabric, with coalesced acknowledgements; null if it has none of that.
+  /// Makes the engine for pinned paths, lossless fabrics and coalesced acknowledgements; null if the transport has
+  /// none.
   std::unique_ptr<Engine> (*make_engine)(const Transport& transport) = nullptr;
-  /// For packets that are individuals.
-  std::unique_ptr<individual::IndividualEngine> (*make_individual)(const Transport& transport,
-                                                                   std::shared_ptr<Forwarding> forwarding) = nullptr;
+  /// Makes the per-packet engine.
+  std::unique_ptr<per_packet::PerPacketEngine> (*make_per_packet)(
+      const Transport& transport, std::shared_ptr<ForwardingTables> forwarding) = nullptr;
 };
 
-/// In the order in which `manyworlds list` shows them.
+/// Returns all transports, in the order in which `manyworlds list` shows them.
 const std::vector<TransportType>& transports();
+/// Returns the entry of transport.kind, which must exist.
 const TransportType& transport_type(const Transport& transport);
 
-/// What a transport asks for that only packets as individuals can do (paths chosen on the way, loss, trimming,
-/// acknowledgements in band), in words; "" where it asks for none of that.
-std::string why_individuals(const Transport& transport);
-bool needs_individuals(const Transport& transport);
+/// Returns, as text, the feature of a transport that only the per-packet engine supports (routing per packet, loss,
+/// trimming, in-band acknowledgements); "" if it has none.
+std::string per_packet_reason(const Transport& transport);
+bool needs_per_packet(const Transport& transport);
 
-/// The engine for pinned paths. Throws core::InputError for a transport that needs individuals.
+/// Returns the engine for pinned paths. Throws core::InputError for a transport that needs the per-packet engine.
 std::unique_ptr<Engine> make_engine(const Transport& transport);
 
-/// The options of transport_options() and its own that mean something to a kind: one without effect would be silently
-/// ignored.
+/// Returns the options that affect a kind of transport: those of transport_options() that it uses and its own. All
+/// others are rejected as unknown, because an option without effect would be silently ignored.
 std::vector<OptionInfo> options_of(const TransportType& type);
 
-/// What the options of a kind are for this transport, defaults filled in: all that its kind makes of it.
+/// Returns the values of these options for a transport, defaults included. They determine the behaviour of the
+/// transport completely.
 OptionSet options_of(const Transport& transport);
 
 }  // namespace manyworlds::core::network

@@ -1,15 +1,16 @@
+// The registry entry of the static window.
 #include "core/network/transports/static_window.hpp"
 
-#include "core/network/transports/in_both_engines.hpp"
+#include "core/network/transports/transport_factory.hpp"
 
 namespace manyworlds::core::network {
 
-StaticWindow::Parameters StaticWindow::of(const Transport& transport) {
+StaticWindow::Parameters StaticWindow::parameters_from(const Transport& transport) {
   return {transport.window_bytes};
 }
 
 TransportType static_window_transport() {
-  return in_both_engines<StaticWindow>(
+  return make_transport_type<StaticWindow>(
       {.name = "static_window", .help = "a fixed number of bytes in flight per transfer", .window = true});
 }
 

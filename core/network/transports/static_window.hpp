@@ -1,8 +1,8 @@
-// A fixed number of bytes in flight per transfer: the sender without congestion control, held back by its window and by
-// pauses alone.
+// A sender without congestion control: a fixed number of bytes in flight per transfer, limited only by this window and
+// by PFC.
 #pragma once
 
-#include "core/network/engine/protocol.hpp"
+#include "core/network/engine/sender_protocol.hpp"
 
 namespace manyworlds::core::network {
 
@@ -12,12 +12,12 @@ struct StaticWindow {
   struct Parameters {
     std::int64_t window_bytes = 0;
   };
-  static Parameters of(const Transport& transport);
-  static constexpr Wants kWants{};
+  static Parameters parameters_from(const Transport& transport);
+  static constexpr FeedbackNeeds kNeeds{};
 
   std::int64_t window = 0;
 
-  void start(const Parameters& with, const PathFacts&, Time) { window = with.window_bytes; }
+  void start(const Parameters& parameters, const PathInfo&, Time) { window = parameters.window_bytes; }
   std::int64_t window_bytes() const { return window; }
   Time gap(std::int64_t) const { return 0; }
   void sent(const Parameters&, std::int64_t, Time) {}
@@ -27,8 +27,8 @@ struct StaticWindow {
   Time deadline() const { return kNever; }
   void expire(const Parameters&, Time) {}
   template <class V>
-  static void words(StaticWindow&, V&&) {}  // its window follows from the transport
+  static void visit_state(StaticWindow&, V&&) {}  // no state: the window follows from the transport
 };
-static_assert(Protocol<StaticWindow>);
+static_assert(SenderProtocol<StaticWindow>);
 
 }  // namespace manyworlds::core::network

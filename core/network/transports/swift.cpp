@@ -1,6 +1,7 @@
+// The options and the registry entry of Swift.
 #include "core/network/transports/swift.hpp"
 
-#include "core/network/transports/in_both_engines.hpp"
+#include "core/network/transports/transport_factory.hpp"
 
 namespace manyworlds::core::network {
 
@@ -34,14 +35,16 @@ const OptionTable<Swift::Parameters>& Swift::options() {
 }
 
 TransportType swift_transport() {
-  return in_both_engines<Swift>({.name = "swift",
-                                 .help = "Swift on a lossless fabric: the window follows a delay target",
-                                 .fault = [](const Transport& transport) {
-                                   const Swift::Parameters with = Swift::options().make(transport.own);
-                                   if (with.scaling_least_ppm < with.scaling_most_ppm) return std::string();
-                                   return fmt::format("scaling_least_ppm ({}) must be below scaling_most_ppm ({})",
-                                                      with.scaling_least_ppm, with.scaling_most_ppm);
-                                 }});
+  return make_transport_type<Swift>({.name = "swift",
+                                     .help = "Swift on a lossless fabric: the window follows a delay target",
+                                     .fault = [](const Transport& transport) {
+                                       const Swift::Parameters parameters =
+                                           Swift::options().make(transport.kind_options);
+                                       if (parameters.scaling_least_ppm < parameters.scaling_most_ppm)
+                                         return std::string();
+                                       return fmt::format("scaling_least_ppm ({}) must be below scaling_most_ppm ({})",
+                                                          parameters.scaling_least_ppm, parameters.scaling_most_ppm);
+                                     }});
 }
 
 }  // namespace manyworlds::core::network

@@ -1,6 +1,7 @@
+// The options and the registry entry of TIMELY.
 #include "core/network/transports/timely.hpp"
 
-#include "core/network/transports/in_both_engines.hpp"
+#include "core/network/transports/transport_factory.hpp"
 
 namespace manyworlds::core::network {
 
@@ -28,13 +29,13 @@ const OptionTable<Timely::Parameters>& Timely::options() {
 }
 
 TransportType timely_transport() {
-  return in_both_engines<Timely>(
+  return make_transport_type<Timely>(
       {.name = "timely",
        .help = "TIMELY on a lossless fabric: rates follow the gradient of the round trip time",
        .fault = [](const Transport& transport) {
-         const Timely::Parameters with = Timely::options().make(transport.own);
-         if (with.high_ps == 0 || with.low_ps <= with.high_ps) return std::string();
-         return fmt::format("low_ps ({}) must be at most high_ps ({})", with.low_ps, with.high_ps);
+         const Timely::Parameters parameters = Timely::options().make(transport.kind_options);
+         if (parameters.high_ps == 0 || parameters.low_ps <= parameters.high_ps) return std::string();
+         return fmt::format("low_ps ({}) must be at most high_ps ({})", parameters.low_ps, parameters.high_ps);
        }});
 }
 

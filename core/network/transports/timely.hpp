@@ -1,6 +1,6 @@
-// TIMELY's sender: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1
-// and section 4.3; by default with the change of Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and
-// TIMELY", CoNEXT 2016, algorithm 2, without which it has no unique fixed point and flows keep any shares they have.
+// The TIMELY sender: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm
+// 1 and section 4.3; by default with the change of Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and
+// TIMELY", CoNEXT 2016, algorithm 2, without which it has no unique fixed point and flows keep arbitrary shares.
 #pragma once
 
 #include "core/base/options.hpp"
@@ -12,96 +12,101 @@ struct Timely {
   enum class Variant : std::uint8_t { patched, original };
   struct Parameters {
     Variant variant = Variant::patched;
-    std::int64_t low_ps = 0;              // T_low, and the patched form's reference; 0: 1.5 unloaded round trips
+    std::int64_t low_ps = 0;              // T_low, also the reference of the patched form; 0: 1.5 unloaded round trips
     std::int64_t high_ps = 0;             // T_high; 0: 5 unloaded round trips
-    std::int64_t gain_ppm = 875'000;      // alpha, weight of a new difference of round trips
+    std::int64_t gain_ppm = 875'000;      // alpha, weight of a new round trip difference in the average
     std::int64_t decrease_ppm = 800'000;  // beta
     std::int64_t patched_ppm = 8'000;     // beta of the patched form between T_low and T_high
     std::int64_t additive_bps = 0;        // delta; 0: a thousandth of the line rate
-    std::int64_t segment_bytes = 16'384;  // one decision per so much acknowledged
+    std::int64_t segment_bytes = 16'384;  // acknowledged bytes per rate decision
   };
   static const OptionTable<Parameters>& options();
-  static constexpr Wants kWants{.acks = true};
-  static constexpr std::uint32_t kHyperAfter = 5;  // decisions with a falling round trip until increase is hyperactive
-  static constexpr std::int64_t kHyper = 5;        // N, and then it is so much larger
-  static constexpr std::int64_t kRateFloorShare = 100;  // the rate never falls below line / this
+  static constexpr FeedbackNeeds kNeeds{.acks = true};
+  static constexpr std::uint32_t kHyperAfter = 5;       // decisions without growing delay before hyperactive increase
+  static constexpr std::int64_t kHyperFactor = 5;       // N: factor of the additive increase when hyperactive
+  static constexpr std::int64_t kRateFloorShare = 100;  // the minimum rate is the line rate divided by this
 
-  std::int64_t line = 0, additive = 0;  // bits per second; follow from path and parameters, as does what is next
-  Time base_rtt = 0, low = 0, high = 0;
-  std::int64_t rate = 0;              // bits per second, in [line / kRateFloorShare, line]
-  std::int64_t acked = 0;             // bytes since the last decision
-  Time previous_rtt = 0, change = 0;  // change: of the round trip between decisions, averaged
-  bool measured = false;              // previous_rtt is one
-  std::uint32_t falling = 0;          // decisions in a row with no growth, up to kHyperAfter
+  // Derived from path and parameters; rates are in bits per second.
+  std::int64_t line_rate = 0, additive_increase = 0;
+  Time base_rtt = 0, low_rtt = 0, high_rtt = 0;
+  // State.
+  std::int64_t rate = 0;                  // bits per second, in [line rate / kRateFloorShare, line rate]
+  std::int64_t acked = 0;                 // bytes acknowledged since the last decision
+  Time previous_rtt = 0, rtt_change = 0;  // at the last decision; moving average of the difference between decisions
+  bool has_previous_rtt = false;          // previous_rtt is valid
+  std::uint32_t falling_decisions = 0;    // decisions in a row without growing delay, up to kHyperAfter
 
-  void start(const Parameters& with, const PathFacts& path, Time) {
+  void start(const Parameters& parameters, const PathInfo& path, Time) {
     *this = Timely{};
-    line = rate = path.line_bits_per_second;
-    additive = with.additive_bps == 0 ? std::max<std::int64_t>(line / 1'000, 1) : with.additive_bps;
+    line_rate = rate = path.line_bits_per_second;
+    additive_increase =
+        parameters.additive_bps == 0 ? std::max<std::int64_t>(line_rate / 1'000, 1) : parameters.additive_bps;
     base_rtt = std::max<Time>(path.base_rtt_ps, 1);
-    low = with.low_ps == 0 ? base_rtt * 3 / 2 : with.low_ps;
-    high = std::max(with.high_ps == 0 ? base_rtt * 5 : with.high_ps, low);
+    low_rtt = parameters.low_ps == 0 ? base_rtt * 3 / 2 : parameters.low_ps;
+    high_rtt = std::max(parameters.high_ps == 0 ? base_rtt * 5 : parameters.high_ps, low_rtt);
   }
   std::int64_t window_bytes() const { return kNoWindow; }
-  Time gap(std::int64_t packet_bytes) const { return rate == line ? 0 : serialization_ps(packet_bytes, rate); }
+  Time gap(std::int64_t packet_bytes) const { return rate == line_rate ? 0 : serialization_ps(packet_bytes, rate); }
   void sent(const Parameters&, std::int64_t, Time) {}
 
-  void acknowledged(const Parameters& with, const Feedback& ack) {
+  void acknowledged(const Parameters& parameters, const Feedback& ack) {
     acked += ack.bytes;
-    if (acked < with.segment_bytes) return;
+    if (acked < parameters.segment_bytes) return;
     acked = 0;
-    if (measured)
-      change = scaled(change, kMillion - with.gain_ppm, kMillion) +
-               scaled(ack.rtt - previous_rtt, with.gain_ppm, kMillion);  // each towards zero, so that it comes to rest
+    if (has_previous_rtt)
+      rtt_change = mul_div(rtt_change, kMillion - parameters.gain_ppm, kMillion) +
+                   mul_div(ack.rtt - previous_rtt, parameters.gain_ppm, kMillion);  // towards zero, so it can reach 0
     previous_rtt = ack.rtt;
-    measured = true;
-    rate = std::clamp(decided(with, ack.rtt), least(), line);
+    has_previous_rtt = true;
+    rate = std::clamp(next_rate(parameters, ack.rtt), min_rate(), line_rate);
   }
   void notified(const Parameters&, Time) {}
-  void lost(const Parameters& with, Time) {
-    rate = std::max(rate - scaled(rate, with.decrease_ppm, kMillion) / 2, least());
+  void lost(const Parameters& parameters, Time) {
+    rate = std::max(rate - mul_div(rate, parameters.decrease_ppm, kMillion) / 2, min_rate());
   }
   Time deadline() const { return kNever; }
   void expire(const Parameters&, Time) {}
 
   template <class V>
-  static void words(Timely& of, V&& visitor) {
-    visitor.counted(of.rate), visitor.counted(of.acked), visitor.counted(of.falling), visitor.counted(of.measured);
-    visitor.counted(of.previous_rtt), visitor.counted(of.change);
+  static void visit_state(Timely& sender, V&& visitor) {
+    visitor.scalar(sender.rate), visitor.scalar(sender.acked), visitor.scalar(sender.falling_decisions),
+        visitor.scalar(sender.has_previous_rtt);
+    visitor.scalar(sender.previous_rtt), visitor.scalar(sender.rtt_change);
   }
 
  private:
-  std::int64_t least() const { return std::max<std::int64_t>(line / kRateFloorShare, 1); }
-  /// What one round trip makes of the rate.
-  std::int64_t decided(const Parameters& with, Time rtt) {
-    if (rtt < low) {
-      falling = 0;
-      return rate + additive;
+  std::int64_t min_rate() const { return std::max<std::int64_t>(line_rate / kRateFloorShare, 1); }
+  /// Returns the new rate for a measured round trip time.
+  std::int64_t next_rate(const Parameters& parameters, Time rtt) {
+    if (rtt < low_rtt) {
+      falling_decisions = 0;
+      return rate + additive_increase;
     }
-    if (rtt > high) {
-      falling = 0;
-      return rate - scaled(rate, scaled(with.decrease_ppm, rtt - high, rtt), kMillion);
+    if (rtt > high_rtt) {
+      falling_decisions = 0;
+      return rate - mul_div(rate, mul_div(parameters.decrease_ppm, rtt - high_rtt, rtt), kMillion);
     }
-    const std::int64_t gradient = scaled(std::clamp(change, -base_rtt, base_rtt), kMillion, base_rtt);  // ppm
-    return with.variant == Variant::patched ? patched(with, rtt, gradient) : original(with, gradient);
+    const std::int64_t gradient = mul_div(std::clamp(rtt_change, -base_rtt, base_rtt), kMillion, base_rtt);  // ppm
+    return parameters.variant == Variant::patched ? patched(parameters, rtt, gradient) : original(parameters, gradient);
   }
-  std::int64_t original(const Parameters& with, std::int64_t gradient) {
+  std::int64_t original(const Parameters& parameters, std::int64_t gradient) {
     if (gradient > 0) {
-      falling = 0;
-      return rate - scaled(rate, scaled(with.decrease_ppm, gradient, kMillion), kMillion);
+      falling_decisions = 0;
+      return rate - mul_div(rate, mul_div(parameters.decrease_ppm, gradient, kMillion), kMillion);
     }
-    falling = std::min(falling + 1, kHyperAfter);
-    return rate + (falling == kHyperAfter ? kHyper : 1) * additive;
+    falling_decisions = std::min(falling_decisions + 1, kHyperAfter);
+    return rate + (falling_decisions == kHyperAfter ? kHyperFactor : 1) * additive_increase;
   }
-  /// (1 - w) delta + rate (1 - beta w (rtt - reference) / reference); w grows from 0 to 1 as the gradient does from
-  /// -1/4 to 1/4.
-  std::int64_t patched(const Parameters& with, Time rtt, std::int64_t gradient) const {
+  /// Returns (1 - w) delta + rate (1 - beta w (rtt - reference) / reference), where w grows linearly from 0 to 1 as the
+  /// gradient grows from -1/4 to 1/4.
+  std::int64_t patched(const Parameters& parameters, Time rtt, std::int64_t gradient) const {
     const std::int64_t weight = std::clamp<std::int64_t>(2 * gradient + kMillion / 2, 0, kMillion);
-    const std::int64_t error = scaled(std::min(rtt - low, 100 * low), kMillion, low);
-    const std::int64_t share = scaled(scaled(with.patched_ppm, weight, kMillion), error, kMillion);
-    return scaled(additive, kMillion - weight, kMillion) + rate - scaled(rate, std::min(share, kMillion), kMillion);
+    const std::int64_t error = mul_div(std::min(rtt - low_rtt, 100 * low_rtt), kMillion, low_rtt);
+    const std::int64_t share = mul_div(mul_div(parameters.patched_ppm, weight, kMillion), error, kMillion);
+    return mul_div(additive_increase, kMillion - weight, kMillion) + rate -
+           mul_div(rate, std::min(share, kMillion), kMillion);
   }
 };
-static_assert(Protocol<Timely>);
+static_assert(SenderProtocol<Timely>);
 
 }  // namespace manyworlds::core::network

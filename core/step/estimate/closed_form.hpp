@@ -1,6 +1,7 @@
-// A training step by closed forms: kernels as everywhere, collectives by alpha and beta, the pipeline by its bubble
-// formula. It simulates nothing, takes microseconds to milliseconds, and is what constants are fitted with: a fit needs
-// the step time of every measured row again for every trial value. docs/model.md tells where and why packets differ.
+// A training step in closed form: kernel times from the same cost model as in simulations, collectives by an alpha-beta
+// model, the pipeline by its bubble formula. It simulates nothing and takes microseconds to milliseconds. It is used to
+// fit constants, since a fit needs the step time of every measured row again for every trial value. docs/model/compute.md
+// describes where and why packet simulations differ.
 #pragma once
 
 #include "core/collective/library/library.hpp"
@@ -8,11 +9,12 @@
 
 namespace manyworlds::core::step {
 
-/// The links between two GPUs of a node and between two nodes, as a ring uses them.
+/// The paths between two GPUs of one node and between two nodes, as used by a ring.
 struct Links {
-  collective::Path inside, between;
+  collective::Path intra_node, inter_node;
 };
 
+/// The step time, which is the sum of the other fields, in seconds.
 struct ClosedForm {
   double step_s = 0;
   double pipeline_s = 0;   // kernels and tensor-parallel communication of all micro-batches on the slowest stage
@@ -21,7 +23,8 @@ struct ClosedForm {
   double optimizer_s = 0;
 };
 
-/// `of` needs no graph. Sizes must be valid (experiments/rules/validity.hpp).
-ClosedForm closed_form(const Configuration& of, const Links& links);
+/// Returns the step time of a configuration, which needs no graph. Its sizes must be valid
+/// (experiments/rules/validity.hpp).
+ClosedForm closed_form(const Configuration& configuration, const Links& links);
 
 }  // namespace manyworlds::core::step

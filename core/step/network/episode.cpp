@@ -3,23 +3,23 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/step/world/layout.hpp"
+#include "core/step/world/rank_layout.hpp"
 
 namespace manyworlds::core::step {
 namespace {
 
-/// Of a log without entries.
+/// Returns the key of a log without entries.
 sharing::Key key_of(const network::Transport& transport) {
-  sharing::Writer writer("empty episode");
+  sharing::KeyWriter writer("empty episode");
   write_transport(writer, transport);
   return writer.finish();
 }
 
 sharing::Key key_of(const sharing::Key& before, const LogEntry& entry) {
-  sharing::Writer writer("episode");
+  sharing::KeyWriter writer("episode");
   writer.key(before).integer(entry.at);
   writer.integer(static_cast<std::int64_t>(entry.joining.size()));
-  for (const LogEntry::Joining& joining : entry.joining) {
+  for (const LogEntry::JoiningCollective& joining : entry.joining) {
     write_shape(writer, joining.shape);
     writer.integer(joining.group).integer(joining.place).integer(joining.connections);
     writer.integer(static_cast<std::int64_t>(joining.links.size()));
@@ -40,30 +40,30 @@ sharing::Key key_of(const sharing::Key& before, const LogEntry& entry) {
 
 }  // namespace
 
-Episode::Episode(network::Memo& memo) : traffic_(network::make_flows(memo)) {}
+Episode::Episode(network::ComponentCache& cache) : traffic_(network::make_flows(cache)) {}
 
 std::string Episode::text() const {
-  return fmt::format("{} collectives entered {} times at {} instants", ranks_.all().size(), entered_, instants_);
+  return fmt::format("{} collectives entered {} times at {} instants", tie_order_.all().size(), entered_, instants_);
 }
 
-const network::Exit* Episode::exit(std::size_t taken, Time limit) {
-  MANYWORLDS_CHECK(taken >= past_exits_, "exit {} of an episode that forgot {}", taken, past_exits_);
-  taken -= past_exits_;
-  while (exits_.size() <= taken && traffic_.now() < limit) {
+const network::Exit* Episode::exit(std::size_t index, Time limit) {
+  MANYWORLDS_CHECK(index >= past_exits_, "exit {} of an episode that forgot {}", index, past_exits_);
+  index -= past_exits_;
+  while (exits_.size() <= index && traffic_.now() < limit) {
     traffic_.advance(limit, exits_);
-    if (limit == kNever) break;  // as far as it goes without further entries
+    if (limit == kNever) break;  // simulated as far as possible without further entries
   }
-  return exits_.size() > taken && exits_[taken].at <= limit ? &exits_[taken] : nullptr;
+  return exits_.size() > index && exits_[index].at <= limit ? &exits_[index] : nullptr;
 }
 
-void Episode::join(const LogEntry::Joining& joining) {
+void Episode::join(const LogEntry::JoiningCollective& joining) {
   for (const network::LinkSpec& link : joining.links) traffic_.add_link(link);
   if (joining.connections == connections_) connections_ = traffic_.add_routes(joining.routes) + 1;
   traffic_.add(joining.dag, joining.connections);
-  if (ranks_.add(joining.group, joining.place))
-    traffic_.set_ranks(ranks_.all());
+  if (tie_order_.add(joining.group, joining.place))
+    traffic_.set_tie_order(tie_order_.all());
   else
-    traffic_.add_rank(ranks_.all().back());
+    traffic_.add_tie_order(tie_order_.all().back());
   open_members_ += joining.dag->members;
 }
 
@@ -74,44 +74,45 @@ void Episode::append(const LogEntry& entry, const sharing::Key& key) {
   if (first != exits_.begin()) last_exit_ = std::prev(first)->at;
   past_exits_ += static_cast<std::size_t>(first - exits_.begin());
   exits_.erase(exits_.begin(), first);
-  for (const LogEntry::Joining& joining : entry.joining) join(joining);
+  for (const LogEntry::JoiningCollective& joining : entry.joining) join(joining);
   for (const auto& [collective, member] : entry.entries) traffic_.enter(collective, member);
   entered_ += entry.entries.size();
   ++instants_;
   key_ = key;
 }
 
-Episodes::Episodes(network::Memo& memo, bool share) : memo_(memo), share_(share), empty_(key_of(memo.transport())) {}
+EpisodeCache::EpisodeCache(network::ComponentCache& cache, bool share)
+    : cache_(cache), share_(share), empty_log_key_(key_of(cache.transport())) {}
 
-std::shared_ptr<Episode> Episodes::extend(std::shared_ptr<Episode> before, const Log& log) {
+std::shared_ptr<Episode> EpisodeCache::extend(std::shared_ptr<Episode> before, const Log& log) {
   const LogEntry& entry = *log.back();
-  const sharing::Key key = key_of(before ? before->key() : empty_, entry);
+  const sharing::Key key = key_of(before ? before->key() : empty_log_key_, entry);
   if (share_) {
-    if (known_.size() > sweep_at_) {
-      std::erase_if(known_, [](const auto& item) { return item.second.expired(); });
-      sweep_at_ = 2 * known_.size() + 1'024;
+    if (episodes_.size() > prune_at_) {
+      std::erase_if(episodes_, [](const auto& item) { return item.second.expired(); });
+      prune_at_ = 2 * episodes_.size() + 1'024;
     }
-    if (auto found = known_[key].lock()) return found;
+    if (auto found = episodes_[key].lock()) return found;
   }
-  std::shared_ptr<Episode> made;
+  std::shared_ptr<Episode> episode;
   if (!before) {
-    made = std::make_shared<Episode>(memo_);
+    episode = std::make_shared<Episode>(cache_);
   } else if (before->now() <= entry.at) {
     if (before.use_count() == 1) {
-      known_.erase(before->key());  // nobody else holds it: it goes on under its new name
-      made = std::move(before);
+      episodes_.erase(before->key());  // no other component holds it, so it is continued under its new key
+      episode = std::move(before);
     } else {
-      made = std::make_shared<Episode>(*before);
+      episode = std::make_shared<Episode>(*before);
     }
   } else {
-    // A twin of this component has gone further already: play the log again, from memory for the most part.
-    made = std::make_shared<Episode>(memo_);
-    sharing::Key replayed = empty_;
-    for (std::size_t i = 0; i + 1 < log.size(); ++i) made->append(*log[i], replayed = key_of(replayed, *log[i]));
+    // A component with the same log has been simulated further already, so the log is replayed, mostly from the cache.
+    episode = std::make_shared<Episode>(cache_);
+    sharing::Key replayed = empty_log_key_;
+    for (std::size_t i = 0; i + 1 < log.size(); ++i) episode->append(*log[i], replayed = key_of(replayed, *log[i]));
   }
-  made->append(entry, key);
-  if (share_) known_[key] = made;
-  return made;
+  episode->append(entry, key);
+  if (share_) episodes_[key] = episode;
+  return episode;
 }
 
 }  // namespace manyworlds::core::step

@@ -1,7 +1,7 @@
-// An episode: collectives that overlap in time and share links, simulated together. It is named by its log (who
-// entered what, when, over which links, all relative to its beginning), and its exits are a pure function of that log.
-// A log that grows gives a new episode, which goes on from a copy of the old one; components of one step, or of
-// different steps, whose logs are equal share one episode.
+// An episode: collectives that overlap in time and share links, simulated together. Its key is computed from its log
+// (which member entered which collective, when and over which links, all relative to its beginning), and its exits are
+// a pure function of that log. Extending the log gives a new episode, which continues from a copy of the old one.
+// Components with equal logs, in one step or in different steps, share one episode.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 #include <memory>
 #include <vector>
 
-#include "core/network/flows/memo.hpp"
+#include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/traffic.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/network/tie_ranks.hpp"
+#include "core/step/network/tie_order.hpp"
 
 namespace manyworlds::core::step {
 
-/// What happens to a component at one instant.
+/// The entries into a component at one instant.
 struct LogEntry {
-  struct Joining {
+  struct JoiningCollective {
     collective::Shape shape;
     std::shared_ptr<const collective::Dag> dag;
-    std::uint32_t group = 0;               // numbered by first joinings, as are connections and links
-    std::uint32_t place = 0;               // of a group that joins first: see TieRanks
-    std::uint32_t connections = 0;         // of the group's members
-    std::vector<network::Route> routes;    // by pair, of connections that join first
-    std::vector<network::LinkSpec> links;  // figures of those that join first
+    std::uint32_t group = 0;        // groups, connections and links are numbered in the order in which they first join
+    std::uint32_t place = 0;        // position of a new group, see TieOrder::add()
+    std::uint32_t connections = 0;  // number of its connections
+    std::vector<network::Route> routes;    // by pair; empty unless the connections are new
+    std::vector<network::LinkSpec> links;  // the links that are new
   };
-  Time at = 0;                                                   // since the component began
-  std::vector<Joining> joining;                                  // numbered on from those before
+  Time at = 0;                                                   // relative to the beginning of the component
+  std::vector<JoiningCollective> joining;                        // new collectives, numbered on from earlier entries
   std::vector<std::pair<std::uint32_t, std::uint32_t>> entries;  // (collective, member)
 };
 
@@ -36,56 +36,57 @@ using Log = std::vector<std::shared_ptr<const LogEntry>>;
 
 class Episode {
  public:
-  explicit Episode(network::Memo& memo);
+  explicit Episode(network::ComponentCache& cache);
   Episode(const Episode&) = default;
 
   const sharing::Key& key() const { return key_; }
-  /// The first exit at or after position `taken`, if it comes by `limit`; null otherwise. Simulates up to there. All
-  /// exits before the last entry must be taken.
-  const network::Exit* exit(std::size_t taken, Time limit);
-  /// True if by `at` every member of every collective has exited and nothing is left in the network.
-  bool over(Time at) const {
+  /// Returns the exit with number `index` in order of time, or null if it is later than `limit`. Simulates as far as
+  /// needed. Exits before the last log entry are no longer available.
+  const network::Exit* exit(std::size_t index, Time limit);
+  /// Whether by `at` all members of all collectives have exited and nothing is left in the network.
+  bool is_over(Time at) const {
     if (open_members_ != past_exits_ + exits_.size()) return false;
-    return traffic_.drained() && traffic_.quiet_since() <= at;
+    return traffic_.drained() && traffic_.last_activity() <= at;
   }
-  /// As Flows::standstill(), of the episode's links.
-  network::PauseWaits standstill() const { return traffic_.standstill(); }
-  /// How far it has gone.
+  /// As Flows::deadlock(), with links by their numbers in the episode.
+  network::PauseDependencies deadlock() const { return traffic_.deadlock(); }
+  /// Returns the time up to which the episode has been simulated.
   Time now() const { return traffic_.now(); }
   network::Counters counters() const { return traffic_.counters(); }
   Time last_exit() const { return exits_.empty() ? last_exit_ : exits_.back().at; }
-  std::string text() const;  // for people: what it consists of
+  std::string text() const;  // a description for people
 
  private:
-  friend class Episodes;
+  friend class EpisodeCache;
   void append(const LogEntry& entry, const sharing::Key& key);
-  void join(const LogEntry::Joining& joining);
+  void join(const LogEntry::JoiningCollective& joining);
 
   sharing::Key key_;
   network::Traffic traffic_;
-  TieRanks ranks_;
+  TieOrder tie_order_;
   std::uint32_t connections_ = 0;
-  std::vector<network::Exit> exits_;  // since the last entry: whoever came to its log took those before it
-  std::size_t past_exits_ = 0;        // how many those were
+  std::vector<network::Exit> exits_;  // since the last log entry; every holder of this log has taken the earlier ones
+  std::size_t past_exits_ = 0;        // number of earlier exits
   Time last_exit_ = 0;
   std::size_t open_members_ = 0, entered_ = 0, instants_ = 0;
 };
 
-/// Episodes by key, as long as a component holds them (not thread-safe).
-class Episodes {
+/// A cache of episodes by key. An episode lives as long as a component holds it. Not thread-safe.
+class EpisodeCache {
  public:
-  /// `share` off gives every component episodes of its own.
-  Episodes(network::Memo& memo, bool share);
+  /// With `share` false every component gets episodes of its own.
+  EpisodeCache(network::ComponentCache& cache, bool share);
 
-  /// The episode with this log, all but whose last entry is the log of `before` (null: empty).
+  /// Returns the episode with this log. `before` is the episode of the log without its last entry, or null if there is
+  /// none.
   std::shared_ptr<Episode> extend(std::shared_ptr<Episode> before, const Log& log);
 
  private:
-  network::Memo& memo_;
+  network::ComponentCache& cache_;
   bool share_;
-  sharing::Key empty_;  // of an episode that nothing has joined
-  std::map<sharing::Key, std::weak_ptr<Episode>> known_;
-  std::size_t sweep_at_ = 1'024;  // forget ended episodes when there are so many
+  sharing::Key empty_log_key_;  // key of the empty log
+  std::map<sharing::Key, std::weak_ptr<Episode>> episodes_;
+  std::size_t prune_at_ = 1'024;  // size at which expired entries are erased
 };
 
 }  // namespace manyworlds::core::step

@@ -1,61 +1,61 @@
 #include "core/step/network/isolated.hpp"
 
 #include "core/base/error.hpp"
-#include "core/step/network/longest_ways.hpp"
+#include "core/step/network/critical_paths.hpp"
 
 namespace manyworlds::core::step {
 
 namespace {
 
-IsolatedResult analytic(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
-                        const network::Transport& transport) {
-  auto paths = std::make_shared<LongestWays::Paths>();
+IsolatedResult analytic_isolated(const collective::Dag& dag, const Connections& connections,
+                                 const network::Graph& graph, const network::Transport& transport) {
+  auto paths = std::make_shared<CriticalPaths::Paths>();
   for (const network::Route& route : connections.routes) {
     auto& path = paths->emplace_back();
     for (const std::uint32_t link : route) path.push_back(network::spec_of(graph, link));
   }
-  LongestWays ways(std::shared_ptr<const collective::Dag>(std::shared_ptr<void>(), &dag), std::move(paths));
+  CriticalPaths critical_paths(std::shared_ptr<const collective::Dag>(std::shared_ptr<void>(), &dag), std::move(paths));
   std::vector<network::Exit> exits;
-  for (std::uint32_t member = 0; member < dag.members; ++member) ways.enter(transport, member, 0, 0, exits);
+  for (std::uint32_t member = 0; member < dag.members; ++member) critical_paths.enter(transport, member, 0, 0, exits);
   MANYWORLDS_CHECK(exits.size() == dag.members, "{} of {} members leave", exits.size(), dag.members);
   IsolatedResult result;
   result.exits.resize(dag.members);
   for (const network::Exit& exit : exits) result.exits[exit.member] = exit.at;
-  result.drained = ways.quiet_since();
-  result.counters.link_hops = ways.link_hops();
+  result.drained = critical_paths.last_activity();
+  result.counters.link_hops = critical_paths.link_hops();
   return result;
 }
 
 }  // namespace
 
 IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
-                                 const network::Graph& graph, network::Memo& memo) {
-  if (memo.transport().fidelity == network::Fidelity::analytic)
-    return analytic(dag, connections, graph, memo.transport());
-  network::Traffic traffic(network::make_flows(memo));
-  std::map<std::uint32_t, std::uint32_t> local;
-  std::vector<std::uint32_t> links;  // of the graph, by number here
+                                 const network::Graph& graph, network::ComponentCache& cache) {
+  if (cache.transport().fidelity == network::Fidelity::analytic)
+    return analytic_isolated(dag, connections, graph, cache.transport());
+  network::Traffic traffic(network::make_flows(cache));
+  std::map<std::uint32_t, std::uint32_t> local_number;
+  std::vector<std::uint32_t> links;  // links of the graph, by number in `traffic`
   std::vector<network::Route> routes = connections.routes;
   for (network::Route& route : routes)
     for (std::uint32_t& link : route) {
-      const auto [found, is_new] = local.try_emplace(link, static_cast<std::uint32_t>(links.size()));
+      const auto [found, is_new] = local_number.try_emplace(link, static_cast<std::uint32_t>(links.size()));
       if (is_new) traffic.add_link(network::spec_of(graph, link)), links.push_back(link);
       link = found->second;
     }
   const std::uint32_t id = traffic.add(std::make_shared<collective::Dag>(dag), routes);
-  traffic.set_ranks({0});
+  traffic.set_tie_order({0});
   for (std::uint32_t member = 0; member < dag.members; ++member) traffic.enter(id, member);
   std::vector<network::Exit> exits;
   while (exits.size() < dag.members || !traffic.drained()) {
     const std::size_t before = exits.size();
     traffic.advance(kNever, exits);
     if (exits.size() == before && !traffic.drained())
-      network::throw_pause_deadlock(graph, network::renamed(traffic.standstill(), links));
+      network::throw_pfc_deadlock(graph, network::relabeled(traffic.deadlock(), links));
   }
   IsolatedResult result;
   result.exits.resize(dag.members);
   for (const network::Exit& exit : exits) result.exits[exit.member] = exit.at;
-  result.drained = traffic.quiet_since();
+  result.drained = traffic.last_activity();
   result.counters = traffic.counters();
   return result;
 }

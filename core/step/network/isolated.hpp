@@ -1,4 +1,4 @@
-// A collective on its own: all members enter at once and nothing else is on its links.
+// An isolated collective: all members enter at once and nothing else uses its links.
 #pragma once
 
 #include <map>
@@ -7,25 +7,26 @@
 #include <string_view>
 #include <vector>
 
-#include "core/network/flows/memo.hpp"
+#include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/traffic.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/world/world.hpp"
+#include "core/step/world/compiled_step.hpp"
 
 namespace manyworlds::core::step {
 
 struct IsolatedResult {
-  std::vector<Time> exits;  // by member, after the common entry
-  Time drained = 0;         // nothing of it is left in the network
+  std::vector<Time> exits;  // by member, relative to the common entry
+  Time drained = 0;         // time at which nothing of it is left in the network
   network::Counters counters;
 };
 
-/// Simulates it on divided flows with `memo`.
+/// Simulates an isolated collective on decomposed flows with `cache`, or computes its critical paths under analytic
+/// fidelity. Throws core::InputError if it deadlocks.
 IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
-                                 const network::Graph& graph, network::Memo& memo);
+                                 const network::Graph& graph, network::ComponentCache& cache);
 
 std::string encode(const IsolatedResult& result);
-/// Throws InternalError on bytes that encode() did not make.
+/// Throws core::InternalError on bytes that encode() did not write.
 IsolatedResult decode_isolated(std::string_view bytes);
 
 }  // namespace manyworlds::core::step

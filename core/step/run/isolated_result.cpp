@@ -1,4 +1,5 @@
-// The result of a collective on its own as bytes, apart from what simulates it: whoever reads it needs no engine.
+// The serialised form of an isolated result. It has a file of its own so that reading results does not link the
+// engines.
 #include "core/sharing/bytes.hpp"
 #include "core/step/network/isolated.hpp"
 

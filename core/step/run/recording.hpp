@@ -1,5 +1,5 @@
-// What a step did, as plain data: the records of the ranks that somebody asks about, and when every collective was
-// under way. Both compositions give the same one.
+// The recording of a step as plain data: the records of requested ranks, and the interval of every collective. Composed
+// and coupled runs give equal recordings.
 #pragma once
 
 #include <cstdint>
@@ -7,55 +7,61 @@
 #include <vector>
 
 #include "core/memory/footprint.hpp"
-#include "core/step/world/world.hpp"
+#include "core/step/world/compiled_step.hpp"
 #include "core/stream/record.hpp"
 
 namespace manyworlds::core::step {
 
-/// When an instance of a collective was under way, as the streams notice it: on ticks of their clock.
-struct Course {
-  Time first = kNever;   // a member enters
-  Time second = kNever;  // another one does: before that no two members exchange anything
-  Time last = kNever;    // the last member enters
-  Time ended = kNever;   // the last member has left
-  bool operator==(const Course&) const = default;
+/// The interval of a collective instance as the streams see it, on ticks of their clock.
+struct CollectiveInterval {
+  Time first = kNever;   // entry of the first member
+  Time second = kNever;  // entry of the second member; nothing is exchanged before it
+  Time last = kNever;    // entry of the last member
+  Time ended = kNever;   // exit of the last member
+  bool operator==(const CollectiveInterval&) const = default;
 };
 
+/// The recorded ranks are set by the caller, the rest is filled in by Step.
 struct Recording {
   struct Rank {
     std::uint32_t rank = 0;
-    std::uint32_t record = 0;  // in `records`
-    std::uint32_t alike = 1;   // ranks of its stage to which the same happened at the same instants, itself included
+    std::uint32_t record = 0;          // index in `records`
+    std::uint32_t lockstep_count = 1;  // ranks of its stage, itself included, with the same events at the same instants
     bool operator==(const Rank&) const = default;
   };
-  Time end = 0;             // of the step; 0: it did not run to its end, and the rest is empty
+  Time end = 0;             // end of the step; 0 if it did not finish, and then the rest is empty
   std::vector<Rank> ranks;  // ascending
   std::vector<stream::Record> records;
-  std::vector<Course> courses;  // by instance of the world
+  std::vector<CollectiveInterval> intervals;  // by instance of the step
   bool operator==(const Recording&) const = default;
 };
 
-/// A network link while collectives are on it.
-struct LinkCourse {
+/// The utilization of a network link over time.
+struct LinkUtilization {
   std::uint32_t link = 0;
-  std::int64_t bytes = 0;  // that cross it in the step, headers included
-  /// (instant, bytes per second from then on), from the first collective to the end of the last. A collective's bytes
-  /// are spread evenly from Course::second (first, where a switch takes part) to Course::ended.
+  std::int64_t bytes = 0;  // total over the step, headers included
+  /// (instant, bytes per second from then on), from the beginning of the first collective to the end of the last. A
+  /// collective's bytes are spread evenly from CollectiveInterval::second (or first, if its DAG has switches) to
+  /// CollectiveInterval::ended.
   std::vector<std::pair<Time, double>> rates;
 };
 
-/// The `most` network links that serialise longest, those that do first; links that carry nothing are left out.
-std::vector<LinkCourse> busiest_links(const World& world, const Recording& recording, std::size_t most);
+/// Returns at most `max_links` network links, in descending order of total serialisation time. Links without traffic
+/// are left out.
+std::vector<LinkUtilization> busiest_links(const CompiledStep& compiled, const Recording& recording,
+                                           std::size_t max_links);
 
-/// Memory of a rank from an instant on.
+/// The memory that a rank holds from an instant on.
 struct MemoryAt {
   Time at = 0;
   memory::Footprint held;
 };
 
-/// As core::memory walks the rank's schedule: what a pass holds at most is held from its first kernel to the end of its
-/// last, and not before the pass ahead of it in the schedule is over. Ascending; of several at one instant the last one
-/// stays. The largest is core::memory::footprint() of the rank's class.
-std::vector<MemoryAt> memory_over_time(const World& world, const Recording& recording, const Recording::Rank& rank);
+/// Returns the memory of a rank over time, ascending. It follows core::memory::footprints_by_pass(): the maximum of a
+/// pass is held from the start of its first kernel to the end of its last, but not before the previous pass in the
+/// schedule has ended. If several entries have one instant, the last one applies. The largest is
+/// core::memory::footprint() of the rank's class.
+std::vector<MemoryAt> memory_over_time(const CompiledStep& compiled, const Recording& recording,
+                                       const Recording::Rank& rank);
 
 }  // namespace manyworlds::core::step

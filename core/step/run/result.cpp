@@ -5,9 +5,9 @@
 namespace manyworlds::core::step {
 namespace {
 
-// One list of the plain fields, for both directions.
+// The plain fields in order, listed once for encoding and decoding.
 template <class Parts, class Field>
-void parts(Parts& b, Field field) {
+void breakdown_fields(Parts& b, Field field) {
   field(b.forward_s), field(b.backward_s), field(b.recompute_s), field(b.optimizer_s);
   field(b.host_s), field(b.slowed_s);
   field(b.exposed_tp_s), field(b.exposed_dp_s), field(b.exposed_pp_s), field(b.exposed_cp_s), field(b.exposed_ep_s),
@@ -17,7 +17,7 @@ void parts(Parts& b, Field field) {
 template <class Result, class Field>
 void fields(Result& r, Field field) {
   field(r.step_ps), field(r.link_hops), field(r.ecn_marks), field(r.pauses), field(r.busiest_link_share);
-  parts(r.breakdown, field);
+  breakdown_fields(r.breakdown, field);
   field(r.computed.simulated), field(r.computed.periods), field(r.computed.rate), field(r.cpu_s);
 }
 
@@ -44,13 +44,13 @@ std::string encode(const StepResult& result) {
   });
   for (const auto* list : {&result.kernels, &result.collectives, &result.episodes}) {
     out.integer(static_cast<std::int64_t>(list->size()));
-    for (const Used& used : *list) {
+    for (const SubsimulationUse& used : *list) {
       write(out, used.key);
       out.text(used.parameters).integer(used.result_ps).integer(used.times);
     }
   }
   out.integer(static_cast<std::int64_t>(result.by_kind.size()));
-  for (const Breakdown& one : result.by_kind) parts(one, [&](double value) { out.real(value); });
+  for (const Breakdown& one : result.by_kind) breakdown_fields(one, [&](double value) { out.real(value); });
   return out.take();
 }
 
@@ -66,7 +66,7 @@ StepResult decode_step(std::string_view bytes) {
   });
   for (auto* list : {&result.kernels, &result.collectives, &result.episodes}) {
     list->resize(in.count(64));
-    for (Used& used : *list) {
+    for (SubsimulationUse& used : *list) {
       read(in, used.key);
       used.parameters = in.text();
       used.result_ps = in.integer();
@@ -74,7 +74,7 @@ StepResult decode_step(std::string_view bytes) {
     }
   }
   result.by_kind.resize(in.count(8 * 14));
-  for (Breakdown& one : result.by_kind) parts(one, [&](double& value) { value = in.real(); });
+  for (Breakdown& one : result.by_kind) breakdown_fields(one, [&](double& value) { value = in.real(); });
   in.end();
   return result;
 }

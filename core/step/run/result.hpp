@@ -1,4 +1,4 @@
-// What one training step gives: the answer columns of a world that ran.
+// The result of one training step, from which the result columns of an experiment are computed.
 #pragma once
 
 #include <array>
@@ -17,39 +17,40 @@ namespace manyworlds::core::step {
 struct Breakdown {
   double forward_s = 0, backward_s = 0, recompute_s = 0, optimizer_s = 0;
   double host_s = 0;    // waiting for the host to launch the next kernel
-  double slowed_s = 0;  // what kernels took longer because collectives ran beside them
+  double slowed_s = 0;  // extra duration of kernels because of concurrent collectives
   double exposed_tp_s = 0, exposed_dp_s = 0, exposed_pp_s = 0, exposed_cp_s = 0,
-         exposed_ep_s = 0;       // communication that compute waited for
+         exposed_ep_s = 0;       // waiting for communication, by parallel dimension
   double exposed_offload_s = 0;  // waiting for activations to go to the host or to come back
-  double bubble_s = 0;           // waiting for a pipeline neighbour to begin, and the end of the step
+  double bubble_s = 0;           // waiting for a pipeline neighbour, and idle time at the end of the step
   double stall_s = 0;            // waiting for the slowest member of a collective
 };
 
-/// One sub-simulation that the step used.
-struct Used {
+/// A sub-simulation (kernel, isolated collective or episode) that the step used.
+struct SubsimulationUse {
   sharing::Key key;
-  std::string parameters;  // for people, one line: "all_reduce ring n=8 20971520 B"
+  std::string parameters;  // one-line description for people: "all_reduce ring n=8 20971520 B"
   std::int64_t result_ps = 0;
-  std::int64_t times = 0;  // how often this step used it
+  std::int64_t times = 0;  // number of uses in this step
 };
 
 struct StepResult {
   bool too_large = false;
   Time step_ps = 0;
   Breakdown breakdown;
-  std::vector<Breakdown> by_kind;  // of the ranks on machines of each kind, where there are several
-  // What happened packet by packet: nothing under `fidelity: analytic`.
-  std::int64_t link_hops = 0;  // packets times links they crossed, in the world itself (not: in the simulator)
+  std::vector<Breakdown> by_kind;  // by kind of machine; empty if there is only one
+  // Packet counts; 0 under `fidelity: analytic`.
+  std::int64_t link_hops = 0;  // packets times links crossed in the modelled network, not those that were computed
   std::int64_t ecn_marks = 0;
   std::int64_t pauses = 0;
-  double busiest_link_share = 0;                     // serialisation on the busiest network link over the step
-  std::vector<Used> kernels, collectives, episodes;  // sorted by key
-  // How it was computed; never part of the answer.
+  double busiest_link_share = 0;  // serialisation time on the busiest network link / step time
+  std::vector<SubsimulationUse> kernels, collectives, episodes;  // sorted by key
+  // The cost of computing the result; never part of it.
   network::LinkHops computed;
   double cpu_s = 0;
 };
 
-/// Bytes for journals and messages. decode() throws InternalError on bytes that encode() did not make.
+/// Serialises a result for journals and messages. decode_step() throws core::InternalError on bytes that encode() did
+/// not write.
 std::string encode(const StepResult& result);
 StepResult decode_step(std::string_view bytes);
 

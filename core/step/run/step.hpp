@@ -1,5 +1,6 @@
-// One training step of one world as a resumable, pure function: advance() runs until it is done or needs results it
-// does not have, and never calls out. The state may be thrown away at any time; starting again gives the same answer.
+// One training step as a resumable, pure function: advance() runs until the step is done or needs isolated results that
+// it does not have, and never computes these itself. The state may be discarded at any time; starting again gives the
+// same result.
 #pragma once
 
 #include <atomic>
@@ -7,54 +8,56 @@
 #include <variant>
 #include <vector>
 
-#include "core/network/flows/memo.hpp"
-#include "core/step/network/held_exits.hpp"
-#include "core/step/network/network_side.hpp"
+#include "core/network/flows/component_cache.hpp"
+#include "core/step/network/network_model.hpp"
+#include "core/step/network/ticked_completions.hpp"
 #include "core/step/run/recording.hpp"
 #include "core/step/run/result.hpp"
-#include "core/step/world/world.hpp"
+#include "core/step/world/compiled_step.hpp"
 #include "core/stream/timeline.hpp"
 
 namespace manyworlds::core::step {
 
-/// Isolated collectives (numbers of World::uses()) whose results must be in the IsolatedResults to go on; ascending.
-struct Needs {
-  std::vector<std::uint32_t> uses;
+/// Isolated collectives, as indices in CompiledStep::collective_ops(), whose results must be added to the
+/// IsolatedResults before the step can continue; ascending.
+struct MissingResults {
+  std::vector<std::uint32_t> collective_ops;
 };
 
 class Step {
  public:
-  /// `world`, `episodes` and `results` outlive the step; `results` may grow between calls of advance().
-  /// Under Composition::coupled neither episodes nor results are used. Fills `recording`, if it is given, for the ranks
-  /// that it names, and tells `reached`, if it is given, the time that it has come to.
-  Step(const World& world, Episodes& episodes, const IsolatedResults& results, Recording* recording = nullptr,
-       std::atomic<Time>* reached = nullptr);
+  /// `compiled`, `episodes` and `results` must outlive the step; `results` may grow between calls of advance(). Under
+  /// Composition::coupled neither `episodes` nor `results` is used. If `recording` is given, it is filled for the ranks
+  /// that it lists; if `reached` is given, the simulated time reached so far is stored in it.
+  Step(const CompiledStep& compiled, EpisodeCache& episodes, const IsolatedResults& results,
+       Recording* recording = nullptr, std::atomic<Time>* reached = nullptr);
 
-  /// Throws InputError on a deadlock of pauses, naming its ports; InternalError on one of operations, naming two.
-  std::variant<StepResult, Needs> advance();
+  /// Throws core::InputError on a PFC deadlock, naming its ports, and core::InternalError on a deadlock of operations,
+  /// naming two of them.
+  std::variant<StepResult, MissingResults> advance();
 
  private:
   void enter(Time at);
   bool within_limit();
-  [[noreturn]] void explain_standstill() const;
+  [[noreturn]] void explain_deadlock() const;
   StepResult finish();
   void record_entries(Time at);
   void finish_recording();
-  std::vector<Used> kernels() const;
+  std::vector<SubsimulationUse> kernels() const;
 
-  const World& world_;
+  const CompiledStep& compiled_;
   stream::Timeline timeline_;
-  std::unique_ptr<NetworkSide> network_;
-  Composed* composed_ = nullptr;  // the same object, where it is one
-  HeldExits held_;
+  std::unique_ptr<NetworkModel> network_;
+  KeyedNetwork* keyed_network_ = nullptr;  // the same object if it is composed, otherwise null
+  TickedCompletions completions_;
   std::vector<stream::Entry> entries_;
   std::vector<Member> entering_;
-  std::vector<std::uint32_t> entered_;  // members so far, by instance
-  std::vector<Time> began_;             // when the last member entered, by instance
-  std::vector<Time> link_busy_;         // network links
+  std::vector<std::uint32_t> members_entered_;  // by instance: members entered so far
+  std::vector<Time> last_entry_;                // by instance: entry time of the last member so far
+  std::vector<Time> link_busy_;                 // by network link: total serialisation time
   std::int64_t link_hops_ = 0, events_ = 0;
-  Recording* recording_;        // null: nobody asks
-  std::atomic<Time>* reached_;  // the same
+  Recording* recording_;        // null: no recording
+  std::atomic<Time>* reached_;  // null: progress is not reported
   bool started_ = false, too_large_ = false;
 };
 

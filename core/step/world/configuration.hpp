@@ -1,4 +1,4 @@
-// One world, fully resolved: everything a training step depends on, and nothing it does not.
+// A resolved configuration: everything that the result of a training step depends on, and nothing else.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ enum class Composition : std::uint8_t { composed, coupled };
 /// The order in which ranks fill GPUs, fastest first. Megatron's default is tp-cp-ep-dp-pp.
 enum class Placement : std::uint8_t { tp_dp_pp, tp_pp_dp };
 
-/// Counted limits; beyond them a world is `too_large`. They are part of the answer.
+/// Limits on counted work; a step that exceeds one is reported as `too_large`. They are part of the step's key.
 struct Limit {
   std::int64_t link_hops = 1'000'000'000'000;
   std::int64_t events = 1'000'000'000'000;
@@ -28,22 +28,22 @@ struct Limit {
 struct Configuration {
   workload::Model model;
   workload::Strategy strategy;
-  compute::Gpu gpu;                        // of all machines, or of those of kind 0
-  std::vector<compute::Gpu> other_gpus;    // of kinds 1 and up
-  std::vector<std::uint32_t> kind_of_gpu;  // kinds of machines by GPU; empty: there is one
+  compute::Gpu gpu;                        // the GPU of all machines, or of machines of kind 0
+  std::vector<compute::Gpu> other_gpus;    // the GPUs of machines of kinds 1 and up
+  std::vector<std::uint32_t> kind_of_gpu;  // by GPU: the kind of its machine; empty: there is one kind
   std::shared_ptr<const network::Graph> graph;
   std::int64_t gpus_per_node = 8;
-  double memory_headroom = 0;  // the share of a GPU's memory that is to stay free
+  double memory_headroom = 0;  // the share of a GPU's memory to be left free
   network::Transport transport;
   collective::Library collectives;
   Placement placement = Placement::tp_dp_pp;
   Composition composition = Composition::composed;
-  std::int64_t tick_ns = 0;  // of the streams' clock; 0: a picosecond
+  std::int64_t tick_ns = 0;  // tick of the streams' clock; 0: one picosecond
   Limit limit;
   bool is_mixed() const { return !kind_of_gpu.empty(); }
-  /// That ranks of a class run on.
-  const compute::Gpu& gpu_of(const workload::RankClass& of) const {
-    return of.machine == 0 ? gpu : other_gpus.at(of.machine - 1);
+  /// Returns the GPU that ranks of a class run on.
+  const compute::Gpu& gpu_of(const workload::RankClass& rank_class) const {
+    return rank_class.machine_kind == 0 ? gpu : other_gpus.at(rank_class.machine_kind - 1);
   }
   Time tick_ps() const { return tick_ns == 0 ? 1 : tick_ns * kNanosecond; }
 };

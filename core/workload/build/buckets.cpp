@@ -1,4 +1,4 @@
-// Cutting a chunk's gradients into buckets.
+// Division of a chunk's gradients into buckets.
 #include "core/workload/build/buckets.hpp"
 
 #include "core/base/error.hpp"

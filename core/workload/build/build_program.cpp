@@ -1,5 +1,5 @@
-// Putting a stage's program together: slots of the schedule in order, each with its receive, its pieces and its send;
-// then gradients, optimizer and parameters.
+// Assembly of a stage's program: the passes of its order, each with its receive, its segments and its send; then
+// gradients, optimizer and parameters.
 #include "core/workload/build/build_program.hpp"
 
 #include <algorithm>
@@ -12,401 +12,412 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/build/host_traffic.hpp"
-#include "core/workload/build/issuer.hpp"
-#include "core/workload/build/pieces.hpp"
+#include "core/workload/build/program_builder.hpp"
 #include "core/workload/build/replica_traffic.hpp"
+#include "core/workload/build/segments.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "core/workload/schedule/eager.hpp"
 #include "core/workload/schedule/schedule.hpp"
-#include "core/workload/strategy/cut.hpp"
+#include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/strategy/parameters.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-/// What a chunk runs, compiled once and played for each micro-batch.
-class Chunk {
+/// The segments of one model chunk, built once and issued for each micro-batch.
+class ChunkProgram {
  public:
-  Chunk(const StageWork& work, const std::vector<Part>& parts, const compute::Gpu& gpu, std::int64_t micro_batches)
-      : work_(work), parts_(parts), gpu_(gpu), left_(micro_batches) {}
+  ChunkProgram(const StageWork& work, const std::vector<ModelPart>& parts, const compute::Gpu& gpu,
+               std::int64_t micro_batches)
+      : work_(work), parts_(parts), gpu_(gpu), backward_passes_left_(micro_batches) {}
 
   std::size_t parts() const { return parts_.size(); }
-  PassOfStep begin(const Slot& slot) {
-    const bool first = slot.forward() && !std::exchange(begun_, true);
-    return {slot, first, slot.ends_backward() && --left_ == 0};
+  StepPass begin(const PipelinePass& pass) {
+    const bool first = pass.forward() && !std::exchange(begun_, true);
+    return {pass, first, pass.ends_backward() && --backward_passes_left_ == 0};
   }
-  const std::vector<Piece>& pieces(PassKind kind, bool split) {
-    auto& made = made_[{kind, split}];
-    if (made.empty()) made = pieces_of(work_, parts_, kind, gpu_, split);
-    return made;
+  const std::vector<Segment>& segments(PassKind kind, bool split) {
+    auto& result = segments_[{kind, split}];
+    if (result.empty()) result = segments_of(work_, parts_, kind, gpu_, split);
+    return result;
   }
 
  private:
   const StageWork& work_;
-  const std::vector<Part>& parts_;
+  const std::vector<ModelPart>& parts_;
   const compute::Gpu& gpu_;
-  std::int64_t left_;  // micro-batches whose backward pass has not ended
+  std::int64_t backward_passes_left_;  // micro-batches whose backward pass has not ended
   bool begun_ = false;
-  std::map<std::pair<PassKind, bool>, std::vector<Piece>> made_;
+  std::map<std::pair<PassKind, bool>, std::vector<Segment>> segments_;
 };
 
-/// The role and stream of what travels between pipeline ranks.
-struct Way {
+/// Stream, role and label of a transfer between pipeline ranks.
+struct P2pChannel {
   Stream stream;
   Role role;
   std::string_view name;
 };
-Way way(bool forward, bool back, bool sends) {
+P2pChannel p2p_channel(bool forward, bool reversed, bool sends) {
   using S = Stream;
   using R = Role;
-  static constexpr Way kForward[2][2] = {{{S::recv_forward, R::recv_forward, "receive activations"},
-                                          {S::recv_forward_back, R::recv_forward_back, "receive activations"}},
-                                         {{S::send_forward, R::send_forward, "send activations"},
-                                          {S::send_forward_back, R::send_forward_back, "send activations"}}};
-  static constexpr Way kBackward[2][2] = {{{S::recv_backward, R::recv_backward, "receive gradients"},
-                                           {S::recv_backward_on, R::recv_backward_on, "receive gradients"}},
-                                          {{S::send_backward, R::send_backward, "send gradients"},
-                                           {S::send_backward_on, R::send_backward_on, "send gradients"}}};
-  return (forward ? kForward : kBackward)[sends][back];
+  static constexpr P2pChannel kForward[2][2] = {
+      {{S::recv_forward, R::recv_forward, "receive activations"},
+       {S::recv_forward_reverse, R::recv_forward_reverse, "receive activations"}},
+      {{S::send_forward, R::send_forward, "send activations"},
+       {S::send_forward_reverse, R::send_forward_reverse, "send activations"}}};
+  static constexpr P2pChannel kBackward[2][2] = {
+      {{S::recv_backward, R::recv_backward, "receive gradients"},
+       {S::recv_backward_reverse, R::recv_backward_reverse, "receive gradients"}},
+      {{S::send_backward, R::send_backward, "send gradients"},
+       {S::send_backward_reverse, R::send_backward_reverse, "send gradients"}}};
+  return (forward ? kForward : kBackward)[sends][reversed];
 }
 
-class Builder {
+class ProgramAssembler {
  public:
-  Builder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, const std::vector<Schedule>& orders,
-          RankClass of)
+  ProgramAssembler(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
+                   const std::vector<PassOrder>& orders, RankClass of)
       : model_(model),
         strategy_(strategy),
         gpu_(gpu),
         orders_(orders),
         stage_(of.stage),
-        sections_(strategy.sections()),
-        rank_(cut(model, strategy)),
+        stage_map_(strategy.stages()),
+        shapes_(rank_shapes(model, strategy)),
         work_(stage_work(model, strategy, gpu, of)),
-        replicas_(make_replica_traffic(model, strategy, work_, issuer_)),
-        host_(work_, gpu, orders[static_cast<std::size_t>(stage_)], issuer_) {
+        replicas_(make_replica_traffic(model, strategy, work_, builder_)),
+        host_(work_, gpu, orders[static_cast<std::size_t>(stage_)], builder_) {
     for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, gpu, strategy.chunk_micro_batches());
   }
 
   Program build() {
     replicas_->begin_step();
-    const Schedule& slots = orders_[static_cast<std::size_t>(stage_)];
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      Strand one = strand(slots[i]);
-      if (hands_on_pairs() && slots[i].forward() && i + 1 < slots.size() && slots[i + 1].kind == PassKind::backward) {
-        Strand other = strand(slots[++i]);
-        play_pair(one, other);
+    const PassOrder& order = orders_[static_cast<std::size_t>(stage_)];
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      PassCursor one = cursor_of(order[i]);
+      if (exchanges_in_pairs() && order[i].forward() && i + 1 < order.size() &&
+          order[i + 1].kind == PassKind::backward) {
+        PassCursor other = cursor_of(order[++i]);
+        issue_pair(one, other);
         continue;
       }
-      const bool next_forward = slots[i].kind == PassKind::backward && i + 1 < slots.size() && slots[i + 1].forward();
-      const bool together = slots[i].beside_next || (strategy_.stack.overlap_experts && next_forward);
+      const bool next_forward = order[i].kind == PassKind::backward && i + 1 < order.size() && order[i + 1].forward();
+      const bool together = order[i].overlaps_next || (strategy_.stack.overlap_experts && next_forward);
       if (!together || one.split) {
-        play(one);
+        issue(one);
         continue;
       }
-      Strand other = strand(slots[++i]);
+      PassCursor other = cursor_of(order[++i]);
       if (other.split)
-        play(one), play(other);
+        issue(one), issue(other);
       else
-        play_beside(one, other, slots[i - 1].beside_next);
+        issue_interleaved(one, other, order[i - 1].overlaps_next);
     }
     finish_gradients();
     run_optimizer();
     replicas_->finish_step();
-    return issuer_.take();
+    return builder_.take();
   }
 
  private:
-  /// A slot of the schedule while it is played.
-  struct Strand {
-    PassOfStep pass;
-    Chunk* chunk = nullptr;
+  /// A pass while its operations are issued.
+  struct PassCursor {
+    StepPass step_pass;
+    ChunkProgram* chunk = nullptr;
     bool split = false;
-    std::size_t at = 0;                    // the next piece
-    std::uint32_t name = 0;                // of its kernels
-    std::size_t place = 0;                 // of the part at work
-    Issuer::Waits waits;                   // while another strand is at work
-    std::vector<Issuer::Started> started;  // collectives that kernels do not wait for yet
-    bool travels = false;                  // tokens of the last piece are on their way
+    std::size_t at = 0;                            // the next segment
+    std::uint32_t name = 0;                        // label of its kernels
+    std::size_t part_index = 0;                    // index of the current part
+    ProgramBuilder::Waits waits;                   // pending waits while another pass is being issued
+    std::vector<ProgramBuilder::Started> started;  // collectives that kernels do not wait for yet
+    bool exchange_in_flight = false;               // a token exchange of the last segment is in flight
   };
 
-  Strand strand(const Slot& slot) {
-    Strand made;
-    made.chunk = &chunks_.at(static_cast<std::size_t>(slot.chunk));
-    made.pass = made.chunk->begin(slot);
-    made.split = replicas_->splits(made.pass) || host_.splits(slot);
-    return made;
+  PassCursor cursor_of(const PipelinePass& pass) {
+    PassCursor result;
+    result.chunk = &chunks_.at(static_cast<std::size_t>(pass.chunk));
+    result.step_pass = result.chunk->begin(pass);
+    result.split = replicas_->splits(result.step_pass) || host_.splits(pass);
+    return result;
   }
-  const std::vector<Piece>& pieces_of(const Strand& of) { return of.chunk->pieces(of.pass.slot.kind, of.split); }
+  const std::vector<Segment>& segments_of(const PassCursor& of) {
+    return of.chunk->segments(of.step_pass.pass.kind, of.split);
+  }
 
-  void play(Strand& one) {
-    play_parts(one);
-    hand_on(one);
+  void issue(PassCursor& one) {
+    issue_parts(one);
+    send_output(one);
   }
-  /// `other` has what it needs by then, too.
-  void play_parts(Strand& one, const Strand* other = nullptr) {
-    issuer_.wait_for_nothing();
+  /// Receives the input of `other` first as well, if it is given.
+  void issue_parts(PassCursor& one, const PassCursor* other = nullptr) {
+    builder_.clear_waits();
     begin(one);
-    if (other != nullptr) receive_for(other->pass.slot);
-    while (one.at < pieces_of(one).size()) play_next(one);
-    while (one.place < one.chunk->parts()) after_part(one, one.place++);
+    if (other != nullptr) receive_for(other->step_pass.pass);
+    while (one.at < segments_of(one).size()) issue_next(one);
+    while (one.part_index < one.chunk->parts()) after_part(one, one.part_index++);
   }
 
-  /// Where ranks wait for transfers, and pairs are exchanged: a forward pass and the backward pass behind it begin when
-  /// the rank has what either needs, and hand on what they made when both are done (Megatron-LM,
-  /// send_forward_backward_recv_forward_backward()). With no more micro-batches than ranks there are none.
-  bool hands_on_pairs() const {
-    return schedule_type(strategy_.schedule).exchanges_pairs && !strategy_.stack.overlap_transfers &&
+  /// Whether a forward pass and the backward pass after it exchange in pairs, where kernels wait for transfers: both
+  /// begin when the rank has the inputs of both, and send their outputs when both are done (Megatron-LM,
+  /// send_forward_backward_recv_forward_backward()). With no more micro-batches than ranks there are no such pairs.
+  bool exchanges_in_pairs() const {
+    return schedule_type(strategy_.schedule).paired_exchange && !strategy_.stack.overlap_transfers &&
            !strategy_.stack.overlap_experts && strategy_.micro_batches() > strategy_.pp;
   }
-  void play_pair(Strand& forward, Strand& backward) {
-    play_parts(forward, &backward);
-    play_parts(backward);
-    hand_on(forward);
-    hand_on(backward);
+  void issue_pair(PassCursor& forward, PassCursor& backward) {
+    issue_parts(forward, &backward);
+    issue_parts(backward);
+    send_output(forward);
+    send_output(backward);
   }
 
-  /// Two passes of different micro-batches, one of them forward: whenever one waits for tokens to travel, the other
-  /// goes on (Megatron-Core's schedule for overlap_moe_expert_parallel_comm). As one they begin when both have what
-  /// they need and hand on when both are done (DualPipe's overlapped_forward_backward).
-  void play_beside(Strand& first, Strand& second, bool as_one) {
-    Strand* now = &first;
-    Strand* other = &second;
-    issuer_.wait_for_nothing();
+  /// Interleaves two passes of different micro-batches, one of them forward: whenever one waits for a token exchange,
+  /// the other continues (Megatron-Core's schedule for overlap_moe_expert_parallel_comm). With `as_one` they begin when
+  /// both have their inputs and send when both are done (DualPipe's overlapped_forward_backward).
+  void issue_interleaved(PassCursor& first, PassCursor& second, bool as_one) {
+    PassCursor* now = &first;
+    PassCursor* other = &second;
+    builder_.clear_waits();
     begin(*now);
-    if (!as_one) now->waits = issuer_.exchange_waits({});
+    if (!as_one) now->waits = builder_.exchange_waits({});
     begin(*other);
-    if (!as_one) other->waits = issuer_.exchange_waits(std::move(now->waits));
-    for (bool both = true; both || now->at < pieces_of(*now).size();) {
-      if (now->at == pieces_of(*now).size()) {
+    if (!as_one) other->waits = builder_.exchange_waits(std::move(now->waits));
+    for (bool both = true; both || now->at < segments_of(*now).size();) {
+      if (now->at == segments_of(*now).size()) {
         both = false;
         if (!as_one) end(*now);
-        now->waits = issuer_.exchange_waits(std::move(other->waits));
+        now->waits = builder_.exchange_waits(std::move(other->waits));
         std::swap(now, other);
         continue;
       }
-      const Piece& next = pieces_of(*now)[now->at];
-      if (both && now->travels && next.joined && !next.awaited.role) {
-        now->travels = false;
-        now->waits = issuer_.exchange_waits(std::move(other->waits));
+      const Segment& next = segments_of(*now)[now->at];
+      if (both && now->exchange_in_flight && next.waits_for_collectives && !next.join_filter.role) {
+        now->exchange_in_flight = false;
+        now->waits = builder_.exchange_waits(std::move(other->waits));
         std::swap(now, other);
-        if (now->at == pieces_of(*now).size()) continue;
+        if (now->at == segments_of(*now).size()) continue;
       }
-      play_next(*now);
+      issue_next(*now);
     }
     end(*now);
     if (!as_one) return;
-    for (const std::uint32_t op : other->waits) issuer_.wait_for(op);
+    for (const std::uint32_t op : other->waits) builder_.wait_for(op);
     end(*other);
   }
 
-  void begin(Strand& of) {
-    const Slot& slot = of.pass.slot;
-    for (const std::uint32_t sent : std::exchange(sent_, {})) issuer_.wait_for(sent);
-    receive_for(slot);
-    of.name = issuer_.new_label(name_of(slot), slot);
-    for (std::size_t place = 0; place < (of.split ? std::min<std::size_t>(1, of.chunk->parts()) : of.chunk->parts());
-         ++place)
-      before_part(of, place);
+  void begin(PassCursor& of) {
+    const PipelinePass& pass = of.step_pass.pass;
+    for (const std::uint32_t sent : std::exchange(pending_sends_, {})) builder_.wait_for(sent);
+    receive_for(pass);
+    of.name = builder_.new_label(name_of(pass), pass);
+    for (std::size_t part_index = 0;
+         part_index < (of.split ? std::min<std::size_t>(1, of.chunk->parts()) : of.chunk->parts()); ++part_index)
+      before_part(of, part_index);
   }
 
-  void before_part(Strand& of, std::size_t place) {
-    replicas_->before_part(of.pass, place);
-    host_.before_part(of.pass.slot, place);
+  void before_part(PassCursor& of, std::size_t part_index) {
+    replicas_->before_part(of.step_pass, part_index);
+    host_.before_part(of.step_pass.pass, part_index);
   }
-  void after_part(Strand& of, std::size_t place) {
-    host_.after_part(of.pass.slot, place);
-    replicas_->after_part(of.pass, place);
+  void after_part(PassCursor& of, std::size_t part_index) {
+    host_.after_part(of.step_pass.pass, part_index);
+    replicas_->after_part(of.step_pass, part_index);
   }
 
-  void play_next(Strand& of) {
-    const Piece& piece = pieces_of(of)[of.at++];
-    play(piece, of);
-    for (std::int32_t part = 0; part < piece.finished_parts; ++part) {
-      after_part(of, of.place++);
-      if (of.place < of.chunk->parts()) before_part(of, of.place);
+  void issue_next(PassCursor& of) {
+    const Segment& segment = segments_of(of)[of.at++];
+    issue(segment, of);
+    for (std::int32_t part = 0; part < segment.finished_parts; ++part) {
+      after_part(of, of.part_index++);
+      if (of.part_index < of.chunk->parts()) before_part(of, of.part_index);
     }
   }
 
-  void end(Strand& of) {
-    while (of.place < of.chunk->parts()) after_part(of, of.place++);
-    hand_on(of);
+  void end(PassCursor& of) {
+    while (of.part_index < of.chunk->parts()) after_part(of, of.part_index++);
+    send_output(of);
   }
 
-  void hand_on(const Strand& of) {
-    const Slot& slot = of.pass.slot;
-    const auto to = slot.forward()           ? sections_.after(stage_, slot.chunk)
-                    : slot.begins_backward() ? sections_.before(stage_, slot.chunk)
+  void send_output(const PassCursor& of) {
+    const PipelinePass& pass = of.step_pass.pass;
+    const auto to = pass.forward()           ? stage_map_.after(stage_, pass.chunk)
+                    : pass.begins_backward() ? stage_map_.before(stage_, pass.chunk)
                                              : std::nullopt;
     if (!to || to->rank == stage_) return;
-    const auto sent = transfer(way(slot.forward(), sections_.goes_back(slot.forward() ? slot.chunk : to->chunk), true),
-                               issuer_.all_so_far());
-    if (!strategy_.stack.overlap_transfers) sent_.push_back(sent);
+    const auto sent =
+        transfer(p2p_channel(pass.forward(), stage_map_.is_reversed(pass.forward() ? pass.chunk : to->chunk), true),
+                 builder_.all_work_so_far());
+    if (!strategy_.stack.overlap_transfers) pending_sends_.push_back(sent);
   }
 
-  /// The chunk of another rank that a pass has its input from.
-  std::optional<ChunkAt> source_of(const Slot& slot) const {
-    std::optional<ChunkAt> from;
-    if (slot.forward()) from = sections_.before(stage_, slot.chunk);
-    if (slot.begins_backward()) from = sections_.after(stage_, slot.chunk);
+  /// Returns the chunk on another rank that sends the input of a pass, if any.
+  std::optional<ChunkLocation> source_of(const PipelinePass& pass) const {
+    std::optional<ChunkLocation> from;
+    if (pass.forward()) from = stage_map_.before(stage_, pass.chunk);
+    if (pass.begins_backward()) from = stage_map_.after(stage_, pass.chunk);
     return from && from->rank != stage_ ? from : std::nullopt;
   }
 
-  void receive_for(const Slot& slot) {
-    if (const auto from = source_of(slot)) receive(slot, *from);
+  void receive_for(const PipelinePass& pass) {
+    if (const auto from = source_of(pass)) receive(pass, *from);
   }
 
-  /// Receives are posted in the order in which the other rank sends, up to the one that `slot` needs, unless they are.
-  void receive(const Slot& slot, const ChunkAt& from) {
-    const bool back = sections_.goes_back(slot.forward() ? from.chunk : slot.chunk);
-    const Way by = way(slot.forward(), back, false);
-    auto [known, is_new] = arrivals_.try_emplace(by.role);
+  /// Posts receives in the order in which the other rank sends, up to the one that the pass needs, and waits for that
+  /// one.
+  void receive(const PipelinePass& pass, const ChunkLocation& from) {
+    const bool reversed = stage_map_.is_reversed(pass.forward() ? from.chunk : pass.chunk);
+    const P2pChannel channel = p2p_channel(pass.forward(), reversed, false);
+    auto [known, is_new] = arrivals_.try_emplace(channel.role);
     Arrivals& arrivals = known->second;
-    if (is_new) arrivals.due = sent_to_here(slot.forward(), back, from.rank);
+    if (is_new) arrivals.expected = expected_transfers(pass.forward(), reversed, from.rank);
     auto& posted = arrivals.posted;
-    while (!posted.contains({slot.micro_batch, slot.chunk}) && posted.size() < arrivals.due.size()) {
-      const auto& next = arrivals.due[posted.size()];
-      posted.emplace(next, transfer(by, {}));
+    while (!posted.contains({pass.micro_batch, pass.chunk}) && posted.size() < arrivals.expected.size()) {
+      const auto& next = arrivals.expected[posted.size()];
+      posted.emplace(next, transfer(channel, {}));
     }
-    issuer_.wait_for(posted.at({slot.micro_batch, slot.chunk}));
+    builder_.wait_for(posted.at({pass.micro_batch, pass.chunk}));
   }
 
-  /// By micro-batch and chunk of this rank, what `from` sends on one way, in its order.
-  std::vector<std::pair<std::int32_t, std::int64_t>> sent_to_here(bool forward, bool back, std::int64_t from) const {
+  /// Returns the micro-batch and chunk of this rank of each transfer that `from` sends on one channel, in its order.
+  std::vector<std::pair<std::int32_t, std::int64_t>> expected_transfers(bool forward, bool reversed,
+                                                                        std::int64_t from) const {
     std::vector<std::pair<std::int32_t, std::int64_t>> sent;
-    for (const Slot& slot : orders_[static_cast<std::size_t>(from)]) {
-      if (forward ? !slot.forward() : !slot.begins_backward()) continue;
-      const auto to = forward ? sections_.after(from, slot.chunk) : sections_.before(from, slot.chunk);
-      if (!to || to->rank != stage_ || sections_.goes_back(forward ? slot.chunk : to->chunk) != back) continue;
-      sent.emplace_back(slot.micro_batch, to->chunk);
+    for (const PipelinePass& pass : orders_[static_cast<std::size_t>(from)]) {
+      if (forward ? !pass.forward() : !pass.begins_backward()) continue;
+      const auto to = forward ? stage_map_.after(from, pass.chunk) : stage_map_.before(from, pass.chunk);
+      if (!to || to->rank != stage_ || stage_map_.is_reversed(forward ? pass.chunk : to->chunk) != reversed) continue;
+      sent.emplace_back(pass.micro_batch, to->chunk);
     }
     return sent;
   }
 
-  std::uint32_t transfer(const Way& by, const Issuer::Waits& waits) {
-    return issuer_.collective(by.stream, by.role, collective::Kind::send, rank_.boundary_bytes(), by.name, waits);
+  std::uint32_t transfer(const P2pChannel& channel, const ProgramBuilder::Waits& waits) {
+    return builder_.collective(channel.stream, channel.role, collective::Kind::send, shapes_.boundary_bytes(),
+                               channel.name, waits);
   }
 
-  void play(const Piece& piece, Strand& of) {
-    if (piece.joined) await(piece.awaited, of);
-    if (piece.kind != Piece::Kind::start) return issuer_.compute(piece.booking, piece.duration_ps, of.name);
-    if (piece.role == Role::send_context) start(Stream::recv_context, Role::recv_context, piece, of);
-    start(stream_of(piece.role), piece.role, piece, of);
-    of.travels |= piece.role == Role::expert;
+  void issue(const Segment& segment, PassCursor& of) {
+    if (segment.waits_for_collectives) wait_for_started(segment.join_filter, of);
+    if (segment.kind != Segment::Kind::start) return builder_.compute(segment.category, segment.duration_ps, of.name);
+    if (segment.role == Role::send_context) start(Stream::recv_context, Role::recv_context, segment, of);
+    start(stream_of(segment.role), segment.role, segment, of);
+    of.exchange_in_flight |= segment.role == Role::expert;
   }
 
-  void await(const Awaited& awaited, Strand& of) {
-    const auto before = std::max<std::int64_t>(std::ssize(of.started) - awaited.but, 0);
-    std::vector<Issuer::Started> left;
+  void wait_for_started(const JoinFilter& join_filter, PassCursor& of) {
+    const auto before = std::max<std::int64_t>(std::ssize(of.started) - join_filter.except_last, 0);
+    std::vector<ProgramBuilder::Started> remaining;
     for (std::int64_t i = 0; i < std::ssize(of.started); ++i) {
-      Issuer::Started& one = of.started[static_cast<std::size_t>(i)];
-      if (i < before && (!awaited.role || issuer_.role_of(one.op) == *awaited.role))
-        issuer_.wait_for_instead(one);
+      ProgramBuilder::Started& one = of.started[static_cast<std::size_t>(i)];
+      if (i < before && (!join_filter.role || builder_.role_of(one.op) == *join_filter.role))
+        builder_.replace_waits(one);
       else
-        left.push_back(std::move(one));
+        remaining.push_back(std::move(one));
     }
-    of.started = std::move(left);
+    of.started = std::move(remaining);
   }
 
   static Stream stream_of(Role role) {
     if (role == Role::expert || role == Role::expert_tensor) return Stream::expert;
     return role == Role::send_context || role == Role::context ? Stream::send_context : Stream::tensor;
   }
-  void start(Stream stream, Role role, const Piece& piece, Strand& of) {
-    of.started.push_back(issuer_.start(stream, role, piece.collective, piece.bytes, piece.name, piece.split));
+  void start(Stream stream, Role role, const Segment& segment, PassCursor& of) {
+    of.started.push_back(builder_.start(stream, role, segment.collective, segment.bytes, segment.name, segment.split));
   }
 
-  /// Whatever of the gradients is still to be added up once the last backward pass is done.
+  /// Issues the reductions of gradients that remain after the last backward pass, and waits for them.
   void finish_gradients() {
-    Issuer::Waits gradients = replicas_->finish_gradients();
-    if (rank_.sequence_parallel) {
-      Issuer::Waits waits = issuer_.all_so_far();  // Megatron-LM adds these up after the buckets
+    ProgramBuilder::Waits gradients = replicas_->finish_gradients();
+    if (shapes_.sequence_parallel) {
+      ProgramBuilder::Waits waits = builder_.all_work_so_far();  // Megatron-LM reduces these after the buckets
       waits.insert(waits.end(), gradients.begin(), gradients.end());
-      issuer_.wait_for(issuer_.collective(Stream::tensor, Role::tensor, collective::Kind::all_reduce,
-                                          gradient_bytes(strategy_) * work_.replicated_parameters, "norm gradients",
-                                          waits));
+      builder_.wait_for(builder_.collective(Stream::tensor, Role::tensor, collective::Kind::all_reduce,
+                                            gradient_bytes(strategy_) * work_.replicated_parameters, "norm gradients",
+                                            waits));
     }
-    const bool holds_table = sections_.has_first(stage_) || sections_.has_last(stage_);
-    if (model_.tied_embeddings && !sections_.ends_meet() && holds_table) {
+    const bool holds_table = stage_map_.has_first(stage_) || stage_map_.has_last(stage_);
+    if (model_.tied_embeddings && !stage_map_.first_and_last_share_rank() && holds_table) {
       const std::int64_t bytes = gradient_bytes(strategy_) * token_table_parameters(model_, strategy_.tp);
-      // From ZeRO 2 on a rank has its share of the gradients.
+      // From ZeRO 2 on a rank has only its shard of the gradients.
       const std::int64_t shares = strategy_.zero >= 2 ? strategy_.shards() : 1;
-      gradients.push_back(issuer_.collective(Stream::data, Role::embedding, collective::Kind::all_reduce,
-                                             (bytes + shares - 1) / shares, "embedding gradients",
-                                             issuer_.all_so_far()));
+      gradients.push_back(builder_.collective(Stream::data, Role::embedding, collective::Kind::all_reduce,
+                                              (bytes + shares - 1) / shares, "embedding gradients",
+                                              builder_.all_work_so_far()));
     }
-    for (const std::uint32_t op : gradients) issuer_.wait_for(op);
+    for (const std::uint32_t op : gradients) builder_.wait_for(op);
   }
 
   void run_optimizer() {
     Time duration_ps = 0;
     for (const compute::Kernel& kernel : optimizer_kernels(strategy_, stage_parameters(model_, strategy_, stage_)))
-      duration_ps += compute::price(kernel, gpu_).ps;
-    issuer_.compute(Booking::optimizer, duration_ps, issuer_.label("optimizer"));
+      duration_ps += compute::kernel_cost(kernel, gpu_).ps;
+    builder_.compute(TimeCategory::optimizer, duration_ps, builder_.label("optimizer"));
   }
 
   const Model& model_;
   const Strategy& strategy_;
   const compute::Gpu& gpu_;
-  const std::vector<Schedule>& orders_;
+  const std::vector<PassOrder>& orders_;
   const std::int64_t stage_;
-  const Sections sections_;
-  const Cut rank_;
+  const StageMap stage_map_;
+  const RankShapes shapes_;
   const StageWork work_;
-  Issuer issuer_;
+  ProgramBuilder builder_;
   std::unique_ptr<ReplicaTraffic> replicas_;
   HostTraffic host_;
-  std::vector<Chunk> chunks_;
+  std::vector<ChunkProgram> chunks_;
   struct Arrivals {
-    std::vector<std::pair<std::int32_t, std::int64_t>> due;  // micro-batches and chunks, in the sender's order
+    std::vector<std::pair<std::int32_t, std::int64_t>> expected;  // micro-batches and chunks, in the sender's order
     std::map<std::pair<std::int32_t, std::int64_t>, std::uint32_t> posted;
   };
   std::map<Role, Arrivals> arrivals_;
-  Issuer::Waits sent_;  // by the last passes, where the next one waits for it
+  ProgramBuilder::Waits pending_sends_;  // sends of the last passes, if the next pass waits for them
 };
 
-/// A pass through all parts of a chunk.
-Time lasts(const StageWork& work, const std::vector<Part>& chunk, PassKind kind, const compute::Gpu& gpu) {
+/// Returns the duration of a pass through all parts of a chunk.
+Time pass_duration(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind, const compute::Gpu& gpu) {
   Time sum = 0;
-  for (const Piece& piece : pieces_of(work, chunk, kind, gpu, false)) sum += piece.duration_ps;
+  for (const Segment& segment : segments_of(work, chunk, kind, gpu, false)) sum += segment.duration_ps;
   return sum;
 }
 
-/// Of a rank on the average, as those were that such orders were published with (Qi et al. 2024, table 9).
+/// Returns the costs averaged over the pipeline ranks, as the paper did for its published orders (Qi et al. 2024, table
+/// 9).
 PassCosts mean_costs(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
   PassCosts sum{0, 0, 0, 0, 0};
   for (std::int64_t stage = 0; stage < strategy.pp; ++stage) {
     const StageWork work = stage_work(model, strategy, gpu, stage);
-    const std::vector<Part>& chunk = work.chunks.at(0);
-    sum.forward_ps += lasts(work, chunk, PassKind::forward, gpu);
-    sum.input_gradient_ps += lasts(work, chunk, PassKind::input_gradient, gpu);
-    sum.weight_gradient_ps += lasts(work, chunk, PassKind::weight_gradient, gpu);
-    for (const Part part : chunk) {
-      sum.kept_bytes += work.of(part).kept_bytes;
-      sum.held_bytes += std::min(work.of(part).held_bytes, work.of(part).kept_bytes);
+    const std::vector<ModelPart>& chunk = work.chunks.at(0);
+    sum.forward_ps += pass_duration(work, chunk, PassKind::forward, gpu);
+    sum.input_gradient_ps += pass_duration(work, chunk, PassKind::input_gradient, gpu);
+    sum.weight_gradient_ps += pass_duration(work, chunk, PassKind::weight_gradient, gpu);
+    for (const ModelPart part : chunk) {
+      sum.saved_bytes += work.of(part).saved_bytes;
+      sum.weight_gradient_input_bytes += std::min(work.of(part).weight_gradient_input_bytes, work.of(part).saved_bytes);
     }
   }
-  for (std::int64_t* figure :
-       {&sum.forward_ps, &sum.input_gradient_ps, &sum.weight_gradient_ps, &sum.kept_bytes, &sum.held_bytes})
-    *figure /= strategy.pp;
+  for (std::int64_t* value : {&sum.forward_ps, &sum.input_gradient_ps, &sum.weight_gradient_ps, &sum.saved_bytes,
+                              &sum.weight_gradient_input_bytes})
+    *value /= strategy.pp;
   return sum;
 }
 
 }  // namespace
 
-std::vector<Schedule> pipeline_orders(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
+std::vector<PassOrder> pipeline_orders(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
   MANYWORLDS_CHECK(strategy.micro_batches() > 0, "global batch {} over dp {} x micro-batch {}", strategy.global_batch,
                    strategy.dp, strategy.micro_batch);
   const ScheduleType& type = schedule_type(strategy.schedule);
   Pipeline pipeline = strategy.pipeline();
-  const std::string fault = schedule_fault(type, pipeline);
-  MANYWORLDS_CHECK(fault.empty(), "{}", fault);
-  if (type.asks_costs) pipeline.costs = mean_costs(model, strategy, gpu);
+  const std::string infeasible_reason = schedule_infeasible_reason(type, pipeline);
+  MANYWORLDS_CHECK(infeasible_reason.empty(), "{}", infeasible_reason);
+  if (type.needs_costs) pipeline.costs = mean_costs(model, strategy, gpu);
   return type.orders(pipeline);
 }
 
 Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                      const std::vector<Schedule>& orders, RankClass of) {
-  return Builder(model, strategy, gpu, orders, of).build();
+                      const std::vector<PassOrder>& orders, RankClass of) {
+  return ProgramAssembler(model, strategy, gpu, orders, of).build();
 }
 
 Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {

@@ -1,9 +1,9 @@
-// From a model, a strategy and a GPU to the program of one training step on the ranks of a class.
+// From a model, a strategy and a GPU to the program of one training step for the ranks of a class.
 //
-// Compute waits for a tensor-parallel collective before it goes on (but for the input gathered again under sequence
-// parallelism, which hides behind a GEMM). Receives are posted early, in the order in which the other rank sends: the
-// n-th send of a rank meets the n-th receive of its neighbour, forward and backward, and both ways where a pipeline is
-// folded.
+// Compute waits for a tensor-parallel collective before it continues, except for the input that sequence parallelism
+// gathers again, which overlaps with a GEMM. Receives are posted early, in the order in which the other rank sends: the
+// n-th send of a rank matches the n-th receive of its neighbour, forward and backward, and in both directions of a
+// V-shaped or bidirectional pipeline.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,25 @@
 
 namespace manyworlds::core::workload {
 
-/// The order of passes of every pipeline rank.
-std::vector<Schedule> pipeline_orders(const Model& model, const Strategy& strategy, const compute::Gpu& gpu);
+/// Returns the pass orders of all pipeline ranks. Throws InternalError if the schedule cannot run on the pipeline.
+std::vector<PassOrder> pipeline_orders(const Model& model, const Strategy& strategy, const compute::Gpu& gpu);
 
-/// The program of every rank of the class; `orders` are those of all pipeline ranks. Time is O(operations).
+/// Returns the program of every rank of the class; `orders` has the orders of all pipeline ranks. Runs in
+/// O(operations).
 Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                      const std::vector<Schedule>& orders, RankClass of);
-Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of);
+                      const std::vector<PassOrder>& orders, RankClass rank_class);
+Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass rank_class);
 
 struct KernelUse {
   compute::Kernel kernel;
   Time cost_ps = 0;
-  compute::Level level = compute::Level::model;  // what says so
-  std::int64_t times = 0;                        // in one step, on one rank
+  compute::CostLevel level = compute::CostLevel::model;  // what the cost is based on
+  std::int64_t times = 0;                                // executions in one step, on one rank
 };
 
-/// The distinct kernels of that program and what they cost there, sorted; their times x cost_ps add up to the program's
-/// compute operations.
+/// Returns the distinct kernels of that program and their costs, sorted. The sum of times x cost_ps is the total
+/// duration of the program's compute operations, without waits for the host.
 std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                                    RankClass of);
+                                    RankClass rank_class);
 
 }  // namespace manyworlds::core::workload

@@ -1,4 +1,4 @@
-// Two streams in order; what is needed first is called back first, one layer ahead.
+// Offloads and reloads on two streams, each in order; reloads follow the order of use, one layer ahead.
 #include "core/workload/build/host_traffic.hpp"
 
 #include <algorithm>
@@ -7,70 +7,72 @@
 
 namespace manyworlds::core::workload {
 
-HostTraffic::HostTraffic(const StageWork& work, const compute::Gpu& gpu, const Schedule& order, Issuer& issuer)
-    : work_(work), bits_per_second_(round_half_up(gpu.host_gb_per_s * 8e9)), issuer_(issuer) {
-  for (const std::vector<Part>& parts : work.chunks)
-    sends_.push_back(std::any_of(parts.begin(), parts.end(), [&](Part part) { return work.of(part).away_bytes > 0; }));
-  if (std::find(sends_.begin(), sends_.end(), true) == sends_.end()) return;
-  for (const Slot& slot : order) {
-    if (!slot.begins_backward() || !splits(slot)) continue;
-    const std::size_t parts = work.chunks[static_cast<std::size_t>(slot.chunk)].size();
-    for (std::size_t place = 0; place < parts; ++place)
-      if (const Key key = key_of(slot, place); lasts(key) > 0) needed_.push_back(key);
+HostTraffic::HostTraffic(const StageWork& work, const compute::Gpu& gpu, const PassOrder& order,
+                         ProgramBuilder& builder)
+    : work_(work), bits_per_second_(round_half_up(gpu.host_gb_per_s * 8e9)), builder_(builder) {
+  for (const std::vector<ModelPart>& parts : work.chunks)
+    offloads_.push_back(
+        std::any_of(parts.begin(), parts.end(), [&](ModelPart part) { return work.of(part).offloaded_bytes > 0; }));
+  if (std::find(offloads_.begin(), offloads_.end(), true) == offloads_.end()) return;
+  for (const PipelinePass& pass : order) {
+    if (!pass.begins_backward() || !splits(pass)) continue;
+    const std::size_t parts = work.chunks[static_cast<std::size_t>(pass.chunk)].size();
+    for (std::size_t part_index = 0; part_index < parts; ++part_index)
+      if (const Key key = key_of(pass, part_index); copy_duration(key) > 0) reload_order_.push_back(key);
   }
 }
 
-HostTraffic::Key HostTraffic::key_of(const Slot& slot, std::size_t place) const {
-  const std::size_t parts = work_.chunks[static_cast<std::size_t>(slot.chunk)].size();
-  return {slot.micro_batch, slot.chunk, slot.forward() ? place : parts - 1 - place};
+HostTraffic::Key HostTraffic::key_of(const PipelinePass& pass, std::size_t part_index) const {
+  const std::size_t parts = work_.chunks[static_cast<std::size_t>(pass.chunk)].size();
+  return {pass.micro_batch, pass.chunk, pass.forward() ? part_index : parts - 1 - part_index};
 }
 
-Time HostTraffic::lasts(const Key& key) const {
-  const auto chunk = static_cast<std::size_t>(std::get<1>(key)), place = std::get<2>(key);
-  const std::int64_t bytes = work_.of(work_.chunks[chunk][place]).away_bytes;
+Time HostTraffic::copy_duration(const Key& key) const {
+  const auto chunk = static_cast<std::size_t>(std::get<1>(key)), part_index = std::get<2>(key);
+  const std::int64_t bytes = work_.of(work_.chunks[chunk][part_index]).offloaded_bytes;
   return bytes == 0 ? 0 : serialization_ps(bytes, bits_per_second_);
 }
 
-void HostTraffic::before_part(const Slot& slot, std::size_t place) {
-  if (!splits(slot)) return;
-  const Key key = key_of(slot, place);
-  if (lasts(key) == 0) return;
-  if (slot.forward()) {
-    if (leaving_.size() > 1) issuer_.wait_for(leaving_.front());
+void HostTraffic::before_part(const PipelinePass& pass, std::size_t part_index) {
+  if (!splits(pass)) return;
+  const Key key = key_of(pass, part_index);
+  if (copy_duration(key) == 0) return;
+  if (pass.forward()) {
+    if (latest_offloads_.size() > 1) builder_.wait_for(latest_offloads_.front());
     return;
   }
-  if (called_ == used_) call_back();
-  MANYWORLDS_CHECK(needed_.at(used_) == key, "micro-batch {} is not what is needed next", slot.micro_batch);
-  if (const auto returned = returned_.find(key); returned != returned_.end()) issuer_.wait_for(returned->second);
-  ++used_;
-  call_back();
+  if (reloaded_count_ == used_count_) start_reload();
+  MANYWORLDS_CHECK(reload_order_.at(used_count_) == key, "micro-batch {} is not what is needed next", pass.micro_batch);
+  if (const auto reload = reload_ops_.find(key); reload != reload_ops_.end()) builder_.wait_for(reload->second);
+  ++used_count_;
+  start_reload();
 }
 
-void HostTraffic::after_part(const Slot& slot, std::size_t place) {
-  if (!slot.forward() || !splits(slot)) return;
-  const Key key = key_of(slot, place);
-  if (lasts(key) == 0) return;
-  if (called_ == used_ && used_ < needed_.size() && needed_[called_] == key) {
-    ++called_;  // nothing is needed before it: it stays
+void HostTraffic::after_part(const PipelinePass& pass, std::size_t part_index) {
+  if (!pass.forward() || !splits(pass)) return;
+  const Key key = key_of(pass, part_index);
+  if (copy_duration(key) == 0) return;
+  if (reloaded_count_ == used_count_ && used_count_ < reload_order_.size() && reload_order_[reloaded_count_] == key) {
+    ++reloaded_count_;  // the activations are needed next and stay on the GPU
     return;
   }
-  const std::uint32_t op = issuer_.copy(Stream::offload, lasts(key), "offload", issuer_.last_kernel());
-  sent_[key] = op;
-  leaving_.push_back(op);
-  if (leaving_.size() > 2) leaving_.erase(leaving_.begin());
-  call_back();
+  const std::uint32_t op = builder_.copy(Stream::offload, copy_duration(key), "offload", builder_.last_kernel());
+  offload_ops_[key] = op;
+  latest_offloads_.push_back(op);
+  if (latest_offloads_.size() > 2) latest_offloads_.erase(latest_offloads_.begin());
+  start_reload();
 }
 
-/// The next that is needed, if it has left and no other is waiting to be used.
-void HostTraffic::call_back() {
-  if (called_ > used_ || called_ == needed_.size()) return;
-  const Key& key = needed_[called_];
-  const auto sent = sent_.find(key);
-  if (sent == sent_.end()) return;
-  Issuer::Waits waits = issuer_.last_kernel();
+/// Starts the next reload, if that layer has been offloaded and no reloaded layer is waiting to be used.
+void HostTraffic::start_reload() {
+  if (reloaded_count_ > used_count_ || reloaded_count_ == reload_order_.size()) return;
+  const Key& key = reload_order_[reloaded_count_];
+  const auto sent = offload_ops_.find(key);
+  if (sent == offload_ops_.end()) return;
+  ProgramBuilder::Waits waits = builder_.last_kernel();
   waits.push_back(sent->second);
-  returned_[key] = issuer_.copy(Stream::reload, lasts(key), "reload", waits);
-  ++called_;
+  reload_ops_[key] = builder_.copy(Stream::reload, copy_duration(key), "reload", waits);
+  ++reloaded_count_;
 }
 
 }  // namespace manyworlds::core::workload

@@ -1,23 +1,23 @@
-// What replicas tell each other in a step: gradients added up, parameters gathered. ZeRO stages 0 to 3 (Rajbhandari et
-// al. 2020, section 5). Where ZeRO shares out within groups of replicas, each group scatters and gathers by itself, and
-// the ranks with the same share of every group add it up once, when the last micro-batch's gradients are in it (hybrid
-// sharding: Zhao et al. 2023, section 3.2.2; FSDP2's set_requires_all_reduce). One class holds buckets of parameters,
-// stages 0 to 2, the other whole units, stage 3.
+// Communication between data-parallel replicas in a step: gradients are reduced, parameters gathered. ZeRO stages 0 to
+// 3 (Rajbhandari et al. 2020, section 5). If ZeRO shards within groups of replicas, each group scatters and gathers by
+// itself, and the ranks with the same shard in all groups all-reduce it once, when it includes the last micro-batch's
+// gradients (hybrid sharding: Zhao et al. 2023, section 3.2.2; FSDP2's set_requires_all_reduce). One class moves
+// buckets of parameters, stages 0 to 2, the other whole units, stage 3.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "core/workload/build/issuer.hpp"
+#include "core/workload/build/program_builder.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/schedule/schedule.hpp"
 
 namespace manyworlds::core::workload {
 
-/// A pass of the schedule, and whether it is the first forward or the last backward pass of its chunk in the step.
-struct PassOfStep {
-  Slot slot;
+/// A pass, and whether it is the first forward or the last backward pass of its chunk in the step.
+struct StepPass {
+  PipelinePass pass;
   bool first = false, last = false;
 };
 
@@ -25,46 +25,47 @@ class ReplicaTraffic {
  public:
   virtual ~ReplicaTraffic() = default;
 
-  /// Whether a pass has to stop after each of its parts.
-  virtual bool splits(const PassOfStep& pass) const = 0;
+  /// Whether a pass has to be divided at the ends of its parts.
+  virtual bool splits(const StepPass& step_pass) const = 0;
   virtual void begin_step() {}
-  /// Around part `place` of a pass, counted in the pass's order. A pass that is not split is told of all its parts
-  /// before and after it.
-  virtual void before_part(const PassOfStep& pass, std::size_t place) = 0;
-  virtual void after_part(const PassOfStep& pass, std::size_t place) = 0;
-  /// After the last pass: gradients that have not left yet. The operations that the optimizer has to wait for.
-  virtual Issuer::Waits finish_gradients() = 0;
-  /// After the optimizer, which wrote a share of the parameters.
+  /// Called around each part of a pass; `part_index` counts in the pass's order. A pass that is not split has these
+  /// calls for all its parts before and after it.
+  virtual void before_part(const StepPass& step_pass, std::size_t part_index) = 0;
+  virtual void after_part(const StepPass& step_pass, std::size_t part_index) = 0;
+  /// Called after the last pass: reduces the remaining gradients. Returns the operations that the optimizer has to wait
+  /// for.
+  virtual ProgramBuilder::Waits finish_gradients() = 0;
+  /// Called after the optimizer, which wrote a shard of the parameters.
   virtual void finish_step() {}
 };
 
-/// `work` and `issuer` outlive it.
+/// `work` and `builder` must outlive the object.
 std::unique_ptr<ReplicaTraffic> make_replica_traffic(const Model& model, const Strategy& strategy,
-                                                     const StageWork& work, Issuer& issuer);
+                                                     const StageWork& work, ProgramBuilder& builder);
 
-/// Parameters of one kind, by the communicators of the ranks that hold the same.
+/// One kind of parameters, and the communicators of the ranks that hold the same.
 struct ParameterFamily {
   Stream stream = Stream::data;
   Role role = Role::data;
-  Stream stream_across = Stream::data_across;
-  Role role_across = Role::data_across;
+  Stream inter_group_stream = Stream::data_inter_group;
+  Role inter_group_role = Role::data_inter_group;
   std::int64_t Parameters::*count = &Parameters::dense;
-  std::int64_t shards = 1;  // ranks of a group; without ZeRO all replicas are one
+  std::int64_t shards = 1;  // ranks of a sharding group; without ZeRO all replicas
   std::int64_t groups = 1;
 
-  /// What a rank adds up with the other groups of `parameters`.
+  /// Returns how many of `parameters` a rank reduces with the other groups.
   std::int64_t share(std::int64_t parameters) const { return shards > 1 ? padded(parameters) / shards : parameters; }
-  /// What goes over the network for `parameters` that a group shares out: padding makes all shares equal, in units of
-  /// kShareUnit (FSDP pads flat parameters, Megatron-Core's distributed optimizer its buckets).
+  /// Returns `parameters` with the padding that a sharding group communicates: all shards are equal multiples of
+  /// kShardAlignment (FSDP pads flat parameters, Megatron-Core's distributed optimizer its buckets).
   std::int64_t padded(std::int64_t parameters) const;
 };
-inline constexpr std::int64_t kShareUnit = 128;  // parameters
-/// Those that have replicas: dense ones, then experts.
+inline constexpr std::int64_t kShardAlignment = 128;  // parameters
+/// Returns the families that have replicas: dense parameters, then experts.
 std::vector<ParameterFamily> replicated_families(const Model& model, const Strategy& strategy);
 
 std::unique_ptr<ReplicaTraffic> make_bucketed_traffic(const Model& model, const Strategy& strategy,
-                                                      const StageWork& work, Issuer& issuer);
+                                                      const StageWork& work, ProgramBuilder& builder);
 std::unique_ptr<ReplicaTraffic> make_sharded_traffic(const Model& model, const Strategy& strategy,
-                                                     const StageWork& work, Issuer& issuer);
+                                                     const StageWork& work, ProgramBuilder& builder);
 
 }  // namespace manyworlds::core::workload

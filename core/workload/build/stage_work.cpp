@@ -5,99 +5,99 @@
 #include <map>
 #include <utility>
 
-#include "core/workload/layer/keeping.hpp"
+#include "core/workload/layer/activation_policy.hpp"
 #include "core/workload/layer/operator_parts.hpp"
 #include "core/workload/strategy/parameters.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-/// Gradients of norms, row-parallel biases and positions: whole on every tensor rank.
-std::int64_t replicated(const Model& model, const Strategy& strategy, std::int64_t stage) {
+/// Returns the parameters of norms, row-parallel biases and positions, which every tensor-parallel rank holds.
+std::int64_t replicated_parameters_of(const Model& model, const Strategy& strategy, std::int64_t stage) {
   std::int64_t sum = 0;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
       sum += replicated_layer_parameters(model, kind);
-  const Sections sections = strategy.sections();
-  if (sections.has_first(stage))
+  const StageMap stages = strategy.stages();
+  if (stages.has_first(stage))
     sum += embedding_parameters(model, strategy.tp) - token_table_parameters(model, strategy.tp);
-  if (sections.has_last(stage)) sum += final_norm_parameters(model);
+  if (stages.has_last(stage)) sum += final_norm_parameters(model);
   return sum;
 }
 
 }  // namespace
 
-Pass forward_pass(const std::vector<Operator>& operators) {
-  Pass pass{{Booking::forward, {}}};
-  for (const Operator& each : operators) append(pass.back().tape, each.forward);
+PhaseList forward_pass(const std::vector<Operator>& operators) {
+  PhaseList pass{{TimeCategory::forward, {}}};
+  for (const Operator& each : operators) append(pass.back().ops, each.forward);
   return pass;
 }
 
-Pass backward_pass(const std::vector<Operator>& operators) {
-  Pass pass;
-  const auto book = [&](Booking booking, const Tape& tape) {
-    if (pass.empty() || pass.back().booking != booking) pass.push_back({booking, {}});
-    append(pass.back().tape, tape);
+PhaseList backward_pass(const std::vector<Operator>& operators) {
+  PhaseList pass;
+  const auto append_phase = [&](TimeCategory category, const OpList& ops) {
+    if (pass.empty() || pass.back().category != category) pass.push_back({category, {}});
+    append(pass.back().ops, ops);
   };
   for (std::size_t i = operators.size(); i-- > 0;) {
     for (const Operator& each : operators)
-      if (each.again_before == static_cast<std::int64_t>(i)) book(Booking::recompute, each.forward);
-    book(Booking::backward, operators[i].backward);
+      if (each.recompute_before == static_cast<std::int64_t>(i)) append_phase(TimeCategory::recompute, each.forward);
+    append_phase(TimeCategory::backward, operators[i].backward);
   }
   return pass;
 }
 
 namespace {
 
-/// What of a backward pass makes gradients of weights, or all but that.
-Pass of_weights(const Pass& backward, bool are) {
-  Pass some;
+/// Returns the items of a backward pass that compute weight gradients, or all others.
+PhaseList weight_gradient_work(const PhaseList& backward, bool wanted) {
+  PhaseList selected;
   for (const Phase& phase : backward) {
-    some.push_back({phase.booking, {}});
-    for (const Work& work : phase.tape)
-      if (work.of_weights == are) some.back().tape.push_back(work);
+    selected.push_back({phase.category, {}});
+    for (const WorkItem& work : phase.ops)
+      if (work.weight_gradient_work == wanted) selected.back().ops.push_back(work);
   }
-  return some;
+  return selected;
 }
 
 class StageBuilder {
  public:
   StageBuilder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t expert_rank,
-               Prices* prices)
-      : model_(model), strategy_(strategy), gpu_(gpu), expert_rank_(expert_rank), prices_(prices) {}
+               KernelCosts* costs)
+      : model_(model), strategy_(strategy), gpu_(gpu), expert_rank_(expert_rank), costs_(costs) {}
 
-  // Only layers are recomputed: what embedding and head keep is small, or the logits themselves.
-  Part embedding() {
+  // Only layers are recomputed: what embedding and head save is small, or the logits themselves.
+  ModelPart embedding() {
     return add("embedding", embedding_operators(model_, strategy_), {},
                {embedding_parameters(model_, strategy_.tp), 0});
   }
-  Part head() {
+  ModelPart head() {
     return add("head", head_operators(model_, strategy_), {},
-               {head_parameters(model_, strategy_.tp, strategy_.sections().ends_meet()), 0});
+               {head_parameters(model_, strategy_.tp, strategy_.stages().first_and_last_share_rank()), 0});
   }
-  Part layer(LayerKind kind, const Keeping& keeping) {
-    const auto [known, is_new] = layers_.try_emplace({kind, keeping}, Part{0});
+  ModelPart layer(LayerKind kind, const ActivationPolicy& policy) {
+    const auto [known, is_new] = layers_.try_emplace({kind, policy}, ModelPart{0});
     if (!is_new) return known->second;
     std::vector<Operator> operators = layer_operators(model_, strategy_, kind, expert_rank_);
-    keep_less(operators, keeping, cut(model_, strategy_));
-    const std::int64_t away = away_bytes(operators, keeping);
+    apply_activation_policy(operators, policy, rank_shapes(model_, strategy_));
+    const std::int64_t offloaded = offloaded_bytes(operators, policy);
     known->second = add(name_of(kind), std::move(operators), kind, layer_parameters(model_, strategy_, kind));
-    parts_[known->second].away_bytes = away;
+    parts_[known->second].offloaded_bytes = offloaded;
     return known->second;
   }
   std::vector<PartWork> take() { return std::move(parts_); }
 
  private:
-  Part add(std::string_view name, std::vector<Operator> operators, LayerKind kind, const Parameters& parameters) {
-    price(name, cut(model_, strategy_, kind), gpu_, operators, prices_);
-    const Pass backward = backward_pass(operators);
-    PartWork made{forward_pass(operators), backward, of_weights(backward, false), of_weights(backward, true),
-                  parameters};
+  ModelPart add(std::string_view name, std::vector<Operator> operators, LayerKind kind, const Parameters& parameters) {
+    kernel_cost(name, rank_shapes(model_, strategy_, kind), gpu_, operators, costs_);
+    const PhaseList backward = backward_pass(operators);
+    PartWork result{forward_pass(operators), backward, weight_gradient_work(backward, false),
+                    weight_gradient_work(backward, true), parameters};
     for (const Operator& each : operators) {
-      made.kept_bytes += each.kept_bytes + each.core_bytes;
-      made.held_bytes += each.weight_bytes;
+      result.saved_bytes += each.saved_bytes + each.attention_core_bytes;
+      result.weight_gradient_input_bytes += each.weight_gradient_input_bytes;
     }
-    parts_.push_back(std::move(made));
+    parts_.push_back(std::move(result));
     return parts_.size() - 1;
   }
 
@@ -105,35 +105,35 @@ class StageBuilder {
   const Strategy& strategy_;
   const compute::Gpu& gpu_;
   const std::int64_t expert_rank_;
-  Prices* prices_;
+  KernelCosts* costs_;
   std::vector<PartWork> parts_;
-  std::map<std::pair<LayerKind, Keeping>, Part> layers_;
+  std::map<std::pair<LayerKind, ActivationPolicy>, ModelPart> layers_;
 };
 
 }  // namespace
 
 StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of,
-                     Prices* prices) {
+                     KernelCosts* costs) {
   const std::int64_t stage = of.stage;
-  StageBuilder builder(model, strategy, gpu, of.expert_rank, prices);
+  StageBuilder builder(model, strategy, gpu, of.expert_rank, costs);
   StageWork work;
-  const Sections sections = strategy.sections();
+  const StageMap stages = strategy.stages();
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
-    std::vector<Part>& parts = work.chunks.emplace_back();
-    if (sections.is_first(stage, chunk)) parts.push_back(builder.embedding());
-    std::int64_t place = 0;
+    std::vector<ModelPart>& parts = work.chunks.emplace_back();
+    if (stages.is_first(stage, chunk)) parts.push_back(builder.embedding());
+    std::int64_t layer_index = 0;
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
-      parts.push_back(builder.layer(kind, keeping_of(strategy, stage, place++)));
-    if (sections.is_last(stage, chunk)) parts.push_back(builder.head());
+      parts.push_back(builder.layer(kind, activation_policy(strategy, stage, layer_index++)));
+    if (stages.is_last(stage, chunk)) parts.push_back(builder.head());
   }
-  for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk) work.in_order.push_back(chunk);
-  std::sort(work.in_order.begin(), work.in_order.end(), [&](std::size_t a, std::size_t b) {
-    return sections.of(stage, static_cast<std::int64_t>(a)) < sections.of(stage, static_cast<std::int64_t>(b));
+  for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk) work.model_order.push_back(chunk);
+  std::sort(work.model_order.begin(), work.model_order.end(), [&](std::size_t a, std::size_t b) {
+    return stages.of(stage, static_cast<std::int64_t>(a)) < stages.of(stage, static_cast<std::int64_t>(b));
   });
   work.parts = builder.take();
   work.cuda_graphs = strategy.stack.cuda_graphs;
-  work.has_both_ends = sections.has_first(stage) && sections.has_last(stage);
-  work.replicated_parameters = replicated(model, strategy, stage);
+  work.has_embedding_and_head = stages.has_first(stage) && stages.has_last(stage);
+  work.replicated_parameters = replicated_parameters_of(model, strategy, stage);
   return work;
 }
 

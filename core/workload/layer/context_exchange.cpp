@@ -1,4 +1,4 @@
-// Gathers and all-to-alls around the attention core.
+// All-gathers and all-to-alls around the attention core.
 #include "core/workload/layer/context_exchange.hpp"
 
 #include <utility>
@@ -9,60 +9,60 @@ namespace {
 using collective::Kind;
 using compute::memory_bound;
 
-/// Bytes in 16 bits of queries, keys, values and outputs on one rank.
-struct Tensors {
+/// Bytes of queries, keys, values and outputs on one rank, in 16 bits.
+struct AttentionBytes {
   std::int64_t queries, keys, values, outputs;
 };
 
-Tensors tensors_of(const Cut& rank) {
-  const std::int64_t bytes = 2 * rank.tokens;
-  return {bytes * rank.query_width(), bytes * rank.kv_heads * rank.head_dim, bytes * rank.kv_heads * rank.value_dim,
-          bytes * rank.value_width()};
+AttentionBytes attention_bytes(const RankShapes& shapes) {
+  const std::int64_t bytes = 2 * shapes.tokens;
+  return {bytes * shapes.query_width(), bytes * shapes.kv_heads * shapes.head_dim,
+          bytes * shapes.kv_heads * shapes.value_dim, bytes * shapes.value_width()};
 }
 
-/// Each of `bytes` is put in order and leaves while the next is; then what has come is put in order.
-Tape all_to_alls(std::string_view name, std::initializer_list<std::int64_t> bytes) {
-  Tape tape;
+/// Permutes and sends each tensor of `bytes` while the next is permuted; then permutes what was received.
+OpList all_to_alls(std::string_view name, std::initializer_list<std::int64_t> bytes) {
+  OpList ops;
   for (const std::int64_t each : bytes) {
-    tape.push_back(kernel(memory_bound(name, 2 * each)));
-    start(tape, name, Kind::all_to_all, each, Role::context);
+    ops.push_back(kernel(memory_bound(name, 2 * each)));
+    start(ops, name, Kind::all_to_all, each, Role::context);
   }
-  join(tape);
-  for (const std::int64_t each : bytes) tape.push_back(kernel(memory_bound(name, 2 * each)));
-  return tape;
+  join(ops);
+  for (const std::int64_t each : bytes) ops.push_back(kernel(memory_bound(name, 2 * each)));
+  return ops;
 }
 
 }  // namespace
 
-std::vector<Operator> gather_keys(const std::vector<Operator>& core, const Cut& rank, std::int64_t cp) {
-  const Tensors own = tensors_of(rank);
+std::vector<Operator> gather_keys(const std::vector<Operator>& core, const RankShapes& shapes, std::int64_t cp) {
+  const AttentionBytes own = attention_bytes(shapes);
   const auto each = [&](std::string_view name, Kind kind) {
-    Tape tape;
-    for (const std::int64_t bytes : {own.keys, own.values}) start(tape, name, kind, cp * bytes, Role::context);
-    join(tape);
-    return tape;
+    OpList ops;
+    for (const std::int64_t bytes : {own.keys, own.values}) start(ops, name, kind, cp * bytes, Role::context);
+    join(ops);
+    return ops;
   };
-  Operator gathered, again;
+  Operator gathered, regather;
   gathered.name = "gather_keys";
   gathered.forward = each(gathered.name, Kind::all_gather);
   gathered.backward = each(gathered.name, Kind::reduce_scatter);
-  again.name = "gather_keys_again";
-  again.backward = each(again.name, Kind::all_gather);
+  regather.name = "gather_keys_again";
+  regather.backward = each(regather.name, Kind::all_gather);
   std::vector<Operator> all{std::move(gathered)};
   all.insert(all.end(), core.begin(), core.end());
-  all.push_back(std::move(again));
+  all.push_back(std::move(regather));
   return all;
 }
 
-Cut turned_to_heads(const Cut& rank, std::int64_t cp) {
-  Cut turned = rank;
-  turned.sequence *= cp, turned.tokens *= cp, turned.pairs *= cp;
-  turned.heads /= cp, turned.kv_heads /= cp;
-  return turned;
+RankShapes head_parallel_shapes(const RankShapes& shapes, std::int64_t cp) {
+  RankShapes head_shapes = shapes;
+  head_shapes.sequence *= cp, head_shapes.tokens *= cp, head_shapes.pairs *= cp;
+  head_shapes.heads /= cp, head_shapes.kv_heads /= cp;
+  return head_shapes;
 }
 
-std::vector<Operator> turn_to_heads(const std::vector<Operator>& core, const Cut& rank) {
-  const Tensors own = tensors_of(rank);
+std::vector<Operator> exchange_tokens_for_heads(const std::vector<Operator>& core, const RankShapes& shapes) {
+  const AttentionBytes own = attention_bytes(shapes);
   Operator out, back;
   out.name = "tokens_to_heads";
   out.forward = out.backward = all_to_alls(out.name, {own.queries, own.keys, own.values});
@@ -74,8 +74,8 @@ std::vector<Operator> turn_to_heads(const std::vector<Operator>& core, const Cut
   return all;
 }
 
-std::int64_t gathered_key_bytes(const Cut& rank, std::int64_t cp) {
-  const Tensors own = tensors_of(rank);
+std::int64_t gathered_key_bytes(const RankShapes& shapes, std::int64_t cp) {
+  const AttentionBytes own = attention_bytes(shapes);
   return cp * (own.keys + own.values);
 }
 

@@ -1,4 +1,4 @@
-// From weights to rows: capacity, copies, and the share of each rank.
+// From routing weights to rows: capacity, copies of hot experts, and the share of each rank.
 #include "core/workload/layer/expert_load.hpp"
 
 #include <algorithm>
@@ -6,16 +6,16 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
-#include "core/workload/strategy/cut.hpp"
 #include "core/workload/strategy/parameters.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-constexpr std::int64_t kBytes = 2;  // of an activation and of a weight
+constexpr std::int64_t kBytesPerValue = 2;  // per activation and per weight
 
-/// Where all experts are alike: what is over capacity is dropped, and what is under it padded.
-ExpertLoad even_load(std::int64_t routed, std::int64_t experts, std::int64_t capacity, bool padded) {
+/// The load of balanced experts: rows beyond their capacity are dropped, and missing rows are padded.
+ExpertLoad balanced_load(std::int64_t routed, std::int64_t experts, std::int64_t capacity, bool padded) {
   ExpertLoad load;
   load.routed = routed;
   load.dropped = std::max<std::int64_t>(0, routed - experts * capacity);
@@ -31,10 +31,10 @@ std::int64_t expert_capacity(const Model& model, const Strategy& strategy, std::
 }
 
 ExpertLoad expert_load(const Model& model, const Strategy& strategy, LayerKind kind) {
-  const std::int64_t tokens = cut(model, strategy).region_tokens, routed = tokens * model.experts_per_token;
+  const std::int64_t tokens = rank_shapes(model, strategy).sp_region_tokens, routed = tokens * model.experts_per_token;
   const bool capped = strategy.capacity_factor > 0;
   const std::int64_t capacity = capped ? expert_capacity(model, strategy, tokens) : tokens;
-  if (!model.routing) return even_load(routed, model.experts, capacity, strategy.pad_to_capacity);
+  if (!model.routing) return balanced_load(routed, model.experts, capacity, strategy.pad_to_capacity);
   ExpertLoad load;
   load.routed = routed;
   load.rows = tokens_by_weight(model.routing->loads.at(kind.load), routed, tokens);
@@ -45,35 +45,35 @@ ExpertLoad expert_load(const Model& model, const Strategy& strategy, LayerKind k
   }
   if (strategy.pad_to_capacity) load.rows.clear();
   if (!strategy.hot_experts) return load;
-  std::vector<std::int64_t> of_all_ranks = load.rows;
-  for (std::int64_t& rows : of_all_ranks) rows *= strategy.ep;
-  load.copied = experts_to_copy(of_all_ranks, copy_costs(model, strategy), strategy.hot_expert_spread);
+  std::vector<std::int64_t> rows_of_all_ranks = load.rows;
+  for (std::int64_t& rows : rows_of_all_ranks) rows *= strategy.ep;
+  load.copied = experts_to_copy(rows_of_all_ranks, copy_costs(model, strategy), strategy.hot_expert_spread);
   return load;
 }
 
 RankLoad rank_load(const Model& model, const Strategy& strategy, const ExpertLoad& load, std::int64_t expert_rank) {
-  RankLoad made;
+  RankLoad result;
   if (load.rows.empty()) {
-    made.sent = made.received = load.all_rows();
-    made.computed = made.received * strategy.etp;
-    return made;
+    result.sent = result.received = load.all_rows();
+    result.computed = result.received * strategy.etp;
+    return result;
   }
   const std::int64_t each = model.experts / strategy.ep;
-  std::vector<std::int64_t> leaves = load.rows;
-  for (const std::int64_t expert : load.copied) leaves[static_cast<std::size_t>(expert)] = 0;
-  made.to_ranks.bytes.assign(static_cast<std::size_t>(strategy.ep), 0);
+  std::vector<std::int64_t> sent_rows = load.rows;
+  for (const std::int64_t expert : load.copied) sent_rows[static_cast<std::size_t>(expert)] = 0;
+  result.to_ranks.bytes.assign(static_cast<std::size_t>(strategy.ep), 0);
   for (std::int64_t e = 0; e < model.experts; ++e)
-    made.to_ranks.bytes[static_cast<std::size_t>(e / each)] += leaves[static_cast<std::size_t>(e)];
-  made.sent = std::accumulate(leaves.begin(), leaves.end(), std::int64_t{0});
-  made.received = made.to_ranks.bytes[static_cast<std::size_t>(expert_rank)] * strategy.ep;
+    result.to_ranks.bytes[static_cast<std::size_t>(e / each)] += sent_rows[static_cast<std::size_t>(e)];
+  result.sent = std::accumulate(sent_rows.begin(), sent_rows.end(), std::int64_t{0});
+  result.received = result.to_ranks.bytes[static_cast<std::size_t>(expert_rank)] * strategy.ep;
   for (std::int64_t e = expert_rank * each; e < (expert_rank + 1) * each; ++e)
-    made.experts.push_back(leaves[static_cast<std::size_t>(e)] * strategy.ep * strategy.etp);
-  for (const std::int64_t expert : load.copied) made.experts.push_back(load.rows[static_cast<std::size_t>(expert)]);
-  made.computed = std::accumulate(made.experts.begin(), made.experts.end(), std::int64_t{0});
-  return made;
+    result.experts.push_back(sent_rows[static_cast<std::size_t>(e)] * strategy.ep * strategy.etp);
+  for (const std::int64_t expert : load.copied) result.experts.push_back(load.rows[static_cast<std::size_t>(expert)]);
+  result.computed = std::accumulate(result.experts.begin(), result.experts.end(), std::int64_t{0});
+  return result;
 }
 
-bool makes_experts_again(const Strategy& strategy, const RankLoad& load) {
+bool recomputes_experts(const Strategy& strategy, const RankLoad& load) {
   return strategy.expert_recompute_tokens > 0 && load.computed > strategy.expert_recompute_tokens;
 }
 
@@ -86,31 +86,36 @@ CopyCosts copy_costs(const Model& model, const Strategy& strategy) {
                    strategy.hot_expert_tflops, strategy.hot_expert_gbps);
   const double weights = static_cast<double>(expert_parameters(model, 1));
   const double bytes_per_s = strategy.hot_expert_gbps * 1e9 / 8;
-  return {2 * weights / (strategy.hot_expert_tflops * 1e12), static_cast<double>(kBytes * model.hidden) / bytes_per_s,
-          static_cast<double>(kBytes) * weights / bytes_per_s};
+  return {2 * weights / (strategy.hot_expert_tflops * 1e12),
+          static_cast<double>(kBytesPerValue * model.hidden) / bytes_per_s,
+          static_cast<double>(kBytesPerValue) * weights / bytes_per_s};
 }
 
 std::vector<std::int64_t> experts_to_copy(std::span<const std::int64_t> tokens, const CopyCosts& costs, double spread) {
   std::vector<std::int64_t> order(tokens.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  const auto of = [&](std::int64_t expert) { return static_cast<double>(tokens[static_cast<std::size_t>(expert)]); };
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return of(a) > of(b); });
+  const auto tokens_of = [&](std::int64_t expert) {
+    return static_cast<double>(tokens[static_cast<std::size_t>(expert)]);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int64_t a, std::int64_t b) { return tokens_of(a) > tokens_of(b); });
   double mean = 0, variance = 0;
-  for (const std::int64_t expert : order) mean += of(expert) / static_cast<double>(order.size());
+  for (const std::int64_t expert : order) mean += tokens_of(expert) / static_cast<double>(order.size());
   for (const std::int64_t expert : order)
-    variance += (of(expert) - mean) * (of(expert) - mean) / static_cast<double>(order.size());
+    variance += (tokens_of(expert) - mean) * (tokens_of(expert) - mean) / static_cast<double>(order.size());
   if (std::sqrt(variance) < spread * mean) return {};
-  const auto takes = [&](std::size_t copies) {
-    return (3 * costs.forward_s + 4 * costs.send_s) * of(order[copies]) + static_cast<double>(copies) * costs.copy_s;
+  const auto step_time = [&](std::size_t copies) {
+    return (3 * costs.forward_s + 4 * costs.send_s) * tokens_of(order[copies]) +
+           static_cast<double>(copies) * costs.copy_s;
   };
   std::size_t copies = 0;
-  while (copies + 1 < order.size() && takes(copies + 1) < takes(copies)) ++copies;
+  while (copies + 1 < order.size() && step_time(copies + 1) < step_time(copies)) ++copies;
   order.resize(order.empty() ? 0 : copies);
   return order;
 }
 
-RoutingAccount routing_account(const Model& model, const Strategy& strategy) {
-  RoutingAccount made;
+RoutingSummary routing_summary(const Model& model, const Strategy& strategy) {
+  RoutingSummary result;
   std::int64_t routed = 0, dropped = 0, layers = 0;
   double imbalance = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
@@ -118,18 +123,18 @@ RoutingAccount routing_account(const Model& model, const Strategy& strategy) {
     if (!kind.experts) continue;
     const ExpertLoad load = expert_load(model, strategy, kind);
     routed += load.routed, dropped += load.dropped, ++layers;
-    made.copies += static_cast<std::int64_t>(load.copied.size());
-    std::int64_t most = 0, sum = 0;
+    result.copies += static_cast<std::int64_t>(load.copied.size());
+    std::int64_t busiest = 0, sum = 0;
     for (std::int64_t rank = 0; rank < strategy.ep; ++rank) {
       const std::int64_t computed = rank_load(model, strategy, load, rank).computed;
-      most = std::max(most, computed), sum += computed;
+      busiest = std::max(busiest, computed), sum += computed;
     }
-    imbalance += static_cast<double>(most * strategy.ep) / static_cast<double>(sum);
+    imbalance += static_cast<double>(busiest * strategy.ep) / static_cast<double>(sum);
   }
-  if (layers == 0) return made;
-  made.drop_rate = static_cast<double>(dropped) / static_cast<double>(routed);
-  made.imbalance = imbalance / static_cast<double>(layers);
-  return made;
+  if (layers == 0) return result;
+  result.drop_rate = static_cast<double>(dropped) / static_cast<double>(routed);
+  result.imbalance = imbalance / static_cast<double>(layers);
+  return result;
 }
 
 }  // namespace manyworlds::core::workload

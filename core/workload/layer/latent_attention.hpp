@@ -1,6 +1,6 @@
 // Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1) up to its queries, keys and values, as
-// Megatron-LM runs it: narrow down-projections on every tensor-parallel rank, for its share of the tokens under
-// sequence parallelism; the narrow results are gathered before the up-projections, which are cut over heads.
+// Megatron-LM runs it: down-projections on every tensor-parallel rank, for its share of the tokens under sequence
+// parallelism; their narrow results are gathered before the up-projections, which are sharded over heads.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace manyworlds::core::workload {
 
-void add_latent_attention_input(std::vector<Operator>& operators, const Model& model, const Cut& rank,
+void add_latent_attention_input(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes,
                                 compute::Dtype dtype);
 
 }  // namespace manyworlds::core::workload

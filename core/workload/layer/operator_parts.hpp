@@ -1,4 +1,4 @@
-// What operators are made of: tapes of kernels and collectives, element-wise operators, linear layers cut over ranks.
+// Components of operators: lists of kernels and collectives, element-wise operators, linear layers sharded over ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,66 +9,68 @@
 
 namespace manyworlds::core::workload {
 
-Work kernel(compute::Kernel kernel);
-/// One that makes gradients of weights.
-Work of_weights(compute::Kernel kernel);
-void start(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
-void join(Tape& tape, Awaited awaited = {});
-void append(Tape& to, const Tape& from);
-/// A collective that the next kernel needs at once.
-void block_on(Tape& tape, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
+WorkItem kernel(compute::Kernel kernel);
+/// Returns a kernel item that computes weight gradients.
+WorkItem weight_gradient_work(compute::Kernel kernel);
+void start(OpList& ops, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
+void join(OpList& ops, JoinFilter join_filter = {});
+void append(OpList& to, const OpList& from);
+/// Starts a collective that the next kernel waits for.
+void block_on(OpList& ops, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
 
 /// Memory-bound operator over `elements`, with bytes per element in each direction (0: no kernel).
 Operator elementwise(std::string_view name, std::int64_t elements, std::int64_t forward, std::int64_t backward,
-                     std::int64_t kept_bytes);
-/// The same as chains of kernels through memory, each of so many bytes per element: none but the last leaves anything
-/// in caches, and each is launched.
+                     std::int64_t saved_bytes);
+/// Returns the same as chains of kernels, each with its bytes per element: all but the last go through memory instead
+/// of caches, and each one is launched.
 Operator chain(std::string_view name, std::int64_t elements, std::initializer_list<std::int64_t> forward,
-               std::initializer_list<std::int64_t> backward, std::int64_t kept_bytes);
+               std::initializer_list<std::int64_t> backward, std::int64_t saved_bytes);
 /// Forward: read x, write y. Backward: read x and dy, write dx. Bytes per element 4 and 6.
 Operator norm(std::string_view name, std::int64_t elements);
-/// The norm that opens a residual branch: its backward also adds the gradient that came past the branch (r, r, w).
-Operator branch_norm(std::string_view name, const Cut& rank);
+/// The norm that opens a residual branch: its backward pass also adds the gradient that bypassed the branch (r, r, w).
+Operator branch_norm(std::string_view name, const RankShapes& shapes);
 /// Bias, dropout and residual in one kernel. Forward: read x and residual, write y (and mask). Backward: dropout only.
-/// Not fused: x and bias are added (4 bytes per element), dropped out (5), and added to the residual (6).
-Operator residual(std::string_view name, const Cut& rank, const Model& model);
-/// GELU: read x, write y; backward read x and dy, write dx. SwiGLU has two inputs, gate and up. `elements` of y. Not
-/// fused, the bias is added before (4 bytes per element of x), and SwiGLU is a SiLU (4), kept, and a product (6);
-/// backward two products (6 each), the SiLU's gradient (6), and both halves put together (8).
-Operator activation(const Model& model, const Cut& rank, std::int64_t elements);
-/// Positions of queries and keys, read and written; not fused, x cos + rotate(x) sin as Megatron-LM writes it: half of
-/// x negated, halves put together, two products and a sum, 20 bytes per element, and as many backward.
-Operator rotary(const Cut& rank, std::int64_t elements);
-/// A GEMM that makes gradients of weights, and adds them to those of earlier micro-batches; not fused, it writes them
-/// in 16 bits, and another kernel reads them and adds them to fp32 ones (10 bytes per element).
-void add_weight_gradient(Tape& tape, const Cut& rank, compute::Kernel gradient, std::int64_t launches = 1);
+/// Unfused: one kernel adds x and bias (4 bytes per element), one drops out (5), one adds the residual (6).
+Operator residual(std::string_view name, const RankShapes& shapes, const Model& model);
+/// GELU: read x, write y; backward read x and dy, write dx. SwiGLU has two inputs, gate and up. `elements` is the size
+/// of y. Unfused, the bias is added before (4 bytes per element of x), and SwiGLU is a SiLU (4), whose output is saved,
+/// and a product (6); backward there are two products (6 each), the SiLU's gradient (6), and a concatenation of both
+/// halves (8).
+Operator activation(const Model& model, const RankShapes& shapes, std::int64_t elements);
+/// Rotary positions of queries and keys, read and written. Unfused, x cos + rotate(x) sin as in Megatron-LM: half of x
+/// is negated, halves are concatenated, two products and a sum follow, 20 bytes per element, and as many backward.
+Operator rotary(const RankShapes& shapes, std::int64_t elements);
+/// Adds a GEMM that computes weight gradients and adds them to those of earlier micro-batches. Unfused, it writes them
+/// in 16 bits, and another kernel reads them and adds them to the fp32 gradients (10 bytes per element).
+void add_weight_gradient(OpList& ops, const RankShapes& shapes, compute::Kernel gradient, std::int64_t launches = 1);
 
-/// All that it keeps is what came out of these modules.
-void takes(Operator& input, Modules modules);
+/// Marks everything that `input` saves as output of these modules.
+void mark_input_from(Operator& input, Modules modules);
 
 compute::Dtype dtype_of(Precision precision);
-/// Bytes of a GEMM's input as it is kept for the backward pass and as sequence parallelism gathers it: quantised, with
-/// FP4's scales of 16 elements each; scales of FP8 are too few to count (Transformer Engine, _all_gather_fp8 and its
-/// like in pytorch/distributed.py).
+/// Returns the bytes of a GEMM's input as saved for the backward pass and as gathered by sequence parallelism:
+/// quantised, with FP4's scales of 16 elements each; the scales of FP8 are too few to count (Transformer Engine,
+/// _all_gather_fp8 and similar functions in pytorch/distributed.py).
 std::int64_t stored_bytes(compute::Dtype dtype, std::int64_t elements);
-/// What makes a GEMM's input of `elements`: it is read in bf16 and written twice, as both operand layouts need it.
-/// FP4 reads it once more, for the scale of the whole tensor.
-void quantise(Tape& tape, compute::Dtype dtype, std::int64_t elements);
+/// Adds the kernel that quantises a GEMM's input of `elements`: it reads bf16 and writes twice, for both operand
+/// layouts. FP4 reads the input once more, for the scale of the whole tensor.
+void quantise(OpList& ops, compute::Dtype dtype, std::int64_t elements);
 
-/// A linear layer on one rank, `in` and `out` features wide.
+/// A linear layer on one rank, with `in` input and `out` output features.
 struct Linear {
   std::string_view name;
   std::int64_t in = 0, out = 0;
   bool bias = false;
   compute::Dtype dtype = compute::Dtype::bf16;
 };
-/// Output features cut over ranks. The input is whole on every rank; under sequence parallelism it is gathered from
-/// its pieces, only the piece is kept, and the backward pass gathers again behind the input gradient's GEMM
+/// Output features are sharded over ranks. The input is whole on every rank; under sequence parallelism it is gathered
+/// from its shards, only the own shard is saved, and the backward pass gathers again behind the input gradient's GEMM
 /// (Korthikanti et al., section 4.2.2).
-Operator column_parallel(const Cut& rank, const Linear& of);
-/// Input features cut over ranks; the partial outputs are added up, and scattered under sequence parallelism.
-Operator row_parallel(const Cut& rank, const Linear& of);
-/// Not cut: every rank has all features, for the tokens outside tensor-parallel regions.
-Operator whole_linear(const Cut& rank, const Linear& of);
+Operator column_parallel(const RankShapes& shapes, const Linear& linear);
+/// Input features are sharded over ranks; partial outputs are all-reduced, or reduce-scattered under sequence
+/// parallelism.
+Operator row_parallel(const RankShapes& shapes, const Linear& linear);
+/// Not sharded: every rank has all features, for the tokens outside tensor-parallel regions.
+Operator replicated_linear(const RankShapes& shapes, const Linear& linear);
 
 }  // namespace manyworlds::core::workload

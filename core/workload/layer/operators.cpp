@@ -20,138 +20,142 @@ using compute::fused_attention;
 using compute::KernelClass;
 using compute::memory_bound;
 
-/// Scores = Q K^T, softmax (scale and mask fused), dropout, values = P V; nothing fused across them. Without dropout
-/// the softmax's output is the second GEMM's input and is kept once.
-void add_unfused_attention(std::vector<Operator>& operators, const Cut& rank, bool dropout) {
-  const std::int64_t s = rank.sequence, keys = rank.keys, d = rank.head_dim, v = rank.value_dim;
-  const std::int64_t batch = rank.samples * rank.heads, scores = batch * s * keys;
+/// Scores = Q K^T, softmax (scale and mask fused), dropout, values = P V, with no fusion across them. Without dropout
+/// the softmax's output is the second GEMM's input and is saved once.
+void add_unfused_attention(std::vector<Operator>& operators, const RankShapes& shapes, bool dropout) {
+  const std::int64_t s = shapes.sequence, keys = shapes.keys, d = shapes.head_dim, v = shapes.value_dim;
+  const std::int64_t batch = shapes.samples * shapes.heads, scores = batch * s * keys;
   Operator score;
   score.name = "attention_scores";
-  score.kept_bytes = score.input_bytes = 2 * rank.tokens * (rank.heads + rank.kv_heads) * d;
+  score.saved_bytes = score.module_output_bytes = 2 * shapes.tokens * (shapes.heads + shapes.kv_heads) * d;
   score.forward.push_back(kernel(batched_gemm(score.name, s, keys, d, batch)));
   score.backward.push_back(kernel(batched_gemm("attention_query_gradient", s, d, keys, batch)));
   score.backward.push_back(kernel(batched_gemm("attention_key_gradient", keys, d, s, batch)));
 
   Operator value;
   value.name = "attention_values";
-  value.kept_bytes = value.input_bytes = 2 * rank.tokens * rank.kv_heads * v;
-  value.core_bytes = dropout ? 2 * scores : 0;
+  value.saved_bytes = value.module_output_bytes = 2 * shapes.tokens * shapes.kv_heads * v;
+  value.attention_core_bytes = dropout ? 2 * scores : 0;
   value.forward.push_back(kernel(batched_gemm(value.name, s, v, keys, batch)));
   value.backward.push_back(kernel(batched_gemm("attention_probability_gradient", s, keys, v, batch)));
   value.backward.push_back(kernel(batched_gemm("attention_value_gradient", keys, v, s, batch)));
 
   operators.push_back(score);
   operators.push_back(elementwise("softmax", scores, 4, 6, 0));
-  operators.back().core_bytes = 2 * scores;
+  operators.back().attention_core_bytes = 2 * scores;
   if (dropout) {
     operators.push_back(elementwise("attention_dropout", scores, 5, 5, 0));
-    operators.back().core_bytes = scores;
+    operators.back().attention_core_bytes = scores;
   }
   operators.push_back(value);
 }
 
-/// Scores are never written: beside Q, K and V only a logarithm per query and head is kept, in fp32. Causal kernels
-/// look at half of the pairs.
-void add_fused_attention(std::vector<Operator>& operators, const Cut& rank, AttentionKernel kind) {
+/// Scores are never written: in addition to Q, K and V only one logarithm per query and head is saved, in fp32. Causal
+/// kernels compute half of the pairs.
+void add_fused_attention(std::vector<Operator>& operators, const RankShapes& shapes, AttentionKernel kind) {
   const bool early = kind == AttentionKernel::flash;
   const auto pass = [&](KernelClass kernel_class) {
-    return kernel(fused_attention("attention", kernel_class, rank.sequence, rank.keys, rank.pairs, rank.head_dim,
-                                  rank.value_dim, rank.samples * rank.heads));
+    return kernel(fused_attention("attention", kernel_class, shapes.sequence, shapes.keys, shapes.pairs,
+                                  shapes.head_dim, shapes.value_dim, shapes.samples * shapes.heads));
   };
-  Operator made;
-  made.name = "attention";
-  made.input_bytes = 2 * rank.tokens * rank.qkv_width();
-  made.kept_bytes = made.input_bytes + 4 * rank.tokens * rank.heads;
-  made.forward.push_back(pass(early ? KernelClass::flash_forward : KernelClass::cudnn_forward));
-  made.backward.push_back(pass(early ? KernelClass::flash_backward : KernelClass::cudnn_backward));
-  operators.push_back(made);
+  Operator result;
+  result.name = "attention";
+  result.module_output_bytes = 2 * shapes.tokens * shapes.qkv_width();
+  result.saved_bytes = result.module_output_bytes + 4 * shapes.tokens * shapes.heads;
+  result.forward.push_back(pass(early ? KernelClass::flash_forward : KernelClass::cudnn_forward));
+  result.backward.push_back(pass(early ? KernelClass::flash_backward : KernelClass::cudnn_backward));
+  operators.push_back(result);
 }
 
-/// Keys and values that heads share are repeated for each of them, and the gradients of all that share one added up. A
-/// rank that has no others' keys keeps them so.
-void repeat_keys(std::vector<Operator>& core, const Cut& rank) {
-  const std::int64_t width = 2 * rank.samples * rank.keys * (rank.head_dim + rank.value_dim);
-  Operator made;
-  made.name = "repeat_keys";
-  if (rank.keys == rank.sequence) made.kept_bytes = width * (rank.heads - rank.kv_heads);
-  made.forward.push_back(kernel(memory_bound(made.name, width * (rank.kv_heads + rank.heads))));
-  made.backward.push_back(kernel(memory_bound(made.name, width * (rank.kv_heads + rank.heads))));
-  core.insert(core.begin(), std::move(made));
+/// Repeats keys and values for each head that shares them; the backward pass sums the gradients of these heads. A rank
+/// without keys of other ranks saves the repeated tensors.
+void repeat_keys(std::vector<Operator>& core, const RankShapes& shapes) {
+  const std::int64_t width = 2 * shapes.samples * shapes.keys * (shapes.head_dim + shapes.value_dim);
+  Operator result;
+  result.name = "repeat_keys";
+  if (shapes.keys == shapes.sequence) result.saved_bytes = width * (shapes.heads - shapes.kv_heads);
+  result.forward.push_back(kernel(memory_bound(result.name, width * (shapes.kv_heads + shapes.heads))));
+  result.backward.push_back(kernel(memory_bound(result.name, width * (shapes.kv_heads + shapes.heads))));
+  core.insert(core.begin(), std::move(result));
 }
 
-/// On one context-parallel rank: all of it; or what a block of keys of one rank's tokens takes, once for each block; or
-/// that of its tokens with all keys, or of its heads with all tokens.
-std::vector<Operator> attention_core(const Cut& rank, const Strategy& strategy, bool dropout) {
+/// Returns the attention core of one context-parallel rank: all of attention without context parallelism; with a ring,
+/// its tokens and one block of keys, once for each block; otherwise its tokens and all keys, or its heads and all
+/// tokens.
+std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& strategy, bool dropout) {
   const std::int64_t cp = strategy.cp;
   const bool in_ring = cp > 1 && strategy.cp_comm == ContextExchange::ring,
              by_heads = cp > 1 && strategy.cp_comm == ContextExchange::ulysses;
-  const Cut seen = in_ring ? block_of_ring(rank, cp) : by_heads ? turned_to_heads(rank, cp) : rank;
+  const RankShapes core_shapes = in_ring    ? ring_block_shapes(shapes, cp)
+                                 : by_heads ? head_parallel_shapes(shapes, cp)
+                                            : shapes;
   std::vector<Operator> operators;
   if (strategy.stack.attention == AttentionKernel::unfused)
-    add_unfused_attention(operators, seen, dropout);
+    add_unfused_attention(operators, core_shapes, dropout);
   else
-    add_fused_attention(operators, seen, strategy.stack.attention);
-  if (!strategy.stack.grouped_query_fusion && rank.kv_heads < rank.heads) repeat_keys(operators, seen);
+    add_fused_attention(operators, core_shapes, strategy.stack.attention);
+  if (!strategy.stack.grouped_query_fusion && shapes.kv_heads < shapes.heads) repeat_keys(operators, core_shapes);
   if (in_ring)
-    operators = {round_the_ring(operators, rank, cp)};
+    operators = {ring_attention(operators, shapes, cp)};
   else if (by_heads)
-    operators = turn_to_heads(operators, rank);
+    operators = exchange_tokens_for_heads(operators, shapes);
   else if (cp > 1)
-    operators = gather_keys(operators, rank, cp);
+    operators = gather_keys(operators, shapes, cp);
   for (Operator& each : operators) {
-    each.part_of = again::core_attn;
-    if (!by_heads) each.input_of = again::mla_up_proj;  // what is kept has been exchanged
-    each.offloaded_as = away::core_attn;
+    each.in_modules = recompute::core_attn;
+    if (!by_heads) each.input_from = recompute::mla_up_proj;  // otherwise the saved inputs are those after the exchange
+    each.offload_module = offload::core_attn;
   }
   return operators;
 }
 
-void add_attention_input(std::vector<Operator>& operators, const Model& model, const Cut& rank, Dtype dtype) {
-  if (model.is_latent()) return add_latent_attention_input(operators, model, rank, dtype);
-  operators.push_back(column_parallel(rank, {"qkv", rank.hidden, rank.qkv_width(), model.biases, dtype}));
-  takes(operators.back(), again::layernorm);
-  operators.back().offloaded_as = away::qkv_linear;
-  const std::int64_t turned = rank.tokens * (rank.heads + rank.kv_heads) * rank.head_dim;
-  if (model.query_key_norm) operators.push_back(norm("query_key_norm", turned));
-  if (model.position == Position::rotary) operators.push_back(rotary(rank, turned));
+void add_attention_input(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes, Dtype dtype) {
+  if (model.is_latent()) return add_latent_attention_input(operators, model, shapes, dtype);
+  operators.push_back(column_parallel(shapes, {"qkv", shapes.hidden, shapes.qkv_width(), model.biases, dtype}));
+  mark_input_from(operators.back(), recompute::layernorm);
+  operators.back().offload_module = offload::qkv_linear;
+  const std::int64_t elements = shapes.tokens * (shapes.heads + shapes.kv_heads) * shapes.head_dim;
+  if (model.query_key_norm) operators.push_back(norm("query_key_norm", elements));
+  if (model.position == Position::rotary) operators.push_back(rotary(shapes, elements));
 }
 
-void add_feed_forward(std::vector<Operator>& operators, const Model& model, const Cut& rank, Dtype dtype) {
-  const std::int64_t up = model.activation == Activation::swiglu ? 2 * rank.ffn : rank.ffn;
+void add_feed_forward(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes, Dtype dtype) {
+  const std::int64_t up = model.activation == Activation::swiglu ? 2 * shapes.ffn : shapes.ffn;
   const std::size_t first = operators.size();
-  operators.push_back(column_parallel(rank, {"mlp_up", rank.hidden, up, model.biases, dtype}));
-  operators.push_back(activation(model, rank, rank.tokens * rank.ffn));
-  operators.push_back(row_parallel(rank, {"mlp_down", rank.ffn, rank.hidden, model.biases, dtype}));
+  operators.push_back(column_parallel(shapes, {"mlp_up", shapes.hidden, up, model.biases, dtype}));
+  operators.push_back(activation(model, shapes, shapes.tokens * shapes.ffn));
+  operators.push_back(row_parallel(shapes, {"mlp_down", shapes.ffn, shapes.hidden, model.biases, dtype}));
   Operator* const mlp = &operators[first];
-  takes(mlp[0], again::mlp_norm);
-  takes(mlp[1], again::mlp);
-  takes(mlp[2], again::mlp | again::mlp_act);
+  mark_input_from(mlp[0], recompute::mlp_norm);
+  mark_input_from(mlp[1], recompute::mlp);
+  mark_input_from(mlp[2], recompute::mlp | recompute::mlp_act);
   for (std::size_t i = 0; i < 3; ++i) {
-    mlp[i].part_of = again::mlp | (i == 1 ? again::mlp_act : 0);
-    mlp[i].offloaded_as = away::mlp_fc1 << i;
+    mlp[i].in_modules = recompute::mlp | (i == 1 ? recompute::mlp_act : 0);
+    mlp[i].offload_module = offload::mlp_fc1 << i;
   }
 }
 
-/// Loss over a vocabulary cut over ranks, as Megatron-LM's fused cross entropy: pass one casts to fp32 (kept, counted
-/// as logits) and finds the maximum, pass two exponentiates and sums; each ends in an all-reduce over the tokens.
-Operator cross_entropy(const Cut& rank) {
-  Operator made;
-  made.name = "cross_entropy";
-  made.kept_bytes = 4 * rank.logits();
-  made.forward.push_back(kernel(memory_bound("loss_maximum", 6 * rank.logits())));
-  if (rank.tensor > 1) block_on(made.forward, "loss_maximum", collective::Kind::all_reduce, 4 * rank.tokens);
-  made.forward.push_back(kernel(memory_bound("loss_exponentials", 8 * rank.logits())));
-  if (rank.tensor > 1) block_on(made.forward, "loss_sum", collective::Kind::all_reduce, 8 * rank.tokens);
-  made.forward.push_back(kernel(memory_bound("loss", 12 * rank.tokens)));
-  made.backward.push_back(kernel(memory_bound("loss_gradient", 6 * rank.logits())));
-  return made;
+/// Loss over a sharded vocabulary, as Megatron-LM's fused cross entropy: pass one casts to fp32 (saved, counted as
+/// logits) and finds the maximum, pass two exponentiates and sums; each ends in an all-reduce over the tokens.
+Operator cross_entropy(const RankShapes& shapes) {
+  Operator result;
+  result.name = "cross_entropy";
+  result.saved_bytes = 4 * shapes.logits();
+  result.forward.push_back(kernel(memory_bound("loss_maximum", 6 * shapes.logits())));
+  if (shapes.tensor_parallel > 1)
+    block_on(result.forward, "loss_maximum", collective::Kind::all_reduce, 4 * shapes.tokens);
+  result.forward.push_back(kernel(memory_bound("loss_exponentials", 8 * shapes.logits())));
+  if (shapes.tensor_parallel > 1) block_on(result.forward, "loss_sum", collective::Kind::all_reduce, 8 * shapes.tokens);
+  result.forward.push_back(kernel(memory_bound("loss", 12 * shapes.tokens)));
+  result.backward.push_back(kernel(memory_bound("loss_gradient", 6 * shapes.logits())));
+  return result;
 }
 
 std::int64_t matrix_flops(const std::vector<Operator>& operators) {
   std::int64_t sum = 0;
   for (const Operator& each : operators)
-    for (const Tape* tape : {&each.forward, &each.backward})
-      for (const Work& work : *tape) sum += work.kernel.flops;
+    for (const OpList* ops : {&each.forward, &each.backward})
+      for (const WorkItem& work : *ops) sum += work.kernel.flops;
   return sum;
 }
 
@@ -159,52 +163,55 @@ std::int64_t matrix_flops(const std::vector<Operator>& operators) {
 
 std::vector<Operator> embedding_operators(const Model& model, const Strategy& strategy) {
   using collective::Kind;
-  const Cut rank = cut(model, strategy);
-  const std::int64_t whole = rank.tokens * rank.hidden, piece = rank.region_tokens * rank.hidden;
-  // Each rank looks up its part of the vocabulary; the gradient adds fp32 rows (read, write) to the table's.
+  const RankShapes shapes = rank_shapes(model, strategy);
+  const std::int64_t whole = shapes.tokens * shapes.hidden, sp_elements = shapes.sp_region_tokens * shapes.hidden;
+  // Each rank looks up its shard of the vocabulary; the gradient adds fp32 rows (read, write) to the table's.
   Operator lookup = elementwise("embedding_lookup", whole, 4, 10, 0);
-  if (rank.tensor > 1)
-    block_on(lookup.forward, lookup.name, rank.sequence_parallel ? Kind::reduce_scatter : Kind::all_reduce, 2 * whole);
-  if (rank.sequence_parallel) {
-    Tape gathered;
+  if (shapes.tensor_parallel > 1)
+    block_on(lookup.forward, lookup.name, shapes.sequence_parallel ? Kind::reduce_scatter : Kind::all_reduce,
+             2 * whole);
+  if (shapes.sequence_parallel) {
+    OpList gathered;
     block_on(gathered, lookup.name, Kind::all_gather, 2 * whole);
     lookup.backward.insert(lookup.backward.begin(), gathered.begin(), gathered.end());
   }
   std::vector<Operator> operators{lookup};
-  if (model.position == Position::learned) operators.push_back(elementwise("position_embedding", piece, 6, 10, 0));
-  if (model.dropout) operators.push_back(elementwise("embedding_dropout", piece, 5, 5, piece));
+  if (model.position == Position::learned)
+    operators.push_back(elementwise("position_embedding", sp_elements, 6, 10, 0));
+  if (model.dropout) operators.push_back(elementwise("embedding_dropout", sp_elements, 5, 5, sp_elements));
   return operators;
 }
 
 std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy, LayerKind kind,
                                       std::int64_t expert_rank) {
-  const Cut rank = cut(model, strategy, kind);
+  const RankShapes shapes = rank_shapes(model, strategy, kind);
   const Dtype dtype = dtype_of(strategy.stack.precision);
   std::vector<Operator> operators;
-  operators.push_back(branch_norm("attention_norm", rank));
-  operators.back().part_of = again::layernorm;
-  operators.back().offloaded_as = away::attn_norm;
-  add_attention_input(operators, model, rank, dtype);
-  for (Operator& each : attention_core(rank, strategy, model.dropout)) operators.push_back(std::move(each));
-  operators.push_back(row_parallel(rank, {"attention_output", rank.value_width(), rank.hidden, model.biases, dtype}));
-  operators.back().offloaded_as = away::attn_proj;
-  operators.push_back(residual("attention_residual", rank, model));
-  operators.push_back(branch_norm("mlp_norm", rank));
-  operators.back().part_of = again::mlp_norm;
-  operators.back().offloaded_as = away::mlp_norm;
+  operators.push_back(branch_norm("attention_norm", shapes));
+  operators.back().in_modules = recompute::layernorm;
+  operators.back().offload_module = offload::attn_norm;
+  add_attention_input(operators, model, shapes, dtype);
+  for (Operator& each : attention_core(shapes, strategy, model.dropout)) operators.push_back(std::move(each));
+  operators.push_back(
+      row_parallel(shapes, {"attention_output", shapes.value_width(), shapes.hidden, model.biases, dtype}));
+  operators.back().offload_module = offload::attn_proj;
+  operators.push_back(residual("attention_residual", shapes, model));
+  operators.push_back(branch_norm("mlp_norm", shapes));
+  operators.back().in_modules = recompute::mlp_norm;
+  operators.back().offload_module = offload::mlp_norm;
   if (kind.experts)
-    add_experts(operators, model, strategy, {kind, expert_rank}, rank, dtype);
+    add_experts(operators, model, strategy, {kind, expert_rank}, shapes, dtype);
   else
-    add_feed_forward(operators, model, rank, dtype);
-  operators.push_back(residual("mlp_residual", rank, model));
+    add_feed_forward(operators, model, shapes, dtype);
+  operators.push_back(residual("mlp_residual", shapes, model));
   return operators;
 }
 
 std::vector<Operator> head_operators(const Model& model, const Strategy& strategy) {
-  Cut rank = cut(model, strategy);
-  rank.overlap_tensor = false;  // of layers alone
-  return {norm("final_norm", rank.region_tokens * rank.hidden),
-          column_parallel(rank, {"vocabulary", rank.hidden, rank.vocabulary, false}), cross_entropy(rank)};
+  RankShapes shapes = rank_shapes(model, strategy);
+  shapes.overlap_tensor = false;  // applies to layers only
+  return {norm("final_norm", shapes.sp_region_tokens * shapes.hidden),
+          column_parallel(shapes, {"vocabulary", shapes.hidden, shapes.vocabulary, false}), cross_entropy(shapes)};
 }
 
 std::int64_t model_flops_per_sequence(const Model& model) {

@@ -1,6 +1,6 @@
-// A decoder-only transformer as operators with the exact shapes one rank works on: kernels forward and backward, the
+// A decoder-only transformer as operators with the exact shapes of one rank: kernels forward and backward, the
 // collectives of tensor parallelism (Shoeybi et al. 2019) and of sequence parallelism (Korthikanti et al. 2022), and
-// what each operator keeps for its backward pass.
+// what each operator saves for its backward pass.
 #pragma once
 
 #include <cstdint>
@@ -15,69 +15,70 @@
 #include "core/workload/model/model.hpp"
 #include "core/workload/model/modules.hpp"
 #include "core/workload/program/program.hpp"
-#include "core/workload/strategy/cut.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 #include "core/workload/strategy/strategy.hpp"
 
 namespace manyworlds::core::workload {
 
-/// Which of the collectives started so far a join waits for.
-struct Awaited {
-  std::optional<Role> role;  // those of one role; none: of all
-  std::int64_t but = 0;      // not so many of those started last
+/// Selects the collectives that a join waits for, among those started so far.
+struct JoinFilter {
+  std::optional<Role> role;      // only collectives of this role; none: all roles
+  std::int64_t except_last = 0;  // excludes this many of the last ones started
 };
 
 /// One item of a rank's work on a micro-batch: a kernel; a collective among the ranks that share the micro-batch, which
-/// starts after the kernels before it; or the point from which kernels need the collectives started so far. With
-/// Role::send_context it is an exchange: a rank sends to the next of its context ring and receives from the one before.
-struct Work {
+/// starts after the kernels before it; or a join, after which kernels need the collectives started so far. A collective
+/// of Role::send_context is an exchange: a rank sends to the next rank of its context ring and receives from the
+/// previous one.
+struct WorkItem {
   enum class Kind : std::uint8_t { kernel, start, join };
   Kind kind = Kind::kernel;
-  compute::Kernel kernel;                                      // kernel
-  std::int64_t launches = 1;                                   // kernel: how often the host launches something for it
-  compute::Price price;                                        // kernel, once its part is priced (workload/prices.hpp)
+  compute::Kernel kernel;           // kernel
+  std::int64_t launches = 1;        // kernel: number of launches by the host
+  compute::KernelCost kernel_cost;  // kernel: set when its part is costed (layer/kernel_costs.hpp)
   collective::Kind collective = collective::Kind::all_reduce;  // start
   std::int64_t bytes = 0;                                      // start: see collective::Kind
-  collective::Split split;                                     // start: who sends how much, where it is not the same
+  collective::Split split;                                     // start: bytes by member, if they differ
   Role role = Role::tensor;                                    // start
   std::string_view name;                                       // start
-  Awaited awaited;                                             // join
-  bool of_experts = false;                                     // needs to know how many tokens came to each expert
-  bool of_load = false;                                        // depends on the experts of this rank and layer
-  bool of_weights = false;                                     // kernel: gradients of weights, which no rank waits for
+  JoinFilter join_filter;                                      // join
+  bool needs_token_counts = false;                             // needs the number of tokens of each expert
+  bool depends_on_load = false;                                // depends on this rank's experts in this layer
+  bool weight_gradient_work = false;  // kernel: computes weight gradients, which no rank waits for
 };
-using Tape = std::vector<Work>;
+using OpList = std::vector<WorkItem>;
 
-inline constexpr std::int64_t kNotAgain = -1;
+inline constexpr std::int64_t kNotRecomputed = -1;
 
 struct Operator {
   std::string_view name;
-  Tape forward, backward;
-  std::int64_t kept_bytes = 0;    // for the backward pass: mostly what went in
-  std::int64_t core_bytes = 0;    // kept too: scores and masks inside attention
-  std::int64_t tensors = 1;       // as many of these, where they are alike
-  std::int64_t weight_bytes = 0;  // what gradients of weights are made from, 16-bit gradients of what came out included
-  Modules part_of = 0;            // modules that it belongs to
-  Modules input_of = 0;           // modules whose results it has as input
-  std::int64_t input_bytes = 0;   // of kept_bytes: those results
-  Modules offloaded_as = 0;       // what it keeps may go to the host under this name
+  OpList forward, backward;
+  std::int64_t saved_bytes = 0;                  // for the backward pass: mostly the input
+  std::int64_t attention_core_bytes = 0;         // saved as well: scores and masks inside attention
+  std::int64_t tensor_count = 1;                 // number of equal tensors that are saved
+  std::int64_t weight_gradient_input_bytes = 0;  // inputs of weight gradients, including 16-bit gradients of outputs
+  Modules in_modules = 0;                        // modules that it belongs to
+  Modules input_from = 0;                        // modules whose outputs are its input
+  std::int64_t module_output_bytes = 0;          // the share of saved_bytes that is such output
+  Modules offload_module = 0;                    // module under which its saved activations are offloaded
 
-  // What runs again in the backward pass (workload/keeping.hpp). Numbers of operators of the same layer.
-  std::int64_t again_before = kNotAgain;   // its forward pass, before the backward pass of this one
-  std::int64_t remade_bytes = 0;           // not kept but made again
-  std::int64_t remade_before = kNotAgain;  // when they are
+  // Recomputation in the backward pass (layer/activation_policy.hpp). Indices are those of operators in the same layer.
+  std::int64_t recompute_before = kNotRecomputed;   // its forward pass is repeated before this one's backward pass
+  std::int64_t recomputed_bytes = 0;                // recomputed instead of saved
+  std::int64_t recomputed_before = kNotRecomputed;  // operator before whose backward pass this happens
 };
 
-/// In forward order; the backward pass runs them in reverse.
+/// Returns operators in forward order; the backward pass runs them in reverse.
 std::vector<Operator> embedding_operators(const Model& model, const Strategy& strategy);
-/// On the ranks of that place among those that share the layer's experts.
+/// Returns a layer's operators on the ranks with position `expert_rank` among those that share its experts.
 std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy, LayerKind kind = {},
                                       std::int64_t expert_rank = 0);
-/// Final norm, vocabulary layer and loss.
+/// Returns the operators of the final norm, the vocabulary layer and the loss.
 std::vector<Operator> head_operators(const Model& model, const Strategy& strategy);
 
-/// GEMM and attention FLOPs of one sequence, forward and backward, nothing recomputed, vocabulary unpadded: what
-/// model FLOPs utilisation counts (Narayanan et al. 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh) for GPT). Experts as
-/// if they were balanced.
+/// Returns the GEMM and attention FLOPs of one sequence, forward and backward, without recomputation, with unpadded
+/// vocabulary: the FLOPs of model FLOPs utilisation (Narayanan et al. 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh)
+/// for GPT). Experts count as balanced.
 std::int64_t model_flops_per_sequence(const Model& model);
 
 }  // namespace manyworlds::core::workload

@@ -1,4 +1,4 @@
-// The classes of a layout.
+// The rank classes of a parallel configuration.
 #include "core/workload/layer/rank_class.hpp"
 
 #include "core/workload/layer/expert_load.hpp"

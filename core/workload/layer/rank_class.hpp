@@ -1,4 +1,4 @@
-// Ranks of one class run the same program: what tells them apart, beside the configuration that all have in common.
+// Classes of ranks that run the same program: what distinguishes ranks of one configuration.
 #pragma once
 
 #include <compare>
@@ -10,19 +10,19 @@
 
 namespace manyworlds::core::workload {
 
-/// A figure that all ranks of a stage share is 0: a stage alone names its class then.
+/// Members whose value does not distinguish the ranks of a stage are 0: then the stage alone identifies the class.
 struct RankClass {
-  std::int64_t stage = 0;        // pipeline rank
-  std::int64_t expert_rank = 0;  // its place among the ranks that share a layer's experts
-  std::uint32_t machine = 0;     // the kind of machine that it sits on, where there are several
+  std::int64_t stage = 0;          // pipeline rank
+  std::int64_t expert_rank = 0;    // position among the ranks that share a layer's experts
+  std::uint32_t machine_kind = 0;  // kind of the rank's machine, in a heterogeneous cluster
 
   RankClass() = default;
-  RankClass(std::int64_t of_stage, std::int64_t of_expert_rank = 0, std::uint32_t of_machine = 0)
-      : stage(of_stage), expert_rank(of_expert_rank), machine(of_machine) {}
+  RankClass(std::int64_t stage_number, std::int64_t expert_rank_number = 0, std::uint32_t machine_kind_number = 0)
+      : stage(stage_number), expert_rank(expert_rank_number), machine_kind(machine_kind_number) {}
   auto operator<=>(const RankClass&) const = default;
 };
 
-/// Those of a layout on machines of one kind, ascending.
+/// Returns the classes on machines of one kind, ascending.
 std::vector<RankClass> rank_classes(const Model& model, const Strategy& strategy);
 
 }  // namespace manyworlds::core::workload

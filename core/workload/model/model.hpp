@@ -1,4 +1,4 @@
-// A decoder-only transformer by its dimensions: GPT style (Brown et al. 2020) or Llama style (Touvron et al. 2023).
+// The dimensions of a decoder-only transformer: GPT style (Brown et al. 2020) or Llama style (Touvron et al. 2023).
 #pragma once
 
 #include <compare>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/base/options.hpp"
-#include "core/workload/model/routing.hpp"
+#include "core/workload/model/expert_routing.hpp"
 
 namespace manyworlds::core::workload {
 
@@ -16,11 +16,11 @@ enum class Activation : std::uint8_t { gelu, swiglu };
 enum class Position : std::uint8_t { learned, rotary };
 enum class Attention : std::uint8_t { multi_head, latent };
 
-/// What differs between the layers of a model.
+/// The properties in which the layers of a model differ.
 struct LayerKind {
-  bool experts = false;    // its feed-forward part is a mixture of experts
-  bool windowed = false;   // its attention looks back `window` tokens
-  std::uint32_t load = 0;  // in Routing::loads, of experts that get unequal numbers of tokens
+  bool experts = false;    // the feed-forward part is a mixture of experts
+  bool windowed = false;   // attention looks back `window` tokens
+  std::uint32_t load = 0;  // index into Routing::loads, if experts get unequal numbers of tokens
   auto operator<=>(const LayerKind&) const = default;
 };
 
@@ -38,26 +38,26 @@ struct Model {
   Position position = Position::learned;
   bool tied_embeddings = true;  // the output layer shares the embedding's weights
   bool biases = true;           // linear layers carry a bias
-  bool dropout = true;          // dropout masks are kept for the backward pass
+  bool dropout = true;          // dropout masks are saved for the backward pass
   bool query_key_norm = false;  // heads of queries and keys are normalised (Qwen3)
 
-  // Mixture of experts (Lepikhin et al. 2021, GShard): `experts` feed-forward networks, each token goes to a few.
-  std::int64_t experts = 0;            // 0: dense
-  std::int64_t experts_per_token = 1;  // of the router's top-k
-  std::int64_t expert_ffn_hidden = 0;  // 0: as ffn_hidden
-  std::int64_t shared_ffn_hidden = 0;  // of the shared expert that every token visits; 0: none
-  std::int64_t dense_layers = 0;       // the first layers, which have one feed-forward network of ffn_hidden
-  std::shared_ptr<const Routing> routing = nullptr;  // null: balanced, every expert gets as many tokens
+  // Mixture of experts (Lepikhin et al. 2021, GShard): each token goes to a few of `experts` feed-forward networks.
+  std::int64_t experts = 0;                          // 0: dense
+  std::int64_t experts_per_token = 1;                // the router's top-k
+  std::int64_t expert_ffn_hidden = 0;                // 0: as ffn_hidden
+  std::int64_t shared_ffn_hidden = 0;                // width of the shared expert that every token visits; 0: none
+  std::int64_t dense_layers = 0;                     // first layers, which have one feed-forward network of ffn_hidden
+  std::shared_ptr<const Routing> routing = nullptr;  // null: balanced, all experts get the same number of tokens
 
   // Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1).
   Attention attention = Attention::multi_head;
-  std::int64_t query_rank = 0;  // of the compressed query; 0: the query is not compressed
-  std::int64_t kv_rank = 0;     // of the compressed keys and values
-  std::int64_t rotary_dim = 0;  // of a head, beside head_dim
-  std::int64_t value_dim = 0;   // of a head; 0: head_dim
+  std::int64_t query_rank = 0;  // width of the compressed query; 0: the query is not compressed
+  std::int64_t kv_rank = 0;     // width of the compressed keys and values
+  std::int64_t rotary_dim = 0;  // rotary width of a head, beside head_dim
+  std::int64_t value_dim = 0;   // value width of a head; 0: head_dim
 
   std::int64_t window = 0;        // tokens that an attention layer looks back; 0: all
-  std::int64_t window_every = 1;  // one layer in so many has the window, the others see everything
+  std::int64_t window_every = 1;  // one layer in so many has the window, the others see all tokens
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t ffn() const { return ffn_hidden > 0 ? ffn_hidden : 4 * hidden; }
@@ -65,14 +65,14 @@ struct Model {
   std::int64_t expert_ffn() const { return expert_ffn_hidden > 0 ? expert_ffn_hidden : ffn(); }
   bool has_experts() const { return experts > 0; }
   bool is_latent() const { return attention == Attention::latent; }
-  /// Widths of a head in the products with keys and with values.
+  /// Width of a head's queries and keys, and of its values.
   std::int64_t key_width() const { return head_width() + (is_latent() ? rotary_dim : 0); }
   std::int64_t value_width() const { return is_latent() && value_dim > 0 ? value_dim : head_width(); }
-  /// Of the layer `index`, counted from the embedding.
+  /// Returns the kind of layer `index`, counted from the embedding.
   LayerKind layer_kind(std::int64_t index) const {
     const bool routed = has_experts() && index >= dense_layers;
     return {routed, window > 0 && index % window_every == 0,
-            routed && routing ? routing->load_of_layer[static_cast<std::size_t>(index)] : 0};
+            routed && routing ? routing->load_by_layer[static_cast<std::size_t>(index)] : 0};
   }
 };
 

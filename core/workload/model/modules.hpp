@@ -1,5 +1,5 @@
-// Parts of a layer by the names Megatron-Core gives them (recompute_modules, offload_modules): what a strategy makes
-// again in the backward pass, or keeps in the host's memory, is a set of them.
+// Modules of a layer under the names that Megatron-Core gives them (recompute_modules, offload_modules). A strategy
+// recomputes, or offloads to the host's memory, a set of them.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,27 @@
 
 namespace manyworlds::core::workload {
 
-/// A set: one bit for each module.
+/// A set of modules, one bit for each.
 using Modules = std::uint32_t;
 
-/// What may run forward again in the backward pass. Of `layernorm`, `mla_up_proj`, `mlp_act` and `moe_act` what comes
-/// out is not kept (output-discarding checkpoints); of the others nothing but what goes in, and of core_attn all but
-/// scores and masks (Korthikanti et al. 2022, section 5).
-namespace again {
+/// Modules that can be recomputed in the backward pass. For `layernorm`, `mla_up_proj`, `mlp_act` and `moe_act` the
+/// output is dropped (output-discarding checkpoints); the others save only their input, and core_attn drops only scores
+/// and masks (Korthikanti et al. 2022, section 5).
+namespace recompute {
 inline constexpr Modules core_attn = 1, layernorm = 2, mla_up_proj = 4, mlp_act = 8, mlp = 16, moe_act = 32,
                          shared_experts = 64, moe = 128;
-// Not to be asked for: the norm before the feed-forward part, which goes with layernorm, and experts that got more
-// tokens than a strategy keeps activations of.
-inline constexpr Modules mlp_norm = 256, many_tokens = 512;
-}  // namespace again
+// Not selectable by name: the norm before the feed-forward part, which follows layernorm, and experts with more tokens
+// than the strategy saves activations for.
+inline constexpr Modules mlp_norm = 256, overloaded_experts = 512;
+}  // namespace recompute
 const std::vector<std::string>& recompute_module_names();  // in the order of the bits
 
-/// Whose inputs may go to the host's memory between forward and backward pass; of core_attn also what is inside.
-namespace away {
+/// Modules whose inputs can be in the host's memory between forward and backward pass; core_attn includes its internal
+/// tensors.
+namespace offload {
 inline constexpr Modules attn_norm = 1, qkv_linear = 2, core_attn = 4, attn_proj = 8, mlp_norm = 16, mlp_fc1 = 32,
                          mlp_act = 64, mlp_fc2 = 128, expert_fc1 = 256, moe_act = 512, expert_fc2 = 1'024;
-}  // namespace away
+}  // namespace offload
 const std::vector<std::string>& offload_module_names();
 
 }  // namespace manyworlds::core::workload

@@ -1,5 +1,5 @@
-// The program of a rank class: operations on named streams, with CUDA's semantics. An operation starts when the one
-// before it on its stream and every operation it waits for have finished.
+// The program of a rank class: operations on named streams with CUDA's semantics. An operation starts when the previous
+// operation on its stream and every operation that it waits for have finished.
 #pragma once
 
 #include <array>
@@ -23,19 +23,19 @@ enum class Stream : std::uint8_t {
   recv_forward,
   send_backward,
   recv_backward,
-  offload,       // copies to the host's memory, and back
-  send_context,  // all communication of context parallelism but what comes round a ring
+  offload,       // copies to the host's memory
+  send_context,  // context-parallel communication, except receives on a context ring
   recv_context,
   expert,
   expert_data,
-  send_forward_back,
-  recv_forward_back,
-  send_backward_on,
-  recv_backward_on,
-  data_across,
-  expert_data_across,
+  send_forward_reverse,
+  recv_forward_reverse,
+  send_backward_reverse,
+  recv_backward_reverse,
+  data_inter_group,
+  expert_data_inter_group,
   reload
-};
+};  // copies back from the host's memory
 inline constexpr std::size_t kStreams = 19;
 inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "tensor",
@@ -57,10 +57,10 @@ inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "expert_data_across",
                                                                 "reload"};
 
-/// Which communicator of the rank a collective runs on. Sends are two-member communicators: (sender, receiver).
+/// Which communicator of the rank a collective runs on. A send has a two-member communicator: (sender, receiver).
 enum class Role : std::uint8_t {
   tensor,
-  data,  // replicas of the dense parameters, or those of them that share out
+  data,  // replicas of the dense parameters, or with hybrid sharding one sharding group of them
   embedding,
   send_forward,
   recv_forward,
@@ -69,16 +69,16 @@ enum class Role : std::uint8_t {
   send_context,  // to the next rank of a context ring
   recv_context,
   expert,         // ranks that share a layer's experts
-  expert_tensor,  // ranks that one expert is cut over
+  expert_tensor,  // ranks that one expert is sharded over
   expert_data,    // replicas of the same experts
-  // Of chunks whose forward passes go to the rank before: V-shaped pipelines, DualPipe.
-  send_forward_back,
-  recv_forward_back,
-  send_backward_on,
-  recv_backward_on,
-  data_across,  // replicas of the same share
-  expert_data_across,
-  context  // ranks that share the tokens of a sample, where these do not go round a ring
+  // Transfers of chunks whose forward passes go to the previous rank: V-shaped pipelines and DualPipe.
+  send_forward_reverse,
+  recv_forward_reverse,
+  send_backward_reverse,
+  recv_backward_reverse,
+  data_inter_group,  // ranks with the same shard in all sharding groups (hybrid sharding)
+  expert_data_inter_group,
+  context  // ranks that share the tokens of a sample and exchange them without a ring
 };
 inline constexpr std::size_t kRoles = 19;
 inline constexpr std::array<const char*, kRoles> kRoleNames{"tensor",
@@ -101,12 +101,12 @@ inline constexpr std::array<const char*, kRoles> kRoleNames{"tensor",
                                                             "expert_data_across",
                                                             "context"};
 
-/// Between pipeline ranks.
+/// Whether the role is a transfer between pipeline ranks.
 constexpr bool is_pipeline_transfer(Role role) {
   return (role >= Role::send_forward && role <= Role::recv_backward) ||
-         (role >= Role::send_forward_back && role <= Role::recv_backward_on);
+         (role >= Role::send_forward_reverse && role <= Role::recv_backward_reverse);
 }
-/// What the second member of a sending role's communicator plays; other roles are played by all.
+/// Returns the role of the second member in a sending role's communicator; all other roles apply to every member.
 constexpr Role receiver_of(Role role) {
   switch (role) {
     case Role::send_forward:
@@ -115,44 +115,45 @@ constexpr Role receiver_of(Role role) {
       return Role::recv_backward;
     case Role::send_context:
       return Role::recv_context;
-    case Role::send_forward_back:
-      return Role::recv_forward_back;
-    case Role::send_backward_on:
-      return Role::recv_backward_on;
+    case Role::send_forward_reverse:
+      return Role::recv_forward_reverse;
+    case Role::send_backward_reverse:
+      return Role::recv_backward_reverse;
     default:
       return role;
   }
 }
 
-/// What time of the compute stream is booked under in the breakdown. `host`: no kernel runs, the next is not launched
-/// yet.
-enum class Booking : std::uint8_t { forward, backward, recompute, optimizer, host };
-inline constexpr std::size_t kBookings = 5;
-inline constexpr std::array<const char*, kBookings> kBookingNames{"forward", "backward", "recompute", "optimizer",
-                                                                  "host"};
+/// Category of the breakdown that time on the compute stream counts towards. `host`: no kernel runs because the host
+/// has not launched the next one yet.
+enum class TimeCategory : std::uint8_t { forward, backward, recompute, optimizer, host };
+inline constexpr std::size_t kTimeCategories = 5;
+inline constexpr std::array<const char*, kTimeCategories> kTimeCategoryNames{"forward", "backward", "recompute",
+                                                                             "optimizer", "host"};
 
 struct Op {
   bool is_collective = false;
   Stream stream = Stream::compute;
-  Booking booking = Booking::forward;                    // kernels
+  TimeCategory category = TimeCategory::forward;         // kernels
   Role role = Role::tensor;                              // collectives
   collective::Kind kind = collective::Kind::all_reduce;  // collectives
-  std::uint32_t label = 0;                               // index into Program::labels, for people
-  std::uint32_t waits_begin = 0, waits_end = 0;          // into Program::waits
-  std::uint32_t split = 0;                               // collectives: in Program::splits
-  Time duration_ps = 0;                                  // kernels: the sum of what runs back to back
-  std::int64_t bytes = 0;                                // collectives, per rank (see collective::Kind)
+  std::uint32_t label = 0;                               // index into Program::labels, for display
+  std::uint32_t waits_begin = 0, waits_end = 0;          // range in Program::waits
+  std::uint32_t split = 0;                               // collectives: index into Program::splits
+  Time duration_ps = 0;    // kernels: total duration of the kernels that were merged into this operation
+  std::int64_t bytes = 0;  // collectives: bytes per rank (see collective::Kind)
 };
 
 struct Program {
-  std::vector<Op> ops;                        // in issue order: every wait points to a smaller index
+  std::vector<Op> ops;                        // in issue order, so that every wait points to a smaller index
   std::vector<std::uint32_t> waits;           // indices of ops
-  std::vector<collective::Split> splits{{}};  // distinct ones, the even one first
+  std::vector<collective::Split> splits{{}};  // distinct splits, the even one first
   std::vector<std::string> labels;
-  std::vector<std::optional<Slot>> passes;  // by label: the pass its operations belong to, if any; may be shorter
+  std::vector<std::optional<PipelinePass>>
+      passes;  // by label: the pass that its operations belong to, if any; may be shorter than `labels`
 
   const collective::Split& split_of(const Op& op) const { return splits[op.split]; }
-  const Slot* pass_of(const Op& op) const {
+  const PipelinePass* pass_of(const Op& op) const {
     return op.label < passes.size() && passes[op.label] ? &*passes[op.label] : nullptr;
   }
 };

@@ -1,6 +1,6 @@
-// DualPipeV (deepseek-ai/DualPipe, dualpipev.py): DualPipe cut in half and folded. Rank r of p has sections r and
-// 2p - 1 - r, forward passes of one run beside backward passes of the other. Bubble (p - 1)(F&B + B - 3W), B a whole
-// backward pass; 2p + 1 micro-batches and chunks alive.
+// DualPipeV (deepseek-ai/DualPipe, dualpipev.py): DualPipe cut in half and folded. Rank r of p has virtual stages r and
+// 2p - 1 - r; forward passes of one overlap with backward passes of the other. The bubble is (p - 1)(F&B + B - 3W),
+// where B is a whole backward pass; 2p + 1 micro-batches and chunks are in flight.
 #include <fmt/format.h>
 
 #include "core/workload/schedule/orders.hpp"
@@ -8,12 +8,12 @@
 namespace manyworlds::core::workload {
 namespace {
 
-std::vector<Schedule> orders(const Pipeline& pipeline) {
-  return of_each_rank(
-      pipeline, [&](std::int64_t rank) { return dual_order(pipeline.ranks, rank, pipeline.micro_batches, 0, {}); });
+std::vector<PassOrder> orders(const Pipeline& pipeline) {
+  return orders_by_rank(
+      pipeline, [&](std::int64_t rank) { return dualpipe_order(pipeline.ranks, rank, pipeline.micro_batches, 0, {}); });
 }
 
-std::string fault(const Pipeline& pipeline) {
+std::string infeasible_reason(const Pipeline& pipeline) {
   if (pipeline.micro_batches >= 2 * pipeline.ranks) return "";
   return fmt::format(
       "dualpipev needs at least 2 pp micro-batches, global_batch / (dp x micro_batch): micro-batches {}, pp {}",
@@ -26,9 +26,9 @@ ScheduleType dualpipev_schedule() {
   return {.name = "dualpipev",
           .help = "DeepSeek's DualPipe folded: forward beside backward passes, parameters once",
           .orders = orders,
-          .folding = Folding::vee,
+          .stage_placement = StagePlacement::v_shape,
           .chunks = 2,
-          .fault = fault};
+          .infeasible_reason = infeasible_reason};
 }
 
 }  // namespace manyworlds::core::workload

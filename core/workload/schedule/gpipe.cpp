@@ -1,15 +1,15 @@
-// GPipe (Huang et al. 2019): every forward pass, then every backward pass, in the same order (Narayanan et al. 2021,
+// GPipe (Huang et al. 2019): all forward passes, then all backward passes in the same order (Narayanan et al. 2021,
 // figure 3).
 #include "core/workload/schedule/orders.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-std::vector<Schedule> orders(const Pipeline& pipeline) {
+std::vector<PassOrder> orders(const Pipeline& pipeline) {
   OrderWriter order(1);
   for (std::int64_t i = 0; i < pipeline.micro_batches; ++i) order.forward(0);
   for (std::int64_t i = 0; i < pipeline.micro_batches; ++i) order.backward(0);
-  return std::vector<Schedule>(static_cast<std::size_t>(pipeline.ranks), order.take());
+  return std::vector<PassOrder>(static_cast<std::size_t>(pipeline.ranks), order.take());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Interleaved 1F1B (Narayanan et al. 2021, section 2.2.2), in Megatron-LM's order: micro-batches go in groups of p
-// through chunk 0, then chunk 1, …; backward passes take the chunks from the last.
+// Interleaved 1F1B (Narayanan et al. 2021, section 2.2.2), in Megatron-LM's order: groups of p micro-batches go through
+// chunk 0, then chunk 1, …; backward passes go through the chunks in reverse.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 namespace manyworlds::core::workload {
 namespace {
 
-/// The chunk of the k-th forward pass of any rank.
+/// Returns the chunk of the k-th forward pass, which is the same on every rank.
 std::int32_t chunk_of(const Pipeline& pipeline, std::int64_t k) {
   return static_cast<std::int32_t>(k % (pipeline.ranks * pipeline.chunks) / pipeline.ranks);
 }
 
-std::vector<Schedule> orders(const Pipeline& pipeline) {
+std::vector<PassOrder> orders(const Pipeline& pipeline) {
   const std::int64_t passes = pipeline.micro_batches * pipeline.chunks;
-  return of_each_rank(pipeline, [&](std::int64_t rank) {
+  return orders_by_rank(pipeline, [&](std::int64_t rank) {
     const std::int64_t warm_up =
         std::min(2 * (pipeline.ranks - rank - 1) + (pipeline.chunks - 1) * pipeline.ranks, passes);
     OrderWriter order(pipeline.chunks);
@@ -29,7 +29,7 @@ std::vector<Schedule> orders(const Pipeline& pipeline) {
   });
 }
 
-std::string fault(const Pipeline& pipeline) {
+std::string infeasible_reason(const Pipeline& pipeline) {
   if (pipeline.micro_batches % pipeline.ranks == 0) return "";
   return fmt::format(
       "interleaved needs its micro-batches, global_batch / (dp x micro_batch), to be a multiple of pp: "
@@ -43,10 +43,10 @@ ScheduleType interleaved_schedule() {
   return {.name = "interleaved",
           .help = "1F1B over several model chunks per rank: a smaller bubble",
           .orders = orders,
-          .chunks = ScheduleType::kSeveral,
-          .fault = fault,
+          .chunks = ScheduleType::kTwoOrMore,
+          .infeasible_reason = infeasible_reason,
           .has_formula = true,
-          .exchanges_pairs = true};
+          .paired_exchange = true};
 }
 
 }  // namespace manyworlds::core::workload

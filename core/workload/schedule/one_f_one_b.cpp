@@ -1,5 +1,5 @@
-// 1F1B, PipeDream-Flush (Narayanan et al. 2021, section 2.2.1): p - r - 1 forward passes to warm up, then one forward
-// and one backward in turn, then the backward passes that are left.
+// 1F1B, PipeDream-Flush (Narayanan et al. 2021, section 2.2.1): p - r - 1 forward passes to warm up, then forward and
+// backward passes alternately, then the remaining backward passes.
 #include <algorithm>
 
 #include "core/workload/schedule/orders.hpp"
@@ -7,8 +7,8 @@
 namespace manyworlds::core::workload {
 namespace {
 
-std::vector<Schedule> orders(const Pipeline& pipeline) {
-  return of_each_rank(pipeline, [&](std::int64_t rank) {
+std::vector<PassOrder> orders(const Pipeline& pipeline) {
+  return orders_by_rank(pipeline, [&](std::int64_t rank) {
     const std::int64_t warm_up = std::min(pipeline.ranks - rank - 1, pipeline.micro_batches);
     OrderWriter order(1);
     for (std::int64_t i = 0; i < warm_up; ++i) order.forward(0);

@@ -36,21 +36,21 @@ const ScheduleType& schedule_type(ScheduleKind kind) {
   return schedules().at(static_cast<std::size_t>(kind));
 }
 
-ScheduleKind schedule_named(std::string_view name) {
+ScheduleKind schedule_by_name(std::string_view name) {
   for (std::size_t i = 0; i < schedules().size(); ++i)
     if (schedules()[i].name == name) return static_cast<ScheduleKind>(i);
   MANYWORLDS_CHECK(false, "no schedule '{}'", name);
 }
 
-std::string schedule_fault(const ScheduleType& type, const Pipeline& pipeline) {
-  const bool several = type.chunks == ScheduleType::kSeveral;
+std::string schedule_infeasible_reason(const ScheduleType& type, const Pipeline& pipeline) {
+  const bool several = type.chunks == ScheduleType::kTwoOrMore;
   if (type.chunks != ScheduleType::kAsWritten && (several ? pipeline.chunks < 2 : pipeline.chunks != type.chunks))
     return fmt::format("{} has {} model chunks on a rank: virtual_stages {}", type.name,
                        several ? "two or more" : std::to_string(type.chunks),
                        several ? "> 1" : std::to_string(type.chunks));
-  if ((several || type.folding != Folding::loop) && pipeline.ranks < 2)
+  if ((several || type.stage_placement != StagePlacement::loop) && pipeline.ranks < 2)
     return fmt::format("{} needs pp > 1", type.name);
-  return type.fault != nullptr ? type.fault(pipeline) : "";
+  return type.infeasible_reason != nullptr ? type.infeasible_reason(pipeline) : "";
 }
 
 }  // namespace manyworlds::core::workload

@@ -1,4 +1,4 @@
-// Pipeline schedules: in which order a pipeline rank runs the passes of its micro-batches through its model chunks.
+// Pipeline schedules: the order in which a pipeline rank runs the passes of its micro-batches through its model chunks.
 #pragma once
 
 #include <cstdint>
@@ -10,71 +10,73 @@
 
 namespace manyworlds::core::workload {
 
-/// A backward pass is whole, or in two (Qi et al. 2024, Zero Bubble Pipeline Parallelism, section 2): gradients of what
-/// came in, which the rank before waits for, and gradients of weights, which nobody waits for.
+/// A backward pass is whole or split in two (Qi et al. 2024, Zero Bubble Pipeline Parallelism, section 2): input
+/// gradients, which the previous rank waits for, and weight gradients, which no rank waits for.
 enum class PassKind : std::uint8_t { forward, backward, input_gradient, weight_gradient };
 
 /// One pass of one micro-batch through one model chunk of a rank.
-struct Slot {
+struct PipelinePass {
   PassKind kind = PassKind::forward;
   std::int32_t micro_batch = 0;
-  std::int32_t chunk = 0;    // of this rank
-  bool beside_next = false;  // runs together with the pass after it, each while the other waits
+  std::int32_t chunk = 0;      // index among this rank's chunks
+  bool overlaps_next = false;  // runs together with the next pass; each one computes while the other waits
 
   bool forward() const { return kind == PassKind::forward; }
-  /// The first, or the last, that runs of a chunk's backward pass.
+  /// Whether this is the first, or the last, pass of a chunk's backward pass; a whole backward pass is both.
   bool begins_backward() const { return kind == PassKind::backward || kind == PassKind::input_gradient; }
   bool ends_backward() const { return kind == PassKind::backward || kind == PassKind::weight_gradient; }
-  auto operator<=>(const Slot&) const = default;
+  auto operator<=>(const PipelinePass&) const = default;
 };
-using Schedule = std::vector<Slot>;
+using PassOrder = std::vector<PipelinePass>;
 
-/// How a model's sections (consecutive layers, in forward order) lie on p ranks. loop: section i on rank i mod p.
-/// vee: rank r has sections r and 2p - 1 - r. mirror: p sections, each twice: rank r has r and p - 1 - r, and half of
-/// the micro-batches go through the ranks from the first, half from the last.
-enum class Folding : std::uint8_t { loop, vee, mirror };
+/// Placement of a model's virtual stages (consecutive layers, in forward order) on p pipeline ranks. loop: virtual
+/// stage i is on rank i mod p. v_shape: rank r has virtual stages r and 2p - 1 - r. bidirectional: p virtual stages,
+/// each on two ranks: rank r has r and p - 1 - r; half of the micro-batches enter at the first rank, half at the last.
+enum class StagePlacement : std::uint8_t { loop, v_shape, bidirectional };
 
-/// What the passes of a rank cost on the average.
+/// Costs of the passes of one micro-batch, averaged over the pipeline ranks.
 struct PassCosts {
-  Time forward_ps = 1, input_gradient_ps = 1, weight_gradient_ps = 1;  // of one micro-batch
-  std::int64_t kept_bytes = 1;                                         // by a micro-batch from its forward pass on
-  std::int64_t held_bytes = 1;  // of these until the gradients of weights are done
+  Time forward_ps = 1, input_gradient_ps = 1, weight_gradient_ps = 1;
+  std::int64_t saved_bytes = 1;  // saved by a micro-batch from its forward pass on
+  std::int64_t weight_gradient_input_bytes =
+      1;  // the share of saved_bytes that is needed until the weight gradients are done
 };
 
 struct WrittenSchedule;
 
-/// What decides on the order of passes.
+/// Everything that determines the order of passes.
 struct Pipeline {
   std::int64_t ranks = 1;
   std::int64_t micro_batches = 1;
-  std::int64_t chunks = 1;                   // of each rank
-  PassCosts costs = {};                      // of use to a schedule that asks_costs
-  const WrittenSchedule* written = nullptr;  // of use to the schedule of that name
+  std::int64_t chunks = 1;                   // per rank
+  PassCosts costs = {};                      // used by schedules with needs_costs
+  const WrittenSchedule* written = nullptr;  // used by the schedule `written`
 };
 
 struct ScheduleType {
   std::string name, help;
-  std::vector<Schedule> (*orders)(const Pipeline&);  // by rank
-  Folding folding = Folding::loop;
-  std::int64_t chunks = 1;  // that a rank has; kSeveral: 2 or more; kAsWritten: as its file says
-  std::string (*fault)(const Pipeline&) = nullptr;  // why it cannot run there; empty if it can
-  bool asks_costs = false;
-  bool has_formula = false;  // its bubble is that of 1F1B, divided by the chunks of a rank
-  /// What a forward pass and the backward pass behind it make is handed on together, where ranks wait for transfers.
-  bool exchanges_pairs = false;
-  static constexpr std::int64_t kSeveral = 0, kAsWritten = -1;
+  std::vector<PassOrder> (*orders)(const Pipeline&);  // returns the orders by rank
+  StagePlacement stage_placement = StagePlacement::loop;
+  std::int64_t chunks = 1;  // per rank; kTwoOrMore: 2 or more; kAsWritten: as the schedule file has them
+  std::string (*infeasible_reason)(const Pipeline&) = nullptr;  // returns why a pipeline cannot run it; empty if it can
+  bool needs_costs = false;
+  bool has_formula = false;  // its bubble is 1F1B's, divided by the chunks per rank
+  /// If ranks wait for transfers, the outputs of a forward pass and of the backward pass after it are sent together.
+  bool paired_exchange = false;
+  static constexpr std::int64_t kTwoOrMore = 0, kAsWritten = -1;
 };
 
-/// A place in schedules(). The first is the default.
+/// Index into schedules(). The first schedule is the default.
 enum class ScheduleKind : std::uint8_t {};
 
-/// Every schedule there is, in the order of its listing.
+/// Returns all schedules, in the order in which they are listed.
 const std::vector<ScheduleType>& schedules();
 const ScheduleType& schedule_type(ScheduleKind kind);
-/// Throws InternalError where there is none.
-ScheduleKind schedule_named(std::string_view name);
+/// Throws InternalError if no schedule has this name.
+ScheduleKind schedule_by_name(std::string_view name);
 
-/// Why `type` cannot run on that pipeline: chunks it does not have, or its own fault. Empty if it can.
-std::string schedule_fault(const ScheduleType& type, const Pipeline& pipeline);
+/// Returns why `type` cannot run on that pipeline: a wrong number of chunks, too few ranks, or its own reason. Empty if
+/// it can.
+std::string schedule_infeasible_reason(const ScheduleType& type, const Pipeline& pipeline);
 
 }  // namespace manyworlds::core::workload

@@ -1,4 +1,4 @@
-// A pipeline schedule that somebody wrote down: the orders of all ranks, complete and able to run.
+// A pipeline schedule from a file: the orders of all ranks, which are complete and free of deadlocks.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace manyworlds::core::workload {
 
 struct WrittenSchedule {
-  Folding folding = Folding::loop;
+  StagePlacement stage_placement = StagePlacement::loop;
   std::int64_t ranks = 1;
-  std::int64_t chunks = 1;  // of each rank
+  std::int64_t chunks = 1;  // per rank
   std::int64_t micro_batches = 1;
-  std::vector<Schedule> orders;  // by rank
+  std::vector<PassOrder> orders;  // by rank
 };
 
-/// The key of its orders.
+/// Returns the key of the schedule: its placement, chunks and orders.
 sharing::Key key_of(const WrittenSchedule& schedule);
 
 }  // namespace manyworlds::core::workload

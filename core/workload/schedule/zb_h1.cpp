@@ -1,6 +1,6 @@
-// ZB-H1 (Qi et al. 2024, section 2.2): 1F1B whose gradients of weights fill the end. Rank r leaves out those of its
-// first r micro-batches in turn, so that every rank keeps at most p micro-batches, what 1F1B's first rank keeps. Bubble
-// (p - 1)(F + B - W).
+// ZB-H1 (Qi et al. 2024, section 2.2): 1F1B whose weight gradients fill the end of the step. In the steady phase rank r
+// defers the weight gradients of r micro-batches, so that every rank keeps at most p micro-batches, as 1F1B's first
+// rank does. The bubble is (p - 1)(F + B - W).
 #include <algorithm>
 
 #include "core/workload/schedule/orders.hpp"
@@ -8,8 +8,8 @@
 namespace manyworlds::core::workload {
 namespace {
 
-std::vector<Schedule> orders(const Pipeline& pipeline) {
-  return of_each_rank(pipeline, [&](std::int64_t rank) {
+std::vector<PassOrder> orders(const Pipeline& pipeline) {
+  return orders_by_rank(pipeline, [&](std::int64_t rank) {
     OrderWriter order(1);
     const std::int64_t warm_up = std::min(pipeline.ranks - rank - 1, pipeline.micro_batches);
     while (order.forwards() < warm_up) order.forward(0);
@@ -19,7 +19,7 @@ std::vector<Schedule> orders(const Pipeline& pipeline) {
       if (order.backwards() > rank) order.weight_gradient();
     }
     while (order.backwards() < pipeline.micro_batches) order.input_gradient(0), order.weight_gradient();
-    while (order.waiting() > 0) order.weight_gradient();
+    while (order.deferred() > 0) order.weight_gradient();
     return order.take();
   });
 }

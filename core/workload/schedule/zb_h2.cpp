@@ -1,5 +1,6 @@
-// ZB-H2 (Qi et al. 2024, section 2.3): rank r warms up with 2 (p - r) - 1 forward passes, so that a rank is never idle
-// from its first pass to its last while F = B = W; 2p - 1 micro-batches are alive. Bubble (p - 1)(F + B - 2W).
+// ZB-H2 (Qi et al. 2024, section 2.3): rank r warms up with 2 (p - r) - 1 forward passes, so that no rank is idle
+// between its first and its last pass if F = B = W; 2p - 1 micro-batches are in flight. The bubble is (p - 1)(F + B -
+// 2W).
 #include <algorithm>
 
 #include "core/workload/schedule/orders.hpp"
@@ -7,8 +8,8 @@
 namespace manyworlds::core::workload {
 namespace {
 
-std::vector<Schedule> orders(const Pipeline& pipeline) {
-  return of_each_rank(pipeline, [&](std::int64_t rank) {
+std::vector<PassOrder> orders(const Pipeline& pipeline) {
+  return orders_by_rank(pipeline, [&](std::int64_t rank) {
     OrderWriter order(1);
     const std::int64_t warm_up = std::min(2 * (pipeline.ranks - rank) - 1, pipeline.micro_batches);
     while (order.forwards() < warm_up) order.forward(0);
@@ -21,7 +22,7 @@ std::vector<Schedule> orders(const Pipeline& pipeline) {
       order.input_gradient(0);
       if (order.backwards() > rank) order.weight_gradient();
     }
-    while (order.waiting() > 0) order.weight_gradient();
+    while (order.deferred() > 0) order.weight_gradient();
     return order.take();
   });
 }

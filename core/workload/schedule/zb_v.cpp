@@ -1,6 +1,7 @@
-// ZB-V (Qi et al. 2024, Zero Bubble Pipeline Parallelism, section 6): the V-shaped building block with lives as long as
-// 1F1B's memory allows, 2p chunks alive. Rank r warms up with 2 (p - r) - 1 passes of chunk 0, until chunk 1 of the
-// first micro-batch is there, then with both in turn; no rank is idle from its first pass to its last while F = B = W.
+// ZB-V (Qi et al. 2024, Zero Bubble Pipeline Parallelism, section 6): the V-shaped building block with the longest
+// lifespan that 1F1B's memory allows, 2p chunks in flight. Rank r warms up with 2 (p - r) - 1 passes of chunk 0, until
+// chunk 1 of the first micro-batch is ready, then with both chunks alternately; no rank is idle between its first and
+// its last pass if F = B = W.
 #include <algorithm>
 
 #include "core/workload/schedule/orders.hpp"
@@ -9,11 +10,11 @@ namespace manyworlds::core::workload {
 namespace {
 
 BlockTimes times(std::int64_t ranks, std::int64_t rank) {
-  const std::int64_t turn = 6 * (ranks - 1);  // there and back again
-  return {4 * rank, turn + 1 - 2 * rank, turn + 2 + 4 * rank, 2 * turn + 3 - 2 * rank};
+  const std::int64_t round_trip = 6 * (ranks - 1);  // units of time from the first rank to the last and back
+  return {4 * rank, round_trip + 1 - 2 * rank, round_trip + 2 + 4 * rank, 2 * round_trip + 3 - 2 * rank};
 }
 
-Schedule warm_up(const Pipeline& pipeline, std::int64_t rank) {
+PassOrder warm_up(const Pipeline& pipeline, std::int64_t rank) {
   OrderWriter order(2);
   const auto forward = [&](std::int32_t chunk) {
     if (order.forwards(chunk) < pipeline.micro_batches) order.forward(chunk);
@@ -24,15 +25,17 @@ Schedule warm_up(const Pipeline& pipeline, std::int64_t rank) {
   return order.take();
 }
 
-std::vector<Schedule> orders(const Pipeline& pipeline) {
-  std::vector<Schedule> all = block_orders(pipeline, times);
+std::vector<PassOrder> orders(const Pipeline& pipeline) {
+  std::vector<PassOrder> all = block_orders(pipeline, times);
   for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
-    Schedule& order = all[static_cast<std::size_t>(rank)];
-    Schedule begun = warm_up(pipeline, rank);
-    std::erase_if(order, [&](const Slot& slot) { return std::find(begun.begin(), begun.end(), slot) != begun.end(); });
-    order.insert(order.begin(), begun.begin(), begun.end());
+    PassOrder& order = all[static_cast<std::size_t>(rank)];
+    PassOrder warm_up_passes = warm_up(pipeline, rank);
+    std::erase_if(order, [&](const PipelinePass& pass) {
+      return std::find(warm_up_passes.begin(), warm_up_passes.end(), pass) != warm_up_passes.end();
+    });
+    order.insert(order.begin(), warm_up_passes.begin(), warm_up_passes.end());
   }
-  return fill_with_weights(pipeline, Folding::vee, all, 2 * pipeline.ranks);
+  return insert_weight_gradients(pipeline, StagePlacement::v_shape, all, 2 * pipeline.ranks);
 }
 
 }  // namespace
@@ -43,7 +46,7 @@ ScheduleType zb_v_schedule() {
               "zero bubble, V-shaped, chunks 0 and 1 folded over the ranks: no bubble where forward, input and "
               "weight gradients take as long, in 1F1B's memory",
           .orders = orders,
-          .folding = Folding::vee,
+          .stage_placement = StagePlacement::v_shape,
           .chunks = 2};
 }
 

@@ -1,4 +1,4 @@
-// The option table of a parallel strategy. dp is no option: it follows from the GPUs.
+// The option table of a parallel strategy. dp is not an option: it follows from the number of GPUs.
 #include "core/workload/strategy/strategy.hpp"
 
 namespace manyworlds::core::workload {
@@ -30,19 +30,21 @@ const OptionTable<Strategy>& strategy_options() {
           "split", &Strategy::split, {"even", "light_ends", "light_last"},
           "layers of the pp x virtual_stages chunks: as many in each; one fewer in the first and the last, which have "
           "embedding and head; or as many as fit evenly, the last taking what is left"),
-      numbers("section_layers", &Strategy::section_layers,
-              "layers of each of the pp x virtual_stages sections (dualpipe: pp), in the order of the model; none: as "
-              "split has it",
-              {0, 1'000'000}),
+      integer_list(
+          "section_layers", &Strategy::section_layers,
+          "layers of each of the pp x virtual_stages sections (dualpipe: pp), in the order of the model; none: as "
+          "split has it",
+          {0, 1'000'000}),
       option("empty_layers", &Strategy::empty_layers,
              "layers behind the model's own that cost nothing, so that sections can be alike", {0, 1'000'000},
              "layers"),
       choice("recompute", &Strategy::recompute, {"none", "selective", "full"},
              "activations computed again in the backward pass; selective: the attention core"),
-      any_of("recompute_modules", &Strategy::recompute_modules, recompute_module_names(),
-             "parts of a layer that run forward again in the backward pass (Megatron-Core's recompute_modules); of "
-             "layernorm, mla_up_proj, mlp_act and moe_act what comes out is dropped, of the others all but what goes "
-             "in"),
+      flag_list(
+          "recompute_modules", &Strategy::recompute_modules, recompute_module_names(),
+          "parts of a layer that run forward again in the backward pass (Megatron-Core's recompute_modules); of "
+          "layernorm, mla_up_proj, mlp_act and moe_act what comes out is dropped, of the others all but what goes "
+          "in"),
       option("recompute_layers", &Strategy::recompute_layers,
              "layers that recompute and recompute_modules are of, the first of each chunk (Megatron-LM's block method);"
              " 0: all",
@@ -50,7 +52,7 @@ const OptionTable<Strategy>& strategy_options() {
       option("recompute_stages", &Strategy::recompute_stages,
              "pipeline ranks that recompute and recompute_modules are of, the first ones; 0: all", {0, 1'024},
              "stages"),
-      any_of(
+      flag_list(
           "offload_modules", &Strategy::offload_modules, offload_module_names(),
           "parts of a layer whose inputs are in the host's memory between forward and backward pass (Megatron-Core's "
           "offload_modules)"),

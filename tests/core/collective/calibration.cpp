@@ -7,7 +7,7 @@
 
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/library.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 using namespace manyworlds::core::collective;
@@ -54,12 +54,12 @@ TEST_CASE(
   };
   const ProtocolCosts whole = costs_of_kind(Kind::all_reduce, Algorithm::ring);
   CHECK(whole.launch_ps == 20'000'000 + 2'000'000 + 1'000'000);
-  CHECK((whole.inside_ps == 2'000'000 && whole.between_ps == 5'000'000));
+  CHECK((whole.intra_node_ps == 2'000'000 && whole.inter_node_ps == 5'000'000));
   CHECK(whole.wire_bytes(4'096) == 4'096);
   CHECK(costs_of_kind(Kind::all_gather, Algorithm::ring).launch_ps == 20'000'000 + 1'500'000);
   const ProtocolCosts in_switch = costs_of_kind(Kind::all_reduce, Algorithm::in_switch);
   CHECK(in_switch.launch_ps == 40'000'000 + 1'000'000 + 1'000'000);
-  CHECK((in_switch.inside_ps == 0 && in_switch.between_ps == 0));
+  CHECK((in_switch.intra_node_ps == 0 && in_switch.inter_node_ps == 0));
 }
 
 TEST_CASE("tokens are launched once, and pass the ends of their links only where no NIC is slower") {
@@ -71,10 +71,10 @@ TEST_CASE("tokens are launched once, and pass the ends of their links only where
   shape.protocol = Protocol::calibrated_simple;
   const ProtocolCosts in_node = calibrated_costs(figures, shape);
   CHECK(in_node.launch_ps == (20 + 70) * kMicrosecond);  // 70 MB leave the member
-  CHECK(in_node.inside_ps == 0);
+  CHECK(in_node.intra_node_ps == 0);
   shape.per_node = 4;
   CHECK(calibrated_costs(figures, shape).launch_ps == 20 * kMicrosecond);
-  CHECK(calibrated_costs(figures, shape).between_ps == 0);
+  CHECK(calibrated_costs(figures, shape).inter_node_ps == 0);
 }
 
 TEST_CASE("LL stores a member's part with its flags, in trees the whole vector, and doubles what is on the wire") {
@@ -84,7 +84,7 @@ TEST_CASE("LL stores a member's part with its flags, in trees the whole vector, 
   };
   CHECK(costs(Algorithm::ring).launch_ps == 4'000'000 + 5'000'000);
   CHECK(costs(Algorithm::double_tree).launch_ps == 4'000'000 + 40'000'000);
-  CHECK((costs(Algorithm::ring).inside_ps == 1'000'000 && costs(Algorithm::ring).between_ps == 3'000'000));
+  CHECK((costs(Algorithm::ring).intra_node_ps == 1'000'000 && costs(Algorithm::ring).inter_node_ps == 3'000'000));
   CHECK(costs(Algorithm::ring).wire_bytes(4'096) == 8'192);
 }
 
@@ -96,13 +96,13 @@ TEST_CASE("a calibrated ring in a node lasts as its equation says, packet by pac
   const network::Transport transport;
   const Communicator node = step::communicator_of(router, {0, 1, 2, 3}, 4);
   const std::int64_t packets = 256, bytes = 4 * packets * 4'096;
-  const Shape shape = choose(library(Algorithm::ring), node, Kind::all_reduce, bytes);
+  const Shape shape = choose_shape(library(Algorithm::ring), node, Kind::all_reduce, bytes);
   CHECK(shape.protocol == Protocol::calibrated_simple);
   const Dag dag = build(shape);
   step::Connections connections;
   for (const auto& [from, to] : dag.pairs) connections.routes.push_back(router.route(from, to, 0));
-  network::Memo memo(transport);
-  const auto result = step::simulate_isolated(dag, connections, *graph, memo);
+  network::ComponentCache cache(transport);
+  const auto result = step::simulate_isolated(dag, connections, *graph, cache);
   const Time packet = serialization_ps(4'096 + 64, 1'600'000'000'000);
   const Time step = 2'000'000 + (packets + 1) * packet + 2 * 300'000;
   CHECK(*std::max_element(result.exits.begin(), result.exits.end()) == shape.calibrated.launch_ps + 6 * step);
@@ -112,7 +112,9 @@ TEST_CASE("a calibrated library takes LL for small messages, Simple for large on
   for (const auto& [members, per_node] : {std::pair{8u, 8u}, {16u, 8u}, {8u, 1u}}) {
     const Communicator who = communicator(members, per_node);
     for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter}) {
-      const auto picked = [&](std::int64_t bytes) { return choose(library(Algorithm::automatic), who, kind, bytes); };
+      const auto picked = [&](std::int64_t bytes) {
+        return choose_shape(library(Algorithm::automatic), who, kind, bytes);
+      };
       CHECK(picked(64).protocol == Protocol::calibrated_ll);
       CHECK(picked(1 << 30).protocol == Protocol::calibrated_simple);
       Time before = 0;
@@ -128,7 +130,7 @@ TEST_CASE("a calibrated library takes LL for small messages, Simple for large on
 TEST_CASE(
     "across nodes a calibrated ring leaves by every NIC of its members, and goes on while a block is on its way") {
   const auto ring = [](std::uint32_t members, std::uint32_t per_node) {
-    return choose(library(Algorithm::ring), communicator(members, per_node), Kind::all_gather, 1 << 30);
+    return choose_shape(library(Algorithm::ring), communicator(members, per_node), Kind::all_gather, 1 << 30);
   };
   CHECK(ring(16, 8).channels == 8);
   CHECK(ring(16, 8).chunk_bytes == 1 << 30);
@@ -139,10 +141,10 @@ TEST_CASE(
 
 TEST_CASE("only libraries that were measured to reduce in switches do so, in a node, and may be told to") {
   const Communicator node = communicator(8, 8);
-  const auto picked = [&](const Library& of) { return choose(of, node, Kind::all_reduce, 1 << 28).algorithm; };
+  const auto picked = [&](const Library& of) { return choose_shape(of, node, Kind::all_reduce, 1 << 28).algorithm; };
   Library all = library(Algorithm::automatic);
   CHECK(picked(all) == Algorithm::in_switch);
-  CHECK(choose(all, communicator(16, 8), Kind::all_reduce, 1 << 28).algorithm != Algorithm::in_switch);
+  CHECK(choose_shape(all, communicator(16, 8), Kind::all_reduce, 1 << 28).algorithm != Algorithm::in_switch);
   all.calibration.in_switch_copy_gb_per_s = 0;
   CHECK(picked(all) == Algorithm::ring);
   Library told = library(Algorithm::in_switch);
@@ -164,8 +166,8 @@ TEST_CASE(
     for (std::size_t pair = 0; pair < dag.pairs.size(); ++pair)
       connections.routes.push_back(step::route_of(router, {dag.pairs, dag.switches}, {0, 1, 2, 3}, pair, 0));
     const network::Transport transport;
-    network::Memo memo(transport);
-    const auto result = step::simulate_isolated(dag, connections, *graph, memo);
+    network::ComponentCache cache(transport);
+    const auto result = step::simulate_isolated(dag, connections, *graph, cache);
     return *std::max_element(result.exits.begin(), result.exits.end());
   };
   const Time sent = serialization_ps(bytes, 1'600'000'000'000);
@@ -177,7 +179,7 @@ TEST_CASE(
 TEST_CASE("every figure of a calibrated library that a collective depends on is in its key") {
   const Communicator who = communicator(16, 8);
   const auto key = [&](const Library& of, std::int64_t bytes) {
-    return step::collective_key(choose(of, who, Kind::all_reduce, bytes), {}, {});
+    return step::collective_key(choose_shape(of, who, Kind::all_reduce, bytes), {}, {});
   };
   struct Figure {
     double Calibration::*member;

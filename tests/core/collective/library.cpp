@@ -7,7 +7,7 @@
 
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/library.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 using namespace manyworlds::core::collective;
@@ -51,8 +51,8 @@ struct Bench {
     const std::vector<std::uint32_t> members(gpus.begin(), gpus.begin() + shape.members);
     for (std::size_t pair = 0; pair < dag.pairs.size(); ++pair)
       connections.routes.push_back(step::route_of(router, {dag.pairs, dag.switches}, members, pair, 0));
-    network::Memo memo(transport);
-    const auto result = step::simulate_isolated(dag, connections, *graph, memo);
+    network::ComponentCache cache(transport);
+    const auto result = step::simulate_isolated(dag, connections, *graph, cache);
     return *std::max_element(result.exits.begin(), result.exits.end());
   }
 };
@@ -62,18 +62,18 @@ struct Bench {
 TEST_CASE("channels 0 are as many as members have NICs in a node, and rings leave by all of them") {
   Library library = told(Algorithm::ring);
   library.channels = 0;
-  CHECK(choose(library, communicator(16, 4), Kind::all_reduce, 1 << 20).channels == 4);
-  CHECK(choose(library, communicator(16, 1), Kind::all_reduce, 1 << 20).channels == 1);  // one NIC each
-  CHECK(choose(library, communicator(4, 4), Kind::all_reduce, 1 << 20).channels == 1);   // no NIC
+  CHECK(choose_shape(library, communicator(16, 4), Kind::all_reduce, 1 << 20).channels == 4);
+  CHECK(choose_shape(library, communicator(16, 1), Kind::all_reduce, 1 << 20).channels == 1);  // one NIC each
+  CHECK(choose_shape(library, communicator(4, 4), Kind::all_reduce, 1 << 20).channels == 1);   // no NIC
   library.broadcast = Algorithm::chain;
-  CHECK(choose(library, communicator(16, 4), Kind::broadcast, 1 << 20).channels == 4);
+  CHECK(choose_shape(library, communicator(16, 4), Kind::broadcast, 1 << 20).channels == 4);
   library.channels = 2;
-  CHECK(choose(library, communicator(16, 4), Kind::all_reduce, 1 << 20).channels == 2);
+  CHECK(choose_shape(library, communicator(16, 4), Kind::all_reduce, 1 << 20).channels == 2);
   // Four NICs a node carry large vectors four times as fast as one.
   Bench bench;
   const auto lasts = [&](std::int64_t channels) {
     library.channels = channels;
-    return static_cast<double>(bench.lasts(choose(library, bench.all, Kind::all_reduce, 64 << 20)));
+    return static_cast<double>(bench.lasts(choose_shape(library, bench.all, Kind::all_reduce, 64 << 20)));
   };
   CHECK(lasts(0) == lasts(4));
   CHECK(lasts(1) / lasts(0) > 3.5);
@@ -84,36 +84,37 @@ TEST_CASE("a library does what it is told, and halves of an all-reduce follow it
   Communicator all = communicator(16, 4);
   all.node_switches = true;
   for (const AlgorithmInfo& info : algorithms()) {
-    if (!can_do(info.algorithm, Kind::all_reduce)) continue;
+    if (!supports(info.algorithm, Kind::all_reduce)) continue;
     INFO(info.name);
-    CHECK(choose(told(info.algorithm), all, Kind::all_reduce, 1'000).algorithm == info.algorithm);
+    CHECK(choose_shape(told(info.algorithm), all, Kind::all_reduce, 1'000).algorithm == info.algorithm);
     for (const Kind half : {Kind::all_gather, Kind::reduce_scatter})
-      CHECK(choose(told(info.algorithm), all, half, 1'000).algorithm ==
-            (can_do(info.algorithm, half) ? info.algorithm : Algorithm::ring));
+      CHECK(choose_shape(told(info.algorithm), all, half, 1'000).algorithm ==
+            (supports(info.algorithm, half) ? info.algorithm : Algorithm::ring));
   }
   Library library = told(Algorithm::double_tree);
   library.all_gather = Algorithm::direct;
-  CHECK(choose(library, all, Kind::all_gather, 1'000).algorithm == Algorithm::direct);
-  CHECK(choose(library, all, Kind::all_to_all, 1'000).algorithm == Algorithm::pairwise);
-  CHECK(choose(library, all, Kind::broadcast, 1'000).algorithm == Algorithm::chain);
+  CHECK(choose_shape(library, all, Kind::all_gather, 1'000).algorithm == Algorithm::direct);
+  CHECK(choose_shape(library, all, Kind::all_to_all, 1'000).algorithm == Algorithm::pairwise);
+  CHECK(choose_shape(library, all, Kind::broadcast, 1'000).algorithm == Algorithm::chain);
 }
 
 TEST_CASE("shapes say no more than their DAGs depend on") {
   Library library = told(Algorithm::two_level);
-  CHECK(choose(library, communicator(16, 4), Kind::all_reduce, 1'000).text() == "all_reduce two_level n=16 1000 B");
-  CHECK(choose(library, communicator(16, 1), Kind::all_reduce, 1'000).text() == "all_reduce ring n=16 1000 B");
-  CHECK(choose(library, communicator(16, 16), Kind::all_reduce, 1'000) ==
-        choose(told(Algorithm::ring), communicator(16, 1), Kind::all_reduce, 1'000));
+  CHECK(choose_shape(library, communicator(16, 4), Kind::all_reduce, 1'000).text() ==
+        "all_reduce two_level n=16 1000 B");
+  CHECK(choose_shape(library, communicator(16, 1), Kind::all_reduce, 1'000).text() == "all_reduce ring n=16 1000 B");
+  CHECK(choose_shape(library, communicator(16, 16), Kind::all_reduce, 1'000) ==
+        choose_shape(told(Algorithm::ring), communicator(16, 1), Kind::all_reduce, 1'000));
   library = told(Algorithm::halving_doubling);
   library.channels = 4;
   library.chunk_bytes = 100;
-  CHECK(choose(library, communicator(16, 4), Kind::all_reduce, 1'000) ==
-        choose(told(Algorithm::halving_doubling), communicator(16, 1), Kind::all_reduce, 1'000));
+  CHECK(choose_shape(library, communicator(16, 4), Kind::all_reduce, 1'000) ==
+        choose_shape(told(Algorithm::halving_doubling), communicator(16, 1), Kind::all_reduce, 1'000));
   library.all_reduce = Algorithm::ring;
   library.protocol = Protocol::ll128;
-  CHECK(choose(library, communicator(16, 4), Kind::all_reduce, 1'000).text() ==
+  CHECK(choose_shape(library, communicator(16, 4), Kind::all_reduce, 1'000).text() ==
         "all_reduce ring n=16 1000 B ll128 channels=4 chunks=100 B");
-  CHECK(choose(library, communicator(2, 1), Kind::send, 7).text() == "send direct n=2 7 B ll128");
+  CHECK(choose_shape(library, communicator(2, 1), Kind::send, 7).text() == "send direct n=2 7 B ll128");
 }
 
 TEST_CASE("the model is alpha and beta: steps times latency and bytes over the slowest connection") {
@@ -137,7 +138,7 @@ TEST_CASE("the model is alpha and beta: steps times latency and bytes over the s
 TEST_CASE("an automatic library takes few steps for small vectors and few bytes for large ones") {
   const Library library = told(Algorithm::automatic);
   const auto picked = [&](const Communicator& who, std::int64_t bytes) {
-    return choose(library, who, Kind::all_reduce, bytes).algorithm;
+    return choose_shape(library, who, Kind::all_reduce, bytes).algorithm;
   };
   CHECK(picked(communicator(64, 1), 64) == Algorithm::recursive_doubling);
   CHECK(picked(communicator(64, 1), 1 << 30) == Algorithm::halving_doubling);  // as a ring, in fewer steps
@@ -153,14 +154,14 @@ TEST_CASE("an automatic protocol is LL for small messages and simple for large o
   Library library;
   library.protocol = Protocol::automatic;
   const auto picked = [&](std::int64_t bytes) {
-    return choose(library, communicator(16, 1), Kind::all_reduce, bytes).protocol;
+    return choose_shape(library, communicator(16, 1), Kind::all_reduce, bytes).protocol;
   };
   CHECK(picked(64) == Protocol::ll);
   CHECK(picked(1 << 20) == Protocol::ll128);
   CHECK(picked(1 << 30) == Protocol::simple);
-  CHECK(library.looks_at_network());
-  CHECK(told(Algorithm::in_switch).looks_at_network());
-  CHECK_FALSE(told(Algorithm::ring).looks_at_network());
+  CHECK(library.depends_on_network());
+  CHECK(told(Algorithm::in_switch).depends_on_network());
+  CHECK_FALSE(told(Algorithm::ring).depends_on_network());
 }
 
 TEST_CASE("what an automatic library picks is within a third of the best, in packets") {
@@ -173,7 +174,7 @@ TEST_CASE("what an automatic library picks is within a third of the best, in pac
         library.all_reduce = library.all_gather = library.reduce_scatter = Algorithm::automatic;
         library.all_to_all = library.broadcast = Algorithm::automatic;
         library.protocol = protocol;
-        const Shape picked = choose(library, bench.all, kind, bytes);
+        const Shape picked = choose_shape(library, bench.all, kind, bytes);
         Time best = kNever;
         for (const Algorithm algorithm : library.candidates(kind)) {
           Shape shape = picked;
@@ -195,8 +196,8 @@ TEST_CASE("protocol costs take their time: launch once, a latency before each st
     const Dag dag = build(shape);
     step::Connections connections;  // members are GPUs 0, 4, 8, 12: one rail
     for (const auto& [from, to] : dag.pairs) connections.routes.push_back(bench.router.route(4 * from, 4 * to, 0));
-    network::Memo memo(bench.transport);
-    const auto result = step::simulate_isolated(dag, connections, *bench.graph, memo);
+    network::ComponentCache cache(bench.transport);
+    const auto result = step::simulate_isolated(dag, connections, *bench.graph, cache);
     return *std::max_element(result.exits.begin(), result.exits.end());
   };
   const Time packet = serialization_ps(4'096 + 64, 200'000'000'000), hops = 2 * 700'000;
@@ -229,7 +230,7 @@ TEST_CASE("a reduction in a switch takes its shards up and down one after anothe
   Bench bench;
   CHECK((bench.all.node_switches && bench.all.rail_switches));
   const Communicator node = step::communicator_of(bench.router, {0, 1, 2, 3}, 4);
-  const Shape shape = choose(told(Algorithm::in_switch), node, Kind::all_reduce, 4 * 4'096);
+  const Shape shape = choose_shape(told(Algorithm::in_switch), node, Kind::all_reduce, 4 * 4'096);
   CHECK(shape.text() == "all_reduce in_switch n=4 16384 B");
   const Time hop = serialization_ps(4'096 + 64, 1'600'000'000'000) + 300'000;
   // Four shards go up on each link, one after another; then the owners of the first three, who have had their sums for
@@ -238,7 +239,7 @@ TEST_CASE("a reduction in a switch takes its shards up and down one after anothe
   // Without one switch between them they form a ring.
   Communicator far = node;
   far.node_switches = false;
-  CHECK(choose(told(Algorithm::in_switch), far, Kind::all_reduce, 4 * 4'096).algorithm == Algorithm::ring);
+  CHECK(choose_shape(told(Algorithm::in_switch), far, Kind::all_reduce, 4 * 4'096).algorithm == Algorithm::ring);
 }
 
 TEST_CASE("every library can be written as options and read back") {

@@ -93,7 +93,7 @@ TEST_CASE("a reduction whose data does not wait for the round before it is found
   std::uint32_t first = dag.successors_begin[0];
   while (dag.pairs[dag.transfers[dag.successors[first]].pair].first != 1) ++first;
   const std::uint32_t passed_on = dag.successors[first];
-  dag.waits[passed_on] = static_cast<std::uint16_t>(dag.waits[passed_on] - 1);
+  dag.wait_count[passed_on] = static_cast<std::uint16_t>(dag.wait_count[passed_on] - 1);
   dag.successors.erase(dag.successors.begin() + first);
   for (std::size_t node = 1; node < dag.successors_begin.size(); ++node) --dag.successors_begin[node];
   trace.effects.assign(trace.effects.size(), Effect::copy);  // so that playing it does not end the test

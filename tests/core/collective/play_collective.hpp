@@ -106,15 +106,15 @@ class Buffers {
 /// which take `lasts(transfer)`.
 template <class Lasts, class Start, class End>
 void play(const Dag& dag, Lasts lasts, Start start, End end) {
-  std::vector<std::uint16_t> waits = dag.waits;
+  std::vector<std::uint16_t> wait_count = dag.wait_count;
   std::priority_queue<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::pair<std::uint64_t, std::uint32_t>>,
                       std::greater<>>
       running;
   std::uint64_t now = 0;
   std::vector<std::uint32_t> ready;
   const auto satisfy = [&](std::uint32_t node) {
-    if (waits[node] == 0) FAIL("node " << node << " waits for less than it has before it");
-    if (--waits[node] == 0) ready.push_back(node);
+    if (wait_count[node] == 0) FAIL("node " << node << " waits for less than it has before it");
+    if (--wait_count[node] == 0) ready.push_back(node);
   };
   for (const std::uint32_t node : dag.entry) satisfy(node);
   std::size_t done = 0;
@@ -140,7 +140,7 @@ void play(const Dag& dag, Lasts lasts, Start start, End end) {
     for (std::uint32_t i = dag.successors_begin[node]; i < dag.successors_begin[node + 1]; ++i)
       satisfy(dag.successors[i]);
   }
-  REQUIRE(done == dag.waits.size());
+  REQUIRE(done == dag.wait_count.size());
 }
 
 /// What every transfer carried, by range of the trace and segment.

@@ -30,8 +30,8 @@ Communicator twelve() {
   Communicator who;
   who.members = kMembers;
   who.per_node = kPerNode;
-  who.inside = {1'600'000'000'000, 600'000};
-  who.between = {200'000'000'000, 3'000'000};
+  who.intra_node = {1'600'000'000'000, 600'000};
+  who.inter_node = {200'000'000'000, 3'000'000};
   return who;
 }
 
@@ -60,14 +60,14 @@ TEST_CASE("between nodes as many bytes travel as there are for other nodes, whic
     for (const Algorithm algorithm : {Algorithm::pairwise, Algorithm::node_aware, Algorithm::hybrid_ep})
       for (const bool by_source : {false, true}) {
         const Dag dag = build(all_to_all(algorithm, bytes, by_source));
-        std::int64_t between = 0;
+        std::int64_t inter_node = 0;
         for (const Transfer& transfer : dag.transfers) {
           const auto& [from, to] = dag.pairs[transfer.pair];
           if (from / kPerNode == to / kPerNode) continue;
-          between += transfer.bytes;
+          inter_node += transfer.bytes;
           if (algorithm != Algorithm::pairwise) CHECK(from % kPerNode == to % kPerNode);  // along rails
         }
-        CHECK(between == expected);
+        CHECK(inter_node == expected);
       }
   }
 }
@@ -85,25 +85,27 @@ TEST_CASE("pairwise, everybody sends a member its share, or a member everybody i
 
 TEST_CASE("equal shares are the even operation, and unequal ones are predicted by their largest") {
   const Library library;
-  const Shape even = choose(library, twelve(), Kind::all_to_all, 12 * 500);
-  CHECK(choose(library, twelve(), Kind::all_to_all, 12 * 500, {std::vector<std::int64_t>(12, 500), false}) == even);
-  CHECK(choose(library, twelve(), Kind::all_to_all, 12 * 500, {std::vector<std::int64_t>(12, 500), true}) == even);
+  const Shape even = choose_shape(library, twelve(), Kind::all_to_all, 12 * 500);
+  CHECK(choose_shape(library, twelve(), Kind::all_to_all, 12 * 500, {std::vector<std::int64_t>(12, 500), false}) ==
+        even);
+  CHECK(choose_shape(library, twelve(), Kind::all_to_all, 12 * 500, {std::vector<std::int64_t>(12, 500), true}) ==
+        even);
   std::vector<std::int64_t> bytes(12, 400);
   bytes[7] = 1'600;
-  const Shape uneven = choose(library, twelve(), Kind::all_to_all, 12 * 500, {bytes, false});
+  const Shape uneven = choose_shape(library, twelve(), Kind::all_to_all, 12 * 500, {bytes, false});
   CHECK(uneven != even);
-  CHECK(uneven != choose(library, twelve(), Kind::all_to_all, 12 * 500, {bytes, true}));
+  CHECK(uneven != choose_shape(library, twelve(), Kind::all_to_all, 12 * 500, {bytes, true}));
   CHECK(predicted_ps(uneven, twelve()) ==
-        predicted_ps(choose(library, twelve(), Kind::all_to_all, 12 * 1'600), twelve()));
+        predicted_ps(choose_shape(library, twelve(), Kind::all_to_all, 12 * 1'600), twelve()));
 }
 
 TEST_CASE("a broadcast begins and a reduction ends at any root, one chain long") {
   for (const Kind kind : {Kind::broadcast, Kind::reduce})
     for (const Algorithm algorithm : {Algorithm::chain, Algorithm::binomial_tree})
       for (std::uint32_t root = 0; root < kMembers; ++root) {
-        if (!can_do(algorithm, kind)) continue;
+        if (!supports(algorithm, kind)) continue;
         Shape shape{kind, algorithm, kMembers, 10'007, kPerNode};
-        shape.split = rooted(root, kMembers, 10'007);
+        shape.split = rooted_split(root, kMembers, 10'007);
         INFO(shape.text());
         REQUIRE(shape.root() == root);
         for (const std::int64_t chunk : {0, 3'000}) {
@@ -116,10 +118,11 @@ TEST_CASE("a broadcast begins and a reduction ends at any root, one chain long")
           CHECK(sent == (kMembers - 1) * 10'007);
         }
       }
-  CHECK(can_do(Algorithm::chain, Kind::reduce));
+  CHECK(supports(Algorithm::chain, Kind::reduce));
   Library library;
   library.reduce = Algorithm::automatic;  // a chain is what there is
-  CHECK(choose(library, twelve(), Kind::reduce, 99, rooted(5, kMembers, 99)).text() == "reduce chain n=12 99 B root=5");
-  CHECK(choose(library, twelve(), Kind::broadcast, 99, rooted(0, kMembers, 99)) ==
-        choose(library, twelve(), Kind::broadcast, 99));
+  CHECK(choose_shape(library, twelve(), Kind::reduce, 99, rooted_split(5, kMembers, 99)).text() ==
+        "reduce chain n=12 99 B root=5");
+  CHECK(choose_shape(library, twelve(), Kind::broadcast, 99, rooted_split(0, kMembers, 99)) ==
+        choose_shape(library, twelve(), Kind::broadcast, 99));
 }

@@ -25,9 +25,9 @@ TEST_CASE("a GEMM whose tiles fill every wave takes its FLOPs over the achieved 
   Gpu gpu = no_launch();
   gpu.compute_units = 128;  // 512 tiles of 256 x 128 in four waves
   // 137438953472 / 200e12 s = 687.19476736 us
-  CHECK(cost(kernel, gpu) == 687'194'767);
+  CHECK(modelled_time(kernel, gpu) == 687'194'767);
   gpu.launch_us = 2;
-  CHECK(cost(kernel, gpu) == 687'194'767 + 2'000'000);
+  CHECK(modelled_time(kernel, gpu) == 687'194'767 + 2'000'000);
 }
 
 TEST_CASE("a GEMM takes whole waves: one tile more than fills them costs another wave") {
@@ -36,18 +36,18 @@ TEST_CASE("a GEMM takes whole waves: one tile more than fills them costs another
   gpu.memory_gb_per_s = 1e7;  // memory is no limit, and adding up parts of K costs next to nothing
   // A wave of 256 x 128 tiles: 2 x 256 x 128 x 65536 FLOPs at 200e12 / 32 per second.
   const double wave_ps = 2.0 * 256 * 128 * 65'536 / (200.0 / 32);
-  CHECK(cost(gemm("full", 2'048, 512, 65'536), gpu) == Approx(wave_ps));
+  CHECK(modelled_time(gemm("full", 2'048, 512, 65'536), gpu) == Approx(wave_ps));
   // Two more columns are 8 more tiles of that size; with K in four parts 160 blocks are five waves of a quarter.
-  CHECK(cost(gemm("over", 2'048, 514, 65'536), gpu) == Approx(5 * wave_ps / 4).epsilon(1e-3));
+  CHECK(modelled_time(gemm("over", 2'048, 514, 65'536), gpu) == Approx(5 * wave_ps / 4).epsilon(1e-3));
 }
 
 TEST_CASE("a tile costs its prologue as so much more of K") {
   Gpu gpu = no_launch();
   gpu.compute_units = 128;
   const auto kernel = gemm("square", 4'096, 4'096, 4'096);
-  const Time without = cost(kernel, gpu);
+  const Time without = modelled_time(kernel, gpu);
   gpu.gemm_prologue_k = 512;  // an eighth of K
-  CHECK(cost(kernel, gpu) == Approx(1.125 * static_cast<double>(without)));
+  CHECK(modelled_time(kernel, gpu) == Approx(1.125 * static_cast<double>(without)));
 }
 
 TEST_CASE("narrow inputs make a GEMM's main loop faster by their gains") {
@@ -55,7 +55,9 @@ TEST_CASE("narrow inputs make a GEMM's main loop faster by their gains") {
   gpu.compute_units = 128;
   gpu.fp8_gain = 2;
   gpu.fp4_gain = 1.5;
-  const auto with = [&](Dtype dtype) { return static_cast<double>(cost(gemm("g", 4'096, 4'096, 4'096, dtype), gpu)); };
+  const auto with = [&](Dtype dtype) {
+    return static_cast<double>(modelled_time(gemm("g", 4'096, 4'096, 4'096, dtype), gpu));
+  };
   CHECK(with(Dtype::bf16) / with(Dtype::fp8) == Approx(2));
   CHECK(with(Dtype::bf16) / with(Dtype::fp4) == Approx(3));
   CHECK(gemm("g", 8, 8, 8, Dtype::fp8).bytes == 2 * 64 + 2 * 64);
@@ -66,7 +68,7 @@ TEST_CASE("a thin GEMM is bound by its bytes") {
   const Kernel kernel = gemm("thin", 1, 8'192, 8'192);
   // (8192 + 8192^2 + 8192) x 2 bytes at 1000 GB/s = 1 ps a thousandth: 134250496 bytes in 134250496 ps
   CHECK(kernel.bytes == 134'250'496);
-  CHECK(cost(kernel, no_launch()) == 134'250'496);
+  CHECK(modelled_time(kernel, no_launch()) == 134'250'496);
 }
 
 TEST_CASE("fused attention takes its FLOPs over its share of the peak, by generation and direction") {
@@ -76,10 +78,10 @@ TEST_CASE("fused attention takes its FLOPs over its share of the peak, by genera
   const std::int64_t s = 4'096, d = 128, batch = 16;
   const auto forward = fused_attention("a", KernelClass::flash_forward, s, s, s * s / 2, d, d, batch);
   CHECK(forward.flops == 2 * s * s * d * batch);  // half of the scores, two GEMMs
-  CHECK(cost(forward, gpu) == Approx(2.0 * s * s * d * batch / 200));
+  CHECK(modelled_time(forward, gpu) == Approx(2.0 * s * s * d * batch / 200));
   const auto backward = fused_attention("a", KernelClass::cudnn_backward, s, s, s * s / 2, d, d, batch);
   CHECK(backward.flops == 5 * s * s * d * batch);
-  CHECK(cost(backward, gpu) == Approx(5.0 * s * s * d * batch / 100));
+  CHECK(modelled_time(backward, gpu) == Approx(5.0 * s * s * d * batch / 100));
   CHECK(forward.bytes == 2 * 4 * s * d * batch);
 }
 
@@ -104,20 +106,20 @@ TEST_CASE("kernel times are rounded half up to a picosecond") {
   Gpu gpu = no_launch();
   gpu.memory_efficiency = 1;
   gpu.memory_gb_per_s = 400;  // a byte takes 2.5 ps
-  CHECK(cost(memory_bound("copy", 1), gpu) == 3);
-  CHECK(cost(memory_bound("copy", 2), gpu) == 5);
+  CHECK(modelled_time(memory_bound("copy", 1), gpu) == 3);
+  CHECK(modelled_time(memory_bound("copy", 2), gpu) == 5);
   gpu.memory_gb_per_s = 800;  // 1.25 ps
-  CHECK(cost(memory_bound("copy", 1), gpu) == 1);
+  CHECK(modelled_time(memory_bound("copy", 1), gpu) == 1);
 }
 
 TEST_CASE("a kernel that needs a figure nobody gave is bad input that names the figure") {
   Gpu gpu = workload::round_gpu();
   gpu.matrix_tflops = 0;
-  CHECK_NOTHROW(cost(memory_bound("copy", 1), gpu));
-  CHECK_THROWS_AS(cost(gemm("g", 1, 1, 1), gpu), InputError);
-  CHECK_THROWS_WITH(cost(gemm("g", 1, 1, 1), gpu), Catch::Contains("matrix_tflops"));
+  CHECK_NOTHROW(modelled_time(memory_bound("copy", 1), gpu));
+  CHECK_THROWS_AS(modelled_time(gemm("g", 1, 1, 1), gpu), InputError);
+  CHECK_THROWS_WITH(modelled_time(gemm("g", 1, 1, 1), gpu), Catch::Contains("matrix_tflops"));
   gpu.memory_gb_per_s = 0;
-  CHECK_THROWS_WITH(cost(memory_bound("copy", 1), gpu), Catch::Contains("memory_gb_per_s"));
+  CHECK_THROWS_WITH(modelled_time(memory_bound("copy", 1), gpu), Catch::Contains("memory_gb_per_s"));
 }
 
 TEST_CASE("kernels are the same when name, type, shape, bytes and FLOPs are") {

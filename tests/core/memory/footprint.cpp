@@ -22,8 +22,9 @@ Strategy with(Strategy strategy, Recompute recompute, bool sequence_parallel) {
 }
 
 double activations_gib(const Model& model, const Strategy& strategy) {
-  return static_cast<double>(activation_bytes_per_layer(model, strategy) *
-                             layers_in_flight(model, strategy, pipeline_orders(model, strategy, round_gpu())[0], 0)) /
+  return static_cast<double>(
+             activation_bytes_per_layer(model, strategy) *
+             max_layers_in_flight(model, strategy, pipeline_orders(model, strategy, round_gpu())[0], 0)) /
          kGiB;
 }
 
@@ -160,7 +161,7 @@ TEST_CASE("the last stage holds its logits in fp32 and 16 bits when nothing is r
 
 TEST_CASE("GPipe keeps the logits of every micro-batch") {
   Strategy strategy = layout(8, 4, 1, 16);
-  strategy.schedule = schedule_named("gpipe");
+  strategy.schedule = schedule_by_name("gpipe");
   CHECK(footprint(wordy(), strategy, {}, 3).logits == (4LL * 16 + 2) * 2'048 * 524'288 / 8);
 }
 

@@ -4,7 +4,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/layer/rank_class.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::workload;
@@ -14,7 +14,7 @@ namespace {
 
 struct Cost {
   std::int64_t bytes = 0;
-  Time again = 0, copies = 0;  // of all classes of ranks
+  Time recompute = 0, copies = 0;  // of all classes of ranks
 };
 Cost cost_of(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
   Cost cost;
@@ -24,8 +24,8 @@ Cost cost_of(const Model& model, const Strategy& strategy, const compute::Gpu& g
       if (op.is_collective) continue;
       if (op.stream == Stream::offload || op.stream == Stream::reload)
         cost.copies += op.duration_ps;
-      else if (op.booking == Booking::recompute)
-        cost.again += op.duration_ps;
+      else if (op.category == TimeCategory::recompute)
+        cost.recompute += op.duration_ps;
     }
   return cost;
 }
@@ -33,7 +33,7 @@ Cost cost_of(const Model& model, const Strategy& strategy, const compute::Gpu& g
 /// A drawn world, and the modules that mean something there.
 struct Drawn {
   step::Configuration world;
-  Modules again = again::layernorm | again::core_attn, away = 0;
+  Modules recompute = recompute::layernorm | recompute::core_attn, offload = 0;
 };
 Drawn draw(std::uint64_t seed) {
   const auto& types = schedules();
@@ -41,15 +41,15 @@ Drawn draw(std::uint64_t seed) {
   const ScheduleType& type = types[seed % types.size()];
   made.world = draw_world(seed);
   // Orders that follow from what passes cost and keep are others when those are.
-  if (type.chunks != ScheduleType::kAsWritten && !type.asks_costs) made.world = with_schedule(made.world, type);
+  if (type.chunks != ScheduleType::kAsWritten && !type.needs_costs) made.world = with_schedule(made.world, type);
   made.world = with_context_and_experts(made.world, seed);
   made.world.strategy.recompute = Recompute::none;
   made.world.strategy.stack.overlap_experts = false;
   const Model& model = made.world.model;
-  if (model.is_latent()) made.again |= again::mla_up_proj;
-  if (model.has_experts()) made.again |= again::moe_act | again::moe;
-  if (!model.has_experts() || model.dense_layers > 0) made.again |= again::mlp_act | again::mlp;
-  made.away = (Modules{1} << offload_module_names().size()) - 1;
+  if (model.is_latent()) made.recompute |= recompute::mla_up_proj;
+  if (model.has_experts()) made.recompute |= recompute::moe_act | recompute::moe;
+  if (!model.has_experts() || model.dense_layers > 0) made.recompute |= recompute::mlp_act | recompute::mlp;
+  made.offload = (Modules{1} << offload_module_names().size()) - 1;
   return made;
 }
 
@@ -92,13 +92,14 @@ Moved grow(Modules Drawn::*all, Modules Strategy::*asked, std::int64_t Strategy:
 }  // namespace
 
 TEST_CASE("more recomputation takes no more memory and no less time, of drawn strategies") {
-  const Moved moved = grow(&Drawn::again, &Strategy::recompute_modules, &Strategy::recompute_stages, &Cost::again);
+  const Moved moved =
+      grow(&Drawn::recompute, &Strategy::recompute_modules, &Strategy::recompute_stages, &Cost::recompute);
   CHECK(moved.smaller > 100);
   CHECK(moved.longer > 100);
 }
 
 TEST_CASE("more offloading takes no more memory and copies no less, of drawn strategies") {
-  const Moved moved = grow(&Drawn::away, &Strategy::offload_modules, &Strategy::offload_layers, &Cost::copies);
+  const Moved moved = grow(&Drawn::offload, &Strategy::offload_modules, &Strategy::offload_layers, &Cost::copies);
   CHECK(moved.smaller > 50);
   CHECK(moved.longer > 100);
 }

@@ -4,8 +4,8 @@
 
 #include "core/collective/algorithms/registry.hpp"
 #include "core/network/flows/flows.hpp"
-#include "core/step/network/longest_ways.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "core/step/network/critical_paths.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 using network::FlowId;
@@ -38,7 +38,7 @@ void add_links(Flows& flows, const network::Graph& graph) {
 std::vector<Time> ends_of(std::unique_ptr<Flows> flows, const network::Graph& graph,
                           const std::vector<Transfer>& transfers) {
   add_links(*flows, graph);
-  flows->set_ranks({0});
+  flows->set_tie_order({0});
   std::vector<Time> ends(transfers.size(), -1);
   std::vector<FlowId> finished;
   const auto go = [&](Time limit) {
@@ -67,7 +67,7 @@ std::vector<Time> exits_of(std::unique_ptr<Flows> flows, const network::Graph& g
   for (std::size_t pair = 0; pair < dag->pairs.size(); ++pair)
     routes.push_back(step::route_of(router, {dag->pairs, dag->switches}, gpus, pair, pair));
   const std::uint32_t id = traffic.add(dag, routes);
-  traffic.set_ranks({0});
+  traffic.set_tie_order({0});
   std::vector<std::uint32_t> order(entries.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return entries[a] < entries[b]; });
@@ -87,19 +87,19 @@ std::vector<Time> longest_ways(const step::Configuration& world, network::Router
                                const std::shared_ptr<const collective::Dag>& dag, const std::vector<Time>& entries) {
   std::vector<std::uint32_t> gpus(dag->members), order(dag->members);
   for (std::uint32_t i = 0; i < dag->members; ++i) gpus[i] = order[i] = i;
-  auto paths = std::make_shared<step::LongestWays::Paths>();
+  auto paths = std::make_shared<step::CriticalPaths::Paths>();
   for (std::size_t pair = 0; pair < dag->pairs.size(); ++pair) {
     auto& path = paths->emplace_back();
     for (const std::uint32_t link : step::route_of(router, {dag->pairs, dag->switches}, gpus, pair, pair))
       path.push_back(network::spec_of(*world.graph, link));
   }
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return entries[a] < entries[b]; });
-  step::LongestWays ways(dag, paths);
+  step::CriticalPaths critical_paths(dag, paths);
   std::vector<Time> at(dag->members, -1);
   std::vector<network::Exit> exits;
   for (const std::uint32_t member : order) {
     exits.clear();
-    ways.enter(world.transport, member, entries[member], 0, exits);
+    critical_paths.enter(world.transport, member, entries[member], 0, exits);
     for (const network::Exit& exit : exits) {
       REQUIRE(exit.at > entries[member]);
       REQUIRE(at[exit.member] == -1);
@@ -197,7 +197,7 @@ TEST_CASE("no member leaves a collective before its analytic time, whatever the 
 }
 
 TEST_CASE("shapes that are alike but for their bytes are outlined by one DAG, which has their transfers") {
-  step::Dags dags;
+  step::DagCache dags;
   for (const collective::AlgorithmInfo& info : collective::algorithms())
     for (const collective::Kind kind : info.kinds)
       for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{5}, std::int64_t{1'000'003}})
@@ -205,13 +205,13 @@ TEST_CASE("shapes that are alike but for their bytes are outlined by one DAG, wh
           collective::Shape shape{kind, info.algorithm, 8, bytes, 4};
           shape.chunk_bytes = chunk;
           INFO(shape.text());
-          const auto own = dags.get(shape), like = dags.like(shape);
-          REQUIRE(like->pairs == own->pairs);
-          REQUIRE(like->switches == own->switches);
-          REQUIRE(like->transfers.size() == own->transfers.size());
-          REQUIRE(like->successors == own->successors);
+          const auto own = dags.get(shape), canonical = dags.canonical(shape);
+          REQUIRE(canonical->pairs == own->pairs);
+          REQUIRE(canonical->switches == own->switches);
+          REQUIRE(canonical->transfers.size() == own->transfers.size());
+          REQUIRE(canonical->successors == own->successors);
           for (std::size_t i = 0; i < own->transfers.size(); ++i)
-            REQUIRE(like->transfers[i].pair == own->transfers[i].pair);
+            REQUIRE(canonical->transfers[i].pair == own->transfers[i].pair);
         }
 }
 
@@ -236,9 +236,9 @@ TEST_CASE("no step is shorter than its analytic one, which composed and coupled 
 
 TEST_CASE("analytic and packet results never share a key, and an analytic one does not depend on the transport") {
   step::Configuration world = draw_world(1);
-  step::Laboratory laboratory;
-  const auto step_key_of = [&] { return laboratory.outline(world).step; };
-  const auto collective_key_of = [&] { return laboratory.world(world).uses().front().key; };
+  step::SimulationContext context;
+  const auto step_key_of = [&] { return context.summary(world).step; };
+  const auto collective_key_of = [&] { return context.world(world).collective_ops().front().key; };
   world.transport.kind = "static_window";
   const sharing::Key packet = step_key_of(), packet_collective = collective_key_of();
   world.transport.fidelity = network::Fidelity::analytic;

@@ -8,7 +8,7 @@
 #include "core/network/per_packet/calendar.hpp"
 
 using namespace manyworlds::core;
-using namespace manyworlds::core::network::individual;
+using namespace manyworlds::core::network::per_packet;
 
 TEST_CASE("events leave the calendar by time, order and number, however far ahead they were put") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
@@ -20,7 +20,7 @@ TEST_CASE("events leave the calendar by time, order and number, however far ahea
     std::uint32_t pushed = 0;
     const auto push = [&](Time at) {
       const auto order = static_cast<std::uint64_t>(below(3));
-      const std::uint32_t record = slab.take();
+      const std::uint32_t record = slab.allocate();
       slab[record].number = ++pushed;
       calendar.push(slab, record, at, order);
       waiting.emplace(at, order, pushed);
@@ -33,10 +33,10 @@ TEST_CASE("events leave the calendar by time, order and number, however far ahea
       for (std::int64_t more = below(3); more > 0 || waiting.empty(); --more)
         push(now + 1 + (below(4) == 0 ? kEdges[below(5)] + below(257) - 128 : below(reach[below(4)])));
       const Time limit = now + below(seed % 2 == 0 ? 200'000 : 20'000'000);
-      calendar.give_before(limit, 1);
+      calendar.set_limit(limit, 1);
       Event event;
-      while (calendar.take(slab, event)) {
-        const auto index = static_cast<std::uint32_t>(event.what);
+      while (calendar.pop(slab, event)) {
+        const auto index = static_cast<std::uint32_t>(event.number_and_index);
         const std::uint64_t order = event.key & ((1ull << Calendar::kOrderBits) - 1);
         REQUIRE(waiting.begin() != waiting.end());
         REQUIRE(*waiting.begin() == std::tuple(event.at, order, slab[index].number));

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "core/network/flows/memo.hpp"
+#include "core/network/flows/component_cache.hpp"
 #include "tests/core/network/drawn_networks.hpp"
 #include "tests/core/network/smaller_problems.hpp"
 
@@ -65,7 +65,7 @@ struct Run {
   std::vector<Completion> done;
   Counters counters;
   std::vector<LinkLoad> loads;  // by link; empty where the routes tell
-  Time quiet_since = 0;
+  Time last_activity = 0;
   std::string too_fast;  // the first port that sent more between two instants than it can
 };
 
@@ -94,7 +94,7 @@ Run run(Flows& flows, const Network& network, const Problem& problem) {
     }
     loads = run.loads, before = at.now();
   });
-  run.quiet_since = flows.quiet_since();
+  run.last_activity = flows.last_activity();
   if (!flows.drained()) run.too_fast += "it does not drain";
   return run;
 }
@@ -110,10 +110,10 @@ Time least_time(const Network& network, const Problem& problem, const Problem::A
     return problem.transport.fabric == Fabric::lossless ? uncontended_ps(problem.transport, path, arrival.bytes)
                                                         : 0;  // a packet sent again may be the last to arrive
   }
-  Wide rate = 0;
+  Int128 rate = 0;
   for (const Link& link : network.graph->links)
     if (link.from == network.graph->links[route.front()].from) rate += link.bits_per_second;
-  return static_cast<Time>(static_cast<Wide>(data_of(problem.transport, arrival.bytes).bytes) * 8 * kSecond / rate);
+  return static_cast<Time>(static_cast<Int128>(data_of(problem.transport, arrival.bytes).bytes) * 8 * kSecond / rate);
 }
 
 std::string fault_of_ends(const Network& network, const Problem& problem, const Run& run) {
@@ -151,13 +151,13 @@ std::string fault_of_rates(const Network& network, const Problem& problem, const
   std::int64_t hops = 0;
   for (std::size_t i = 0; i < run.loads.size(); ++i) {
     const LinkLoad& load = run.loads[i];
-    const Wide exact = static_cast<Wide>(load.bytes) * 8 * kSecond;
-    const Wide busy = static_cast<Wide>(load.busy_ps) * network.graph->links[i].bits_per_second;
+    const Int128 exact = static_cast<Int128>(load.bytes) * 8 * kSecond;
+    const Int128 busy = static_cast<Int128>(load.busy_ps) * network.graph->links[i].bits_per_second;
     hops += load.packets;
-    if (busy < exact || busy >= exact + static_cast<Wide>(load.packets + 1) * network.graph->links[i].bits_per_second)
+    if (busy < exact || busy >= exact + static_cast<Int128>(load.packets + 1) * network.graph->links[i].bits_per_second)
       return fmt::format("link {} sends {} B in {} ps", i, load.bytes, load.busy_ps);
-    if (load.busy_ps > run.quiet_since - problem.arrivals.front().at)
-      return fmt::format("link {} is busy for {} ps until {}", i, load.busy_ps, run.quiet_since);
+    if (load.busy_ps > run.last_activity - problem.arrivals.front().at)
+      return fmt::format("link {} is busy for {} ps until {}", i, load.busy_ps, run.last_activity);
   }
   return hops == run.counters.link_hops ? "" : fmt::format("{} link-hops, {} counted", hops, run.counters.link_hops);
 }
@@ -246,7 +246,7 @@ TEST_CASE("every byte arrives once, no port exceeds its rate and no lossless fab
   for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
     const Network network = draw_network(seed, false);
     const std::string fault = smallest_fault(network.problem, [&](const Problem& problem) {
-      return fault_of(*make_individual_flows(problem.transport, network.graph), network, problem, seen);
+      return fault_of(*make_per_packet_flows(problem.transport, network.graph), network, problem, seen);
     });
     INFO("seed " << seed << "\n" << fault);
     REQUIRE(fault.empty());
@@ -266,8 +266,8 @@ TEST_CASE("so it is in one event loop and divided, on 2,000 drawn networks of pi
     const Network network = draw_network(seed, true);
     const std::string fault = smallest_fault(network.problem, [&](const Problem& problem) {
       const std::string plain = fault_of(*make_plain_flows(problem.transport), network, problem, seen);
-      Memo memo(problem.transport);
-      return plain.empty() ? fault_of(*make_divided_flows(problem.transport, memo), network, problem, seen) : plain;
+      ComponentCache cache(problem.transport);
+      return plain.empty() ? fault_of(*make_decomposed_flows(problem.transport, cache), network, problem, seen) : plain;
     });
     INFO("seed " << seed << "\n" << fault);
     REQUIRE(fault.empty());

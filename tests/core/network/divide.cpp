@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "core/network/flows/memo.hpp"
+#include "core/network/flows/component_cache.hpp"
 #include "core/network/transports/registry.hpp"
 #include "tests/core/network/drawn_networks.hpp"
 #include "tests/core/network/smaller_problems.hpp"
@@ -52,17 +52,17 @@ std::string divided_fault(const Problem& problem, Misses& misses, Counters& seen
   const auto expected = play(problem, *plain, plain_counters);
   seen += plain_counters;
   if (expected.size() != problem.arrivals.size()) return "not all flows complete";
-  Memo memo(problem.transport);
+  ComponentCache cache(problem.transport);
   if (problem.arrivals.size() % 2 == 0)
-    memo.give_back(make_engine(problem.transport));  // lent instead of one in slices
+    cache.return_engine(make_engine(problem.transport));  // lent instead of one in slices
   for (std::uint64_t& missed : misses.in_round) {
-    auto divided = make_divided_flows(problem.transport, memo);
-    const std::uint64_t before = memo.misses();
-    std::string fault = differing(expected, play(problem, *divided, counters));
+    auto decomposed = make_decomposed_flows(problem.transport, cache);
+    const std::uint64_t before = cache.misses();
+    std::string fault = differing(expected, play(problem, *decomposed, counters));
     if (fault.empty()) fault = differing(plain_counters, counters);
-    if (fault.empty() && !divided->drained()) fault = "it does not drain";
+    if (fault.empty() && !decomposed->drained()) fault = "it does not drain";
     if (!fault.empty()) return fault;
-    missed += memo.misses() - before;
+    missed += cache.misses() - before;
   }
   return "";
 }
@@ -147,20 +147,20 @@ std::string renamed_fault(const Network& network, const Problem& problem, std::u
   Draw draw(seed);
   const Renamed renamed = with_other_names({network.graph, problem}, draw);
   const Problem& other = renamed.network.problem;
-  Memo memo(problem.transport);
+  ComponentCache cache(problem.transport);
   const auto fault = [&](auto make) {
     Counters before, after;
-    const std::uint64_t none = memo.misses();
+    const std::uint64_t none = cache.misses();
     const auto expected = sorted(play(problem, *make(network), before));
-    const std::uint64_t some = memo.misses();
+    const std::uint64_t some = cache.misses();
     const auto done = renamed.original(play(other, *make(renamed.network), after));
-    misses.in_round[0] += some - none, misses.in_round[1] += memo.misses() - some;
+    misses.in_round[0] += some - none, misses.in_round[1] += cache.misses() - some;
     const std::string wrong = differing(expected, done);
     return wrong.empty() ? differing(before, after) : wrong;
   };
   std::string said = fault([&](const Network&) { return make_plain_flows(problem.transport); });
-  if (said.empty()) said = fault([&](const Network&) { return make_divided_flows(problem.transport, memo); });
-  if (said.empty()) said = fault([&](const Network& of) { return make_individual_flows(problem.transport, of.graph); });
+  if (said.empty()) said = fault([&](const Network&) { return make_decomposed_flows(problem.transport, cache); });
+  if (said.empty()) said = fault([&](const Network& of) { return make_per_packet_flows(problem.transport, of.graph); });
   return said;
 }
 
@@ -169,9 +169,9 @@ std::string renumbered_fault(const Network& network, const Problem& problem, std
   Draw draw(seed);
   const Network renamed = with_other_vertices(network, draw);
   Counters before, after;
-  const auto expected = play(problem, *make_individual_flows(problem.transport, network.graph), before);
+  const auto expected = play(problem, *make_per_packet_flows(problem.transport, network.graph), before);
   const std::string fault =
-      differing(expected, play(problem, *make_individual_flows(problem.transport, renamed.graph), after));
+      differing(expected, play(problem, *make_per_packet_flows(problem.transport, renamed.graph), after));
   return fault.empty() ? differing(before, after) : fault;
 }
 

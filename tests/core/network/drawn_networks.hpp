@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/hash.hpp"
-#include "core/network/fabric/forwarding.hpp"
-#include "core/network/fabric/pause_cycle.hpp"
+#include "core/network/fabric/forwarding_tables.hpp"
+#include "core/network/fabric/pfc_deadlock.hpp"
 #include "core/network/per_packet/network.hpp"
 #include "tests/core/network/network_problems.hpp"
 
@@ -70,22 +70,22 @@ inline Graph draw_graph(Draw& draw) {
 /// Whether pauses could come to hold each other on some shortest paths between these pairs, there and back.
 inline bool may_deadlock(const std::shared_ptr<const Graph>& graph,
                          const std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs) {
-  core::network::Forwarding forwarding(graph);
+  core::network::ForwardingTables forwarding(graph);
   std::vector<std::vector<std::uint32_t>> waits(graph->links.size());
   for (const auto& [a, b] : pairs)
     for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)})
       for (const std::uint32_t link : forwarding.walk(from, to, [](auto...) {}))
         if (graph->links[link].to != to)
-          for (const std::uint32_t next : forwarding.onward(graph->links[link].to, to)) waits[link].push_back(next);
-  return !core::network::cycle_of(waits).empty();
+          for (const std::uint32_t next : forwarding.next_hops(graph->links[link].to, to)) waits[link].push_back(next);
+  return !core::network::find_cycle(waits).empty();
 }
 
 /// The least buffer that keeps all links lossless, says check_lossless; more would hide an overflow.
 inline std::int64_t least_buffer(const Graph& graph, const Transport& transport) {
   std::int64_t most = 0;
   for (const core::network::Link& link : graph.links)
-    most = std::max(most, static_cast<std::int64_t>(static_cast<core::Wide>(link.bits_per_second) * 2 *
-                                                    link.latency_ps / (8 * static_cast<core::Wide>(core::kSecond))));
+    most = std::max(most, static_cast<std::int64_t>(static_cast<core::Int128>(link.bits_per_second) * 2 *
+                                                    link.latency_ps / (8 * static_cast<core::Int128>(core::kSecond))));
   return transport.pfc_xoff_bytes + most + 3 * (transport.payload_bytes + transport.header_bytes) + transport.ack_bytes;
 }
 

@@ -1,7 +1,7 @@
 // Closed forms of the packet engine, plain and divided.
 #include <catch2/catch.hpp>
 
-#include "core/network/flows/memo.hpp"
+#include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/traffic.hpp"
 #include "tests/core/network/network_problems.hpp"
 
@@ -37,7 +37,7 @@ TEST_CASE("an uncontended flow over h store-and-forward links meets its closed f
           route.push_back(flows->add_link(spec(rate, 700'000, hop == 0, hop + 1 == hops)));
           expected += 700'000 + serialization_ps(4160, rate);
         }
-        flows->set_ranks({0});
+        flows->set_tie_order({0});
         flows->start({0, 0}, flows->add_route(route), packets * 4096);
         std::vector<FlowId> finished;
         flows->advance(kNever, finished);
@@ -67,7 +67,7 @@ TEST_CASE("a flow with a short last packet obeys the store-and-forward recursion
         arrives = gone[hop] + 500'000;
       }
     }
-    flows->set_ranks({0});
+    flows->set_tie_order({0});
     flows->start({0, 0}, flows->add_route(route), bytes);
     std::vector<FlowId> finished;
     flows->advance(kNever, finished);
@@ -83,7 +83,7 @@ TEST_CASE("an n-to-1 incast ends at its floor: the shared link never idles once 
       transport.ecn_kmin_bytes = 1 << 28, transport.ecn_kmax_bytes = 1 << 29;  // no marks: PFC alone holds senders back
       auto flows = make_plain_flows(transport);
       one_switch(*flows, senders + 1);
-      flows->set_ranks({0});
+      flows->set_tie_order({0});
       for (std::uint32_t i = 0; i < senders; ++i)
         flows->start({0, i}, one_switch_route(*flows, senders + 1, i, senders), 100 * 4096);
       std::vector<FlowId> finished;
@@ -98,14 +98,14 @@ TEST_CASE("a ring all-reduce on one switch meets its closed form, plain and divi
     const std::int64_t chunk = 25 * 4096;
     const auto dag = std::make_shared<collective::Dag>(
         collective::build({collective::Kind::all_reduce, collective::Algorithm::ring, n, chunk * n, 1}));
-    Memo memo(transport);
-    for (const bool divided : {false, true}) {
-      Traffic traffic(divided ? make_divided_flows(transport, memo) : make_plain_flows(transport));
+    ComponentCache cache(transport);
+    for (const bool decomposed : {false, true}) {
+      Traffic traffic(decomposed ? make_decomposed_flows(transport, cache) : make_plain_flows(transport));
       for (std::uint32_t i = 0; i < 2 * n; ++i) traffic.add_link(spec(kRate, kMicrosecond, i < n, i >= n));
       std::vector<Route> routes;
       for (const auto& [from, to] : dag->pairs) routes.push_back({from, n + to});
       const std::uint32_t id = traffic.add(dag, routes);
-      traffic.set_ranks({0});
+      traffic.set_tie_order({0});
       for (std::uint32_t i = 0; i < n; ++i) traffic.enter(id, i);
       std::vector<Exit> exits;
       while (exits.size() < n) traffic.advance(kNever, exits);
@@ -114,7 +114,7 @@ TEST_CASE("a ring all-reduce on one switch meets its closed form, plain and divi
       CHECK(traffic.drained());
       CHECK(traffic.counters().link_hops == 2 * (n - 1) * n * 25 * 2);
     }
-    CHECK(memo.link_hops().simulated == 25 * 2);  // one transfer, however large the ring
+    CHECK(cache.link_hops().simulated == 25 * 2);  // one transfer, however large the ring
   }
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("two flows on one NIC take the sum of their bytes over its rate, and s
   const Transport transport;
   auto flows = make_plain_flows(transport);
   one_switch(*flows, 3);
-  flows->set_ranks({0});
+  flows->set_tie_order({0});
   flows->start({0, 0}, one_switch_route(*flows, 3, 0, 1), 200 * 4096);
   flows->start({0, 1}, one_switch_route(*flows, 3, 0, 2), 200 * 4096);
   std::vector<FlowId> finished;

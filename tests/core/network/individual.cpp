@@ -4,8 +4,8 @@
 #include <set>
 
 #include "core/base/hash.hpp"
+#include "core/network/per_packet/congestion_controlled.hpp"
 #include "core/network/per_packet/eqds.hpp"
-#include "core/network/per_packet/managed.hpp"
 #include "core/network/transports/dcqcn.hpp"
 #include "core/network/transports/static_window.hpp"
 #include "tests/core/network/fat_tree_runs.hpp"
@@ -14,14 +14,14 @@ namespace {
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::network;
-using individual::Eqds;
-using individual::EqdsParameters;
-using individual::Managed;
-using individual::ManagedOptions;
-using individual::NetworkOptions;
-using individual::PortKind;
-using individual::Spread;
-using individual::Steering;
+using per_packet::CongestionControlled;
+using per_packet::Eqds;
+using per_packet::EqdsParameters;
+using per_packet::NetworkOptions;
+using per_packet::PathGranularity;
+using per_packet::PortKind;
+using per_packet::SenderOptions;
+using per_packet::Steering;
 
 constexpr std::int64_t kPayload = 4086, kHeader = 64, kFull = kPayload + kHeader;
 
@@ -68,8 +68,8 @@ struct EqdsRun {
 EqdsRun run_eqds(std::uint32_t k, const std::string& table) {
   EqdsParameters parameters;
   parameters.payload_bytes = kPayload;
-  Eqds engine(trimming(), parameters, std::make_shared<Forwarding>(k_ary_tree(k)));
-  engine.keep_acknowledgements();
+  Eqds engine(trimming(), parameters, std::make_shared<ForwardingTables>(k_ary_tree(k)));
+  engine.record_acknowledgements();
   const auto flows = flow_table(table);
   REQUIRE(!flows.empty());
   for (std::uint32_t i = 0; i < flows.size(); ++i)
@@ -115,14 +115,15 @@ TEST_CASE("an uncontended transfer of either endpoint meets the closed form of s
       const Time expected = hops * (packet + latency) + (packets - 1) * packet;
       EqdsParameters parameters;
       parameters.payload_bytes = kPayload;
-      Eqds eqds(trimming(), parameters, std::make_shared<Forwarding>(k_ary_tree(8)));
+      Eqds eqds(trimming(), parameters, std::make_shared<ForwardingTables>(k_ary_tree(8)));
       eqds.start(eqds.add_route(0, to), packets * kPayload, 0, 7);
       CHECK(completions(eqds, 1) == std::vector<Time>{expected});
-      ManagedOptions options;
+      SenderOptions options;
       options.payload_bytes = kPayload;
       for (const bool in_band : {false, true}) {
         options.acks_in_band = in_band;
-        Managed<StaticWindow> managed(pausing(), options, {1 << 26}, std::make_shared<Forwarding>(k_ary_tree(8)));
+        CongestionControlled<StaticWindow> managed(pausing(), options, {1 << 26},
+                                                   std::make_shared<ForwardingTables>(k_ary_tree(8)));
         managed.start(managed.add_route(0, to), packets * kPayload, 0, 7);
         CHECK(completions(managed, 1) == std::vector<Time>{expected});
         CHECK(managed.network().counters().link_hops == packets * hops * (in_band ? 2 : 1));
@@ -133,7 +134,7 @@ TEST_CASE("an uncontended transfer of either endpoint meets the closed form of s
 
 TEST_CASE("forwarding offers exactly the links that lead nearer by their weight") {
   const auto graph = k_ary_tree(4);
-  Forwarding forwarding(graph);
+  ForwardingTables forwarding(graph);
   for (const std::uint32_t source : {0u, 3u, 9u})
     for (std::uint32_t destination = 0; destination < graph->gpus; ++destination) {
       if (source == destination) continue;
@@ -141,7 +142,7 @@ TEST_CASE("forwarding offers exactly the links that lead nearer by their weight"
       std::set<std::size_t> lengths;
       std::set<std::vector<std::uint32_t>> paths;
       std::vector<std::vector<std::uint32_t>> open;
-      for (const std::uint32_t link : forwarding.first_links(source, destination)) open.push_back({link});
+      for (const std::uint32_t link : forwarding.first_hop_links(source, destination)) open.push_back({link});
       while (!open.empty()) {
         const auto path = open.back();
         open.pop_back();
@@ -152,7 +153,7 @@ TEST_CASE("forwarding offers exactly the links that lead nearer by their weight"
           continue;
         }
         REQUIRE(path.size() < 8);
-        for (const std::uint32_t link : forwarding.onward(at, destination)) {
+        for (const std::uint32_t link : forwarding.next_hops(at, destination)) {
           CHECK(graph->links[link].from == at);
           open.push_back(path);
           open.back().push_back(link);
@@ -174,12 +175,12 @@ TEST_CASE("every byte arrives once on any port, spread and loss, and nothing is 
     network.ports = static_cast<PortKind>(draw(0, 3));
     network.steering = draw(1, 2) == 0 ? Steering::hashed : Steering::adaptive;
     network.queue_bytes = (2 + draw(2, 20)) * kFull;
-    ManagedOptions options;
+    SenderOptions options;
     options.payload_bytes = kPayload;
     options.seed = seed;
-    options.spread = static_cast<Spread>(draw(3, 3));
+    options.path_granularity = static_cast<PathGranularity>(draw(3, 3));
     options.acks_in_band = draw(4, 2) == 0;
-    const auto forwarding = std::make_shared<Forwarding>(k_ary_tree(4));
+    const auto forwarding = std::make_shared<ForwardingTables>(k_ary_tree(4));
     const std::size_t flows = 2 + draw(5, 30);
     const auto play = [&](auto engine) {
       std::int64_t least_hops = 0;
@@ -205,7 +206,7 @@ TEST_CASE("every byte arrives once on any port, spread and loss, and nothing is 
       network.steering = Steering::hashed;  // its senders choose the ways
       play(Eqds(network, parameters, forwarding));
     } else {
-      play(Managed<Dcqcn>(network, options, {}, forwarding));
+      play(CongestionControlled<Dcqcn>(network, options, {}, forwarding));
     }
   }
   CHECK(drops > 100);  // the draws do reach loss, trimming, pauses and repetition
@@ -227,7 +228,7 @@ TEST_CASE("renamed switches and links change nothing") {
   for (const auto& graph : {std::shared_ptr<const Graph>(plain), std::shared_ptr<const Graph>(renamed)}) {
     EqdsParameters parameters;
     parameters.payload_bytes = kPayload;
-    Eqds engine(trimming(), parameters, std::make_shared<Forwarding>(graph));
+    Eqds engine(trimming(), parameters, std::make_shared<ForwardingTables>(graph));
     for (std::uint32_t i = 0; i < 16; ++i) engine.start(engine.add_route(i, (i * 7 + 5) % 16), 300'000, i, i);
     seen.push_back(completions(engine, 16));
   }
@@ -237,11 +238,12 @@ TEST_CASE("renamed switches and links change nothing") {
 TEST_CASE("acknowledgements in band cost what they occupy, and never make a lone transfer slower") {
   std::vector<double> means;
   for (const bool in_band : {false, true}) {
-    ManagedOptions options;
+    SenderOptions options;
     options.payload_bytes = kPayload;
     options.acks_in_band = in_band;
-    options.spread = Spread::per_packet;
-    Managed<StaticWindow> engine(pausing(), options, {1 << 20}, std::make_shared<Forwarding>(k_ary_tree(4)));
+    options.path_granularity = PathGranularity::per_packet;
+    CongestionControlled<StaticWindow> engine(pausing(), options, {1 << 20},
+                                              std::make_shared<ForwardingTables>(k_ary_tree(4)));
     for (std::uint32_t i = 0; i < 16; ++i) engine.start(engine.add_route(i, (i + 5) % 16), 2'000'000, i, i);
     means.push_back(figures_of(completions(engine, 16)).mean);
   }
@@ -263,7 +265,7 @@ TEST_CASE("transfers that pause each other for ever are an input error that name
     round.push_back(graph->add_cable(3 + i, 3 + (i + 1) % 3, LinkKind::network, 100'000'000'000, kMicrosecond));
   NetworkOptions network = pausing();
   network.steering = Steering::pinned;
-  Managed<StaticWindow> engine(network, {}, {1 << 26}, std::make_shared<Forwarding>(graph));
+  CongestionControlled<StaticWindow> engine(network, {}, {1 << 26}, std::make_shared<ForwardingTables>(graph));
   for (std::uint32_t i = 0; i < 3; ++i) {
     const std::uint32_t to = (i + 2) % 3;
     engine.start(engine.add_route(Route{up[i], round[i], round[(i + 1) % 3], down[to]}, Route{up[to], down[i]}),

@@ -58,7 +58,7 @@ template <class Seen>
 std::vector<Completion> play(const Problem& problem, Flows& flows, Counters& counters, Seen seen) {
   for (const LinkSpec& link : problem.links) flows.add_link(link);
   for (const Route& route : problem.routes) flows.add_route(route);
-  flows.set_ranks(problem.ranks);
+  flows.set_tie_order(problem.ranks);
   std::vector<Completion> done;
   std::vector<FlowId> finished;
   const auto go = [&](Time limit) {

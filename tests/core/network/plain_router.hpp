@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/hash.hpp"
-#include "core/network/fabric/fabric.hpp"
+#include "core/network/fabric/router.hpp"
 
 namespace manyworlds::core::network::test {
 

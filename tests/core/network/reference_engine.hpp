@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "core/network/engine/engine.hpp"
-#include "core/network/engine/protocol.hpp"
+#include "core/network/engine/sender_protocol.hpp"
 
 namespace manyworlds::test {
 
 using core::Time;
 using core::network::Feedback;
 using core::network::LinkSpec;
-using core::network::PathFacts;
+using core::network::PathInfo;
 using core::network::Telemetry;
 using core::network::Transport;
 
@@ -94,14 +94,14 @@ class ReferenceEngine {
     return port.spec.latency_ps + core::serialization_ps(transport_.ack_bytes, port.spec.bits_per_second);
   }
   static std::int64_t at_rate(std::int64_t bytes, const Port& port) {
-    return static_cast<std::int64_t>(static_cast<core::Wide>(bytes) * port.spec.bits_per_second / 100'000'000'000);
+    return static_cast<std::int64_t>(static_cast<core::Int128>(bytes) * port.spec.bits_per_second / 100'000'000'000);
   }
 
   void start(std::size_t i) {
     Flow& flow = flows_[i];
     flow.packets = std::max<std::int64_t>(1, (flow.is.bytes + transport_.payload_bytes - 1) / transport_.payload_bytes);
-    PathFacts path{ports_[flow.is.route[0]].spec.bits_per_second, full_, 0,
-                   static_cast<std::uint32_t>(flow.is.route.size())};
+    PathInfo path{ports_[flow.is.route[0]].spec.bits_per_second, full_, 0,
+                  static_cast<std::uint32_t>(flow.is.route.size())};
     for (const std::uint32_t link : flow.is.route) {
       const Port& port = ports_[link];
       flow.ack_delay += frame(port);
@@ -235,7 +235,7 @@ class ReferenceEngine {
     Flow& flow = flows_[packet.flow];
     const std::size_t i = packet.flow;
     if (packet.last) flow.end = now_;
-    if (packet.mark && P::kWants.notices && flow.offered < flow.packets &&
+    if (packet.mark && P::kNeeds.cnps && flow.offered < flow.packets &&
         now_ - flow.last_notice >= core::network::kCnpInterval) {
       flow.last_notice = now_;
       at(now_ + flow.ack_delay, kNotice, flow.is.order, [this, i] {
@@ -250,7 +250,7 @@ class ReferenceEngine {
   void acknowledged(const Packet& packet) {
     Flow& flow = flows_[packet.flow];
     --flow.in_flight;
-    if (flow.managed && P::kWants.acks) {
+    if (flow.managed && P::kNeeds.acks) {
       flow.sender.acknowledged(
           parameters_, {now_, now_ - packet.departed, full_, static_cast<std::uint32_t>(flow.in_flight), packet.mark,
                         packet.telemetry.data()});

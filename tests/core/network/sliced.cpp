@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/network/transports/registry.hpp"
-#include "core/network/transports/sliced.hpp"
+#include "core/network/transports/time_sliced.hpp"
 #include "tests/core/network/network_problems.hpp"
 
 using namespace manyworlds::core;
@@ -39,7 +39,7 @@ class Named {
     return names;
   }
   struct Part {
-    Words words;
+    StateWords words;
     std::vector<std::uint64_t> flows;
     std::vector<std::uint32_t> links;
     bool operator==(const Part&) const = default;
@@ -52,7 +52,7 @@ class Named {
   };
   std::vector<Part> save() {
     std::vector<Part> parts;
-    for (const SavedPart& saved : engine_->save()) {
+    for (const ComponentState& saved : engine_->save()) {
       Part& part = parts.emplace_back();
       part.words = saved.words;
       for (const std::uint32_t slot : saved.flows) part.flows.push_back(names_[slot]);
@@ -72,7 +72,7 @@ class Named {
   }
   void rank(std::uint64_t offset) {
     for (std::uint32_t slot = 0; slot < names_.size(); ++slot)
-      if (names_[slot] != kNobody) engine_->set_order(slot, names_[slot] + offset);
+      if (names_[slot] != kNobody) engine_->set_tie_order(slot, names_[slot] + offset);
   }
   void replace_by_clone() { engine_ = engine_->clone(); }
   Engine& operator*() { return *engine_; }
@@ -105,7 +105,7 @@ class Script {
   void play(Seen& seen) {
     draw_transport();
     auto expected = std::make_unique<Named>(make_engine(transport_));
-    auto sliced = std::make_unique<Named>(make_running_engine(transport_));
+    auto sliced = std::make_unique<Named>(make_long_run_engine(transport_));
     for (const LinkSpec& link : links_) expected->add_link(link), sliced->add_link(link);
     std::uint64_t started = 0, offset = 0;
     const std::uint64_t flows = static_cast<std::uint64_t>(any(1, 16));
@@ -129,13 +129,13 @@ class Script {
       if (!ended.empty() || limit != kNever) REQUIRE((*sliced)->now() == (*expected)->now());
       REQUIRE((*sliced)->drained() == (*expected)->drained());
       if ((*expected)->drained()) {
-        REQUIRE((*sliced)->quiet_since() == (*expected)->quiet_since());
+        REQUIRE((*sliced)->last_activity() == (*expected)->last_activity());
         same_counters(**sliced, **expected);
         if (started == flows) break;
       }
       if (ended.empty() && limit == kNever) {
-        REQUIRE((*sliced)->standstill() == (*expected)->standstill());
-        REQUIRE(!(*expected)->standstill().empty());
+        REQUIRE((*sliced)->deadlock() == (*expected)->deadlock());
+        REQUIRE(!(*expected)->deadlock().empty());
         break;
       }
       const auto what = any(0, 19);
@@ -149,7 +149,8 @@ class Script {
           const Time at = any(0, 5'000'000);
           for (auto* engine : {&expected, &sliced}) {
             const bool is_sliced = engine == &sliced;
-            auto fresh = std::make_unique<Named>(is_sliced ? make_running_engine(transport_) : make_engine(transport_));
+            auto fresh =
+                std::make_unique<Named>(is_sliced ? make_long_run_engine(transport_) : make_engine(transport_));
             for (const LinkSpec& link : links_) fresh->add_link(link);
             fresh->run(at);
             for (const auto& part : saved) fresh->load(part, offset);

@@ -2,7 +2,7 @@
 // whoever asked, and what shares no link with them goes on.
 #include <catch2/catch.hpp>
 
-#include "core/network/flows/memo.hpp"
+#include "core/network/flows/component_cache.hpp"
 #include "tests/core/network/network_problems.hpp"
 
 using namespace manyworlds::test;
@@ -36,9 +36,9 @@ Transport pausing() {
   return transport;
 }
 
-std::string explained(const Graph& graph, const PauseWaits& waits) {
+std::string explained(const Graph& graph, const PauseDependencies& waits) {
   try {
-    throw_pause_deadlock(graph, waits);
+    throw_pfc_deadlock(graph, waits);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -46,7 +46,7 @@ std::string explained(const Graph& graph, const PauseWaits& waits) {
 
 void check_standstill(const Ring& ring, Flows& flows) {
   for (std::uint32_t link = 0; link < ring.graph.links.size(); ++link) flows.add_link(spec_of(ring.graph, link));
-  flows.set_ranks({0});
+  flows.set_tie_order({0});
   for (std::uint32_t gpu = 0; gpu < 3; ++gpu) flows.start({0, gpu}, flows.add_route(ring.two_on(gpu)), 40'000'000);
   const std::uint32_t backwards = flows.add_route({ring.round[0] + 1});  // shares no link with them
   flows.start({0, 3}, backwards, 4'000'000);
@@ -57,7 +57,7 @@ void check_standstill(const Ring& ring, Flows& flows) {
   flows.advance(kNever, finished);
   CHECK(finished.empty());
   CHECK_FALSE(flows.drained());
-  const PauseWaits waits = flows.standstill();
+  const PauseDependencies waits = flows.deadlock();
   CHECK(waits.size() >= 3);
   CHECK_THAT(explained(ring.graph, waits),
              Catch::Contains("each other: switch0->switch1, switch1->switch2, switch2->switch0;"));
@@ -75,26 +75,26 @@ void check_standstill(const Ring& ring, Flows& flows) {
 TEST_CASE("flows that pause each other for ever stand still, and the ports that wait for each other are named") {
   const Ring ring;
   check_standstill(ring, *make_plain_flows(pausing()));
-  Memo memo(pausing());
-  check_standstill(ring, *make_divided_flows(pausing(), memo));
+  ComponentCache cache(pausing());
+  check_standstill(ring, *make_decomposed_flows(pausing(), cache));
 }
 
 TEST_CASE("flows that would pause each other for ever go on where one of them comes too late for that") {
   // The third flow starts when the other two are done: no cycle. Alone, the first two form none either.
   const Ring ring;
   const Transport transport = pausing();
-  Memo memo(transport);
+  ComponentCache cache(transport);
   std::vector<Time> ends;
-  for (const auto& flows : {make_plain_flows(transport), make_divided_flows(transport, memo)}) {
+  for (const auto& flows : {make_plain_flows(transport), make_decomposed_flows(transport, cache)}) {
     for (std::uint32_t link = 0; link < ring.graph.links.size(); ++link) flows->add_link(spec_of(ring.graph, link));
-    flows->set_ranks({0});
+    flows->set_tie_order({0});
     std::vector<FlowId> finished;
     for (std::uint32_t gpu = 0; gpu < 2; ++gpu) flows->start({0, gpu}, flows->add_route(ring.two_on(gpu)), 40'000'000);
     while (finished.size() < 2) flows->advance(kNever, finished);
     flows->start({0, 2}, flows->add_route(ring.two_on(2)), 40'000'000);
     flows->advance(kNever, finished);
     CHECK(finished.size() == 3);
-    CHECK(flows->standstill().empty());
+    CHECK(flows->deadlock().empty());
     ends.push_back(flows->now());
   }
   CHECK(ends[0] == ends[1]);

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "core/network/flows/memo.hpp"
+#include "core/network/flows/component_cache.hpp"
 #include "tests/core/network/network_problems.hpp"
 
 using namespace manyworlds::core;
@@ -32,12 +32,12 @@ struct Run {
   LinkHops hops;
 };
 
-Run run(const Problem& problem, Memo& memo) {
+Run run(const Problem& problem, ComponentCache& cache) {
   Run made;
-  const LinkHops before = memo.link_hops();
-  auto flows = make_divided_flows(problem.transport, memo);
+  const LinkHops before = cache.link_hops();
+  auto flows = make_decomposed_flows(problem.transport, cache);
   for (const Completion& done : play(problem, *flows, made.counters)) made.ends[done.id.transfer] = done.at;
-  made.hops = memo.link_hops() - before;
+  made.hops = cache.link_hops() - before;
   return made;
 }
 
@@ -48,9 +48,9 @@ TEST_CASE("a long transfer that nobody disturbs takes the simulation of a short 
     Transport transport;
     transport.kind = kind;
     transport.window_bytes = 1 << 26;
-    Memo memo(transport);
+    ComponentCache cache(transport);
     const std::int64_t packets = 1 << 20;
-    const Run made = run(incast(transport, 1, packets * 4096), memo);
+    const Run made = run(incast(transport, 1, packets * 4096), cache);
     INFO(kind);
     CHECK(made.counters.link_hops == 2 * packets);
     CHECK(made.hops.simulated + made.hops.periods == 2 * packets);
@@ -70,14 +70,14 @@ TEST_CASE("whole periods passed over give the plain loop's picoseconds on drawn 
     auto plain = make_plain_flows(problem.transport);
     const auto expected = play(problem, *plain, plain_counters);
     for (const bool periods : {true, false}) {
-      Memo memo(problem.transport, std::size_t{1} << 30, periods);
-      auto divided = make_divided_flows(problem.transport, memo);
+      ComponentCache cache(problem.transport, std::size_t{1} << 30, periods);
+      auto decomposed = make_decomposed_flows(problem.transport, cache);
       INFO("seed " << seed << " " << problem.transport.kind << " periods " << periods);
-      REQUIRE(play(problem, *divided, counters) == expected);
+      REQUIRE(play(problem, *decomposed, counters) == expected);
       REQUIRE(counters.link_hops == plain_counters.link_hops);
       REQUIRE(counters.ecn_marks == plain_counters.ecn_marks);
       REQUIRE(counters.pauses == plain_counters.pauses);
-      (periods ? with : without) += memo.link_hops();
+      (periods ? with : without) += cache.link_hops();
     }
   }
   CHECK(without.periods == 0);
@@ -92,10 +92,10 @@ TEST_CASE("by rate, transfers under congestion end within the tolerance of all t
     for (const std::int64_t megabytes : {32, 256}) {
       Transport transport;
       transport.kind = kind;
-      Memo exact(transport);
+      ComponentCache exact(transport);
       const Run full = run(incast(transport, 8, megabytes * 1'000'000), exact);
       transport.rate_tolerance_ppm = 10'000;
-      Memo by_rate(transport);
+      ComponentCache by_rate(transport);
       const Run made = run(incast(transport, 8, megabytes * 1'000'000), by_rate);
       INFO(kind << " " << megabytes << " MB");
       CHECK(made.counters.link_hops == full.counters.link_hops);
@@ -113,7 +113,7 @@ TEST_CASE("what is passed over by rate does not depend on what was met before") 
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Problem first = draw(seed, kinds, 200), second = draw(seed + 1'000, kinds, 200);
     first.transport = second.transport = transport;
-    Memo used(transport), fresh(transport);
+    ComponentCache used(transport), fresh(transport);
     used.balance = -1'000'000'000;  // as if remembering had never paid
     run(first, used);
     const Run after = run(second, used), alone = run(second, fresh);

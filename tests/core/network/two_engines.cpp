@@ -3,7 +3,7 @@
 #include <map>
 
 #include "core/base/hash.hpp"
-#include "core/network/fabric/fabric.hpp"
+#include "core/network/fabric/router.hpp"
 #include "core/network/flows/flows.hpp"
 #include "core/network/per_packet/network.hpp"
 #include "tests/core/network/fat_tree_runs.hpp"
@@ -25,7 +25,7 @@ std::map<FlowId, Time> play(Flows& flows, const Graph& graph, const std::vector<
                             const std::vector<Arrival>& arrivals) {
   for (std::uint32_t link = 0; link < graph.links.size(); ++link) flows.add_link(spec_of(graph, link));
   for (const Route& route : routes) flows.add_route(route);
-  flows.set_ranks({0});
+  flows.set_tie_order({0});
   std::map<FlowId, Time> ends;
   std::vector<FlowId> finished;
   for (std::size_t next = 0; next < arrivals.size() || ends.size() < arrivals.size();) {
@@ -72,7 +72,7 @@ TEST_CASE("packets as individuals give the picoseconds of the first engine on 35
       arrivals.push_back({at, i, draw(14 + 5 * i, 600'000)});
     }
     const auto first = make_plain_flows(transport);
-    const auto second = make_individual_flows(transport, graph);
+    const auto second = make_per_packet_flows(transport, graph);
     INFO("seed " << seed << ", " << transport.kind);
     const auto expected = play(*first, *graph, routes, arrivals);
     REQUIRE(play(*second, *graph, routes, arrivals) == expected);

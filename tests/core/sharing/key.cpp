@@ -14,10 +14,10 @@
 namespace {
 
 using manyworlds::core::sharing::Key;
-using manyworlds::core::sharing::Writer;
+using manyworlds::core::sharing::KeyWriter;
 
-Key key_of(const std::function<void(Writer&)>& write, std::string_view domain = "test") {
-  Writer writer(domain);
+Key key_of(const std::function<void(KeyWriter&)>& write, std::string_view domain = "test") {
+  KeyWriter writer(domain);
   write(writer);
   return writer.finish();
 }
@@ -25,37 +25,37 @@ Key key_of(const std::function<void(Writer&)>& write, std::string_view domain = 
 }  // namespace
 
 TEST_CASE("equal values in equal order give equal keys") {
-  const auto write = [](Writer& w) { w.integer(-7).real(0.25).text("ring").key(Key{{1, 2}, {3, 4}, 5}); };
+  const auto write = [](KeyWriter& w) { w.integer(-7).real(0.25).text("ring").key(Key{{1, 2}, {3, 4}, 5}); };
   CHECK(key_of(write) == key_of(write));
 }
 
 TEST_CASE("every change of a value, of the order, of the type or of the domain changes both digests") {
-  const std::vector<std::function<void(Writer&)>> writes = {
-      [](Writer&) {},
-      [](Writer& w) { w.integer(0); },
-      [](Writer& w) { w.integer(0).integer(0); },
-      [](Writer& w) { w.integer(1).integer(2); },
-      [](Writer& w) { w.integer(2).integer(1); },
-      [](Writer& w) { w.integer(INT64_MIN); },
-      [](Writer& w) { w.real(0.0); },
-      [](Writer& w) { w.real(-0.0); },
-      [](Writer& w) { w.real(1.0); },
-      [](Writer& w) { w.text(""); },
-      [](Writer& w) { w.text("ab").text("c"); },
-      [](Writer& w) { w.text("a").text("bc"); },
-      [](Writer& w) { w.text("abc"); },
-      [](Writer& w) { w.text("abc").text(""); },
-      [](Writer& w) { w.text(std::string("abc\0", 4)); },
-      [](Writer& w) {
+  const std::vector<std::function<void(KeyWriter&)>> writes = {
+      [](KeyWriter&) {},
+      [](KeyWriter& w) { w.integer(0); },
+      [](KeyWriter& w) { w.integer(0).integer(0); },
+      [](KeyWriter& w) { w.integer(1).integer(2); },
+      [](KeyWriter& w) { w.integer(2).integer(1); },
+      [](KeyWriter& w) { w.integer(INT64_MIN); },
+      [](KeyWriter& w) { w.real(0.0); },
+      [](KeyWriter& w) { w.real(-0.0); },
+      [](KeyWriter& w) { w.real(1.0); },
+      [](KeyWriter& w) { w.text(""); },
+      [](KeyWriter& w) { w.text("ab").text("c"); },
+      [](KeyWriter& w) { w.text("a").text("bc"); },
+      [](KeyWriter& w) { w.text("abc"); },
+      [](KeyWriter& w) { w.text("abc").text(""); },
+      [](KeyWriter& w) { w.text(std::string("abc\0", 4)); },
+      [](KeyWriter& w) {
         w.key(Key{{1, 2}, {3, 4}, 5});
       },
-      [](Writer& w) {
+      [](KeyWriter& w) {
         w.key(Key{{1, 2}, {3, 4}, 6});
       },
-      [](Writer& w) {
+      [](KeyWriter& w) {
         w.key(Key{{2, 1}, {3, 4}, 5});
       },
-      [](Writer& w) { w.integer(1).integer(2).integer(3).integer(4).integer(5); },
+      [](KeyWriter& w) { w.integer(1).integer(2).integer(3).integer(4).integer(5); },
   };
   std::set<std::array<std::uint64_t, 2>> digests, checks;
   std::set<std::string> names;
@@ -75,17 +75,17 @@ TEST_CASE("every change of a value, of the order, of the type or of the domain c
 TEST_CASE("a text cannot imitate the values that follow it") {
   // The nine bytes that integer(0x41) writes, put inside a text instead, and a domain that swallows the first value.
   const std::string imitation = std::string("\1\x41", 2) + std::string(7, '\0');
-  const Key two = key_of([](Writer& w) { w.text("").integer(0x41); });
-  const Key one = key_of([&](Writer& w) { w.text(imitation); });
+  const Key two = key_of([](KeyWriter& w) { w.text("").integer(0x41); });
+  const Key one = key_of([&](KeyWriter& w) { w.text(imitation); });
   CHECK(two.length == one.length);
   CHECK(two != one);
-  CHECK(key_of([](Writer& w) { w.text("b"); }, "a") != key_of([](Writer&) {}, "ab"));
+  CHECK(key_of([](KeyWriter& w) { w.text("b"); }, "a") != key_of([](KeyWriter&) {}, "ab"));
 }
 
 TEST_CASE("the length counts a tag and eight bytes a number and the characters of every text") {
   const std::uint64_t empty = 2 * 9 + manyworlds::core::sharing::build_fingerprint().size() + 4;
-  CHECK(key_of([](Writer&) {}).length == empty);
-  CHECK(key_of([](Writer& w) { w.integer(1).real(2).text("ring").key(Key{}); }).length == empty + 9 + 9 + 13 + 45);
+  CHECK(key_of([](KeyWriter&) {}).length == empty);
+  CHECK(key_of([](KeyWriter& w) { w.integer(1).real(2).text("ring").key(Key{}); }).length == empty + 9 + 9 + 13 + 45);
 }
 
 TEST_CASE("a key is XXH3-128 of the documented bytes, wherever the blocks end") {
@@ -104,7 +104,7 @@ TEST_CASE("a key is XXH3-128 of the documented bytes, wherever the blocks end") 
     text(manyworlds::core::sharing::build_fingerprint());
     text("test");
     const std::string middle(size, 'x');
-    const Key key = key_of([&](Writer& w) {
+    const Key key = key_of([&](KeyWriter& w) {
       for (int i = 0; i < 500; ++i) w.integer(-i);
       w.text(middle).integer(42);
     });
@@ -130,7 +130,7 @@ TEST_CASE("the build's fingerprint is a SHA-256 in hexadecimal") {
 
 TEST_CASE("a million integers are written in well under a second") {
   const auto begin = std::chrono::steady_clock::now();
-  Writer writer("speed");
+  KeyWriter writer("speed");
   for (std::int64_t i = 0; i < 1'000'000; ++i) writer.integer(i);
   const Key key = writer.finish();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

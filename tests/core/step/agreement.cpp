@@ -1,7 +1,7 @@
 // Composed steps against coupled ones, to the picosecond.
 #include <catch2/catch.hpp>
 
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 

@@ -1,25 +1,25 @@
 // Ranks by what they run: which classes a layout has, and that telling ranks apart which run the same changes nothing.
 #include <catch2/catch.hpp>
 
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 using workload::RankClass;
 
 namespace {
 
-step::Layout layout_of(const step::Configuration& world, bool expert_ranks_differ) {
-  step::Arrangement arrangement = step::arrangement_of(world);
-  arrangement.expert_ranks_differ = expert_ranks_differ;
-  return {arrangement, std::make_shared<network::Router>(world.graph, world.transport.routing,
-                                                         static_cast<std::uint64_t>(world.transport.seed))};
+step::RankLayout layout_of(const step::Configuration& world, bool expert_ranks_differ) {
+  step::ParallelConfig parallel = step::parallel_config_of(world);
+  parallel.expert_ranks_differ = expert_ranks_differ;
+  return {parallel, std::make_shared<network::Router>(world.graph, world.transport.routing,
+                                                      static_cast<std::uint64_t>(world.transport.seed))};
 }
 
 /// 2 stages of 8 ranks: an expert is cut over 2, 2 of these pairs share all experts, and there are 2 copies of them.
 step::Configuration sixteen_ranks() {
   Cluster cluster;
   cluster.nodes = 4;
-  step::Configuration world = world_of(cluster, 2, 2, 2);
+  step::Configuration world = config_of(cluster, 2, 2, 2);
   world.model.experts = 8, world.model.experts_per_token = 2;
   world.strategy.sequence_parallel = true;
   world.strategy.ep = 2, world.strategy.etp = 2;
@@ -30,7 +30,7 @@ step::Configuration sixteen_ranks() {
 
 TEST_CASE("where all ranks of a stage are alike each stage is a class, else each expert rank of it is one") {
   const step::Configuration world = sixteen_ranks();
-  const step::Layout alike = layout_of(world, false), apart = layout_of(world, true);
+  const step::RankLayout alike = layout_of(world, false), apart = layout_of(world, true);
   CHECK(alike.classes() == std::vector<RankClass>{{0, 0}, {1, 0}});
   CHECK(apart.classes() == std::vector<RankClass>{{0, 0}, {0, 1}, {1, 0}, {1, 1}});
   for (std::uint32_t rank = 0; rank < 16; ++rank) {
@@ -49,14 +49,14 @@ TEST_CASE("a step of ranks that are told apart and run the same is the step of r
     INFO("seed " << seed);
     const step::Configuration world = with_context_and_experts(draw_world(seed), seed);
     if (world.strategy.ep == 1) continue;
-    step::Dags dags;
-    step::Laboratory laboratory;
+    step::DagCache dags;
+    step::SimulationContext context;
     step::IsolatedResults results;
     const auto run = [&](bool differ) {
-      const auto layout = std::make_shared<step::Layout>(layout_of(world, differ));
-      const step::World made(world, layout, dags);
+      const auto layout = std::make_shared<step::RankLayout>(layout_of(world, differ));
+      const step::CompiledStep made(world, layout, dags);
       REQUIRE(made.programs().size() == layout->classes().size());
-      step::StepResult result = laboratory.run(made, results);
+      step::StepResult result = context.run(made, results);
       result.computed = {};  // the second one remembers
       return encode(result);
     };

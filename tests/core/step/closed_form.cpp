@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 
@@ -25,7 +25,7 @@ TEST_CASE("without communication a step is the sum of its kernels, and the close
   cluster.gpus_per_node = 1;
   for (const auto attention : {workload::AttentionKernel::unfused, workload::AttentionKernel::cudnn})
     for (const auto recompute : {workload::Recompute::none, workload::Recompute::full}) {
-      step::Configuration world = world_of(cluster, 1, 1, 4);
+      step::Configuration world = config_of(cluster, 1, 1, 4);
       world.strategy.stack.attention = attention;
       world.strategy.recompute = recompute;
       const auto form = step::closed_form(world, links_of(cluster));
@@ -41,7 +41,7 @@ TEST_CASE("the closed form's pipeline is that of the schedule where transfers ar
     cluster.nodes = 1;
     cluster.gpus_per_node = static_cast<std::uint32_t>(pp);
     cluster.scale_up = 1'600'000'000'000;
-    step::Configuration world = world_of(cluster, 1, pp, 4 * pp);
+    step::Configuration world = config_of(cluster, 1, pp, 4 * pp);
     world.model.layers = 8;
     world.model.tied_embeddings = false;
     const auto form = step::closed_form(world, links_of(cluster));
@@ -54,7 +54,7 @@ TEST_CASE("the closed form adds what tensor and data parallelism expose") {
   Cluster cluster;
   cluster.nodes = 2;
   cluster.gpus_per_node = 4;
-  const step::Configuration world = world_of(cluster, 4, 1, 2);
+  const step::Configuration world = config_of(cluster, 4, 1, 2);
   step::Configuration slow = world;
   slow.strategy.overlap_grad_reduce = false;
   const auto form = step::closed_form(world, links_of(cluster));
@@ -67,7 +67,7 @@ TEST_CASE("the closed form of ZeRO 3 gathers beside the units before, as the sim
   Cluster cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = 4;
-  step::Configuration world = world_of(cluster, 1, 1, 2);
+  step::Configuration world = config_of(cluster, 1, 1, 2);
   world.model.layers = 8;
   world.strategy.zero = 3;
   for (const std::int64_t sequence : {64, 2'048}) {  // bound by the network, by kernels
@@ -80,7 +80,7 @@ TEST_CASE("the closed form takes the slowest of the ranks that share experts") {
   Cluster cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = 4;
-  step::Configuration world = world_of(cluster, 1, 1, 2);
+  step::Configuration world = config_of(cluster, 1, 1, 2);
   world.model.experts = 8, world.model.experts_per_token = 2;
   world.model.sequence = 4'096;
   world.strategy.ep = 4;

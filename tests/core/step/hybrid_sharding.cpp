@@ -5,7 +5,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/step/estimate/closed_form.hpp"
 #include "core/workload/strategy/parameters.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
 using namespace manyworlds::tests;
@@ -18,8 +18,8 @@ using Bytes = std::map<std::pair<Role, collective::Kind>, std::int64_t>;
 Bytes replica_bytes(const Program& program) {
   Bytes bytes;
   for (const Op& op : program.ops)
-    if (op.is_collective && (op.role == Role::data || op.role == Role::expert_data || op.role == Role::data_across ||
-                             op.role == Role::expert_data_across))
+    if (op.is_collective && (op.role == Role::data || op.role == Role::expert_data ||
+                             op.role == Role::data_inter_group || op.role == Role::expert_data_inter_group))
       bytes[{op.role, op.kind}] += op.bytes;
   return bytes;
 }
@@ -63,8 +63,8 @@ TEST_CASE("a group of replicas sends what it would send alone, and adds up its s
         Strategy strategy = grouped(zero);
         strategy.overlap_grad_reduce = overlap;
         Bytes bytes = replica_bytes(build_program(model, strategy, round_gpu(), 0));
-        const std::int64_t across = bytes[{Role::data_across, collective::Kind::all_reduce}];
-        bytes.erase({Role::data_across, collective::Kind::all_reduce});
+        const std::int64_t across = bytes[{Role::data_inter_group, collective::Kind::all_reduce}];
+        bytes.erase({Role::data_inter_group, collective::Kind::all_reduce});
         CAPTURE(llama_style, zero, overlap);
         CHECK(bytes == replica_bytes(build_program(model, one_group(strategy), round_gpu(), 0)));
         // A quarter of the gradients that are scattered: once in a step under ZeRO 1, else by every micro-batch.
@@ -87,7 +87,8 @@ TEST_CASE("the replicas of experts are cut into as many groups as those of the d
       CAPTURE(zero, ep);
       CHECK(bytes[{Role::expert_data, collective::Kind::reduce_scatter}] == (ep == 4 ? 0 : 4 * held));
       CHECK((bytes[{Role::expert_data, collective::Kind::all_gather}] > 0) == (ep != 4));
-      CHECK(bytes[{Role::expert_data_across, collective::Kind::all_reduce}] == 4 * held / strategy.expert_shards());
+      CHECK(bytes[{Role::expert_data_inter_group, collective::Kind::all_reduce}] ==
+            4 * held / strategy.expert_shards());
     }
 }
 
@@ -114,19 +115,19 @@ TEST_CASE("a rank in a group needs the memory of a rank of one group alone, and 
 TEST_CASE("groups are neighbours, and across them stand the replicas with the same share") {
   Cluster cluster;
   cluster.nodes = 4;
-  step::Configuration world = world_of(cluster, 1, 2, 2);  // 2 stages of 8 replicas
+  step::Configuration world = config_of(cluster, 1, 2, 2);  // 2 stages of 8 replicas
   world.strategy.zero = 1, world.strategy.zero_group = 4;
-  const step::Layout layout(step::arrangement_of(world),
-                            std::make_shared<network::Router>(world.graph, world.transport.routing, 0));
+  const step::RankLayout layout(step::parallel_config_of(world),
+                                std::make_shared<network::Router>(world.graph, world.transport.routing, 0));
   const auto members = [&](std::uint32_t rank, Role role) {
     return layout.groups()[layout.group_of(rank, role)].ranks;
   };
   for (std::uint32_t rank = 0; rank < 16; ++rank) {
     const std::uint32_t first = rank / 4 * 4, stage = rank / 8 * 8;
     CHECK(members(rank, Role::data) == std::vector{first, first + 1, first + 2, first + 3});
-    CHECK(members(rank, Role::data_across) == std::vector{stage + rank % 4, stage + 4 + rank % 4});
-    CHECK(layout.groups()[layout.group_of(rank, Role::data)].per_node == 4);         // inside a node
-    CHECK(layout.groups()[layout.group_of(rank, Role::data_across)].per_node == 1);  // from node to node
+    CHECK(members(rank, Role::data_inter_group) == std::vector{stage + rank % 4, stage + 4 + rank % 4});
+    CHECK(layout.groups()[layout.group_of(rank, Role::data)].per_node == 4);              // inside a node
+    CHECK(layout.groups()[layout.group_of(rank, Role::data_inter_group)].per_node == 1);  // from node to node
   }
 }
 
@@ -140,15 +141,15 @@ TEST_CASE("composed and coupled agree to the picosecond where ZeRO shares out wi
     REQUIRE(composed.link_hops == coupled.link_hops);
     ++worlds;
     experts += world.model.has_experts();
-    mirrored += world.strategy.copies() > 1;
+    mirrored += world.strategy.stage_copies() > 1;
   };
   for (std::uint64_t seed = 1; seed <= 160; ++seed) {
     INFO("seed " << seed);
     step::Configuration world = draw_world(seed);
     if (seed % 3 == 0) world = with_context_and_experts(world, seed);
-    if (seed % 10 == 7) world = with_schedule(world, schedule_type(schedule_named("dualpipe")));
+    if (seed % 10 == 7) world = with_schedule(world, schedule_type(schedule_by_name("dualpipe")));
     if (!shares_in_groups(world, seed)) continue;
-    if (world.strategy.copies() > 1 && world.strategy.zero == 3) world.model.tied_embeddings = false;
+    if (world.strategy.stage_copies() > 1 && world.strategy.zero == 3) world.model.tied_embeddings = false;
     check(world);
   }
   CHECK(worlds > 30);
@@ -161,7 +162,7 @@ TEST_CASE("groups in nodes spare the network between nodes, by the closed form a
   cluster.nodes = 4;
   cluster.nic = cluster.uplink = 50'000'000'000;
   for (const std::int64_t zero : {1, 3}) {
-    step::Configuration world = world_of(cluster, 1, 1, 1);
+    step::Configuration world = config_of(cluster, 1, 1, 1);
     world.model.layers = 8;
     world.model.tied_embeddings = false;
     world.strategy.zero = zero;

@@ -4,20 +4,20 @@
 #include <numeric>
 
 #include "core/step/estimate/closed_form.hpp"
-#include "core/step/world/demand.hpp"
+#include "core/step/world/memory_requirement.hpp"
 #include "core/workload/build/build_program.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 using workload::RankClass;
 
 namespace {
 
-compute::Gpu other_gpu(double pace = 1) {
+compute::Gpu other_gpu(double speed_factor = 1) {
   compute::Gpu made = gpu();
   made.matrix_tflops = 150, made.memory_gb_per_s = 1500, made.memory_gib = 40;
   made.communication_slowdown = 0.2;
-  made.pace = pace;
+  made.speed_factor = speed_factor;
   return made;
 }
 
@@ -50,17 +50,18 @@ Time step_of(const step::Configuration& world) {
 std::pair<Time, Time> kernels_of(const step::Configuration& world, std::int64_t stage, const compute::Gpu& on) {
   std::pair<Time, Time> sum{0, 0};
   for (const workload::Op& op : workload::build_program(world.model, world.strategy, on, stage).ops)
-    if (!op.is_collective) (op.booking == workload::Booking::optimizer ? sum.second : sum.first) += op.duration_ps;
+    if (!op.is_collective)
+      (op.category == workload::TimeCategory::optimizer ? sum.second : sum.first) += op.duration_ps;
   return sum;
 }
 
 }  // namespace
 
 TEST_CASE("a pipeline over two kinds takes the sum of what its stages take on theirs") {
-  step::Configuration world = world_of(pair(), 1, 2, 1);  // one micro-batch: nothing runs beside anything
+  step::Configuration world = config_of(pair(), 1, 2, 1);  // one micro-batch: nothing runs beside anything
   world.model.tied_embeddings = false;
-  for (const double pace : {1.0, 0.5}) {
-    const compute::Gpu slow = other_gpu(pace);
+  for (const double speed_factor : {1.0, 0.5}) {
+    const compute::Gpu slow = other_gpu(speed_factor);
     const auto [first, first_optimizer] = kernels_of(world, 0, world.gpu);
     const auto [last, last_optimizer] = kernels_of(world, 1, world.gpu);
     const Time transfers = step_of(world) - first - last - first_optimizer;  // of activations, and of gradients
@@ -75,7 +76,7 @@ TEST_CASE("a pipeline over two kinds takes the sum of what its stages take on th
 TEST_CASE("replicas on two kinds take what the slower ones take by themselves") {
   for (const bool overlap : {false, true})
     for (const std::int64_t zero : {0, 1}) {
-      step::Configuration world = world_of(pair(), 1, 1, 2);
+      step::Configuration world = config_of(pair(), 1, 1, 2);
       world.strategy.overlap_grad_reduce = overlap;
       world.strategy.zero = zero;
       const Time fast = step_of(world), slow = step_of(all(world, other_gpu(0.5)));
@@ -86,11 +87,11 @@ TEST_CASE("replicas on two kinds take what the slower ones take by themselves") 
 }
 
 TEST_CASE("a slow GPU's kernels take the inverse of its pace as long") {
-  const step::Configuration world = world_of(pair(), 1, 1, 1);
+  const step::Configuration world = config_of(pair(), 1, 1, 1);
   compute::Gpu slow = world.gpu;
-  slow.pace = 0.8;
+  slow.speed_factor = 0.8;
   for (const workload::KernelUse& use : workload::kernels_used(world.model, world.strategy, world.gpu, 0))
-    CHECK(compute::cost(use.kernel, slow) == round_half_up(static_cast<double>(use.cost_ps) / 0.8));
+    CHECK(compute::modelled_time(use.kernel, slow) == round_half_up(static_cast<double>(use.cost_ps) / 0.8));
 }
 
 TEST_CASE("composed and coupled agree to the picosecond on machines of several kinds") {
@@ -102,7 +103,7 @@ TEST_CASE("composed and coupled agree to the picosecond on machines of several k
     world = half(world, other_gpu(seed % 4 == 0 ? 0.8 : 1));
     if (seed % 5 == 0) {  // every GPU its own draw of three kinds
       world.other_gpus.push_back(world.gpu);
-      world.other_gpus.back().pace = 0.7;
+      world.other_gpus.back().speed_factor = 0.7;
       for (std::uint32_t gpu = 0; gpu < world.kind_of_gpu.size(); ++gpu)
         world.kind_of_gpu[gpu] = static_cast<std::uint32_t>((seed * 7 + gpu * gpu * 5) % 11 % 3);
     }
@@ -141,17 +142,17 @@ TEST_CASE("a kind of machine that is like the others changes nothing but names")
 
 TEST_CASE("ranks are told apart by machine where they sit on several kinds, whatever the order of ranks") {
   Cluster cluster;  // 2 nodes of 4
-  step::Configuration world = half(world_of(cluster, 2, 2, 2), other_gpu());
+  step::Configuration world = half(config_of(cluster, 2, 2, 2), other_gpu());
   using Classes = std::map<RankClass, std::uint32_t>;
-  CHECK(step::classes_of(step::arrangement_of(world)) == Classes{{{0, 0, 0}, 4}, {{1, 0, 1}, 4}});
+  CHECK(step::classes_of(step::parallel_config_of(world)) == Classes{{{0, 0, 0}, 4}, {{1, 0, 1}, 4}});
   world.placement = step::Placement::tp_pp_dp;  // a replica to a node
-  CHECK(step::classes_of(step::arrangement_of(world)) ==
+  CHECK(step::classes_of(step::parallel_config_of(world)) ==
         Classes{{{0, 0, 0}, 2}, {{0, 0, 1}, 2}, {{1, 0, 0}, 2}, {{1, 0, 1}, 2}});
 }
 
 TEST_CASE("times by kind of machine add up to those of all, and survive the journal") {
   Cluster cluster;
-  const step::Configuration world = half(world_of(cluster, 2, 2, 2), other_gpu());
+  const step::Configuration world = half(config_of(cluster, 2, 2, 2), other_gpu());
   const auto result = step::decode_step(step::encode(run_world(world, step::Composition::composed)));
   REQUIRE(result.by_kind.size() == 2);
   CHECK(result.by_kind[0].backward_s + result.by_kind[1].backward_s ==
@@ -161,20 +162,20 @@ TEST_CASE("times by kind of machine add up to those of all, and survive the jour
 
 TEST_CASE("what counts is the memory of the rank that has least left") {
   Cluster cluster;
-  step::Configuration world = half(world_of(cluster, 2, 2, 2), other_gpu());
-  const auto demand = step::demand_of(world);
+  step::Configuration world = half(config_of(cluster, 2, 2, 2), other_gpu());
+  const auto demand = step::memory_requirement_of(world);
   CHECK(demand.memory_gib == 40);
-  CHECK(demand.needs.total() == memory::footprint(world.model, world.strategy, other_gpu(), {1, 0, 1}).total());
+  CHECK(demand.required.total() == memory::footprint(world.model, world.strategy, other_gpu(), {1, 0, 1}).total());
   world.other_gpus[0].memory_gib = 1'000;
-  CHECK(step::demand_of(world).memory_gib == 80);
+  CHECK(step::memory_requirement_of(world).memory_gib == 80);
   CHECK(step::mean_peak_tflops(world) == (300.0 + 150) / 2);
 }
 
 TEST_CASE("worlds whose ranks sit on other kinds have other keys, and those alike have one") {
   Cluster cluster;
-  const step::Configuration base = world_of(cluster, 2, 1, 2);
-  step::Laboratory laboratory;
-  const auto key = [&](const step::Configuration& world) { return laboratory.outline(world).step; };
+  const step::Configuration base = config_of(cluster, 2, 1, 2);
+  step::SimulationContext context;
+  const auto key = [&](const step::Configuration& world) { return context.summary(world).step; };
   step::Configuration swapped = half(base, other_gpu());
   std::reverse(swapped.kind_of_gpu.begin(), swapped.kind_of_gpu.end());
   const std::vector<sharing::Key> keys{key(base), key(half(base, other_gpu())), key(half(base, other_gpu(0.8))),
@@ -187,7 +188,7 @@ TEST_CASE("worlds whose ranks sit on other kinds have other keys, and those alik
 TEST_CASE("the closed form of a pipeline over two kinds waits for the slower one, as the simulation does") {
   Cluster cluster;
   cluster.nodes = 1, cluster.gpus_per_node = 2;
-  step::Configuration world = world_of(cluster, 1, 2, 8);
+  step::Configuration world = config_of(cluster, 1, 2, 8);
   world.model.layers = 8;
   world.model.sequence = 1'024;
   world.model.tied_embeddings = false;

@@ -6,7 +6,7 @@
 
 #include "core/step/run/recording.hpp"
 #include "core/workload/build/build_program.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 using step::Recording;
@@ -15,7 +15,7 @@ using workload::Op;
 namespace {
 
 struct Recorded {
-  step::World world;
+  step::CompiledStep world;
   step::StepResult result;
   Recording recording;
 };
@@ -24,15 +24,15 @@ struct Recorded {
 Recorded record(step::Configuration configuration, step::Composition composition,
                 std::vector<std::uint32_t> ranks = {}) {
   configuration.composition = composition;
-  step::Laboratory laboratory;
+  step::SimulationContext context;
   step::IsolatedResults results;
-  Recorded made{laboratory.world(configuration), {}, {}};
+  Recorded made{context.world(configuration), {}, {}};
   if (ranks.empty()) {
     ranks.resize(made.world.layout().ranks());
     std::iota(ranks.begin(), ranks.end(), 0);
   }
   for (const std::uint32_t rank : ranks) made.recording.ranks.push_back({rank});
-  made.result = laboratory.run(made.world, results, &made.recording);
+  made.result = context.run(made.world, results, &made.recording);
   return made;
 }
 
@@ -93,19 +93,19 @@ void require_every_operation_once(const Recorded& of, const Recording::Rank& ran
 
 /// The mean over ranks in seconds, added up from the records alone.
 void require_breakdown(const Recorded& of) {
-  std::array<Wide, workload::kBookings> busy{};
-  std::array<Wide, stream::kWaits> waited{};
+  std::array<Int128, workload::kTimeCategories> busy{};
+  std::array<Int128, stream::kWaits> waited{};
   for (const Recording::Rank& rank : of.recording.ranks) {
     const stream::Record& record = of.recording.records.at(rank.record);
     for (const stream::Span& span : record.spans) {
       const Op& op = op_of(of, rank.rank, span);
       if (op.stream != workload::Stream::compute) continue;
-      busy.at(static_cast<std::size_t>(op.booking)) += span.end - span.begin - span.slowed;
+      busy.at(static_cast<std::size_t>(op.category)) += span.end - span.begin - span.slowed;
       waited.at(static_cast<std::size_t>(stream::Wait::slowed)) += span.slowed;
     }
     for (const stream::Idle& idle : record.idle) waited.at(static_cast<std::size_t>(idle.why)) += idle.end - idle.begin;
   }
-  const auto mean = [&](Wide sum) {
+  const auto mean = [&](Int128 sum) {
     return static_cast<double>(sum) / static_cast<double>(of.recording.ranks.size()) * 1e-12;
   };
   const step::Breakdown& b = of.result.breakdown;
@@ -129,26 +129,26 @@ void require_courses(const Recorded& of) {
   for (const Recording::Rank& rank : of.recording.ranks)
     for (const stream::Span& span : of.recording.records.at(rank.record).spans)
       if (op_of(of, rank.rank, span).is_collective) {
-        auto& [entries, exits] = members[of.world.entered_by(rank.rank, span.op).first];
+        auto& [entries, exits] = members[of.world.instance_entered_by(rank.rank, span.op).first];
         entries.push_back(span.begin), exits.push_back(span.end);
       }
   REQUIRE(members.size() == of.world.instances());
   for (auto& [instance, times] : members) {
     auto& [entries, exits] = times;
-    REQUIRE(entries.size() == of.world.use_of(instance).shape.members);
+    REQUIRE(entries.size() == of.world.collective_op_of(instance).shape.members);
     std::sort(entries.begin(), entries.end());
-    const step::Course expected{entries.front(), entries.at(1), entries.back(),
-                                *std::max_element(exits.begin(), exits.end())};
-    REQUIRE(of.recording.courses.at(instance) == expected);
+    const step::CollectiveInterval expected{entries.front(), entries.at(1), entries.back(),
+                                            *std::max_element(exits.begin(), exits.end())};
+    REQUIRE(of.recording.intervals.at(instance) == expected);
   }
 }
 
 /// Every byte of every transfer with its headers, link by link.
-std::map<std::uint32_t, std::int64_t> bytes_on_network(const step::World& world) {
+std::map<std::uint32_t, std::int64_t> bytes_on_network(const step::CompiledStep& world) {
   std::map<std::uint32_t, std::int64_t> bytes;
   const network::Transport& transport = world.transport();
   for (std::uint32_t instance = 0; instance < world.instances(); ++instance) {
-    const step::Use& use = world.use_of(instance);
+    const step::CollectiveOp& use = world.collective_op_of(instance);
     for (const collective::Transfer& transfer : use.dag->transfers)
       for (const std::uint32_t link : use.connections->routes[transfer.pair]) {
         if (world.layout().graph().links[link].kind != network::LinkKind::network) continue;
@@ -162,7 +162,7 @@ std::map<std::uint32_t, std::int64_t> bytes_on_network(const step::World& world)
   return bytes;
 }
 
-double carried(const step::LinkCourse& course) {
+double carried(const step::LinkUtilization& course) {
   double sum = 0;
   for (std::size_t i = 0; i + 1 < course.rates.size(); ++i)
     sum += course.rates[i].second * seconds(course.rates[i + 1].first - course.rates[i].first);
@@ -177,14 +177,14 @@ TEST_CASE("a recording has every operation once, fills the step, and adds up to 
     INFO("seed " << seed);
     const Recorded of = record(draw_any(seed), step::Composition::composed);
     REQUIRE(of.recording.end == of.result.step_ps);
-    const std::size_t of_stage = of.world.layout().ranks_of_stage();
+    const std::size_t of_stage = of.world.layout().ranks_per_stage();
     for (const Recording::Rank& rank : of.recording.ranks) {
       require_every_operation_once(of, rank);
       require_streams_in_order(of, rank);
       const auto same = std::count_if(of.recording.ranks.begin(), of.recording.ranks.end(),
                                       [&](const Recording::Rank& other) { return other.record == rank.record; });
-      REQUIRE(same == rank.alike);
-      parted += rank.alike < of_stage;
+      REQUIRE(same == rank.lockstep_count);
+      parted += rank.lockstep_count < of_stage;
       waits += of.recording.records[rank.record].idle.size();
     }
     require_breakdown(of);
@@ -218,11 +218,11 @@ TEST_CASE("what is recorded of a rank does not depend on which others are") {
       some.push_back(rank);
     const Recorded part = record(world, step::Composition::composed, some);
     REQUIRE(part.recording.ranks.size() == some.size());
-    REQUIRE(part.recording.courses == all.recording.courses);
+    REQUIRE(part.recording.intervals == all.recording.intervals);
     for (const Recording::Rank& rank : part.recording.ranks) {
       const Recording::Rank& same = all.recording.ranks.at(rank.rank);
       REQUIRE(rank.rank == same.rank);
-      REQUIRE(rank.alike == same.alike);
+      REQUIRE(rank.lockstep_count == same.lockstep_count);
       REQUIRE(part.recording.records.at(rank.record) == all.recording.records.at(same.record));
     }
   }
@@ -231,7 +231,7 @@ TEST_CASE("what is recorded of a rank does not depend on which others are") {
 namespace {
 
 /// When the kernels of a pass run, by the labels that people read.
-std::pair<Time, Time> kernels_of(const Recorded& of, const Recording::Rank& rank, const workload::Slot& pass) {
+std::pair<Time, Time> kernels_of(const Recorded& of, const Recording::Rank& rank, const workload::PipelinePass& pass) {
   const workload::Program& program = of.world.programs()[of.world.layout().class_of(rank.rank)];
   constexpr std::array<const char*, 4> kNames{"forward", "backward", "input gradients", "weight gradients"};
   const std::string label = fmt::format("{} of micro-batch {}, chunk {}",
@@ -315,7 +315,7 @@ TEST_CASE("rates of links add up to every byte that crosses them, the busiest li
     const auto all = step::busiest_links(of.world, of.recording, SIZE_MAX);
     REQUIRE(all.size() == expected.size());
     double before = 2;
-    for (const step::LinkCourse& course : all) {
+    for (const step::LinkUtilization& course : all) {
       REQUIRE(course.bytes == expected.at(course.link));
       REQUIRE(carried(course) == Approx(static_cast<double>(course.bytes)).epsilon(1e-9));
       REQUIRE(course.rates.back().second == 0);

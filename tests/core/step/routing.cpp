@@ -3,7 +3,7 @@
 #include <set>
 
 #include "core/workload/layer/expert_load.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 
@@ -21,7 +21,7 @@ TEST_CASE("composed and coupled agree to the picosecond where experts get unequa
     REQUIRE(composed.breakdown.exposed_ep_s == coupled.breakdown.exposed_ep_s);
     REQUIRE(composed.breakdown.stall_s == coupled.breakdown.stall_s);
     REQUIRE(composed.breakdown.recompute_s == coupled.breakdown.recompute_s);
-    const auto account = workload::routing_account(world.model, world.strategy);
+    const auto account = workload::routing_summary(world.model, world.strategy);
     apart += workload::expert_ranks_differ(world.model, world.strategy);
     exposed += composed.breakdown.exposed_ep_s > 0;
     copies += account.copies > 0;
@@ -36,7 +36,7 @@ TEST_CASE("composed and coupled agree to the picosecond where experts get unequa
 }
 
 TEST_CASE("loads that differ give steps of their own names, and sharing does not change what they are") {
-  step::Laboratory laboratory;
+  step::SimulationContext context;
   std::size_t worlds = 0;
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     INFO("seed " << seed);
@@ -47,23 +47,23 @@ TEST_CASE("loads that differ give steps of their own names, and sharing does not
     REQUIRE(shared.step_ps == alone.step_ps);
     REQUIRE(shared.breakdown.stall_s == alone.breakdown.stall_s);
 
-    const auto first = laboratory.outline(world);
-    const step::World made = laboratory.world(world);
+    const auto first = context.summary(world);
+    const step::CompiledStep made = context.world(world);
     REQUIRE(made.programs().size() == static_cast<std::size_t>(world.strategy.pp * world.strategy.ep));
     REQUIRE(first.instances == made.instances());
-    for (const auto& one : first.collectives) REQUIRE(made.uses()[one.use].key == one.key);
+    for (const auto& one : first.collectives) REQUIRE(made.collective_ops()[one.collective_op].key == one.key);
     std::set<sharing::Key> keys{first.step};
     step::Configuration other = world;
     other.model.routing = workload::zipf_routing(world.model.layers, 8, 0.4, 99);
-    REQUIRE(keys.insert(laboratory.outline(other).step).second);
+    REQUIRE(keys.insert(context.summary(other).step).second);
     other.model.routing = nullptr;
-    REQUIRE(keys.insert(laboratory.outline(other).step).second);
+    REQUIRE(keys.insert(context.summary(other).step).second);
     // The same loads from a table are the same world.
     std::vector<std::vector<std::int64_t>> by_layer;
-    for (const std::uint32_t load : world.model.routing->load_of_layer)
+    for (const std::uint32_t load : world.model.routing->load_by_layer)
       by_layer.push_back(world.model.routing->loads[load]);
     other.model.routing = workload::make_routing(by_layer);
-    REQUIRE(laboratory.outline(other).step == first.step);
+    REQUIRE(context.summary(other).step == first.step);
     ++worlds;
   }
   CHECK(worlds > 10);
@@ -73,7 +73,7 @@ TEST_CASE("the rank with most tokens is waited for, and a step takes longer than
   Cluster cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = 4;
-  step::Configuration world = world_of(cluster, 1, 1, 2);
+  step::Configuration world = config_of(cluster, 1, 1, 2);
   world.model.experts = 8, world.model.experts_per_token = 2;
   world.model.sequence = 4'096;
   world.strategy.ep = 4;

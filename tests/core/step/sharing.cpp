@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "core/network/flows/memo.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "core/network/flows/component_cache.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 using network::FlowId, network::LinkSpec, network::Route;
@@ -28,7 +28,7 @@ std::shared_ptr<const collective::Dag> all_reduce(std::uint32_t n, std::int64_t 
 // A component of one two-member all-reduce over four links of its own.
 step::LogEntry beginning(std::int64_t bytes) {
   step::LogEntry entry;
-  step::LogEntry::Joining joining;
+  step::LogEntry::JoiningCollective joining;
   joining.shape = {collective::Kind::all_reduce, collective::Algorithm::ring, 2, bytes, 1};
   joining.dag = all_reduce(2, bytes);
   joining.routes = {{0, 1}, {2, 3}};
@@ -63,15 +63,16 @@ std::vector<network::Exit> exits(step::Episode& episode, std::size_t count) {
 
 TEST_CASE("ties at a port go to the flow of lower rank, whichever started first or stands in the lower slot") {
   const network::Transport transport;
-  network::Memo memo(transport);
-  for (const bool divided : {false, true})
+  network::ComponentCache cache(transport);
+  for (const bool decomposed : {false, true})
     for (const bool swapped_ranks : {false, true})
       for (const bool swapped_starts : {false, true}) {
-        auto flows = divided ? network::make_divided_flows(transport, memo) : network::make_plain_flows(transport);
+        auto flows =
+            decomposed ? network::make_decomposed_flows(transport, cache) : network::make_plain_flows(transport);
         for (int i = 0; i < 2; ++i) flows->add_link(nic_up());
         flows->add_link(nic_down());  // both arrive here at the same instant, packet after packet
         const std::uint32_t a = flows->add_route({0, 2}), b = flows->add_route({1, 2});
-        flows->set_ranks(swapped_ranks ? std::vector<std::uint32_t>{1, 0} : std::vector<std::uint32_t>{0, 1});
+        flows->set_tie_order(swapped_ranks ? std::vector<std::uint32_t>{1, 0} : std::vector<std::uint32_t>{0, 1});
         const auto start = [&](std::uint32_t collective) {
           flows->start({collective, 0}, collective == 0 ? a : b, 10 * 4096);
         };
@@ -89,8 +90,8 @@ TEST_CASE("ties at a port go to the flow of lower rank, whichever started first 
 
 TEST_CASE("two episodes that differ only in when somebody entered have their own keys and their own times") {
   const network::Transport transport;
-  network::Memo memo(transport);
-  step::Episodes episodes(memo, true);
+  network::ComponentCache cache(transport);
+  step::EpisodeCache episodes(cache, true);
   const step::Log log{std::make_shared<step::LogEntry>(beginning(100 * 4096))};
   const auto first = episodes.extend(nullptr, log);
   std::vector<std::vector<network::Exit>> seen;
@@ -104,7 +105,7 @@ TEST_CASE("two episodes that differ only in when somebody entered have their own
     for (const LinkSpec& link : {nic_up(), nic_down(), nic_up(), nic_down()}) plain.add_link(link);
     plain.add(all_reduce(2, 100 * 4096), {{0, 1}, {2, 3}});
     plain.add(all_reduce(2, 100 * 4096), {{0, 1}, {2, 3}});
-    plain.set_ranks({0, 1});
+    plain.set_tie_order({0, 1});
     plain.enter(0, 0), plain.enter(0, 1);
     std::vector<network::Exit> expected;
     while (plain.now() < at) plain.advance(at, expected);
@@ -132,7 +133,7 @@ TEST_CASE("every figure of every link is in an isolated collective's key, and so
   // Cables: gpu i is links 2i, 2i + 1; the two trunks are 8, 9 and 10, 11.
   const auto key_of = [&](const network::Graph& on, const std::vector<Route>& routes) {
     step::RouteWriter names(on);
-    return step::collective_key(shape, step::form_of(names, routes), step::transport_key(transport));
+    return step::collective_key(shape, step::route_signature_of(names, routes), step::transport_key(transport));
   };
   const std::vector<Route> plain = {{0, 8, 5}, {4, 9, 1}};
   const sharing::Key key = key_of(graph, plain);
@@ -152,32 +153,32 @@ TEST_CASE("every figure of every link is in an isolated collective's key, and so
   network::Transport changed = transport;
   changed.pfc_xoff_bytes += 1;
   step::RouteWriter names(graph);
-  CHECK(key != step::collective_key(shape, step::form_of(names, plain), step::transport_key(changed)));
-  CHECK(key == step::collective_key(shape, step::form_of(names, plain),
+  CHECK(key != step::collective_key(shape, step::route_signature_of(names, plain), step::transport_key(changed)));
+  CHECK(key == step::collective_key(shape, step::route_signature_of(names, plain),
                                     step::transport_key(transport)));  // names are forgotten
 }
 
 TEST_CASE("a remembered state holds every link of its flows: one slower link is another state") {
   const network::Transport transport;
-  network::Memo memo(transport);
-  const auto fast = memo.fresh({nic_up(), nic_down()}, 1 << 20);
+  network::ComponentCache cache(transport);
+  const auto fast = cache.fresh({nic_up(), nic_down()}, 1 << 20);
   LinkSpec slow = nic_down();
   slow.bits_per_second /= 2;
-  const auto slower = memo.fresh({nic_up(), slow}, 1 << 20);
+  const auto slower = cache.fresh({nic_up(), slow}, 1 << 20);
   CHECK(fast->words != slower->words);
-  CHECK(memo.outcome(*fast, kNever).outcome->elapsed < memo.outcome(*slower, kNever).outcome->elapsed);
+  CHECK(cache.outcome(*fast, kNever).outcome->elapsed < cache.outcome(*slower, kNever).outcome->elapsed);
 }
 
 TEST_CASE("two all-reduces on one NIC take the sum of their bytes over its rate, give or take a packet a step") {
   const network::Transport transport;
-  network::Memo memo(transport);
+  network::ComponentCache cache(transport);
   const std::int64_t packets = 200;  // of one chunk
-  for (const bool divided : {false, true}) {
-    network::Traffic traffic(divided ? network::make_divided_flows(transport, memo)
-                                     : network::make_plain_flows(transport));
+  for (const bool decomposed : {false, true}) {
+    network::Traffic traffic(decomposed ? network::make_decomposed_flows(transport, cache)
+                                        : network::make_plain_flows(transport));
     for (const LinkSpec& link : {nic_up(), nic_down(), nic_up(), nic_down()}) traffic.add_link(link);
     for (int i = 0; i < 2; ++i) traffic.add(all_reduce(2, 2 * packets * 4096), {{0, 1}, {2, 3}});
-    traffic.set_ranks({0, 1});
+    traffic.set_tie_order({0, 1});
     for (std::uint32_t i = 0; i < 2; ++i) traffic.enter(i, 0), traffic.enter(i, 1);
     std::vector<network::Exit> all;
     while (all.size() < 4) traffic.advance(kNever, all);
@@ -201,7 +202,7 @@ TEST_CASE("data- and pipeline-parallel traffic that overlaps on shared links: co
       {{8, 2, false, 2, 400'000'000'000, 50'000'000'000, 25'000'000'000}, 2, 2, 4, "dcqcn"},
   };
   for (const Named& named : worlds) {
-    step::Configuration world = world_of(named.cluster, named.tp, named.pp, named.micro_batches);
+    step::Configuration world = config_of(named.cluster, named.tp, named.pp, named.micro_batches);
     world.transport.kind = named.transport;
     world.strategy.bucket_parameters = 500'000;
     const auto composed = run_world(world, step::Composition::composed);
@@ -212,13 +213,13 @@ TEST_CASE("data- and pipeline-parallel traffic that overlaps on shared links: co
     CHECK(composed.breakdown.exposed_dp_s == coupled.breakdown.exposed_dp_s);
     CHECK(composed.breakdown.exposed_pp_s == coupled.breakdown.exposed_pp_s);
     int several = 0;  // episodes of more than one collective
-    for (const step::Used& episode : composed.episodes) several += std::stoi(episode.parameters) > 1;
+    for (const step::SubsimulationUse& episode : composed.episodes) several += std::stoi(episode.parameters) > 1;
     CHECK(several > 0);
   }
 }
 
 TEST_CASE("sharing, and what a laboratory remembers of other worlds, change nothing") {
-  step::Laboratory used;
+  step::SimulationContext used;
   step::IsolatedResults results;
   for (std::uint64_t seed = 200; seed < 230; ++seed) {
     INFO("seed " << seed);
@@ -240,42 +241,42 @@ TEST_CASE("sharing, and what a laboratory remembers of other worlds, change noth
 }
 
 TEST_CASE("worlds with one step key take one time, and what their step does not touch is not in the key") {
-  step::Laboratory laboratory;
+  step::SimulationContext context;
   Cluster cluster{4, 4, true, 1};
-  step::Configuration a = world_of(cluster, 4, 1, 2);  // tensor parallel inside, data parallel along rails: no spine
+  step::Configuration a = config_of(cluster, 4, 1, 2);  // tensor parallel inside, data parallel along rails: no spine
   cluster.uplink /= 4;
-  step::Configuration b = world_of(cluster, 4, 1, 2);
-  const auto key = [&](const step::Configuration& of) { return laboratory.outline(of).step; };
+  step::Configuration b = config_of(cluster, 4, 1, 2);
+  const auto key = [&](const step::Configuration& of) { return context.summary(of).step; };
   CHECK(key(a) == key(b));
   CHECK(run_world(a, step::Composition::coupled).step_ps == run_world(b, step::Composition::coupled).step_ps);
   cluster.nic /= 2;
-  CHECK(key(a) != key(world_of(cluster, 4, 1, 2)));
+  CHECK(key(a) != key(config_of(cluster, 4, 1, 2)));
   b.strategy.micro_batch = 2;
   CHECK(key(a) != key(b));
 }
 
 TEST_CASE("an outline tells the key, the number and the collectives of a world as the world itself does") {
-  step::Laboratory used;  // forgets layouts on the way: there are more worlds than it keeps
+  step::SimulationContext used;  // forgets layouts on the way: there are more worlds than it keeps
   std::vector<step::Configuration> worlds;
   for (std::uint64_t seed = 300; seed < 330; ++seed) worlds.push_back(draw_world(seed));
   std::vector<sharing::Key> keys;
   for (const step::Configuration& configuration : worlds) {
-    const step::Outline outline = used.outline(configuration);
-    step::Laboratory fresh;
-    REQUIRE(outline.step == fresh.outline(configuration).step);
-    const step::World world = fresh.world(configuration);
-    CHECK(outline.instances == world.instances());
+    const step::StepSummary summary = used.summary(configuration);
+    step::SimulationContext fresh;
+    REQUIRE(summary.step == fresh.summary(configuration).step);
+    const step::CompiledStep world = fresh.world(configuration);
+    CHECK(summary.instances == world.instances());
     std::set<sharing::Key> in_world, told;
-    for (const step::Use& use : world.uses()) in_world.insert(use.key);
-    for (const auto& collective : outline.collectives) {
+    for (const step::CollectiveOp& use : world.collective_ops()) in_world.insert(use.key);
+    for (const auto& collective : summary.collectives) {
       CHECK(told.insert(collective.key).second);
-      CHECK(world.uses().at(collective.use).key == collective.key);
-      CHECK(world.uses().at(collective.use).dag->transfers.size() == collective.transfers);
+      CHECK(world.collective_ops().at(collective.collective_op).key == collective.key);
+      CHECK(world.collective_ops().at(collective.collective_op).dag->transfers.size() == collective.transfers);
     }
     CHECK(told == in_world);
-    keys.push_back(outline.step);
+    keys.push_back(summary.step);
   }
-  for (std::size_t i = 0; i < worlds.size(); ++i) CHECK(used.outline(worlds[i]).step == keys[i]);
+  for (std::size_t i = 0; i < worlds.size(); ++i) CHECK(used.summary(worlds[i]).step == keys[i]);
 }
 
 TEST_CASE("two and eight ranks rank the fabrics of one world as their bandwidths do") {
@@ -285,7 +286,7 @@ TEST_CASE("two and eight ranks rank the fabrics of one world as their bandwidths
       Cluster cluster{nodes, 1, false, 1};
       cluster.nic = nic * 1'000'000'000;
       cluster.uplink = cluster.nic * 4;
-      steps.push_back(run_world(world_of(cluster, 1, 1, 1), step::Composition::composed).step_ps);
+      steps.push_back(run_world(config_of(cluster, 1, 1, 1), step::Composition::composed).step_ps);
     }
     CHECK(steps[0] < steps[1]);
     CHECK(steps[1] < steps[2]);
@@ -293,13 +294,13 @@ TEST_CASE("two and eight ranks rank the fabrics of one world as their bandwidths
     narrow.uplink = narrow.nic / 4;
     Cluster wide = narrow;
     wide.uplink = narrow.nic * 4;
-    CHECK(run_world(world_of(narrow, 1, 1, 1), step::Composition::composed).step_ps >
-          run_world(world_of(wide, 1, 1, 1), step::Composition::composed).step_ps);
+    CHECK(run_world(config_of(narrow, 1, 1, 1), step::Composition::composed).step_ps >
+          run_world(config_of(wide, 1, 1, 1), step::Composition::composed).step_ps);
   }
 }
 
 TEST_CASE("a world beyond its counted limits is too large, coupled and composed alike") {
-  step::Configuration world = world_of({4, 2, false, 1}, 1, 2, 4);
+  step::Configuration world = config_of({4, 2, false, 1}, 1, 2, 4);
   const auto whole = run_world(world, step::Composition::composed);
   CHECK_FALSE(whole.too_large);
   world.limit.link_hops = whole.link_hops;

@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "core/step/network/held_exits.hpp"
+#include "core/step/network/ticked_completions.hpp"
 #include "core/workload/build/build_program.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
 
@@ -21,19 +21,19 @@ std::int64_t any_tick_ns(std::uint64_t draw) {
 }
 
 /// A network of nothing but exits, by instant.
-class Exits final : public step::NetworkSide {
+class Exits final : public step::NetworkModel {
  public:
   explicit Exits(std::map<Time, std::vector<step::Member>> exits) : exits_(std::move(exits)) {}
   void enter(Time, const std::vector<step::Member>&) override {}
   Time next(Time limit) override {
     return exits_.empty() || exits_.begin()->first > limit ? kNever : exits_.begin()->first;
   }
-  void take(Time at, std::vector<step::Member>& to) override {
+  void take_exits(Time at, std::vector<step::Member>& to) override {
     REQUIRE(exits_.begin()->first == at);
     to.insert(to.end(), exits_.begin()->second.begin(), exits_.begin()->second.end());
     exits_.erase(exits_.begin());
   }
-  network::PauseWaits standstill() const override { return {}; }
+  network::PauseDependencies deadlock() const override { return {}; }
   network::Counters counters() const override { return {}; }
 
  private:
@@ -42,7 +42,7 @@ class Exits final : public step::NetworkSide {
 
 /// The end of the one program of `world`, whose ranks do the same at the same times and whose collectives never meet:
 /// operation by operation, each as soon as the one before on its stream and those it waits for have ended.
-Time by_hand(step::Laboratory& laboratory, const step::World& world, Time tick) {
+Time by_hand(step::SimulationContext& context, const step::CompiledStep& world, Time tick) {
   const workload::Program& program = world.programs().at(0);
   std::vector<Time> ends;
   std::array<Time, workload::kStreams> stream_ends{};
@@ -54,8 +54,8 @@ Time by_hand(step::Laboratory& laboratory, const step::World& world, Time tick) 
       begin = std::max(begin, ends[program.waits[wait]]);
     Time lasts = op.duration_ps;
     if (op.is_collective) {
-      const auto [instance, member] = world.entered_by(0, i);
-      const step::IsolatedResult alone = laboratory.isolated(world, world.use_of(instance));
+      const auto [instance, member] = world.instance_entered_by(0, i);
+      const step::IsolatedResult alone = context.isolated(world, world.collective_op_of(instance));
       for (const Time exit : alone.exits) REQUIRE(exit == alone.exits[member]);
       lasts = alone.exits[member];
     }
@@ -79,22 +79,22 @@ Time longest_chain(const step::Configuration& world) {
 
 TEST_CASE("what leaves the network between two ticks is noticed at the second, together and in order") {
   Exits network({{101, {{7, 1}}}, {150, {{2, 0}, {2, 1}}}, {200, {{5, 0}}}, {300, {{1, 0}}}});
-  step::HeldExits held{stream::Clock(100)};
+  step::TickedCompletions held{stream::Clock(100)};
   CHECK(held.due() == kNever);
-  CHECK(held.noticed(100).empty());
+  CHECK(held.take_due(100).empty());
   for (const Time at : {101, 150, 200}) {
-    held.take(network, at);
+    held.take_exits(network, at);
     CHECK(held.due() == 200);
   }
-  CHECK(held.noticed(100).empty());
-  CHECK(held.noticed(200) == std::vector<step::Member>{{2, 0}, {2, 1}, {5, 0}, {7, 1}});
+  CHECK(held.take_due(100).empty());
+  CHECK(held.take_due(200) == std::vector<step::Member>{{2, 0}, {2, 1}, {5, 0}, {7, 1}});
   CHECK(held.due() == kNever);
-  held.take(network, 300);  // on a tick: noticed there and then
-  CHECK(held.noticed(300) == std::vector<step::Member>{{1, 0}});
+  held.take_exits(network, 300);  // on a tick: noticed there and then
+  CHECK(held.take_due(300) == std::vector<step::Member>{{1, 0}});
 
   Exits late({{101, {{7, 1}}}, {201, {{2, 0}}}});
-  held.take(late, 101);
-  CHECK_THROWS_AS(held.take(late, 201), InternalError);
+  held.take_exits(late, 101);
+  CHECK_THROWS_AS(held.take_exits(late, 201), InternalError);
 }
 
 TEST_CASE("two ranks take what their operations take one after another, each on ticks") {
@@ -102,11 +102,11 @@ TEST_CASE("two ranks take what their operations take one after another, each on 
   for (const std::int64_t tp : {1, 2})
     for (const std::int64_t tick_ns : {0, 1, 7, 200, 1'000, 5'000}) {
       INFO("tp " << tp << ", a tick of " << tick_ns << " ns");
-      step::Configuration world = ticking(world_of(cluster, tp, 1, 2), tick_ns);
+      step::Configuration world = ticking(config_of(cluster, tp, 1, 2), tick_ns);
       world.strategy.bucket_parameters = 1'000'000'000;
-      step::Laboratory laboratory;
+      step::SimulationContext context;
       const Time tick = tick_ns == 0 ? 1 : tick_ns * kNanosecond;
-      const Time expected = by_hand(laboratory, laboratory.world(world), tick);
+      const Time expected = by_hand(context, context.world(world), tick);
       CHECK(expected > 100 * tick);
       CHECK(run_world(world, step::Composition::composed).step_ps == expected);
       CHECK(run_world(world, step::Composition::coupled).step_ps == expected);
@@ -155,14 +155,14 @@ TEST_CASE("with ticks too the analytic step is a lower bound") {
 }
 
 TEST_CASE("a tick is in the key of a step, not in those of its collectives") {
-  step::Laboratory laboratory;
+  step::SimulationContext context;
   const step::Configuration world = draw_world(3);
   std::set<sharing::Key> steps;
   const auto collectives = [&](std::int64_t tick_ns) {
-    const step::Outline outline = laboratory.outline(ticking(world, tick_ns));
-    steps.insert(outline.step);
+    const step::StepSummary summary = context.summary(ticking(world, tick_ns));
+    steps.insert(summary.step);
     std::vector<sharing::Key> keys;
-    for (const auto& collective : outline.collectives) keys.push_back(collective.key);
+    for (const auto& collective : summary.collectives) keys.push_back(collective.key);
     return keys;
   };
   const auto exact = collectives(0);

@@ -9,14 +9,14 @@
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::stream;
-using workload::Op, workload::Program, workload::Role, workload::Slot, workload::Stream;
+using workload::Op, workload::Program, workload::Role, workload::PipelinePass, workload::Stream;
 
 namespace {
 
-Op kernel(Time duration, workload::Booking booking = workload::Booking::forward) {
+Op kernel(Time duration, workload::TimeCategory category = workload::TimeCategory::forward) {
   Op op;
   op.duration_ps = duration;
-  op.booking = booking;
+  op.category = category;
   return op;
 }
 
@@ -42,7 +42,7 @@ Program drawn_program(std::mt19937_64& random) {
   Program program;
   program.labels = {"drawn"};
   for (std::uint32_t i = 0; i < 40; ++i) {
-    Op op = kernel(static_cast<Time>(random() % 4) * 10, static_cast<workload::Booking>(random() % 4));
+    Op op = kernel(static_cast<Time>(random() % 4) * 10, static_cast<workload::TimeCategory>(random() % 4));
     if (random() % 2 == 0) {
       op = send(Stream::tensor, random() % 3 == 0 ? Role::recv_forward : Role::tensor);
       if (random() % 2 == 0) op.stream = Stream::data;
@@ -79,7 +79,7 @@ Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint3
       timeline.complete(entry.rank, entry.op, began);
     }
   }
-  timeline.settle();
+  timeline.close_accounts();
   return timeline;
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("a transfer between two stages is exposed on the receiver and the wait
   const auto programs = pipeline_programs(workload::type_of("gpipe"), {2, 1, 1}, {100, 100, 100});
   Timeline timeline = play(programs, 7);
   CHECK(timeline.end() == 100 + 7 + 100 + 200 + 7 + 200);
-  timeline.settle();
+  timeline.close_accounts();
   const auto waited = [&](std::size_t rank, Wait wait) {
     return timeline.accounts()[rank].waited[static_cast<std::size_t>(wait)];
   };
@@ -102,7 +102,7 @@ TEST_CASE("a transfer between two stages is exposed on the receiver and the wait
 TEST_CASE("every rank's account adds up to the step") {
   const auto programs = pipeline_programs(workload::type_of("1f1b"), {4, 6, 1}, {130, 110, 100});
   Timeline timeline = play(programs, 11);
-  timeline.settle();
+  timeline.close_accounts();
   for (const Account& account : timeline.accounts()) {
     Time sum = 0;
     for (const Time part : account.busy) sum += part;
@@ -148,7 +148,7 @@ TEST_CASE("a deadlock is reported with the operation that waits and the one it w
 
 TEST_CASE("ranks that stand together until something ends for some of them fare as each alone") {
   constexpr std::uint32_t kRanks = 7;
-  std::size_t unlike = 0;
+  std::size_t representatives = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 random(seed);
     const Program program = drawn_program(random);
@@ -166,10 +166,10 @@ TEST_CASE("ranks that stand together until something ends for some of them fare 
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       REQUIRE(b[rank].busy == a[rank].busy);
       REQUIRE(b[rank].waited == a[rank].waited);
-      unlike += a[rank].waited != a[0].waited;
+      representatives += a[rank].waited != a[0].waited;
     }
   }
-  CHECK(unlike > 300);  // they do part
+  CHECK(representatives > 300);  // they do part
 }
 
 TEST_CASE("kernels last whole ticks, the nearest number of them") {
@@ -184,7 +184,7 @@ TEST_CASE("kernels last whole ticks, the nearest number of them") {
     while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
     CHECK(timeline.finished());
     CHECK(timeline.end() == 300 + ticked);
-    CHECK(timeline.accounts()[0].busy[static_cast<std::size_t>(workload::Booking::forward)] == 300 + ticked);
+    CHECK(timeline.accounts()[0].busy[static_cast<std::size_t>(workload::TimeCategory::forward)] == 300 + ticked);
   }
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("a kernel beside a collective takes longer by the slow-down for as lon
   reduce.kind = collective::Kind::all_reduce;
   const auto collective = add(programs[0], reduce);
   add(programs[0], kernel(1'000));
-  const auto waiting = add(programs[0], kernel(200, workload::Booking::host));
+  const auto waiting = add(programs[0], kernel(200, workload::TimeCategory::host));
   add(programs[0], kernel(100), {waiting - 1});
   const auto run = [&](Time until) {  // the collective ends at `until`
     Timeline timeline(programs, {0}, 250'000);
@@ -236,7 +236,7 @@ TEST_CASE("a kernel beside a collective takes longer by the slow-down for as lon
       if (!ended && at == until) timeline.complete(0, collective, 0), ended = true;
       timeline.advance(at, entries);
     }
-    timeline.settle();
+    timeline.close_accounts();
     return std::pair{timeline.end(), timeline.accounts()[0].waited[static_cast<std::size_t>(Wait::slowed)]};
   };
   // 500 ps beside it do 400 ps of work, so that 600 are left.
@@ -256,9 +256,10 @@ TEST_CASE(
                                                add(programs[0], exchange)};
   add(programs[0], kernel(11'200));
   // When each of the three ends: an all-reduce, an all-gather, and the receiving half of an exchange.
-  const auto run = [&](std::vector<Time> ends, std::int64_t to_move, std::int64_t to_add) {
+  const auto run = [&](std::vector<Time> ends, std::int64_t units_to_move, std::int64_t units_to_reduce) {
     Interference interference;
-    interference.units = 132, interference.to_move = to_move, interference.to_add = to_add;
+    interference.units = 132, interference.units_to_move = units_to_move,
+    interference.units_to_reduce = units_to_reduce;
     Timeline timeline(programs, {0}, interference);
     std::vector<Entry> entries;
     timeline.begin(entries);
@@ -268,7 +269,7 @@ TEST_CASE(
         if (ends[i] == at) timeline.complete(0, collectives[i], 0), ends[i] = kNever;
       timeline.advance(at, entries);
     }
-    timeline.settle();
+    timeline.close_accounts();
     return timeline.accounts()[0].busy[0] + timeline.accounts()[0].waited[static_cast<std::size_t>(Wait::slowed)];
   };
   constexpr Time kLate = 100'000;

@@ -41,17 +41,17 @@ RankLoad load_of(const Model& model, const Strategy& strategy, std::int64_t laye
   return rank_load(model, strategy, load, rank);
 }
 
-Time booked(const Program& program, Booking booking) {
+Time booked(const Program& program, TimeCategory category) {
   Time sum = 0;
   for (const Op& op : program.ops)
-    if (!op.is_collective && op.booking == booking) sum += op.duration_ps;
+    if (!op.is_collective && op.category == category) sum += op.duration_ps;
   return sum;
 }
 
 Time price_of(const Operator& of, bool forward) {
   Time sum = 0;
-  for (const Work& work : forward ? of.forward : of.backward)
-    if (work.kind == Work::Kind::kernel) sum += compute::cost(work.kernel, round_gpu());
+  for (const WorkItem& work : forward ? of.forward : of.backward)
+    if (work.kind == WorkItem::Kind::kernel) sum += compute::modelled_time(work.kernel, round_gpu());
   return sum;
 }
 
@@ -91,16 +91,16 @@ TEST_CASE("a grouped GEMM of unequal experts takes the waves of all their tiles"
   CHECK(kernel.flops == 2 * 5'449 * n * k);
   CHECK(kernel.batch == 6);
   CHECK(kernel.bytes == 2 * (5'449 * k + 6 * k * n + 5'449 * n));
-  CHECK(compute::cost(kernel, gpu) ==
+  CHECK(compute::modelled_time(kernel, gpu) ==
         static_cast<Time>(std::max(best, static_cast<double>(kernel.bytes)) + 0.5) + 2'000'000);
   // 128-row tiles alone: ceil(sum of ceil(n_e / 128) x ceil(f / 128) / units) waves, as MXMACA's rule has it.
-  CHECK(kernel.shares.tiles_128 == 1 + 1 + 1 + 2 + 0 + 40 + 1);
+  CHECK(kernel.expert_tokens.tiles_128 == 1 + 1 + 1 + 2 + 0 + 40 + 1);
 
   const compute::Kernel gradient =
       compute::grouped_weight_gradient("expert_up", n, k, std::span(tokens), compute::Dtype::bf16);
   CHECK(gradient.flops == kernel.flops);
   CHECK(gradient.bytes == 2 * 5'449 * (n + k) + 8 * 6 * n * k);
-  CHECK(compute::cost(gradient, gpu) > 2 * 128 * 64 * 5'000 / 2);  // a tile of the largest expert alone
+  CHECK(compute::modelled_time(gradient, gpu) > 2 * 128 * 64 * 5'000 / 2);  // a tile of the largest expert alone
 }
 
 TEST_CASE("equal experts are the even kernel, whichever way they are told, and empty ones are not launched") {
@@ -138,7 +138,7 @@ TEST_CASE("every rank sends by destination on the way out and by source on the w
                                                    {"combine", true, true},
                                                    {"combine", false, false}}) {
       const Operator& travel = named(operators, name);
-      const Work& work = (forward ? travel.forward : travel.backward).front();
+      const WorkItem& work = (forward ? travel.forward : travel.backward).front();
       CHECK(work.bytes == 2 * 512 * 4 * 2'048);
       CHECK(work.split.by_source == by_source);
       REQUIRE(work.split.bytes.size() == 8);
@@ -155,14 +155,14 @@ TEST_CASE("ranks whose experts get more than the limit compute them again, and n
   std::size_t over = 0;
   for (std::int64_t rank = 0; rank < 8; ++rank) {
     Time expected = 0;
-    std::int64_t saved = 0;
+    std::int64_t total_saved = 0;
     for (const std::int64_t layer : {1, 2}) {
       const RankLoad load = load_of(model, strategy, layer, rank);
       const LayerKind kind = model.layer_kind(layer);
-      const memory::LayerAt at{kind, keeping_of(strategy, 0, 0), rank};
-      const auto kept = memory::layer_bytes(model, never, at), less = memory::layer_bytes(model, strategy, at);
+      const memory::LayerKey at{kind, activation_policy(strategy, 0, 0), rank};
+      const auto saved = memory::layer_bytes(model, never, at), less = memory::layer_bytes(model, strategy, at);
       if (load.computed <= 9'000) {
-        CHECK(less.kept.bytes == kept.kept.bytes);
+        CHECK(less.saved.bytes == saved.saved.bytes);
         CHECK(less.recomputed == 0);
         continue;
       }
@@ -171,19 +171,19 @@ TEST_CASE("ranks whose experts get more than the limit compute them again, and n
       for (const char* name : {"expert_up", "swiglu", "expert_down"})
         expected += price_of(named(operators, name), true);
       // Gate and up, and their product: 3 x 768 values of 2 B for each row.
-      CHECK(kept.kept.bytes - less.kept.bytes == 2 * 3 * 768 * load.computed);
+      CHECK(saved.saved.bytes - less.saved.bytes == 2 * 3 * 768 * load.computed);
       CHECK(less.recomputed == 2 * 3 * 768 * load.computed);
-      saved += kept.kept.bytes - less.kept.bytes;
+      total_saved += saved.saved.bytes - less.saved.bytes;
     }
     const Program with = build_program(model, strategy, round_gpu(), {0, rank});
     const Program without = build_program(model, never, round_gpu(), {0, rank});
-    CHECK(booked(with, Booking::recompute) == 2 * expected);  // two micro-batches
-    CHECK(booked(without, Booking::recompute) == 0);
-    CHECK(booked(with, Booking::forward) == booked(without, Booking::forward));
-    CHECK(booked(with, Booking::backward) == booked(without, Booking::backward));
+    CHECK(booked(with, TimeCategory::recompute) == 2 * expected);  // two micro-batches
+    CHECK(booked(without, TimeCategory::recompute) == 0);
+    CHECK(booked(with, TimeCategory::forward) == booked(without, TimeCategory::forward));
+    CHECK(booked(with, TimeCategory::backward) == booked(without, TimeCategory::backward));
     const auto more = memory::footprint(model, never, {}, {0, rank}),
                lean = memory::footprint(model, strategy, {}, {0, rank});
-    CHECK(more.activations - lean.activations == saved);
+    CHECK(more.activations - lean.activations == total_saved);
   }
   CHECK(over > 2);
   CHECK(over < 10);
@@ -195,7 +195,7 @@ TEST_CASE("with selective recomputation of attention a loaded rank computes both
   Strategy strategy = eight_ranks();
   strategy.recompute = Recompute::selective;
   const auto recomputed = [&](std::int64_t rank) {
-    return booked(build_program(model, strategy, round_gpu(), {0, rank}), Booking::recompute);
+    return booked(build_program(model, strategy, round_gpu(), {0, rank}), TimeCategory::recompute);
   };
   std::vector<Time> core;
   for (std::int64_t rank = 0; rank < 8; ++rank) core.push_back(recomputed(rank));
@@ -207,7 +207,7 @@ TEST_CASE("with selective recomputation of attention a loaded rank computes both
   Strategy full = strategy;
   full.recompute = Recompute::full, strategy.expert_recompute_tokens = 0;
   auto experts = layer_operators(model, full, model.layer_kind(1), 0);
-  keep_less(experts, keeping_of(full, 0, 0), cut(model, full));
+  apply_activation_policy(experts, activation_policy(full, 0, 0), rank_shapes(model, full));
   CHECK(backward_pass(experts).size() == 2);  // all of it once, and no part of it a second time
 }
 
@@ -237,15 +237,15 @@ TEST_CASE("a copied expert is sent to everybody and its gradient back, and takes
       CHECK(shared.backward[i].split.bytes[owner] == 4 * parameters);
     }
     for (std::int64_t rank = 0; rank < 8; ++rank) {
-      const memory::LayerAt at{kind, {}, rank};
+      const memory::LayerKey at{kind, {}, rank};
       const auto with = memory::layer_bytes(model, strategy, at), before = memory::layer_bytes(model, without, at);
       const RankLoad now = load_of(model, strategy, layer, rank), was = load_of(model, without, layer, rank);
       // A row that is computed elsewhere: its input, gate, up and their product.
-      CHECK(with.kept.bytes - before.kept.bytes ==
+      CHECK(with.saved.bytes - before.saved.bytes ==
             count * 2 * parameters + 2 * (512 + 3 * 768) * (now.computed - was.computed));
       const auto working = [&](std::int64_t rows, std::int64_t copied) {
         return std::max(2 * 3 * 768 * rows + copied * 4 * parameters, 2 * memory::score_bytes(model, strategy)) +
-               cut(model, strategy).hidden_bytes();
+               rank_shapes(model, strategy).hidden_bytes();
       };
       CHECK(with.working == working(now.computed, count));
       CHECK(before.working == working(was.computed, 0));
@@ -266,7 +266,7 @@ TEST_CASE("padded to capacity all ranks are alike, and a batched GEMM is launche
   strategy.expert_gemm = ExpertGemm::batched;
   const auto batched = layer_operators(model, strategy, kind);
   for (const char* name : {"expert_up", "expert_down"}) {
-    const Work &one = named(batched, name).forward.front(), &many = named(grouped, name).forward.front();
+    const WorkItem &one = named(batched, name).forward.front(), &many = named(grouped, name).forward.front();
     CHECK(one.kernel == many.kernel);
     CHECK(one.kernel.m == 8 * capacity);
     CHECK(one.kernel.batch == 2);

@@ -6,7 +6,7 @@
 
 #include "core/memory/activations.hpp"
 #include "core/memory/footprint.hpp"
-#include "core/workload/build/pieces.hpp"
+#include "core/workload/build/segments.hpp"
 #include "core/workload/layer/experts.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/strategy/parameters.hpp"
@@ -29,7 +29,7 @@ Bytes bytes_of(const Program& program, Role role) {
 std::int64_t flops_of(const std::vector<Operator>& operators, bool forward) {
   std::int64_t sum = 0;
   for (const Operator& each : operators)
-    for (const Work& work : forward ? each.forward : each.backward) sum += work.kernel.flops;
+    for (const WorkItem& work : forward ? each.forward : each.backward) sum += work.kernel.flops;
   return sum;
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("a token is sent once to each part of the experts that some of its own
     std::int64_t reached = 0, choices = 0;
     for (std::int64_t a = 0; a < 16; ++a)
       for (std::int64_t b = 0; b < a; ++b, ++choices) reached += a * parts / 16 == b * parts / 16 ? 1 : 2;
-    CHECK(parts_reached(model, parts) == Approx(static_cast<double>(reached) / static_cast<double>(choices)));
+    CHECK(mean_parts_reached(model, parts) == Approx(static_cast<double>(reached) / static_cast<double>(choices)));
   }
   Strategy strategy = expert_layout(1, 1, 4, 4, 1);
   strategy.stack.dispatcher = Dispatcher::hybrid_ep;
@@ -106,7 +106,7 @@ TEST_CASE("with overlap tokens travel beside kernels of another micro-batch, and
       const auto sums = [](const Program& program) {
         std::map<std::pair<bool, int>, std::int64_t> by;
         for (const Op& op : program.ops)
-          by[{op.is_collective, op.is_collective ? static_cast<int>(op.role) : static_cast<int>(op.booking)}] +=
+          by[{op.is_collective, op.is_collective ? static_cast<int>(op.role) : static_cast<int>(op.category)}] +=
               op.is_collective ? op.bytes : op.duration_ps;
         return by;
       };
@@ -137,8 +137,8 @@ TEST_CASE("the host launches a kernel for each expert, unless a graph does") {
     strategy.stack.cuda_graphs = graphs;
     const StageWork work = stage_work(model, strategy, round_gpu(), 0);
     Time sum = 0;
-    for (const Piece& piece : pieces_of(work, work.chunks[0], PassKind::forward, gpu, false))
-      sum += piece.booking == Booking::host ? piece.duration_ps : 0;
+    for (const Segment& segment : segments_of(work, work.chunks[0], PassKind::forward, gpu, false))
+      sum += segment.category == TimeCategory::host ? segment.duration_ps : 0;
     return sum;
   };
   const Time all_by_host = host_ps(CudaGraphs::none), experts_by_host = host_ps(CudaGraphs::but_experts);
@@ -282,9 +282,9 @@ TEST_CASE("heads take their tokens with two copies of each tensor on the way") {
   std::int64_t bytes = 0, copies = 0;
   for (const Operator& each : layer_operators(model, strategy))
     if (each.name == "tokens_to_heads" || each.name == "heads_to_tokens")
-      for (const Tape* tape : {&each.forward, &each.backward})
-        for (const Work& work : *tape)
-          if (work.kind == Work::Kind::kernel) bytes += work.kernel.bytes, ++copies;
+      for (const OpList* ops : {&each.forward, &each.backward})
+        for (const WorkItem& work : *ops)
+          if (work.kind == WorkItem::Kind::kernel) bytes += work.kernel.bytes, ++copies;
   CHECK(copies == 2 * 2 * 4);
   const std::int64_t elements = model.sequence / 2 * (8 + 4 + 4 + 8) * 64;
   CHECK(bytes == 2 * 2 * 4 * elements);  // there and back, before and after, read and written in 16 bits
@@ -297,7 +297,7 @@ TEST_CASE("a window of w tokens leaves w (2 s - w) / 2 of the pairs of a sample"
   strategy.stack.attention = AttentionKernel::cudnn;
   const auto core_flops = [&](LayerKind kind) {
     for (const Operator& each : layer_operators(model, strategy, kind))
-      if (each.part_of & again::core_attn) return each.forward.front().kernel.flops;
+      if (each.in_modules & recompute::core_attn) return each.forward.front().kernel.flops;
     return std::int64_t{0};
   };
   const std::int64_t whole = core_flops({});

@@ -25,10 +25,10 @@ struct Sum {
 Sum sum(const std::vector<Operator>& operators, bool forward) {
   Sum made;
   for (const Operator& each : operators)
-    for (const Work& work : forward ? each.forward : each.backward) {
-      if (work.kind != Work::Kind::kernel) continue;
+    for (const WorkItem& work : forward ? each.forward : each.backward) {
+      if (work.kind != WorkItem::Kind::kernel) continue;
       ++made.kernels, made.launches += work.launches, made.bytes += work.kernel.bytes;
-      made.ps += compute::cost(work.kernel, round_gpu());
+      made.ps += compute::modelled_time(work.kernel, round_gpu());
     }
   return made;
 }
@@ -42,9 +42,9 @@ Sum more(const Model& model, Strategy strategy, bool Stack::*fusion, bool forwar
 }
 
 std::int64_t kept_more(const Model& model, Strategy strategy, bool Stack::*fusion, LayerKind kind = {}) {
-  const auto kept = memory::layer_bytes(model, strategy, {kind, {}, 0}).kept.bytes;
+  const auto saved = memory::layer_bytes(model, strategy, {kind, {}, 0}).saved.bytes;
   strategy.stack.*fusion = false;
-  return memory::layer_bytes(model, strategy, {kind, {}, 0}).kept.bytes - kept;
+  return memory::layer_bytes(model, strategy, {kind, {}, 0}).saved.bytes - saved;
 }
 
 /// On round_gpu() a byte takes a picosecond, and a launch 2 us.

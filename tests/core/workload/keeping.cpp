@@ -1,6 +1,6 @@
 // What each module gives up and takes again, by a table written plainly beside it; and where recomputation is asked of
 // some layers and stages only.
-#include "core/workload/layer/keeping.hpp"
+#include "core/workload/layer/activation_policy.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>
@@ -23,28 +23,28 @@ namespace {
 /// Bytes that a module does not keep, and the operators whose forward pass runs again for it.
 struct Given {
   std::int64_t bytes = 0;
-  std::set<std::string> again;
+  std::set<std::string> recompute;
 };
 
 std::map<std::string, Given> table_of(const Model& model, const Strategy& strategy, LayerKind kind) {
-  const Cut rank = cut(model, strategy, kind);
+  const RankShapes rank = rank_shapes(model, strategy, kind);
   const bool gated = model.activation == Activation::swiglu;
   const std::string function = gated ? "swiglu" : "gelu";
   const std::int64_t in_function = gated ? 2 : 1;  // its inputs, in widths of its result
   std::map<std::string, Given> table;
   table["core_attn"] = {0, {"attention"}};
   // Both norms' results: 2 sbh each, cut along the sequence under sequence parallelism.
-  table["layernorm"] = {2 * 2 * rank.region_tokens * model.hidden, {"attention_norm", "mlp_norm"}};
+  table["layernorm"] = {2 * 2 * rank.sp_region_tokens * model.hidden, {"attention_norm", "mlp_norm"}};
   if (model.is_latent())
     table["mla_up_proj"] = {
-        2 * rank.region_tokens * (model.query_rank + model.kv_rank) + 2 * rank.tokens * rank.qkv_width(),
+        2 * rank.sp_region_tokens * (model.query_rank + model.kv_rank) + 2 * rank.tokens * rank.qkv_width(),
         {"query_norm", "query_up", "key_value_norm", "key_value_up", "rotary"}};
   if (kind.experts) {
     const std::int64_t rows = rank_load(model, strategy, expert_load(model, strategy, kind), 0).computed;
-    const std::int64_t copies = rank.region_tokens * model.experts_per_token;
+    const std::int64_t copies = rank.sp_region_tokens * model.experts_per_token;
     table["moe_act"] = {2 * rows * rank.expert_ffn, {}};
     table["shared_experts"] = {2 * rank.tokens * rank.shared_ffn * (in_function + 1), {}};
-    table["moe"] = {8 * rank.region_tokens * model.experts + 2 * rows * model.hidden +
+    table["moe"] = {8 * rank.sp_region_tokens * model.experts + 2 * rows * model.hidden +
                         2 * rows * rank.expert_ffn * (in_function + 1) + table["shared_experts"].bytes +
                         2 * copies * model.hidden * (strategy.ep > 1 ? 2 : 1),
                     {}};
@@ -64,14 +64,14 @@ Modules module_named(const std::string& name) {
 }
 
 memory::LayerBytes bytes_of(const Model& model, const Strategy& strategy, LayerKind kind) {
-  return memory::layer_bytes(model, strategy, {kind, keeping_of(strategy, 0, 0), 0});
+  return memory::layer_bytes(model, strategy, {kind, activation_policy(strategy, 0, 0), 0});
 }
 
-struct World {
+struct CompiledStep {
   Model model;
   Strategy strategy;
 };
-std::vector<World> worlds() {
+std::vector<CompiledStep> worlds() {
   Strategy dense = layout(4, 1, 2, 2);
   dense.sequence_parallel = true;
   dense.stack.attention = AttentionKernel::cudnn;
@@ -80,10 +80,10 @@ std::vector<World> worlds() {
   return {{gpt3_175b(), dense}, {llama3_70b(), dense}, {deepseek_v3(), experts}, {mixtral_8x7b(), experts}};
 }
 
-Time booked(const Program& program, Booking booking) {
+Time booked(const Program& program, TimeCategory category) {
   Time sum = 0;
   for (const Op& op : program.ops)
-    if (!op.is_collective && op.booking == booking) sum += op.duration_ps;
+    if (!op.is_collective && op.category == category) sum += op.duration_ps;
   return sum;
 }
 
@@ -99,23 +99,23 @@ TEST_CASE("each module keeps so much less, and its forward kernels run again onc
         Strategy less = strategy;
         less.recompute_modules = module_named(name);
         const auto after = bytes_of(model, less, kind);
-        CHECK(before.kept.bytes - after.kept.bytes == given.bytes);
+        CHECK(before.saved.bytes - after.saved.bytes == given.bytes);
         CHECK(after.recomputed <= given.bytes);
         CHECK((after.recomputed > 0) == (given.bytes > 0));
         CHECK(after.working == before.working);
-        if (given.again.empty()) continue;
+        if (given.recompute.empty()) continue;
         auto operators = layer_operators(model, less, kind);
-        std::multiset<std::string> forward, again;
+        std::multiset<std::string> forward, recompute;
         for (const Operator& each : operators)
-          for (const Work& work : each.forward)
-            if (work.kind == Work::Kind::kernel && given.again.count(std::string(each.name)))
+          for (const WorkItem& work : each.forward)
+            if (work.kind == WorkItem::Kind::kernel && given.recompute.count(std::string(each.name)))
               forward.insert(std::string(work.kernel.name));
-        keep_less(operators, keeping_of(less, 0, 0), cut(model, less));
+        apply_activation_policy(operators, activation_policy(less, 0, 0), rank_shapes(model, less));
         for (const Phase& phase : backward_pass(operators))
-          for (const Work& work : phase.tape)
-            if (phase.booking == Booking::recompute && work.kind == Work::Kind::kernel)
-              again.insert(std::string(work.kernel.name));
-        CHECK(again == forward);
+          for (const WorkItem& work : phase.ops)
+            if (phase.category == TimeCategory::recompute && work.kind == WorkItem::Kind::kernel)
+              recompute.insert(std::string(work.kernel.name));
+        CHECK(recompute == forward);
         ++seen;
       }
     }
@@ -123,12 +123,12 @@ TEST_CASE("each module keeps so much less, and its forward kernels run again onc
 }
 
 TEST_CASE("a dispatcher that copies tokens where they arrive keeps neither those that leave nor those that return") {
-  const World world = worlds()[2];
+  const CompiledStep world = worlds()[2];
   Strategy late = world.strategy;
   late.stack.dispatcher = Dispatcher::hybrid_ep;
   const LayerKind kind{true};
-  const std::int64_t copies = cut(world.model, late).region_tokens * world.model.experts_per_token;
-  CHECK(bytes_of(world.model, world.strategy, kind).kept.bytes - bytes_of(world.model, late, kind).kept.bytes ==
+  const std::int64_t copies = rank_shapes(world.model, late).sp_region_tokens * world.model.experts_per_token;
+  CHECK(bytes_of(world.model, world.strategy, kind).saved.bytes - bytes_of(world.model, late, kind).saved.bytes ==
         2 * 2 * copies * world.model.hidden);
   Strategy narrow = late;
   narrow.stack.precision = Precision::fp8;
@@ -136,7 +136,7 @@ TEST_CASE("a dispatcher that copies tokens where they arrive keeps neither those
   const auto of_experts = [&](const Strategy& strategy) {
     std::int64_t sum = 0;
     for (const Operator& each : layer_operators(world.model, strategy, kind))
-      if (each.name == "expert_up" || each.name == "expert_down") sum += each.kept_bytes;
+      if (each.name == "expert_up" || each.name == "expert_down") sum += each.saved_bytes;
     return sum;
   };
   CHECK(of_experts(late) == 2 * rows * (world.model.hidden + world.model.expert_ffn_hidden));
@@ -150,30 +150,30 @@ TEST_CASE("norms give up 4 sbh/t and GELU 8 sbh/t of Korthikanti's 34") {
       strategy.sequence_parallel = true;
       strategy.recompute = Recompute::selective;
       const std::int64_t sbh = 2'048 * 4 * model.hidden;
-      const auto kept = [&](Modules modules) {
+      const auto saved = [&](Modules modules) {
         strategy.recompute_modules = modules;
         return memory::activation_bytes_per_layer(model, strategy);
       };
-      CHECK(kept(0) == 34 * sbh / t);
-      CHECK(kept(again::layernorm) == 30 * sbh / t);
-      CHECK(kept(again::mlp_act) == 26 * sbh / t);
-      CHECK(kept(again::layernorm | again::mlp_act) == 22 * sbh / t);
-      CHECK(kept(again::mlp) == (34 - 16) * sbh / t);
+      CHECK(saved(0) == 34 * sbh / t);
+      CHECK(saved(recompute::layernorm) == 30 * sbh / t);
+      CHECK(saved(recompute::mlp_act) == 26 * sbh / t);
+      CHECK(saved(recompute::layernorm | recompute::mlp_act) == 22 * sbh / t);
+      CHECK(saved(recompute::mlp) == (34 - 16) * sbh / t);
     }
 }
 
 TEST_CASE("levels of modules keep less and less, and take longer and longer") {
-  const Modules one = again::layernorm | again::moe_act | again::mlp_act;
-  const Modules two = one | again::shared_experts | again::mlp | again::mla_up_proj;
+  const Modules one = recompute::layernorm | recompute::moe_act | recompute::mlp_act;
+  const Modules two = one | recompute::shared_experts | recompute::mlp | recompute::mla_up_proj;
   for (auto [model, strategy] : worlds()) {
     if (!model.is_latent()) continue;  // it has them all
     model.layers = 4;
     std::int64_t memory = std::numeric_limits<std::int64_t>::max();
     Time time = -1;
-    for (const Modules level : {Modules{0}, one, two, two | again::moe}) {
+    for (const Modules level : {Modules{0}, one, two, two | recompute::moe}) {
       strategy.recompute_modules = level;
       const std::int64_t bytes = memory::peak(model, strategy, {}).total();
-      const Time made = booked(build_program(model, strategy, round_gpu(), 0), Booking::recompute);
+      const Time made = booked(build_program(model, strategy, round_gpu(), 0), TimeCategory::recompute);
       CAPTURE(model.hidden, level);
       CHECK(bytes < memory);
       CHECK(made > time);
@@ -182,37 +182,38 @@ TEST_CASE("levels of modules keep less and less, and take longer and longer") {
     strategy.recompute_modules = 0;
     strategy.recompute = Recompute::full;
     CHECK(memory::peak(model, strategy, {}).activations < memory);
-    CHECK(booked(build_program(model, strategy, round_gpu(), 0), Booking::recompute) > time);
+    CHECK(booked(build_program(model, strategy, round_gpu(), 0), TimeCategory::recompute) > time);
   }
 }
 
 TEST_CASE("what is inside a larger module runs again once, with it") {
-  const World world = worlds()[2];
-  for (const auto& [outer, inner] :
-       {std::pair{again::moe, again::moe_act | again::shared_experts}, {again::mlp, again::mlp_act}}) {
+  const CompiledStep world = worlds()[2];
+  for (const auto& [outer, inner] : {std::pair{recompute::moe, recompute::moe_act | recompute::shared_experts},
+                                     {recompute::mlp, recompute::mlp_act}}) {
     Strategy one = world.strategy, both = world.strategy;
     one.recompute_modules = outer;
     both.recompute_modules = outer | inner;
     for (const LayerKind kind : {LayerKind{}, LayerKind{true}}) {
       const auto a = bytes_of(world.model, one, kind), b = bytes_of(world.model, both, kind);
-      CHECK((kind.experts == (outer == again::moe) ? a.kept.bytes == b.kept.bytes : a.kept.bytes >= b.kept.bytes));
+      CHECK((kind.experts == (outer == recompute::moe) ? a.saved.bytes == b.saved.bytes
+                                                       : a.saved.bytes >= b.saved.bytes));
     }
     Model model = world.model;
-    model.layers = 2, model.dense_layers = outer == again::mlp ? 2 : 0;
-    CHECK(booked(build_program(model, one, round_gpu(), 0), Booking::recompute) ==
-          booked(build_program(model, both, round_gpu(), 0), Booking::recompute));
+    model.layers = 2, model.dense_layers = outer == recompute::mlp ? 2 : 0;
+    CHECK(booked(build_program(model, one, round_gpu(), 0), TimeCategory::recompute) ==
+          booked(build_program(model, both, round_gpu(), 0), TimeCategory::recompute));
   }
 }
 
 TEST_CASE("the first layers of each chunk, or the first stages, are recomputed, and no others") {
   const Model model = gpt3_175b();
-  for (const Modules modules : {Modules{0}, again::layernorm | again::mlp_act}) {
+  for (const Modules modules : {Modules{0}, recompute::layernorm | recompute::mlp_act}) {
     Strategy strategy = layout(8, 4, 1, 16, 2);
     strategy.sequence_parallel = true;
     if (modules == 0) strategy.recompute = Recompute::full;
     strategy.recompute_modules = modules;
     const auto again_on = [&](const Strategy& of, std::int64_t stage) {
-      return booked(build_program(model, of, round_gpu(), stage), Booking::recompute);
+      return booked(build_program(model, of, round_gpu(), stage), TimeCategory::recompute);
     };
     const Time whole = again_on(strategy, 1);
     REQUIRE(whole > 0);

@@ -8,8 +8,8 @@
 #include "core/stream/timeline.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/host_traffic.hpp"
-#include "core/workload/layer/keeping.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "core/workload/layer/activation_policy.hpp"
+#include "tests/core/step/step_configurations.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core;
@@ -18,8 +18,8 @@ using namespace manyworlds::tests;
 
 namespace {
 
-constexpr Modules kDense = away::attn_norm | away::qkv_linear | away::core_attn | away::attn_proj | away::mlp_norm |
-                           away::mlp_fc1 | away::mlp_act | away::mlp_fc2;
+constexpr Modules kDense = offload::attn_norm | offload::qkv_linear | offload::core_attn | offload::attn_proj |
+                           offload::mlp_norm | offload::mlp_fc1 | offload::mlp_act | offload::mlp_fc2;
 
 Model small_gpt(std::int64_t layers) {
   Model model = gpt(layers, 1'024, 16, 512);
@@ -30,9 +30,9 @@ Model small_gpt(std::int64_t layers) {
 /// The bytes of a layer that go to the host.
 std::int64_t away_of(const Model& model, const Strategy& strategy) {
   auto operators = layer_operators(model, strategy);
-  const Keeping keeping = keeping_of(strategy, 0, 0);
-  keep_less(operators, keeping, cut(model, strategy));
-  return away_bytes(operators, keeping);
+  const ActivationPolicy policy = activation_policy(strategy, 0, 0);
+  apply_activation_policy(operators, policy, rank_shapes(model, strategy));
+  return offloaded_bytes(operators, policy);
 }
 
 struct Played {
@@ -45,7 +45,7 @@ Played play(const Model& model, const Strategy& strategy, const compute::Gpu& gp
   timeline.begin(entries);
   while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
   REQUIRE(timeline.finished());
-  timeline.settle();
+  timeline.close_accounts();
   return {timeline.end(), timeline.accounts()[0].waited[static_cast<std::size_t>(stream::Wait::exposed_offload)]};
 }
 
@@ -77,10 +77,10 @@ TEST_CASE("a pass waits for copies exactly where two engines that keep one layer
   const Strategy none = layout(1, 1, 1, 1);
   compute::Gpu gpu = round_gpu();
   const StageWork work = stage_work(model, none, gpu, 0);
-  const auto lasts = [&](const Pass& pass) {
+  const auto lasts = [&](const PhaseList& pass) {
     Time sum = 0;
     for (const Phase& phase : pass)
-      for (const Work& one : phase.tape) sum += one.price.ps;
+      for (const WorkItem& one : phase.ops) sum += one.kernel_cost.ps;
     return sum;
   };
   const auto part = [&](std::size_t place) -> const PartWork& { return work.of(work.chunks[0][place]); };
@@ -88,7 +88,7 @@ TEST_CASE("a pass waits for copies exactly where two engines that keep one layer
   const Time without = play(model, none, gpu).lasts;
   const Time e = lasts(part(0).forward), h = lasts(part(7).forward) + lasts(part(7).backward);
   std::set<int> cases;
-  for (const Modules modules : {kDense, Modules{away::mlp_act}, away::mlp_act | away::mlp_fc2})
+  for (const Modules modules : {kDense, Modules{offload::mlp_act}, offload::mlp_act | offload::mlp_fc2})
     for (const double rate : {1.0, 10.0, 40.0, 80.0, 160.0, 10'000.0}) {
       Strategy strategy = none;
       strategy.offload_modules = modules;
@@ -108,7 +108,7 @@ TEST_CASE("what leaves comes back, once, and what is needed next stays") {
   for (const char* schedule : {"1f1b", "gpipe", "interleaved", "zb_h1", "v_half"}) {
     const Model model = small_gpt(16);
     Strategy strategy = layout(1, 4, 1, 8);
-    strategy.schedule = schedule_named(schedule);
+    strategy.schedule = schedule_by_name(schedule);
     strategy.virtual_stages = std::string_view(schedule) == "interleaved" || schedule[0] == 'v' ? 2 : 1;
     strategy.offload_modules = kDense;
     strategy.offload_layers = 3;
@@ -116,28 +116,28 @@ TEST_CASE("what leaves comes back, once, and what is needed next stays") {
     for (std::int64_t stage = 0; stage < 4; ++stage) {
       CAPTURE(schedule, stage);
       const Program program = build_program(model, strategy, round_gpu(), stage);
-      std::int64_t away = 0, back = 0;
+      std::int64_t offload = 0, back = 0;
       for (const Op& op : program.ops) {
-        away += op.stream == Stream::offload, back += op.stream == Stream::reload;
-        if (op.stream == Stream::reload) CHECK(back <= away);
+        offload += op.stream == Stream::offload, back += op.stream == Stream::reload;
+        if (op.stream == Stream::reload) CHECK(back <= offload);
       }
-      CHECK(away == back);
-      CHECK(away <= layers * 8);
-      CHECK(away >= layers * 8 - 8);  // of a micro-batch at most its last layer stays
+      CHECK(offload == back);
+      CHECK(offload <= layers * 8);
+      CHECK(offload >= layers * 8 - 8);  // of a micro-batch at most its last layer stays
     }
   }
 }
 
 TEST_CASE("offloaded activations are in the GPU's memory as far as they are on their way") {
   const Model model = gpt3_175b();
-  for (const Modules modules : {kDense, Modules{away::mlp_act | away::mlp_fc2}}) {
+  for (const Modules modules : {kDense, Modules{offload::mlp_act | offload::mlp_fc2}}) {
     Strategy strategy = layout(8, 8, 1, 64);
     strategy.sequence_parallel = true;
     strategy.stack.attention = AttentionKernel::cudnn;
     const auto whole = memory::footprint(model, strategy, {}, 0);
     strategy.offload_modules = modules;
     const auto less = memory::footprint(model, strategy, {}, 0);
-    CHECK(whole.activations - less.activations == (8 * 12 - kLayersOnTheirWay) * away_of(model, strategy));
+    CHECK(whole.activations - less.activations == (8 * 12 - kMaxOffloadingLayers) * away_of(model, strategy));
     strategy.offload_stages = 2;
     CHECK(memory::footprint(model, strategy, {}, 1).activations <
           memory::footprint(model, strategy, {}, 2).activations);
@@ -152,10 +152,10 @@ TEST_CASE("composed and coupled agree to the picosecond with activations in the 
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
       step::Configuration world = with_schedule(draw_world(seed), type);
       world.strategy.stack.overlap_experts = false;
-      world.strategy.offload_modules = seed % 2 == 0 ? kDense : away::core_attn | away::mlp_norm;
+      world.strategy.offload_modules = seed % 2 == 0 ? kDense : offload::core_attn | offload::mlp_norm;
       world.strategy.offload_stages = static_cast<std::int64_t>(seed % 3 == 0);
       world.gpu.host_gb_per_s = seed % 2 == 0 ? 20 : 5;
-      if (seed % 3 == 1) world.strategy.recompute_modules = again::mlp_act | again::layernorm;
+      if (seed % 3 == 1) world.strategy.recompute_modules = recompute::mlp_act | recompute::layernorm;
       CAPTURE(type.name, seed);
       const auto composed = run_world(world, step::Composition::composed);
       const auto coupled = run_world(world, step::Composition::coupled);

@@ -25,8 +25,8 @@ double step_flops(const Model& model, const Strategy& strategy) {
 std::map<collective::Kind, std::int64_t> traffic(const Model& model, const Strategy& strategy, bool forward) {
   std::map<collective::Kind, std::int64_t> bytes;
   for (const Operator& each : layer_operators(model, strategy))
-    for (const Work& work : forward ? each.forward : each.backward)
-      if (work.kind == Work::Kind::start) bytes[work.collective] += work.bytes;
+    for (const WorkItem& work : forward ? each.forward : each.backward)
+      if (work.kind == WorkItem::Kind::start) bytes[work.collective] += work.bytes;
   return bytes;
 }
 
@@ -85,10 +85,10 @@ TEST_CASE("the unfused attention core moves 9 bytes a score forward and 11 backw
   const Strategy strategy = layout(4, 1, 2, 2);
   std::int64_t forward = 0, backward = 0;
   for (const Operator& each : layer_operators(gpt3_175b(), strategy)) {
-    if ((each.part_of & again::core_attn) == 0) continue;
-    for (const Work& work : each.forward)
+    if ((each.in_modules & recompute::core_attn) == 0) continue;
+    for (const WorkItem& work : each.forward)
       if (work.kernel.flops == 0) forward += work.kernel.bytes;
-    for (const Work& work : each.backward)
+    for (const WorkItem& work : each.backward)
       if (work.kernel.flops == 0) backward += work.kernel.bytes;
   }
   const std::int64_t scores = 2LL * 96 / 4 * 2'048 * 2'048;  // softmax r2 w2, dropout r2 w2 and a mask byte

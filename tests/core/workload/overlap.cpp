@@ -34,7 +34,7 @@ Time played(std::int64_t chunks, const std::string& name, collective::Kind kind,
   for (std::uint32_t i = 0; i < ops.size(); ++i) {
     if (!ops[i].is_collective) {
       ops[i].duration_ps = 0;
-      if (ops[i].booking == Booking::backward) backward = true;
+      if (ops[i].category == TimeCategory::backward) backward = true;
       for (std::uint32_t wait = ops[i].waits_begin; wait < ops[i].waits_end; ++wait)
         if (lasts.count(played[0].waits[wait]) > 0 && kind == collective::Kind::all_gather)
           ops[i].duration_ps = gemm / chunks;
@@ -60,7 +60,7 @@ Time played(std::int64_t chunks, const std::string& name, collective::Kind kind,
     for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin()))
       timeline.complete(0, ends.begin()->second, now);
   }
-  timeline.settle();
+  timeline.close_accounts();
   const std::vector<stream::Account> accounts = timeline.accounts();
   Time busy = 0;
   for (const Time each : accounts[0].busy) busy += each;
@@ -109,9 +109,9 @@ TEST_CASE("chunks move the bytes and multiply the rows of the whole, each with a
           };
           const auto sum = [&](const Operator& of) {
             Sum made;
-            for (const Work& work : forward ? of.forward : of.backward) {
-              if (work.kind == Work::Kind::start) made.bytes[work.collective] += work.bytes;
-              if (work.kind != Work::Kind::kernel) continue;
+            for (const WorkItem& work : forward ? of.forward : of.backward) {
+              if (work.kind == WorkItem::Kind::start) made.bytes[work.collective] += work.bytes;
+              if (work.kind != WorkItem::Kind::kernel) continue;
               made.flops += work.kernel.flops;
               made.gemms += work.kernel.kernel_class == compute::KernelClass::gemm;
             }
@@ -121,7 +121,7 @@ TEST_CASE("chunks move the bytes and multiply the rows of the whole, each with a
           CAPTURE(one[i].name, forward, chunks);
           CHECK(a.bytes == b.bytes);
           CHECK(a.flops == b.flops);
-          CHECK(one[i].kept_bytes == many[i].kept_bytes);
+          CHECK(one[i].saved_bytes == many[i].saved_bytes);
           if (b.gemms == a.gemms) continue;
           // With a ring's steps a GEMM is in two kernels, in chunks in as many.
           CHECK(b.gemms - a.gemms == chunks - 2);
@@ -135,7 +135,7 @@ TEST_CASE("a chunk's tiles fill whole waves of its own and its kernel is launche
     for (const std::int64_t out : {1'536, 6'144, 5'000}) {
       Time before = 0;
       for (const std::int64_t chunks : {1, 2, 4, 8, 16}) {
-        const Time all = chunks * compute::cost(compute::gemm("mlp_up", tokens / chunks, out, 4'096), gpu);
+        const Time all = chunks * compute::modelled_time(compute::gemm("mlp_up", tokens / chunks, out, 4'096), gpu);
         CAPTURE(tokens, out, chunks);
         CHECK(all >= before + (chunks > 1 ? chunks / 2 : 0) * 2 * kMicrosecond);
         before = all;
@@ -153,16 +153,17 @@ struct Windows {
 Windows windows_of(const std::vector<Operator>& layer) {
   Windows made;
   bool inside = false;
-  const auto cost = [](const Work& work) {
-    return work.kind == Work::Kind::kernel ? compute::cost(work.kernel, round_gpu()) : 0;
+  const auto modelled_time = [](const WorkItem& work) {
+    return work.kind == WorkItem::Kind::kernel ? compute::modelled_time(work.kernel, round_gpu()) : 0;
   };
   for (const Operator& each : layer) {
     inside |= each.name == "shared_up";
-    for (const Work& work : each.forward)
-      if (inside) made.forward += cost(work);
-    for (const Work& work : each.backward) {
-      if (inside) made.backward += cost(work);
-      if ((each.name == "expert_up" || each.name == "expert_down") && work.of_weights) made.weights += cost(work);
+    for (const WorkItem& work : each.forward)
+      if (inside) made.forward += modelled_time(work);
+    for (const WorkItem& work : each.backward) {
+      if (inside) made.backward += modelled_time(work);
+      if ((each.name == "expert_up" || each.name == "expert_down") && work.weight_gradient_work)
+        made.weights += modelled_time(work);
     }
     if (each.name == "shared_down") inside = false;
   }
@@ -188,7 +189,7 @@ Time exposed(const Program& program, Time exchange) {
     for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin()))
       timeline.complete(0, ends.begin()->second, began.at(ends.begin()->second));
   }
-  timeline.settle();
+  timeline.close_accounts();
   return timeline.accounts()[0].waited[static_cast<std::size_t>(stream::Wait::exposed_ep)];
 }
 

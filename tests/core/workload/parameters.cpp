@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/workload/strategy/cut.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core::workload;
@@ -85,7 +85,7 @@ TEST_CASE("the vocabulary is padded to a multiple of 128 x tp") {
 }
 
 TEST_CASE("uneven splits give every layer to one chunk, in order, lighter where they say") {
-  const auto layers_of = [](std::int64_t layers, std::int64_t pp, std::int64_t virtual_stages, Split split) {
+  const auto layers_of = [](std::int64_t layers, std::int64_t pp, std::int64_t virtual_stages, LayerSplit split) {
     Model model = gpt(layers, 512, 8);
     Strategy strategy;
     strategy.pp = pp;
@@ -98,10 +98,10 @@ TEST_CASE("uneven splits give every layer to one chunk, in order, lighter where 
     return counts;
   };
   using Counts = std::vector<std::size_t>;
-  CHECK(layers_of(8, 2, 2, Split::even) == Counts{2, 2, 2, 2});
-  CHECK(layers_of(22, 8, 1, Split::light_ends) == Counts{2, 3, 3, 3, 3, 3, 3, 2});  // Qi et al. 2024, 1.5B
-  CHECK(layers_of(14, 2, 2, Split::light_ends) == Counts{3, 4, 4, 3});
-  CHECK(layers_of(61, 4, 4, Split::light_last) == Counts{4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1});
+  CHECK(layers_of(8, 2, 2, LayerSplit::even) == Counts{2, 2, 2, 2});
+  CHECK(layers_of(22, 8, 1, LayerSplit::light_ends) == Counts{2, 3, 3, 3, 3, 3, 3, 2});  // Qi et al. 2024, 1.5B
+  CHECK(layers_of(14, 2, 2, LayerSplit::light_ends) == Counts{3, 4, 4, 3});
+  CHECK(layers_of(61, 4, 4, LayerSplit::light_last) == Counts{4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1});
 }
 
 TEST_CASE("layers of sections as they are listed, or with empty ones behind that take no parameters and no time") {

@@ -1,19 +1,19 @@
 // Measured times in the place of modelled ones: what they change, and that nothing else does.
-#include "core/workload/layer/prices.hpp"
-#include "core/workload/build/kernel_account.hpp"
+#include "core/workload/build/measurement_coverage.hpp"
+#include "core/workload/layer/kernel_costs.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "core/step/estimate/closed_form.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "tests/core/step/step_worlds.hpp"
+#include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
+using compute::CostLevel;
 using compute::Direction;
-using compute::Level;
-using compute::Measurable;
-using workload::KernelAccount;
+using compute::MeasurementKey;
+using workload::MeasurementCoverage;
 
 namespace {
 
@@ -21,13 +21,13 @@ namespace {
 step::Configuration alone() {
   Cluster cluster;
   cluster.nodes = cluster.gpus_per_node = 1;
-  step::Configuration world = world_of(cluster, 1, 1, 4);
+  step::Configuration world = config_of(cluster, 1, 1, 4);
   world.gpu.host_kernel_us = world.gpu.host_collective_us = 0;
   return world;
 }
 constexpr std::int64_t kLayerPasses = 16;
 
-using Row = std::pair<Measurable, Time>;
+using Row = std::pair<MeasurementKey, Time>;
 
 step::Configuration with(step::Configuration world, const std::vector<Row>& rows) {
   auto table = std::make_shared<compute::MeasuredTimes>();
@@ -41,33 +41,33 @@ Time step_ps(const step::Configuration& world) {
   return run_world(world, step::Composition::composed).step_ps;
 }
 
-KernelAccount account(const step::Configuration& world) {
-  return workload::kernel_account(world.model, world.strategy, world.gpu);
+MeasurementCoverage account(const step::Configuration& world) {
+  return workload::measurement_coverage(world.model, world.strategy, world.gpu);
 }
 
 /// The one of that level, name and direction; of several kernels the first.
-Row find(const KernelAccount& in, Level level, std::string_view name, Direction direction = Direction::any) {
-  for (const auto& [what, sources] : in.prices)
+Row find(const MeasurementCoverage& in, CostLevel level, std::string_view name, Direction direction = Direction::any) {
+  for (const auto& [what, sources] : in.costs)
     if (what.level == level && what.name == name && what.direction == direction) return {what, sources.ps()};
   throw InternalError("no such row");
 }
 
-std::vector<Row> all_of(const KernelAccount& in, Level level) {
+std::vector<Row> all_of(const MeasurementCoverage& in, CostLevel level) {
   std::vector<Row> rows;
-  for (const auto& [what, sources] : in.prices)
+  for (const auto& [what, sources] : in.costs)
     if (what.level == level) rows.emplace_back(what, sources.ps());
   return rows;
 }
 
 sharing::Key key_of(const step::Configuration& world) {
-  return step::Laboratory().outline(world).step;
+  return step::SimulationContext().summary(world).step;
 }
 
 }  // namespace
 
 TEST_CASE("a measured kernel changes a step without overlap by the times it runs and what it differs by") {
   const step::Configuration world = alone();
-  const auto [softmax, cost_ps] = find(account(world), Level::kernel, "softmax");
+  const auto [softmax, cost_ps] = find(account(world), CostLevel::kernel, "softmax");
   const Time before = step_ps(world);
   CHECK(step_ps(with(world, {{softmax, cost_ps + 12'345}})) == before + kLayerPasses * 12'345);
   CHECK(step_ps(with(world, {{softmax, 1}})) == before + kLayerPasses * (1 - cost_ps));
@@ -76,10 +76,10 @@ TEST_CASE("a measured kernel changes a step without overlap by the times it runs
 
 TEST_CASE("a row without name, bytes and FLOPs fits every kernel of its shape, and a fuller row comes before it") {
   const step::Configuration world = alone();
-  const Row row = find(account(world), Level::kernel, "mlp_up");
-  Measurable shape = row.first;
+  const Row row = find(account(world), CostLevel::kernel, "mlp_up");
+  MeasurementKey shape = row.first;
   shape.name.clear();
-  shape.bytes = shape.flops = Measurable::kAny;
+  shape.bytes = shape.flops = MeasurementKey::kAny;
   const Time time_ps = 77'000'000;
   Time expected = step_ps(world), of_row = 0;
   for (const auto& use : workload::kernels_used(world.model, world.strategy, world.gpu, 0)) {
@@ -88,7 +88,7 @@ TEST_CASE("a row without name, bytes and FLOPs fits every kernel of its shape, a
         k.k != shape.k || k.batch != shape.batch)
       continue;
     expected += use.times * (time_ps - use.cost_ps);
-    if (compute::measurable(k) == row.first) of_row += use.times;
+    if (compute::measurement_key(k) == row.first) of_row += use.times;
   }
   CHECK(of_row > 0);
   CHECK(step_ps(with(world, {{shape, time_ps}})) == expected);
@@ -99,21 +99,21 @@ TEST_CASE("a measured layer takes what was measured, as often as it runs, and it
   for (const auto recompute : {workload::Recompute::none, workload::Recompute::full}) {
     step::Configuration world = alone();
     world.strategy.recompute = recompute;
-    const auto [layer, modelled_ps] = find(account(world), Level::layer, "layer", Direction::forward);
+    const auto [layer, modelled_ps] = find(account(world), CostLevel::layer, "layer", Direction::forward);
     const Time longer = 1'000'003, runs = recompute == workload::Recompute::full ? 2 * kLayerPasses : kLayerPasses;
     CHECK(step_ps(with(world, {{layer, modelled_ps + longer}})) == step_ps(world) + runs * longer);
     const Time third = modelled_ps / 3;
     const step::Configuration measured = with(world, {{layer, third}});
     const auto work = workload::stage_work(measured.model, measured.strategy, measured.gpu, 0);
     const auto plain = workload::stage_work(world.model, world.strategy, world.gpu, 0);
-    const auto& tape = work.parts.at(1).forward.at(0).tape;
-    const auto& of_model = plain.parts.at(1).forward.at(0).tape;
+    const auto& ops = work.parts.at(1).forward.at(0).ops;
+    const auto& of_model = plain.parts.at(1).forward.at(0).ops;
     Time sum = 0;
-    for (std::size_t i = 0; i < tape.size(); ++i) {
-      if (tape[i].kind != workload::Work::Kind::kernel) continue;
-      sum += tape[i].price.ps;
-      CHECK(tape[i].price.level == Level::layer);
-      CHECK(std::abs(3 * tape[i].price.ps - of_model[i].price.ps) <= 6);
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].kind != workload::WorkItem::Kind::kernel) continue;
+      sum += ops[i].kernel_cost.ps;
+      CHECK(ops[i].kernel_cost.level == CostLevel::layer);
+      CHECK(std::abs(3 * ops[i].kernel_cost.ps - of_model[i].kernel_cost.ps) <= 6);
     }
     CHECK(sum == third);
   }
@@ -121,62 +121,62 @@ TEST_CASE("a measured layer takes what was measured, as often as it runs, and it
 
 TEST_CASE("of several levels the coarsest counts, and how far the finer are from it is told") {
   const step::Configuration world = alone();
-  const KernelAccount model = account(world);
+  const MeasurementCoverage model = account(world);
   const Time us = kMicrosecond;
-  const Row kernel{find(model, Level::kernel, "gelu").first, 100 * us};
-  const Row submodule{find(model, Level::submodule, "gelu", Direction::forward).first, 80 * us};
-  const auto [layer, layer_ps] = find(model, Level::layer, "layer", Direction::forward);
-  const Time gelu_ps = find(model, Level::submodule, "gelu", Direction::forward).second;
+  const Row kernel{find(model, CostLevel::kernel, "gelu").first, 100 * us};
+  const Row submodule{find(model, CostLevel::submodule, "gelu", Direction::forward).first, 80 * us};
+  const auto [layer, layer_ps] = find(model, CostLevel::layer, "layer", Direction::forward);
+  const Time gelu_ps = find(model, CostLevel::submodule, "gelu", Direction::forward).second;
 
   const step::Configuration two = with(world, {kernel, submodule});
   CHECK(step_ps(two) == step_ps(world) + kLayerPasses * (80 * us - gelu_ps));
-  const KernelAccount of_two = account(two);
-  const auto levels = workload::levels_disagree(of_two.prices);
+  const MeasurementCoverage of_two = account(two);
+  const auto levels = workload::level_disagreement(of_two.costs);
   CHECK(levels.share == Approx(0.25));
   CHECK_THAT(levels.at, Catch::Contains("submodule gelu forward") && Catch::Contains("80.000 us measured") &&
                             Catch::Contains("100.000 us otherwise"));
-  CHECK(workload::rows_used(of_two.prices) == 2);
-  CHECK(of_two.share(Level::submodule) ==
+  CHECK(workload::rows_used(of_two.costs) == 2);
+  CHECK(of_two.share(CostLevel::submodule) ==
         Approx(static_cast<double>(kLayerPasses * 80 * us) / static_cast<double>(step_ps(two))));
-  CHECK(of_two.share(Level::kernel) == 0);
-  CHECK(of_two.share(Level::model) == Approx(1 - of_two.share(Level::submodule)));
+  CHECK(of_two.share(CostLevel::kernel) == 0);
+  CHECK(of_two.share(CostLevel::model) == Approx(1 - of_two.share(CostLevel::submodule)));
 
   const step::Configuration three = with(world, {kernel, submodule, {layer, 2 * layer_ps}});
   CHECK(step_ps(three) == step_ps(world) + kLayerPasses * layer_ps);
-  CHECK(workload::levels_disagree(account(three).prices).share ==
+  CHECK(workload::level_disagreement(account(three).costs).share ==
         Approx(0.25));  // the layer's other kernels are modelled
   const step::Configuration one = with(world, {{layer, 2 * layer_ps}});
-  CHECK(workload::levels_disagree(account(one).prices).at.empty());
-  CHECK(workload::model_disagrees(account(one).prices).share == Approx(-0.5));
+  CHECK(workload::level_disagreement(account(one).costs).at.empty());
+  CHECK(workload::model_disagreement(account(one).costs).share == Approx(-0.5));
 }
 
 TEST_CASE("a table of what the model says changes nothing, at any level, and leaves nothing to the model") {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const step::Configuration world = draw_world(seed);
-    const KernelAccount model = account(world);
+    const MeasurementCoverage model = account(world);
     const step::StepResult plain = run_world(world, step::Composition::composed);
-    for (const Level level : {Level::kernel, Level::submodule, Level::layer}) {
+    for (const CostLevel level : {CostLevel::kernel, CostLevel::submodule, CostLevel::layer}) {
       const step::Configuration measured = with(world, all_of(model, level));
       const step::StepResult result = run_world(measured, step::Composition::composed);
       CHECK(result.step_ps == plain.step_ps);
       CHECK(result.breakdown.forward_s == plain.breakdown.forward_s);
       CHECK(result.breakdown.backward_s == plain.breakdown.backward_s);
       CHECK(result.breakdown.host_s == plain.breakdown.host_s);
-      const KernelAccount rests_on = account(measured);
+      const MeasurementCoverage rests_on = account(measured);
       CHECK(rests_on.share(level) > 0.5);
-      if (level == Level::kernel) CHECK(rests_on.modelled.empty());
+      if (level == CostLevel::kernel) CHECK(rests_on.modelled.empty());
     }
   }
 }
 
 TEST_CASE("what no measurement covers is told by kernel, and the optimizer's kernels are among it") {
   const step::Configuration world = alone();
-  const KernelAccount model = account(world);
-  std::vector<Row> rows = all_of(model, Level::layer);
+  const MeasurementCoverage model = account(world);
+  std::vector<Row> rows = all_of(model, CostLevel::layer);
   std::vector<std::string> left;
   for (const compute::Kernel& kernel : account(with(world, rows)).modelled) left.emplace_back(kernel.name);
   CHECK(left == std::vector<std::string>{"adam", "gradient_norm", "zero_gradients"});
-  rows = all_of(model, Level::kernel);
+  rows = all_of(model, CostLevel::kernel);
   std::erase_if(rows, [](const Row& row) { return row.first.name == "softmax" && row.first.flops == 0; });
   const auto lacking = account(with(world, rows)).modelled;
   REQUIRE_FALSE(lacking.empty());
@@ -185,8 +185,8 @@ TEST_CASE("what no measurement covers is told by kernel, and the optimizer's ker
 
 TEST_CASE("a changed row changes the keys of the steps that it is in, and of no others") {
   const step::Configuration world = alone();
-  const Measurable softmax = find(account(world), Level::kernel, "softmax").first;
-  Measurable elsewhere = softmax;
+  const MeasurementKey softmax = find(account(world), CostLevel::kernel, "softmax").first;
+  MeasurementKey elsewhere = softmax;
   elsewhere.bytes += 1;
   step::Configuration fused = world;
   fused.strategy.stack.attention = workload::AttentionKernel::cudnn;
@@ -200,13 +200,13 @@ TEST_CASE("a changed row changes the keys of the steps that it is in, and of no 
 TEST_CASE("with measured times, coupled and composed steps and the closed form still agree") {
   const step::Configuration drawn = draw_world(5);
   std::vector<Row> rows;
-  for (const auto& [what, time_ps] : all_of(account(drawn), Level::layer)) rows.emplace_back(what, 2 * time_ps + 7);
+  for (const auto& [what, time_ps] : all_of(account(drawn), CostLevel::layer)) rows.emplace_back(what, 2 * time_ps + 7);
   const step::Configuration world = with(drawn, rows);
   CHECK(run_world(world, step::Composition::composed).step_ps == run_world(world, step::Composition::coupled).step_ps);
   CHECK(run_world(world, step::Composition::composed, false).step_ps == step_ps(world));
   CHECK(step_ps(world) > step_ps(drawn));
   const step::Configuration single = alone();
-  const auto [layer, layer_ps] = find(account(single), Level::layer, "layer", Direction::backward);
+  const auto [layer, layer_ps] = find(account(single), CostLevel::layer, "layer", Direction::backward);
   const step::Configuration slow = with(single, {{layer, 3 * layer_ps}});
   CHECK(step::closed_form(slow, {}).step_s == Approx(seconds(step_ps(slow))).epsilon(1e-9));
 }

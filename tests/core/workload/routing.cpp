@@ -1,5 +1,5 @@
 // Loads of experts: whole tokens from weights, Zipf's law, capacity, copies of hot experts.
-#include "core/workload/model/routing.hpp"
+#include "core/workload/model/expert_routing.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -175,7 +175,7 @@ TEST_CASE("capacity drops what is over it and pads what is under it, row by row"
           if (!load.rows.empty()) CHECK(sum_of(load.rows) == load.all_rows());
         }
         CHECK(expert_ranks_differ(model, strategy) == !(pad || balanced));
-        CHECK((routing_account(model, strategy).drop_rate > 0) == (factor < 1 || (!balanced && factor < 4)));
+        CHECK((routing_summary(model, strategy).drop_rate > 0) == (factor < 1 || (!balanced && factor < 4)));
       }
 }
 
@@ -247,8 +247,8 @@ TEST_CASE("tokens of a copied expert stay where they are, and all others travel 
     CHECK(computed == 8 * load.routed);
   }
   CHECK(copies > 0);
-  CHECK(routing_account(model, strategy).copies == static_cast<std::int64_t>(copies));
-  CHECK(routing_account(model, strategy).imbalance < routing_account(model, without).imbalance);
+  CHECK(routing_summary(model, strategy).copies == static_cast<std::int64_t>(copies));
+  CHECK(routing_summary(model, strategy).imbalance < routing_summary(model, without).imbalance);
   model.routing = nullptr;
   CHECK(expert_load(model, strategy, model.layer_kind(3)).copied.empty());  // nothing is hot
 }

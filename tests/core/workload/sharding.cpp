@@ -6,7 +6,7 @@
 
 #include "core/stream/timeline.hpp"
 #include "core/workload/build/buckets.hpp"
-#include "core/workload/build/pieces.hpp"
+#include "core/workload/build/segments.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
@@ -77,16 +77,16 @@ class PlainSharding {
   PlainSharding(const Model& model, const Strategy& strategy, Time ps_per_byte) {
     const compute::Gpu gpu = round_gpu();
     const StageWork work = stage_work(model, strategy, round_gpu(), 0);
-    const auto costs = [&](const std::vector<Piece>& pieces) {
+    const auto costs = [&](const std::vector<Segment>& segments) {
       std::vector<Time> of(1);
-      for (const Piece& piece : pieces) {
-        of.back() += piece.duration_ps;
-        if (piece.finished_parts > 0) of.push_back(0);
+      for (const Segment& segment : segments) {
+        of.back() += segment.duration_ps;
+        if (segment.finished_parts > 0) of.push_back(0);
       }
       return of;
     };
-    const std::vector<Time> forward = costs(pieces_of(work, work.chunks[0], PassKind::forward, gpu, true));
-    const std::vector<Time> backward = costs(pieces_of(work, work.chunks[0], PassKind::backward, gpu, true));
+    const std::vector<Time> forward = costs(segments_of(work, work.chunks[0], PassKind::forward, gpu, true));
+    const std::vector<Time> backward = costs(segments_of(work, work.chunks[0], PassKind::backward, gpu, true));
     const std::size_t units = work.chunks[0].size();
     for (std::size_t i = 0; i < units; ++i) {
       std::int64_t parameters = work.of(work.chunks[0][i]).parameters.total();
@@ -155,7 +155,7 @@ TEST_CASE("sharded programs have waits that point back, kernels that add up and 
         for (const KernelUse& use : kernels_used(model, strategy, round_gpu(), stage)) used += use.cost_ps * use.times;
         for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
           const Op& op = program.ops[i];
-          if (op.booking != Booking::host) run += op.duration_ps;
+          if (op.category != TimeCategory::host) run += op.duration_ps;
           REQUIRE((op.is_collective ? op.bytes > 0 : op.duration_ps > 0));
           for (std::uint32_t w = op.waits_begin; w < op.waits_end; ++w) {
             REQUIRE(program.waits[w] < i);
@@ -172,7 +172,7 @@ TEST_CASE("ZeRO 2 scatters gradients after every pass and gathers parameters onc
       for (std::int64_t stage = 0; stage < strategy.pp; ++stage) {
         const StageWork work = stage_work(model, strategy, round_gpu(), stage);
         std::int64_t parameters = 0;
-        for (const std::vector<Part>& chunk : work.chunks) {
+        for (const std::vector<ModelPart>& chunk : work.chunks) {
           std::vector<std::int64_t> parts;
           for (auto part = chunk.rbegin(); part != chunk.rend(); ++part)
             parts.push_back(work.of(*part).parameters.total());
@@ -187,13 +187,13 @@ TEST_CASE("ZeRO 2 scatters gradients after every pass and gathers parameters onc
 
 TEST_CASE("ZeRO 3 gathers a unit before every pass but where its backward follows at once, and scatters gradients") {
   for (const auto& [model, strategy] : grid_with(3)) {
-    if (strategy.pp > 1 && strategy.schedule != schedule_named("1f1b")) continue;
-    if (strategy.pp == 1 && strategy.schedule == schedule_named("gpipe") && strategy.micro_batches() > 1) continue;
+    if (strategy.pp > 1 && strategy.schedule != schedule_by_name("1f1b")) continue;
+    if (strategy.pp == 1 && strategy.schedule == schedule_by_name("gpipe") && strategy.micro_batches() > 1) continue;
     const std::int64_t stage = strategy.pp - 1, m = strategy.micro_batches();
     const StageWork work = stage_work(model, strategy, round_gpu(), stage);
     std::vector<std::int64_t> units;
     for (const auto& chunk : work.chunks)
-      for (const Part part : chunk) units.push_back(work.of(part).parameters.total());
+      for (const ModelPart part : chunk) units.push_back(work.of(part).parameters.total());
     if (strategy.pp == 1 && model.tied_embeddings) units.back() += std::exchange(units.front(), 0);
     std::int64_t parameters = 0;
     for (const std::int64_t unit : units) parameters += in_equal_shares(unit, strategy);
@@ -216,7 +216,7 @@ TEST_CASE("a sharded step takes what a plain walk over its units says, compute-b
           strategy.recompute = recompute;
           const Program program = build_program(model, strategy, round_gpu(), 0);
           Time optimizer = 0;
-          for (const Op& op : program.ops) optimizer += op.booking == Booking::optimizer ? op.duration_ps : 0;
+          for (const Op& op : program.ops) optimizer += op.category == TimeCategory::optimizer ? op.duration_ps : 0;
           CAPTURE(llama_style, micro_batches, ps_per_byte);
           CHECK(play(program, ps_per_byte) ==
                 PlainSharding(model, strategy, ps_per_byte).run(micro_batches) + optimizer);

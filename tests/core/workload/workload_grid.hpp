@@ -28,13 +28,13 @@ inline std::vector<std::pair<Model, Strategy>> grid() {
   for (const auto& [pp, v, m] :
        {std::tuple{1, 1, 3}, {2, 1, 5}, {2, 1, 1}, {4, 1, 4}, {2, 2, 4}, {4, 2, 8}, {4, 3, 4}, {3, 2, 9}, {8, 2, 16}})
     for (const ScheduleType& type : schedules()) {
-      if (!schedule_fault(type, {pp, m, v}).empty()) continue;
+      if (!schedule_infeasible_reason(type, {pp, m, v}).empty()) continue;
       for (const int tp : {1, 4})
         for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
           for (const bool fancy : {false, true}) {  // sequence parallel, ZeRO 1, Llama style; or none of them
             Strategy strategy = layout(tp, pp, 2, 2 * 2 * m, v);
             strategy.dp = 2;
-            strategy.schedule = schedule_named(type.name);
+            strategy.schedule = schedule_by_name(type.name);
             strategy.recompute = recompute;
             strategy.sequence_parallel = fancy;
             strategy.zero = fancy;

@@ -106,7 +106,7 @@ inline Strategy layout(std::int64_t tp, std::int64_t pp, std::int64_t micro_batc
   strategy.micro_batch = micro_batch;
   strategy.global_batch = global_batch;
   strategy.virtual_stages = virtual_stages;
-  if (virtual_stages > 1) strategy.schedule = schedule_named("interleaved");
+  if (virtual_stages > 1) strategy.schedule = schedule_by_name("interleaved");
   return strategy;
 }
 

@@ -7,9 +7,9 @@
 #include <map>
 #include <sstream>
 
-#include "farm/verbs/command_line.hpp"
 #include "farm/plan/sweep_job.hpp"
 #include "farm/plan/sweep_runner.hpp"
+#include "farm/verbs/command_line.hpp"
 
 using namespace manyworlds::farm;
 
@@ -40,13 +40,13 @@ constexpr std::string_view kMisdeed = "misdeed ";
 class MisbehavingJob final : public SweepJob {
  public:
   using SweepJob::SweepJob;
-  std::string order(std::uint32_t task) const override {
+  std::string spec(std::uint32_t task) const override {
     if (plan().is_step(task)) {
       const std::uint32_t experiment = plan().steps[task - plan().task_of_step(0)].experiment;
       if (const auto what = misdeeds_.find(experiment); what != misdeeds_.end())
         return std::string(kMisdeed) + what->second;
     }
-    return SweepJob::order(task);
+    return SweepJob::spec(task);
   }
 
  private:
@@ -56,16 +56,17 @@ class MisbehavingJob final : public SweepJob {
 class MisbehavingRunner final : public SweepRunner {
  public:
   using SweepRunner::SweepRunner;
-  std::string run(const std::string& order, std::span<const std::string> inputs) override {
-    if (order.starts_with(kMisdeed)) misbehave(order.substr(kMisdeed.size()));
-    return SweepRunner::run(order, inputs);
+  std::string run(const std::string& spec, std::span<const std::string> inputs) override {
+    if (spec.starts_with(kMisdeed)) misbehave(spec.substr(kMisdeed.size()));
+    return SweepRunner::run(spec, inputs);
   }
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return command_line(argc, argv,
-                      {[](const std::string& frozen) { return std::make_unique<MisbehavingJob>(frozen); },
-                       [](const std::string& common) { return std::make_unique<MisbehavingRunner>(common); }});
+  return command_line(
+      argc, argv,
+      {[](const std::string& frozen) { return std::make_unique<MisbehavingJob>(frozen); },
+       [](const std::string& common_spec) { return std::make_unique<MisbehavingRunner>(common_spec); }});
 }

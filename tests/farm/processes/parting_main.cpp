@@ -7,14 +7,14 @@
 #include <string>
 #include <thread>
 
-#include "farm/protocol/transport_mpi.hpp"
+#include "farm/protocol/mpi_transport.hpp"
 
 int main(int argc, char** argv) {
   using namespace std::chrono_literals;
   const std::string way = argc > 1 ? argv[1] : "";
-  manyworlds::farm::MpiPatience patience;
-  if (way == "killed_follower") patience = {.silence_s = 3, .least_s = 1};
-  manyworlds::farm::MpiTransport transport(patience);
+  manyworlds::farm::MpiTimeouts timeouts;
+  if (way == "killed_follower") timeouts = {.silence_s = 3, .min_wait_s = 1};
+  manyworlds::farm::MpiTransport transport(timeouts);
   const bool leader = transport.self() == 0;
   if (way == "late_result") {
     // Far more than MPI sends before it is asked for; rank 0 has ended its loop and never asks.

@@ -8,7 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "farm/run/run_job.hpp"
-#include "farm/system/processors.hpp"
+#include "farm/system/host_resources.hpp"
 #include "io/log/file.hpp"
 #include "io/log/run_directory.hpp"
 #include "tests/farm/synthetic_job.hpp"
@@ -18,18 +18,18 @@ using namespace manyworlds::farm;
 
 namespace {
 
-void write_answer(const std::filesystem::path& directory, const Schedule& schedule) {
+void write_answer(const std::filesystem::path& directory, const TaskQueue& schedule) {
   std::string text;
   for (std::uint32_t task = 0; task < schedule.total(); ++task)
     text += schedule.outcome(task).ok() ? schedule.outcome(task).bytes + "\n"
                                         : std::string(name_of(schedule.outcome(task).status)) + "\n";
-  io::write_aside(directory / "answer", text);
+  io::write_atomically(directory / "answer", text);
 }
 
-void write_figures(const std::filesystem::path& directory, const RunFigures& figures) {
-  io::write_aside(directory / "figures", std::to_string(figures.from_journal) + " " +
-                                             std::to_string(figures.from_store) + " " +
-                                             std::to_string(figures.computed) + "\n");
+void write_figures(const std::filesystem::path& directory, const RunStatistics& statistics) {
+  io::write_atomically(directory / "figures", std::to_string(statistics.from_journal) + " " +
+                                                  std::to_string(statistics.from_store) + " " +
+                                                  std::to_string(statistics.computed) + "\n");
 }
 
 }  // namespace
@@ -63,12 +63,12 @@ int main(int argc, char** argv) {
         options.directory = word;
       }
     }
-    if (resumes && !is_follower()) frozen = io::read_frozen_sweep(options.directory);
+    if (resumes && !is_follower()) frozen = io::read_serialized_sweep(options.directory);
     RunHooks hooks;
-    hooks.write_results = [&](Job&, const Schedule& schedule, const RunFigures& figures) {
+    hooks.write_results = [&](Job&, const TaskQueue& schedule, const RunStatistics& statistics) {
       if (!schedule.complete()) return;
       write_answer(options.directory, schedule);
-      write_figures(options.directory, figures);
+      write_figures(options.directory, statistics);
     };
     return run_job(options, is_follower() ? "" : frozen, zygote, hooks).exit_code;
   } catch (const core::InputError& error) {

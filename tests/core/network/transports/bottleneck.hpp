@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/network/engine/protocol.hpp"
+#include "core/network/engine/sender_protocol.hpp"
 
 namespace transport_tests {
 
@@ -21,12 +21,12 @@ inline constexpr Time kSend = 83'200;  // of a packet at kLine
 inline constexpr Time kWay = 2 * kMicrosecond;
 
 /// NIC, wire, switch, wire and back: two packets sent, three wires' worth of latency forth and back.
-inline PathFacts bottleneck_path() {
+inline PathInfo bottleneck_path() {
   return {kLine, kPacketBytes, 2 * kSend + 2 * kWay, 2};
 }
 
 /// Senders that always have something to send share a link of their own rate.
-template <Protocol P>
+template <SenderProtocol P>
 class Bottleneck {
  public:
   struct Sender {

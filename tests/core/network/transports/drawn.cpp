@@ -27,13 +27,13 @@ struct Writer {
   std::vector<std::int64_t> words{};
 
   template <class Value>
-  void counted(Value value) {
+  void scalar(Value value) {
     words.push_back(static_cast<std::int64_t>(value));
   }
-  void due(Time at) { words.push_back(at == kNever ? kNever : at - now); }
-  void ahead(Time at) { words.push_back(std::max<Time>(at - now, 0)); }
-  void age(Time at, Time all_alike) { words.push_back(std::min(now - at, all_alike)); }
-  void sent_by(std::int64_t bytes, std::uint32_t hop) { words.push_back(links[hop - 1].sent_bytes - bytes); }
+  void deadline(Time at) { words.push_back(at == kNever ? kNever : at - now); }
+  void future_time(Time at) { words.push_back(std::max<Time>(at - now, 0)); }
+  void age(Time at, Time max_age) { words.push_back(std::min(now - at, max_age)); }
+  void link_bytes(std::int64_t bytes, std::uint32_t hop) { words.push_back(links[hop - 1].sent_bytes - bytes); }
 };
 
 struct Reader {
@@ -43,16 +43,18 @@ struct Reader {
   std::size_t at_word = 0;
 
   template <class Value>
-  void counted(Value& value) {
+  void scalar(Value& value) {
     value = static_cast<Value>(words.at(at_word++));
   }
-  void due(Time& at) {
+  void deadline(Time& at) {
     at = words.at(at_word++);
     if (at != kNever) at += now;
   }
-  void ahead(Time& at) { at = now + words.at(at_word++); }
+  void future_time(Time& at) { at = now + words.at(at_word++); }
   void age(Time& at, Time) { at = now - words.at(at_word++); }
-  void sent_by(std::int64_t& bytes, std::uint32_t hop) { bytes = links[hop - 1].sent_bytes - words.at(at_word++); }
+  void link_bytes(std::int64_t& bytes, std::uint32_t hop) {
+    bytes = links[hop - 1].sent_bytes - words.at(at_word++);
+  }
 };
 
 /// What happens to a sender next, with times relative to now.
@@ -103,7 +105,7 @@ class Drawn {
 
 /// A sender, its clock and the links it hears of.
 template <class P>
-struct World {
+struct SenderFixture {
   typename P::Parameters with;
   P sender;
   Time now = 0;
@@ -123,9 +125,9 @@ struct World {
     if (step.what == Step::What::acknowledged)
       sender.acknowledged(with, {now, step.rtt, 4'160, step.in_flight, step.marked, links.data()});
   }
-  std::vector<std::int64_t> words() {
+  std::vector<std::int64_t> visit_state() {
     Writer writer{now, links};
-    P::words(sender, writer);
+    P::visit_state(sender, writer);
     return writer.words;
   }
 };
@@ -138,13 +140,13 @@ TEMPLATE_TEST_CASE(
   for (const auto& [line, base_rtt] : {std::pair<std::int64_t, Time>{400'000'000'000, 4'166'400},
                                        {1'600'000'000'000, 900'000},
                                        {1'000'000'000, 3 * kMillisecond}}) {
-    const PathFacts path{line, 4'160, base_rtt, kHops + 1};
+    const PathInfo path{line, 4'160, base_rtt, kHops + 1};
     const std::int64_t most_window = 2 * line / 8 * base_rtt / kSecond + 8 * 4'160;
     Drawn drawn(static_cast<std::uint64_t>(line), base_rtt);
-    World<TestType> world;
+    SenderFixture<TestType> world;
     if constexpr (std::is_same_v<TestType, StaticWindow>) world.with.window_bytes = 100'000;
     world.sender.start(world.with, path, world.now);
-    World<TestType> twin = world;  // restored from words every so often, elsewhere in time
+    SenderFixture<TestType> twin = world;  // restored from words every so often, elsewhere in time
     std::int64_t changes = 0;
     std::int64_t before = world.sender.window_bytes();
     for (int i = 0; i < 33'334; ++i) {
@@ -157,19 +159,19 @@ TEMPLATE_TEST_CASE(
       const Time gap = world.sender.gap(4'160);
       REQUIRE(gap >= 0);
       if (gap > 0 && !std::is_same_v<TestType, Swift>) REQUIRE(gap <= serialization_ps(4'160, line / 1'000) + base_rtt);
-      if (gap > 0) REQUIRE(gap >= scaled(4'160, 8 * kSecond, line) / 3);
+      if (gap > 0) REQUIRE(gap >= mul_div(4'160, 8 * kSecond, line) / 3);
       changes += window != before || gap > 0;
       before = window;
       if (i % 100 > 0) continue;
-      const auto words = world.words();
-      REQUIRE(twin.words() == words);
+      const auto words = world.visit_state();
+      REQUIRE(twin.visit_state() == words);
       twin = {.with = world.with, .sender = {}, .now = drawn.any(0, kSecond), .links = {}};
       for (std::size_t link = 0; link < kHops; ++link)
-        twin.links[link] = {twin.now - (world.now - world.links[link].at), world.links[link].waiting,
+        twin.links[link] = {twin.now - (world.now - world.links[link].at), world.links[link].waiting_bytes,
                             drawn.any(0, 1 << 30), 400'000'000'000};
       twin.sender.start(twin.with, path, twin.now);
       Reader reader{twin.now, twin.links, words};
-      TestType::words(twin.sender, reader);
+      TestType::visit_state(twin.sender, reader);
       REQUIRE(reader.at_word == words.size());
     }
     if (!std::is_same_v<TestType, StaticWindow>) CHECK(changes > 100);  // the draws do move it

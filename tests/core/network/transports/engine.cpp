@@ -34,7 +34,7 @@ std::unique_ptr<Flows> one_switch(const Transport& transport, std::uint32_t host
   auto flows = make_plain_flows(transport);
   for (std::uint32_t i = 0; i < hosts; ++i) flows->add_link({kRate, kMicrosecond, true, false, false});
   for (std::uint32_t i = 0; i < hosts; ++i) flows->add_link({kRate, kMicrosecond, false, true, false});
-  flows->set_ranks({0});
+  flows->set_tie_order({0});
   return flows;
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("a lone flow is not slowed by any transport") {
       Route route;
       for (std::uint32_t hop = 0; hop < hops; ++hop)
         route.push_back(flows->add_link({kRate, 500'000, hop == 0, hop + 1 == hops, false}));
-      flows->set_ranks({0});
+      flows->set_tie_order({0});
       flows->start({0, 0}, flows->add_route(route), kPackets * 4'096);
       const Time floor = kPackets * kPacket + (hops - 1) * kPacket + hops * 500'000;
       const Time took = completions(*flows, 1).back();

@@ -15,12 +15,12 @@ using namespace manyworlds::core::network;
 namespace {
 
 constexpr std::int64_t kPacketBytes = 4'160;
-const PathFacts kPath{400'000'000'000, kPacketBytes, 4'166'400, 2};  // a bandwidth-delay product of 208,320 B
+const PathInfo kPath{400'000'000'000, kPacketBytes, 4'166'400, 2};  // a bandwidth-delay product of 208,320 B
 constexpr std::int64_t kBandwidthDelay = 208'320;
 constexpr std::int64_t kOpenWindow = 76 * kPacketBytes;  // 312,480 B and a bit, in whole packets
 
 template <class P>
-P started(const typename P::Parameters& with = {}, const PathFacts& path = kPath) {
+P started(const typename P::Parameters& with = {}, const PathInfo& path = kPath) {
   P sender;
   sender.start(with, path, 0);
   return sender;
@@ -33,10 +33,10 @@ Feedback ack(Time now, Time rtt, std::uint32_t in_flight, bool marked = false) {
 }  // namespace
 
 TEST_CASE("products that overflow 64 bits on the way are exact, and roots are the floor of roots") {
-  CHECK(scaled(INT64_MAX, 3, 3) == INT64_MAX);
-  CHECK(scaled(-INT64_MAX, 1'000'000, 2'000'000) == -(INT64_MAX / 2));
-  CHECK(scaled(7, 3, 2) == 10);
-  CHECK(scaled(-7, 3, 2) == -10);
+  CHECK(mul_div(INT64_MAX, 3, 3) == INT64_MAX);
+  CHECK(mul_div(-INT64_MAX, 1'000'000, 2'000'000) == -(INT64_MAX / 2));
+  CHECK(mul_div(7, 3, 2) == 10);
+  CHECK(mul_div(-7, 3, 2) == -10);
   for (std::int64_t of = 0; of < 100'000; ++of) {
     const std::int64_t root = integer_root(of);
     REQUIRE((root * root <= of && (root + 1) * (root + 1) > of));
@@ -46,7 +46,7 @@ TEST_CASE("products that overflow 64 bits on the way are exact, and roots are th
 }
 
 TEST_CASE("a round ends with the first acknowledgement of a packet sent after it began") {
-  Round round;
+  RoundTrip round;
   CHECK(round.ended_by_ack(3));
   for (int i = 0; i < 3; ++i) CHECK_FALSE(round.ended_by_ack(9));
   CHECK(round.ended_by_ack(0));
@@ -75,7 +75,7 @@ TEST_CASE("DCTCP's alpha is the moving average of the marked share, and the wind
   CHECK(sender.alpha == Dctcp::kAlphaOne * 15 / 16);
   for (int i = 0; i < 9; ++i) sender.acknowledged(with, ack(0, 0, 9, i < 5));
   const std::int64_t cut_by = Dctcp::kAlphaOne * 15 / 16;  // the first mark met that alpha
-  CHECK(sender.window_bytes() == kOpenWindow - scaled(kOpenWindow, cut_by, 2 * Dctcp::kAlphaOne));
+  CHECK(sender.window_bytes() == kOpenWindow - mul_div(kOpenWindow, cut_by, 2 * Dctcp::kAlphaOne));
   sender.acknowledged(with, ack(0, 0, 9));  // ends a round of ten with five marks
   CHECK(sender.alpha == Dctcp::kAlphaOne * 15 * 15 / 16 / 16 + Dctcp::kAlphaOne / 2 / 16);
 }
@@ -213,10 +213,10 @@ namespace {
 // Telemetry of one link of the line rate that was as full as asked for a whole base round trip.
 struct Watched {
   Telemetry row{0, 0, 0, kPath.line_bits_per_second};
-  void round_trip(double sending, double waiting) {
+  void round_trip(double sending, double waiting_bytes) {
     row.at += kPath.base_rtt_ps;
     row.sent_bytes += std::llround(sending * kBandwidthDelay);
-    row.waiting = std::llround(waiting * kBandwidthDelay);
+    row.waiting_bytes = std::llround(waiting_bytes * kBandwidthDelay);
   }
 };
 
@@ -240,7 +240,7 @@ TEST_CASE("HPCC's window at twice its target utilisation is half the reference a
   link.round_trip(1, 0.9);                  // u = 1.9 = 2 eta
   sender.acknowledged(with, told(link, 40));
   CHECK(sender.window == kBandwidthDelay / 2 + kHpccAdditive);
-  CHECK(sender.gap(kPacketBytes) == scaled(kPacketBytes, kPath.base_rtt_ps, sender.window));
+  CHECK(sender.gap(kPacketBytes) == mul_div(kPacketBytes, kPath.base_rtt_ps, sender.window));
   for (int i = 0; i < 40; ++i) {
     link.round_trip(1, 0.9);  // the same round: from the same reference, which this round set
     sender.acknowledged(with, told(link, 40));

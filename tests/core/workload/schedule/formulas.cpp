@@ -7,7 +7,7 @@
 using namespace manyworlds::core;
 using namespace manyworlds::core::stream;
 using workload::Pipeline;
-using workload::schedule_fault;
+using workload::schedule_infeasible_reason;
 using workload::type_of;
 
 namespace {
@@ -21,14 +21,14 @@ struct Played {
 };
 
 Played played(const char* name, const Pipeline& pipeline, const PassTimes& times) {
-  REQUIRE(schedule_fault(type_of(name), pipeline).empty());
+  REQUIRE(schedule_infeasible_reason(type_of(name), pipeline).empty());
   const auto programs = pipeline_programs(type_of(name), pipeline, times);
   Played made;
   Timeline together = play(programs), apart = play(programs, 0, true);
   REQUIRE(together.finished());
-  together.settle(), apart.settle();
-  made.step = together.lasts();
-  made.apart = apart.lasts();
+  together.close_accounts(), apart.close_accounts();
+  made.step = together.duration();
+  made.apart = apart.duration();
   const auto sum = [](const auto& of) {
     Time all = 0;
     for (const Time each : of) all += each;
@@ -152,8 +152,8 @@ TEST_CASE("every schedule runs to its end on every pipeline it fits, and no rank
     CAPTURE(type->name, pipeline.ranks, pipeline.micro_batches, pipeline.chunks);
     const PassTimes times{100, 130, 70};
     const Played made = played(type->name.c_str(), pipeline, times);
-    const std::int64_t passes =
-        pipeline.micro_batches * pipeline.chunks / (type->folding == workload::Folding::mirror ? 2 : 1);
+    const std::int64_t passes = pipeline.micro_batches * pipeline.chunks /
+                                (type->stage_placement == workload::StagePlacement::bidirectional ? 2 : 1);
     CHECK(made.busy == passes * 300);
     CHECK(made.apart <= made.step);
   }

@@ -7,32 +7,32 @@
 #include <set>
 #include <utility>
 
-#include "core/workload/schedule/sections.hpp"
+#include "core/workload/schedule/stage_map.hpp"
 #include "tests/core/workload/schedule/pipelines.hpp"
 
 using namespace manyworlds::core::workload;
 
 namespace {
 
-std::int64_t most_alive(const Schedule& order) {
+std::int64_t most_alive(const PassOrder& order) {
   std::int64_t alive = 0, most = 0;
-  for (const Slot& slot : order) {
+  for (const PipelinePass& slot : order) {
     if (slot.forward()) most = std::max(most, ++alive);
     if (slot.ends_backward()) --alive;
   }
   return most;
 }
 
-Schedule order_of(const char* name, std::int64_t ranks, std::int64_t micro_batches, std::int64_t chunks,
-                  std::int64_t rank) {
+PassOrder order_of(const char* name, std::int64_t ranks, std::int64_t micro_batches, std::int64_t chunks,
+                   std::int64_t rank) {
   const auto orders = type_of(name).orders({ranks, micro_batches, chunks});
   return orders.at(static_cast<std::size_t>(rank));
 }
 
-Slot forward(std::int32_t micro_batch, std::int32_t chunk = 0) {
+PipelinePass forward(std::int32_t micro_batch, std::int32_t chunk = 0) {
   return {PassKind::forward, micro_batch, chunk};
 }
-Slot backward(std::int32_t micro_batch, std::int32_t chunk = 0) {
+PipelinePass backward(std::int32_t micro_batch, std::int32_t chunk = 0) {
   return {PassKind::backward, micro_batch, chunk};
 }
 
@@ -42,15 +42,15 @@ TEST_CASE("every schedule runs each micro-batch of each section once: forward, t
   std::set<std::string> seen;
   for (const auto& [type, pipeline] : every_pipeline()) {
     CAPTURE(type->name, pipeline.ranks, pipeline.micro_batches, pipeline.chunks);
-    const Sections sections(type->folding, pipeline.ranks, pipeline.chunks);
+    const StageMap stage_map(type->stage_placement, pipeline.ranks, pipeline.chunks);
     const auto orders = type->orders(pipeline);
     REQUIRE(orders.size() == static_cast<std::size_t>(pipeline.ranks));
     std::map<std::pair<std::int32_t, std::int64_t>, int> forwards, gradients;  // by micro-batch and section
     for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
       std::map<std::pair<std::int32_t, std::int32_t>, int> done;  // 1: forward, 2: gradients of the input, 3: all
-      for (const Slot& slot : orders[static_cast<std::size_t>(rank)]) {
+      for (const PipelinePass& slot : orders[static_cast<std::size_t>(rank)]) {
         int& state = done[{slot.micro_batch, slot.chunk}];
-        const std::pair at{slot.micro_batch, sections.of(rank, slot.chunk)};
+        const std::pair at{slot.micro_batch, stage_map.of(rank, slot.chunk)};
         REQUIRE(state == (slot.forward() ? 0 : slot.begins_backward() ? 1 : 2));
         state = slot.forward() ? 1 : slot.ends_backward() ? 3 : 2;
         if (slot.forward()) ++forwards[at];
@@ -58,7 +58,7 @@ TEST_CASE("every schedule runs each micro-batch of each section once: forward, t
       }
       for (const auto& [pass, state] : done) REQUIRE(state == 3);
     }
-    REQUIRE(forwards.size() == static_cast<std::size_t>(pipeline.micro_batches * sections.count()));
+    REQUIRE(forwards.size() == static_cast<std::size_t>(pipeline.micro_batches * stage_map.count()));
     REQUIRE(forwards == gradients);
     for (const auto& [pass, times] : forwards) REQUIRE(times == 1);
     seen.insert(type->name);
@@ -67,23 +67,25 @@ TEST_CASE("every schedule runs each micro-batch of each section once: forward, t
 }
 
 TEST_CASE("sections lie on the ranks once, or twice where mirrored, and hand on to each other") {
-  for (const Folding folding : {Folding::loop, Folding::vee, Folding::mirror})
+  for (const StagePlacement stage_placement :
+       {StagePlacement::loop, StagePlacement::v_shape, StagePlacement::bidirectional})
     for (const std::int64_t ranks : {2, 3, 4, 8}) {
-      const std::int64_t chunks = folding == Folding::loop ? 3 : 2;
-      const Sections sections(folding, ranks, chunks);
+      const std::int64_t chunks = stage_placement == StagePlacement::loop ? 3 : 2;
+      const StageMap stage_map(stage_placement, ranks, chunks);
       std::map<std::int64_t, int> held;
       for (std::int64_t rank = 0; rank < ranks; ++rank)
         for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-          const std::int64_t section = sections.of(rank, chunk);
+          const std::int64_t section = stage_map.of(rank, chunk);
           ++held[section];
-          const auto after = sections.after(rank, chunk);
-          REQUIRE(after.has_value() == (section + 1 < sections.count()));
+          const auto after = stage_map.after(rank, chunk);
+          REQUIRE(after.has_value() == (section + 1 < stage_map.count()));
           if (!after) continue;
-          REQUIRE(sections.of(after->rank, after->chunk) == section + 1);
-          REQUIRE(sections.before(after->rank, after->chunk) == ChunkAt{rank, chunk});
+          REQUIRE(stage_map.of(after->rank, after->chunk) == section + 1);
+          REQUIRE(stage_map.before(after->rank, after->chunk) == ChunkLocation{rank, chunk});
         }
-      REQUIRE(held.size() == static_cast<std::size_t>(sections.count()));
-      for (const auto& [section, times] : held) REQUIRE(times == (folding == Folding::mirror ? 2 : 1));
+      REQUIRE(held.size() == static_cast<std::size_t>(stage_map.count()));
+      for (const auto& [section, times] : held)
+        REQUIRE(times == (stage_placement == StagePlacement::bidirectional ? 2 : 1));
     }
 }
 
@@ -125,28 +127,30 @@ TEST_CASE(
 }
 
 TEST_CASE("1F1B on the first of four ranks begins with three forward passes") {
-  const Schedule order = order_of("1f1b", 4, 8, 1, 0);
-  const Schedule begin{forward(0), forward(1), forward(2), forward(3), backward(0), forward(4), backward(1)};
-  CHECK(Schedule(order.begin(), order.begin() + 7) == begin);
+  const PassOrder order = order_of("1f1b", 4, 8, 1, 0);
+  const PassOrder begin{forward(0), forward(1), forward(2), forward(3), backward(0), forward(4), backward(1)};
+  CHECK(PassOrder(order.begin(), order.begin() + 7) == begin);
   CHECK(order.back() == backward(7));
 }
 
 TEST_CASE("interleaved 1F1B runs as figure 4 of Narayanan et al. draws it: four ranks, two chunks") {
   // Device 1: 1 2 3 4 of chunk 0, 1 2 3 4 of chunk 1, 5 6 of chunk 0 warm it up; then 7 forward, 1 of chunk 1 backward.
-  const Schedule first = order_of("interleaved", 4, 8, 2, 0);
-  const Schedule begin{forward(0),     forward(1),     forward(2),     forward(3),     forward(0, 1),
-                       forward(1, 1),  forward(2, 1),  forward(3, 1),  forward(4),     forward(5),
-                       forward(6),     backward(0, 1), forward(7),     backward(1, 1), forward(4, 1),
-                       backward(2, 1), forward(5, 1),  backward(3, 1), forward(6, 1),  backward(0)};
-  CHECK(Schedule(first.begin(), first.begin() + 20) == begin);
+  const PassOrder first = order_of("interleaved", 4, 8, 2, 0);
+  const PassOrder begin{forward(0),     forward(1),     forward(2),     forward(3),     forward(0, 1),
+                        forward(1, 1),  forward(2, 1),  forward(3, 1),  forward(4),     forward(5),
+                        forward(6),     backward(0, 1), forward(7),     backward(1, 1), forward(4, 1),
+                        backward(2, 1), forward(5, 1),  backward(3, 1), forward(6, 1),  backward(0)};
+  CHECK(PassOrder(first.begin(), first.begin() + 20) == begin);
   // Device 4 turns its first micro-batch round as soon as chunk 1 has it.
-  const Schedule last = order_of("interleaved", 4, 8, 2, 3);
-  const Schedule turn{forward(0), forward(1), forward(2), forward(3), forward(0, 1), backward(0, 1), forward(1, 1)};
-  CHECK(Schedule(last.begin(), last.begin() + 7) == turn);
+  const PassOrder last = order_of("interleaved", 4, 8, 2, 3);
+  const PassOrder turn{forward(0), forward(1), forward(2), forward(3), forward(0, 1), backward(0, 1), forward(1, 1)};
+  CHECK(PassOrder(last.begin(), last.begin() + 7) == turn);
 }
 
 TEST_CASE("a schedule says what it lacks") {
-  const auto fault = [](const char* name, Pipeline pipeline) { return schedule_fault(type_of(name), pipeline); };
+  const auto fault = [](const char* name, Pipeline pipeline) {
+    return schedule_infeasible_reason(type_of(name), pipeline);
+  };
   CHECK(fault("1f1b", {4, 8, 1}).empty());
   CHECK(fault("1f1b", {4, 8, 2}) == "1f1b has 1 model chunks on a rank: virtual_stages 1");
   CHECK(fault("interleaved", {4, 8, 1}) == "interleaved has two or more model chunks on a rank: virtual_stages > 1");

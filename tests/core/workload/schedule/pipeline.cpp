@@ -19,18 +19,18 @@ struct Place {
 using Places = std::vector<Place>;
 
 /// Which pass an op belongs to.
-Places places(const Program& program, const Op& op, const Strategy& strategy, const Schedule& order,
+Places places(const Program& program, const Op& op, const Strategy& strategy, const PassOrder& order,
               std::size_t stage) {
-  const Slot* pass = program.pass_of(op);
+  const PipelinePass* pass = program.pass_of(op);
   if (pass == nullptr) return {};
-  const auto place = [&](const Slot& slot) {
+  const auto place = [&](const PipelinePass& slot) {
     return Place{slot.micro_batch,
-                 static_cast<int>(strategy.sections().of(static_cast<std::int64_t>(stage), slot.chunk))};
+                 static_cast<int>(strategy.stages().of(static_cast<std::int64_t>(stage), slot.chunk))};
   };
   Places all{place(*pass)};
   const auto at = std::find(order.begin(), order.end(), *pass);
-  if (at->beside_next) all.push_back(place(*(at + 1)));
-  if (at != order.begin() && (at - 1)->beside_next) all.push_back(place(*(at - 1)));
+  if (at->overlaps_next) all.push_back(place(*(at + 1)));
+  if (at != order.begin() && (at - 1)->overlaps_next) all.push_back(place(*(at - 1)));
   return all;
 }
 
@@ -40,7 +40,7 @@ struct Transfer {
 };
 
 /// What a rank sends: the pass that each send waits for.
-std::vector<Transfer> sends(const Program& program, Role role, const Strategy& strategy, const Schedule& order,
+std::vector<Transfer> sends(const Program& program, Role role, const Strategy& strategy, const PassOrder& order,
                             std::size_t stage) {
   std::vector<Transfer> all;
   for (const Op& op : program.ops) {
@@ -55,7 +55,7 @@ std::vector<Transfer> sends(const Program& program, Role role, const Strategy& s
 }
 
 /// What a rank receives: the pass of the first kernel after whatever waits for it.
-std::vector<Transfer> receives(const Program& program, Role role, const Strategy& strategy, const Schedule& order,
+std::vector<Transfer> receives(const Program& program, Role role, const Strategy& strategy, const PassOrder& order,
                                std::size_t stage) {
   std::vector<Transfer> all;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -114,8 +114,8 @@ bool runs_to_the_end(const std::vector<Program>& all) {
       const std::size_t following = (s + 1) % stages;
       while (meet(s, Stream::send_forward, following, Stream::recv_forward)) moved = true;
       while (meet(following, Stream::send_backward, s, Stream::recv_backward)) moved = true;
-      while (meet(following, Stream::send_forward_back, s, Stream::recv_forward_back)) moved = true;
-      while (meet(s, Stream::send_backward_on, following, Stream::recv_backward_on)) moved = true;
+      while (meet(following, Stream::send_forward_reverse, s, Stream::recv_forward_reverse)) moved = true;
+      while (meet(s, Stream::send_backward_reverse, following, Stream::recv_backward_reverse)) moved = true;
       for (const Stream stream : {Stream::compute, Stream::tensor})
         while (head(s, stream) >= 0) finish(s, stream), moved = true;
       for (std::int64_t i;
@@ -151,8 +151,8 @@ TEST_CASE("the n-th send of a rank is the n-th receive of its neighbour: same mi
       for (const auto& [out, from, in, to, step] :
            {std::tuple{Role::send_forward, s, Role::recv_forward, following, 1},
             std::tuple{Role::send_backward, following, Role::recv_backward, s, -1},
-            std::tuple{Role::send_forward_back, following, Role::recv_forward_back, s, 1},
-            std::tuple{Role::send_backward_on, s, Role::recv_backward_on, following, -1}}) {
+            std::tuple{Role::send_forward_reverse, following, Role::recv_forward_reverse, s, 1},
+            std::tuple{Role::send_backward_reverse, s, Role::recv_backward_reverse, following, -1}}) {
         const std::vector<Transfer> sent = sends(all[from], out, strategy, orders[from], from);
         const std::vector<Transfer> received = receives(all[to], in, strategy, orders[to], to);
         REQUIRE(sent.size() == received.size());
@@ -170,7 +170,8 @@ TEST_CASE("the n-th send of a rank is the n-th receive of its neighbour: same mi
     }
     // The fold of a V is on one rank.
     const std::int64_t boundaries =
-        strategy.pp > 1 ? strategy.sections().count() - (strategy.folding() == Folding::vee ? 2 : 1) : 0;
+        strategy.pp > 1 ? strategy.stages().count() - (strategy.stage_placement() == StagePlacement::v_shape ? 2 : 1)
+                        : 0;
     REQUIRE(transfers == static_cast<std::size_t>(2 * boundaries * strategy.micro_batches()));
   }
 }
@@ -201,7 +202,7 @@ TEST_CASE(
     const Model model = gpt(8, 512, 8, 512);
     Strategy strategy;
     strategy.pp = 4, strategy.virtual_stages = 2, strategy.global_batch = micro_batches;
-    strategy.schedule = schedule_named("interleaved");
+    strategy.schedule = schedule_by_name("interleaved");
     strategy.stack.overlap_transfers = false;
     const std::vector<Program> all = programs(model, strategy);
     const auto orders = pipeline_orders(model, strategy, round_gpu());
@@ -210,14 +211,14 @@ TEST_CASE(
       const auto sent = sends(all[rank], Role::send_forward, strategy, orders[rank], rank);
       std::size_t number = 0;
       for (std::size_t i = 0; i < orders[rank].size(); ++i) {
-        const Slot& slot = orders[rank][i];
-        const auto section = static_cast<int>(strategy.sections().of(static_cast<std::int64_t>(rank), slot.chunk));
+        const PipelinePass& slot = orders[rank][i];
+        const auto section = static_cast<int>(strategy.stages().of(static_cast<std::int64_t>(rank), slot.chunk));
         if (!slot.forward() || section == 7) continue;
         // With as many micro-batches as ranks some of these do nothing but warm up, and nothing is exchanged in pairs.
         const bool paired = micro_batches > 4 && i + 1 < orders[rank].size() && !orders[rank][i + 1].forward();
-        const Slot& made_by = paired ? orders[rank][i + 1] : slot;
+        const PipelinePass& made_by = paired ? orders[rank][i + 1] : slot;
         const Place producer{made_by.micro_batch,
-                             static_cast<int>(strategy.sections().of(static_cast<std::int64_t>(rank), made_by.chunk))};
+                             static_cast<int>(strategy.stages().of(static_cast<std::int64_t>(rank), made_by.chunk))};
         REQUIRE(sent.at(number++).at == Places{producer});
         pairs += paired;
       }

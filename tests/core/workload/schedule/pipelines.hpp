@@ -10,7 +10,7 @@
 namespace manyworlds::core::workload {
 
 inline const ScheduleType& type_of(std::string_view name) {
-  return schedule_type(schedule_named(name));
+  return schedule_type(schedule_by_name(name));
 }
 
 /// Every schedule on every pipeline of a grid that it can run on.
@@ -21,7 +21,7 @@ inline std::vector<std::pair<const ScheduleType*, Pipeline>> every_pipeline() {
       for (const std::int64_t micro_batches : {1, 2, 3, 4, 7, 8, 12, 16, 24, 40})
         for (const std::int64_t chunks : {1, 2, 3, 5}) {
           const Pipeline pipeline{ranks, micro_batches, chunks};
-          if (schedule_fault(type, pipeline).empty()) all.emplace_back(&type, pipeline);
+          if (schedule_infeasible_reason(type, pipeline).empty()) all.emplace_back(&type, pipeline);
         }
   return all;
 }

@@ -31,26 +31,26 @@ struct PassTimes {
 inline std::vector<workload::Program> pipeline_programs(const workload::ScheduleType& type,
                                                         const workload::Pipeline& pipeline, const PassTimes& times) {
   workload::Strategy strategy;
-  strategy.schedule = workload::schedule_named(type.name);
+  strategy.schedule = workload::schedule_by_name(type.name);
   strategy.pp = pipeline.ranks;
   strategy.virtual_stages = pipeline.chunks;
   strategy.global_batch = pipeline.micro_batches;
-  workload::Model model = workload::gpt(strategy.sections().count(), 256, 4, 1'000);
+  workload::Model model = workload::gpt(strategy.stages().count(), 256, 4, 1'000);
   model.tied_embeddings = false;
   workload::Pipeline priced = pipeline;
   priced.costs = {times.forward, times.input_gradient, times.weight_gradient, 1, 1};
   const auto orders = type.orders(priced);
   std::vector<workload::Program> programs;
   for (std::int64_t stage = 0; stage < pipeline.ranks; ++stage) {
-    std::map<workload::Slot, bool> together;
-    const workload::Schedule& order = orders[static_cast<std::size_t>(stage)];
+    std::map<workload::PipelinePass, bool> together;
+    const workload::PassOrder& order = orders[static_cast<std::size_t>(stage)];
     for (std::size_t i = 0; i < order.size(); ++i)
-      together[order[i]] = order[i].beside_next || (i > 0 && order[i - 1].beside_next);
+      together[order[i]] = order[i].overlaps_next || (i > 0 && order[i - 1].overlaps_next);
     workload::Program& program =
         programs.emplace_back(workload::build_program(model, strategy, workload::round_gpu(), orders, stage));
     for (workload::Op& op : program.ops) {
       if (op.is_collective) continue;
-      const workload::Slot* pass = program.pass_of(op);
+      const workload::PipelinePass* pass = program.pass_of(op);
       op.duration_ps = 0;
       if (pass == nullptr || together.count(*pass) == 0) continue;
       op.duration_ps = times.of(pass->kind) * (together.at(*pass) ? times.together_percent : 100) / 100;
@@ -68,7 +68,7 @@ inline Timeline play(const std::vector<workload::Program>& programs, Time transf
   std::vector<std::uint32_t> each(stages);
   for (std::uint32_t i = 0; i < stages; ++i) each[i] = i;
   Timeline timeline(programs, each);
-  if (apart) timeline.begin_apart();
+  if (apart) timeline.begin_unsynchronised();
   using Meeting = std::tuple<Role, std::uint32_t, std::uint32_t>;  // as the sender names it, who sends, which
   std::map<Meeting, std::vector<Entry>> waiting;
   std::map<std::pair<Role, std::uint32_t>, std::uint32_t> count;
@@ -79,10 +79,10 @@ inline Timeline play(const std::vector<workload::Program>& programs, Time transf
       {Role::recv_forward, {Role::send_forward, stages - 1}},
       {Role::send_backward, {Role::send_backward, 0}},
       {Role::recv_backward, {Role::send_backward, 1}},
-      {Role::send_forward_back, {Role::send_forward_back, 0}},
-      {Role::recv_forward_back, {Role::send_forward_back, 1}},
-      {Role::send_backward_on, {Role::send_backward_on, 0}},
-      {Role::recv_backward_on, {Role::send_backward_on, stages - 1}},
+      {Role::send_forward_reverse, {Role::send_forward_reverse, 0}},
+      {Role::recv_forward_reverse, {Role::send_forward_reverse, 1}},
+      {Role::send_backward_reverse, {Role::send_backward_reverse, 0}},
+      {Role::recv_backward_reverse, {Role::send_backward_reverse, stages - 1}},
       {Role::data, {Role::data, 0}}};  // of the two ranks that hold the same sections
   std::vector<Entry> entries;
   Time now = 0;

@@ -1,0 +1,66 @@
+#include "core/collective/algorithms/ring_rounds.hpp"
+
+#include "core/base/error.hpp"
+
+namespace manyworlds::core::collective {
+
+std::vector<std::uint32_t> ring_order(const Shape& shape, std::uint32_t channel) {
+  const std::uint32_t p = shape.per_node;
+  const std::uint32_t offset = shape.channels <= p ? channel * (p / shape.channels) : channel % p;
+  std::vector<std::uint32_t> order(shape.members);
+  for (std::uint32_t i = 0; i < shape.members; ++i) {
+    const std::uint32_t node = i / p, local = i % p;
+    order[i] = node * p + ((node % 2 == 0 ? local : p - 1 - local) + offset) % p;
+  }
+  return order;
+}
+
+std::uint32_t slice_count(const Shape& shape, std::int64_t bytes) {
+  if (shape.chunk_bytes == 0) return 1;
+  const std::int64_t share = (bytes + shape.channels - 1) / shape.channels;
+  const std::int64_t count = std::max<std::int64_t>(1, (share + shape.chunk_bytes - 1) / shape.chunk_bytes);
+  MANYWORLDS_CHECK(count < 1 << 24, "{} chunks", count);
+  return static_cast<std::uint32_t>(count);
+}
+
+void add_ring_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::uint32_t first_share,
+                     std::uint32_t shares, std::vector<Frontier>& frontiers) {
+  const auto n = static_cast<std::uint32_t>(ring.members.size());
+  const auto slice_count = static_cast<std::uint32_t>(frontiers.size());
+  if (n < 2) return;
+  std::vector<std::uint32_t> previous(n * slice_count), current(n * slice_count);  // by slice and position
+  const std::uint32_t first = phases.reduce ? 0 : n - 1, end = phases.gather ? 2 * n - 2 : n - 1;
+  std::vector<std::uint32_t> after;
+  for (std::uint32_t round = first; round < end; ++round) {
+    for (std::uint32_t slice = 0; slice < slice_count; ++slice) {
+      const std::uint32_t base = slice * n;
+      for (std::uint32_t i = 0; i < n; ++i) {
+        const std::uint32_t source = ring.members[i], destination = ring.members[(i + 1) % n];
+        // Position i begins with its predecessor's block and forwards every block, so that its own block arrives last.
+        BlockSet block_set = ring.blocks[(i + 2 * n - 1 - round) % n];
+        block_set.share = first_share + slice;
+        block_set.shares = shares;
+        after.clear();
+        if (round > first) {
+          after.push_back(previous[base + (i + n - 1) % n]);  // it has received what it forwards
+          // With two transfers in flight on a connection, the second must not precede the destination's frontier
+          // either.
+          if (round == first + 1)
+            after.insert(after.end(), frontiers[slice][destination].begin(), frontiers[slice][destination].end());
+        } else {
+          const Frontier& frontier = frontiers[slice];
+          after = frontier[source];
+          after.insert(after.end(), frontier[destination].begin(), frontier[destination].end());
+        }
+        current[base + i] =
+            dag.add(source, destination, block_set, round < n - 1 ? Effect::reduce : Effect::copy, after);
+      }
+    }
+    previous.swap(current);
+  }
+  for (std::uint32_t slice = 0; slice < slice_count; ++slice)
+    for (std::uint32_t i = 0; i < n; ++i)
+      frontiers[slice][ring.members[i]] = {previous[slice * n + i], previous[slice * n + (i + n - 1) % n]};
+}
+
+}  // namespace manyworlds::core::collective

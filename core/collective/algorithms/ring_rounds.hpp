@@ -1,0 +1,36 @@
+// Ring rounds, and the orders in which rings visit the members of nodes: the parts of ring, two_level and chain.
+#pragma once
+
+#include "core/collective/dag/dag_builder.hpp"
+
+namespace manyworlds::core::collective {
+
+/// By member: the nodes of the DAG that must finish before the member begins the next phase of a multi-phase algorithm.
+using Frontier = std::vector<std::vector<std::uint32_t>>;
+
+struct Ring {
+  std::vector<std::uint32_t> members;  // in ring order
+  std::vector<BlockSet> blocks;        // the block of each member
+};
+
+/// The phases of a ring: n - 1 rounds in which blocks are reduced, n - 1 rounds in which they are gathered.
+struct RingPhases {
+  bool reduce = false, gather = false;
+};
+
+/// Adds the rounds of a ring. After the reduction, position i holds its block reduced; the gather begins from there.
+/// Part first_share + s of `shares` of every block travels as slice s. Each slice waits for its frontier, which is
+/// replaced by the frontier after these rounds.
+void add_ring_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::uint32_t first_share,
+                     std::uint32_t shares, std::vector<Frontier>& frontiers);
+
+/// Returns the members in ring order. Every other node is traversed backwards, so that the ring connects members of
+/// equal local index between nodes (along a rail). Channels begin at different local indices, which spreads their
+/// connections between nodes over the rails.
+std::vector<std::uint32_t> ring_order(const Shape& shape, std::uint32_t channel);
+
+/// Returns the number of slices into which a channel divides a transfer of at most `bytes`, so that none exceeds
+/// Shape::chunk_bytes.
+std::uint32_t slice_count(const Shape& shape, std::int64_t bytes);
+
+}  // namespace manyworlds::core::collective

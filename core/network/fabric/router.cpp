@@ -1,0 +1,85 @@
+#include "core/network/fabric/router.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/hash.hpp"
+
+namespace manyworlds::core::network {
+LinkSpec spec_of(const Graph& graph, std::uint32_t link) {
+  const Link& from = graph.links[link];
+  LinkSpec spec;
+  spec.bits_per_second = from.bits_per_second;
+  spec.latency_ps = from.latency_ps;
+  spec.leaves_gpu = graph.vertices[from.from] == VertexKind::gpu;
+  spec.enters_gpu = graph.vertices[from.to] == VertexKind::gpu;
+  spec.scale_up = from.kind == LinkKind::scale_up;
+  return spec;
+}
+
+Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed)
+    : graph_(std::move(graph)), routing_(routing), seed_(seed), distances_(*graph_) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> by_leaf;  // (first network switch of the GPU, GPU)
+  for (std::uint32_t gpu = 0; gpu < graph_->gpus; ++gpu) {
+    std::uint32_t leaf = UINT32_MAX;
+    for (const std::uint32_t id : distances_.out(gpu))
+      if (graph_->links[id].kind == LinkKind::network) leaf = std::min(leaf, graph_->links[id].to);
+    by_leaf.emplace_back(leaf, gpu);
+  }
+  std::sort(by_leaf.begin(), by_leaf.end());
+  leaf_major_index_.resize(graph_->vertices.size());
+  std::iota(leaf_major_index_.begin(), leaf_major_index_.end(), 0u);
+  for (std::uint32_t i = 0; i < by_leaf.size(); ++i) leaf_major_index_[by_leaf[i].second] = i;
+}
+
+/// Fills candidates_ with the links out of `vertex` that begin a shortest path to `dst`, in ascending order of id, and
+/// keeps only those with the minimum Link::order.
+void Router::find_candidates(std::uint32_t vertex, std::uint32_t dst) {
+  candidates_.clear();
+  const std::uint32_t distance = distances_.from(vertex);
+  for (const std::uint32_t id : distances_.in(dst))
+    if (graph_->links[id].from == vertex && weight(graph_->links[id]) == distance) candidates_.push_back(id);
+  const std::size_t last_hops = candidates_.size();
+  for (const std::uint32_t id : distances_.transit_links(vertex)) {
+    const Link& link = graph_->links[id];
+    const std::uint32_t rest = distances_.from(link.to);
+    if (link.to != dst && rest != Distances::kUnreachable && rest + weight(link) == distance) candidates_.push_back(id);
+  }
+  if (last_hops > 0) std::sort(candidates_.begin(), candidates_.end());
+  std::uint8_t min_order = UINT8_MAX;
+  for (const std::uint32_t id : candidates_) min_order = std::min(min_order, graph_->links[id].order);
+  std::erase_if(candidates_, [&](std::uint32_t id) { return graph_->links[id].order > min_order; });
+}
+
+Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy) {
+  distances_.set_destination(dst);
+  if (src == dst || distances_.from(src) == Distances::kUnreachable)
+    throw InputError(fmt::format("no path from GPU {} to GPU {} on this topology", src, dst));
+  Route route;
+  std::uint32_t digits = leaf_major_index_[dst];
+  for (std::uint32_t vertex = src; vertex != dst;) {
+    find_candidates(vertex, dst);
+    MANYWORLDS_CHECK(!candidates_.empty(), "vertex {} has no way on to {}", vertex, dst);
+    const auto count = static_cast<std::uint32_t>(candidates_.size());
+    std::uint32_t pick = 0;
+    if (count > 1 && routing_ == Routing::destination_mod_k &&
+        graph_->links[candidates_[0]].kind == LinkKind::scale_up) {
+      pick = dst % count;  // within a scale-up domain the GPU number itself, whatever the leaves are
+    } else if (count > 1 && routing_ == Routing::destination_mod_k) {
+      pick = digits % count;
+      digits /= count;
+    } else if (count > 1) {
+      pick = static_cast<std::uint32_t>(decision_hash(seed_, entropy, route.size()) % count);
+    }
+    route.push_back(candidates_[pick]);
+    vertex = graph_->links[candidates_[pick]].to;
+  }
+  if (route.size() > kMaxHops)
+    throw InputError(fmt::format("the path from GPU {} to GPU {} has {} links; at most {} are supported", src, dst,
+                                 route.size(), kMaxHops));
+  return route;
+}
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,112 @@
+// The cache of component simulations: from the canonical state of a component of flows that share links to its first
+// completion (or to a given instant), as a pure function of that state. Its size is bounded; when full it is cleared.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core/network/engine/engine.hpp"
+#include "core/network/flows/fast_forward.hpp"
+
+namespace manyworlds::core::network {
+
+/// A canonical state and the digest of its words.
+struct State {
+  StateWords words;
+  std::array<std::uint64_t, 2> digest{};
+};
+/// Returns a state with the digest of `words`.
+std::shared_ptr<const State> make_state(StateWords words);
+
+/// The result of simulating a state.
+struct Outcome {
+  struct Part {
+    std::shared_ptr<const State> state;
+    std::vector<std::uint32_t> flows, links;  // their numbers in the simulated state
+  };
+  Time elapsed = 0;
+  std::vector<std::uint32_t> completed;  // flow numbers, ascending
+  std::vector<Part> parts;               // the connected components that remain
+  PauseDependencies deadlock;            // waits between link numbers if nothing will ever complete (PFC deadlock)
+  Counters counters;
+};
+
+/// Simulates components and caches the results.
+class ComponentCache {
+ public:
+  /// Without `periods`, periodic phases are simulated instead of skipped.
+  explicit ComponentCache(const Transport& transport, std::size_t byte_limit = std::size_t{1} << 30,
+                          bool periods = true);
+
+  struct Found {
+    std::shared_ptr<const Outcome> outcome;
+    bool known;  // a cache hit
+  };
+  /// Returns the outcome of simulating `state` to its first completions or a deadlock, but at most for `limit`.
+  Found outcome(const State& state, Time limit);
+  using Parts = std::vector<Outcome::Part>;
+  struct Joined {
+    std::shared_ptr<const Parts> parts;
+    bool known;
+  };
+  /// Returns the components that result when flows start in given states. `load` sets up states and flows in an engine;
+  /// `words` is the cache key and must determine what `load` does. Numbers in the parts are slots of that engine.
+  Joined join(const StateWords& words, const std::function<void(Engine&)>& load);
+  /// Returns the state of one transfer that has just started on links with these specs.
+  std::shared_ptr<const State> fresh(const std::vector<LinkSpec>& path, std::int64_t bytes);
+
+  const Transport& transport() const { return transport_; }
+  /// Returns an empty engine for simulations that are not cached.
+  std::unique_ptr<Engine> borrow_engine();
+  /// Takes such an engine back for reuse.
+  void return_engine(std::unique_ptr<Engine> engine) { spare_engines_.push_back(std::move(engine)); }
+  /// Adds the work of such an engine to link_hops().
+  void count_simulated(const Counters& simulated) { link_hops_.simulated += simulated.link_hops; }
+
+  /// Time in ns that caching has saved minus its cost, as accounted by the users of the cache.
+  std::int64_t balance = 2'000'000;
+
+  std::uint64_t hits() const { return hits_; }
+  std::uint64_t misses() const { return misses_; }
+  /// Returns the work that was simulated or skipped, excluding cache hits.
+  const LinkHops& link_hops() const { return link_hops_; }
+
+ private:
+  struct Key {
+    std::array<std::uint64_t, 2> digest;
+    std::uint64_t size;
+    Time limit;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      return key.digest[0] ^ (static_cast<std::uint64_t>(key.limit) * 0x9E3779B97F4A7C15ull);
+    }
+  };
+  static PauseDependencies to_state_numbers(PauseDependencies waits, const std::vector<std::uint32_t>& slots);
+  /// Returns the engine of the cache, reset; valid until the next call.
+  Engine& scratch() {
+    engine_->reset();
+    return *engine_;
+  }
+  std::shared_ptr<const Outcome> compute(const State& state, Time limit);
+  /// Accounts for the size of a result; clears the cache if it would exceed the limit.
+  void make_room(const Parts& parts, std::size_t waits);
+
+  Transport transport_;
+  FastForwardOptions fast_forward_options_;
+  std::unique_ptr<Engine> engine_;  // simulates one component after another
+  std::vector<std::unique_ptr<Engine>> spare_engines_;
+  std::size_t byte_limit_, bytes_ = 0;
+  std::unordered_map<Key, std::shared_ptr<const Outcome>, Hash> outcomes_;
+  std::unordered_map<Key, std::shared_ptr<const Parts>, Hash> joins_;
+  std::uint64_t hits_ = 0, misses_ = 0;
+  LinkHops link_hops_;
+};
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,92 @@
+// Flows on the per-packet engine, in one event loop.
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/network/flows/flows.hpp"
+#include "core/network/per_packet/engine.hpp"
+#include "core/network/transports/registry.hpp"
+
+namespace manyworlds::core::network {
+namespace {
+
+class PerPacketFlows final : public Flows {
+ public:
+  PerPacketFlows(const Transport& transport, std::shared_ptr<const Graph> graph)
+      : graph_(graph),
+        router_(std::make_shared<Router>(graph, transport.routing, static_cast<std::uint64_t>(transport.seed))),
+        engine_(transport_type(transport).make_per_packet(transport, std::make_shared<ForwardingTables>(graph))) {}
+  PerPacketFlows(const PerPacketFlows& other)
+      : graph_(other.graph_),
+        router_(other.router_),
+        engine_(other.engine_->clone()),
+        links_(other.links_),
+        tie_order_(other.tie_order_),
+        ids_(other.ids_) {}
+
+  std::uint32_t add_link(const LinkSpec& spec) override {
+    MANYWORLDS_CHECK(links_ < graph_->links.size() && spec_of(*graph_, links_) == spec,
+                     "link {} is not that of the graph", links_);
+    return links_++;
+  }
+  std::uint32_t add_route(const Route& route) override {
+    const std::uint32_t source = graph_->links[route.front()].from, destination = graph_->links[route.back()].to;
+    return engine_->add_route(route, router_->route(destination, source, routes_++));
+  }
+  void set_tie_order(const std::vector<std::uint32_t>& tie_order) override {
+    MANYWORLDS_CHECK(
+        tie_order_.size() <= tie_order.size() && std::equal(tie_order_.begin(), tie_order_.end(), tie_order.begin()),
+        "the ranks of {} collectives changed", tie_order_.size());
+    tie_order_ = tie_order;
+  }
+  void add_tie_order(std::uint32_t position) override { tie_order_.push_back(position); }
+  void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
+    const std::uint64_t order = static_cast<std::uint64_t>(tie_order_[id.collective]) << 32 | id.transfer;
+    const std::uint32_t slot = engine_->start(route, bytes, order, id.transfer);
+    if (slot >= ids_.size()) ids_.resize(slot + 1);
+    ids_[slot] = id;
+  }
+  void advance(Time limit, std::vector<FlowId>& finished) override {
+    slots_.clear();
+    engine_->run(limit, slots_);
+    const auto first = static_cast<std::ptrdiff_t>(finished.size());
+    for (const std::uint32_t slot : slots_) finished.push_back(ids_[slot]);
+    std::sort(finished.begin() + first, finished.end());
+    counters_ = engine_->counters();
+  }
+  Time now() const override { return engine_->now(); }
+  bool drained() const override { return engine_->drained(); }
+  Time last_activity() const override { return engine_->last_activity(); }
+  const Counters& counters() const override { return counters_; }
+  std::vector<LinkLoad> loads() const override { return engine_->loads(); }
+  void record_acknowledgements() override { engine_->record_acknowledgements(); }
+  std::vector<std::pair<FlowId, Time>> acknowledgements() const override {
+    std::vector<std::pair<FlowId, Time>> kept;
+    for (const auto& [order, at] : engine_->acknowledgements()) {
+      const auto position = std::find(tie_order_.begin(), tie_order_.end(), static_cast<std::uint32_t>(order >> 32));
+      kept.push_back(
+          {{static_cast<std::uint32_t>(position - tie_order_.begin()), static_cast<std::uint32_t>(order)}, at});
+    }
+    return kept;
+  }
+  std::unique_ptr<Flows> clone() const override { return std::make_unique<PerPacketFlows>(*this); }
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+  std::shared_ptr<Router> router_;  // routes acknowledgements to pinned senders
+  std::unique_ptr<per_packet::PerPacketEngine> engine_;
+  std::uint32_t links_ = 0;
+  std::uint64_t routes_ = 0;
+  std::vector<std::uint32_t> tie_order_;
+  std::vector<FlowId> ids_;  // indexed by slot of the engine
+  std::vector<std::uint32_t> slots_;
+  Counters counters_;
+};
+
+}  // namespace
+
+std::unique_ptr<Flows> make_per_packet_flows(const Transport& transport, std::shared_ptr<const Graph> graph) {
+  return std::make_unique<PerPacketFlows>(transport, std::move(graph));
+}
+
+}  // namespace manyworlds::core::network

@@ -1,0 +1,64 @@
+// The coupled network model, the oracle of the composed one: all packets of the step in one simulation, without
+// caching.
+#include <unordered_map>
+
+#include "core/step/network/network_model.hpp"
+
+namespace manyworlds::core::step {
+namespace {
+
+class CoupledNetwork final : public NetworkModel {
+ public:
+  explicit CoupledNetwork(const CompiledStep& compiled)
+      : compiled_(compiled), traffic_(network::make_flows(compiled.transport())) {
+    const network::Graph& graph = compiled.layout().graph();
+    for (std::uint32_t link = 0; link < graph.links.size(); ++link) traffic_.add_link(network::spec_of(graph, link));
+  }
+
+  void enter(Time at, const std::vector<Member>& members) override {
+    while (traffic_.now() < at) traffic_.advance(at, exits_);
+    for (const Member& member : members) {
+      const auto [slot, is_new] =
+          number_of_.try_emplace(member.instance, static_cast<std::uint32_t>(instances_.size()));
+      if (is_new) {
+        const CollectiveOp& collective_op = compiled_.collective_op_of(member.instance);
+        traffic_.add(collective_op.dag, collective_op.connections->routes);
+        instances_.push_back(member.instance);
+        traffic_.add_tie_order(member.instance);
+      }
+      traffic_.enter(slot->second, member.member);
+    }
+  }
+
+  Time next(Time limit) override {
+    while (taken_ == exits_.size() && traffic_.now() < limit) {
+      traffic_.advance(limit, exits_);
+      if (limit == kNever) break;
+    }
+    return taken_ < exits_.size() ? exits_[taken_].at : kNever;
+  }
+
+  void take_exits(Time at, std::vector<Member>& exits) override {
+    for (; taken_ < exits_.size() && exits_[taken_].at == at; ++taken_)
+      exits.push_back({instances_[exits_[taken_].collective], exits_[taken_].member});
+  }
+
+  network::PauseDependencies deadlock() const override { return traffic_.deadlock(); }
+  network::Counters counters() const override { return traffic_.counters(); }
+
+ private:
+  const CompiledStep& compiled_;
+  network::Traffic traffic_;
+  std::unordered_map<std::uint32_t, std::uint32_t> number_of_;  // by instance: its number in `traffic_`
+  std::vector<std::uint32_t> instances_;                        // by number in `traffic_`
+  std::vector<network::Exit> exits_;
+  std::size_t taken_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<NetworkModel> make_coupled(const CompiledStep& compiled) {
+  return std::make_unique<CoupledNetwork>(compiled);
+}
+
+}  // namespace manyworlds::core::step

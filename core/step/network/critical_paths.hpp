@@ -1,0 +1,59 @@
+// A collective under analytic fidelity. A transfer takes its uncontended time (core/network/flows/analytic_flows.cpp),
+// so the exits of members follow from their entries by the critical (longest) paths through the DAG. There is no event
+// loop in order of time: each transfer is visited once, as soon as all its predecessors are known.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/collective/dag/dag.hpp"
+#include "core/network/flows/flows.hpp"
+#include "core/network/flows/traffic.hpp"
+
+namespace manyworlds::core::step {
+
+class CriticalPaths {
+ public:
+  /// The links on the path of each of dag->pairs.
+  using Paths = std::vector<std::vector<network::LinkSpec>>;
+
+  CriticalPaths(std::shared_ptr<const collective::Dag> dag, std::shared_ptr<const Paths> paths);
+
+  /// Enters a member at `at`, which must not be before earlier entries. Appends the exits that become known, labelled
+  /// with `collective`; they are after `at` and in no order.
+  void enter(const network::Transport& transport, std::uint32_t member, Time at, std::uint32_t collective,
+             std::vector<network::Exit>& exits);
+
+  /// Whether all exits are known.
+  bool is_over() const { return pending_exits_ == 0; }
+  /// Returns the end of the last known transfer.
+  Time last_activity() const { return last_activity_; }
+  std::int64_t link_hops() const { return link_hops_; }
+
+ private:
+  struct Cost {
+    std::int64_t bytes = -1;  // the size for which this was computed; transfers of a pair have few sizes
+    std::int64_t link_hops = 0;
+    Time duration = 0;
+  };
+  const Cost& cost_of(const network::Transport& transport, const collective::Transfer& transfer);
+  void satisfy(std::uint32_t node, Time at) {
+    ready_at_[node] = std::max(ready_at_[node], at);
+    if (--waits_[node] == 0) ready_nodes_.push_back(node);
+  }
+
+  std::shared_ptr<const collective::Dag> dag_;
+  std::shared_ptr<const Paths> paths_;
+  std::vector<Cost> costs_;                 // by pair
+  std::vector<std::uint16_t> waits_;        // by node: number of unknown predecessors, as in Dag::waits
+  std::vector<Time> ready_at_;              // by node: the latest end of its known predecessors
+  std::vector<std::uint32_t> remaining_;    // by member: number of its transfers whose end is unknown
+  std::vector<Time> exit_times_;            // by member: the latest end of its known transfers
+  std::vector<std::uint32_t> ready_nodes_;  // scratch of enter(): nodes whose predecessors are all known
+  std::uint32_t pending_exits_;             // number of members whose exit is unknown
+  Time last_activity_ = 0;
+  std::int64_t link_hops_ = 0;
+};
+
+}  // namespace manyworlds::core::step

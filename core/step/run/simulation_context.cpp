@@ -1,0 +1,101 @@
+#include "core/step/run/simulation_context.hpp"
+#include "core/network/transports/pfc_headroom.hpp"
+
+#include <algorithm>
+
+namespace manyworlds::core::step {
+namespace {
+
+// Each layout holds the routes of its communicators, about a megabyte at 1,024 GPUs.
+constexpr std::size_t kMaxLayouts = 8;
+
+}  // namespace
+
+std::shared_ptr<network::Router> SimulationContext::router(const Configuration& configuration) {
+  const network::Transport& transport = configuration.transport;
+  for (const RouterEntry& known : routers_)
+    if (known.graph == configuration.graph && known.routing == transport.routing && known.seed == transport.seed)
+      return known.router;
+  network::check_pfc_headroom(*configuration.graph, transport);
+  auto new_router = std::make_shared<network::Router>(configuration.graph, transport.routing,
+                                                      static_cast<std::uint64_t>(transport.seed));
+  routers_.push_back({configuration.graph, transport.routing, transport.seed, new_router});
+  return new_router;
+}
+
+std::shared_ptr<RankLayout> SimulationContext::layout(const Configuration& configuration) {
+  const auto shared_router = router(configuration);
+  const ParallelConfig parallel = parallel_config_of(configuration);
+  auto known = std::find_if(layouts_.begin(), layouts_.end(), [&](const LayoutEntry& one) {
+    return one.router == shared_router && one.parallel == parallel;
+  });
+  if (known == layouts_.end()) {
+    if (layouts_.size() == kMaxLayouts) layouts_.erase(layouts_.begin());
+    known = layouts_.insert(layouts_.end(),
+                            {parallel, shared_router, std::make_shared<RankLayout>(parallel, shared_router)});
+  }
+  std::rotate(known, known + 1, layouts_.end());
+  return layouts_.back().layout;
+}
+
+CompiledStep SimulationContext::world(const Configuration& configuration, Ranks ranks) {
+  return CompiledStep(configuration, layout(configuration), dags_, ranks);
+}
+
+StepSummary SimulationContext::summary(const Configuration& configuration) {
+  const sharing::Key key = operations_key(configuration);
+  auto known = operations_.find(key);
+  if (known == operations_.end()) known = operations_.emplace(key, StepOperations(configuration)).first;
+  return summary_of(configuration, known->second, *layout(configuration), dags_);
+}
+
+SimulationContext::TransportCache& SimulationContext::transport_cache(const network::Transport& transport) {
+  for (const auto& known : transport_caches_)
+    if (known->cache.transport() == transport) return *known;
+  return *transport_caches_.emplace_back(std::make_unique<TransportCache>(transport, share_));
+}
+
+IsolatedResult SimulationContext::isolated(const CompiledStep& world, const CollectiveOp& collective_op) {
+  const auto simulate = [&](network::ComponentCache& cache) {
+    const network::LinkHops before = cache.link_hops();
+    IsolatedResult result =
+        simulate_isolated(*collective_op.dag, *collective_op.connections, world.layout().graph(), cache);
+    link_hops_ += cache.link_hops() - before;
+    const std::size_t simulated = result.exits.size();
+    for (std::size_t member = simulated; member < collective_op.shape.members; ++member)
+      result.exits.push_back(result.exits[member - simulated]);
+    result.counters.link_hops *= collective_op.ranks_per_member();
+    return result;
+  };
+  if (share_) return simulate(transport_cache(world.transport()).cache);
+  network::ComponentCache cache(world.transport());
+  return simulate(cache);
+}
+
+StepResult SimulationContext::run(const CompiledStep& world, IsolatedResults& results, Recording* recording,
+                                  std::atomic<Time>* reached) {
+  if (!share_) transport_caches_.clear();
+  TransportCache& caches = transport_cache(world.transport());
+  const network::LinkHops before = link_hops_;
+  network::LinkHops hops_counted = caches.cache.link_hops();
+  Step step(world, caches.episodes, results, recording, reached);
+  while (true) {
+    auto outcome = step.advance();
+    link_hops_ += caches.cache.link_hops() - hops_counted;
+    if (auto* done = std::get_if<StepResult>(&outcome)) {
+      const Configuration& configuration = world.configuration();
+      const bool packets = configuration.transport.fidelity == network::Fidelity::packet;
+      if (packets && configuration.composition == Composition::coupled) link_hops_.simulated += done->link_hops;
+      done->computed = link_hops_ - before;
+      return std::move(*done);
+    }
+    for (const std::uint32_t number : std::get<MissingResults>(outcome).collective_ops) {
+      const CollectiveOp& collective_op = world.collective_ops()[number];
+      auto& slot = results[collective_op.key];
+      if (!slot) slot = std::make_shared<IsolatedResult>(isolated(world, collective_op));
+    }
+    hops_counted = caches.cache.link_hops();  // isolated() has counted its own link-hops
+  }
+}
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,67 @@
+// The simulation context of a process that runs many steps: caches of routers, layouts, DAGs, components and episodes,
+// each keyed by everything that it depends on. The caches never change a result; discarding them only costs time. Not
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/step/network/isolated.hpp"
+#include "core/step/run/result.hpp"
+#include "core/step/run/step.hpp"
+#include "core/step/world/step_summary.hpp"
+
+namespace manyworlds::core::step {
+
+class SimulationContext {
+ public:
+  /// With `share` false nothing computed for one collective, component or step is reused for another.
+  explicit SimulationContext(bool share = true) : share_(share) {}
+
+  /// Compiles a configuration.
+  CompiledStep world(const Configuration& configuration, Ranks ranks = Ranks::all);
+  /// Returns the summary of a step that planning needs, at a fraction of the cost of compiling it.
+  StepSummary summary(const Configuration& configuration);
+
+  /// Simulates an isolated instance of a collective operation.
+  IsolatedResult isolated(const CompiledStep& world, const CollectiveOp& collective_op);
+  /// Runs a step to its end. Missing isolated results are computed and added to `results`. For `recording` and
+  /// `reached` see Step.
+  StepResult run(const CompiledStep& world, IsolatedResults& results, Recording* recording = nullptr,
+                 std::atomic<Time>* reached = nullptr);
+  /// Returns the link-hops computed by this context so far, without those taken from caches.
+  const network::LinkHops& link_hops() const { return link_hops_; }
+
+ private:
+  struct TransportCache {
+    TransportCache(const network::Transport& transport, bool share) : cache(transport), episodes(cache, share) {}
+    network::ComponentCache cache;
+    EpisodeCache episodes;
+  };
+  TransportCache& transport_cache(const network::Transport& transport);
+  std::shared_ptr<network::Router> router(const Configuration& configuration);
+  std::shared_ptr<RankLayout> layout(const Configuration& configuration);
+
+  bool share_;
+  DagCache dags_;
+  struct RouterEntry {
+    std::shared_ptr<const network::Graph> graph;
+    network::Routing routing;
+    std::int64_t seed;
+    std::shared_ptr<network::Router> router;
+  };
+  std::vector<RouterEntry> routers_;
+  struct LayoutEntry {
+    ParallelConfig parallel;
+    std::shared_ptr<network::Router> router;
+    std::shared_ptr<RankLayout> layout;
+  };
+  std::vector<LayoutEntry> layouts_;  // a few, in order of last use
+  std::map<sharing::Key, StepOperations> operations_;
+  std::vector<std::unique_ptr<TransportCache>> transport_caches_;  // one per transport
+  network::LinkHops link_hops_;
+};
+
+}  // namespace manyworlds::core::step

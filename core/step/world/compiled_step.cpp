@@ -1,0 +1,251 @@
+#include "core/step/world/compiled_step.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/workload/build/build_program.hpp"
+
+namespace manyworlds::core::step {
+
+using workload::Op;
+using workload::Role;
+
+namespace {
+
+/// Returns the load of a DAG on each of its pairs.
+std::vector<PairLoad> loads_of(const collective::Dag& dag, const network::Transport& transport) {
+  std::vector<PairLoad> loads(dag.pairs.size());
+  for (const collective::Transfer& transfer : dag.transfers) {
+    const std::int64_t count = network::packets_of(transport, transfer.bytes);
+    loads[transfer.pair].packets += count;
+    loads[transfer.pair].bytes += transfer.bytes + count * transport.header_bytes;
+  }
+  return loads;
+}
+
+/// Returns a ring's DAG with the bytes of `shape`, which its canonical DAG leaves open.
+collective::Dag with_bytes(collective::Dag dag, const collective::Shape& shape) {
+  if (dag_is_byte_independent(shape))
+    for (collective::Transfer& transfer : dag.transfers) transfer.bytes = wire_bytes_per_transfer(shape);
+  return dag;
+}
+
+/// Returns a subset of a group's connections, in the order of `pairs`.
+Connections subset_of(const Connections& all, const std::vector<std::uint32_t>& pairs) {
+  Connections result;
+  for (const std::uint32_t pair : pairs) {
+    result.routes.push_back(all.routes[pair]);
+    result.links.insert(result.links.end(), result.routes.back().begin(), result.routes.back().end());
+  }
+  std::sort(result.links.begin(), result.links.end());
+  result.links.erase(std::unique(result.links.begin(), result.links.end()), result.links.end());
+  return result;
+}
+
+}  // namespace
+
+LinkLoads::LinkLoads(const network::Transport& transport, const network::Graph& graph)
+    : transport_(transport), graph_(graph), on_link_(graph.links.size(), 0) {}
+
+InstanceLoad LinkLoads::of(const CollectiveOp& collective_op) {
+  return of(loads_of(*collective_op.dag, transport_), *collective_op.connections);
+}
+
+InstanceLoad LinkLoads::of(const std::vector<PairLoad>& loads, const Connections& connections,
+                           const std::vector<std::uint32_t>* representative) {
+  InstanceLoad result;
+  for (std::size_t pair = 0; pair < connections.routes.size(); ++pair) {
+    const PairLoad& load = loads[representative == nullptr ? pair : (*representative)[pair]];
+    for (const std::uint32_t link : connections.routes[pair]) {
+      result.link_hops += load.packets;
+      if (graph_.links[link].kind == network::LinkKind::network) on_link_[link] += load.bytes;
+    }
+  }
+  for (const std::uint32_t link : connections.links)
+    if (const std::int64_t bytes = std::exchange(on_link_[link], 0); bytes > 0)
+      result.network_bytes.emplace_back(link, bytes);
+  return result;
+}
+
+bool can_deduplicate_ranks(const Configuration& of) {
+  return of.transport.fidelity == network::Fidelity::analytic && of.composition == Composition::composed;
+}
+
+CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<RankLayout> layout, DagCache& dags,
+                           Ranks ranks)
+    : configuration_(configuration),
+      layout_(std::move(layout)),
+      transport_key_(transport_key(configuration.transport)) {
+  MANYWORLDS_CHECK(ranks == Ranks::all || can_deduplicate_ranks(configuration),
+                   "ranks that go alike are asked for where collectives touch each other");
+  add_programs();
+  const std::vector<OpSequence> by_kind = op_sequences();
+  symmetry_ =
+      ranks == Ranks::all ? trivial_symmetry(*layout_) : rank_symmetry_of(*layout_, collectives_of(by_kind, dags));
+  const std::vector<Group>& groups = layout_->groups();
+  std::vector<std::vector<std::uint32_t>> equivalent_groups(
+      groups.size());  // by the first group of each equivalence class
+  for (std::uint32_t group = 0; group < groups.size(); ++group)
+    equivalent_groups[symmetry_.canonical[group]].push_back(group);
+  LinkLoads link_loads(configuration_.transport, layout_->graph());
+  for (std::uint32_t group = 0; group < groups.size(); ++group) {
+    first_instance_.push_back(static_cast<std::uint32_t>(collective_op_of_.size()));
+    if (!equivalent_groups[group].empty())
+      add_group(group, equivalent_groups[group], by_kind[groups[group].kind], dags, link_loads);
+  }
+  for (const std::uint32_t rank : symmetry_.first) {
+    auto& slots = member_slots_.emplace_back();
+    for (std::size_t role = 0; role < workload::kRoles; ++role) {
+      const std::uint32_t group = layout_->group_of(rank, static_cast<Role>(role));
+      if (group == RankLayout::kNoGroup) continue;
+      slots[role] = {first_instance_[symmetry_.canonical[group]],
+                     layout_->member_of(rank, static_cast<Role>(role)) % symmetry_.rotation[group]};
+    }
+  }
+}
+
+void CompiledStep::add_programs() {
+  const auto orders = workload::pipeline_orders(configuration_.model, configuration_.strategy, configuration_.gpu);
+  for (const workload::RankClass& of : layout_->classes()) {
+    programs_.push_back(
+        workload::build_program(configuration_.model, configuration_.strategy, configuration_.gpu_of(of), orders, of));
+    auto& sequences = sequences_.emplace_back();
+    auto& positions = position_in_role_.emplace_back();
+    for (std::uint32_t i = 0; i < programs_.back().ops.size(); ++i) {
+      const Op& op = programs_.back().ops[i];
+      Sequence& sequence = sequences[static_cast<std::size_t>(op.role)];
+      positions.push_back(static_cast<std::uint32_t>(sequence.ops.size()));
+      if (op.is_collective) sequence.ops.push_back(i);
+    }
+  }
+}
+
+/// A program repeats few distinct operations very often, so each is looked up among those seen.
+std::vector<CompiledStep::OpSequence> CompiledStep::op_sequences() const {
+  std::vector<OpSequence> all;
+  for (const GroupKind& kind : layout_->kinds()) {
+    OpSequence& result = all.emplace_back();
+    const workload::Program& program = programs_[kind.rank_class];
+    std::vector<std::pair<const Op*, std::uint32_t>> seen;
+    for (const std::uint32_t number : sequences_[kind.rank_class][static_cast<std::size_t>(kind.role)].ops) {
+      const Op& op = program.ops[number];
+      auto known = std::find_if(seen.begin(), seen.end(), [&](const auto& one) {
+        return one.first->kind == op.kind && one.first->bytes == op.bytes && one.first->split == op.split;
+      });
+      if (known == seen.end()) {
+        const collective::Shape shape = shape_of(configuration_, kind, op.kind, op.bytes, program.split_of(op));
+        const auto same = std::find(result.shapes.begin(), result.shapes.end(), shape);
+        known = seen.insert(seen.end(), {&op, static_cast<std::uint32_t>(same - result.shapes.begin())});
+        if (same == result.shapes.end()) result.shapes.push_back(shape);
+      }
+      result.sequence.push_back(known->second);
+    }
+  }
+  return all;
+}
+
+std::vector<KindCollectives> CompiledStep::collectives_of(const std::vector<OpSequence>& by_kind, DagCache& dags) {
+  std::vector<KindCollectives> all;
+  for (const OpSequence& op_sequence : by_kind) {
+    KindCollectives& result = all.emplace_back();
+    for (const collective::Shape& shape : op_sequence.shapes) {
+      result.dags.push_back(dags.canonical(shape));
+      if (dag_is_byte_independent(shape)) result.rotation &= wire_bytes_per_transfer(shape) >= 0;
+    }
+    std::sort(result.dags.begin(), result.dags.end());
+    result.dags.erase(std::unique(result.dags.begin(), result.dags.end()), result.dags.end());
+  }
+  return all;
+}
+
+/// Checks that all members enter the same collectives; anything else is an error in building their programs.
+void CompiledStep::check_members(std::uint32_t group) const {
+  const std::vector<std::uint32_t>& ranks = layout_->groups()[group].ranks;
+  const auto& first_ops = sequence(ranks[0], role_of(group, 0)).ops;
+  for (std::uint32_t member = 1; member < ranks.size(); ++member) {
+    if (layout_->class_of(ranks[member]) == layout_->class_of(ranks[0]) && role_of(group, member) == role_of(group, 0))
+      continue;  // the same program in the same role
+    const auto& other = sequence(ranks[member], role_of(group, member)).ops;
+    MANYWORLDS_CHECK(other.size() == first_ops.size(), "group {}: member 0 enters {} collectives, member {} {}", group,
+                     first_ops.size(), member, other.size());
+    const workload::Program &first = programs_[layout_->class_of(ranks[0])],
+                            &second = programs_[layout_->class_of(ranks[member])];
+    for (std::size_t i = 0; i < first_ops.size(); ++i) {
+      const Op &a = first.ops[first_ops[i]], &b = second.ops[other[i]];
+      MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes && first.split_of(a) == second.split_of(b),
+                       "group {}, collective {}: members 0 and {} disagree ({} and {} B)", group, i, member, a.bytes,
+                       b.bytes);
+    }
+  }
+}
+
+void CompiledStep::add_group(std::uint32_t group, const std::vector<std::uint32_t>& equivalent_groups,
+                             const OpSequence& op_sequence, DagCache& dags, LinkLoads& link_loads) {
+  check_members(group);
+  const auto first = static_cast<std::uint32_t>(collective_ops_.size());
+  for (const collective::Shape& shape : op_sequence.shapes)
+    add_collective_op(equivalent_groups, shape, dags, link_loads);
+  for (const std::uint32_t number : op_sequence.sequence) collective_op_of_.push_back(first + number);
+  group_of_instance_.resize(collective_op_of_.size(), group);
+}
+
+void CompiledStep::add_collective_op(const std::vector<std::uint32_t>& equivalent_groups,
+                                     const collective::Shape& shape, DagCache& dags, LinkLoads& link_loads) {
+  CollectiveOp collective_op;
+  collective_op.group = equivalent_groups.front();
+  collective_op.shape = shape;
+  collective_op.groups = static_cast<std::int64_t>(equivalent_groups.size());
+  const std::uint32_t rotation = symmetry_.rotation[collective_op.group];
+  const bool is_full = rotation == shape.members;
+  const std::shared_ptr<const collective::Dag> full_dag = is_full ? dags.get(shape) : dags.canonical(shape);
+  const collective::QuotientDag* quotient_dag = is_full ? nullptr : &dags.quotient_dag(full_dag, rotation);
+  const std::uint32_t pairs = layout_->connectivity_number(*full_dag);
+  const std::shared_ptr<const Connections>& full_connections = layout_->connections_of(collective_op.group, pairs);
+  collective_op.dag =
+      is_full ? full_dag : std::make_shared<const collective::Dag>(with_bytes(quotient_dag->dag, shape));
+  collective_op.connections =
+      is_full ? full_connections
+              : std::make_shared<const Connections>(subset_of(*full_connections, quotient_dag->pairs));
+  collective_op.key = collective_key(shape, full_connections->route_signature, transport_key_);
+  collective_op.transfers = static_cast<std::int64_t>(full_dag->transfers.size()) * collective_op.groups;
+
+  const std::vector<PairLoad> loads = loads_of(*collective_op.dag, configuration_.transport);
+  std::map<std::uint32_t, std::pair<const Connections*, std::int64_t>> groups_by_signature;
+  for (const std::uint32_t group : equivalent_groups) {
+    const Connections& connections = *layout_->connections_of(group, pairs);
+    ++groups_by_signature.try_emplace(connections.signature_number, &connections, 0).first->second.second;
+    const InstanceLoad one = link_loads.of(loads, connections, is_full ? nullptr : &quotient_dag->representative);
+    collective_op.link_hops += one.link_hops;
+    for (const auto& [link, total] : one.network_bytes)
+      collective_op.busy.emplace_back(link, serialization_ps(total, layout_->graph().links[link].bits_per_second));
+  }
+  for (const auto& [number, route_signature] : groups_by_signature)
+    collective_op.keys.emplace_back(collective_key(shape, route_signature.first->route_signature, transport_key_),
+                                    route_signature.second);
+  collective_ops_.push_back(std::move(collective_op));
+}
+
+Role CompiledStep::role_of(std::uint32_t group, std::uint32_t member) const {
+  const Role role = layout_->groups()[group].role;
+  return member == 0 ? role : workload::receiver_of(role);
+}
+
+std::pair<std::uint32_t, std::uint32_t> CompiledStep::instance_entered_by(std::uint32_t representative,
+                                                                          std::uint32_t op) const {
+  const std::uint32_t rank = symmetry_.first[representative], of = layout_->class_of(rank);
+  const Role role = programs_[of].ops[op].role;
+  MANYWORLDS_CHECK(layout_->group_of(rank, role) != RankLayout::kNoGroup,
+                   "rank {} enters a collective of a role it does not play", rank);
+  const MemberSlot& slot = member_slots_[representative][static_cast<std::size_t>(role)];
+  return {slot.first_instance + position_in_role_[of][op], slot.member};
+}
+
+std::pair<std::uint32_t, std::uint32_t> CompiledStep::operation_of(std::uint32_t instance, std::uint32_t member) const {
+  const std::uint32_t group = group_of_instance_[instance];
+  const std::uint32_t rank = layout_->groups()[group].ranks[member];
+  return {symmetry_.representative_of[rank],
+          sequence(rank, role_of(group, member)).ops[instance - first_instance_[group]]};
+}
+
+}  // namespace manyworlds::core::step

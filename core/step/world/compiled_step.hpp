@@ -1,0 +1,130 @@
+// A compiled step: the program of every rank of a configuration, and every collective that ranks enter. Equivalent
+// ranks (rank_symmetry.hpp) may be reduced to one representative and equivalent groups to one group; counts still
+// include all.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/collective/dag/dag.hpp"
+#include "core/sharing/key.hpp"
+#include "core/step/world/rank_symmetry.hpp"
+#include "core/workload/program/program.hpp"
+
+namespace manyworlds::core::step {
+
+/// A collective operation of a group, with everything that its instances have in common.
+struct CollectiveOp {
+  std::uint32_t group = 0;
+  collective::Shape shape;
+  std::shared_ptr<const collective::Dag> dag;      // contains one of each set of equivalent members
+  std::shared_ptr<const Connections> connections;  // routes of that DAG
+  sharing::Key key;                                // of an isolated instance, which all members enter at once
+  // Totals over all equivalent groups:
+  std::vector<std::pair<sharing::Key, std::int64_t>> keys;  // (key, number of groups with it)
+  std::int64_t groups = 1;
+  std::int64_t link_hops = 0;  // packets times links
+  std::int64_t transfers = 0;
+  std::vector<std::pair<std::uint32_t, Time>> busy;  // (network link, time for which one instance occupies it)
+  /// Returns the number of group members that each member of `dag` represents.
+  std::int64_t ranks_per_member() const { return dag->members == 0 ? 1 : shape.members / dag->members; }
+};
+
+/// The load of one instance of a collective operation on its links.
+struct InstanceLoad {
+  std::int64_t link_hops = 0;                                         // packets times links
+  std::vector<std::pair<std::uint32_t, std::int64_t>> network_bytes;  // (network link, bytes with headers)
+};
+/// The load of a DAG on one of its pairs.
+struct PairLoad {
+  std::int64_t packets = 0, bytes = 0;  // bytes include headers
+};
+/// Computes link loads, with buffers that are reused between operations. `transport` and `graph` must outlive this.
+class LinkLoads {
+ public:
+  LinkLoads(const network::Transport& transport, const network::Graph& graph);
+  InstanceLoad of(const CollectiveOp& collective_op);
+  /// `representative`, if given, has for each connection the index of the equivalent entry of `loads`.
+  InstanceLoad of(const std::vector<PairLoad>& loads, const Connections& connections,
+                  const std::vector<std::uint32_t>* representative = nullptr);
+
+ private:
+  const network::Transport& transport_;
+  const network::Graph& graph_;
+  std::vector<std::int64_t> on_link_;  // bytes, while they are added up
+};
+
+/// Which ranks are simulated: all, or one representative of each class of equivalent ranks (analytic fidelity only).
+enum class Ranks : std::uint8_t { all, representatives };
+/// Whether representatives suffice, which is so if collectives do not affect each other.
+bool can_deduplicate_ranks(const Configuration& of);
+
+class CompiledStep {
+ public:
+  /// `layout` must be the layout of `configuration`.
+  CompiledStep(const Configuration& configuration, std::shared_ptr<RankLayout> layout, DagCache& dags,
+               Ranks ranks = Ranks::all);
+
+  const Configuration& configuration() const { return configuration_; }
+  const RankLayout& layout() const { return *layout_; }
+  const network::Transport& transport() const { return configuration_.transport; }
+  const std::vector<workload::Program>& programs() const { return programs_; }  // by class of ranks
+  /// Returns the representatives and the equivalent groups. With Ranks::all every rank is its own representative.
+  const RankSymmetry& symmetry() const { return symmetry_; }
+  bool has_all_ranks() const { return symmetry_.first.size() == layout_->ranks(); }
+  const std::vector<CollectiveOp>& collective_ops() const { return collective_ops_; }
+  std::size_t instances() const { return collective_op_of_.size(); }
+  /// Instances are numbered by group, then by the order in which the group runs them; this order also breaks ties.
+  const CollectiveOp& collective_op_of(std::uint32_t instance) const {
+    return collective_ops_[collective_op_of_[instance]];
+  }
+  std::uint32_t collective_op_number(std::uint32_t instance) const { return collective_op_of_[instance]; }
+  /// Returns the communicator that runs it, as an index in RankLayout::groups().
+  std::uint32_t group_of(std::uint32_t instance) const { return group_of_instance_[instance]; }
+
+  /// Returns the instance that operation `op` of a representative enters, and the member as which it does.
+  std::pair<std::uint32_t, std::uint32_t> instance_entered_by(std::uint32_t representative, std::uint32_t op) const;
+  /// Returns the representative and its operation for a member of an instance.
+  std::pair<std::uint32_t, std::uint32_t> operation_of(std::uint32_t instance, std::uint32_t member) const;
+
+ private:
+  struct Sequence {  // the collectives of one role in a program
+    std::vector<std::uint32_t> ops;
+  };
+  struct MemberSlot {
+    std::uint32_t first_instance = 0, member = 0;
+  };
+  /// The distinct operations of a kind of groups, and for each operation of their sequence its index among them.
+  struct OpSequence {
+    std::vector<collective::Shape> shapes;
+    std::vector<std::uint32_t> sequence;
+  };
+  void add_programs();
+  std::vector<OpSequence> op_sequences() const;
+  static std::vector<KindCollectives> collectives_of(const std::vector<OpSequence>& by_kind, DagCache& dags);
+  void check_members(std::uint32_t group) const;
+  void add_group(std::uint32_t group, const std::vector<std::uint32_t>& equivalent_groups,
+                 const OpSequence& op_sequence, DagCache& dags, LinkLoads& link_loads);
+  void add_collective_op(const std::vector<std::uint32_t>& equivalent_groups, const collective::Shape& shape,
+                         DagCache& dags, LinkLoads& link_loads);
+  workload::Role role_of(std::uint32_t group, std::uint32_t member) const;
+  const Sequence& sequence(std::uint32_t rank, workload::Role role) const {
+    return sequences_[layout_->class_of(rank)][static_cast<std::size_t>(role)];
+  }
+
+  Configuration configuration_;
+  std::shared_ptr<RankLayout> layout_;
+  RankSymmetry symmetry_;
+  sharing::Key transport_key_;
+  std::vector<workload::Program> programs_;
+  std::vector<std::array<Sequence, workload::kRoles>> sequences_;  // by class
+  std::vector<std::vector<std::uint32_t>> position_in_role_;  // by class and op: its index in the sequence of its role
+  std::vector<CollectiveOp> collective_ops_;
+  std::vector<std::uint32_t> collective_op_of_, group_of_instance_;     // by instance
+  std::vector<std::array<MemberSlot, workload::kRoles>> member_slots_;  // by representative
+  std::vector<std::uint32_t> first_instance_;                           // by group
+};
+
+}  // namespace manyworlds::core::step

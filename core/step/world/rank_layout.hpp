@@ -1,0 +1,223 @@
+// The placement of ranks on GPUs, the communicators (groups) that they form, and the routes of these communicators.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/collective/dag/dag.hpp"
+#include "core/collective/dag/rotation.hpp"
+#include "core/network/fabric/router.hpp"
+#include "core/sharing/key.hpp"
+#include "core/step/world/configuration.hpp"
+#include "core/workload/layer/rank_class.hpp"
+#include "core/workload/program/program.hpp"
+
+namespace manyworlds::core::step {
+
+/// A cache of collective DAGs by shape, shared by the steps of one process. Not thread-safe.
+class DagCache {
+ public:
+  std::shared_ptr<const collective::Dag> get(const collective::Shape& shape);
+  /// Returns a DAG with the transfers, connections and order of get(shape), whose transfers may carry other bytes.
+  /// Shapes that differ only in their bytes share it if bytes decide nothing else, as in rings that are not cut into
+  /// chunks.
+  std::shared_ptr<const collective::Dag> canonical(const collective::Shape& shape);
+  /// Returns the quotient of a DAG, which must come from this cache, by a rotation.
+  const collective::QuotientDag& quotient_dag(const std::shared_ptr<const collective::Dag>& dag,
+                                              std::uint32_t rotation);
+
+ private:
+  std::map<collective::Shape, std::shared_ptr<const collective::Dag>> dags_;
+  std::map<std::pair<const collective::Dag*, std::uint32_t>, collective::QuotientDag> quotient_dags_;
+};
+
+/// Whether all shapes that differ from this one only in bytes share one canonical DAG. It is so for an unchunked ring
+/// with an even split, whose transfers have few sizes.
+bool dag_is_byte_independent(const collective::Shape& shape);
+/// Returns the wire bytes of each transfer of such a shape, which its canonical DAG leaves open, or -1 if they differ.
+std::int64_t wire_bytes_per_transfer(const collective::Shape& shape);
+
+/// Writes routes into a key with links numbered by first occurrence; a link's rate, latency and kind are written where
+/// it first occurs. Consecutive routes share one numbering, until restart_numbering().
+class RouteWriter {
+ public:
+  explicit RouteWriter(const network::Graph& graph);
+  void write(sharing::KeyWriter& writer, const network::Route& route);
+  void restart_numbering();
+
+ private:
+  const network::Graph& graph_;
+  std::uint32_t generation_ = 1, next_ = 0;
+  struct Name {
+    std::uint32_t generation = 0, name = 0;
+  };
+  std::vector<Name> names_;  // by link; valid only in the current numbering
+};
+
+/// Returns the key of a list of routes that share one numbering of links.
+sharing::Key route_signature_of(RouteWriter& names, const std::vector<network::Route>& routes);
+
+/// Everything that determines where ranks are placed and which communicators they form.
+struct ParallelConfig {
+  std::int64_t tp = 1, cp = 1, dp = 1, pp = 1;
+  std::int64_t ep = 1, etp = 1;  // within a stage: etp adjacent ranks share an expert, ep such sets hold all experts
+  std::int64_t gpus_per_node = 8;
+  bool tied_embeddings = false;
+  bool has_experts = false;
+  bool context_ring = true;          // cp ranks exchange in a ring; otherwise collectively
+  bool ring_pipeline = false;        // interleaved virtual stages: the last rank sends to the first
+  bool depends_on_network = false;   // the library's choices depend on paths and switches, so these split kinds
+  bool expert_ranks_differ = false;  // ranks of an expert-parallel group run different programs
+  workload::StagePlacement stage_placement = workload::StagePlacement::loop;
+  Placement placement = Placement::tp_dp_pp;
+  std::int64_t zero_groups = 1;
+  std::vector<std::uint32_t> kind_of_gpu;  // by GPU: the kind of its machine; empty: there is one kind
+  auto operator<=>(const ParallelConfig&) const = default;
+};
+ParallelConfig parallel_config_of(const Configuration& configuration);
+
+/// Returns the classes of the ranks, ascending, and the number of ranks in each.
+std::map<workload::RankClass, std::uint32_t> classes_of(const ParallelConfig& parallel);
+/// Returns the GPU that a rank is placed on.
+std::uint32_t gpu_of(const ParallelConfig& parallel, std::uint32_t rank);
+
+/// A communicator. Sends have two members: sender, receiver.
+struct Group {
+  workload::Role role = workload::Role::tensor;  // role of the first member
+  std::vector<std::uint32_t> ranks;
+  std::uint32_t per_node = 1;  // members on each node; 1 if nodes hold unequal numbers
+  std::uint32_t kind = 0;      // index in RankLayout::kinds(); groups of one kind run the same collectives
+};
+
+/// The properties of a group that, with the configuration, determine the shapes of its collectives.
+struct GroupKind {
+  std::uint32_t rank_class = 0;  // class of the first member: index in RankLayout::classes()
+  workload::Role role = workload::Role::tensor;
+  collective::Communicator communicator;  // paths and switches are set only if ParallelConfig::depends_on_network
+  auto operator<=>(const GroupKind&) const = default;
+};
+
+collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
+                           std::int64_t bytes, const collective::Split& split = {});
+
+/// Routes of a communicator's connections, over the graph's links.
+struct Connections {
+  std::vector<network::Route> routes;  // by pair of the DAG
+  std::vector<std::uint32_t> links;    // the links of all routes, ascending, without repetition
+  sharing::Key route_signature;        // the key of `routes`, independent of the numbers of links
+  std::uint32_t signature_number = 0;  // equal signatures of a layout have equal numbers, from 0
+};
+
+/// Classes of paths: the paths of two pairs have equal numbers if their links have equal rates and latencies in the
+/// same order, whichever links these are and whatever else uses them.
+struct PathClasses {
+  std::vector<std::uint32_t> class_of_pair;
+  std::uint32_t number = 0;  // number of the vector `class_of_pair`: equal vectors of a layout have equal numbers
+};
+
+/// The connectivity of a DAG: its pairs of members, and the switches among the ends of these pairs.
+struct Connectivity {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs, switches;
+  bool operator==(const Connectivity&) const = default;
+};
+
+/// Returns the route of a pair between members on `gpus`. A switch is identified by two members, whose path crosses it.
+network::Route route_of(network::Router& router, const Connectivity& connectivity,
+                        const std::vector<std::uint32_t>& gpus, std::size_t pair, std::uint64_t entropy);
+
+/// Describes the communicator of `gpus`, `per_node` of them in each node, with the paths between its first members.
+collective::Communicator communicator_of(network::Router& router, const std::vector<std::uint32_t>& gpus,
+                                         std::uint32_t per_node);
+
+/// The ranks of a configuration on a fabric. Not thread-safe: connections are built on first use and kept.
+class RankLayout {
+ public:
+  /// Throws core::InputError if a pair of ranks has no path, when their connection is first requested.
+  RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::Router> router);
+
+  std::uint32_t ranks() const { return static_cast<std::uint32_t>(gpu_of_.size()); }
+  std::uint32_t gpu_of(std::uint32_t rank) const { return gpu_of_[rank]; }
+  std::uint32_t stage_of(std::uint32_t rank) const { return rank / per_stage_; }
+  std::uint32_t ranks_per_stage() const { return per_stage_; }
+  const std::vector<workload::RankClass>& classes() const { return classes_; }  // ascending
+  std::uint32_t class_of(std::uint32_t rank) const { return class_of_[rank]; }
+  std::uint32_t class_size(std::uint32_t number) const { return class_sizes_[number]; }  // number of ranks
+  const std::vector<Group>& groups() const { return groups_; }
+  const std::vector<GroupKind>& kinds() const { return kinds_; }
+  /// Returns the group in which `rank` has `role`, or kNoGroup if there is none; member_of() is its index in that
+  /// group.
+  std::uint32_t group_of(std::uint32_t rank, workload::Role role) const {
+    return group_of_[rank][static_cast<std::size_t>(role)];
+  }
+  std::uint32_t member_of(std::uint32_t rank, workload::Role role) const {
+    return member_of_[rank][static_cast<std::size_t>(role)];
+  }
+
+  /// Returns a number for the connectivity of `dag`, equal for all DAGs with the same pairs and switches.
+  std::uint32_t connectivity_number(const collective::Dag& dag);
+  /// Returns the routes of those pairs between the members of `group`.
+  const std::shared_ptr<const Connections>& connections_of(std::uint32_t group, std::uint32_t pairs);
+  /// Returns the path class of each pair of `dag` between the members of `group`.
+  const PathClasses& path_classes(std::uint32_t group, const collective::Dag& dag);
+  /// Returns collective::rotation_period() of `dag` on these paths, cached.
+  std::uint32_t rotation_period(const std::shared_ptr<const collective::Dag>& dag, const PathClasses& path_classes);
+  std::size_t signature_count() const {
+    return signature_numbers_.size();
+  }  // number of distinct signatures of the connections so far
+  /// Returns the key of every route that groups use for the pairs of their kind in `pairs_of_kind`, under one common
+  /// numbering of links.
+  const sharing::Key& full_route_signature(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind);
+  const network::Graph& graph() const { return router_->graph(); }
+
+  static constexpr std::uint32_t kNoGroup = UINT32_MAX;
+
+ private:
+  struct RouteTable {
+    Connectivity connectivity;
+    std::vector<std::shared_ptr<const Connections>> by_group;
+    std::map<std::uint32_t, PathClasses> path_classes = {};  // by group
+  };
+  void add_groups(const ParallelConfig& parallel);
+  void add_expert_groups(const ParallelConfig& parallel, const std::vector<std::uint32_t>& first_ranks);
+  /// Adds the groups of ranks that hold replicas of the same parameters: the groups among which ZeRO shards them, and
+  /// the groups across those. With `groups` = 1, also without ZeRO, all ranks are one group.
+  void add_replicas(workload::Role role, workload::Role across, std::int64_t groups, std::vector<std::uint32_t> ranks);
+  void add_group(workload::Role role, std::vector<std::uint32_t> ranks, workload::Role role_of_others);
+  void number_kinds(bool by_network);
+  std::vector<std::uint32_t> gpus_of(const Group& group) const;
+
+  std::int64_t gpus_per_node_;
+  std::uint32_t per_stage_;
+  std::shared_ptr<network::Router> router_;
+  std::vector<std::uint32_t> gpu_of_;
+  std::vector<workload::RankClass> classes_;
+  std::vector<std::uint32_t> class_of_;     // by rank
+  std::vector<std::uint32_t> class_sizes_;  // by class
+  std::vector<Group> groups_;
+  std::vector<GroupKind> kinds_;
+  std::vector<std::array<std::uint32_t, workload::kRoles>> group_of_, member_of_;
+  RouteWriter writer_;
+  std::vector<RouteTable> route_tables_;
+  std::map<sharing::Key, std::uint32_t> signature_numbers_;
+  std::map<std::vector<std::int64_t>, std::uint32_t> path_numbers_;          // by rates and latencies of the links
+  std::map<std::vector<std::uint32_t>, std::uint32_t> path_vector_numbers_;  // by the numbers of the paths
+  std::map<std::pair<std::shared_ptr<const collective::Dag>, std::uint32_t>, std::uint32_t> rotation_periods_;
+  std::map<std::vector<std::vector<std::uint32_t>>, sharing::Key> full_signatures_;
+};
+
+void write_transport(sharing::KeyWriter& writer, const network::Transport& transport);
+void write_options(sharing::KeyWriter& writer, const OptionSet& values);
+void write_shape(sharing::KeyWriter& writer, const collective::Shape& shape);
+
+/// Returns the key of write_transport(), for use in many keys on one transport.
+sharing::Key transport_key(const network::Transport& transport);
+
+/// Returns the key of an isolated collective, entered by all members at once, of a shape on connections with a route
+/// signature.
+sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& route_signature,
+                            const sharing::Key& transport);
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,37 @@
+// Rank symmetry: which ranks are equivalent, so that simulating one representative of each class suffices. Under
+// `fidelity: analytic` collectives do not affect each other. The events of a rank then follow from its program, the
+// entry times of its groups' members and the transfer times on the paths between them. Ranks that agree in these, and
+// whose groups have equivalent members, have the same events at the same instants. The classes are the coarsest
+// equitable partition of the ranks, found by colour refinement; groups are compared up to rotations that leave their
+// collectives unchanged.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/step/world/rank_layout.hpp"
+
+namespace manyworlds::core::step {
+
+struct RankSymmetry {
+  std::vector<std::uint32_t> representative_of;  // by rank: the number of its representative
+  std::vector<std::uint32_t> first;              // by representative: its rank, the first of its class; ascending
+  std::vector<std::uint32_t> count;              // by representative: the number of ranks in its class
+  std::vector<std::uint32_t> canonical;          // by group: the first equivalent group
+  std::vector<std::uint32_t> rotation;           // by group: members i and i + rotation are equivalent
+};
+
+/// Returns the trivial symmetry, in which every rank is its own representative.
+RankSymmetry trivial_symmetry(const RankLayout& layout);
+
+/// The collectives that groups of one kind run.
+struct KindCollectives {
+  std::vector<std::shared_ptr<const collective::Dag>> dags;
+  bool rotation =
+      true;  // false: the DAGs do not hold the unequal bytes of some transfers, so members may not be rotated
+};
+/// Returns the classes of equivalent ranks and groups; `by_kind` has the collectives of each of RankLayout::kinds().
+RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind);
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,176 @@
+#include "core/step/world/step_summary.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/workload/build/build_program.hpp"
+#include "core/workload/build/stage_work.hpp"
+
+namespace manyworlds::core::step {
+namespace {
+
+/// A collective operation of a kind of groups, with the shape chosen for it.
+struct ShapedOp {
+  std::uint64_t times = 0;
+  collective::Shape shape;
+  std::size_t transfers = 0;
+  std::uint32_t pairs = 0;
+  std::uint32_t number = 0;  // number of the shape
+};
+using OpsByKind = std::vector<std::vector<ShapedOp>>;
+
+OpsByKind shaped_ops(const Configuration& configuration, const StepOperations& operations, RankLayout& layout,
+                     DagCache& dags) {
+  OpsByKind all;
+  std::map<collective::Shape, std::uint32_t> numbers;
+  for (const GroupKind& kind : layout.kinds()) {
+    std::vector<ShapedOp>& result = all.emplace_back();
+    for (const auto& operation : operations.of(kind)) {
+      const collective::Shape shape = shape_of(configuration, kind, operation.kind, operation.bytes, operation.split);
+      const auto same =
+          std::find_if(result.begin(), result.end(), [&](const ShapedOp& one) { return one.shape == shape; });
+      if (same != result.end()) {  // operations with different splits may get the same shape
+        same->times += operation.times;
+        continue;
+      }
+      const auto dag = dags.canonical(shape);
+      const auto number = numbers.try_emplace(shape, static_cast<std::uint32_t>(numbers.size())).first->second;
+      result.push_back({operation.times, shape, dag->transfers.size(), layout.connectivity_number(*dag), number});
+    }
+  }
+  return all;
+}
+
+/// Writes inputs that are not options: the expert loads of a routing file, and a pipeline schedule from a file.
+void write_external_inputs(sharing::KeyWriter& writer, const Configuration& of) {
+  if (of.model.routing) writer.text("routing").key(of.model.routing->key);
+  if (of.strategy.written) writer.text("schedule").key(workload::key_of(*of.strategy.written));
+}
+
+/// Writes the measured times of kernels, in program order. Rows of the table that match no kernel do not affect the
+/// key.
+void write_measured(sharing::KeyWriter& writer, const Configuration& of) {
+  if (!of.gpu.measured) return;
+  sharing::KeyWriter times("measured");
+  std::int64_t position = 0, measured = 0;
+  const auto write = [&](const compute::KernelCost& kernel_cost) {
+    ++position;
+    if (kernel_cost.level == compute::CostLevel::model) return;
+    ++measured;
+    times.integer(position).integer(static_cast<std::int64_t>(kernel_cost.level)).integer(kernel_cost.ps);
+  };
+  for (const workload::RankClass& one : workload::rank_classes(of.model, of.strategy)) {
+    for (const workload::PartWork& part : workload::stage_work(of.model, of.strategy, of.gpu, one).parts)
+      for (const workload::PhaseList* pass : {&part.forward, &part.backward})
+        for (const workload::Phase& phase : *pass)
+          for (const workload::WorkItem& work : phase.ops)
+            if (work.kind == workload::WorkItem::Kind::kernel) write(work.kernel_cost);
+    for (const compute::Kernel& kernel :
+         workload::optimizer_kernels(of.strategy, workload::stage_parameters(of.model, of.strategy, one.stage)))
+      write(compute::kernel_cost(kernel, of.gpu));
+  }
+  if (measured > 0) writer.key(times.finish());
+}
+
+/// Writes the GPUs of the other machine kinds, and the machine kind of every rank.
+void write_machines(sharing::KeyWriter& writer, const Configuration& of) {
+  if (!of.is_mixed()) return;
+  writer.text("machines").integer(static_cast<std::int64_t>(of.other_gpus.size())).real(of.gpu.speed_factor);
+  for (const compute::Gpu& gpu : of.other_gpus) {
+    write_options(writer, compute::gpu_options().read(gpu));
+    writer.real(gpu.speed_factor);
+  }
+  const ParallelConfig parallel = parallel_config_of(of);
+  const std::int64_t ranks = parallel.tp * parallel.cp * parallel.dp * parallel.pp;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) writer.integer(parallel.kind_of_gpu.at(gpu_of(parallel, rank)));
+}
+
+sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_kind, RankLayout& layout) {
+  sharing::KeyWriter writer("step");
+  write_options(writer, workload::model_options().read(configuration.model));
+  write_options(writer, workload::strategy_options().read(configuration.strategy));
+  write_options(writer, workload::stack_options().read(configuration.strategy.stack));
+  write_options(writer, compute::gpu_options().read(configuration.gpu));
+  write_external_inputs(writer, configuration);
+  write_measured(writer, configuration);
+  write_machines(writer, configuration);
+  writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
+  writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
+  if (configuration.tick_ns > 0) writer.text("tick").integer(configuration.tick_ns);
+  write_transport(writer, configuration.transport);
+  std::vector<std::vector<std::uint32_t>> pairs_of_kind;
+  for (const auto& operations : by_kind) {
+    std::vector<std::uint32_t>& pairs = pairs_of_kind.emplace_back();
+    writer.integer(static_cast<std::int64_t>(operations.size()));
+    for (const ShapedOp& operation : operations) {
+      write_shape(writer, operation.shape);
+      if (std::find(pairs.begin(), pairs.end(), operation.pairs) == pairs.end()) pairs.push_back(operation.pairs);
+    }
+  }
+  return writer.key(layout.full_route_signature(pairs_of_kind)).finish();
+}
+
+}  // namespace
+
+StepOperations::StepOperations(const Configuration& configuration) {
+  const auto orders = workload::pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
+  for (const auto& [of, ranks] : classes_of(parallel_config_of(configuration))) {
+    const workload::Program program =
+        workload::build_program(configuration.model, configuration.strategy, configuration.gpu_of(of), orders, of);
+    in_programs_.push_back(program.ops.size());
+    auto& by_role = by_class_.emplace_back();
+    for (const workload::Op& op : program.ops) {
+      if (!op.is_collective) continue;
+      std::vector<Operation>& known = by_role[static_cast<std::size_t>(op.role)];
+      const collective::Split& split = program.split_of(op);
+      auto same = std::find_if(known.begin(), known.end(), [&](const Operation& one) {
+        return one.kind == op.kind && one.bytes == op.bytes && one.split == split;
+      });
+      if (same == known.end()) same = known.insert(same, {op.kind, op.bytes, split, 0});
+      ++same->times;
+    }
+  }
+}
+
+sharing::Key operations_key(const Configuration& configuration) {
+  sharing::KeyWriter writer("operations");
+  write_options(writer, workload::model_options().read(configuration.model));
+  write_options(writer, workload::strategy_options().read(configuration.strategy));
+  write_options(writer, workload::stack_options().read(configuration.strategy.stack));
+  write_options(writer, compute::gpu_options().read(configuration.gpu));
+  write_external_inputs(writer, configuration);
+  write_measured(writer, configuration);
+  write_machines(writer, configuration);
+  return writer.integer(configuration.strategy.dp).finish();
+}
+
+StepSummary summary_of(const Configuration& configuration, const StepOperations& operations, RankLayout& layout,
+                       DagCache& dags) {
+  const OpsByKind by_kind = shaped_ops(configuration, operations, layout, dags);
+  StepSummary result;
+  result.step = step_key(configuration, by_kind, layout);
+  for (std::uint32_t number = 0; number < layout.classes().size(); ++number)
+    result.cost += static_cast<double>(operations.in_program(number) * layout.class_size(number));
+  const sharing::Key transport = transport_key(configuration.transport);
+  std::vector<std::vector<bool>> seen;  // by numbers of shape and route signature
+  std::uint32_t collective_op = 0;
+  for (std::uint32_t group = 0; group < layout.groups().size(); ++group)
+    for (const ShapedOp& operation : by_kind[layout.groups()[group].kind]) {
+      const Connections& connections = *layout.connections_of(group, operation.pairs);
+      result.instances += operation.times;
+      if (layout.groups()[group].role == workload::Role::data)
+        result.cost += static_cast<double>(operation.times * operation.transfers);
+      if (seen.size() <= operation.number)
+        seen.resize(operation.number + 1, std::vector<bool>(layout.signature_count()));
+      if (!seen[operation.number][connections.signature_number]) {
+        seen[operation.number][connections.signature_number] = true;
+        result.collectives.push_back({collective_key(operation.shape, connections.route_signature, transport),
+                                      collective_op, operation.transfers,
+                                      static_cast<std::uint32_t>(operation.shape.members)});
+      }
+      ++collective_op;
+    }
+  return result;
+}
+
+}  // namespace manyworlds::core::step

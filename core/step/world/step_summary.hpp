@@ -1,0 +1,57 @@
+// The summary of a step, computed without compiling it: its key, the isolated collectives that it may need, and an
+// estimate of its cost. Configurations that differ only in fabric or transport share their operations.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/step/world/rank_layout.hpp"
+
+namespace manyworlds::core::step {
+
+/// The collectives of a step by the class and role of the entering rank, in the order of their first occurrence in the
+/// program.
+class StepOperations {
+ public:
+  explicit StepOperations(const Configuration& configuration);
+
+  struct Operation {
+    collective::Kind kind = collective::Kind::all_reduce;
+    std::int64_t bytes = 0;
+    collective::Split split;
+    std::uint64_t times = 0;
+  };
+  const std::vector<Operation>& of(const GroupKind& group) const {
+    return by_class_[group.rank_class][static_cast<std::size_t>(group.role)];
+  }
+  /// Returns the number of ops, kernels included, in the program of a class of ranks.
+  std::uint64_t in_program(std::uint32_t rank_class) const { return in_programs_[rank_class]; }
+
+ private:
+  std::vector<std::array<std::vector<Operation>, workload::kRoles>> by_class_;
+  std::vector<std::uint64_t> in_programs_;  // by class
+};
+
+/// Returns the key of everything that the StepOperations of a configuration depend on.
+sharing::Key operations_key(const Configuration& configuration);
+
+struct StepSummary {
+  struct Collective {
+    sharing::Key key;
+    std::uint32_t collective_op = 0;  // index in CompiledStep::collective_ops()
+    std::size_t transfers = 0;
+    std::uint32_t members = 0;
+  };
+  /// The key of the whole step: the inputs of its programs, and every route of its communicators with links renumbered.
+  /// Two configurations with equal keys have the same results, whatever the rest of their fabrics.
+  sharing::Key step;
+  std::vector<Collective> collectives;  // distinct ones, in order of first use
+  std::uint64_t instances = 0;          // number of collective instances in one step
+  double cost = 0;                      // relative: the ops of all ranks, and the transfers that are likely to contend
+};
+
+StepSummary summary_of(const Configuration& configuration, const StepOperations& operations, RankLayout& layout,
+                       DagCache& dags);
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,124 @@
+// Builder of a program: operations in issue order, and the pending waits of the next kernel.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/workload/program/program.hpp"
+
+namespace manyworlds::core::workload {
+
+class ProgramBuilder {
+ public:
+  using Waits = std::vector<std::uint32_t>;
+
+  std::uint32_t new_label(std::string text, std::optional<PipelinePass> pass = std::nullopt) {
+    program_.labels.push_back(std::move(text));
+    program_.passes.push_back(pass);
+    return static_cast<std::uint32_t>(program_.labels.size() - 1);
+  }
+  /// Returns the label that all operations of this name share; the name must be a string literal.
+  std::uint32_t label(std::string_view text) {
+    const auto [at, added] = labels_.try_emplace(text, 0U);
+    if (added) at->second = new_label(std::string(text));
+    return at->second;
+  }
+
+  /// Appends a kernel that has all pending waits.
+  void compute(TimeCategory category, Time duration_ps, std::uint32_t label) {
+    Op op;
+    op.category = category;
+    op.duration_ps = duration_ps;
+    last_compute_ = issue(op, label, pending_);
+    pending_.clear();
+  }
+  std::uint32_t collective(Stream stream, Role role, collective::Kind kind, std::int64_t bytes, std::string_view name,
+                           const Waits& waits) {
+    Op op;
+    op.is_collective = true;
+    op.stream = stream;
+    op.role = role;
+    op.kind = kind;
+    op.bytes = bytes;
+    return issue(op, label(name), waits);
+  }
+
+  /// Appends a copy between GPU and host, on a stream of its own.
+  std::uint32_t copy(Stream stream, Time duration_ps, std::string_view name, const Waits& waits) {
+    Op op;
+    op.stream = stream;
+    op.duration_ps = duration_ps;
+    return issue(op, label(name), waits);
+  }
+
+  /// A collective after all work so far; an operation that waits for it need not wait for its `prior_waits` as well.
+  struct Started {
+    std::uint32_t op = 0;
+    Waits prior_waits;
+  };
+  Started start(Stream stream, Role role, collective::Kind kind, std::int64_t bytes, std::string_view name,
+                const collective::Split& split) {
+    const std::uint32_t op = collective(stream, role, kind, bytes, name, all_work_so_far());
+    if (!split.even()) program_.ops[op].split = split_index(split);
+    return {op, pending_};
+  }
+  void replace_waits(const Started& started) {
+    for (const std::uint32_t op : started.prior_waits) std::erase(pending_, op);
+    wait_for(started.op);
+  }
+
+  Role role_of(std::uint32_t op) const { return program_.ops[op].role; }
+
+  /// Makes the next kernel wait for `op` as well.
+  void wait_for(std::uint32_t op) {
+    if (std::find(pending_.begin(), pending_.end(), op) == pending_.end()) pending_.push_back(op);
+  }
+  void wait_for(const std::optional<std::uint32_t>& op) {
+    if (op) wait_for(*op);
+  }
+  void clear_waits() { pending_.clear(); }
+  /// Replaces the pending waits of the next kernel and returns the old ones.
+  Waits exchange_waits(Waits waits) { return std::exchange(pending_, std::move(waits)); }
+
+  Waits last_kernel() const { return last_compute_ ? Waits{*last_compute_} : Waits{}; }
+  /// Returns the waits of communication that needs all work so far: the last kernel, and the pending waits.
+  Waits all_work_so_far() const {
+    Waits waits = pending_;
+    if (last_compute_) waits.push_back(*last_compute_);
+    return waits;
+  }
+
+  Program take() { return std::move(program_); }
+
+ private:
+  std::uint32_t split_index(const collective::Split& split) {
+    const auto [known, is_new] = splits_.try_emplace(split, static_cast<std::uint32_t>(program_.splits.size()));
+    if (is_new) program_.splits.push_back(split);
+    return known->second;
+  }
+
+  /// Streams run in order, so waits for operations of the same stream are left out.
+  std::uint32_t issue(Op op, std::uint32_t label, const Waits& waits) {
+    op.label = label;
+    op.waits_begin = static_cast<std::uint32_t>(program_.waits.size());
+    for (const std::uint32_t wait : waits)
+      if (program_.ops[wait].stream != op.stream) program_.waits.push_back(wait);
+    op.waits_end = static_cast<std::uint32_t>(program_.waits.size());
+    program_.ops.push_back(op);
+    return static_cast<std::uint32_t>(program_.ops.size() - 1);
+  }
+
+  Program program_;
+  std::map<std::string_view, std::uint32_t> labels_;
+  std::map<collective::Split, std::uint32_t> splits_;  // uneven splits
+  Waits pending_;
+  std::optional<std::uint32_t> last_compute_;
+};
+
+}  // namespace manyworlds::core::workload

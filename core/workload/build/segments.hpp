@@ -1,0 +1,33 @@
+// A pass through a model chunk as segments: kernels that run back to back are merged.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/compute/gpu.hpp"
+#include "core/workload/build/stage_work.hpp"
+
+namespace manyworlds::core::workload {
+
+struct Segment {
+  enum class Kind : std::uint8_t { compute, start };
+  Kind kind = Kind::compute;
+  bool waits_for_collectives = false;                          // waits for collectives started before it
+  JoinFilter join_filter;                                      // selects these collectives
+  TimeCategory category = TimeCategory::forward;               // compute
+  Time duration_ps = 0;                                        // compute
+  collective::Kind collective = collective::Kind::all_reduce;  // start
+  std::int64_t bytes = 0;                                      // start
+  collective::Split split;                                     // start
+  Role role = Role::tensor;                                    // start
+  std::string_view name;                                       // start
+  std::int32_t finished_parts = 0;                             // parts of the chunk that end with this segment (split)
+};
+
+/// Returns the segments of a chunk's pass. Backward passes go through the parts in reverse; `split` ends a segment at
+/// the end of each part, so that parameters can arrive and gradients leave part by part.
+std::vector<Segment> segments_of(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind,
+                                 const compute::Gpu& gpu, bool split);
+
+}  // namespace manyworlds::core::workload

@@ -1,0 +1,35 @@
+// What a layer saves of a micro-batch from its forward to its backward pass: recomputed activations are not saved, and
+// offloaded activations are in the host's memory in between.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/workload/layer/operators.hpp"
+#include "core/workload/model/modules.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
+#include "core/workload/strategy/strategy.hpp"
+
+namespace manyworlds::core::workload {
+
+struct ActivationPolicy {
+  bool recompute_layer = false;  // the whole layer is recomputed
+  Modules recomputed = 0;        // otherwise these modules are recomputed
+  Modules offloaded = 0;         // modules whose saved activations are offloaded
+  auto operator<=>(const ActivationPolicy&) const = default;
+};
+
+/// Returns the policy of layer `layer_index` of a chunk of pipeline rank `stage`.
+ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage, std::int64_t layer_index);
+
+/// Moves recomputed activations of a layer's operators from saved to recomputed bytes, and sets before whose backward
+/// pass each forward pass is repeated: before that of the last operator that needs its output.
+void apply_activation_policy(std::vector<Operator>& layer, const ActivationPolicy& policy, const RankShapes& shapes);
+
+/// Returns the maximum bytes of recomputed activations that are in use at once in the layer's backward pass.
+std::int64_t peak_recomputed_bytes(const std::vector<Operator>& layer);
+
+/// Returns the saved bytes that are offloaded to the host.
+std::int64_t offloaded_bytes(const std::vector<Operator>& layer, const ActivationPolicy& policy);
+
+}  // namespace manyworlds::core::workload

@@ -1,0 +1,168 @@
+#include "core/workload/layer/kernel_costs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace manyworlds::core::workload {
+namespace {
+
+using compute::CostLevel;
+using compute::Direction;
+using compute::KernelClass;
+using compute::MeasurementKey;
+
+/// Ranks kernel classes: fused attention above GEMMs above everything else.
+int class_priority(KernelClass kernel_class) {
+  if (kernel_class == KernelClass::memory_bound) return 0;
+  return kernel_class == KernelClass::gemm ? 1 : 2;
+}
+
+/// Kernels that may be measured as a whole, as pointers into the operators' lists.
+using Group = std::vector<WorkItem*>;
+
+Group kernels_of(OpList& ops) {
+  Group group;
+  for (WorkItem& work : ops)
+    if (work.kind == WorkItem::Kind::kernel) group.push_back(&work);
+  return group;
+}
+
+MeasurementKey measurable_group(CostLevel level, std::string_view name, Direction direction, const RankShapes& shapes,
+                                const Group& group) {
+  MeasurementKey result;
+  result.level = level;
+  result.name = name;
+  result.direction = direction;
+  result.m = shapes.tokens;
+  result.n = shapes.keys;
+  result.k = shapes.hidden;
+  result.batch = shapes.samples;
+  for (const WorkItem* work : group) {
+    const compute::Kernel& kernel = work->kernel;
+    if (class_priority(kernel.kernel_class) > class_priority(result.kernel_class))
+      result.kernel_class = kernel.kernel_class;
+    result.dtype = std::max(result.dtype, kernel.dtype);  // the narrowest; no group mixes fp32 with others
+    result.bytes += kernel.bytes;
+    result.flops += kernel.flops;
+  }
+  return result;
+}
+
+/// Gives every kernel its share of `whole_ps`, with cumulative rounding: the shares sum to it, and change nothing if it
+/// is the kernels' sum.
+void distribute(const Group& group, Time sum_ps, Time whole_ps, CostLevel level) {
+  Time before = 0, given = 0;
+  for (WorkItem* work : group) {
+    before += work->kernel_cost.ps;
+    const Time up_to =
+        sum_ps > 0 ? static_cast<Time>((static_cast<Int128>(before) * whole_ps + sum_ps / 2) / sum_ps) : whole_ps;
+    work->kernel_cost = {up_to - given, level};
+    given = up_to;
+  }
+}
+
+class PartCoster {
+ public:
+  PartCoster(const RankShapes& shapes, const compute::Gpu& gpu, KernelCosts* costs)
+      : shapes_(shapes), gpu_(gpu), costs_(costs) {}
+
+  void part(std::string_view name, std::vector<Operator>& operators) {
+    for (const Direction direction : {Direction::forward, Direction::backward}) {
+      Group all;
+      for (Operator& each : operators) {
+        const Group group = kernels_of(direction == Direction::forward ? each.forward : each.backward);
+        for (WorkItem* work : group) kernel(*work);
+        cost_group(CostLevel::submodule, each.name, direction, group);
+        all.insert(all.end(), group.begin(), group.end());
+      }
+      cost_group(CostLevel::layer, name, direction, all);
+    }
+  }
+
+ private:
+  void kernel(WorkItem& work) const {
+    work.kernel_cost = compute::kernel_cost(work.kernel, gpu_);
+    if (costs_) record_cost(*costs_, work.kernel, gpu_);
+  }
+
+  void cost_group(CostLevel level, std::string_view name, Direction direction, const Group& group) const {
+    if (group.empty() || (!gpu_.measured && !costs_)) return;
+    // No row describes what depends on the experts of one rank and layer.
+    if (std::any_of(group.begin(), group.end(), [](const WorkItem* work) { return work->depends_on_load; })) return;
+    const MeasurementKey what = measurable_group(level, name, direction, shapes_, group);
+    CostSources sources;
+    sources.finer_measured = true;
+    for (const WorkItem* work : group) {
+      sources.finer_ps += work->kernel_cost.ps;
+      sources.finer_measured &= work->kernel_cost.level != CostLevel::model;
+    }
+    if (gpu_.measured)
+      if (const auto* found = gpu_.measured->find(what)) sources.measured = *found;
+    if (costs_) {
+      for (const WorkItem* work : group) sources.model_ps += compute::modelled_time(work->kernel, gpu_);
+      costs_->try_emplace(what, sources);
+    }
+    if (sources.measured) distribute(group, sources.finer_ps, sources.measured->time_ps, level);
+  }
+
+  const RankShapes& shapes_;
+  const compute::Gpu& gpu_;
+  KernelCosts* costs_;
+};
+
+/// Returns the largest deviation of the `other` time among measured entries for which `is_relevant` holds, the first of
+/// equals.
+template <class Relevant>
+Disagreement largest_disagreement(const KernelCosts& costs, Time CostSources::*other, const Relevant& is_relevant) {
+  Disagreement result;
+  for (const auto& [what, sources] : costs) {
+    if (!sources.measured || !is_relevant(sources)) continue;
+    const auto measured = static_cast<double>(sources.measured->time_ps);
+    const double share = static_cast<double>(sources.*other) / measured - 1;
+    if (!result.at.empty() && std::abs(share) <= std::abs(result.share)) continue;
+    result = {share, fmt::format("{}: {:.3f} us measured, {:.3f} us otherwise", compute::describe(what),
+                                 measured * 1e-6, static_cast<double>(sources.*other) * 1e-6)};
+  }
+  return result;
+}
+
+}  // namespace
+
+void record_cost(KernelCosts& costs, const compute::Kernel& kernel, const compute::Gpu& gpu) {
+  if (!compute::is_measurable(kernel)) return;
+  const auto [entry, is_new] = costs.try_emplace(compute::measurement_key(kernel));
+  if (!is_new) return;
+  entry->second.model_ps = entry->second.finer_ps = compute::modelled_time(kernel, gpu);
+  if (gpu.measured)
+    if (const auto* found = gpu.measured->find(entry->first)) entry->second.measured = *found;
+}
+
+std::string_view name_of(LayerKind kind) {
+  if (kind.windowed) return kind.experts ? "windowed_expert_layer" : "windowed_layer";
+  return kind.experts ? "expert_layer" : "layer";
+}
+
+void kernel_cost(std::string_view part, const RankShapes& shapes, const compute::Gpu& gpu,
+                 std::vector<Operator>& operators, KernelCosts* costs) {
+  PartCoster(shapes, gpu, costs).part(part, operators);
+}
+
+Disagreement level_disagreement(const KernelCosts& costs) {
+  return largest_disagreement(costs, &CostSources::finer_ps, [](const CostSources& one) { return one.finer_measured; });
+}
+
+Disagreement model_disagreement(const KernelCosts& costs) {
+  return largest_disagreement(costs, &CostSources::model_ps, [](const CostSources&) { return true; });
+}
+
+std::int64_t rows_used(const KernelCosts& costs) {
+  std::set<int> rows;
+  for (const auto& [what, sources] : costs)
+    if (sources.measured) rows.insert(sources.measured->row);
+  return static_cast<std::int64_t>(rows.size());
+}
+
+}  // namespace manyworlds::core::workload

@@ -1,0 +1,97 @@
+// The shapes of a model on one rank after tensor, sequence and context parallelism.
+#include "core/workload/strategy/rank_shapes.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/base/error.hpp"
+
+namespace manyworlds::core::workload {
+namespace {
+
+std::int64_t share(std::int64_t whole, std::int64_t parts, std::string_view what) {
+  MANYWORLDS_CHECK(parts > 0 && whole > 0 && whole % parts == 0, "{} = {} over {} parts", what, whole, parts);
+  return whole / parts;
+}
+
+}  // namespace
+
+std::int64_t padded_vocabulary(const Model& model, std::int64_t tp) {
+  const std::int64_t multiple = 128 * tp;
+  return (model.vocabulary + multiple - 1) / multiple * multiple;
+}
+
+std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& strategy, std::int64_t virtual_stage) {
+  const std::int64_t stages = strategy.stages().count();
+  if (virtual_stage == stages) return model.layers;
+  if (!strategy.section_layers.empty()) {
+    std::int64_t before = 0;
+    for (std::int64_t i = 0; i < virtual_stage; ++i) before += strategy.section_layers.at(static_cast<std::size_t>(i));
+    return before;
+  }
+  if (strategy.split == LayerSplit::light_ends)
+    return virtual_stage == 0 ? 0 : virtual_stage * share(model.layers + 2, stages, "layers + 2") - 1;
+  if (strategy.split == LayerSplit::light_last) return virtual_stage * ((model.layers + stages - 1) / stages);
+  return std::min(virtual_stage * share(model.layers + strategy.empty_layers, stages, "layers"), model.layers);
+}
+
+std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy, std::int64_t stage,
+                                    std::int64_t chunk) {
+  const std::int64_t virtual_stage = strategy.stages().of(stage, chunk);
+  const std::int64_t end = layers_before_virtual_stage(model, strategy, virtual_stage + 1);
+  std::vector<LayerKind> kinds;
+  for (std::int64_t layer = layers_before_virtual_stage(model, strategy, virtual_stage); layer < end; ++layer)
+    kinds.push_back(model.layer_kind(layer));
+  return kinds;
+}
+
+namespace {
+
+/// Returns the pairs of a query and a key: a query sees the keys before it, at most `window` of them; without a window
+/// these are about half of s x s. Context-parallel ranks hold blocks from both ends of a sample, so that all have the
+/// same number of pairs.
+std::int64_t attended_pairs(const Model& model, std::int64_t cp, LayerKind kind) {
+  const std::int64_t reach = kind.windowed ? std::min(model.window, model.sequence) : model.sequence;
+  return reach * (2 * model.sequence - reach) / (2 * cp);
+}
+
+void shard_experts(RankShapes& shapes, const Model& model, const Strategy& strategy) {
+  shapes.experts = share(model.experts, strategy.ep, "experts");
+  shapes.expert_ffn = share(model.expert_ffn(), strategy.etp, "expert_ffn_hidden");
+  if (model.shared_ffn_hidden > 0) shapes.shared_ffn = share(model.shared_ffn_hidden, strategy.tp, "shared_ffn_hidden");
+}
+
+}  // namespace
+
+RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind kind) {
+  RankShapes shapes;
+  shapes.tensor_parallel = strategy.tp;
+  shapes.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
+  shapes.overlap_tensor = strategy.stack.overlap_tensor && shapes.sequence_parallel;
+  shapes.overlap_input_gradient = strategy.stack.overlap_input_gradient;
+  shapes.stack = strategy.stack;
+  shapes.samples = strategy.micro_batch;
+  shapes.sequence = share(model.sequence, strategy.cp, "sequence");
+  shapes.keys = model.sequence;
+  shapes.pairs = attended_pairs(model, strategy.cp, kind);
+  shapes.tokens = strategy.micro_batch * shapes.sequence;
+  const std::int64_t sp_sequence = share(shapes.sequence, shapes.sequence_parallel ? strategy.tp : 1, "sequence");
+  shapes.sp_region_tokens = strategy.micro_batch * sp_sequence;
+  if (shapes.overlap_tensor && strategy.stack.tensor_chunks > 0) {
+    shapes.tensor_chunks = strategy.stack.tensor_chunks;
+    share(shapes.tokens, shapes.tensor_parallel * shapes.tensor_chunks, "tokens of a micro-batch");
+  }
+  shapes.hidden = model.hidden;
+  if (model.head_dim == 0) share(model.hidden, model.heads, "hidden");
+  shapes.head_dim = model.key_width();
+  shapes.value_dim = model.value_width();
+  shapes.heads = share(model.heads, strategy.tp, "heads");
+  shapes.kv_heads = share(model.kv(), strategy.tp, "kv_heads");
+  MANYWORLDS_CHECK(model.heads % model.kv() == 0, "{} heads over {} kv_heads", model.heads, model.kv());
+  shapes.ffn = share(model.ffn(), strategy.tp, "ffn_hidden");
+  if (kind.experts) shard_experts(shapes, model, strategy);
+  shapes.vocabulary = padded_vocabulary(model, strategy.tp) / strategy.tp;
+  return shapes;
+}
+
+}  // namespace manyworlds::core::workload

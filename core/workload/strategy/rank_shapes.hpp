@@ -1,0 +1,60 @@
+// The dimensions of a model on one rank, after tensor, sequence and context parallelism.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/workload/model/model.hpp"
+#include "core/workload/strategy/strategy.hpp"
+
+namespace manyworlds::core::workload {
+
+struct RankShapes {
+  std::int64_t tensor_parallel = 1;     // ranks that a layer is sharded over
+  bool sequence_parallel = false;       // these ranks also split the tokens between tensor-parallel regions
+  bool overlap_tensor = false;          // see Stack
+  std::int64_t tensor_chunks = 0;       // see Stack
+  bool overlap_input_gradient = false;  // see Stack
+  Stack stack;                          // decides which kernels are fused
+  std::int64_t samples = 0;             // per micro-batch
+  std::int64_t sequence = 0;            // tokens of a sample on this rank: a context-parallel share
+  std::int64_t keys = 0;                // keys of a sample that attention reads: all tokens
+  std::int64_t pairs = 0;               // (query, key) pairs of one head and sample within causal mask and window
+  std::int64_t tokens = 0;              // per micro-batch
+  std::int64_t sp_region_tokens = 0;  // tokens on this rank outside tensor-parallel regions: norms, residuals, dropout
+  std::int64_t hidden = 0;
+  std::int64_t head_dim = 0;   // width of a query or key
+  std::int64_t value_dim = 0;  // width of a value
+  std::int64_t heads = 0;      // on this rank, as are kv_heads, ffn and shared_ffn
+  std::int64_t kv_heads = 0;
+  std::int64_t ffn = 0;
+  std::int64_t shared_ffn = 0;  // width of the shared expert
+  std::int64_t experts = 0;     // on this rank
+  std::int64_t expert_ffn = 0;  // width of one expert on this rank
+  std::int64_t vocabulary = 0;  // padded, and sharded
+
+  std::int64_t query_width() const { return heads * head_dim; }
+  std::int64_t value_width() const { return heads * value_dim; }
+  std::int64_t qkv_width() const { return (heads + kv_heads) * head_dim + kv_heads * value_dim; }
+  std::int64_t logits() const { return tokens * vocabulary; }
+  /// bf16 bytes of one micro-batch's hidden states: all of them, and those that this rank has between layers.
+  std::int64_t hidden_bytes() const { return 2 * tokens * hidden; }
+  std::int64_t boundary_bytes() const { return 2 * sp_region_tokens * hidden; }
+};
+
+/// Returns the shapes of one rank. Throws InternalError if sizes do not divide; the validity rules of experiments
+/// exclude that.
+RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind kind = {});
+
+/// Returns the vocabulary rounded up to a multiple of 128 x tp, as Megatron-LM pads it.
+std::int64_t padded_vocabulary(const Model& model, std::int64_t tp);
+
+/// Returns how many layers precede virtual stage `virtual_stage`, in forward order, as section_layers or split
+/// distribute them.
+std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& strategy, std::int64_t virtual_stage);
+
+/// Returns the layers of chunk `chunk` of pipeline rank `stage`, in forward order.
+std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy, std::int64_t stage,
+                                    std::int64_t chunk);
+
+}  // namespace manyworlds::core::workload

@@ -1,0 +1,176 @@
+// Builds the tree of keys from the option tables and registries.
+#include "experiments/config/config_schema.hpp"
+
+#include <algorithm>
+
+#include "core/network/transports/registry.hpp"
+#include "experiments/config/experiment_config.hpp"
+#include "experiments/config/expert_routing.hpp"
+#include "experiments/config/inputs.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::OptionInfo;
+
+OptionInfo text_option(std::string name, std::string help, std::vector<std::string> choices,
+                       std::string default_value) {
+  OptionInfo info;
+  info.name = std::move(name);
+  info.help = std::move(help);
+  info.kind = OptionInfo::Kind::text;
+  info.choices = std::move(choices);
+  info.default_value = std::move(default_value);
+  return info;
+}
+
+Section make_section(std::string name, std::string help, std::vector<OptionInfo> options) {
+  Section section;
+  section.name = std::move(name);
+  section.help = std::move(help);
+  section.options = std::move(options);
+  return section;
+}
+
+Section make_catalog_section(std::string name, std::string help, std::vector<OptionInfo> options, std::string kind) {
+  Section section = make_section(std::move(name), std::move(help), std::move(options));
+  section.catalog = std::move(kind);
+  section.options.insert(section.options.begin(), text_option("name", "what tables call it", {}, ""));
+  return section;
+}
+
+/// Removes the default of an option, because it follows from other settings: derive() fills it in.
+std::vector<OptionInfo> without_default(std::vector<OptionInfo> options, const std::string& name) {
+  for (OptionInfo& info : options)
+    if (info.name == name) info.default_value = "";
+  return options;
+}
+
+Section transport_section() {
+  Section section = make_section("transport", "what senders and switches do", {});
+  for (const core::network::TransportType& type : core::network::transports())
+    section.choices.push_back({type.name, type.help, options_of(type)});
+  return section;
+}
+
+Section topology_section() {
+  Section section = make_section("topology", "the fabric between the nodes", {});
+  for (const topologies::Topology& topology : topologies::registry())
+    section.choices.push_back({topology.name, topology.help, topology.options, topology.also_called});
+  return section;
+}
+
+Section make_config_schema() {
+  Section root = make_section("base", "one experiment", step_options().infos());
+  root.options.push_back(text_option("fidelity",
+                                     "packet: every packet on every link; analytic: a lower bound that knows no "
+                                     "contention, for screening",
+                                     {"packet", "analytic"}, "packet"));  // in the order of core::network::Fidelity
+  std::vector<OptionInfo> machines = cluster_options().infos();
+  for (const OptionInfo& info : machine_power_options().infos()) machines.push_back(info);
+  for (const OptionInfo& info : price_options().infos()) machines.push_back(info);
+  Section cluster = make_catalog_section("cluster", "machines, GPUs and NICs", std::move(machines), "clusters");
+  std::vector<OptionInfo> gpu = core::compute::gpu_options().infos();
+  for (const OptionInfo& info : core::collective::calibration_options().infos()) gpu.push_back(info);
+  for (const OptionInfo& info : kernel_table_options().infos()) gpu.push_back(info);
+  for (const OptionInfo& info : power_options().infos()) gpu.push_back(info);
+  cluster.subsections.push_back(make_catalog_section("gpu", "the accelerator", gpu, "gpus"));
+  for (const char* name : kNodeGroups) {
+    Section group =
+        make_section(name, "more nodes, of another kind; figures of the communication library are cluster.gpu's",
+                     node_group_options().infos());
+    group.optional = true;
+    group.subsections.push_back(make_catalog_section("gpu", "their accelerator", gpu, "gpus"));
+    cluster.subsections.push_back(std::move(group));
+  }
+  std::vector<OptionInfo> layout_options = core::workload::strategy_options().infos();
+  for (const OptionInfo& info : schedule_file_options().infos()) layout_options.push_back(info);
+  Section strategy = make_section("strategy", "how the model is cut over ranks", std::move(layout_options));
+  strategy.subsections.push_back(
+      make_catalog_section("stack", "what the training software does",
+                           without_default(core::workload::stack_options().infos(), "precision"), "stacks"));
+  root.subsections = {
+      make_catalog_section("model", "the transformer", core::workload::model_options().infos(), "models"),
+      std::move(cluster),
+      routing_section(),
+      topology_section(),
+      make_section("faults", "what is broken in the fabric", fault_options().infos()),
+      make_section("placement", "which rank sits on which GPU", placement_options().infos()),
+      transport_section(),
+      make_section("collectives", "algorithms of collectives", core::collective::library_options().infos()),
+      std::move(strategy),
+      make_section("training", "a whole training run: its length, its failures and its checkpoints",
+                   training_options().infos()),
+      make_section("skip", "what need not be simulated packet by packet", skip_options().infos()),
+      make_section("limit", "counted limits of one world", limit_options().infos())};
+  return root;
+}
+
+const Section* find_catalog_section(const Section& section, const std::string& kind) {
+  if (section.catalog == kind) return &section;
+  for (const Section& child : section.subsections)
+    if (const Section* found = find_catalog_section(child, kind)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+const Section& config_schema() {
+  static const Section root = make_config_schema();
+  return root;
+}
+
+const Section& catalog_section(const std::string& kind) {
+  const Section* found = find_catalog_section(config_schema(), kind);
+  MANYWORLDS_CHECK(found, "no branch is filled by '{}'", kind);
+  return *found;
+}
+
+bool has_default(const OptionInfo& option) {
+  if (const auto* integral = std::get_if<std::int64_t>(&option.default_value))
+    return static_cast<double>(*integral) >= option.minimum && static_cast<double>(*integral) <= option.maximum;
+  if (const auto* floating = std::get_if<double>(&option.default_value))
+    return *floating >= option.minimum && *floating <= option.maximum;
+  const auto* text = std::get_if<std::string>(&option.default_value);
+  return text == nullptr || !text->empty() || option.choices.empty();
+}
+
+bool is_file(const OptionInfo& option) {
+  return option.unit == "file";
+}
+
+const OptionInfo* find_option(const std::vector<OptionInfo>& options, const std::string& name) {
+  for (const OptionInfo& info : options)
+    if (info.name == name) return &info;
+  return nullptr;
+}
+
+const Section* find_section(const std::vector<Section>& subsections, const std::string& name) {
+  for (const Section& section : subsections)
+    if (section.name == name) return &section;
+  return nullptr;
+}
+
+const Choice* find_choice(const Section& section, const std::string& name) {
+  for (const Choice& candidate : section.choices)
+    if (candidate.name == name) return &candidate;
+  return nullptr;
+}
+
+const Choice* choice_named(const Section& section, std::string typed) {
+  std::replace(typed.begin(), typed.end(), '-', '_');
+  if (const Choice* exact = find_choice(section, typed)) return exact;
+  for (const Choice& candidate : section.choices)
+    if (std::count(candidate.also_called.begin(), candidate.also_called.end(), typed) > 0) return &candidate;
+  return nullptr;
+}
+
+std::vector<std::string> names_in(const Section& section) {
+  std::vector<std::string> names;
+  for (const Section& child : section.subsections) names.push_back(child.name);
+  for (const OptionInfo& info : section.options) names.push_back(info.name);
+  for (const Choice& candidate : section.choices) names.push_back(candidate.name);
+  return names;
+}
+
+}  // namespace manyworlds::experiments

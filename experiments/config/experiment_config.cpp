@@ -1,0 +1,221 @@
+// Option tables of structs that have no file of their own, and the conversion from settings to structs.
+#include "experiments/config/experiment_config.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/network/transports/registry.hpp"
+#include "experiments/config/config_schema.hpp"
+#include "experiments/config/expert_routing.hpp"
+#include "experiments/config/inputs.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::choice;
+using core::option;
+using core::OptionInfo;
+using core::OptionSet;
+using core::step::Configuration;
+
+/// Returns the settings directly under `path` that `options` lists; missing ones keep the struct's default.
+OptionSet values_under(const Settings& settings, const std::string& path, const std::vector<OptionInfo>& options) {
+  OptionSet values;
+  for (const OptionInfo& info : options)
+    if (const auto found = settings.find(path + info.name); found != settings.end())
+      values.insert({info.name, found->second});
+  return values;
+}
+
+/// Sets members directly from settings: sweeps of 100,000 experiments call this several times for each.
+template <class T>
+T from_settings(const core::OptionTable<T>& table, const Settings& settings, const std::string& path) {
+  T target{};
+  std::string key = path;
+  for (const auto& row : table.rows()) {
+    key.replace(path.size(), std::string::npos, row.info.name);
+    if (const auto found = settings.find(key); found != settings.end()) row.set(target, found->second);
+  }
+  return target;
+}
+
+const std::string& text_of(const Settings& settings, const std::string& key) {
+  const auto found = settings.find(key);
+  MANYWORLDS_CHECK(found != settings.end(), "no setting '{}'", key);
+  return std::get<std::string>(found->second);
+}
+
+std::int64_t rounded(double value) {
+  return static_cast<std::int64_t>(std::llround(value));
+}
+
+/// Returns parts per million, rounded up so that no tolerance above 0 becomes 0.
+std::int64_t parts_per_million(double share) {
+  return static_cast<std::int64_t>(std::ceil(share * 1e6));
+}
+
+core::network::Transport transport_of(const Settings& settings) {
+  auto transport = from_settings(core::network::transport_options(), settings, "transport.");
+  transport.fidelity =
+      text_of(settings, "fidelity") == "analytic" ? core::network::Fidelity::analytic : core::network::Fidelity::packet;
+  transport.kind = text_of(settings, "transport");
+  transport.kind_options = values_under(settings, "transport.", core::network::transport_type(transport).kind_options);
+  transport.rate_tolerance_ppm = parts_per_million(from_settings(skip_options(), settings, "skip.").rate_tolerance);
+  return transport;
+}
+
+/// Sets the rates for the replication of hot experts that the settings leave open.
+void set_hot_expert_rates(core::workload::Strategy& strategy, const core::compute::Gpu& gpu, const Cluster& cluster) {
+  if (strategy.hot_expert_tflops == 0) strategy.hot_expert_tflops = gpu.matrix_tflops * gpu.gemm_efficiency;
+  if (strategy.hot_expert_gbps == 0) strategy.hot_expert_gbps = cluster.nic_gbps_of_gpu();
+}
+
+bool names_kernel_table(const Settings& settings, const std::string& gpu) {
+  const auto table = settings.find(gpu + "measured_kernels");
+  return table != settings.end() && !std::get<std::string>(table->second).empty();
+}
+
+/// Returns the nodes after the first group.
+std::vector<OtherNodes> other_nodes_of(const Settings& settings, ExperimentConfig& config) {
+  std::vector<OtherNodes> others;
+  for (const std::string group : kNodeGroups) {
+    const std::string path = "cluster." + group + ".";
+    if (settings.count(path + "nodes") == 0) continue;
+    others.push_back({from_settings(node_group_options(), settings, path),
+                      from_settings(core::compute::gpu_options(), settings, path + "gpu."),
+                      from_settings(power_options(), settings, path + "gpu.")});
+    config.has_measured_kernels |= names_kernel_table(settings, path + "gpu.");
+  }
+  return others;
+}
+
+}  // namespace
+
+const core::OptionTable<SkipOptions>& skip_options() {
+  static const core::OptionTable<SkipOptions> table{
+      option("rate_tolerance", &SkipOptions::rate_tolerance,
+             "transfers whose rates stay within this share of themselves may go on by rate for a while, packets "
+             "uncounted; 0: never, every answer exact",
+             {0, 0.5}),
+  };
+  return table;
+}
+
+const core::OptionTable<Cluster>& cluster_options() {
+  static const core::OptionTable<Cluster> table{
+      option("nodes", &Cluster::nodes, "machines", {1, 131'072}),
+      option("gpus_per_node", &Cluster::gpus_per_node, "GPUs of one machine", {1, 576}),
+      option("nic_gbps", &Cluster::nic_gbps,
+             "network bandwidth of one GPU, one direction; of one NIC where nics_per_node is given", {0.001, 1e6},
+             "Gb/s"),
+      option("nics_per_node", &Cluster::nics_per_node,
+             "NICs of one machine: fewer than GPUs, which share them in order, or several for each; 0: one for each",
+             {0, 4'096}),
+      option("nic_latency_us", &Cluster::nic_latency_us, "latency of one link of the fabric, switching included",
+             {0.000001, 1e6}, "us"),
+      option("usd_per_gpu_hour", &Cluster::usd_per_gpu_hour,
+             "price of one GPU for an hour, its share of hosts and network included", {0.000001, 1e6}, "USD/h"),
+      option("memory_headroom", &Cluster::memory_headroom,
+             "share of a GPU's memory that is to stay free: for what the prediction of peak memory is off by, and for "
+             "what the allocator cannot use",
+             {0, 0.9}),
+      choice("network", &Cluster::network, {"infiniband", "roce"},
+             "what the NICs speak; today's practice follows it: roce has transport dcqcn and routing ecmp_hash, "
+             "infiniband a static window and routing destination_mod_k"),
+  };
+  return table;
+}
+
+const core::OptionTable<Configuration>& placement_options() {
+  static const core::OptionTable<Configuration> table{
+      choice("order", &Configuration::placement, {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"},
+             "the order in which ranks fill GPUs, fastest first"),
+  };
+  return table;
+}
+
+const core::OptionTable<Configuration>& step_options() {
+  static const core::OptionTable<Configuration> table{
+      choice("composition", &Configuration::composition, {"composed", "coupled"},
+             "composed: only what meets is simulated together; coupled: the whole step in one event loop, the oracle"),
+      option(
+          "tick_ns", &Configuration::tick_ns,
+          "what GPUs do begins and ends on ticks of a clock, so that more of a step's traffic is alike and simulated "
+          "once; 0: to the picosecond",
+          {0, 1e6}, "ns"),
+  };
+  return table;
+}
+
+const core::OptionTable<core::step::Limit>& limit_options() {
+  static const core::OptionTable<core::step::Limit> table{
+      option("link_hops", &core::step::Limit::link_hops, "packets times links; a world beyond is too_large",
+             {1, 9'007'199'254'740'992}),
+      option("events", &core::step::Limit::events, "events; a world beyond is too_large", {1, 9'007'199'254'740'992}),
+  };
+  return table;
+}
+
+topologies::FabricSpec ExperimentConfig::fabric_spec() const {
+  topologies::FabricSpec fabric_spec;
+  fabric_spec.nodes = cluster.nodes;
+  fabric_spec.gpus_per_node = cluster.gpus_per_node;
+  fabric_spec.scale_up = configuration.gpu.scale_up;
+  fabric_spec.scale_up_bits_per_second = rounded(configuration.gpu.scale_up_gb_per_s * 8e9);
+  fabric_spec.scale_up_latency_ps =
+      rounded(configuration.gpu.scale_up_latency_us * static_cast<double>(core::kMicrosecond));
+  fabric_spec.scale_up_planes = configuration.gpu.scale_up_planes;
+  fabric_spec.pcie_switch_gpus = configuration.gpu.pcie_switch_gpus;
+  const bool shared = cluster.shares_nics();
+  if (shared) fabric_spec.shared_nics = cluster.nics_per_node;
+  fabric_spec.host_bits_per_second = rounded(configuration.gpu.host_gb_per_s * 8e9);
+  double nic_gbps = shared ? cluster.nic_gbps : cluster.nic_gbps_of_gpu();  // the fabric is built for the fastest NICs
+  for (const MachineKind& kind : machines) nic_gbps = std::max(nic_gbps, kind.node.nic_gbps);
+  fabric_spec.nic_bits_per_second = rounded(nic_gbps * 1e9);
+  fabric_spec.nic_latency_ps = rounded(cluster.nic_latency_us * static_cast<double>(core::kMicrosecond));
+  return fabric_spec;
+}
+
+ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Inputs> inputs) {
+  ExperimentConfig config;
+  config.inputs = std::move(inputs);
+  config.cluster = from_settings(cluster_options(), settings, "cluster.");
+  config.power = from_settings(power_options(), settings, "cluster.gpu.");
+  config.machine_power = from_settings(machine_power_options(), settings, "cluster.");
+  config.price = from_settings(price_options(), settings, "cluster.");
+  config.training = from_settings(training_options(), settings, "training.");
+  Configuration& target = config.configuration;
+  const Configuration step = from_settings(step_options(), settings, "");
+  target.composition = step.composition;
+  target.tick_ns = step.tick_ns;
+  target.placement = from_settings(placement_options(), settings, "placement.").placement;
+  target.collectives = from_settings(core::collective::library_options(), settings, "collectives.");
+  target.collectives.calibration = from_settings(core::collective::calibration_options(), settings, "cluster.gpu.");
+  target.limit = from_settings(limit_options(), settings, "limit.");
+  target.model = from_settings(core::workload::model_options(), settings, "model.");
+  RoutingChoice routing = routing_of(settings, config.inputs.get(), target.model);
+  target.model.routing = std::move(routing.routing);
+  config.routing_error = std::move(routing.error);
+  target.gpu = from_settings(core::compute::gpu_options(), settings, "cluster.gpu.");
+  target.strategy = from_settings(core::workload::strategy_options(), settings, "strategy.");
+  target.strategy.stack = from_settings(core::workload::stack_options(), settings, "strategy.stack.");
+  if (config.inputs) target.strategy.written = written_schedule(settings, *config.inputs);
+  if (target.strategy.hot_experts) set_hot_expert_rates(target.strategy, target.gpu, config.cluster);
+  target.transport = transport_of(settings);
+  config.faults = from_settings(fault_options(), settings, "faults.");
+  target.gpus_per_node = config.cluster.gpus_per_node;
+  target.memory_headroom = config.cluster.memory_headroom;
+  config.has_measured_kernels = names_kernel_table(settings, "cluster.gpu.");
+  add_machine_kinds(config, other_nodes_of(settings, config));
+  const std::int64_t replica = target.strategy.tp * target.strategy.cp * target.strategy.pp;
+  target.strategy.dp = config.cluster.gpus() % replica == 0 ? config.cluster.gpus() / replica : 0;
+
+  config.topology = text_of(settings, "topology");
+  const Choice* choice_of_topology =
+      find_choice(*find_section(config_schema().subsections, "topology"), config.topology);
+  MANYWORLDS_CHECK(choice_of_topology, "no topology '{}'", config.topology);
+  config.topology_options = values_under(settings, "topology.", choice_of_topology->options);
+  return config;
+}
+
+}  // namespace manyworlds::experiments

@@ -1,0 +1,118 @@
+#include "farm/coordinator/task_queue.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.hpp"
+
+namespace manyworlds::farm {
+
+namespace {
+constexpr int kMaxCandidates = 64;
+}  // namespace
+
+TaskQueue::TaskQueue(const std::vector<Task>& tasks)
+    : tasks_(tasks),
+      state_(tasks.size(), State::waiting),
+      outcomes_(tasks.size()),
+      missing_(tasks.size()),
+      dependents_(tasks.size()),
+      critical_paths_(tasks.size()),
+      ready_(LongestPathFirst{&critical_paths_}) {
+  for (std::uint32_t number = 0; number < tasks.size(); ++number) {
+    const Task& task = tasks[number];
+    MANYWORLDS_CHECK(std::isfinite(task.cost) && task.cost >= 0, "task {} costs {}", number, task.cost);
+    for (const auto input : task.inputs) {
+      MANYWORLDS_CHECK(input < number, "task {} needs task {}, which comes after it", number, input);
+      dependents_[input].push_back(number);
+    }
+    missing_[number] = static_cast<std::uint32_t>(task.inputs.size());
+    remaining_cost_ += task.cost;
+  }
+  // A short task that long ones depend on must run early, so tasks are ordered by critical path and not by their own
+  // cost.
+  for (auto number = static_cast<std::uint32_t>(tasks.size()); number-- > 0;) {
+    for (const auto dependent : dependents_[number])
+      critical_paths_[number] = std::max(critical_paths_[number], critical_paths_[dependent]);
+    critical_paths_[number] += tasks[number].cost;
+  }
+  for (std::uint32_t number = 0; number < tasks.size(); ++number)
+    if (tasks[number].inputs.empty()) state_[number] = State::ready, ready_.insert(number);
+}
+
+void TaskQueue::settle_one(std::uint32_t task, Outcome outcome) {
+  if (on_settled) on_settled(task, outcome);
+  if (state_[task] == State::ready) ready_.erase(task);
+  state_[task] = State::settled;
+  ++done_;
+  failed_ += outcome.ok() ? 0 : 1;
+  remaining_cost_ -= tasks_[task].cost;
+  outcomes_[task] = std::move(outcome);
+}
+
+bool TaskQueue::settle(std::uint32_t task, Outcome outcome) {
+  if (settled(task)) return false;
+  settle_one(task, std::move(outcome));
+  std::vector<std::uint32_t> settled_now{task};
+  while (!settled_now.empty()) {
+    const std::uint32_t source = settled_now.back();
+    settled_now.pop_back();
+    for (const auto dependent : dependents_[source]) {
+      if (settled(dependent)) continue;
+      if (!outcomes_[source].ok()) {
+        const std::string reason = outcomes_[source].status == Status::input
+                                       ? outcomes_[source].bytes
+                                       : fmt::format("its input {} failed ({}): {}", tasks_[source].key.hex(),
+                                                     name_of(outcomes_[source].status), outcomes_[source].bytes);
+        settle_one(dependent, {Status::input, reason, 0});
+        settled_now.push_back(dependent);
+      } else if (--missing_[dependent] == 0) {
+        state_[dependent] = State::ready;
+        ready_.insert(dependent);
+      }
+    }
+  }
+  return true;
+}
+
+std::optional<std::uint32_t> TaskQueue::take() {
+  if (ready_.empty()) return std::nullopt;
+  return assign(ready_.begin());
+}
+
+std::optional<std::uint32_t> TaskQueue::take(const std::function<int(const Task&)>& affinity_cost) {
+  if (ready_.empty()) return std::nullopt;
+  const double min_path = critical_paths_[*ready_.begin()] / 2;
+  auto best = ready_.begin();
+  int lowest_cost = affinity_cost(tasks_[*best]);
+  auto next = std::next(best);
+  for (int candidates = 1;
+       candidates < kMaxCandidates && lowest_cost > 0 && next != ready_.end() && critical_paths_[*next] >= min_path;
+       ++candidates, ++next)
+    if (const int affinity = affinity_cost(tasks_[*next]); affinity < lowest_cost) best = next, lowest_cost = affinity;
+  return assign(best);
+}
+
+std::uint32_t TaskQueue::assign(std::set<std::uint32_t, LongestPathFirst>::iterator ready) {
+  const std::uint32_t task = *ready;
+  ready_.erase(ready);
+  state_[task] = State::assigned;
+  return task;
+}
+
+bool TaskQueue::take(std::uint32_t task) {
+  if (state_.at(task) != State::ready) return false;
+  ready_.erase(task);
+  state_[task] = State::assigned;
+  return true;
+}
+
+void TaskQueue::requeue(std::uint32_t task) {
+  if (state_.at(task) != State::assigned) return;
+  state_[task] = State::ready;
+  ready_.insert(task);
+}
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,500 @@
+#include "farm/results/result_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "core/base/error.hpp"
+#include "core/memory/footprint.hpp"
+#include "core/step/run/result.hpp"
+#include "core/step/world/memory_requirement.hpp"
+#include "core/workload/build/measurement_coverage.hpp"
+#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/layer/kernel_costs.hpp"
+#include "core/workload/layer/operators.hpp"
+#include "experiments/analysis/uncertainty.hpp"
+#include "experiments/settings/calibration.hpp"
+#include "farm/results/result_costs.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using core::sharing::Key;
+using core::step::StepResult;
+using core::step::SubsimulationUse;
+using io::Column;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr std::int64_t kNoCount = -1;
+
+/// The data of one experiment from which its row is made.
+struct Row {
+  const experiments::Experiment& experiment;
+  const PlannedExperiment& planned;
+  core::step::Configuration configuration;  // without its graph
+  std::string status, reason;
+  const StepResult* step = nullptr;                            // null unless it ran
+  experiments::Interval interval;                              // if the step was simulated by packets
+  std::optional<core::workload::MeasurementCoverage> kernels;  // if it ran with a table of measured times
+  RowCosts costs;
+
+  bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
+  bool has_interval() const { return step != nullptr && !analytic(); }
+  double gpus() const {
+    const auto& s = configuration.strategy;
+    return static_cast<double>(s.tp * s.cp * s.pp * s.dp);
+  }
+  double tokens() const {
+    return static_cast<double>(configuration.strategy.global_batch) * static_cast<double>(configuration.model.sequence);
+  }
+  double per_gpu_second(double total) const { return total / (core::seconds(step->step_ps) * gpus()); }
+};
+
+using Rows = std::vector<Row>;
+
+Column text_column(std::string name, std::string description, const Rows& rows,
+                   const std::function<std::string(const Row&)>& value) {
+  std::vector<std::string> values;
+  for (const Row& row : rows) values.push_back(value(row));
+  return {std::move(name), "", std::move(description), std::move(values)};
+}
+
+/// Returns a column of numbers that experiments have only if they ran; NaN otherwise.
+Column real_column(std::string name, std::string unit, std::string description, const Rows& rows,
+                   const std::function<double(const Row&)>& value) {
+  std::vector<double> values;
+  for (const Row& row : rows) values.push_back(row.step != nullptr ? value(row) : kNaN);
+  return {std::move(name), std::move(unit), std::move(description) + "; NaN where it did not run", std::move(values)};
+}
+
+/// Returns a column of counts that experiments have only if they ran; -1 otherwise.
+Column count_column(std::string name, std::string unit, std::string description, const Rows& rows,
+                    const std::function<std::int64_t(const StepResult&)>& value) {
+  std::vector<std::int64_t> values;
+  for (const Row& row : rows) values.push_back(row.step != nullptr ? value(*row.step) : kNoCount);
+  return {std::move(name), std::move(unit), std::move(description) + "; -1 where it did not run", std::move(values)};
+}
+
+/// Returns a column of integers that every experiment has, whether it ran or not.
+Column integer_column(std::string name, std::string unit, std::string description, const Rows& rows,
+                      const std::function<std::int64_t(const Row&)>& value) {
+  std::vector<std::int64_t> values;
+  for (const Row& row : rows) values.push_back(value(row));
+  return {std::move(name), std::move(unit), std::move(description), std::move(values)};
+}
+
+/// Returns the column of one axis; `value(i)` is the value of row i.
+Column axis_column(const experiments::AxisColumn& axis, std::size_t rows,
+                   const std::function<const core::OptionValue&(std::size_t)>& value) {
+  Column column{axis.name, axis.unit, axis.description, {}};
+  const auto fill = [&](auto values, auto convert) {
+    for (std::size_t i = 0; i < rows; ++i) values.push_back(convert(value(i)));
+    column.values = std::move(values);
+  };
+  using Kind = core::OptionInfo::Kind;
+  if (axis.kind == Kind::integer)
+    fill(std::vector<std::int64_t>(), [](const auto& held) { return std::get<std::int64_t>(held); });
+  else if (axis.kind == Kind::real)
+    fill(std::vector<double>(), [](const auto& held) { return std::get<double>(held); });
+  else if (axis.kind == Kind::boolean)
+    fill(std::vector<std::string>(), [](const auto& held) { return std::get<bool>(held) ? "true" : "false"; });
+  else
+    fill(std::vector<std::string>(), [](const auto& held) { return std::get<std::string>(held); });
+  return column;
+}
+
+void add_status_columns(std::vector<Column>& to, const Rows& rows) {
+  to.push_back(text_column("status",
+                           "ran, out_of_memory, too_large (beyond its limit), failed, or pending: not computed yet",
+                           rows, [](const Row& row) { return row.status; }));
+  to.push_back(text_column("reason", "why it did not run", rows, [](const Row& row) { return row.reason; }));
+  to.push_back(text_column("fidelity", "packet: every packet on every link; analytic: a lower bound without contention",
+                           rows, [](const Row& row) { return std::string(row.analytic() ? "analytic" : "packet"); }));
+  to.push_back(text_column("composition",
+                           "composed: only what meets is simulated together; coupled: all in one event loop", rows,
+                           [](const Row& row) {
+                             const bool coupled = row.configuration.composition == core::step::Composition::coupled;
+                             return std::string(coupled ? "coupled" : "composed");
+                           }));
+  to.push_back(text_column(
+      "collectives_calibrated",
+      "yes: collectives cost what was measured on this GPU; as GPU: what was on that one, scaled by link "
+      "speed; no: another protocol",
+      rows, [](const Row& row) { return experiments::describe_calibration(row.configuration.collectives); }));
+}
+
+/// Returns the MFU. It exceeds 1 only if a table of measured kernel times implies that.
+double mfu_of(const Row& row) {
+  const auto& configuration = row.configuration;
+  const auto flops = static_cast<double>(core::workload::model_flops_per_sequence(configuration.model));
+  const double mfu = row.per_gpu_second(static_cast<double>(configuration.strategy.global_batch) * flops) /
+                     (core::step::mean_peak_tflops(configuration) * 1e12);
+  MANYWORLDS_CHECK(mfu <= 1 || configuration.gpu.measured, "an MFU of {:.1f} % of the {} peak", 100 * mfu,
+                   core::compute::precision_names()[static_cast<std::size_t>(configuration.strategy.stack.precision)]);
+  return mfu;
+}
+
+void add_throughput_columns(std::vector<Column>& to, const Rows& rows) {
+  to.push_back(real_column("step_time_s", "s", "time of one training step", rows,
+                           [](const Row& row) { return core::seconds(row.step->step_ps); }));
+  to.push_back(
+      count_column("step_time_ps", "ps", "the same, exactly", rows, [](const StepResult& s) { return s.step_ps; }));
+  to.push_back(real_column("tokens_per_s_per_gpu", "tokens/s", "tokens trained per second on each GPU", rows,
+                           [](const Row& row) { return row.per_gpu_second(row.tokens()); }));
+  to.push_back(
+      real_column("mfu", "",
+                  "model FLOPs utilisation: the model's own FLOPs over mfu_peak_tflops, the dense matrix peak in the "
+                  "layers' precision",
+                  rows, mfu_of));
+  to.push_back(real_column("mfu_peak_tflops", "TFLOP/s", "the peak that mfu is a share of, of one GPU", rows,
+                           [](const Row& row) { return core::step::mean_peak_tflops(row.configuration); }));
+  to.push_back(
+      text_column("precision", "number format of the layers' matrix multiplications", rows, [](const Row& row) {
+        return core::compute::precision_names()[static_cast<std::size_t>(row.configuration.strategy.stack.precision)];
+      }));
+}
+
+/// Adds the uncertainty of step times. A lower bound has no interval.
+void add_uncertainty(std::vector<Column>& to, const Rows& rows) {
+  struct Part {
+    const char *name, *unit, *description;
+    std::function<double(const Row&)> value;
+  };
+  const auto step_s = [](const Row& row) { return core::seconds(row.step->step_ps); };
+  for (const Part& part :
+       {Part{"step_time_low_s", "s", "lower end of the 80 % interval of a measured step, given the prediction",
+             [&](const Row& row) { return step_s(row) * row.interval.low; }},
+        Part{"step_time_high_s", "s", "its upper end", [&](const Row& row) { return step_s(row) * row.interval.high; }},
+        Part{"told_apart_ratio", "",
+             "layouts of one model, batch and machine whose step times are in a smaller ratio are not told apart",
+             [](const Row& row) { return row.interval.distinguishable_ratio; }}}) {
+    std::vector<double> values;
+    for (const Row& row : rows) values.push_back(row.has_interval() ? part.value(row) : kNaN);
+    to.push_back({part.name, part.unit, part.description, std::move(values)});
+  }
+  const auto basis = [&](const char* name, const char* description, std::string experiments::Interval::*member) {
+    to.push_back(
+        text_column(name, std::string(description) + "; empty where there is no interval", rows,
+                    [&](const Row& row) { return row.has_interval() ? row.interval.*member : std::string(); }));
+  };
+  basis("step_time_basis", "whose residuals the three before come from", &experiments::Interval::basis);
+  basis("step_time_basis_gpu", "the chip whose published steps count most for it", &experiments::Interval::chip);
+  basis("step_time_basis_kind", "the kind of layout it is: dense, experts (a mixture of them), or sharded (ZeRO 3)",
+        &experiments::Interval::kind);
+}
+
+void add_memory(std::vector<Column>& to, const Rows& rows) {
+  to.push_back(integer_column("memory_peak_bytes", "bytes",
+                              "peak memory of the rank that needs most, also where too much", rows,
+                              [](const Row& row) { return row.planned.memory.total(); }));
+  to.push_back(integer_column("gpu_memory_bytes", "bytes", "what a process can have of the GPU's memory", rows,
+                              [](const Row& row) { return row.planned.memory_bytes; }));
+  for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
+    to.push_back(integer_column(fmt::format("memory_{}_bytes", part.name), "bytes",
+                                fmt::format("of the peak: {}", part.description), rows,
+                                [&](const Row& row) { return row.planned.memory.*part.member; }));
+}
+
+void add_breakdown(std::vector<Column>& to, const Rows& rows) {
+  using core::step::Breakdown;
+  struct Part {
+    const char *name, *description;
+    double Breakdown::*member;
+  };
+  for (const Part& part : {
+           Part{"forward_s", "forward kernels, mean over ranks", &Breakdown::forward_s},
+           Part{"backward_s", "backward kernels, mean over ranks", &Breakdown::backward_s},
+           Part{"recompute_s", "forward kernels run again for the backward pass, mean over ranks",
+                &Breakdown::recompute_s},
+           Part{"optimizer_s", "optimizer kernels, mean over ranks", &Breakdown::optimizer_s},
+           Part{"host_s", "waiting for the host to launch the next kernel, mean over ranks", &Breakdown::host_s},
+           Part{"slowed_s", "what kernels took longer beside collectives, mean over ranks", &Breakdown::slowed_s},
+           Part{"exposed_tp_s", "compute waited for tensor-parallel communication, mean over ranks",
+                &Breakdown::exposed_tp_s},
+           Part{"exposed_dp_s", "compute waited for data-parallel communication, mean over ranks",
+                &Breakdown::exposed_dp_s},
+           Part{"exposed_pp_s", "compute waited for pipeline communication, mean over ranks", &Breakdown::exposed_pp_s},
+           Part{"exposed_cp_s", "compute waited for context-parallel communication, mean over ranks",
+                &Breakdown::exposed_cp_s},
+           Part{"exposed_ep_s", "compute waited for expert-parallel communication, mean over ranks",
+                &Breakdown::exposed_ep_s},
+           Part{"exposed_offload_s",
+                "compute waited for activations to go to the host or to come back, mean over ranks",
+                &Breakdown::exposed_offload_s},
+           Part{"bubble_s", "compute waited for a pipeline neighbour or the end of the step, mean over ranks",
+                &Breakdown::bubble_s},
+           Part{"stall_s", "compute waited for the slowest member of a collective, mean over ranks",
+                &Breakdown::stall_s},
+       })
+    to.push_back(real_column(part.name, "s", part.description, rows,
+                             [&](const Row& row) { return row.step->breakdown.*part.member; }));
+}
+
+/// Adds the sources of kernel times for experiments with a table of measured times.
+void add_measured_kernels(std::vector<Column>& to, const Rows& rows) {
+  using core::compute::CostLevel;
+  using core::workload::Disagreement;
+  using core::workload::MeasurementCoverage;
+  if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.configuration.gpu.measured; })) return;
+  const auto add_column = [&](std::string name, std::string description,
+                              const std::function<double(const MeasurementCoverage&)>& value) {
+    std::vector<double> values;
+    for (const Row& row : rows) values.push_back(row.kernels ? value(*row.kernels) : kNaN);
+    to.push_back({std::move(name), "", std::move(description) + "; NaN without a table", std::move(values)});
+  };
+  struct Part {
+    const char *name, *description;
+    CostLevel level;
+  };
+  for (const Part& part :
+       {Part{"time_by_layers", "share of kernel time that measured layers say", CostLevel::layer},
+        Part{"time_by_submodules", "share of kernel time that measured submodules say", CostLevel::submodule},
+        Part{"time_by_kernels", "share of kernel time that measured kernels say", CostLevel::kernel},
+        Part{"time_by_model", "share of kernel time that the model says, for want of a measurement", CostLevel::model}})
+    add_column(part.name, part.description,
+               [&](const MeasurementCoverage& account) { return account.share(part.level); });
+  std::vector<std::int64_t> used;
+  for (const Row& row : rows) used.push_back(row.kernels ? core::workload::rows_used(row.kernels->costs) : kNoCount);
+  to.push_back({"measured_rows", "", "rows of the table of measured times that fit; -1 without a table", used});
+  const auto disagreement = [&](const std::string& name, const std::string& description,
+                                Disagreement (*disagreement_of)(const core::workload::KernelCosts&)) {
+    add_column(name, description,
+               [&](const MeasurementCoverage& account) { return disagreement_of(account.costs).share; });
+    to.push_back(text_column(
+        name + "_at", "where that is; empty: nowhere do two say something", rows,
+        [&](const Row& row) { return row.kernels ? disagreement_of(row.kernels->costs).at : std::string(); }));
+  };
+  disagreement("levels_disagree",
+               "of a layer or submodule that is measured as a whole and in parts, the sum of the parts over the whole, "
+               "less 1, where that is farthest from 0",
+               core::workload::level_disagreement);
+  disagreement("model_disagrees", "of what is measured, the model's time over it, less 1, where farthest from 0",
+               core::workload::model_disagreement);
+}
+
+/// Adds the effect of routers and capacity on the experts' tokens if some row's experts are not balanced.
+void add_routing(std::vector<Column>& to, const Rows& rows) {
+  using core::workload::RoutingSummary;
+  std::vector<RoutingSummary> accounts;
+  bool any = false;
+  for (const Row& row : rows) {
+    const auto& configuration = row.configuration;
+    any |= configuration.model.routing || configuration.strategy.capacity_factor > 0;
+    accounts.push_back(core::workload::routing_summary(configuration.model, configuration.strategy));
+  }
+  if (!any) return;
+  const auto add_column = [&](const char* name, const char* description, double RoutingSummary::*member) {
+    std::vector<double> values;
+    for (const RoutingSummary& account : accounts) values.push_back(account.*member);
+    to.push_back({name, "", description, std::move(values)});
+  };
+  add_column("expert_drop_rate", "share of tokens' ways to experts that is dropped, mean over layers with experts",
+             &RoutingSummary::drop_rate);
+  add_column("expert_imbalance",
+             "rows that the busiest expert rank of a layer computes over those of the mean rank, mean over such layers",
+             &RoutingSummary::imbalance);
+  std::vector<std::int64_t> copies;
+  for (const RoutingSummary& account : accounts) copies.push_back(account.copies);
+  to.push_back({"hot_expert_copies", "", "hot experts that every rank has a copy of, all layers together", copies});
+}
+
+void add_network(std::vector<Column>& to, const Rows& rows) {
+  struct Part {
+    const char *name, *description;
+    std::int64_t StepResult::*member;
+  };
+  for (const Part& part : {Part{"link_hops", "packets times links they crossed", &StepResult::link_hops},
+                           Part{"ecn_marks", "packets marked", &StepResult::ecn_marks},
+                           Part{"pauses", "pause frames sent", &StepResult::pauses}}) {
+    std::vector<std::int64_t> values;
+    for (const Row& row : rows)
+      values.push_back(row.step != nullptr && !row.analytic() ? row.step->*part.member : kNoCount);
+    to.push_back({part.name, "", std::string(part.description) + "; -1 where it did not run packet by packet", values});
+  }
+  to.push_back(
+      real_column("busiest_link_share", "",
+                  "what the busiest network link has to send over the step; above 1 an analytic step is too short",
+                  rows, [](const Row& row) { return row.step->busiest_link_share; }));
+  to.push_back(integer_column("dp", "", "data parallel size, which follows from the GPUs", rows,
+                              [](const Row& row) { return row.configuration.strategy.dp; }));
+  to.push_back(integer_column("gpus", "", "GPUs", rows, [](const Row& row) { return std::int64_t(row.gpus()); }));
+}
+
+io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
+  io::Table table;
+  table.columns.push_back(integer_column("id", "", "number of the experiment, in spec order", rows,
+                                         [](const Row& row) { return static_cast<std::int64_t>(row.experiment.id); }));
+  for (std::size_t a = 0; a < sweep.columns.size(); ++a)
+    table.columns.push_back(axis_column(sweep.columns[a], rows.size(), [&](std::size_t i) -> const core::OptionValue& {
+      return rows[i].experiment.axes.at(a);
+    }));
+  std::vector<Column> computed;
+  const auto costs = [&](std::vector<Column>& to, const Rows& subset) {
+    std::vector<const RowCosts*> all;
+    for (const Row& row : subset) all.push_back(&row.costs);
+    for (Column& column : cost_columns(all, sweep.objective)) to.push_back(std::move(column));
+  };
+  using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
+  for (const Adder& add :
+       {Adder(add_status_columns), Adder(add_throughput_columns), Adder(costs), Adder(add_uncertainty),
+        Adder(add_memory), Adder(add_breakdown), Adder(add_measured_kernels), Adder(add_routing), Adder(add_network)})
+    add(computed, rows);
+  for (Column& column : computed)  // `composition` may be an axis and then is a column already
+    if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));
+  return table;
+}
+
+io::Table excluded_table(const experiments::Sweep& sweep) {
+  io::Table table;
+  for (std::size_t a = 0; a < sweep.columns.size(); ++a)
+    table.columns.push_back(
+        axis_column(sweep.columns[a], sweep.excluded.size(),
+                    [&](std::size_t i) -> const core::OptionValue& { return sweep.excluded[i].axes.at(a); }));
+  std::vector<std::string> rules, reasons;
+  for (const auto& one : sweep.excluded) rules.push_back(one.rule), reasons.push_back(one.reason);
+  table.columns.push_back({"rule", "", "the rule that left it out; where: a constraint of the sweep", rules});
+  table.columns.push_back({"reason", "", "what would be right, and the values that broke it", reasons});
+  return table;
+}
+
+/// The sub-simulations of one kind that the steps used, by key.
+class SubsimulationTable {
+ public:
+  void add(const std::vector<SubsimulationUse>& used, std::uint32_t experiments) {
+    for (const SubsimulationUse& one : used) {
+      const auto [entry, is_new] = by_key_.try_emplace(one.key, Entry{one.parameters, one.result_ps, 0});
+      MANYWORLDS_CHECK(entry->second.result_ps == one.result_ps, "{} gives {} ps and {} ps", one.key.hex(),
+                       entry->second.result_ps, one.result_ps);
+      entry->second.used_by += experiments;
+      times_ += one.times * experiments;
+    }
+  }
+  io::Table table() const {
+    std::vector<std::string> keys, parameters;
+    std::vector<std::int64_t> results, used_by;
+    for (const auto& [key, entry] : by_key_) {
+      keys.push_back(key.hex());
+      parameters.push_back(entry.parameters);
+      results.push_back(entry.result_ps);
+      used_by.push_back(entry.used_by);
+    }
+    return {{{"key", "", "digest of everything it depends on", std::move(keys)},
+             {"parameters", "", "what it is", std::move(parameters)},
+             {"result_ps", "ps", "how long it lasts", std::move(results)},
+             {"used_by", "", "experiments that use it", std::move(used_by)}}};
+  }
+  std::int64_t times() const { return times_; }
+
+ private:
+  struct Entry {
+    std::string parameters;
+    std::int64_t result_ps, used_by;
+  };
+  std::map<Key, Entry> by_key_;
+  std::int64_t times_ = 0;
+};
+
+/// The results of steps by step number; empty for steps without a result.
+using StepResults = std::map<std::uint32_t, std::optional<StepResult>>;
+
+void add_step(StepResults& results, const Plan& plan, const OutcomeOf& outcome, std::uint32_t step) {
+  if (step == kNoStep) return;
+  const auto [place, is_new] = results.try_emplace(step);
+  if (!is_new) return;
+  if (const Outcome& settled = outcome(plan.task_of_step(step)); settled.ok())
+    place->second = core::step::decode_step(settled.bytes);
+}
+
+RowCosts costs_of(const experiments::ExperimentConfig& config, const StepResult* step,
+                  experiments::GraphCache& graphs) {
+  StepResult one_second_step;
+  one_second_step.step_ps = core::kSecond;
+  one_second_step.breakdown.forward_s = 1;
+  // Building the graph takes time, and only a known power of switch ports needs it.
+  const bool counts_ports = config.machine_power.switch_port_power_w > 0 && config.cluster.nodes > 1;
+  const auto graph = counts_ports ? graphs.get(config) : nullptr;
+  return {experiments::costs_of(config, step != nullptr ? *step : one_second_step, graph.get()), step != nullptr};
+}
+
+Row row_of(const experiments::Experiment& experiment, const Plan& plan, const StepResults& steps,
+           const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty, experiments::GraphCache& graphs) {
+  const experiments::ExperimentConfig config = experiments::config_of(experiment.settings, experiment.inputs);
+  Row row{experiment, plan.experiments.at(experiment.id), config.configuration, "ran", "", nullptr, {}, {}, {}};
+  row.configuration.gpu.measured = measured_times(experiment);
+  if (!row.planned.fits()) {
+    row.status = "out_of_memory";
+    row.reason = fmt::format("needs {:.2f} of {:.2f} GiB", core::gib(static_cast<double>(row.planned.memory.total())),
+                             core::gib(static_cast<double>(row.planned.memory_bytes)));
+  } else if (const auto& step = steps.at(row.planned.step); !step) {
+    const Outcome& none = outcome(plan.task_of_step(row.planned.step));
+    row.status = none.status == Status::pending ? "pending" : "failed";
+    row.reason = none.bytes;
+  } else if (step->too_large) {
+    const auto& limit = row.configuration.limit;
+    row.status = "too_large";
+    row.reason = fmt::format("beyond limit: link_hops {}, events {}", limit.link_hops, limit.events);
+  } else {
+    row.step = &*step;
+    row.interval = uncertainty.of(experiment.settings, config);
+    const auto& configuration = row.configuration;
+    if (configuration.gpu.measured)
+      row.kernels =
+          core::workload::measurement_coverage(configuration.model, configuration.strategy, configuration.gpu);
+  }
+  row.costs = costs_of(config, row.step, graphs);
+  return row;
+}
+
+void add_experiments(io::Results& to, const experiments::Sweep& sweep, const Rows& rows) {
+  for (const auto& column : sweep.columns) to.axis_names.push_back(column.name);
+  to.experiments = experiments_table(sweep, rows);
+}
+
+}  // namespace
+
+io::Results make_rows(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome,
+                      const experiments::Uncertainty& uncertainty, const std::vector<std::uint32_t>& ids) {
+  StepResults steps;
+  for (const std::uint32_t id : ids) add_step(steps, plan, outcome, plan.experiments.at(id).step);
+  Rows rows;
+  experiments::GraphCache graphs;
+  for (const std::uint32_t id : ids)
+    rows.push_back(row_of(sweep.experiments.at(id), plan, steps, outcome, uncertainty, graphs));
+  io::Results results;
+  add_experiments(results, sweep, rows);
+  return results;
+}
+
+io::Results make_results(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome) {
+  StepResults steps;
+  for (std::uint32_t step = 0; step < plan.steps.size(); ++step) add_step(steps, plan, outcome, step);
+  const auto uncertainty = experiments::Uncertainty::compiled();
+  Rows rows;
+  experiments::GraphCache graphs;
+  for (const auto& experiment : sweep.experiments)
+    if (!plan.experiments.at(experiment.id).in_other_shard)
+      rows.push_back(row_of(experiment, plan, steps, outcome, uncertainty, graphs));
+  io::Results results;
+  results.spec = sweep.text;
+  if (!results.spec.ends_with('\n')) results.spec += '\n';
+  for (const std::string& set : sweep.overrides) results.spec += fmt::format("# --set {}\n", set);
+  if (!sweep.assumed.empty()) results.spec += fmt::format("{}{}\n", io::kAssumedPrefix, sweep.assumed);
+  add_experiments(results, sweep, rows);
+  results.excluded = excluded_table(sweep);
+  SubsimulationTable kernels, collectives, episodes;
+  for (const auto& [number, step] : steps) {
+    if (!step) continue;
+    kernels.add(step->kernels, plan.steps[number].experiments);
+    collectives.add(step->collectives, plan.steps[number].experiments);
+    episodes.add(step->episodes, plan.steps[number].experiments);
+  }
+  results.kernels = kernels.table();
+  results.collectives = collectives.table();
+  results.episodes = episodes.table();
+  return results;
+}
+
+}  // namespace manyworlds::farm
