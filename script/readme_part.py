@@ -1,4 +1,4 @@
-"""Parts of README.md that scripts write: between <!-- NAME --> and <!-- /NAME -->."""
+"""Parts of README.md and of pages that scripts write: between <!-- NAME --> and <!-- /NAME -->."""
 
 import pathlib
 

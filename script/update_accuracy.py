@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Puts the accuracy table that `manyworlds validate` prints into README.md, and the residuals of that run beside it.
+"""Puts the accuracy table that `manyworlds validate` prints into docs/accuracy.md, and the residuals of that run beside it.
 
     script/update_accuracy.py [--program build/release/manyworlds] [--run DIR] [--check]
 
 It simulates every measured row, and the steps once more with each family left out of the fit: several minutes. A run
-directory is gone on with where --run names one. With --check nothing is written; it ends in 1 where README.md or
+directory is gone on with where --run names one. With --check nothing is written; it ends in 1 where docs/accuracy.md or
 experiments/measured/residuals.csv differ from what this build gives.
 """
 
@@ -17,6 +17,7 @@ import tempfile
 from readme_part import README, with_part
 
 ROOT = README.parent
+PAGE = ROOT / "docs/accuracy.md"
 RESIDUALS = ROOT / "experiments/measured/residuals.csv"
 
 
@@ -32,7 +33,7 @@ def main():
         if given.run:
             command += ["-o", given.run]
         table = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-        new = {README: with_part(README.read_text(), "accuracy-table", table), RESIDUALS: residuals.read_text()}
+        new = {PAGE: with_part(PAGE.read_text(), "accuracy-table", table), RESIDUALS: residuals.read_text()}
     differ = [path for path, text in new.items() if path.read_text() != text]
     for path in differ:
         print(f"{path.relative_to(ROOT)} {'is not what this build gives' if given.check else 'written'}", file=sys.stderr)

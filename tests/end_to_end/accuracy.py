@@ -1,4 +1,4 @@
-"""The README's accuracy table and the residuals behind intervals are those that this build gives: all rows, simulated again."""
+"""The accuracy table of docs/accuracy.md and the residuals behind intervals are those that this build gives: all rows, simulated again."""
 
 import os
 import pathlib

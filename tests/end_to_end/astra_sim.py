@@ -1,10 +1,10 @@
-"""`net --model astra-sim` gives ASTRA-sim's own results, and docs/model.md lists ours beside them.
+"""`net --model astra-sim` gives ASTRA-sim's own results, and docs/model/collectives.md lists ours beside them.
 
 The table was measured with ASTRA-sim 2.x (analytical backends, ring algorithm): 1 MiB, links of 50 GB/s (their GB is
 2^30) and 500 ns, 4 splits, 1 active chunk, endpoint delay 10 ns, memory 1600 GB/s. all_gather counts 1 MiB for each
 rank of input; ours counts what a rank has in the end, so it is asked for n MiB.
 
-`python3 astra_sim.py --write` puts the table of today's runs into docs/model.md."""
+`python3 astra_sim.py --write` puts the table of today's runs into docs/model/collectives.md."""
 
 import json
 import os
@@ -17,7 +17,7 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("MANYWORLDS_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 PROGRAM = str(pathlib.Path(os.environ.get("MANYWORLDS_BUILD_DIR", ROOT / "build")) / "manyworlds")
-PAGE = ROOT / "docs" / "model.md"
+PAGE = ROOT / "docs" / "model" / "collectives.md"
 
 # Nanoseconds for 4, 8 and 16 members, by collective: on a ring or fully connected, over a switch (congestion-unaware),
 # over a switch (congestion-aware).
@@ -62,7 +62,7 @@ def times(kind, n, fabric, *words):
 
 
 def page_table():
-    """ASTRA-sim's figures and ours, in microseconds, as docs/model.md shows them."""
+    """ASTRA-sim's figures and ours, in microseconds, as docs/model/collectives.md shows them."""
     lines = ["| collective | members | fully connected: ASTRA-sim | packets | switch: unaware | aware | packets |",
              "|---|---|---|---|---|---|---|"]
     for kind in MEASURED:
@@ -121,7 +121,7 @@ class AstraSim(unittest.TestCase):
 
     def test_the_page_shows_what_runs_give(self):
         shown = BLOCK.search(PAGE.read_text())
-        self.assertIsNotNone(shown, "docs/model.md has no astra-table")
+        self.assertIsNotNone(shown, "docs/model/collectives.md has no astra-table")
         self.assertEqual(shown.group(), page_table(), "renew it with: python3 tests/end_to_end/astra_sim.py --write")
 
 

@@ -38,7 +38,7 @@ class Installed(unittest.TestCase):
     def test_it_runs_from_where_it_was_moved_and_has_what_people_need(self):
         tree = self.moved()
         share = tree / "share/manyworlds"
-        for name in ("README.md", "LICENSE", "docs/formats.md", "docs/model.md", "sweeps/tiny.yaml", "slurm/sweep.sh",
+        for name in ("README.md", "LICENSE", "docs/formats.md", "docs/model/network.md", "sweeps/tiny.yaml", "slurm/sweep.sh",
                      "slurm/merge.sh", "slurm/manyworlds.def", "slurm/spack/packages/manyworlds/package.py"):
             source = ROOT / ("experiments/" + name if name.startswith("sweeps/") else name)
             self.assertEqual((share / name).read_bytes(), source.read_bytes(), name)

@@ -1,4 +1,4 @@
-"""The README says only what is so: its example runs as written, its verbs, options and paths exist, and CI runs its test command."""
+"""The README and the pages for users say only what is so: examples run as written, verbs, options and paths exist."""
 
 import json
 import os
@@ -11,7 +11,11 @@ import unittest
 ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
 BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
 README = (ROOT / "README.md").read_text()
-RUN = ["Your own sweep", "Reading the results", "On a cluster"]  # sections whose `sh` blocks are run, in this order, in one directory
+PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text()
+         for name in ("sweeps", "commands", "reading", "cluster", "accuracy", "benchmarks", "CONTRIBUTING",
+                      "architecture")}
+TEXT = README + "".join(PAGES.values())
+SWEEP = "Your model, your cluster"  # the README's section with a sweep; its commands are run, then those of two pages
 
 
 def section(title):
@@ -37,8 +41,9 @@ def help_of(*words):
 class Readme(unittest.TestCase):
     def test_the_example_runs_as_written(self):
         with tempfile.TemporaryDirectory() as directory:
-            (pathlib.Path(directory) / "mine.yaml").write_text(blocks("yaml", section(RUN[0]))[0])
-            commands = [line for title in RUN for block in blocks("sh", section(title)) for line in block.splitlines()]
+            (pathlib.Path(directory) / "mine.yaml").write_text(blocks("yaml", section(SWEEP))[0])
+            commands = [line for text in (section(SWEEP), PAGES["reading"], PAGES["cluster"])
+                        for block in blocks("sh", text) for line in block.splitlines()]
             self.assertEqual(len(commands), 14)
             done = {}
             for command in commands:
@@ -49,36 +54,50 @@ class Readme(unittest.TestCase):
             table = next(result.stdout for command, result in done.items() if "pandas" in command)
             self.assertIn("12 rows", table)  # 3 tp x 2 pp x 2 fabrics, all within the constraint
 
+    def test_the_page_on_sweeps_has_the_same_example(self):
+        self.assertEqual(blocks("yaml", section(SWEEP))[0], blocks("yaml", PAGES["sweeps"])[0])
+        self.assertEqual(blocks("sh", section(SWEEP)), blocks("sh", PAGES["sweeps"]))
+
+    def test_its_errors_are_those_of_the_accuracy_page(self):
+        means = dict(re.findall(r"^\| (\w+), mean over families \|(?:[^|]*\|){4} ([\d.]+ %) \|", PAGES["accuracy"], re.MULTILINE))
+        told = dict(re.findall(r"([\d.]+ %) on (\w+)", " ".join(section("How far to trust it").split())))
+        self.assertEqual({gpu: error for error, gpu in told.items()}, {gpu: means[gpu] for gpu in ("A100", "H100", "GB200")})
+
     def test_the_large_sweep_is_planned_and_has_the_size_it_says(self):
-        command, = re.findall(r"^    (manyworlds sweep experiments/.*)$", README, re.MULTILINE)
+        command, = re.findall(r"^    (manyworlds sweep experiments/.*)$", PAGES["sweeps"], re.MULTILINE)
         planned = run(command + " --json", ROOT)
         self.assertEqual(planned.returncode, 0, planned.stderr)
         told = json.loads(planned.stdout)
-        layouts, fitting = re.search(r"([\d,]+) layouts, of which ([\d,]+) fit into memory", README).groups()
+        layouts, fitting = re.search(r"([\d,]+) layouts, of which ([\d,]+) fit into memory", PAGES["sweeps"]).groups()
         self.assertEqual(int(layouts.replace(",", "")), told["experiments"])
         self.assertEqual(int(fitting.replace(",", "")), told["experiments"] - told["out_of_memory"])
 
     def test_every_verb_and_option_it_names_exists(self):
         listed = help_of()
-        named = re.findall(r"manyworlds ([a-z]+)\b([^`\n|]*)", README)
+        named = re.findall(r"manyworlds ([a-z]+)\b([^`\n|]*)", TEXT)
         self.assertGreater(len(named), 9)
         for verb, rest in named:
             self.assertRegex(listed, rf"(?m)^\s*{verb}\b")
             for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", rest.split("#")[0]):
                 self.assertIn(option, help_of(verb), f"{verb} {option}")
-        for row, options in re.findall(r"^\| `manyworlds (\w+)[^|]*\|([^|]*)\|$", README, re.MULTILINE):
+        for row, options in re.findall(r"^\| `manyworlds (\w+)[^|]*\|([^|]*)\|$", TEXT, re.MULTILINE):
             for option in re.findall(r"`(--?[a-z][a-z-]*)", options):
                 self.assertIn(option, help_of(row), f"{row} {option}")
 
     def test_every_verb_that_exists_is_named(self):
         for verb in re.findall(r"(?m)^  (\w+)  ", help_of()):
-            self.assertIn(f"`manyworlds {verb}", README)
+            self.assertIn(f"`manyworlds {verb}", PAGES["commands"])
 
     def test_every_path_it_names_exists(self):
-        paths = {path for path in re.findall(r"(?:script|core|topologies|experiments|io|farm|tests)/[\w/.]*", README)}
+        text = TEXT.replace(PAGES["reading"], "")  # whose paths are of HDF5
+        paths = set(re.findall(r"(?<![/\w])(?:script|core|topologies|experiments|io|farm|tests)/[\w/.]*", text))
         self.assertGreater(len(paths), 5)
         for path in sorted(paths):
-            self.assertTrue((ROOT / path.rstrip(".")).exists(), path)
+            named = path.rstrip(".")
+            self.assertTrue(any((ROOT / (named + ending)).exists() for ending in ("", ".hpp", ".cpp")), path)
+        for page, text in {"README.md": README, **{f"docs/{name}.md": text for name, text in PAGES.items()}}.items():
+            for link in re.findall(r"\]\(([\w./]+)\)", text):
+                self.assertTrue(((ROOT / page).parent / link).exists(), f"{page}: {link}")
 
     def test_its_two_commands_are_scripts_that_can_be_run_and_CI_runs_the_second(self):
         commands = re.findall(r"^    (script/\w+)", section("Two commands"), re.MULTILINE)
