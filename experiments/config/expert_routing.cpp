@@ -41,12 +41,12 @@ std::string_view chosen_routing(const Settings& settings) {
   return found == settings.end() ? "balanced" : std::string_view(std::get<std::string>(found->second));
 }
 
-import::RoutingTable table_of(const Settings& settings, const Inputs& inputs){
-    const std::string& path = std::get<std::string>(settings.at("routing.file"));
-const auto text = inputs.find(path);
-MANYWORLDS_CHECK(text != inputs.end(), "the sweep does not hold '{}'", path);
-return import::parse_measured_routing(text->second, path);
-}  // namespace
+auto table_of(const Settings& settings, const Inputs& inputs) -> import::RoutingTable {
+  const std::string& path = std::get<std::string>(settings.at("routing.file"));
+  const auto text = inputs.find(path);
+  MANYWORLDS_CHECK(text != inputs.end(), "the sweep does not hold '{}'", path);
+  return import::parse_measured_routing(text->second, path);
+}
 
 /// Returns an error for the first layer in which an expert has more tokens than if every token chose it once.
 std::string overloaded_expert(const Model& model, const import::RoutingTable& table) {
@@ -79,7 +79,7 @@ std::string error_of(const Model& model, const import::RoutingTable& table) {
   return overloaded_expert(model, table);
 }
 
-}  // namespace manyworlds::experiments
+}  // namespace
 
 Section routing_section() {
   Section section;

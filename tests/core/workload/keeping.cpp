@@ -67,11 +67,11 @@ memory::LayerBytes bytes_of(const Model& model, const Strategy& strategy, LayerK
   return memory::layer_bytes(model, strategy, {kind, activation_policy(strategy, 0, 0), 0});
 }
 
-struct CompiledStep {
+struct ModelCase {
   Model model;
   Strategy strategy;
 };
-std::vector<CompiledStep> worlds() {
+std::vector<ModelCase> worlds() {
   Strategy dense = layout(4, 1, 2, 2);
   dense.sequence_parallel = true;
   dense.stack.attention = AttentionKernel::cudnn;
@@ -123,7 +123,7 @@ TEST_CASE("each module keeps so much less, and its forward kernels run again onc
 }
 
 TEST_CASE("a dispatcher that copies tokens where they arrive keeps neither those that leave nor those that return") {
-  const CompiledStep world = worlds()[2];
+  const ModelCase world = worlds()[2];
   Strategy late = world.strategy;
   late.stack.dispatcher = Dispatcher::hybrid_ep;
   const LayerKind kind{true};
@@ -187,7 +187,7 @@ TEST_CASE("levels of modules keep less and less, and take longer and longer") {
 }
 
 TEST_CASE("what is inside a larger module runs again once, with it") {
-  const CompiledStep world = worlds()[2];
+  const ModelCase world = worlds()[2];
   for (const auto& [outer, inner] : {std::pair{recompute::moe, recompute::moe_act | recompute::shared_experts},
                                      {recompute::mlp, recompute::mlp_act}}) {
     Strategy one = world.strategy, both = world.strategy;
