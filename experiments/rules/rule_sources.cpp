@@ -94,7 +94,7 @@ std::vector<RuleSource> make() {
        "by construction: copies go between passes that run one after the other",
        {"schedule_file_wanted", "schedule_fits"}},
       {"expert_overlap_fits", kTransformerConfig},
-      {"step_transport", "by construction (docs/model/sharing.md: what is remembered of slices)"},
+      {"step_transport", "by construction (docs/model/sharing.md: only the engine for pinned paths saves its state)"},
       {"topology_fits", kConstruction, {"gpus_at_most", "node_in_scale_up_domain"}},
       {"faults_fit", kConstruction, {"gpus_at_most", "node_in_scale_up_domain", "topology_fits"}},
       {"lossless",

@@ -405,7 +405,7 @@ Rule lossless_rule() {
           }};
 }
 
-/// Cached results of collectives and episodes come from the time-sliced engine, whose packets must be identical.
+/// Cached results of collectives and episodes come from the engine for pinned paths, whose state can be saved.
 Rule step_transport_rule() {
   Rule result = rule("step_transport", "transport",
                      "steps take pinned paths (routing destination_mod_k or ecmp_hash), coalesced acks and a lossless "

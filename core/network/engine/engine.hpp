@@ -56,26 +56,6 @@ struct ComponentState {
   std::vector<std::uint32_t> links;  // engine slot by link number
 };
 
-/// An engine that can be fast-forwarded over repetitions of a periodic state.
-class PeriodicEngine {
- public:
-  /// Returns the number of packets that a live flow has not yet offered to its NIC.
-  virtual std::uint32_t remaining(std::uint32_t flow_slot) const = 0;
-  /// Returns the number of links on the path of a flow.
-  virtual std::uint32_t links(std::uint32_t flow_slot) const = 0;
-  /// Makes Engine::run() also stop, once, at the instant at which this flow has `remaining` packets left to offer.
-  virtual void watch(std::uint32_t flow_slot, std::uint32_t remaining) = 0;
-  /// Returns the words of save() for all components together, but without the numbers of remaining packets, except for
-  /// whether they are zero. Engines with equal words behave identically until a flow offers its last packet.
-  virtual StateWords periodic_state() = 0;
-  /// Reduces the remaining packets of live flows by `packets` (indexed by slot; each less than remaining()) and leaves
-  /// everything else unchanged.
-  virtual void skip(std::span<const std::uint32_t> packets) = 0;
-
- protected:
-  ~PeriodicEngine() = default;
-};
-
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -116,8 +96,19 @@ class Engine {
 
   virtual std::unique_ptr<Engine> clone() const = 0;
 
-  /// Returns this engine as a PeriodicEngine, or null if it does not support fast-forwarding.
-  virtual PeriodicEngine* as_periodic() { return nullptr; }
+  // An engine can be fast-forwarded over repetitions of a periodic state.
+  /// Returns the number of packets that a live flow has not yet offered to its NIC.
+  virtual std::uint32_t remaining(std::uint32_t flow_slot) const = 0;
+  /// Returns the number of links on the path of a flow.
+  virtual std::uint32_t links(std::uint32_t flow_slot) const = 0;
+  /// Makes run() also stop, once, at the instant at which this flow has `remaining` packets left to offer.
+  virtual void watch(std::uint32_t flow_slot, std::uint32_t remaining) = 0;
+  /// Returns the words of save() for all components together, but without the numbers of remaining packets, except for
+  /// whether they are zero. Engines with equal words behave identically until a flow offers its last packet.
+  virtual StateWords periodic_state() = 0;
+  /// Reduces the remaining packets of live flows by `packets` (indexed by slot; each less than remaining()) and leaves
+  /// everything else unchanged.
+  virtual void skip(std::span<const std::uint32_t> packets) = 0;
 };
 
 }  // namespace manyworlds::core::network

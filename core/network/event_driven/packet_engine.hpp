@@ -19,42 +19,17 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/network/engine/engine.hpp"
 #include "core/network/engine/event_wheel.hpp"
-#include "core/network/engine/fifo.hpp"
-#include "core/network/engine/pinned_engine.hpp"
 #include "core/network/engine/sender_protocol.hpp"
 #include "core/network/engine/slot_pool.hpp"
-#include "core/network/engine/telemetry_rows.hpp"
+#include "core/network/state/network_state.hpp"
+#include "core/network/state/state_words.hpp"
 
 namespace manyworlds::core::network {
-
-template <SenderProtocol P>
-class Saver;
-template <SenderProtocol P>
-class Loader;
-template <SenderProtocol P>
-class TimeSlicedExchange;
-
-// A packet is a 64-bit word: slot of the flow (24 bits), number (32 bits, counting down to 1, the last), hop (7 bits)
-// and ECN mark (1 bit).
-using Packet = std::uint64_t;
-constexpr Packet make_packet(std::uint32_t slot, std::uint32_t number) {
-  return static_cast<Packet>(slot) << 40 | static_cast<Packet>(number) << 8;
-}
-constexpr std::uint32_t slot_of(Packet packet) {
-  return static_cast<std::uint32_t>(packet >> 40);
-}
-constexpr std::uint32_t number_of(Packet packet) {
-  return static_cast<std::uint32_t>(packet >> 8);
-}
-constexpr std::uint32_t hop_of(Packet packet) {
-  return static_cast<std::uint32_t>(packet >> 1) & 0x7F;
-}
-inline constexpr Packet kMarkBit = 1, kOneHop = 2;
-inline constexpr Packet kAllButSlotMask = (1ull << 40) - 1;  // mask of everything but the slot
 
 // Event kinds, in the order in which they are handled at one instant. A resume precedes a pause, since a switch that
 // sends both at one instant sends the pause last. Events of one kind commute, because they concern different flows or
@@ -63,7 +38,7 @@ enum class EventKind : std::uint64_t { deliver, ack, cnp, timer, resume, pause, 
 inline constexpr std::uint64_t kOverLink = 1ull << 32;  // in an arrival's subject: over a link, not from a flow
 
 template <SenderProtocol P>
-class PacketEngine final : public PinnedEngine<P>, public PeriodicEngine {
+class PacketEngine final : public Engine {
  public:
   PacketEngine(const Transport& transport, const typename P::Parameters& parameters, bool ecn_enabled);
 
@@ -84,7 +59,6 @@ class PacketEngine final : public PinnedEngine<P>, public PeriodicEngine {
   }
   std::unique_ptr<Engine> clone() const override { return std::make_unique<PacketEngine>(*this); }
 
-  PeriodicEngine* as_periodic() override { return this; }
   std::uint32_t remaining(std::uint32_t flow_slot) const override { return flows_[flow_slot].remaining; }
   std::uint32_t links(std::uint32_t flow_slot) const override { return flows_[flow_slot].hops; }
   void watch(std::uint32_t flow_slot, std::uint32_t remaining) override {
@@ -94,24 +68,10 @@ class PacketEngine final : public PinnedEngine<P>, public PeriodicEngine {
   void skip(std::span<const std::uint32_t> packets) override;
 
  private:
-  using Pinned = PinnedEngine<P>;
-  using Pinned::acks_matter, Pinned::fits_window, Pinned::window_of;
-  using Pinned::transport_, Pinned::parameters_, Pinned::packet_bytes_, Pinned::ecn_enabled_;
-
-  friend class Saver<P>;
-  friend class Loader<P>;
-  friend class TimeSlicedExchange<P>;
-
   static EventKind kind_of(const Event& event) { return static_cast<EventKind>(event.kind()); }
 
-  /// A packet in flight on a link.
-  struct InFlightPacket {
-    Time at;
-    Packet packet;
-  };
-
-  struct PortState {
-    Time busy_until = 0;             // end of the current transmission
+  /// What the engine derives from the state of a link.
+  struct PortFields {
     Time service_at = kNever;        // time of the pending service event
     Time slack_ps = 0;               // how much later than possible the service event may be
     std::int64_t waiting_bytes = 0;  // bytes in the queue
@@ -119,19 +79,14 @@ class PacketEngine final : public PinnedEngine<P>, public PeriodicEngine {
     Time full_packet_ps = 0;
     Time control_ps = 0;  // delay until a pause frame sent to this link's sender takes effect
     std::int64_t kmin = 0, kmax = 0;
-    std::int64_t mark_error = 0;     // RED by error diffusion, parts per million
     std::int64_t sent_bytes = 0;     // for telemetry
     Time last_arrival_at = -1;       // the instant of the latest arrivals in batch_
     std::uint32_t last_arrival = 0;  // index in batch_ of the last of them
     std::uint32_t over_xoff = 0;     // ingress links that are being paused and whose packets may wait here
     std::uint32_t senders = 0;       // flows with this first link that have packets to offer
-    bool paused = false, pause_wanted = false;
-    bool forwards = false;  // receives packets from other links, not only from flows
-    LinkSpec spec;
+    bool forwards = false;           // receives packets from other links, not only from flows
   };
-  struct Port : PortState {
-    Fifo<InFlightPacket> wire;  // packets in flight, in order; the first also has an event
-    Fifo<Packet> queue;
+  struct Port : LinkState, PortFields {
     std::vector<std::uint32_t> downstream;  // next links of the packets that arrive over this one
   };
 
@@ -143,42 +98,26 @@ class PacketEngine final : public PinnedEngine<P>, public PeriodicEngine {
   };
   static constexpr std::uint32_t kNoArrival = UINT32_MAX, kNoFlow = UINT32_MAX;
 
-  struct Ack {
-    Time at;
-    Time rtt;
-    bool marked;
-  };
-
-  struct FlowState {
+  /// What the engine derives from the state of a flow.
+  struct FlowIndex {
     std::uint64_t tie_order = 0;
-    std::array<std::uint32_t, kMaxHops> path{};
-    std::uint32_t hops = 0;
-    std::uint32_t remaining = 0;  // packets not yet offered; also the number of the next one
-    std::uint32_t unacked = 0;    // offered packets whose acks have not been taken from `acks`
-    std::int64_t last_bytes = 0;  // size of packet number 1, the last
     Time ack_ps = 0;
-    Time next_packet_at = 0;     // earliest start of the next packet (pacing)
-    Time departs_at = kNever;    // end of the transmission at the NIC, if there is one
-    Time delivered_at = kNever;  // arrival of the last packet, once it is on its last link
-    Time last_cnp = 0;           // when the receiver last sent a CNP
-    Time timer_at = kNever;      // earliest deadline with a pending event
-    bool live = false, at_nic = false;
+    Time timer_at = kNever;  // earliest deadline with a pending event
+    bool live = false;
     bool uses_cc = false;      // congestion-controlled by the protocol; scale-up transfers have a fixed window
     bool counts_acks = false;  // a window or the protocol needs the acks
-    bool offered = false;      // a packet was offered at this instant and has not arrived at the NIC
     bool blocked = false;      // by its window, until the next ack
-    P sender;
   };
-  struct Flow : FlowState {
+  struct Flow : FlowState<P>, FlowIndex {
     std::uint32_t generation = 0;  // number of uses of this slot, which identifies outdated events
-    Fifo<Ack> acks;                // in flight, in order; taken when the window is evaluated
-    Fifo<Time> departures;         // start times of packets in flight, if the protocol needs acks
-    TelemetryRows telemetry;       // per unacknowledged packet and link after the NIC, if the protocol needs it
+    std::span<const std::uint32_t> links() const { return {this->path.data(), this->hops}; }
   };
 
   std::uint32_t acquire_slot() { return network::acquire_slot(free_, flows_, spare_flows_); }
   void set_up(Flow& flow, const Route& route, std::uint64_t tie_order);
+  void set_size(Flow& flow, std::int64_t bytes) const;
   void start_sender(Flow& flow);
+  PathInfo path_info(const Flow& flow) const;
   void add_downstream(std::uint32_t link, std::uint32_t downstream);
   void push(Time at, EventKind kind, std::uint64_t subject) {
     events_.push({at, static_cast<std::uint64_t>(kind), subject});
@@ -218,7 +157,35 @@ class PacketEngine final : public PinnedEngine<P>, public PeriodicEngine {
   std::int64_t size_of(const Flow& flow, Packet packet) const {
     return number_of(packet) == 1 ? flow.last_bytes : packet_bytes_;
   }
+  std::int64_t window_of(const Flow& flow) const {
+    return flow.uses_cc ? flow.sender.window_bytes() : transport_.window_bytes;
+  }
+  bool fits_window(const Flow& flow) const {
+    return flow.unacked == 0 || (flow.unacked + std::int64_t{1}) * packet_bytes_ <= window_of(flow);
+  }
+  /// Returns whether acks in flight can still affect the flow.
+  bool acks_matter(const Flow& flow) const {
+    if (!flow.counts_acks || flow.remaining == 0) return false;
+    if (P::kNeeds.acks && flow.uses_cc) return true;
+    return (flow.unacked + static_cast<std::int64_t>(flow.remaining)) * packet_bytes_ > window_of(flow);
+  }
 
+  enum class Remaining : bool { included, excluded };
+  std::vector<ComponentState> save(Remaining remaining);
+  std::vector<std::uint32_t> paused_links() const;
+  std::vector<std::vector<ControlFrame>> control_frames(ComponentNumbering& numbering) const;
+  void write_flow(Flow& flow, StateWriter& writer);
+  std::uint32_t read_link(StateReader& reader);
+  void read_flow(std::uint32_t slot, std::uint64_t tie_order, StateReader& reader);
+  void read_frame(StateReader& reader);
+  SentBytes sent_bytes(const Flow& flow) const;
+  void schedule_flow(std::uint32_t slot);
+  void schedule_link(std::uint32_t link);
+
+  Transport transport_;
+  typename P::Parameters parameters_;
+  std::int64_t packet_bytes_;  // size of a full packet, including headers
+  bool ecn_enabled_;
   Time now_ = 0, last_activity_ = 0;
   EventWheel events_;
   std::vector<Port> ports_, spare_ports_;
@@ -228,6 +195,7 @@ class PacketEngine final : public PinnedEngine<P>, public PeriodicEngine {
   std::size_t pending_pfc_ = 0;  // pause and resume frames in flight, and paused ports
   std::vector<Arrival> batch_;   // arrivals of one instant
   std::vector<std::pair<std::uint64_t, Packet>> ranked_;
+  Route route_;  // of the flow that is written or read
   std::vector<std::uint32_t>* completed_ = nullptr;
   std::uint32_t watched_ = kNoFlow, watched_remaining_ = 0;
   Time limit_ = 0;          // of the current run()

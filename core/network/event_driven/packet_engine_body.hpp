@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/network/engine/ecn_marking.hpp"
 #include "core/network/event_driven/packet_engine.hpp"
 #include "core/network/event_driven/packet_engine_setup.hpp"
-#include "core/network/event_driven/state_load.hpp"
-#include "core/network/event_driven/state_save.hpp"
+#include "core/network/event_driven/packet_engine_state.hpp"
 
 namespace manyworlds::core::network {
 
@@ -49,7 +49,7 @@ PauseDependencies PacketEngine<P>::deadlock() const {
     for (std::size_t i = 0; i < ports_[link].queue.size(); ++i) {
       const Packet packet = ports_[link].queue[i];
       if (hop_of(packet) == 0) continue;
-      const std::uint32_t from = flows_[slot_of(packet)].path[hop_of(packet) - 1];
+      const std::uint32_t from = flows_[flow_of(packet)].path[hop_of(packet) - 1];
       if (ports_[from].paused) waits.emplace_back(from, link);
     }
   MANYWORLDS_CHECK(!waits.empty(), "{} flows wait for nothing", live_);
@@ -136,7 +136,7 @@ void PacketEngine<P>::arrive_all(const Event& first) {
   batch_.clear();
   for (Packet next = packet;; next = take_arrival(events_.take())) {
     const auto number = static_cast<std::uint32_t>(batch_.size());
-    const std::uint32_t at = flows_[slot_of(next)].path[hop_of(next)];
+    const std::uint32_t at = flows_[flow_of(next)].path[hop_of(next)];
     Port& port = ports_[at];
     batch_.push_back({next, at, port.last_arrival_at == now_ ? port.last_arrival : kNoArrival});
     port.last_arrival_at = now_;
@@ -157,14 +157,14 @@ template <SenderProtocol P>
 void PacketEngine<P>::arrive_ranked(std::uint32_t last) {
   ranked_.clear();
   for (std::uint32_t number = last; number != kNoArrival; number = batch_[number].previous)
-    ranked_.emplace_back(flows_[slot_of(batch_[number].packet)].tie_order, batch_[number].packet);
+    ranked_.emplace_back(flows_[flow_of(batch_[number].packet)].tie_order, batch_[number].packet);
   std::sort(ranked_.begin(), ranked_.end());
   for (const auto& [tie_order, packet] : ranked_) arrive(packet);
 }
 
 template <SenderProtocol P>
 void PacketEngine<P>::arrive(Packet packet) {
-  Flow& flow = flows_[slot_of(packet)];
+  Flow& flow = flows_[flow_of(packet)];
   const std::uint32_t index = flow.path[hop_of(packet)];
   Port& port = ports_[index];
   if (number_of(packet) == 1 && hop_of(packet) == 0) --port.senders;
@@ -227,7 +227,7 @@ template <SenderProtocol P>
   while (port.busy_until <= until && !port.queue.empty()) {
     const Packet packet = port.queue.front();
     port.queue.pop();
-    Flow& flow = flows_[slot_of(packet)];
+    Flow& flow = flows_[flow_of(packet)];
     const std::int64_t size = size_of(flow, packet);
     const Time begin = port.busy_until;
     port.waiting_bytes -= size;
@@ -290,7 +290,7 @@ template <SenderProtocol P>
   }
   if (hop == 0) {
     flow.departs_at = port.busy_until;
-    push(port.busy_until, EventKind::departed, flow_handle(slot_of(packet)));
+    push(port.busy_until, EventKind::departed, flow_handle(flow_of(packet)));
     if (P::kNeeds.acks && flow.uses_cc) flow.departures.push(begin);
   }
   const Time arrives = port.busy_until + port.spec.latency_ps;
@@ -304,7 +304,7 @@ template <SenderProtocol P>
 /// scheduled right away.
 template <SenderProtocol P>
 [[gnu::noinline]] void PacketEngine<P>::leave_network(Flow& flow, Packet packet, Time delivered) {
-  const std::uint32_t slot = slot_of(packet);
+  const std::uint32_t slot = flow_of(packet);
   const bool marked = (packet & kMarkBit) != 0;
   if (number_of(packet) == 1) {
     flow.delivered_at = delivered;
@@ -411,45 +411,6 @@ void PacketEngine<P>::arm_timer(Flow& flow, std::uint32_t slot) {
   if (deadline >= flow.timer_at) return;
   flow.timer_at = deadline;
   push(deadline, EventKind::timer, flow_handle(slot));
-}
-
-/// Performs all lazy transmissions that begin at now() or before.
-template <SenderProtocol P>
-void PacketEngine<P>::catch_up() {
-  for (std::uint32_t link = 0; link < ports_.size(); ++link)
-    if (!ports_[link].paused) serve(ports_[link], link, now_);
-}
-
-template <SenderProtocol P>
-std::vector<ComponentState> PacketEngine<P>::save() {
-  catch_up();
-  return Saver<P>(*this).run();
-}
-
-template <SenderProtocol P>
-StateWords PacketEngine<P>::periodic_state() {
-  catch_up();
-  StateWords all;
-  for (const ComponentState& part : Saver<P>(*this, RemainingPackets::excluded).run())
-    all.insert(all.end(), part.words.begin(), part.words.end());
-  return all;
-}
-
-template <SenderProtocol P>
-void PacketEngine<P>::skip(std::span<const std::uint32_t> packets) {
-  for (std::uint32_t slot = 0; slot < flows_.size(); ++slot)
-    if (flows_[slot].live) flows_[slot].remaining -= packets[slot];
-  const auto renumber = [&](Packet& packet) { packet -= make_packet(0, packets[slot_of(packet)]); };
-  for (Port& port : ports_) {
-    for (std::size_t i = 0; i < port.queue.size(); ++i) renumber(port.queue[i]);
-    for (std::size_t i = 0; i < port.wire.size(); ++i) renumber(port.wire[i].packet);
-  }
-}
-
-template <SenderProtocol P>
-void PacketEngine<P>::load(std::span<const std::uint64_t> words, std::span<const std::uint64_t> tie_orders,
-                           std::vector<std::uint32_t>& flow_slots, std::vector<std::uint32_t>& link_slots) {
-  Loader<P>(*this, words, tie_orders, flow_slots, link_slots).run();
 }
 
 }  // namespace manyworlds::core::network

@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include "core/network/transports/registry.hpp"
-#include "core/network/transports/time_sliced.hpp"
 
 namespace manyworlds::core::network {
 
@@ -42,7 +41,7 @@ ComponentCache::ComponentCache(const Transport& transport, std::size_t byte_limi
       byte_limit_(byte_limit) {}
 
 std::unique_ptr<Engine> ComponentCache::borrow_engine() {
-  if (spare_engines_.empty()) return make_long_run_engine(transport_);
+  if (spare_engines_.empty()) return make_engine(transport_);
   std::unique_ptr<Engine> engine = std::move(spare_engines_.back());
   spare_engines_.pop_back();
   engine->reset();

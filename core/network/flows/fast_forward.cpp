@@ -35,12 +35,11 @@ void FastForwarder::run(Time limit, std::vector<std::uint32_t>& completed) {
 
 /// Prepares the checks. Returns false if the remaining simulation is too short for them.
 bool FastForwarder::begin() {
-  const PeriodicEngine* const engine = engine_.as_periodic();
-  if (engine == nullptr || flows_.empty()) return false;
+  if (flows_.empty()) return false;
   pacing_flow_ = *std::min_element(flows_.begin(), flows_.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return engine->remaining(a) < engine->remaining(b);
+    return engine_.remaining(a) < engine_.remaining(b);
   });
-  if (engine->remaining(pacing_flow_) < kMinPacketsLeft) return false;
+  if (engine_.remaining(pacing_flow_) < kMinPacketsLeft) return false;
   skipped_packets_.resize(flows_.size());
   window_marks_.push_back(progress());
   return true;
@@ -49,11 +48,11 @@ bool FastForwarder::begin() {
 /// Simulates to the next check. Returns false if the simulation ended before it.
 bool FastForwarder::run_to_check(Time limit, std::vector<std::uint32_t>& completed) {
   for (;; interval_ *= 2) {
-    const std::uint32_t remaining = engine_.as_periodic()->remaining(pacing_flow_);
+    const std::uint32_t remaining = engine_.remaining(pacing_flow_);
     const std::uint32_t at = remaining > interval_ ? remaining - interval_ : 0;
-    if (at > 0) engine_.as_periodic()->watch(pacing_flow_, at);
+    if (at > 0) engine_.watch(pacing_flow_, at);
     simulate(limit, completed);
-    if (at == 0 || !completed.empty() || engine_.as_periodic()->remaining(pacing_flow_) != at) return false;
+    if (at == 0 || !completed.empty() || engine_.remaining(pacing_flow_) != at) return false;
     if (engine_.counters().link_hops - hops_at_check_ >= hops_per_check_) return true;
     clear_reference();
   }
@@ -70,7 +69,7 @@ void FastForwarder::check(Time limit) {
 }
 
 void FastForwarder::check_period(Time limit) {
-  StateWords words = engine_.as_periodic()->periodic_state();
+  StateWords words = engine_.periodic_state();
   if (words == reference_) {
     const Window period = between(reference_progress_, progress());
     if (const std::int64_t repeats = max_repeats(period, 1, limit); repeats > 0) {
@@ -125,7 +124,7 @@ Time FastForwarder::steady_time(const Window& earlier, const Window& later) cons
 void FastForwarder::skip_by_rate(Window window, std::int64_t repeats) {
   window.counters.link_hops = 0;  // counts the link-hops of the skipped packets instead of those in the window
   for (std::size_t flow = 0; flow < flows_.size(); ++flow)
-    window.counters.link_hops += std::int64_t{window.packets[flow]} * engine_.as_periodic()->links(flows_[flow]);
+    window.counters.link_hops += std::int64_t{window.packets[flow]} * engine_.links(flows_[flow]);
   skip(window, repeats);
   skipped_hops_.rate += window.counters.link_hops * repeats;
   clear_reference();
@@ -141,7 +140,7 @@ std::int64_t FastForwarder::max_repeats(const Window& window, std::int64_t reser
   std::int64_t repeats = limit == kNever ? INT64_MAX : (limit - now()) / window.duration;
   for (std::size_t flow = 0; flow < flows_.size(); ++flow)
     if (window.packets[flow] > 0)
-      repeats = std::min<std::int64_t>(repeats, engine_.as_periodic()->remaining(flows_[flow]) / window.packets[flow]);
+      repeats = std::min<std::int64_t>(repeats, engine_.remaining(flows_[flow]) / window.packets[flow]);
   return repeats - reserve;
 }
 
@@ -149,15 +148,14 @@ void FastForwarder::skip(const Window& window, std::int64_t repeats) {
   std::vector<std::uint32_t> packets(*std::max_element(flows_.begin(), flows_.end()) + std::size_t{1});
   for (std::size_t flow = 0; flow < flows_.size(); ++flow)
     skipped_packets_[flow] += packets[flows_[flow]] = static_cast<std::uint32_t>(window.packets[flow] * repeats);
-  engine_.as_periodic()->skip(packets);
+  engine_.skip(packets);
   skipped_time_ += window.duration * repeats;
   skipped_counters_ += window.counters * repeats;
 }
 
 FastForwarder::Progress FastForwarder::progress() const {
   Progress result{engine_.now(), engine_.counters(), skipped_packets_};
-  for (std::size_t flow = 0; flow < flows_.size(); ++flow)
-    result.remaining[flow] += engine_.as_periodic()->remaining(flows_[flow]);
+  for (std::size_t flow = 0; flow < flows_.size(); ++flow) result.remaining[flow] += engine_.remaining(flows_[flow]);
   return result;
 }
 

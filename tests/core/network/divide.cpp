@@ -53,8 +53,6 @@ std::string divided_fault(const Problem& problem, Misses& misses, Counters& seen
   seen += plain_counters;
   if (expected.size() != problem.arrivals.size()) return "not all flows complete";
   ComponentCache cache(problem.transport);
-  if (problem.arrivals.size() % 2 == 0)
-    cache.return_engine(make_engine(problem.transport));  // lent instead of one in slices
   for (std::uint64_t& missed : misses.in_round) {
     auto decomposed = make_decomposed_flows(problem.transport, cache);
     const std::uint64_t before = cache.misses();
