@@ -1,9 +1,8 @@
 // Flows on the per-packet engine, in one event loop.
-#include <algorithm>
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/network/flows/flows.hpp"
+#include "core/network/flows/flow_registry.hpp"
 #include "core/network/per_packet/engine.hpp"
 #include "core/network/transports/registry.hpp"
 
@@ -21,8 +20,7 @@ class PerPacketFlows final : public Flows {
         router_(other.router_),
         engine_(other.engine_->clone()),
         links_(other.links_),
-        tie_order_(other.tie_order_),
-        ids_(other.ids_) {}
+        registry_(other.registry_) {}
 
   std::uint32_t add_link(const LinkSpec& spec) override {
     MANYWORLDS_CHECK(links_ < graph_->links.size() && spec_of(*graph_, links_) == spec,
@@ -33,25 +31,15 @@ class PerPacketFlows final : public Flows {
     const std::uint32_t source = graph_->links[route.front()].from, destination = graph_->links[route.back()].to;
     return engine_->add_route(route, router_->route(destination, source, routes_++));
   }
-  void set_tie_order(const std::vector<std::uint32_t>& tie_order) override {
-    MANYWORLDS_CHECK(
-        tie_order_.size() <= tie_order.size() && std::equal(tie_order_.begin(), tie_order_.end(), tie_order.begin()),
-        "the ranks of {} collectives changed", tie_order_.size());
-    tie_order_ = tie_order;
-  }
-  void add_tie_order(std::uint32_t position) override { tie_order_.push_back(position); }
+  void set_tie_order(const std::vector<std::uint32_t>& tie_order) override { registry_.set_tie_order(tie_order); }
+  void add_tie_order(std::uint32_t position) override { registry_.add_tie_order(position); }
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
-    const std::uint64_t order = static_cast<std::uint64_t>(tie_order_[id.collective]) << 32 | id.transfer;
-    const std::uint32_t slot = engine_->start(route, bytes, order, id.transfer);
-    if (slot >= ids_.size()) ids_.resize(slot + 1);
-    ids_[slot] = id;
+    registry_.set_slot(id, engine_->start(route, bytes, registry_.order_of(id), id.transfer));
   }
   void advance(Time limit, std::vector<FlowId>& finished) override {
     slots_.clear();
     engine_->run(limit, slots_);
-    const auto first = static_cast<std::ptrdiff_t>(finished.size());
-    for (const std::uint32_t slot : slots_) finished.push_back(ids_[slot]);
-    std::sort(finished.begin() + first, finished.end());
+    registry_.append(slots_, finished);
     counters_ = engine_->counters();
   }
   Time now() const override { return engine_->now(); }
@@ -62,11 +50,7 @@ class PerPacketFlows final : public Flows {
   void record_acknowledgements() override { engine_->record_acknowledgements(); }
   std::vector<std::pair<FlowId, Time>> acknowledgements() const override {
     std::vector<std::pair<FlowId, Time>> kept;
-    for (const auto& [order, at] : engine_->acknowledgements()) {
-      const auto position = std::find(tie_order_.begin(), tie_order_.end(), static_cast<std::uint32_t>(order >> 32));
-      kept.push_back(
-          {{static_cast<std::uint32_t>(position - tie_order_.begin()), static_cast<std::uint32_t>(order)}, at});
-    }
+    for (const auto& [order, at] : engine_->acknowledgements()) kept.emplace_back(registry_.id_of(order), at);
     return kept;
   }
   std::unique_ptr<Flows> clone() const override { return std::make_unique<PerPacketFlows>(*this); }
@@ -77,8 +61,7 @@ class PerPacketFlows final : public Flows {
   std::unique_ptr<per_packet::PerPacketEngine> engine_;
   std::uint32_t links_ = 0;
   std::uint64_t routes_ = 0;
-  std::vector<std::uint32_t> tie_order_;
-  std::vector<FlowId> ids_;  // indexed by slot of the engine
+  FlowRegistry registry_;
   std::vector<std::uint32_t> slots_;
   Counters counters_;
 };

@@ -1,8 +1,5 @@
 // Plain flows: all flows in one event loop of the engine for pinned paths. The oracle of decomposed flows.
-#include <algorithm>
-
-#include "core/base/error.hpp"
-#include "core/network/flows/flows.hpp"
+#include "core/network/flows/flow_registry.hpp"
 #include "core/network/transports/registry.hpp"
 
 namespace manyworlds::core::network {
@@ -12,36 +9,22 @@ class PlainFlows final : public Flows {
  public:
   explicit PlainFlows(const Transport& transport) : engine_(make_engine(transport)) {}
   PlainFlows(const PlainFlows& other)
-      : engine_(other.engine_->clone()),
-        routes_(other.routes_),
-        tie_order_(other.tie_order_),
-        ids_(other.ids_),
-        slots_(other.slots_) {}
+      : engine_(other.engine_->clone()), routes_(other.routes_), registry_(other.registry_), slots_(other.slots_) {}
 
   std::uint32_t add_link(const LinkSpec& spec) override { return engine_->add_link(spec); }
   std::uint32_t add_route(const Route& route) override {
     routes_.push_back(route);
     return static_cast<std::uint32_t>(routes_.size() - 1);
   }
-  void set_tie_order(const std::vector<std::uint32_t>& tie_order) override {
-    MANYWORLDS_CHECK(
-        tie_order_.size() <= tie_order.size() && std::equal(tie_order_.begin(), tie_order_.end(), tie_order.begin()),
-        "the ranks of {} collectives changed", tie_order_.size());
-    tie_order_ = tie_order;
-  }
-  void add_tie_order(std::uint32_t position) override { tie_order_.push_back(position); }
+  void set_tie_order(const std::vector<std::uint32_t>& tie_order) override { registry_.set_tie_order(tie_order); }
+  void add_tie_order(std::uint32_t position) override { registry_.add_tie_order(position); }
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
-    const std::uint64_t order = static_cast<std::uint64_t>(tie_order_[id.collective]) << 32 | id.transfer;
-    const std::uint32_t slot = engine_->start(routes_[route], bytes, order);
-    if (slot >= ids_.size()) ids_.resize(slot + 1);
-    ids_[slot] = id;
+    registry_.set_slot(id, engine_->start(routes_[route], bytes, registry_.order_of(id)));
   }
   void advance(Time limit, std::vector<FlowId>& finished) override {
     slots_.clear();
     engine_->run(limit, slots_);
-    const auto first = static_cast<std::ptrdiff_t>(finished.size());
-    for (const std::uint32_t slot : slots_) finished.push_back(ids_[slot]);
-    std::sort(finished.begin() + first, finished.end());
+    registry_.append(slots_, finished);
   }
   PauseDependencies deadlock() const override { return engine_->deadlock(); }
   Time now() const override { return engine_->now(); }
@@ -53,8 +36,7 @@ class PlainFlows final : public Flows {
  private:
   std::unique_ptr<Engine> engine_;
   std::vector<Route> routes_;
-  std::vector<std::uint32_t> tie_order_;
-  std::vector<FlowId> ids_;  // indexed by slot of the engine
+  FlowRegistry registry_;
   std::vector<std::uint32_t> slots_;
 };
 

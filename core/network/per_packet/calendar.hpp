@@ -1,5 +1,4 @@
-// The event queue of the per-packet engine, a calendar queue (Brown, CACM 1988) of two levels: 16,384 buckets of 128 ps
-// for near events, 2,048 slots of 262 ns for later ones, and a heap for the rest. Every packet in flight has an event
+// The event queue of the per-packet engine, a calendar queue (calendar_levels.hpp). Every packet in flight has an event
 // here. Events leave in one total order (time, event kind, tie order of the flow, packet number), whichever bucket they
 // were in, because the order of simultaneous packets determines the result.
 //
@@ -16,7 +15,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "core/network/engine/occupancy_bitmap.hpp"
+#include "core/network/engine/calendar_levels.hpp"
 #include "core/network/per_packet/packet.hpp"
 
 namespace manyworlds::core::network::per_packet {
@@ -29,22 +28,16 @@ struct Event {
 
 class Calendar {
  public:
-  static constexpr int kOrderBits = 57;
+  static constexpr int kOrderBits = 64 - CalendarLevels::kBucketShift;
 
-  Calendar() : open_(kInsertionSortMax), buckets_(kBuckets, kNone), slots_(kSlots, kNone) {}
+  Calendar() : open_(kInsertionSortMax) {}
 
   bool empty() const { return size_ == 0; }
   void clear() {
-    if (size_ > 0) {
-      std::fill(buckets_.begin(), buckets_.end(), kNone);
-      std::fill(slots_.begin(), slots_.end(), kNone);
-      occupied_buckets_ = {};
-      occupied_slots_ = {};
-    }
+    if (size_ > 0) levels_.clear();
     open_count_ = 0;
     size_ = 0;
     late_.clear();
-    far_.clear();
   }
 
   /// Sets the limit: pop() returns only events before (`until`, `order`).
@@ -72,18 +65,14 @@ class Calendar {
     const std::int64_t bucket = at >> kBucketShift;
     Packet& record = slab[index];
     record.key = static_cast<std::uint64_t>(at) << kOrderBits | order;
-    // The common case: the event is after the open bucket and within the range of the buckets.
-    if (static_cast<std::uint64_t>(bucket - current_ - 1) < kBuckets - (1u << kSlotShift)) [[likely]]
-      prepend(buckets_.data(), occupied_buckets_, static_cast<std::uint32_t>(bucket) & (kBuckets - 1), record, index);
+    if (levels_.is_near(bucket)) [[likely]]
+      levels_.push_near(Nodes{slab}, index, bucket);
     else
-      place(record, index, at);
+      push_elsewhere(slab, index, bucket);
   }
 
  private:
-  static constexpr std::uint32_t kBuckets = 16'384, kSlots = 2'048;
-  static constexpr int kBucketShift = 64 - kOrderBits;                 // a bucket is 128 ps
-  static constexpr int kSlotShift = 11;                                // a slot is 2,048 buckets
-  static constexpr std::int64_t kSlotsAhead = kBuckets >> kSlotShift;  // slots covered by the buckets
+  static constexpr int kBucketShift = CalendarLevels::kBucketShift;
   // Bucket sizes up to which insertion sort and std::sort are used; larger ones are radix-sorted.
   static constexpr std::uint32_t kInsertionSortMax = 12, kStdSortMax = 192;
 
@@ -94,13 +83,14 @@ class Calendar {
       return key != other.key ? key < other.key : number_and_index < other.number_and_index;
     }
   };
-  struct FarEvent {
-    Time at;
-    std::uint32_t index;
+  /// The packets of the levels.
+  struct Nodes {
+    PacketSlab& slab;
+    std::uint32_t& next(std::uint32_t index) { return slab[index].next; }
+    std::uint32_t bucket(std::uint32_t index) const { return slab[index].bucket; }
   };
 
   static bool after(const Entry& a, const Entry& b) { return b.before(a); }
-  static bool later(const FarEvent& a, const FarEvent& b) { return a.at != b.at ? a.at > b.at : a.index > b.index; }
   static Entry entry_of(const Packet& record, std::uint32_t index) {
     return {record.key, static_cast<std::uint64_t>(record.number) << 32 | index};
   }
@@ -110,9 +100,9 @@ class Calendar {
   /// Updates limit_key_: entries of the open bucket below it may be taken.
   void update_limit_key() {
     const std::int64_t bucket = until_ >> kBucketShift;
-    limit_key_ = bucket > current_    ? UINT64_MAX
-                 : bucket == current_ ? static_cast<std::uint64_t>(until_) << kOrderBits | until_order_
-                                      : 0;
+    limit_key_ = bucket > levels_.current()    ? UINT64_MAX
+                 : bucket == levels_.current() ? static_cast<std::uint64_t>(until_) << kOrderBits | until_order_
+                                               : 0;
   }
 
   /// pop() when events were pushed into the bucket that was already open.
@@ -131,63 +121,31 @@ class Calendar {
     return true;
   }
 
-  /// push() outside the common case: into the open bucket, a bucket or slot further ahead, or the heap.
-  [[gnu::noinline]] void place(Packet& record, std::uint32_t index, Time at) {
-    const std::int64_t bucket = at >> kBucketShift;
-    if (bucket == current_) {
-      late_.push_back(entry_of(record, index)), std::push_heap(late_.begin(), late_.end(), after);
+  /// push() into the open bucket, or far ahead.
+  [[gnu::noinline]] void push_elsewhere(PacketSlab& slab, std::uint32_t index, std::int64_t bucket) {
+    if (bucket == levels_.current()) {
+      late_.push_back(entry_of(slab[index], index)), std::push_heap(late_.begin(), late_.end(), after);
       return;
     }
-    record.bucket = static_cast<std::uint32_t>(bucket) & (kBuckets - 1);
-    const std::int64_t slot = bucket >> kSlotShift, here = current_ >> kSlotShift;
-    if (slot < here + kSlotsAhead)
-      prepend(buckets_.data(), occupied_buckets_, record.bucket, record, index);
-    else if (slot < here + kSlots)
-      prepend(slots_.data(), occupied_slots_, static_cast<std::uint32_t>(slot) & (kSlots - 1), record, index);
-    else
-      far_.push_back({at, index}), std::push_heap(far_.begin(), far_.end(), later);
-  }
-
-  template <class Taken>
-  static void prepend(std::uint32_t* lists, Taken& taken, std::uint32_t place, Packet& record, std::uint32_t index) {
-    if ((record.next = lists[place]) == kNone) taken.set(place);
-    lists[place] = index;
+    slab[index].bucket = static_cast<std::uint32_t>(bucket) & ((1u << CalendarLevels::kBucketBits) - 1);
+    levels_.push(Nodes{slab}, index, bucket);
   }
 
   /// Opens the next bucket that has events. Returns false if there is none or it is after the limit.
   bool advance(PacketSlab& slab) {
-    while (size_ > 0) {
-      const auto from = static_cast<std::uint32_t>((current_ + 1) & (kBuckets - 1));
-      const std::uint32_t found = occupied_buckets_.next(from);
-      if (found < kBuckets) {
-        const std::int64_t bucket = current_ + 1 + ((found - from) & (kBuckets - 1));
-        if (bucket << kBucketShift > until_) return false;
-        if (bucket >> kSlotShift != current_ >> kSlotShift) advance_to_slot(slab, bucket >> kSlotShift);
-        current_ = bucket;
-        open_begin_ = bucket << kBucketShift;
-        update_limit_key();
-        open_bucket(slab, found);
-        return true;
-      }
-      // The buckets are empty: continue with the first slot that has events, or with the first event of the heap.
-      const std::int64_t here = current_ >> kSlotShift;
-      const auto first = static_cast<std::uint32_t>((here + kSlotsAhead) & (kSlots - 1));
-      const std::uint32_t slot = occupied_slots_.next(first);
-      const std::int64_t next = slot < kSlots ? here + kSlotsAhead + ((slot - first) & (kSlots - 1))
-                                              : far_.front().at >> (kBucketShift + kSlotShift);
-      if (next << (kSlotShift + kBucketShift) > until_) return false;
-      advance_to_slot(slab, next);
-      current_ = (next << kSlotShift) - 1;
-    }
-    return false;
+    if (size_ == 0) return false;
+    const std::uint32_t first = levels_.open_next(Nodes{slab}, until_ >> kBucketShift);
+    update_limit_key();
+    if (first == kNone) return false;
+    open_begin_ = levels_.current() << kBucketShift;
+    open_bucket(slab, first);
+    return true;
   }
 
   /// Sorts the events of a bucket into open_, descending. Its list returns the event pushed last first, so many buckets
   /// are in descending order already.
-  void open_bucket(const PacketSlab& slab, std::uint32_t place) {
+  void open_bucket(const PacketSlab& slab, std::uint32_t index) {
     const Packet* const records = &slab[0];
-    std::uint32_t index = std::exchange(buckets_[place], kNone);
-    occupied_buckets_.clear(place);
     Entry* into = open_.data();
     Entry* const end = into + kInsertionSortMax;
     for (; index != kNone && into != end; ++into) {
@@ -240,43 +198,15 @@ class Calendar {
     }
   }
 
-  /// Makes `slot` the current slot: moves the events of slots that the buckets now cover into buckets, and events of
-  /// the heap that the slots now cover into slots.
-  void advance_to_slot(PacketSlab& slab, std::int64_t slot) {
-    for (std::int64_t near = std::max((current_ >> kSlotShift) + kSlotsAhead, slot); near < slot + kSlotsAhead;
-         ++near) {
-      const auto place = static_cast<std::uint32_t>(near) & (kSlots - 1);
-      if (slots_[place] == kNone) continue;
-      occupied_slots_.clear(place);
-      for (std::uint32_t index = std::exchange(slots_[place], kNone); index != kNone;) {
-        Packet& record = slab[index];
-        const std::uint32_t next = record.next;
-        prepend(buckets_.data(), occupied_buckets_, record.bucket, record, index);
-        index = next;
-      }
-    }
-    current_ = (slot << kSlotShift) - 1;  // the last bucket of the slot before, from which place() counts
-    while (!far_.empty() && far_.front().at >> (kBucketShift + kSlotShift) < slot - 1 + kSlots) {
-      const FarEvent first = far_.front();
-      std::pop_heap(far_.begin(), far_.end(), later);
-      far_.pop_back();
-      place(slab[first.index], first.index, first.at);
-    }
-  }
-
-  std::int64_t current_ = -1;  // number of the open bucket
-  Time open_begin_ = 0;        // the first instant of the open bucket
+  Time open_begin_ = 0;  // the first instant of the open bucket
   std::size_t size_ = 0;
   Time until_ = 0;
   std::uint64_t until_order_ = 0, limit_key_ = 0;
-  std::uint32_t open_count_ = 0;                // entries of open_ that were not taken yet
-  std::vector<Entry> open_;                     // the events of the open bucket, descending
-  std::vector<Entry> late_;                     // a heap of events pushed into the open bucket
-  std::vector<Entry> sort_buffer_;              // the buffer of the radix sort
-  std::vector<std::uint32_t> buckets_, slots_;  // first record of each list
-  OccupancyBitmap<kBuckets> occupied_buckets_;
-  OccupancyBitmap<kSlots> occupied_slots_;
-  std::vector<FarEvent> far_;  // a heap of the events beyond the slots
+  std::uint32_t open_count_ = 0;    // entries of open_ that were not taken yet
+  std::vector<Entry> open_;         // the events of the open bucket, descending
+  std::vector<Entry> late_;         // a heap of events pushed into the open bucket
+  std::vector<Entry> sort_buffer_;  // the buffer of the radix sort
+  CalendarLevels levels_;
 };
 
 }  // namespace manyworlds::core::network::per_packet
