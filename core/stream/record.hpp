@@ -2,44 +2,28 @@
 // their reasons. Records are kept only for ranks that were requested.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "core/workload/program/step_parts.hpp"
 
 namespace manyworlds::core::stream {
 
-/// The reason why a compute stream waited. `slowed` is no wait: it is the extra time of kernels that ran concurrently
-/// with collectives.
-enum class Wait : std::uint8_t {
-  exposed_tp,
-  exposed_dp,
-  exposed_pp,
-  exposed_cp,
-  exposed_ep,
-  bubble,
-  stall,
-  slowed,
-  exposed_offload
-};
-inline constexpr std::size_t kWaits = 9;
-inline constexpr std::array<const char*, kWaits> kWaitNames{"exposed_tp", "exposed_dp", "exposed_pp",
-                                                            "exposed_cp", "exposed_ep", "bubble",
-                                                            "stall",      "slowed",     "exposed_offload"};
+using workload::StepPart;
 
 /// The interval of an operation, from its issue (a kernel starts, the rank enters a collective) until its stream can
 /// run the next operation.
 struct Span {
   std::uint32_t op = 0;
   Time begin = 0, end = 0;
-  Time slowed = 0;  // the part counted as Wait::slowed; the rest of a kernel counts as its TimeCategory
+  Time slowed = 0;  // the part counted as StepPart::slowed; the rest of a kernel counts as its own part
   bool operator==(const Span&) const = default;
 };
 
 /// An interval of the step in which the compute stream had nothing to run.
 struct Idle {
-  Wait why = Wait::bubble;
+  StepPart why = StepPart::bubble;
   Time begin = 0, end = 0;
   bool operator==(const Idle&) const = default;
 };

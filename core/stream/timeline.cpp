@@ -21,18 +21,18 @@ std::size_t stream_of(const Op& op) {
 
 /// Whether an operation runs on the GPU, where collectives slow it down; waiting for the host does not.
 bool runs_on_gpu(const Op& op) {
-  return op.category != workload::TimeCategory::host;
+  return op.category != workload::StepPart::host;
 }
 
 bool is_pipeline(Role role) {
   return workload::is_pipeline_transfer(role);
 }
 
-Wait exposed_wait(Role role) {
-  if (role == Role::tensor) return Wait::exposed_tp;
-  if (role == Role::send_context || role == Role::recv_context || role == Role::context) return Wait::exposed_cp;
-  if (role == Role::expert || role == Role::expert_tensor) return Wait::exposed_ep;
-  return is_pipeline(role) ? Wait::exposed_pp : Wait::exposed_dp;
+StepPart exposed_part(Role role) {
+  if (role == Role::tensor) return StepPart::exposed_tp;
+  if (role == Role::send_context || role == Role::recv_context || role == Role::context) return StepPart::exposed_cp;
+  if (role == Role::expert || role == Role::expert_tensor) return StepPart::exposed_ep;
+  return is_pipeline(role) ? StepPart::exposed_pp : StepPart::exposed_dp;
 }
 
 }  // namespace
@@ -296,7 +296,7 @@ void Timeline::end_kernel(const RunningKernel& ended, Time at) {
   Time slowed = 0;
   if (op.stream == workload::Stream::compute) {
     slowed = at - state.busy_until;
-    state.account.waited[static_cast<std::size_t>(Wait::slowed)] += slowed;
+    state.account[StepPart::slowed] += slowed;
     state.busy_until = at;
   }
   Cause cause;
@@ -345,7 +345,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     }
     account_wait(group, at);
     const Time until = clock_.nearest(at + op.duration_ps);
-    state.account.busy[static_cast<std::size_t>(op.category)] += until - at;
+    state.account[op.category] += until - at;
     state.busy_until = until;  // extended if the kernel is slowed down
     state.remaining_work = op.duration_ps;
     state.pace_changed_at = at;
@@ -368,21 +368,21 @@ void Timeline::account_wait(LockstepGroup& group, Time until) {
 /// time before its own entry is attributed to `before`, such as the pipeline transfer that brought the collective's
 /// data, or earlier communication on the same stream.
 void Timeline::attribute_wait(LockstepGroup& group, const Cause& cause, const Cause* before, Time from, Time until) {
-  if (!cause.collective) return add_wait(group, cause.copy ? Wait::exposed_offload : Wait::bubble, from, until);
+  if (!cause.collective) return add_wait(group, cause.copy ? StepPart::exposed_offload : StepPart::bubble, from, until);
   const bool pipeline = is_pipeline(cause.role);
   const Time entered = pipeline ? from : std::clamp(cause.entered, from, until);
   const Time began = std::clamp(cause.began, entered, until);
   if (entered != from && before != nullptr && (before->collective || before->copy))
     attribute_wait(group, *before, nullptr, from, entered);
   else
-    add_wait(group, exposed_wait(cause.role), from, entered);
-  add_wait(group, pipeline ? Wait::bubble : Wait::stall, entered, began);
-  add_wait(group, exposed_wait(cause.role), began, until);
+    add_wait(group, exposed_part(cause.role), from, entered);
+  add_wait(group, pipeline ? StepPart::bubble : StepPart::stall, entered, began);
+  add_wait(group, exposed_part(cause.role), began, until);
 }
 
-void Timeline::add_wait(LockstepGroup& group, Wait why, Time from, Time until) {
+void Timeline::add_wait(LockstepGroup& group, StepPart why, Time from, Time until) {
   if (from == until) return;
-  group.state.account.waited[static_cast<std::size_t>(why)] += until - from;
+  group.state.account[why] += until - from;
   if (is_recorded(group)) append_to_record(group, Idle{why, from, until});
 }
 
@@ -416,7 +416,7 @@ void Timeline::close_accounts() {
     if (state.cause.collective && !is_pipeline(state.cause.role)) {
       account_wait(group, until);
     } else {
-      add_wait(group, Wait::bubble, state.busy_until, until);
+      add_wait(group, StepPart::bubble, state.busy_until, until);
     }
     state.busy_until = until;
   }

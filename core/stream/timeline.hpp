@@ -41,11 +41,8 @@ struct Interference {
                units_to_reduce = 0;  // units taken by one collective that only moves data, that reduces
 };
 
-/// Busy and waiting times of one rank's compute stream; they add up to Timeline::duration().
-struct Account {
-  std::array<Time, workload::kTimeCategories> busy{};
-  std::array<Time, kWaits> waited{};
-};
+/// The parts of the time of one rank's compute stream; they add up to Timeline::duration().
+using Account = workload::ByPart<Time>;
 
 class Timeline {
  public:
@@ -151,7 +148,7 @@ class Timeline {
   [[gnu::noinline]] void append_to_record(const LockstepGroup& group, const Idle& idle);
   void account_wait(LockstepGroup& group, Time until);
   void attribute_wait(LockstepGroup& group, const Cause& cause, const Cause* before, Time from, Time until);
-  void add_wait(LockstepGroup& group, Wait why, Time from, Time until);
+  void add_wait(LockstepGroup& group, StepPart why, Time from, Time until);
   /// Runs a kernel until the tick nearest to `until`.
   void run_kernel(std::uint32_t group, std::uint32_t op, Time until);
   /// Whether the kernel still runs and still ends at `running.at`.

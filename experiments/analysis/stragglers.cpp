@@ -22,7 +22,7 @@ using core::network::Router;
 using core::step::CompiledStep;
 using core::step::Recording;
 using core::workload::Op;
-using core::workload::TimeCategory;
+using core::workload::StepPart;
 
 constexpr std::size_t kMinPeers = 3;
 constexpr double kDeviationPerMad = 1.4826;  // standard deviation of a normal distribution over its MAD
@@ -65,9 +65,9 @@ std::string peers_of(const CompiledStep& compiled, const core::workload::RankCla
   return fmt::format("stage {}, expert rank {}, machine {}", key.stage, key.expert_rank, kind);
 }
 
-const char* phase_of(TimeCategory category) {
-  if (category == TimeCategory::forward) return "forward";
-  return category == TimeCategory::optimizer ? "optimizer" : "backward";  // recomputation counts as backward
+const char* phase_of(StepPart category) {
+  if (category == StepPart::forward) return "forward";
+  return category == StepPart::optimizer ? "optimizer" : "backward";  // recomputation counts as backward
 }
 
 /// Returns the time from the last member's entry to the last completion, summed by communicator and kind of collective.
@@ -185,7 +185,7 @@ std::vector<Sample> kernel_samples(const CompiledStep& compiled, const Recording
     std::map<std::string, Time> phases, passes;
     for (const core::stream::Span& span : recording.records.at(rank.record).spans) {
       const Op& op = program.ops[span.op];
-      if (op.is_collective || op.category == TimeCategory::host) continue;
+      if (op.is_collective || op.category == StepPart::host) continue;
       const std::string phase = phase_of(op.category);
       phases[phase] += span.end - span.begin;
       if (const core::workload::PipelinePass* pass = program.pass_of(op))

@@ -1,5 +1,6 @@
 // Energy of a step: power times time of each part of the step.
 #include "experiments/costs/power.hpp"
+#include "core/workload/program/step_parts.hpp"
 
 #include <limits>
 
@@ -47,15 +48,20 @@ MachineParts machine_power_w(const MachinePower& power, std::int64_t nodes, std:
 
 double gpu_energy_j(const core::step::Breakdown& breakdown, const GpuPower& power) {
   if (!power.known()) return std::numeric_limits<double>::quiet_NaN();
-  const auto& b = breakdown;
-  const double kernels_s = b.forward_s + b.backward_s + b.recompute_s + b.slowed_s;
-  const double communication_s = b.exposed_tp_s + b.exposed_dp_s + b.exposed_pp_s + b.exposed_cp_s + b.exposed_ep_s;
-  const double waiting_s = b.host_s + b.exposed_offload_s + b.bubble_s + b.stall_s;
+  using core::workload::Activity;
+  const auto seconds = [&](Activity activity) {
+    double sum = 0;
+    for (const core::workload::StepPartInfo& part : core::workload::kStepParts)
+      if (part.activity == activity) sum += breakdown[part.part];
+    return sum;
+  };
   const auto watts = [&](double share) {
     return power.idle_power_w + share * (power.board_power_w - power.idle_power_w);
   };
-  return kernels_s * watts(power.kernel_power_share) + b.optimizer_s * watts(power.optimizer_power_share) +
-         communication_s * watts(power.communication_power_share) + waiting_s * watts(power.waiting_power_share);
+  return seconds(Activity::kernels) * watts(power.kernel_power_share) +
+         seconds(Activity::optimizer) * watts(power.optimizer_power_share) +
+         seconds(Activity::communication) * watts(power.communication_power_share) +
+         seconds(Activity::waiting) * watts(power.waiting_power_share);
 }
 
 }  // namespace manyworlds::experiments

@@ -77,7 +77,7 @@ class Planner {
  private:
   struct CollectiveRef {
     std::uint32_t collective = 0;  // index in found_
-    std::uint32_t collective_op = 0;
+    std::uint32_t group = 0;       // that runs it
   };
   struct FittingExperiment {
     std::uint32_t experiment = 0;
@@ -89,8 +89,8 @@ class Planner {
   };
   struct FoundCollective {
     Key key;
+    core::collective::Shape shape;
     double transfers = 0;
-    std::uint32_t members = 0;
     std::uint32_t planned = UINT32_MAX;  // index in Plan::collectives
   };
 
@@ -167,10 +167,10 @@ class Planner {
     to.instances = summary.instances;
     to.cost = summary.cost;
     to.collectives.reserve(summary.collectives.size());
-    for (const auto& [key, collective_op, transfers, members] : summary.collectives) {
-      const auto [known, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(found_.size()));
-      if (is_new) found_.push_back({key, static_cast<double>(transfers), members});
-      to.collectives.push_back({known->second, collective_op});
+    for (const StepSummary::Collective& one : summary.collectives) {
+      const auto [known, is_new] = numbers_.try_emplace(one.key, static_cast<std::uint32_t>(found_.size()));
+      if (is_new) found_.push_back({one.key, one.shape, static_cast<double>(one.transfers)});
+      to.collectives.push_back({known->second, one.group});
     }
   }
 
@@ -191,12 +191,11 @@ class Planner {
     step.cost = one.cost;
     step.layout = one.layout;
     step.collectives.reserve(one.collectives.size());
-    for (const auto& [number, collective_op] : one.collectives) {
+    for (const auto& [number, group] : one.collectives) {
       FoundCollective& found = found_[number];
       if (found.planned == UINT32_MAX) {
         found.planned = static_cast<std::uint32_t>(plan_.collectives.size());
-        plan_.collectives.push_back(
-            {found.key, one.experiment, collective_op, found.transfers, one.layout, found.members});
+        plan_.collectives.push_back({found.key, one.experiment, found.shape, group, found.transfers, one.layout});
       }
       step.collectives.push_back(found.planned);
     }

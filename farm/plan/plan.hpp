@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/collective/dag/dag.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/sharing/key.hpp"
 #include "experiments/sweep/experiment.hpp"
@@ -23,15 +24,15 @@ struct PlannedExperiment {
   bool fits() const { return memory.total() <= memory_bytes; }
 };
 
-/// A collective that all members enter at once, without contention from others. `collective_op` is its index in
-/// CompiledStep::collective_ops() of that experiment.
+/// A collective that all members enter at once, without contention from others; `group` is the one that runs it in the
+/// RankLayout of that experiment.
 struct PlannedCollective {
   core::sharing::Key key;
   std::uint32_t experiment = 0;
-  std::uint32_t collective_op = 0;
+  core::collective::Shape shape;
+  std::uint32_t group = 0;
   double cost = 0;
   std::uint32_t layout = 0;  // of the experiment; equal for equal fabric, routes and rank placement
-  std::uint32_t members = 0;
 };
 
 struct PlannedStep {

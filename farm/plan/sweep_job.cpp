@@ -20,7 +20,8 @@ bool countable(std::int64_t count) {
 /// Steps look up the exit time of every member and add times to it.
 bool holds_collective(const PlannedCollective& collective, std::string_view bytes) {
   const auto result = decode_collective(bytes).result;
-  return result.exits.size() == collective.members && std::all_of(result.exits.begin(), result.exits.end(), countable);
+  return result.exits.size() == collective.shape.members &&
+         std::all_of(result.exits.begin(), result.exits.end(), countable);
 }
 
 }  // namespace
@@ -51,7 +52,8 @@ std::string SweepJob::spec(std::uint32_t task) const {
     task_spec.kind = SweepTaskSpec::Kind::collective;
     task_spec.settings = settings(collective.experiment);
     task_spec.key = collective.key;
-    task_spec.collective_op = collective.collective_op;
+    task_spec.shape = collective.shape;
+    task_spec.group = collective.group;
   }
   return encode(task_spec);
 }

@@ -6,7 +6,6 @@
 
 namespace manyworlds::farm {
 
-using core::step::CollectiveOp;
 using core::step::CompiledStep;
 using io::cpu_s;
 
@@ -15,13 +14,16 @@ SweepRunner::SweepRunner(const std::string& common) : SweepRunner(decode_common(
 SweepRunner::SweepRunner(const SweepSharedSettings& common)
     : share_(common.share), common_(experiments::deserialize_common(common.settings)), context_(common.share) {}
 
+core::step::Configuration SweepRunner::configure(const std::string& settings) {
+  return experiments::configure(experiments::deserialize_own_settings(settings, common_), graphs_);
+}
+
 const CompiledStep& SweepRunner::compile(const std::string& settings) {
   if (!compiled_ || settings_ != settings) {
-    const core::step::Configuration configuration =
-        configure(experiments::deserialize_own_settings(settings, common_), graphs_);
+    const core::step::Configuration configuration = configure(settings);
     const bool all_ranks = recording_ != nullptr || !core::step::can_deduplicate_ranks(configuration);
     compiled_ = std::make_unique<CompiledStep>(
-        context_.world(configuration, all_ranks ? core::step::Ranks::all : core::step::Ranks::representatives));
+        context_.compile(configuration, all_ranks ? core::step::Ranks::all : core::step::Ranks::representatives));
     settings_ = settings;
   }
   return *compiled_;
@@ -35,11 +37,8 @@ std::string SweepRunner::run(const std::string& spec, std::span<const std::strin
 std::string SweepRunner::run_collective(const SweepTaskSpec& spec) {
   const double begin = cpu_s();
   const core::network::LinkHops hops = context_.link_hops();
-  const CompiledStep& compiled = compile(spec.settings);
-  const CollectiveOp& collective_op = compiled.collective_ops().at(spec.collective_op);
-  MANYWORLDS_CHECK(collective_op.key == spec.key, "use {} is {}, not {}", spec.collective_op, collective_op.key.hex(),
-                   spec.key.hex());
-  CollectiveResult result{context_.isolated(compiled, collective_op), {}};
+  const core::step::Configuration configuration = configure(spec.settings);
+  CollectiveResult result{context_.isolated(configuration, spec.shape, spec.group, spec.key), {}};
   result.effort = {context_.link_hops() - hops, cpu_s() - begin};
   return encode(result);
 }

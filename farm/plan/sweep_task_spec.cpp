@@ -6,6 +6,7 @@ namespace manyworlds::farm {
 
 namespace {
 
+using core::collective::Shape;
 using core::sharing::ByteReader;
 using core::sharing::ByteWriter;
 using core::sharing::Key;
@@ -23,6 +24,37 @@ Key key(ByteReader& from) {
   for (auto& word : result.digest) word = from.get<std::uint64_t>();
   for (auto& word : result.check) word = from.get<std::uint64_t>();
   result.length = from.get<std::uint64_t>();
+  return result;
+}
+
+void put(ByteWriter& to, const Shape& shape) {
+  to.put(shape.kind).put(shape.algorithm).put(shape.members).put(shape.bytes).put(shape.per_node);
+  to.put(shape.channels).put(shape.chunk_bytes).put(shape.protocol).put(shape.rail_switches);
+  to.put(shape.calibrated.launch_ps).put(shape.calibrated.intra_node_ps).put(shape.calibrated.inter_node_ps);
+  to.put(shape.calibrated.line_bytes).put(shape.calibrated.payload_bytes).put(shape.node_bytes);
+  to.put(shape.split.by_source).put(static_cast<std::uint64_t>(shape.split.bytes.size()));
+  for (const std::int64_t bytes : shape.split.bytes) to.put(bytes);
+}
+
+template <class T>
+void get(ByteReader& from, T& value) {
+  value = from.get<T>();
+}
+void get(ByteReader& from, bool& value) {
+  value = from.get<std::uint8_t>() != 0;
+}
+
+Shape shape(ByteReader& from) {
+  Shape result;
+  get(from, result.kind), get(from, result.algorithm), get(from, result.members), get(from, result.bytes);
+  get(from, result.per_node), get(from, result.channels), get(from, result.chunk_bytes), get(from, result.protocol);
+  get(from, result.rail_switches);
+  core::collective::ProtocolCosts& costs = result.calibrated;
+  get(from, costs.launch_ps), get(from, costs.intra_node_ps), get(from, costs.inter_node_ps);
+  get(from, costs.line_bytes), get(from, costs.payload_bytes);
+  get(from, result.node_bytes), get(from, result.split.by_source);
+  result.split.bytes.resize(from.count(sizeof(std::int64_t)));
+  for (std::int64_t& bytes : result.split.bytes) get(from, bytes);
   return result;
 }
 
@@ -45,7 +77,8 @@ std::string encode(const SweepTaskSpec& spec) {
   ByteWriter to;
   to.put(spec.kind).text(spec.settings);
   put(to, spec.key);
-  to.put(spec.collective_op).put(static_cast<std::uint64_t>(spec.inputs.size()));
+  put(to, spec.shape);
+  to.put(spec.group).put(static_cast<std::uint64_t>(spec.inputs.size()));
   for (const Key& input : spec.inputs) put(to, input);
   return to.take();
 }
@@ -57,7 +90,8 @@ SweepTaskSpec decode_task_spec(const std::string& bytes) {
   MANYWORLDS_CHECK(spec.kind <= SweepTaskSpec::Kind::step, "order of kind {}", static_cast<int>(spec.kind));
   spec.settings = from.text();
   spec.key = key(from);
-  spec.collective_op = from.get<std::uint32_t>();
+  spec.shape = shape(from);
+  spec.group = from.get<std::uint32_t>();
   spec.inputs.resize(from.count(kKeyBytes));
   for (Key& input : spec.inputs) input = key(from);
   from.end();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/collective/dag/dag.hpp"
 #include "core/sharing/key.hpp"
 
 namespace manyworlds::farm {
@@ -20,9 +21,10 @@ SweepSharedSettings decode_common(const std::string& bytes);
 
 struct SweepTaskSpec {
   enum class Kind : std::uint8_t { collective, step } kind = Kind::step;
-  std::string settings;             // own settings of one experiment that needs the task: experiments::serialize_own()
-  core::sharing::Key key;           // of a collective
-  std::uint32_t collective_op = 0;  // of a collective: its index in CompiledStep::collective_ops()
+  std::string settings;    // own settings of one experiment that needs the task: experiments::serialize_own_settings()
+  core::sharing::Key key;  // of a collective
+  core::collective::Shape shape;           // of a collective
+  std::uint32_t group = 0;                 // of a collective: the group that runs it, as index in RankLayout::groups()
   std::vector<core::sharing::Key> inputs;  // of a step: the keys of the collectives whose results are its inputs
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/workload/program/step_parts.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/inputs.hpp"
 #include "experiments/settings/practice.hpp"
@@ -30,8 +31,6 @@ constexpr const char* kBatch = "strategy.global_batch";
 constexpr const char* kVariant = "variant";
 
 /// The parts of a step in which ranks wait for communication.
-constexpr std::array<const char*, 5> kExposed{"exposed_tp_s", "exposed_dp_s", "exposed_pp_s", "exposed_cp_s",
-                                              "exposed_ep_s"};
 
 std::string text_of(const core::OptionValue& value) {
   return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
@@ -129,7 +128,8 @@ class VariantEnumerator {
 
 double exposed_s(const ResultRow& row) {
   double sum = 0;
-  for (const char* part : kExposed) sum += row.number(part);
+  for (const core::workload::StepPartInfo& part : core::workload::kStepParts)
+    if (part.activity == core::workload::Activity::communication) sum += row.number(std::string(part.column));
   return sum;
 }
 

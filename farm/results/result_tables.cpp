@@ -15,6 +15,7 @@
 #include "core/workload/layer/expert_load.hpp"
 #include "core/workload/layer/kernel_costs.hpp"
 #include "core/workload/layer/operators.hpp"
+#include "core/workload/program/step_parts.hpp"
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "farm/results/result_costs.hpp"
@@ -199,38 +200,9 @@ void add_memory(std::vector<Column>& to, const Rows& rows) {
 }
 
 void add_breakdown(std::vector<Column>& to, const Rows& rows) {
-  using core::step::Breakdown;
-  struct Part {
-    const char *name, *description;
-    double Breakdown::*member;
-  };
-  for (const Part& part : {
-           Part{"forward_s", "forward kernels, mean over ranks", &Breakdown::forward_s},
-           Part{"backward_s", "backward kernels, mean over ranks", &Breakdown::backward_s},
-           Part{"recompute_s", "forward kernels run again for the backward pass, mean over ranks",
-                &Breakdown::recompute_s},
-           Part{"optimizer_s", "optimizer kernels, mean over ranks", &Breakdown::optimizer_s},
-           Part{"host_s", "waiting for the host to launch the next kernel, mean over ranks", &Breakdown::host_s},
-           Part{"slowed_s", "what kernels took longer beside collectives, mean over ranks", &Breakdown::slowed_s},
-           Part{"exposed_tp_s", "compute waited for tensor-parallel communication, mean over ranks",
-                &Breakdown::exposed_tp_s},
-           Part{"exposed_dp_s", "compute waited for data-parallel communication, mean over ranks",
-                &Breakdown::exposed_dp_s},
-           Part{"exposed_pp_s", "compute waited for pipeline communication, mean over ranks", &Breakdown::exposed_pp_s},
-           Part{"exposed_cp_s", "compute waited for context-parallel communication, mean over ranks",
-                &Breakdown::exposed_cp_s},
-           Part{"exposed_ep_s", "compute waited for expert-parallel communication, mean over ranks",
-                &Breakdown::exposed_ep_s},
-           Part{"exposed_offload_s",
-                "compute waited for activations to go to the host or to come back, mean over ranks",
-                &Breakdown::exposed_offload_s},
-           Part{"bubble_s", "compute waited for a pipeline neighbour or the end of the step, mean over ranks",
-                &Breakdown::bubble_s},
-           Part{"stall_s", "compute waited for the slowest member of a collective, mean over ranks",
-                &Breakdown::stall_s},
-       })
-    to.push_back(real_column(part.name, "s", part.description, rows,
-                             [&](const Row& row) { return row.step->breakdown.*part.member; }));
+  for (const core::workload::StepPartInfo& part : core::workload::kStepParts)
+    to.push_back(real_column(std::string(part.column), "s", fmt::format("{}, mean over ranks", part.description), rows,
+                             [&](const Row& row) { return row.step->breakdown[part.part]; }));
 }
 
 /// Adds the sources of kernel times for experiments with a table of measured times.
@@ -412,7 +384,7 @@ RowCosts costs_of(const experiments::ExperimentConfig& config, const StepResult*
                   experiments::GraphCache& graphs) {
   StepResult one_second_step;
   one_second_step.step_ps = core::kSecond;
-  one_second_step.breakdown.forward_s = 1;
+  one_second_step.breakdown[core::workload::StepPart::forward] = 1;
   // Building the graph takes time, and only a known power of switch ports needs it.
   const bool counts_ports = config.machine_power.switch_port_power_w > 0 && config.cluster.nodes > 1;
   const auto graph = counts_ports ? graphs.get(config) : nullptr;

@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/step/world/memory_requirement.hpp"
+#include "core/workload/program/step_parts.hpp"
 #include "io/ranking/top.hpp"
 #include "io/results/number_format.hpp"
 
@@ -28,10 +29,10 @@ std::string interval_text(const ResultRow& row) {
 
 std::string breakdown_text(const ResultRow& row) {
   std::string text = "breakdown, mean over ranks\n";
-  for (const std::string_view part : io::kBreakdownColumns) {
-    const double value = row.number(std::string(part));
-    text += fmt::format("  {:<16}{:>14.6f} s {:>6.1f} %\n", io::part_name(part), value,
-                        100 * value / row.number("step_time_s"));
+  for (const core::workload::StepPartInfo& part : core::workload::kStepParts) {
+    const double value = row.number(std::string(part.column));
+    text +=
+        fmt::format("  {:<16}{:>14.6f} s {:>6.1f} %\n", part.name(), value, 100 * value / row.number("step_time_s"));
   }
   return text;
 }

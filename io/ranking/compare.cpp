@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/base/error.hpp"
+#include "core/workload/program/step_parts.hpp"
 #include "io/ranking/sweep_analysis.hpp"
 #include "io/results/number_format.hpp"
 
@@ -99,9 +100,9 @@ std::optional<ExperimentComparison::Decomposition> time_of(const Table& experime
     if (ps != nullptr && checked_value(*exact, row, kMaxSeconds * 1e12) >= 0) total[row] = (*ps)[row];
     std::vector<double> parts;
     names.clear();
-    for (const std::string_view name : kBreakdownColumns) {
-      const Column* column = experiments.find(name);
-      names.push_back(part_name(name));
+    for (const core::workload::StepPartInfo& part : core::workload::kStepParts) {
+      const Column* column = experiments.find(part.column);
+      names.emplace_back(part.name());
       parts.push_back(metric_at(column, row) ? checked_value(*column, row, kMaxSeconds) * 1e12 : 0);
     }
     values[row] = to_units(parts, total[row]);

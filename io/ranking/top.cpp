@@ -8,22 +8,25 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "core/workload/program/step_parts.hpp"
 #include "io/ranking/condition.hpp"
 #include "io/ranking/sweep_analysis.hpp"
 
 namespace manyworlds::io {
-
 namespace {
+
+using core::workload::StepPart;
+using core::workload::StepPartInfo;
 
 void find_largest_loss(const Table& experiments, Ranking::Row& row) {
   double largest = 0;
-  for (const std::string_view name : kBreakdownColumns) {
-    if (name == "forward_s" || name == "backward_s") continue;  // the useful work of a step is not a loss
-    const Column* column = experiments.find(name);
-    const double part = column ? column->number_at(row.row) : 0;
-    if (!(part > largest)) continue;
-    largest = part;
-    row.largest_loss = part_name(name);
+  for (const StepPartInfo& part : core::workload::kStepParts) {
+    if (part.part <= StepPart::backward) continue;  // the useful work of a step is not a loss
+    const Column* column = experiments.find(part.column);
+    const double seconds = column ? column->number_at(row.row) : 0;
+    if (!(seconds > largest)) continue;
+    largest = seconds;
+    row.largest_loss = part.name();
   }
   const Column* step = experiments.find("step_time_s");
   if (step && largest > 0) row.largest_loss_share = largest / step->number_at(row.row);

@@ -1,7 +1,6 @@
 // The best experiments of a run: ranked by a column, filtered by a condition, as a table for people or as JSON.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,17 +9,6 @@
 #include "io/results/results.hpp"
 
 namespace manyworlds::io {
-
-/// The columns that add up to the step time; a run may lack some of them.
-inline constexpr std::array<std::string_view, 14> kBreakdownColumns{
-    "forward_s",    "backward_s",        "recompute_s",  "optimizer_s",  "host_s",
-    "slowed_s",     "exposed_tp_s",      "exposed_dp_s", "exposed_pp_s", "exposed_cp_s",
-    "exposed_ep_s", "exposed_offload_s", "bubble_s",     "stall_s"};
-
-/// Returns "forward" for "forward_s".
-inline std::string part_name(std::string_view column) {
-  return std::string(column.substr(0, column.size() - 2));
-}
 
 struct TopOptions {
   std::int64_t k = 10;

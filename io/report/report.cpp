@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/base/escape.hpp"
+#include "core/workload/program/step_parts.hpp"
 #include "io/report/page_assets.hpp"
 #include "io/report/page_data.hpp"
 #include "io/report/report_blocks.hpp"
@@ -132,8 +133,11 @@ Json data_of(const Report& report, const TopOptions& options) {
   const Ranking all = rank_experiments(*report.results, unlimited);
   data["order"] = packed_rows(in_order(all, table.rows()));
   data["ranked"] = all.rows.size();
-  data["parts"] = kBreakdownColumns;
-  data["colours"] = kPartColours;
+  data["parts"] = data["colours"] = Json::array();
+  for (const core::workload::StepPartInfo& part : core::workload::kStepParts) {
+    data["parts"].push_back(part.column);
+    data["colours"].push_back(part.colour);
+  }
   data["top"] = Json::array();
   for (const Ranking::Row& row : report.ranking.rows) data["top"].push_back(row.row);
   data["fronts"] = Json::array();

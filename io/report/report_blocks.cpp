@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/sharing/key.hpp"
+#include "core/workload/program/step_parts.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/text/yaml.hpp"
 #include "io/results/number_format.hpp"
@@ -129,13 +130,13 @@ TableBlock breakdown_lines(const Report& report) {
   const Table& table = report.results->experiments;
   TableBlock result{{{"#", "layout"}}, {false, true}, "The parts as shares"};
   std::vector<const Column*> parts;
-  for (const std::string_view name : kBreakdownColumns) {
-    const Column* part = table.find(name);
+  for (const core::workload::StepPartInfo& info : core::workload::kStepParts) {
+    const Column* part = table.find(info.column);
     if (part == nullptr || std::none_of(report.ranking.rows.begin(), report.ranking.rows.end(),
                                         [&](const auto& row) { return part->number_at(row.row) > 0; }))
       continue;
     parts.push_back(part);
-    result.lines[0].push_back(part_name(name));
+    result.lines[0].emplace_back(info.name());
     result.left_aligned.push_back(false);
   }
   const Column* step = table.find("step_time_s");

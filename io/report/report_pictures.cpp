@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 
+#include "core/workload/program/step_parts.hpp"
 #include "io/results/number_format.hpp"
 #include "io/results/svg.hpp"
 
@@ -101,9 +102,8 @@ std::string breakdown(const Report& report) {
   RowChart picture(names, 0, longest, "step time, s", kLegendLine);
   std::size_t listed = 0;
   std::vector<double> at(rows.size(), 0);
-  static_assert(kPartColours.size() == kBreakdownColumns.size());
-  for (std::size_t part = 0; part < kBreakdownColumns.size(); ++part) {
-    const Column* column = table.find(kBreakdownColumns[part]);
+  for (const core::workload::StepPartInfo& part : core::workload::kStepParts) {
+    const Column* column = table.find(part.column);
     if (column == nullptr) continue;
     bool any = false;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -111,14 +111,14 @@ std::string breakdown(const Report& report) {
       if (!(value > 0)) continue;
       any = true;
       picture.svg.rectangle(picture.x(at[i]), picture.y(i), picture.x(at[i] + value) - picture.x(at[i]), kBar,
-                            kPartColours[part], fmt::format("{} {}", column->name, with_si_prefix(value, "s")));
+                            part.colour, fmt::format("{} {}", column->name, with_si_prefix(value, "s")));
       at[i] += value;
     }
     if (!any) continue;
     const double x = 10 + kLegendColumnWidth * static_cast<double>(listed % 7),
                  y = 8 + kLegendLine * static_cast<double>(listed / 7);
-    picture.svg.rectangle(x, y, 12, 12, kPartColours[part]);
-    picture.svg.text(x + 17, y + 11, part_name(kBreakdownColumns[part]));
+    picture.svg.rectangle(x, y, 12, 12, part.colour);
+    picture.svg.text(x + 17, y + 11, part.name());
     ++listed;
   }
   return picture.svg.finish();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/workload/program/step_parts.hpp"
 #include "io/results/svg.hpp"
 
 namespace manyworlds::io {
@@ -36,9 +37,9 @@ constexpr std::array kColours{Colour{"forward", "#0072b2"},   Colour{"backward",
 constexpr std::size_t kCommunication = 5, kStall = 6, kBubble = 7;
 using Shares = std::array<Time, kColours.size()>;
 
-std::size_t colour_of(core::stream::Wait why) {
-  using core::stream::Wait;
-  return why == Wait::bubble ? kBubble : why == Wait::stall ? kStall : kCommunication;
+std::size_t colour_of(core::workload::StepPart why) {
+  using core::workload::StepPart;
+  return why == StepPart::bubble ? kBubble : why == StepPart::stall ? kStall : kCommunication;
 }
 
 /// A coloured section of a row.

@@ -8,11 +8,6 @@
 
 namespace manyworlds::io {
 
-/// Colours that are distinguishable on light and dark backgrounds, for the parts of a step in the order of
-/// kBreakdownColumns.
-inline constexpr std::array kPartColours{"#2f6db3", "#6fa8e6", "#17a2a2", "#8a7fd6", "#9aa0a6", "#c9a227", "#d1603d",
-                                         "#b0413e", "#e8a15c", "#c77dbb", "#8c4f9f", "#8fb39a", "#57a773", "#7a6048"};
-
 class Svg {
  public:
   enum class Anchor { start, middle, end };

@@ -11,6 +11,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/bus_bandwidth.hpp"
 #include "core/sharing/key.hpp"
+#include "core/workload/program/step_parts.hpp"
 
 namespace manyworlds::io {
 namespace {
@@ -129,7 +130,7 @@ class TraceWriter {
   /// reader rounds them; slices with a duration would overlap by a nanosecond, and Perfetto drops those.
   template <typename... Values>
   void slice(std::uint32_t process, std::size_t thread, Time from, Time to, const std::string& name,
-             const char* category, fmt::format_string<Values...> arguments, Values&&... values) {
+             std::string_view category, fmt::format_string<Values...> arguments, Values&&... values) {
     event(R"("ph":"B","pid":{},"tid":{},"ts":{},"name":{},"cat":"{}","args":{{)", process, thread, in_us(from), name,
           category);
     put(arguments, std::forward<Values>(values)...);
@@ -142,7 +143,7 @@ class TraceWriter {
     name_thread(process_of(rank), kWaitThread, "compute waits for");
     for (const core::stream::Idle& idle : recording_.records[rank.record].idle)
       slice(process_of(rank), kWaitThread, idle.begin, idle.end,
-            fmt::format("\"{}\"", core::stream::kWaitNames[static_cast<std::size_t>(idle.why)]), "wait", "");
+            fmt::format("\"{}\"", core::workload::name_of(idle.why)), "wait", "");
   }
 
   void write_streams(const Recording::Rank& rank) {
@@ -168,7 +169,7 @@ class TraceWriter {
     std::string pass;
     if (const core::workload::PipelinePass* slot = program.pass_of(op))
       pass = fmt::format(R"(,"micro_batch":{},"chunk":{})", slot->micro_batch, slot->chunk);
-    const char* category = core::workload::kTimeCategoryNames[static_cast<std::size_t>(op.category)];
+    const std::string_view category = core::workload::name_of(op.category);
     slice(process_of(rank), thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, category,
           R"("op":{},"booking":"{}"{},"slowed_ps":{})", span.op, category, pass, span.slowed);
   }

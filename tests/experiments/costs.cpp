@@ -18,11 +18,11 @@ namespace {
 core::step::StepResult two_seconds() {
   core::step::StepResult step;
   step.step_ps = 2 * core::kSecond;
-  step.breakdown.forward_s = 0.4;
-  step.breakdown.backward_s = 0.6;
-  step.breakdown.optimizer_s = 0.25;
-  step.breakdown.exposed_dp_s = 0.5;
-  step.breakdown.bubble_s = 0.25;
+  step.breakdown[core::workload::StepPart::forward] = 0.4;
+  step.breakdown[core::workload::StepPart::backward] = 0.6;
+  step.breakdown[core::workload::StepPart::optimizer] = 0.25;
+  step.breakdown[core::workload::StepPart::exposed_dp] = 0.5;
+  step.breakdown[core::workload::StepPart::bubble] = 0.25;
   return step;
 }
 constexpr double kGpus = 8, kTokens = 8 * 32;

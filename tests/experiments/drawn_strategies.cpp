@@ -156,11 +156,12 @@ TEST_CASE("every strategy that the rules let through runs, composed as coupled, 
       world.composition = composition;
       core::step::SimulationContext context(true);
       core::step::IsolatedResults isolated;
-      results.push_back(context.run(context.world(world), isolated));
+      results.push_back(context.run(context.compile(world), isolated));
     }
     REQUIRE(results[0].step_ps == results[1].step_ps);
     REQUIRE(results[0].link_hops == results[1].link_hops);
-    REQUIRE(results[0].breakdown.bubble_s == results[1].breakdown.bubble_s);
+    REQUIRE(results[0].breakdown[core::workload::StepPart::bubble] ==
+            results[1].breakdown[core::workload::StepPart::bubble]);
   }
   for (const Key& key : all) {
     INFO(key.name << " was never other than by default");

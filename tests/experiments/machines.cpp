@@ -29,11 +29,11 @@ ExperimentConfig config_with(const std::vector<std::string>& sets) {
 core::step::StepResult step_of(std::size_t kinds) {
   core::step::StepResult made;
   made.step_ps = core::kSecond;
-  made.breakdown.forward_s = 0.5, made.breakdown.bubble_s = 0.5;
+  made.breakdown[core::workload::StepPart::forward] = 0.5, made.breakdown[core::workload::StepPart::bubble] = 0.5;
   for (std::size_t kind = 0; kind < kinds; ++kind) {
     made.by_kind.emplace_back();
-    made.by_kind.back().forward_s = 0.25 * static_cast<double>(kind + 1);
-    made.by_kind.back().bubble_s = 1 - made.by_kind.back().forward_s;
+    made.by_kind.back()[core::workload::StepPart::forward] = 0.25 * static_cast<double>(kind + 1);
+    made.by_kind.back()[core::workload::StepPart::bubble] = 1 - made.by_kind.back()[core::workload::StepPart::forward];
   }
   return made;
 }

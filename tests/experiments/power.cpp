@@ -14,18 +14,17 @@ namespace {
 
 constexpr GpuPower kPower{400, 100, 0.25};
 
-const std::vector<double Breakdown::*> kKernels{&Breakdown::forward_s, &Breakdown::backward_s, &Breakdown::recompute_s,
-                                                &Breakdown::optimizer_s, &Breakdown::slowed_s};
-const std::vector<double Breakdown::*> kCommunication{&Breakdown::exposed_tp_s, &Breakdown::exposed_dp_s,
-                                                      &Breakdown::exposed_pp_s, &Breakdown::exposed_cp_s,
-                                                      &Breakdown::exposed_ep_s};
-const std::vector<double Breakdown::*> kWaiting{&Breakdown::host_s, &Breakdown::exposed_offload_s, &Breakdown::bubble_s,
-                                                &Breakdown::stall_s};
+using core::workload::StepPart;
+const std::vector<StepPart> kKernels{StepPart::forward, StepPart::backward, StepPart::recompute, StepPart::optimizer,
+                                     StepPart::slowed};
+const std::vector<StepPart> kCommunication{StepPart::exposed_tp, StepPart::exposed_dp, StepPart::exposed_pp,
+                                           StepPart::exposed_cp, StepPart::exposed_ep};
+const std::vector<StepPart> kWaiting{StepPart::host, StepPart::exposed_offload, StepPart::bubble, StepPart::stall};
 
 /// A second of nothing but one part.
-double watts(double Breakdown::*part, const GpuPower& power) {
+double watts(StepPart part, const GpuPower& power) {
   Breakdown breakdown;
-  breakdown.*part = 1;
+  breakdown[part] = 1;
   return gpu_energy_j(breakdown, power);
 }
 
@@ -48,17 +47,17 @@ TEST_CASE("the energy of a step is that of its parts, and every part of the brea
   double seconds = 0, joules = 0, next = 0.5;
   for (const auto* parts : {&kKernels, &kCommunication, &kWaiting})
     for (const auto part : *parts) {
-      breakdown.*part = next;
+      breakdown[part] = next;
       seconds += next, joules += next * watts(part, kPower), next += 0.25;
     }
-  CHECK(sizeof(Breakdown) == 14 * sizeof(double));  // as many as are named above
+  CHECK(breakdown.size() == kKernels.size() + kCommunication.size() + kWaiting.size());  // all are named above
   CHECK(gpu_energy_j(breakdown, kPower) == Approx(joules).epsilon(1e-12));
   CHECK(gpu_energy_j(breakdown, {300, 300, 0.25}) == Approx(300 * seconds).epsilon(1e-12));
 }
 
 TEST_CASE("without one of its two figures a GPU's energy is not known") {
   Breakdown breakdown;
-  breakdown.forward_s = 1;
+  breakdown[StepPart::forward] = 1;
   CHECK(std::isnan(gpu_energy_j(breakdown, {})));
   CHECK(std::isnan(gpu_energy_j(breakdown, {400, 0, 0.25})));
   CHECK(std::isnan(gpu_energy_j(breakdown, {0, 100, 0.25})));

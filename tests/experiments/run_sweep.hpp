@@ -39,13 +39,16 @@ inline std::map<std::string, Ran> run(const std::string& name) {
     ran.peak_bytes = demand.required.total();
     ran.fits = ran.peak_bytes <= demand.memory_bytes();
     if (ran.fits) {
-      const auto result = context.run(context.world(of), results);
+      const auto result = context.run(context.compile(of), results);
       ran.step_s = core::seconds(result.step_ps);
-      ran.stall_s = result.breakdown.stall_s + result.breakdown.exposed_ep_s;
+      ran.stall_s =
+          result.breakdown[core::workload::StepPart::stall] + result.breakdown[core::workload::StepPart::exposed_ep];
       const auto& b = result.breakdown;
-      ran.exposed_s = b.exposed_tp_s + b.exposed_dp_s + b.exposed_pp_s + b.exposed_cp_s + b.exposed_ep_s;
-      ran.slowed_s = b.slowed_s;
-      ran.recompute_s = result.breakdown.recompute_s;
+      ran.exposed_s = b[core::workload::StepPart::exposed_tp] + b[core::workload::StepPart::exposed_dp] +
+                      b[core::workload::StepPart::exposed_pp] + b[core::workload::StepPart::exposed_cp] +
+                      b[core::workload::StepPart::exposed_ep];
+      ran.slowed_s = b[core::workload::StepPart::slowed];
+      ran.recompute_s = result.breakdown[core::workload::StepPart::recompute];
     }
     all[label] = ran;
   }

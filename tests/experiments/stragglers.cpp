@@ -27,7 +27,7 @@ StragglerReport examine(const std::vector<std::string>& faults, const Measuremen
   GraphCache graphs;
   core::step::SimulationContext context;
   core::step::IsolatedResults results;
-  const core::step::CompiledStep world = context.world(configure(read(text, faults).experiments.front(), graphs));
+  const core::step::CompiledStep world = context.compile(configure(read(text, faults).experiments.front(), graphs));
   core::step::Recording recording;
   for (std::uint32_t rank = 0; rank < world.layout().ranks(); ++rank) recording.ranks.push_back({rank, 0, 1});
   context.run(world, results, &recording);

@@ -28,7 +28,7 @@ class AnalyticNetwork final : public KeyedNetwork {
     }
   }
 
-  Time next(Time limit) override {
+  Time next_exit(Time limit) override {
     for (const std::uint32_t instance : unresolved_) begin_isolated(instance);
     unresolved_.clear();
     return due_exits_.empty() || due_exits_.top().at > limit ? kNever : due_exits_.top().at;
@@ -52,7 +52,7 @@ class AnalyticNetwork final : public KeyedNetwork {
     }
   }
 
-  void close(Time) override {
+  void release_drained(Time) override {
     MANYWORLDS_CHECK(due_exits_.empty() && open_instances_ == 0 && unresolved_.empty(),
                      "{} collectives outlive the step", open_instances_);
   }

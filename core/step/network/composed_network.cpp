@@ -46,9 +46,9 @@ class ComposedNetwork final : public KeyedNetwork {
         link_number_(compiled.layout().graph().links.size()) {}
 
   void enter(Time at, const std::vector<Member>& members) override;
-  Time next(Time limit) override;
+  Time next_exit(Time limit) override;
   void take_exits(Time at, std::vector<Member>& exits) override;
-  void close(Time at) override;
+  void release_drained(Time at) override;
   network::PauseDependencies deadlock() const override {
     network::PauseDependencies all;
     for (const std::uint32_t index : running_episodes_) {
@@ -317,7 +317,7 @@ std::uint32_t ComposedNetwork::merge(const std::vector<std::uint32_t>& component
   return index;
 }
 
-Time ComposedNetwork::next(Time limit) {
+Time ComposedNetwork::next_exit(Time limit) {
   for (const std::uint32_t index : unresolved_) schedule_isolated(index);
   unresolved_.clear();
   while (!due_exits_.empty() && components_[due_exits_.top().component].generation != due_exits_.top().generation)
@@ -361,7 +361,7 @@ void ComposedNetwork::take_exits(Time at, std::vector<Member>& exits) {
   }
 }
 
-void ComposedNetwork::close(Time at) {
+void ComposedNetwork::release_drained(Time at) {
   for (std::uint32_t index = 0; index < components_.size(); ++index) {
     Component& component = components_[index];
     if (!component.live) continue;

@@ -30,7 +30,7 @@ class CoupledNetwork final : public NetworkModel {
     }
   }
 
-  Time next(Time limit) override {
+  Time next_exit(Time limit) override {
     while (taken_ == exits_.size() && traffic_.now() < limit) {
       traffic_.advance(limit, exits_);
       if (limit == kNever) break;

@@ -37,15 +37,15 @@ class NetworkModel {
   /// Enters members at `at`, which must not be before any exit taken so far. `members` is ascending without duplicates.
   virtual void enter(Time at, const std::vector<Member>& members) = 0;
   /// Returns the time of the next exit, or kNever if it is after `limit`.
-  virtual Time next(Time limit) = 0;
-  /// Appends the exits at `at`, the instant returned by next(), in any order.
+  virtual Time next_exit(Time limit) = 0;
+  /// Appends the exits at `at`, the instant returned by next_exit(), in any order.
   virtual void take_exits(Time at, std::vector<Member>& exits) = 0;
-  /// After next(kNever) has returned kNever: returns which links of the graph wait for which, if PFC pauses block
+  /// After next_exit(kNever) has returned kNever: returns which links of the graph wait for which, if PFC pauses block
   /// transfers forever.
   virtual network::PauseDependencies deadlock() const = 0;
   virtual network::Counters counters() const = 0;
   /// Returns the isolated collectives, as indices in CompiledStep::collective_ops(), whose results must be available
-  /// before next() may be called.
+  /// before next_exit() may be called.
   virtual std::vector<std::uint32_t> missing() const { return {}; }
 };
 
@@ -61,7 +61,7 @@ class KeyedNetwork : public NetworkModel {
   /// Empty under analytic fidelity, where collectives on shared links do not affect each other.
   virtual const UsageCounts& episode_usage() const = 0;
   /// Releases what has not drained yet. Must be called at the end of the step.
-  virtual void close(Time at) = 0;
+  virtual void release_drained(Time at) = 0;
 };
 std::unique_ptr<KeyedNetwork> make_analytic(const CompiledStep& compiled, const IsolatedResults& results);
 std::unique_ptr<KeyedNetwork> make_composed(const CompiledStep& compiled, EpisodeCache& episodes,

@@ -6,18 +6,10 @@ namespace manyworlds::core::step {
 namespace {
 
 // The plain fields in order, listed once for encoding and decoding.
-template <class Parts, class Field>
-void breakdown_fields(Parts& b, Field field) {
-  field(b.forward_s), field(b.backward_s), field(b.recompute_s), field(b.optimizer_s);
-  field(b.host_s), field(b.slowed_s);
-  field(b.exposed_tp_s), field(b.exposed_dp_s), field(b.exposed_pp_s), field(b.exposed_cp_s), field(b.exposed_ep_s),
-      field(b.exposed_offload_s), field(b.bubble_s), field(b.stall_s);
-}
-
 template <class Result, class Field>
 void fields(Result& r, Field field) {
   field(r.step_ps), field(r.link_hops), field(r.ecn_marks), field(r.pauses), field(r.busiest_link_share);
-  breakdown_fields(r.breakdown, field);
+  for (auto& seconds : r.breakdown) field(seconds);
   field(r.computed.simulated), field(r.computed.periods), field(r.computed.rate), field(r.cpu_s);
 }
 
@@ -50,7 +42,8 @@ std::string encode(const StepResult& result) {
     }
   }
   out.integer(static_cast<std::int64_t>(result.by_kind.size()));
-  for (const Breakdown& one : result.by_kind) breakdown_fields(one, [&](double value) { out.real(value); });
+  for (const Breakdown& one : result.by_kind)
+    for (const double seconds : one) out.real(seconds);
   return out.take();
 }
 
@@ -73,8 +66,9 @@ StepResult decode_step(std::string_view bytes) {
       used.times = in.integer();
     }
   }
-  result.by_kind.resize(in.count(8 * 14));
-  for (Breakdown& one : result.by_kind) breakdown_fields(one, [&](double& value) { value = in.real(); });
+  result.by_kind.resize(in.count(Breakdown::size() * sizeof(double)));
+  for (Breakdown& one : result.by_kind)
+    for (double& seconds : one) seconds = in.real();
   in.end();
   return result;
 }

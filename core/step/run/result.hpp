@@ -1,7 +1,6 @@
 // The result of one training step, from which the result columns of an experiment are computed.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,20 +9,12 @@
 #include "core/base/units.hpp"
 #include "core/network/engine/link_hops.hpp"
 #include "core/sharing/key.hpp"
+#include "core/workload/program/step_parts.hpp"
 
 namespace manyworlds::core::step {
 
-/// Times of one rank's compute stream, averaged over ranks; they add up to the step time (to rounding).
-struct Breakdown {
-  double forward_s = 0, backward_s = 0, recompute_s = 0, optimizer_s = 0;
-  double host_s = 0;    // waiting for the host to launch the next kernel
-  double slowed_s = 0;  // extra duration of kernels because of concurrent collectives
-  double exposed_tp_s = 0, exposed_dp_s = 0, exposed_pp_s = 0, exposed_cp_s = 0,
-         exposed_ep_s = 0;       // waiting for communication, by parallel dimension
-  double exposed_offload_s = 0;  // waiting for activations to go to the host or to come back
-  double bubble_s = 0;           // waiting for a pipeline neighbour, and idle time at the end of the step
-  double stall_s = 0;            // waiting for the slowest member of a collective
-};
+/// Times of one rank's compute stream in seconds, averaged over ranks; they add up to the step time (to rounding).
+using Breakdown = workload::ByPart<double>;
 
 /// A sub-simulation (kernel, isolated collective or episode) that the step used.
 struct SubsimulationUse {

@@ -1,7 +1,9 @@
 #include "core/step/run/simulation_context.hpp"
-#include "core/network/transports/pfc_headroom.hpp"
 
 #include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/network/transports/pfc_headroom.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -38,7 +40,7 @@ std::shared_ptr<RankLayout> SimulationContext::layout(const Configuration& confi
   return layouts_.back().layout;
 }
 
-CompiledStep SimulationContext::world(const Configuration& configuration, Ranks ranks) {
+CompiledStep SimulationContext::compile(const Configuration& configuration, Ranks ranks) {
   return CompiledStep(configuration, layout(configuration), dags_, ranks);
 }
 
@@ -55,44 +57,61 @@ SimulationContext::TransportCache& SimulationContext::transport_cache(const netw
   return *transport_caches_.emplace_back(std::make_unique<TransportCache>(transport, share_));
 }
 
-IsolatedResult SimulationContext::isolated(const CompiledStep& world, const CollectiveOp& collective_op) {
-  const auto simulate = [&](network::ComponentCache& cache) {
+IsolatedResult SimulationContext::simulate(const collective::Dag& dag, const Connections& connections,
+                                           const network::Graph& graph, const network::Transport& transport) {
+  const auto with = [&](network::ComponentCache& cache) {
     const network::LinkHops before = cache.link_hops();
-    IsolatedResult result =
-        simulate_isolated(*collective_op.dag, *collective_op.connections, world.layout().graph(), cache);
+    IsolatedResult result = simulate_isolated(dag, connections, graph, cache);
     link_hops_ += cache.link_hops() - before;
-    const std::size_t simulated = result.exits.size();
-    for (std::size_t member = simulated; member < collective_op.shape.members; ++member)
-      result.exits.push_back(result.exits[member - simulated]);
-    result.counters.link_hops *= collective_op.ranks_per_member();
     return result;
   };
-  if (share_) return simulate(transport_cache(world.transport()).cache);
-  network::ComponentCache cache(world.transport());
-  return simulate(cache);
+  if (share_) return with(transport_cache(transport).cache);
+  network::ComponentCache cache(transport);
+  return with(cache);
 }
 
-StepResult SimulationContext::run(const CompiledStep& world, IsolatedResults& results, Recording* recording,
+IsolatedResult SimulationContext::isolated(const CompiledStep& step, const CollectiveOp& collective_op) {
+  IsolatedResult result =
+      simulate(*collective_op.dag, *collective_op.connections, step.layout().graph(), step.transport());
+  const std::size_t simulated = result.exits.size();
+  for (std::size_t member = simulated; member < collective_op.shape.members; ++member)
+    result.exits.push_back(result.exits[member - simulated]);
+  result.counters.link_hops *= collective_op.ranks_per_member();
+  return result;
+}
+
+IsolatedResult SimulationContext::isolated(const Configuration& configuration, const collective::Shape& shape,
+                                           std::uint32_t group, const sharing::Key& key) {
+  const std::shared_ptr<RankLayout> ranks = layout(configuration);
+  MANYWORLDS_CHECK(group < ranks->groups().size(), "group {} of {}", group, ranks->groups().size());
+  const std::shared_ptr<const collective::Dag> dag = dags_.get(shape);
+  const Connections& connections = *ranks->connections_of(group, ranks->connectivity_number(*dag));
+  const sharing::Key found = collective_key(shape, connections.route_signature, transport_key(configuration.transport));
+  MANYWORLDS_CHECK(found == key, "collective {} is {}, not {}", shape.text(), found.hex(), key.hex());
+  return simulate(*dag, connections, ranks->graph(), configuration.transport);
+}
+
+StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults& results, Recording* recording,
                                   std::atomic<Time>* reached) {
   if (!share_) transport_caches_.clear();
-  TransportCache& caches = transport_cache(world.transport());
+  TransportCache& caches = transport_cache(compiled.transport());
   const network::LinkHops before = link_hops_;
   network::LinkHops hops_counted = caches.cache.link_hops();
-  Step step(world, caches.episodes, results, recording, reached);
+  Step step(compiled, caches.episodes, results, recording, reached);
   while (true) {
     auto outcome = step.advance();
     link_hops_ += caches.cache.link_hops() - hops_counted;
     if (auto* done = std::get_if<StepResult>(&outcome)) {
-      const Configuration& configuration = world.configuration();
+      const Configuration& configuration = compiled.configuration();
       const bool packets = configuration.transport.fidelity == network::Fidelity::packet;
       if (packets && configuration.composition == Composition::coupled) link_hops_.simulated += done->link_hops;
       done->computed = link_hops_ - before;
       return std::move(*done);
     }
     for (const std::uint32_t number : std::get<MissingResults>(outcome).collective_ops) {
-      const CollectiveOp& collective_op = world.collective_ops()[number];
+      const CollectiveOp& collective_op = compiled.collective_ops()[number];
       auto& slot = results[collective_op.key];
-      if (!slot) slot = std::make_shared<IsolatedResult>(isolated(world, collective_op));
+      if (!slot) slot = std::make_shared<IsolatedResult>(isolated(compiled, collective_op));
     }
     hops_counted = caches.cache.link_hops();  // isolated() has counted its own link-hops
   }

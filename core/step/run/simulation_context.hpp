@@ -20,16 +20,19 @@ class SimulationContext {
   /// With `share` false nothing computed for one collective, component or step is reused for another.
   explicit SimulationContext(bool share = true) : share_(share) {}
 
-  /// Compiles a configuration.
-  CompiledStep world(const Configuration& configuration, Ranks ranks = Ranks::all);
+  CompiledStep compile(const Configuration& configuration, Ranks ranks = Ranks::all);
   /// Returns the summary of a step that planning needs, at a fraction of the cost of compiling it.
   StepSummary summary(const Configuration& configuration);
 
   /// Simulates an isolated instance of a collective operation.
-  IsolatedResult isolated(const CompiledStep& world, const CollectiveOp& collective_op);
+  IsolatedResult isolated(const CompiledStep& step, const CollectiveOp& collective_op);
+  /// Simulates an isolated collective of a shape in a group of the configuration's layout, without building programs.
+  /// Throws InternalError if its key is not `key`.
+  IsolatedResult isolated(const Configuration& configuration, const collective::Shape& shape, std::uint32_t group,
+                          const sharing::Key& key);
   /// Runs a step to its end. Missing isolated results are computed and added to `results`. For `recording` and
   /// `reached` see Step.
-  StepResult run(const CompiledStep& world, IsolatedResults& results, Recording* recording = nullptr,
+  StepResult run(const CompiledStep& compiled, IsolatedResults& results, Recording* recording = nullptr,
                  std::atomic<Time>* reached = nullptr);
   /// Returns the link-hops computed by this context so far, without those taken from caches.
   const network::LinkHops& link_hops() const { return link_hops_; }
@@ -41,6 +44,8 @@ class SimulationContext {
     EpisodeCache episodes;
   };
   TransportCache& transport_cache(const network::Transport& transport);
+  IsolatedResult simulate(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
+                          const network::Transport& transport);
   std::shared_ptr<network::Router> router(const Configuration& configuration);
   std::shared_ptr<RankLayout> layout(const Configuration& configuration);
 

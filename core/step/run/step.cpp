@@ -11,7 +11,8 @@ namespace {
 /// Returns the class of each representative.
 std::vector<std::uint32_t> classes(const CompiledStep& compiled) {
   std::vector<std::uint32_t> of;
-  for (const std::uint32_t rank : compiled.symmetry().first) of.push_back(compiled.layout().class_of(rank));
+  for (const std::uint32_t rank : compiled.symmetry().representative_rank)
+    of.push_back(compiled.layout().class_of(rank));
   return of;
 }
 
@@ -42,24 +43,17 @@ using Accounts = std::vector<std::pair<const stream::Account*, std::uint32_t>>;
 
 /// Returns the mean over ranks. The times of each account add up to the step time.
 Breakdown mean_of(const Accounts& accounts) {
-  std::array<Int128, workload::kTimeCategories> busy{};
-  std::array<Int128, stream::kWaits> waited{};
+  workload::ByPart<Int128> sums;
   std::int64_t ranks = 0;
   for (const auto& [account, times] : accounts) {
     ranks += times;
-    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += Int128{account->busy[i]} * times;
-    for (std::size_t i = 0; i < waited.size(); ++i) waited[i] += Int128{account->waited[i]} * times;
+    for (const workload::StepPartInfo& part : workload::kStepParts)
+      sums[part.part] += Int128{(*account)[part.part]} * times;
   }
-  const auto mean = [&](Int128 sum) { return static_cast<double>(sum) / static_cast<double>(ranks) * 1e-12; };
-  using stream::Wait;
-  using workload::TimeCategory;
-  const auto of = [&](TimeCategory category) { return mean(busy[static_cast<std::size_t>(category)]); };
-  const auto of_wait = [&](Wait wait) { return mean(waited[static_cast<std::size_t>(wait)]); };
-  return {of(TimeCategory::forward),   of(TimeCategory::backward), of(TimeCategory::recompute),
-          of(TimeCategory::optimizer), of(TimeCategory::host),     of_wait(Wait::slowed),
-          of_wait(Wait::exposed_tp),   of_wait(Wait::exposed_dp),  of_wait(Wait::exposed_pp),
-          of_wait(Wait::exposed_cp),   of_wait(Wait::exposed_ep),  of_wait(Wait::exposed_offload),
-          of_wait(Wait::bubble),       of_wait(Wait::stall)};
+  Breakdown mean;
+  for (const workload::StepPartInfo& part : workload::kStepParts)
+    mean[part.part] = static_cast<double>(sums[part.part]) / static_cast<double>(ranks) * 1e-12;
+  return mean;
 }
 
 }  // namespace
@@ -107,7 +101,7 @@ std::variant<StepResult, MissingResults> Step::advance() {
   while (!timeline_.finished() && within_limit()) {
     if (auto missing = network_->missing(); !missing.empty()) return MissingResults{std::move(missing)};
     const Time tick = std::min(timeline_.next_kernel(), completions_.due());
-    const Time exit = network_->next(tick);
+    const Time exit = network_->next_exit(tick);
     if (std::min(tick, exit) == kNever) explain_deadlock();
     if (exit <= tick) completions_.take_exits(*network_, exit);
     const Time at = std::min(tick, completions_.due());
@@ -170,7 +164,7 @@ StepResult Step::finish() {
   if (too_large_) return result;
   timeline_.close_accounts();
   result.step_ps = timeline_.duration();
-  if (keyed_network_ != nullptr) keyed_network_->close(timeline_.end());
+  if (keyed_network_ != nullptr) keyed_network_->release_drained(timeline_.end());
   const network::Counters counters = network_->counters();
   const bool packets = compiled_.configuration().transport.fidelity == network::Fidelity::packet;
   result.link_hops = packets ? link_hops_ : 0;
@@ -186,7 +180,7 @@ StepResult Step::finish() {
   Accounts all;
   std::vector<Accounts> by_kind(of.is_mixed() ? 1 + of.other_gpus.size() : 0);
   for (std::uint32_t representative = 0; representative < accounts.size(); ++representative) {
-    const std::uint32_t rank = compiled_.symmetry().first[representative],
+    const std::uint32_t rank = compiled_.symmetry().representative_rank[representative],
                         times = compiled_.symmetry().count[representative];
     all.emplace_back(&accounts[representative], times);
     if (!by_kind.empty())

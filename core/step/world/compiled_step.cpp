@@ -4,11 +4,9 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/workload/build/build_program.hpp"
 
 namespace manyworlds::core::step {
 
-using workload::Op;
 using workload::Role;
 
 namespace {
@@ -80,7 +78,7 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
   MANYWORLDS_CHECK(ranks == Ranks::all || can_deduplicate_ranks(configuration),
                    "ranks that go alike are asked for where collectives touch each other");
   add_programs();
-  const std::vector<OpSequence> by_kind = op_sequences();
+  const std::vector<ShapedOperations> by_kind = shapes_by_kind();
   symmetry_ =
       ranks == Ranks::all ? trivial_symmetry(*layout_) : rank_symmetry_of(*layout_, collectives_of(by_kind, dags));
   const std::vector<Group>& groups = layout_->groups();
@@ -94,7 +92,7 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
     if (!equivalent_groups[group].empty())
       add_group(group, equivalent_groups[group], by_kind[groups[group].kind], dags, link_loads);
   }
-  for (const std::uint32_t rank : symmetry_.first) {
+  for (const std::uint32_t rank : symmetry_.representative_rank) {
     auto& slots = member_slots_.emplace_back();
     for (std::size_t role = 0; role < workload::kRoles; ++role) {
       const std::uint32_t group = layout_->group_of(rank, static_cast<Role>(role));
@@ -106,50 +104,29 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
 }
 
 void CompiledStep::add_programs() {
-  const auto orders = workload::pipeline_orders(configuration_.model, configuration_.strategy, configuration_.gpu);
-  for (const workload::RankClass& of : layout_->classes()) {
-    programs_.push_back(
-        workload::build_program(configuration_.model, configuration_.strategy, configuration_.gpu_of(of), orders, of));
-    auto& sequences = sequences_.emplace_back();
-    auto& positions = position_in_role_.emplace_back();
-    for (std::uint32_t i = 0; i < programs_.back().ops.size(); ++i) {
-      const Op& op = programs_.back().ops[i];
-      Sequence& sequence = sequences[static_cast<std::size_t>(op.role)];
-      positions.push_back(static_cast<std::uint32_t>(sequence.ops.size()));
-      if (op.is_collective) sequence.ops.push_back(i);
-    }
+  programs_ = build_programs(configuration_, layout_->classes());
+  for (const workload::Program& program : programs_) {
+    sequences_.push_back(sequences_of(program));
+    auto& positions = position_in_role_.emplace_back(program.ops.size());
+    for (const OperationSequence& sequence : sequences_.back())
+      for (std::uint32_t i = 0; i < sequence.ops.size(); ++i) positions[sequence.ops[i]] = i;
   }
 }
 
-/// A program repeats few distinct operations very often, so each is looked up among those seen.
-std::vector<CompiledStep::OpSequence> CompiledStep::op_sequences() const {
-  std::vector<OpSequence> all;
-  for (const GroupKind& kind : layout_->kinds()) {
-    OpSequence& result = all.emplace_back();
-    const workload::Program& program = programs_[kind.rank_class];
-    std::vector<std::pair<const Op*, std::uint32_t>> seen;
-    for (const std::uint32_t number : sequences_[kind.rank_class][static_cast<std::size_t>(kind.role)].ops) {
-      const Op& op = program.ops[number];
-      auto known = std::find_if(seen.begin(), seen.end(), [&](const auto& one) {
-        return one.first->kind == op.kind && one.first->bytes == op.bytes && one.first->split == op.split;
-      });
-      if (known == seen.end()) {
-        const collective::Shape shape = shape_of(configuration_, kind, op.kind, op.bytes, program.split_of(op));
-        const auto same = std::find(result.shapes.begin(), result.shapes.end(), shape);
-        known = seen.insert(seen.end(), {&op, static_cast<std::uint32_t>(same - result.shapes.begin())});
-        if (same == result.shapes.end()) result.shapes.push_back(shape);
-      }
-      result.sequence.push_back(known->second);
-    }
-  }
+std::vector<ShapedOperations> CompiledStep::shapes_by_kind() const {
+  std::vector<ShapedOperations> all;
+  for (const GroupKind& kind : layout_->kinds())
+    all.push_back(
+        shaped(configuration_, kind, sequences_[kind.rank_class][static_cast<std::size_t>(kind.role)].distinct));
   return all;
 }
 
-std::vector<KindCollectives> CompiledStep::collectives_of(const std::vector<OpSequence>& by_kind, DagCache& dags) {
+std::vector<KindCollectives> CompiledStep::collectives_of(const std::vector<ShapedOperations>& by_kind,
+                                                          DagCache& dags) {
   std::vector<KindCollectives> all;
-  for (const OpSequence& op_sequence : by_kind) {
+  for (const ShapedOperations& operations : by_kind) {
     KindCollectives& result = all.emplace_back();
-    for (const collective::Shape& shape : op_sequence.shapes) {
+    for (const collective::Shape& shape : operations.shapes) {
       result.dags.push_back(dags.canonical(shape));
       if (dag_is_byte_independent(shape)) result.rotation &= wire_bytes_per_transfer(shape) >= 0;
     }
@@ -162,31 +139,24 @@ std::vector<KindCollectives> CompiledStep::collectives_of(const std::vector<OpSe
 /// Checks that all members enter the same collectives; anything else is an error in building their programs.
 void CompiledStep::check_members(std::uint32_t group) const {
   const std::vector<std::uint32_t>& ranks = layout_->groups()[group].ranks;
-  const auto& first_ops = sequence(ranks[0], role_of(group, 0)).ops;
+  const OperationSequence& first = sequence(ranks[0], role_of(group, 0));
   for (std::uint32_t member = 1; member < ranks.size(); ++member) {
-    if (layout_->class_of(ranks[member]) == layout_->class_of(ranks[0]) && role_of(group, member) == role_of(group, 0))
-      continue;  // the same program in the same role
-    const auto& other = sequence(ranks[member], role_of(group, member)).ops;
-    MANYWORLDS_CHECK(other.size() == first_ops.size(), "group {}: member 0 enters {} collectives, member {} {}", group,
-                     first_ops.size(), member, other.size());
-    const workload::Program &first = programs_[layout_->class_of(ranks[0])],
-                            &second = programs_[layout_->class_of(ranks[member])];
-    for (std::size_t i = 0; i < first_ops.size(); ++i) {
-      const Op &a = first.ops[first_ops[i]], &b = second.ops[other[i]];
-      MANYWORLDS_CHECK(a.kind == b.kind && a.bytes == b.bytes && first.split_of(a) == second.split_of(b),
-                       "group {}, collective {}: members 0 and {} disagree ({} and {} B)", group, i, member, a.bytes,
-                       b.bytes);
-    }
+    const OperationSequence& other = sequence(ranks[member], role_of(group, member));
+    if (&other == &first) continue;  // the same program in the same role
+    MANYWORLDS_CHECK(other.operation == first.operation && other.distinct == first.distinct,
+                     "group {}: members 0 and {} enter different collectives ({} and {})", group, member,
+                     first.ops.size(), other.ops.size());
   }
 }
 
 void CompiledStep::add_group(std::uint32_t group, const std::vector<std::uint32_t>& equivalent_groups,
-                             const OpSequence& op_sequence, DagCache& dags, LinkLoads& link_loads) {
+                             const ShapedOperations& operations, DagCache& dags, LinkLoads& link_loads) {
   check_members(group);
   const auto first = static_cast<std::uint32_t>(collective_ops_.size());
-  for (const collective::Shape& shape : op_sequence.shapes)
+  for (const collective::Shape& shape : operations.shapes)
     add_collective_op(equivalent_groups, shape, dags, link_loads);
-  for (const std::uint32_t number : op_sequence.sequence) collective_op_of_.push_back(first + number);
+  for (const std::uint32_t operation : sequence(layout_->groups()[group].ranks[0], role_of(group, 0)).operation)
+    collective_op_of_.push_back(first + operations.shape_of[operation]);
   group_of_instance_.resize(collective_op_of_.size(), group);
 }
 
@@ -233,7 +203,7 @@ Role CompiledStep::role_of(std::uint32_t group, std::uint32_t member) const {
 
 std::pair<std::uint32_t, std::uint32_t> CompiledStep::instance_entered_by(std::uint32_t representative,
                                                                           std::uint32_t op) const {
-  const std::uint32_t rank = symmetry_.first[representative], of = layout_->class_of(rank);
+  const std::uint32_t rank = symmetry_.representative_rank[representative], of = layout_->class_of(rank);
   const Role role = programs_[of].ops[op].role;
   MANYWORLDS_CHECK(layout_->group_of(rank, role) != RankLayout::kNoGroup,
                    "rank {} enters a collective of a role it does not play", rank);

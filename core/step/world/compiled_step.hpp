@@ -11,6 +11,7 @@
 #include "core/collective/dag/dag.hpp"
 #include "core/sharing/key.hpp"
 #include "core/step/world/rank_symmetry.hpp"
+#include "core/step/world/step_programs.hpp"
 #include "core/workload/program/program.hpp"
 
 namespace manyworlds::core::step {
@@ -73,7 +74,7 @@ class CompiledStep {
   const std::vector<workload::Program>& programs() const { return programs_; }  // by class of ranks
   /// Returns the representatives and the equivalent groups. With Ranks::all every rank is its own representative.
   const RankSymmetry& symmetry() const { return symmetry_; }
-  bool has_all_ranks() const { return symmetry_.first.size() == layout_->ranks(); }
+  bool has_all_ranks() const { return symmetry_.representative_rank.size() == layout_->ranks(); }
   const std::vector<CollectiveOp>& collective_ops() const { return collective_ops_; }
   std::size_t instances() const { return collective_op_of_.size(); }
   /// Instances are numbered by group, then by the order in which the group runs them; this order also breaks ties.
@@ -90,27 +91,19 @@ class CompiledStep {
   std::pair<std::uint32_t, std::uint32_t> operation_of(std::uint32_t instance, std::uint32_t member) const;
 
  private:
-  struct Sequence {  // the collectives of one role in a program
-    std::vector<std::uint32_t> ops;
-  };
   struct MemberSlot {
     std::uint32_t first_instance = 0, member = 0;
   };
-  /// The distinct operations of a kind of groups, and for each operation of their sequence its index among them.
-  struct OpSequence {
-    std::vector<collective::Shape> shapes;
-    std::vector<std::uint32_t> sequence;
-  };
   void add_programs();
-  std::vector<OpSequence> op_sequences() const;
-  static std::vector<KindCollectives> collectives_of(const std::vector<OpSequence>& by_kind, DagCache& dags);
+  std::vector<ShapedOperations> shapes_by_kind() const;
+  static std::vector<KindCollectives> collectives_of(const std::vector<ShapedOperations>& by_kind, DagCache& dags);
   void check_members(std::uint32_t group) const;
   void add_group(std::uint32_t group, const std::vector<std::uint32_t>& equivalent_groups,
-                 const OpSequence& op_sequence, DagCache& dags, LinkLoads& link_loads);
+                 const ShapedOperations& operations, DagCache& dags, LinkLoads& link_loads);
   void add_collective_op(const std::vector<std::uint32_t>& equivalent_groups, const collective::Shape& shape,
                          DagCache& dags, LinkLoads& link_loads);
   workload::Role role_of(std::uint32_t group, std::uint32_t member) const;
-  const Sequence& sequence(std::uint32_t rank, workload::Role role) const {
+  const OperationSequence& sequence(std::uint32_t rank, workload::Role role) const {
     return sequences_[layout_->class_of(rank)][static_cast<std::size_t>(role)];
   }
 
@@ -119,7 +112,7 @@ class CompiledStep {
   RankSymmetry symmetry_;
   sharing::Key transport_key_;
   std::vector<workload::Program> programs_;
-  std::vector<std::array<Sequence, workload::kRoles>> sequences_;  // by class
+  std::vector<SequencesByRole> sequences_;                    // by class
   std::vector<std::vector<std::uint32_t>> position_in_role_;  // by class and op: its index in the sequence of its role
   std::vector<CollectiveOp> collective_ops_;
   std::vector<std::uint32_t> collective_op_of_, group_of_instance_;     // by instance

@@ -60,7 +60,7 @@ RankSymmetry trivial_symmetry(const RankLayout& layout) {
   RankSymmetry result;
   result.representative_of.resize(layout.ranks());
   std::iota(result.representative_of.begin(), result.representative_of.end(), 0);
-  result.first = result.representative_of;
+  result.representative_rank = result.representative_of;
   result.count.assign(layout.ranks(), 1);
   result.canonical.resize(layout.groups().size());
   std::iota(result.canonical.begin(), result.canonical.end(), 0);
@@ -114,7 +114,8 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
     known = colour_count;
   }
   for (std::uint32_t rank = 0; rank < layout.ranks(); ++rank) {
-    if (colours[rank] == result.first.size()) result.first.push_back(rank), result.count.push_back(0);
+    if (colours[rank] == result.representative_rank.size())
+      result.representative_rank.push_back(rank), result.count.push_back(0);
     ++result.count[colours[rank]];
   }
   std::vector<std::uint32_t> first_of_class;

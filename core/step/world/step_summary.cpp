@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
@@ -9,7 +10,7 @@
 namespace manyworlds::core::step {
 namespace {
 
-/// A collective operation of a kind of groups, with the shape chosen for it.
+/// The operations of a kind of groups with one shape.
 struct ShapedOp {
   std::uint64_t times = 0;
   collective::Shape shape;
@@ -25,18 +26,14 @@ OpsByKind shaped_ops(const Configuration& configuration, const StepOperations& o
   std::map<collective::Shape, std::uint32_t> numbers;
   for (const GroupKind& kind : layout.kinds()) {
     std::vector<ShapedOp>& result = all.emplace_back();
-    for (const auto& operation : operations.of(kind)) {
-      const collective::Shape shape = shape_of(configuration, kind, operation.kind, operation.bytes, operation.split);
-      const auto same =
-          std::find_if(result.begin(), result.end(), [&](const ShapedOp& one) { return one.shape == shape; });
-      if (same != result.end()) {  // operations with different splits may get the same shape
-        same->times += operation.times;
-        continue;
-      }
+    const ShapedOperations by_shape = shaped(configuration, kind, operations.of(kind));
+    for (const collective::Shape& shape : by_shape.shapes) {
       const auto dag = dags.canonical(shape);
       const auto number = numbers.try_emplace(shape, static_cast<std::uint32_t>(numbers.size())).first->second;
-      result.push_back({operation.times, shape, dag->transfers.size(), layout.connectivity_number(*dag), number});
+      result.push_back({0, shape, dag->transfers.size(), layout.connectivity_number(*dag), number});
     }
+    for (std::size_t i = 0; i < by_shape.shape_of.size(); ++i)
+      result[by_shape.shape_of[i]].times += operations.of(kind)[i].times;
   }
   return all;
 }
@@ -113,22 +110,13 @@ sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_ki
 }  // namespace
 
 StepOperations::StepOperations(const Configuration& configuration) {
-  const auto orders = workload::pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
-  for (const auto& [of, ranks] : classes_of(parallel_config_of(configuration))) {
-    const workload::Program program =
-        workload::build_program(configuration.model, configuration.strategy, configuration.gpu_of(of), orders, of);
+  std::vector<workload::RankClass> classes;
+  for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration))) classes.push_back(rank_class);
+  for (const workload::Program& program : build_programs(configuration, classes)) {
     in_programs_.push_back(program.ops.size());
     auto& by_role = by_class_.emplace_back();
-    for (const workload::Op& op : program.ops) {
-      if (!op.is_collective) continue;
-      std::vector<Operation>& known = by_role[static_cast<std::size_t>(op.role)];
-      const collective::Split& split = program.split_of(op);
-      auto same = std::find_if(known.begin(), known.end(), [&](const Operation& one) {
-        return one.kind == op.kind && one.bytes == op.bytes && one.split == split;
-      });
-      if (same == known.end()) same = known.insert(same, {op.kind, op.bytes, split, 0});
-      ++same->times;
-    }
+    SequencesByRole sequences = sequences_of(program);
+    for (std::size_t role = 0; role < by_role.size(); ++role) by_role[role] = std::move(sequences[role].distinct);
   }
 }
 
@@ -153,7 +141,6 @@ StepSummary summary_of(const Configuration& configuration, const StepOperations&
     result.cost += static_cast<double>(operations.in_program(number) * layout.class_size(number));
   const sharing::Key transport = transport_key(configuration.transport);
   std::vector<std::vector<bool>> seen;  // by numbers of shape and route signature
-  std::uint32_t collective_op = 0;
   for (std::uint32_t group = 0; group < layout.groups().size(); ++group)
     for (const ShapedOp& operation : by_kind[layout.groups()[group].kind]) {
       const Connections& connections = *layout.connections_of(group, operation.pairs);
@@ -165,10 +152,8 @@ StepSummary summary_of(const Configuration& configuration, const StepOperations&
       if (!seen[operation.number][connections.signature_number]) {
         seen[operation.number][connections.signature_number] = true;
         result.collectives.push_back({collective_key(operation.shape, connections.route_signature, transport),
-                                      collective_op, operation.transfers,
-                                      static_cast<std::uint32_t>(operation.shape.members)});
+                                      operation.shape, group, operation.transfers});
       }
-      ++collective_op;
     }
   return result;
 }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/step/world/rank_layout.hpp"
+#include "core/step/world/step_programs.hpp"
 
 namespace manyworlds::core::step {
 
@@ -16,12 +16,6 @@ class StepOperations {
  public:
   explicit StepOperations(const Configuration& configuration);
 
-  struct Operation {
-    collective::Kind kind = collective::Kind::all_reduce;
-    std::int64_t bytes = 0;
-    collective::Split split;
-    std::uint64_t times = 0;
-  };
   const std::vector<Operation>& of(const GroupKind& group) const {
     return by_class_[group.rank_class][static_cast<std::size_t>(group.role)];
   }
@@ -39,9 +33,9 @@ sharing::Key operations_key(const Configuration& configuration);
 struct StepSummary {
   struct Collective {
     sharing::Key key;
-    std::uint32_t collective_op = 0;  // index in CompiledStep::collective_ops()
+    collective::Shape shape;
+    std::uint32_t group = 0;  // the first that runs it, as index in RankLayout::groups()
     std::size_t transfers = 0;
-    std::uint32_t members = 0;
   };
   /// The key of the whole step: the inputs of its programs, and every route of its communicators with links renumbered.
   /// Two configurations with equal keys have the same results, whatever the rest of their fabrics.

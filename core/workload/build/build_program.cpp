@@ -351,7 +351,7 @@ class ProgramAssembler {
     Time duration_ps = 0;
     for (const compute::Kernel& kernel : optimizer_kernels(strategy_, stage_parameters(model_, strategy_, stage_)))
       duration_ps += compute::kernel_cost(kernel, gpu_).ps;
-    builder_.compute(TimeCategory::optimizer, duration_ps, builder_.label("optimizer"));
+    builder_.compute(StepPart::optimizer, duration_ps, builder_.label("optimizer"));
   }
 
   const Model& model_;

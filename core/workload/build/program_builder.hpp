@@ -31,7 +31,7 @@ class ProgramBuilder {
   }
 
   /// Appends a kernel that has all pending waits.
-  void compute(TimeCategory category, Time duration_ps, std::uint32_t label) {
+  void compute(StepPart category, Time duration_ps, std::uint32_t label) {
     Op op;
     op.category = category;
     op.duration_ps = duration_ps;

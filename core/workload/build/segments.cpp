@@ -25,25 +25,25 @@ class SegmentBuilder {
         host.collectives += work.kind == WorkItem::Kind::start ? 1 : 0;
         busy_ps += cost_ps;
       }
-    if (const Time wait_ps = compute::host_wait(host, busy_ps, gpu_); wait_ps > 0) compute(TimeCategory::host, wait_ps);
+    if (const Time wait_ps = compute::host_wait(host, busy_ps, gpu_); wait_ps > 0) compute(StepPart::host, wait_ps);
   }
 
   /// Ends the part: the next kernel begins a new segment.
   void finish_part() {
-    if (segments_.empty()) compute(TimeCategory::backward, 0);  // an embedding has no separate weight gradients
+    if (segments_.empty()) compute(StepPart::backward, 0);  // an embedding has no separate weight gradients
     segments_.back().finished_parts += 1;
     open_ = false;
   }
 
   std::vector<Segment> take() {
     if (join_pending_)
-      compute(TimeCategory::forward, 0);  // a chunk without layers may end in a collective, which must be waited for
+      compute(StepPart::forward, 0);  // a chunk without layers may end in a collective, which must be waited for
     return std::move(segments_);
   }
 
  private:
   /// Returns the time of a kernel; 0 for communication.
-  Time add(const WorkItem& work, TimeCategory category) {
+  Time add(const WorkItem& work, StepPart category) {
     if (work.kind == WorkItem::Kind::join) {
       require_join(work.join_filter);
       open_ = false;
@@ -77,7 +77,7 @@ class SegmentBuilder {
     join_pending_ = true;
   }
 
-  void compute(TimeCategory category, Time duration_ps) {
+  void compute(StepPart category, Time duration_ps) {
     if (!open_ || segments_.back().category != category) {
       Segment segment;
       segment.waits_for_collectives = join_pending_;

@@ -15,7 +15,7 @@ struct Segment {
   Kind kind = Kind::compute;
   bool waits_for_collectives = false;                          // waits for collectives started before it
   JoinFilter join_filter;                                      // selects these collectives
-  TimeCategory category = TimeCategory::forward;               // compute
+  StepPart category = StepPart::forward;                       // compute
   Time duration_ps = 0;                                        // compute
   collective::Kind collective = collective::Kind::all_reduce;  // start
   std::int64_t bytes = 0;                                      // start

@@ -28,21 +28,21 @@ std::int64_t replicated_parameters_of(const Model& model, const Strategy& strate
 }  // namespace
 
 PhaseList forward_pass(const std::vector<Operator>& operators) {
-  PhaseList pass{{TimeCategory::forward, {}}};
+  PhaseList pass{{StepPart::forward, {}}};
   for (const Operator& each : operators) append(pass.back().ops, each.forward);
   return pass;
 }
 
 PhaseList backward_pass(const std::vector<Operator>& operators) {
   PhaseList pass;
-  const auto append_phase = [&](TimeCategory category, const OpList& ops) {
+  const auto append_phase = [&](StepPart category, const OpList& ops) {
     if (pass.empty() || pass.back().category != category) pass.push_back({category, {}});
     append(pass.back().ops, ops);
   };
   for (std::size_t i = operators.size(); i-- > 0;) {
     for (const Operator& each : operators)
-      if (each.recompute_before == static_cast<std::int64_t>(i)) append_phase(TimeCategory::recompute, each.forward);
-    append_phase(TimeCategory::backward, operators[i].backward);
+      if (each.recompute_before == static_cast<std::int64_t>(i)) append_phase(StepPart::recompute, each.forward);
+    append_phase(StepPart::backward, operators[i].backward);
   }
   return pass;
 }

@@ -17,7 +17,7 @@ namespace manyworlds::core::workload {
 
 /// Items that count towards one category of the breakdown.
 struct Phase {
-  TimeCategory category = TimeCategory::forward;
+  StepPart category = StepPart::forward;
   OpList ops;
 };
 using PhaseList = std::vector<Phase>;

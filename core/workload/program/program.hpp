@@ -11,6 +11,7 @@
 #include "core/base/units.hpp"
 #include "core/collective/dag/kind.hpp"
 #include "core/collective/dag/split.hpp"
+#include "core/workload/program/step_parts.hpp"
 #include "core/workload/schedule/schedule.hpp"
 
 namespace manyworlds::core::workload {
@@ -124,17 +125,10 @@ constexpr Role receiver_of(Role role) {
   }
 }
 
-/// Category of the breakdown that time on the compute stream counts towards. `host`: no kernel runs because the host
-/// has not launched the next one yet.
-enum class TimeCategory : std::uint8_t { forward, backward, recompute, optimizer, host };
-inline constexpr std::size_t kTimeCategories = 5;
-inline constexpr std::array<const char*, kTimeCategories> kTimeCategoryNames{"forward", "backward", "recompute",
-                                                                             "optimizer", "host"};
-
 struct Op {
   bool is_collective = false;
   Stream stream = Stream::compute;
-  TimeCategory category = TimeCategory::forward;         // kernels
+  StepPart category = StepPart::forward;                 // kernels
   Role role = Role::tensor;                              // collectives
   collective::Kind kind = collective::Kind::all_reduce;  // collectives
   std::uint32_t label = 0;                               // index into Program::labels, for display

@@ -24,7 +24,7 @@ Cost cost_of(const Model& model, const Strategy& strategy, const compute::Gpu& g
       if (op.is_collective) continue;
       if (op.stream == Stream::offload || op.stream == Stream::reload)
         cost.copies += op.duration_ps;
-      else if (op.category == TimeCategory::recompute)
+      else if (op.category == StepPart::recompute)
         cost.recompute += op.duration_ps;
     }
   return cost;

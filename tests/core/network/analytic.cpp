@@ -225,7 +225,7 @@ TEST_CASE("no step is shorter than its analytic one, which composed and coupled 
     const step::StepResult composed = run_world(world, step::Composition::composed);
     const step::StepResult coupled = run_world(world, step::Composition::coupled);
     REQUIRE(composed.step_ps == coupled.step_ps);
-    REQUIRE(composed.breakdown.stall_s == coupled.breakdown.stall_s);
+    REQUIRE(composed.breakdown[workload::StepPart::stall] == coupled.breakdown[workload::StepPart::stall]);
     REQUIRE(composed.step_ps <= exact);
     REQUIRE(composed.computed.simulated == 0);
     REQUIRE(coupled.computed.simulated == 0);
@@ -238,7 +238,7 @@ TEST_CASE("analytic and packet results never share a key, and an analytic one do
   step::Configuration world = draw_world(1);
   step::SimulationContext context;
   const auto step_key_of = [&] { return context.summary(world).step; };
-  const auto collective_key_of = [&] { return context.world(world).collective_ops().front().key; };
+  const auto collective_key_of = [&] { return context.compile(world).collective_ops().front().key; };
   world.transport.kind = "static_window";
   const sharing::Key packet = step_key_of(), packet_collective = collective_key_of();
   world.transport.fidelity = network::Fidelity::analytic;

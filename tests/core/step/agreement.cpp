@@ -12,11 +12,11 @@ void require_same(const step::StepResult& a, const step::StepResult& b) {
   REQUIRE(a.ecn_marks == b.ecn_marks);
   REQUIRE(a.pauses == b.pauses);
   REQUIRE(a.link_hops == b.link_hops);
-  REQUIRE(a.breakdown.exposed_tp_s == b.breakdown.exposed_tp_s);
-  REQUIRE(a.breakdown.exposed_dp_s == b.breakdown.exposed_dp_s);
-  REQUIRE(a.breakdown.exposed_pp_s == b.breakdown.exposed_pp_s);
-  REQUIRE(a.breakdown.bubble_s == b.breakdown.bubble_s);
-  REQUIRE(a.breakdown.stall_s == b.breakdown.stall_s);
+  REQUIRE(a.breakdown[workload::StepPart::exposed_tp] == b.breakdown[workload::StepPart::exposed_tp]);
+  REQUIRE(a.breakdown[workload::StepPart::exposed_dp] == b.breakdown[workload::StepPart::exposed_dp]);
+  REQUIRE(a.breakdown[workload::StepPart::exposed_pp] == b.breakdown[workload::StepPart::exposed_pp]);
+  REQUIRE(a.breakdown[workload::StepPart::bubble] == b.breakdown[workload::StepPart::bubble]);
+  REQUIRE(a.breakdown[workload::StepPart::stall] == b.breakdown[workload::StepPart::stall]);
 }
 
 }  // namespace
@@ -62,10 +62,10 @@ TEST_CASE("composed and coupled agree to the picosecond with context parallelism
     const auto composed = run_world(world, step::Composition::composed);
     const auto coupled = run_world(world, step::Composition::coupled);
     require_same(composed, coupled);
-    REQUIRE(composed.breakdown.exposed_cp_s == coupled.breakdown.exposed_cp_s);
-    REQUIRE(composed.breakdown.exposed_ep_s == coupled.breakdown.exposed_ep_s);
-    contexts += composed.breakdown.exposed_cp_s > 0;
-    experts += composed.breakdown.exposed_ep_s > 0;
+    REQUIRE(composed.breakdown[workload::StepPart::exposed_cp] == coupled.breakdown[workload::StepPart::exposed_cp]);
+    REQUIRE(composed.breakdown[workload::StepPart::exposed_ep] == coupled.breakdown[workload::StepPart::exposed_ep]);
+    contexts += composed.breakdown[workload::StepPart::exposed_cp] > 0;
+    experts += composed.breakdown[workload::StepPart::exposed_ep] > 0;
   }
   CHECK(contexts > 10);
   CHECK(experts > 10);
@@ -79,13 +79,13 @@ TEST_CASE("composed and coupled agree to the picosecond with other overlaps, exc
     const auto composed = run_world(world, step::Composition::composed);
     const auto coupled = run_world(world, step::Composition::coupled);
     require_same(composed, coupled);
-    REQUIRE(composed.breakdown.exposed_cp_s == coupled.breakdown.exposed_cp_s);
-    REQUIRE(composed.breakdown.slowed_s == coupled.breakdown.slowed_s);
-    contexts += composed.breakdown.exposed_cp_s > 0;
-    REQUIRE(composed.breakdown.exposed_ep_s == coupled.breakdown.exposed_ep_s);
+    REQUIRE(composed.breakdown[workload::StepPart::exposed_cp] == coupled.breakdown[workload::StepPart::exposed_cp]);
+    REQUIRE(composed.breakdown[workload::StepPart::slowed] == coupled.breakdown[workload::StepPart::slowed]);
+    contexts += composed.breakdown[workload::StepPart::exposed_cp] > 0;
+    REQUIRE(composed.breakdown[workload::StepPart::exposed_ep] == coupled.breakdown[workload::StepPart::exposed_ep]);
     chunks += world.strategy.stack.tensor_chunks > 1;
     shared += world.strategy.stack.overlap_shared_expert;
-    slowed += composed.breakdown.slowed_s > 0;
+    slowed += composed.breakdown[workload::StepPart::slowed] > 0;
   }
   CHECK(contexts > 10);
   CHECK(chunks > 20);
@@ -105,7 +105,7 @@ TEST_CASE("composed and coupled agree to the picosecond under every schedule") {
       INFO(type.name << ", seed " << seed);
       const auto composed = run_world(world, step::Composition::composed);
       require_same(composed, run_world(world, step::Composition::coupled));
-      transfers += composed.breakdown.exposed_pp_s;
+      transfers += composed.breakdown[workload::StepPart::exposed_pp];
     }
     CHECK(transfers > 0);
   }

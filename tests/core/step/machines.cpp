@@ -50,8 +50,7 @@ Time step_of(const step::Configuration& world) {
 std::pair<Time, Time> kernels_of(const step::Configuration& world, std::int64_t stage, const compute::Gpu& on) {
   std::pair<Time, Time> sum{0, 0};
   for (const workload::Op& op : workload::build_program(world.model, world.strategy, on, stage).ops)
-    if (!op.is_collective)
-      (op.category == workload::TimeCategory::optimizer ? sum.second : sum.first) += op.duration_ps;
+    if (!op.is_collective) (op.category == workload::StepPart::optimizer ? sum.second : sum.first) += op.duration_ps;
   return sum;
 }
 
@@ -110,12 +109,12 @@ TEST_CASE("composed and coupled agree to the picosecond on machines of several k
     const auto composed = run_world(world, step::Composition::composed);
     const auto coupled = run_world(world, step::Composition::coupled);
     REQUIRE(composed.step_ps == coupled.step_ps);
-    REQUIRE(composed.breakdown.exposed_dp_s == coupled.breakdown.exposed_dp_s);
-    REQUIRE(composed.breakdown.stall_s == coupled.breakdown.stall_s);
+    REQUIRE(composed.breakdown[workload::StepPart::exposed_dp] == coupled.breakdown[workload::StepPart::exposed_dp]);
+    REQUIRE(composed.breakdown[workload::StepPart::stall] == coupled.breakdown[workload::StepPart::stall]);
     REQUIRE(composed.link_hops == coupled.link_hops);
     ++worlds;
     experts += world.model.has_experts();
-    stalled += composed.breakdown.stall_s > 0;
+    stalled += composed.breakdown[workload::StepPart::stall] > 0;
   }
   CHECK(worlds == 80);
   CHECK(experts > 5);
@@ -129,8 +128,8 @@ TEST_CASE("a kind of machine that is like the others changes nothing but names")
     const auto one = run_world(world, step::Composition::composed);
     const auto two = run_world(half(world, world.gpu), step::Composition::composed);
     REQUIRE(one.step_ps == two.step_ps);
-    REQUIRE(one.breakdown.stall_s == two.breakdown.stall_s);
-    REQUIRE(one.breakdown.forward_s == two.breakdown.forward_s);
+    REQUIRE(one.breakdown[workload::StepPart::stall] == two.breakdown[workload::StepPart::stall]);
+    REQUIRE(one.breakdown[workload::StepPart::forward] == two.breakdown[workload::StepPart::forward]);
     REQUIRE(one.collectives.size() == two.collectives.size());
     REQUIRE(one.kernels.size() == two.kernels.size());
     for (std::size_t i = 0; i < one.kernels.size(); ++i) {
@@ -155,9 +154,10 @@ TEST_CASE("times by kind of machine add up to those of all, and survive the jour
   const step::Configuration world = half(config_of(cluster, 2, 2, 2), other_gpu());
   const auto result = step::decode_step(step::encode(run_world(world, step::Composition::composed)));
   REQUIRE(result.by_kind.size() == 2);
-  CHECK(result.by_kind[0].backward_s + result.by_kind[1].backward_s ==
-        Approx(2 * result.breakdown.backward_s).epsilon(1e-12));
-  CHECK(result.by_kind[0].bubble_s > result.by_kind[1].bubble_s);  // the fast stage waits
+  CHECK(result.by_kind[0][workload::StepPart::backward] + result.by_kind[1][workload::StepPart::backward] ==
+        Approx(2 * result.breakdown[workload::StepPart::backward]).epsilon(1e-12));
+  CHECK(result.by_kind[0][workload::StepPart::bubble] >
+        result.by_kind[1][workload::StepPart::bubble]);  // the fast stage waits
 }
 
 TEST_CASE("what counts is the memory of the rank that has least left") {

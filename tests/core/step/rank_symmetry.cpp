@@ -67,10 +67,10 @@ Both run_both(step::Configuration world) {
   for (const step::Ranks ranks : {step::Ranks::all, step::Ranks::representatives}) {
     step::SimulationContext context;
     step::IsolatedResults results;
-    const step::CompiledStep built = context.world(world, ranks);
+    const step::CompiledStep built = context.compile(world, ranks);
     (ranks == step::Ranks::all ? made.all : made.representatives) = answer_of(context.run(built, results));
     made.ranks = built.layout().ranks();
-    made.players = built.symmetry().first.size();
+    made.players = built.symmetry().representative_rank.size();
     REQUIRE(built.has_all_ranks() == (made.players == made.ranks));
   }
   return made;

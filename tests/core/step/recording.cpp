@@ -26,7 +26,7 @@ Recorded record(step::Configuration configuration, step::Composition composition
   configuration.composition = composition;
   step::SimulationContext context;
   step::IsolatedResults results;
-  Recorded made{context.world(configuration), {}, {}};
+  Recorded made{context.compile(configuration), {}, {}};
   if (ranks.empty()) {
     ranks.resize(made.world.layout().ranks());
     std::iota(ranks.begin(), ranks.end(), 0);
@@ -93,33 +93,21 @@ void require_every_operation_once(const Recorded& of, const Recording::Rank& ran
 
 /// The mean over ranks in seconds, added up from the records alone.
 void require_breakdown(const Recorded& of) {
-  std::array<Int128, workload::kTimeCategories> busy{};
-  std::array<Int128, stream::kWaits> waited{};
+  workload::ByPart<Int128> sums;
   for (const Recording::Rank& rank : of.recording.ranks) {
     const stream::Record& record = of.recording.records.at(rank.record);
     for (const stream::Span& span : record.spans) {
       const Op& op = op_of(of, rank.rank, span);
       if (op.stream != workload::Stream::compute) continue;
-      busy.at(static_cast<std::size_t>(op.category)) += span.end - span.begin - span.slowed;
-      waited.at(static_cast<std::size_t>(stream::Wait::slowed)) += span.slowed;
+      sums[op.category] += span.end - span.begin - span.slowed;
+      sums[workload::StepPart::slowed] += span.slowed;
     }
-    for (const stream::Idle& idle : record.idle) waited.at(static_cast<std::size_t>(idle.why)) += idle.end - idle.begin;
+    for (const stream::Idle& idle : record.idle) sums[idle.why] += idle.end - idle.begin;
   }
-  const auto mean = [&](Int128 sum) {
-    return static_cast<double>(sum) / static_cast<double>(of.recording.ranks.size()) * 1e-12;
-  };
-  const step::Breakdown& b = of.result.breakdown;
-  CHECK(mean(busy[0]) == b.forward_s);
-  CHECK(mean(busy[1]) == b.backward_s);
-  CHECK(mean(busy[2]) == b.recompute_s);
-  CHECK(mean(busy[3]) == b.optimizer_s);
-  CHECK(mean(busy[4]) == b.host_s);
-  const std::array<double, stream::kWaits> told{b.exposed_tp_s, b.exposed_dp_s, b.exposed_pp_s,
-                                                b.exposed_cp_s, b.exposed_ep_s, b.bubble_s,
-                                                b.stall_s,      b.slowed_s,     b.exposed_offload_s};
-  for (std::size_t wait = 0; wait < told.size(); ++wait) {
-    INFO(stream::kWaitNames.at(wait));
-    CHECK(mean(waited.at(wait)) == told.at(wait));
+  for (const workload::StepPartInfo& part : workload::kStepParts) {
+    INFO(part.name());
+    const double ranks = static_cast<double>(of.recording.ranks.size());
+    CHECK(static_cast<double>(sums[part.part]) / ranks * 1e-12 == of.result.breakdown[part.part]);
   }
 }
 
@@ -189,7 +177,7 @@ TEST_CASE("a recording has every operation once, fills the step, and adds up to 
     }
     require_breakdown(of);
     require_courses(of);
-    slowed += of.result.breakdown.slowed_s > 0;
+    slowed += of.result.breakdown[workload::StepPart::slowed] > 0;
   }
   CHECK(parted > 50);  // ranks of a stage do come to differ
   CHECK(waits > 1'000);

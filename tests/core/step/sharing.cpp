@@ -1,5 +1,7 @@
 // What may share and what must not: keys, ties, offsets, links; and worlds whose traffic overlaps.
 #include <catch2/catch.hpp>
+
+#include <algorithm>
 #include <set>
 
 #include "core/network/flows/component_cache.hpp"
@@ -210,8 +212,8 @@ TEST_CASE("data- and pipeline-parallel traffic that overlaps on shared links: co
     CHECK(composed.step_ps == coupled.step_ps);
     CHECK(composed.ecn_marks == coupled.ecn_marks);
     CHECK(composed.pauses == coupled.pauses);
-    CHECK(composed.breakdown.exposed_dp_s == coupled.breakdown.exposed_dp_s);
-    CHECK(composed.breakdown.exposed_pp_s == coupled.breakdown.exposed_pp_s);
+    CHECK(composed.breakdown[workload::StepPart::exposed_dp] == coupled.breakdown[workload::StepPart::exposed_dp]);
+    CHECK(composed.breakdown[workload::StepPart::exposed_pp] == coupled.breakdown[workload::StepPart::exposed_pp]);
     int several = 0;  // episodes of more than one collective
     for (const step::SubsimulationUse& episode : composed.episodes) several += std::stoi(episode.parameters) > 1;
     CHECK(several > 0);
@@ -225,10 +227,10 @@ TEST_CASE("sharing, and what a laboratory remembers of other worlds, change noth
     INFO("seed " << seed);
     const step::Configuration world = draw_world(seed);
     const auto alone = run_world(world, step::Composition::composed, false);
-    for (const auto& other : {run_world(world, step::Composition::composed), used.run(used.world(world), results)}) {
+    for (const auto& other : {run_world(world, step::Composition::composed), used.run(used.compile(world), results)}) {
       REQUIRE(other.step_ps == alone.step_ps);
       REQUIRE(other.ecn_marks == alone.ecn_marks);
-      REQUIRE(other.breakdown.stall_s == alone.breakdown.stall_s);
+      REQUIRE(other.breakdown[workload::StepPart::stall] == alone.breakdown[workload::StepPart::stall]);
       REQUIRE(other.collectives.size() == alone.collectives.size());
       REQUIRE(other.episodes.size() == alone.episodes.size());
       for (std::size_t i = 0; i < alone.episodes.size(); ++i) {
@@ -260,18 +262,28 @@ TEST_CASE("an outline tells the key, the number and the collectives of a world a
   std::vector<step::Configuration> worlds;
   for (std::uint64_t seed = 300; seed < 330; ++seed) worlds.push_back(draw_world(seed));
   std::vector<sharing::Key> keys;
+  std::size_t simulated = 0;
   for (const step::Configuration& configuration : worlds) {
     const step::StepSummary summary = used.summary(configuration);
     step::SimulationContext fresh;
     REQUIRE(summary.step == fresh.summary(configuration).step);
-    const step::CompiledStep world = fresh.world(configuration);
+    const step::CompiledStep world = fresh.compile(configuration);
     CHECK(summary.instances == world.instances());
     std::set<sharing::Key> in_world, told;
     for (const step::CollectiveOp& use : world.collective_ops()) in_world.insert(use.key);
     for (const auto& collective : summary.collectives) {
       CHECK(told.insert(collective.key).second);
-      CHECK(world.collective_ops().at(collective.collective_op).key == collective.key);
-      CHECK(world.collective_ops().at(collective.collective_op).dag->transfers.size() == collective.transfers);
+      const auto& all = world.collective_ops();
+      const auto use = std::find_if(all.begin(), all.end(), [&](const step::CollectiveOp& one) {
+        return one.group == collective.group && one.shape == collective.shape;
+      });
+      REQUIRE(use != all.end());
+      CHECK(use->key == collective.key);
+      CHECK(use->dag->transfers.size() == collective.transfers);
+      if (simulated++ % 8 != 0) continue;
+      const step::IsolatedResult direct =
+          used.isolated(configuration, collective.shape, collective.group, collective.key);
+      CHECK(encode(direct) == encode(fresh.isolated(world, *use)));
     }
     CHECK(told == in_world);
     keys.push_back(summary.step);

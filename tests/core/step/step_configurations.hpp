@@ -233,7 +233,7 @@ inline step::StepResult run_world(step::Configuration configuration, step::Compo
   configuration.composition = composition;
   step::SimulationContext context(share);
   step::IsolatedResults results;
-  return context.run(context.world(configuration), results);
+  return context.run(context.compile(configuration), results);
 }
 
 }  // namespace manyworlds::tests

@@ -25,7 +25,7 @@ class Exits final : public step::NetworkModel {
  public:
   explicit Exits(std::map<Time, std::vector<step::Member>> exits) : exits_(std::move(exits)) {}
   void enter(Time, const std::vector<step::Member>&) override {}
-  Time next(Time limit) override {
+  Time next_exit(Time limit) override {
     return exits_.empty() || exits_.begin()->first > limit ? kNever : exits_.begin()->first;
   }
   void take_exits(Time at, std::vector<step::Member>& to) override {
@@ -106,7 +106,7 @@ TEST_CASE("two ranks take what their operations take one after another, each on 
       world.strategy.bucket_parameters = 1'000'000'000;
       step::SimulationContext context;
       const Time tick = tick_ns == 0 ? 1 : tick_ns * kNanosecond;
-      const Time expected = by_hand(context, context.world(world), tick);
+      const Time expected = by_hand(context, context.compile(world), tick);
       CHECK(expected > 100 * tick);
       CHECK(run_world(world, step::Composition::composed).step_ps == expected);
       CHECK(run_world(world, step::Composition::coupled).step_ps == expected);
@@ -123,7 +123,7 @@ TEST_CASE("with ticks every step is whole ticks, and sharing changes nothing") {
     REQUIRE(shared.step_ps % (world.tick_ns * kNanosecond) == 0);
     REQUIRE(alone.step_ps == shared.step_ps);
     REQUIRE(alone.link_hops == shared.link_hops);
-    REQUIRE(alone.breakdown.stall_s == shared.breakdown.stall_s);
+    REQUIRE(alone.breakdown[workload::StepPart::stall] == shared.breakdown[workload::StepPart::stall]);
     REQUIRE(alone.episodes.size() == shared.episodes.size());
     for (std::size_t i = 0; i < alone.episodes.size(); ++i) REQUIRE(alone.episodes[i].key == shared.episodes[i].key);
     changed += shared.step_ps != run_world(ticking(world, 0), step::Composition::composed).step_ps;

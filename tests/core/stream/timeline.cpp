@@ -13,7 +13,7 @@ using workload::Op, workload::Program, workload::Role, workload::PipelinePass, w
 
 namespace {
 
-Op kernel(Time duration, workload::TimeCategory category = workload::TimeCategory::forward) {
+Op kernel(Time duration, workload::StepPart category = workload::StepPart::forward) {
   Op op;
   op.duration_ps = duration;
   op.category = category;
@@ -42,7 +42,7 @@ Program drawn_program(std::mt19937_64& random) {
   Program program;
   program.labels = {"drawn"};
   for (std::uint32_t i = 0; i < 40; ++i) {
-    Op op = kernel(static_cast<Time>(random() % 4) * 10, static_cast<workload::TimeCategory>(random() % 4));
+    Op op = kernel(static_cast<Time>(random() % 4) * 10, static_cast<workload::StepPart>(random() % 4));
     if (random() % 2 == 0) {
       op = send(Stream::tensor, random() % 3 == 0 ? Role::recv_forward : Role::tensor);
       if (random() % 2 == 0) op.stream = Stream::data;
@@ -90,13 +90,11 @@ TEST_CASE("a transfer between two stages is exposed on the receiver and the wait
   Timeline timeline = play(programs, 7);
   CHECK(timeline.end() == 100 + 7 + 100 + 200 + 7 + 200);
   timeline.close_accounts();
-  const auto waited = [&](std::size_t rank, Wait wait) {
-    return timeline.accounts()[rank].waited[static_cast<std::size_t>(wait)];
-  };
-  CHECK(waited(1, Wait::bubble) == 100 + 207);  // until the first stage sends, and while it runs backward
-  CHECK(waited(1, Wait::exposed_pp) == 7);
-  CHECK(waited(0, Wait::bubble) == 7 + 300);
-  CHECK(waited(0, Wait::exposed_pp) == 7);
+  const auto waited = [&](std::size_t rank, StepPart wait) { return timeline.accounts()[rank][wait]; };
+  CHECK(waited(1, StepPart::bubble) == 100 + 207);  // until the first stage sends, and while it runs backward
+  CHECK(waited(1, StepPart::exposed_pp) == 7);
+  CHECK(waited(0, StepPart::bubble) == 7 + 300);
+  CHECK(waited(0, StepPart::exposed_pp) == 7);
 }
 
 TEST_CASE("every rank's account adds up to the step") {
@@ -105,8 +103,7 @@ TEST_CASE("every rank's account adds up to the step") {
   timeline.close_accounts();
   for (const Account& account : timeline.accounts()) {
     Time sum = 0;
-    for (const Time part : account.busy) sum += part;
-    for (const Time part : account.waited) sum += part;
+    for (const Time part : account) sum += part;
     CHECK(sum == timeline.end());
   }
 }
@@ -164,9 +161,8 @@ TEST_CASE("ranks that stand together until something ends for some of them fare 
     REQUIRE(together.end() == apart.end());
     const auto a = apart.accounts(), b = together.accounts();
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      REQUIRE(b[rank].busy == a[rank].busy);
-      REQUIRE(b[rank].waited == a[rank].waited);
-      representatives += a[rank].waited != a[0].waited;
+      REQUIRE(b[rank] == a[rank]);
+      representatives += a[rank] != a[0];
     }
   }
   CHECK(representatives > 300);  // they do part
@@ -184,7 +180,7 @@ TEST_CASE("kernels last whole ticks, the nearest number of them") {
     while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
     CHECK(timeline.finished());
     CHECK(timeline.end() == 300 + ticked);
-    CHECK(timeline.accounts()[0].busy[static_cast<std::size_t>(workload::TimeCategory::forward)] == 300 + ticked);
+    CHECK(timeline.accounts()[0][StepPart::forward] == 300 + ticked);
   }
 }
 
@@ -223,7 +219,7 @@ TEST_CASE("a kernel beside a collective takes longer by the slow-down for as lon
   reduce.kind = collective::Kind::all_reduce;
   const auto collective = add(programs[0], reduce);
   add(programs[0], kernel(1'000));
-  const auto waiting = add(programs[0], kernel(200, workload::TimeCategory::host));
+  const auto waiting = add(programs[0], kernel(200, workload::StepPart::host));
   add(programs[0], kernel(100), {waiting - 1});
   const auto run = [&](Time until) {  // the collective ends at `until`
     Timeline timeline(programs, {0}, 250'000);
@@ -237,7 +233,7 @@ TEST_CASE("a kernel beside a collective takes longer by the slow-down for as lon
       timeline.advance(at, entries);
     }
     timeline.close_accounts();
-    return std::pair{timeline.end(), timeline.accounts()[0].waited[static_cast<std::size_t>(Wait::slowed)]};
+    return std::pair{timeline.end(), timeline.accounts()[0][StepPart::slowed]};
   };
   // 500 ps beside it do 400 ps of work, so that 600 are left.
   CHECK(run(500) == std::pair<Time, Time>{1'100 + 200 + 100, 100});
@@ -270,7 +266,7 @@ TEST_CASE(
       timeline.advance(at, entries);
     }
     timeline.close_accounts();
-    return timeline.accounts()[0].busy[0] + timeline.accounts()[0].waited[static_cast<std::size_t>(Wait::slowed)];
+    return timeline.accounts()[0][StepPart::forward] + timeline.accounts()[0][StepPart::slowed];
   };
   constexpr Time kLate = 100'000;
   CHECK(run({0, 0, kLate}, 20, 20) == 11'200);

@@ -41,7 +41,7 @@ RankLoad load_of(const Model& model, const Strategy& strategy, std::int64_t laye
   return rank_load(model, strategy, load, rank);
 }
 
-Time booked(const Program& program, TimeCategory category) {
+Time booked(const Program& program, StepPart category) {
   Time sum = 0;
   for (const Op& op : program.ops)
     if (!op.is_collective && op.category == category) sum += op.duration_ps;
@@ -177,10 +177,10 @@ TEST_CASE("ranks whose experts get more than the limit compute them again, and n
     }
     const Program with = build_program(model, strategy, round_gpu(), {0, rank});
     const Program without = build_program(model, never, round_gpu(), {0, rank});
-    CHECK(booked(with, TimeCategory::recompute) == 2 * expected);  // two micro-batches
-    CHECK(booked(without, TimeCategory::recompute) == 0);
-    CHECK(booked(with, TimeCategory::forward) == booked(without, TimeCategory::forward));
-    CHECK(booked(with, TimeCategory::backward) == booked(without, TimeCategory::backward));
+    CHECK(booked(with, StepPart::recompute) == 2 * expected);  // two micro-batches
+    CHECK(booked(without, StepPart::recompute) == 0);
+    CHECK(booked(with, StepPart::forward) == booked(without, StepPart::forward));
+    CHECK(booked(with, StepPart::backward) == booked(without, StepPart::backward));
     const auto more = memory::footprint(model, never, {}, {0, rank}),
                lean = memory::footprint(model, strategy, {}, {0, rank});
     CHECK(more.activations - lean.activations == total_saved);
@@ -195,7 +195,7 @@ TEST_CASE("with selective recomputation of attention a loaded rank computes both
   Strategy strategy = eight_ranks();
   strategy.recompute = Recompute::selective;
   const auto recomputed = [&](std::int64_t rank) {
-    return booked(build_program(model, strategy, round_gpu(), {0, rank}), TimeCategory::recompute);
+    return booked(build_program(model, strategy, round_gpu(), {0, rank}), StepPart::recompute);
   };
   std::vector<Time> core;
   for (std::int64_t rank = 0; rank < 8; ++rank) core.push_back(recomputed(rank));

@@ -138,7 +138,7 @@ TEST_CASE("the host launches a kernel for each expert, unless a graph does") {
     const StageWork work = stage_work(model, strategy, round_gpu(), 0);
     Time sum = 0;
     for (const Segment& segment : segments_of(work, work.chunks[0], PassKind::forward, gpu, false))
-      sum += segment.category == TimeCategory::host ? segment.duration_ps : 0;
+      sum += segment.category == StepPart::host ? segment.duration_ps : 0;
     return sum;
   };
   const Time all_by_host = host_ps(CudaGraphs::none), experts_by_host = host_ps(CudaGraphs::but_experts);

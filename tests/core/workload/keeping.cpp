@@ -80,7 +80,7 @@ std::vector<ModelCase> worlds() {
   return {{gpt3_175b(), dense}, {llama3_70b(), dense}, {deepseek_v3(), experts}, {mixtral_8x7b(), experts}};
 }
 
-Time booked(const Program& program, TimeCategory category) {
+Time booked(const Program& program, StepPart category) {
   Time sum = 0;
   for (const Op& op : program.ops)
     if (!op.is_collective && op.category == category) sum += op.duration_ps;
@@ -113,7 +113,7 @@ TEST_CASE("each module keeps so much less, and its forward kernels run again onc
         apply_activation_policy(operators, activation_policy(less, 0, 0), rank_shapes(model, less));
         for (const Phase& phase : backward_pass(operators))
           for (const WorkItem& work : phase.ops)
-            if (phase.category == TimeCategory::recompute && work.kind == WorkItem::Kind::kernel)
+            if (phase.category == StepPart::recompute && work.kind == WorkItem::Kind::kernel)
               recompute.insert(std::string(work.kernel.name));
         CHECK(recompute == forward);
         ++seen;
@@ -173,7 +173,7 @@ TEST_CASE("levels of modules keep less and less, and take longer and longer") {
     for (const Modules level : {Modules{0}, one, two, two | recompute::moe}) {
       strategy.recompute_modules = level;
       const std::int64_t bytes = memory::peak(model, strategy, {}).total();
-      const Time made = booked(build_program(model, strategy, round_gpu(), 0), TimeCategory::recompute);
+      const Time made = booked(build_program(model, strategy, round_gpu(), 0), StepPart::recompute);
       CAPTURE(model.hidden, level);
       CHECK(bytes < memory);
       CHECK(made > time);
@@ -182,7 +182,7 @@ TEST_CASE("levels of modules keep less and less, and take longer and longer") {
     strategy.recompute_modules = 0;
     strategy.recompute = Recompute::full;
     CHECK(memory::peak(model, strategy, {}).activations < memory);
-    CHECK(booked(build_program(model, strategy, round_gpu(), 0), TimeCategory::recompute) > time);
+    CHECK(booked(build_program(model, strategy, round_gpu(), 0), StepPart::recompute) > time);
   }
 }
 
@@ -200,8 +200,8 @@ TEST_CASE("what is inside a larger module runs again once, with it") {
     }
     Model model = world.model;
     model.layers = 2, model.dense_layers = outer == recompute::mlp ? 2 : 0;
-    CHECK(booked(build_program(model, one, round_gpu(), 0), TimeCategory::recompute) ==
-          booked(build_program(model, both, round_gpu(), 0), TimeCategory::recompute));
+    CHECK(booked(build_program(model, one, round_gpu(), 0), StepPart::recompute) ==
+          booked(build_program(model, both, round_gpu(), 0), StepPart::recompute));
   }
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("the first layers of each chunk, or the first stages, are recomputed, 
     if (modules == 0) strategy.recompute = Recompute::full;
     strategy.recompute_modules = modules;
     const auto again_on = [&](const Strategy& of, std::int64_t stage) {
-      return booked(build_program(model, of, round_gpu(), stage), TimeCategory::recompute);
+      return booked(build_program(model, of, round_gpu(), stage), StepPart::recompute);
     };
     const Time whole = again_on(strategy, 1);
     REQUIRE(whole > 0);

@@ -46,7 +46,7 @@ Played play(const Model& model, const Strategy& strategy, const compute::Gpu& gp
   while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
   REQUIRE(timeline.finished());
   timeline.close_accounts();
-  return {timeline.end(), timeline.accounts()[0].waited[static_cast<std::size_t>(stream::Wait::exposed_offload)]};
+  return {timeline.end(), timeline.accounts()[0][StepPart::exposed_offload]};
 }
 
 /// One micro-batch through `layers` layers on one GPU: forward F, backward B, a copy X one way; the embedding takes E
@@ -160,8 +160,8 @@ TEST_CASE("composed and coupled agree to the picosecond with activations in the 
       const auto composed = run_world(world, step::Composition::composed);
       const auto coupled = run_world(world, step::Composition::coupled);
       REQUIRE(composed.step_ps == coupled.step_ps);
-      REQUIRE(composed.breakdown.exposed_offload_s == coupled.breakdown.exposed_offload_s);
-      waited += composed.breakdown.exposed_offload_s;
+      REQUIRE(composed.breakdown[StepPart::exposed_offload] == coupled.breakdown[StepPart::exposed_offload]);
+      waited += composed.breakdown[StepPart::exposed_offload];
       ++worlds;
     }
   }

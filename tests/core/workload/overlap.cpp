@@ -34,7 +34,7 @@ Time played(std::int64_t chunks, const std::string& name, collective::Kind kind,
   for (std::uint32_t i = 0; i < ops.size(); ++i) {
     if (!ops[i].is_collective) {
       ops[i].duration_ps = 0;
-      if (ops[i].category == TimeCategory::backward) backward = true;
+      if (ops[i].category == StepPart::backward) backward = true;
       for (std::uint32_t wait = ops[i].waits_begin; wait < ops[i].waits_end; ++wait)
         if (lasts.count(played[0].waits[wait]) > 0 && kind == collective::Kind::all_gather)
           ops[i].duration_ps = gemm / chunks;
@@ -63,7 +63,8 @@ Time played(std::int64_t chunks, const std::string& name, collective::Kind kind,
   timeline.close_accounts();
   const std::vector<stream::Account> accounts = timeline.accounts();
   Time busy = 0;
-  for (const Time each : accounts[0].busy) busy += each;
+  for (const StepPart part : {StepPart::forward, StepPart::backward, StepPart::recompute, StepPart::optimizer})
+    busy += accounts[0][part];
   REQUIRE(busy == gemm);
   return timeline.end();
 }
@@ -190,7 +191,7 @@ Time exposed(const Program& program, Time exchange) {
       timeline.complete(0, ends.begin()->second, began.at(ends.begin()->second));
   }
   timeline.close_accounts();
-  return timeline.accounts()[0].waited[static_cast<std::size_t>(stream::Wait::exposed_ep)];
+  return timeline.accounts()[0][StepPart::exposed_ep];
 }
 
 }  // namespace

@@ -159,9 +159,9 @@ TEST_CASE("a table of what the model says changes nothing, at any level, and lea
       const step::Configuration measured = with(world, all_of(model, level));
       const step::StepResult result = run_world(measured, step::Composition::composed);
       CHECK(result.step_ps == plain.step_ps);
-      CHECK(result.breakdown.forward_s == plain.breakdown.forward_s);
-      CHECK(result.breakdown.backward_s == plain.breakdown.backward_s);
-      CHECK(result.breakdown.host_s == plain.breakdown.host_s);
+      CHECK(result.breakdown[workload::StepPart::forward] == plain.breakdown[workload::StepPart::forward]);
+      CHECK(result.breakdown[workload::StepPart::backward] == plain.breakdown[workload::StepPart::backward]);
+      CHECK(result.breakdown[workload::StepPart::host] == plain.breakdown[workload::StepPart::host]);
       const MeasurementCoverage rests_on = account(measured);
       CHECK(rests_on.share(level) > 0.5);
       if (level == CostLevel::kernel) CHECK(rests_on.modelled.empty());

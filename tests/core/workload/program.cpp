@@ -14,7 +14,7 @@ using namespace manyworlds::core::workload;
 
 namespace {
 
-Time booked(const Program& program, TimeCategory category) {
+Time booked(const Program& program, StepPart category) {
   Time sum = 0;
   for (const Op& op : program.ops)
     if (!op.is_collective && op.category == category) sum += op.duration_ps;
@@ -55,8 +55,8 @@ TEST_CASE("the kernels used add up to the compute operations of the program") {
       Time used = 0;
       for (const KernelUse& use : kernels_used(model, strategy, round_gpu(), stage)) used += use.cost_ps * use.times;
       const Program program = build_program(model, strategy, round_gpu(), stage);
-      REQUIRE(used == booked(program, TimeCategory::forward) + booked(program, TimeCategory::backward) +
-                          booked(program, TimeCategory::recompute) + booked(program, TimeCategory::optimizer));
+      REQUIRE(used == booked(program, StepPart::forward) + booked(program, StepPart::backward) +
+                          booked(program, StepPart::recompute) + booked(program, StepPart::optimizer));
     }
 }
 
@@ -72,11 +72,11 @@ TEST_CASE("full recompute repeats a middle stage's forward, kernels and collecti
       strategy.recompute = Recompute::selective;
       const Program selective = build_program(model, strategy, round_gpu(), 1);
       for (const Program* program : {&full, &selective}) {
-        CHECK(booked(*program, TimeCategory::forward) == booked(none, TimeCategory::forward));
-        CHECK(booked(*program, TimeCategory::backward) == booked(none, TimeCategory::backward));
+        CHECK(booked(*program, StepPart::forward) == booked(none, StepPart::forward));
+        CHECK(booked(*program, StepPart::backward) == booked(none, StepPart::backward));
       }
-      CHECK(booked(none, TimeCategory::recompute) == 0);
-      CHECK(booked(full, TimeCategory::recompute) == booked(none, TimeCategory::forward));
+      CHECK(booked(none, StepPart::recompute) == 0);
+      CHECK(booked(full, StepPart::recompute) == booked(none, StepPart::forward));
 
       const std::int64_t s = model.sequence, batch = 2 * 8 / 4, scores = batch * s * s;
       using compute::modelled_time;
@@ -84,7 +84,7 @@ TEST_CASE("full recompute repeats a middle stage's forward, kernels and collecti
                   modelled_time(compute::memory_bound("softmax", 4 * scores), round_gpu()) +
                   modelled_time(compute::batched_gemm("values", s, 64, s, batch), round_gpu());
       if (model.dropout) core += modelled_time(compute::memory_bound("dropout", 5 * scores), round_gpu());
-      CHECK(booked(selective, TimeCategory::recompute) == 4 * 8 * core);  // layers of the stage x micro-batches
+      CHECK(booked(selective, StepPart::recompute) == 4 * 8 * core);  // layers of the stage x micro-batches
 
       // Forward collectives of a layer: 4 of 2sbh bytes with gathers, else 2; plus the norm gradients, which stay.
       const auto total = [](const Program& program) {
@@ -192,10 +192,10 @@ TEST_CASE("the optimizer waits for the last gradients and moves 38 bytes a param
     const std::int64_t parameters = stage_parameters(model, strategy, 0).total();
     const std::int64_t share = zero ? (parameters + 3) / 4 : parameters;
     // One byte takes one picosecond on this GPU; three launches.
-    CHECK(booked(program, TimeCategory::optimizer) == 34 * share + 4 * parameters + 3 * 2'000'000);
+    CHECK(booked(program, StepPart::optimizer) == 34 * share + 4 * parameters + 3 * 2'000'000);
     std::uint32_t last_bucket = 0, optimizer = 0;
     for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
-      if (!program.ops[i].is_collective && program.ops[i].category == TimeCategory::optimizer) optimizer = i;
+      if (!program.ops[i].is_collective && program.ops[i].category == StepPart::optimizer) optimizer = i;
       if (program.ops[i].is_collective && optimizer == 0) last_bucket = i;
     }
     const Op& op = program.ops[optimizer];

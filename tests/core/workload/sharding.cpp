@@ -155,7 +155,7 @@ TEST_CASE("sharded programs have waits that point back, kernels that add up and 
         for (const KernelUse& use : kernels_used(model, strategy, round_gpu(), stage)) used += use.cost_ps * use.times;
         for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
           const Op& op = program.ops[i];
-          if (op.category != TimeCategory::host) run += op.duration_ps;
+          if (op.category != StepPart::host) run += op.duration_ps;
           REQUIRE((op.is_collective ? op.bytes > 0 : op.duration_ps > 0));
           for (std::uint32_t w = op.waits_begin; w < op.waits_end; ++w) {
             REQUIRE(program.waits[w] < i);
@@ -216,7 +216,7 @@ TEST_CASE("a sharded step takes what a plain walk over its units says, compute-b
           strategy.recompute = recompute;
           const Program program = build_program(model, strategy, round_gpu(), 0);
           Time optimizer = 0;
-          for (const Op& op : program.ops) optimizer += op.category == TimeCategory::optimizer ? op.duration_ps : 0;
+          for (const Op& op : program.ops) optimizer += op.category == StepPart::optimizer ? op.duration_ps : 0;
           CAPTURE(llama_style, micro_batches, ps_per_byte);
           CHECK(play(program, ps_per_byte) ==
                 PlainSharding(model, strategy, ps_per_byte).run(micro_batches) + optimizer);

@@ -29,19 +29,22 @@ Played played(const char* name, const Pipeline& pipeline, const PassTimes& times
   together.close_accounts(), apart.close_accounts();
   made.step = together.duration();
   made.apart = apart.duration();
-  const auto sum = [](const auto& of) {
-    Time all = 0;
-    for (const Time each : of) all += each;
-    return all;
+  const auto busy_and_idle = [](const Account& account) {
+    std::pair<Time, Time> sums;
+    for (const workload::StepPartInfo& part : workload::kStepParts)
+      (part.part <= workload::StepPart::host ? sums.first : sums.second) += account[part.part];
+    return sums;
   };
   for (const Account& account : together.accounts()) {
-    REQUIRE(sum(account.busy) + sum(account.waited) == made.step);
-    made.busy = std::max(made.busy, sum(account.busy));
-    made.idle = std::max(made.idle, sum(account.waited));
+    const auto [busy, idle] = busy_and_idle(account);
+    REQUIRE(busy + idle == made.step);
+    made.busy = std::max(made.busy, busy);
+    made.idle = std::max(made.idle, idle);
   }
   for (const Account& account : apart.accounts()) {
-    REQUIRE(sum(account.busy) + sum(account.waited) == made.apart);
-    made.idle_apart = std::max(made.idle_apart, sum(account.waited));
+    const auto [busy, idle] = busy_and_idle(account);
+    REQUIRE(busy + idle == made.apart);
+    made.idle_apart = std::max(made.idle_apart, idle);
   }
   return made;
 }
