@@ -16,7 +16,7 @@ int run_top(const Invocation& invocation) {
       "k", "how many", cxxopts::value<std::int64_t>()->default_value(std::to_string(defaults.k)), "N")(
       "by", "the column to rank by; may end in ' asc' or ' desc'",
       cxxopts::value<std::string>()->default_value(defaults.by),
-      "COLUMN")("where", "only these, as in 'memory_peak_bytes < 80GiB and tp == 8'",
+      "COLUMN")("where", "only these, as in 'memory_peak_bytes < 80GiB and tp * pp <= 8'",
                 cxxopts::value<std::string>()->default_value(""), "CONDITION")("json", "all columns of each, as JSON");
   options.parse_positional({"run"});
   options.positional_help("RUN");

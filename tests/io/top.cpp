@@ -126,6 +126,16 @@ TEST_CASE("conditions compare numbers with suffixes and texts with quotes") {
   CHECK(satisfying("mfu < 1 and mfu >= 0.5") == Rows{0, 6, 9});
 }
 
+TEST_CASE("conditions are the expressions of a sweep's where") {
+  CHECK(satisfying("id < 2 or id > 9") == Rows{0, 1, 10, 11});
+  CHECK(satisfying("(id == 3 or id == 4) and id * 2 > 6") == Rows{4});
+  CHECK(satisfying("-id > -2") == Rows{0, 1});
+  CHECK(satisfying("min(id, 12 - id) >= 5") == Rows{5, 6, 7});
+  CHECK(satisfying("'ran' == status and id<2") == Rows{0, 1});
+  CHECK(satisfying("(status==out_of_memory)") == Rows{3, 7, 11});
+  CHECK(satisfying("memory_peak_bytes - 1GiB <= 40GiB") == Rows{0, 1});
+}
+
 TEST_CASE("a missing value satisfies no condition, not even !=") {
   CHECK(satisfying("step_time_s != 1") == Rows{1, 2, 4, 5, 8, 10});
   CHECK(satisfying("step_time_s <= 3").size() == 9);
@@ -148,8 +158,32 @@ TEST_CASE("a condition that cannot be read is bad input that says what would be 
   CHECK_THAT(message("topology == 'open"), Catch::Contains("closing"));
   CHECK_THAT(message("id < 3s"), Catch::Contains("a number"));
   CHECK_THAT(message("step_time_s < 3GiB"), Catch::Contains("step_time_s"));
-  for (const char* where : {"id", "id = 3", "id 3", "< 3", "id <", "id < 3 and", "and id < 3", "id < 3 and and id < 4",
-                            "id < 3 or id > 5", "id < three", "id => 3", "id < 3 4", "id < nan", "mfu < inf"})
+  for (const char* where : {"id",
+                            "id = 3",
+                            "id 3",
+                            "< 3",
+                            "id <",
+                            "id < 3 and",
+                            "and id < 3",
+                            "id < 3 and and id < 4",
+                            "id < three",
+                            "id => 3",
+                            "id < 3 4",
+                            "id < nan",
+                            "mfu < inf",
+                            "not (id > 1)",
+                            "id < 3 or or id > 4",
+                            "id < (3",
+                            "id < 3)",
+                            "id < ()",
+                            "id == (and)",
+                            "min id < 3",
+                            "id 3 <",
+                            "id < --3",
+                            "id <* 3",
+                            "(id) (id) < 3",
+                            "and",
+                            "id < 3 and ()"})
     CHECK_FALSE(message(where).empty());
 }
 
