@@ -1,5 +1,5 @@
-// Power of GPUs by what they do, power of the machines around them, and the energy of a training step. docs/model/costs.md
-// lists the assumptions.
+// Power of GPUs by what they do, power of the machines around them, and the energy of a training step.
+// docs/model/costs.md lists the assumptions.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,7 @@ using core::workload::Strategy;
 
 /// Returns the names of the requested modules that the model does not have; nothing if it has them all.
 Violation missing_modules(Modules requested, const std::vector<std::string>& names, Modules expert_modules,
-                              Modules dense_modules, Modules shared_modules, Modules latent_modules,
-                              const Model& model) {
+                          Modules dense_modules, Modules shared_modules, Modules latent_modules, const Model& model) {
   Modules unavailable = 0;
   if (!model.has_experts()) unavailable |= expert_modules;
   if (model.has_experts() && model.dense_layers == 0) unavailable |= dense_modules;

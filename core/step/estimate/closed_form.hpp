@@ -1,7 +1,7 @@
 // A training step in closed form: kernel times from the same cost model as in simulations, collectives by an alpha-beta
 // model, the pipeline by its bubble formula. It simulates nothing and takes microseconds to milliseconds. It is used to
-// fit constants, since a fit needs the step time of every measured row again for every trial value. docs/model/compute.md
-// describes where and why packet simulations differ.
+// fit constants, since a fit needs the step time of every measured row again for every trial value.
+// docs/model/compute.md describes where and why packet simulations differ.
 #pragma once
 
 #include "core/collective/library/library.hpp"

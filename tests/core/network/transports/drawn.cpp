@@ -52,9 +52,7 @@ struct Reader {
   }
   void future_time(Time& at) { at = now + words.at(at_word++); }
   void age(Time& at, Time) { at = now - words.at(at_word++); }
-  void link_bytes(std::int64_t& bytes, std::uint32_t hop) {
-    bytes = links[hop - 1].sent_bytes - words.at(at_word++);
-  }
+  void link_bytes(std::int64_t& bytes, std::uint32_t hop) { bytes = links[hop - 1].sent_bytes - words.at(at_word++); }
 };
 
 /// What happens to a sender next, with times relative to now.
