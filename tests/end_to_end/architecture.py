@@ -1,11 +1,14 @@
-"""The rules of the house that a compiler does not enforce: who may include what, no mutable statics, no libm in core.
+"""The rules of the house that a compiler does not enforce: who may include what, no mutable statics, no libm in core,
+short subjects of commits.
 
 Every rule is a function from sources or object files to a list of faults; a control shows that it finds one."""
 
 import os
 import pathlib
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -35,6 +38,8 @@ RETIRED = re.compile(r"\b(" + "|".join((
     "Folding", "Awaited", "Keeping", "run_eagerly", "Standing", "Telling", "Ledger", "Broken", "standstill", "quiet_since",
     "pass_over", "take_back", "write_aside", "reckon_with", "lend_calibration", "thaw", "freeze", r"k(Most|Least)\w+",
     "made")) + r")\b")
+LONGEST_SUBJECT = 72
+LAST_LONG_SUBJECT = "ef4b3e5669adab62521dfd8f45077c7be16f42df"  # commits behind it keep the rule
 # Of libm, core may call what IEEE 754 rounds exactly.
 INEXACT_LIBM = {name + suffix for suffix in ("", "f", "l") for name in (
     "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 hypot lgamma log log10 log1p "
@@ -175,6 +180,31 @@ def compiled(directory, code):
     return [source.with_suffix(".o")]
 
 
+def subjects(repository):
+    """[(hash, subject)] of the commits since the rule began, as far as they are there, and what there is not."""
+    def git(*words):
+        return subprocess.run(["git", "-c", "safe.directory=*", "-C", str(repository), *words], capture_output=True,
+                              encoding="utf-8")
+    try:
+        top = git("rev-parse", "--show-toplevel").stdout.strip()
+    except FileNotFoundError:
+        return [], "git is not installed: no subject of a commit was looked at"
+    if not top or pathlib.Path(top).resolve() != repository.resolve():
+        return [], f"{repository} is no checkout of git: no subject of a commit was looked at"
+    behind = git("merge-base", "--is-ancestor", LAST_LONG_SUBJECT, "HEAD").returncode == 0
+    log = git("log", "--no-merges", "--format=%h %s", f"{LAST_LONG_SUBJECT}..HEAD" if behind else "HEAD")
+    if log.returncode != 0:
+        raise AssertionError(log.stderr)
+    found = [tuple(line.split(" ", 1)) for line in log.stdout.splitlines()]
+    return found, "" if behind else f"{repository} lacks commit {LAST_LONG_SUBJECT[:7]}: {len(found)} commits looked at"
+
+
+def long_subjects(commits):
+    """A merge that a forge made, alone in a shallow clone, reads as a commit of its own."""
+    return [f"{commit} has {len(subject)} characters: {subject}" for commit, subject in commits
+            if len(subject) > LONGEST_SUBJECT and not re.fullmatch(r"Merge [0-9a-f]{40} into [0-9a-f]{40}", subject)]
+
+
 def room_of(path):
     return str(path.parent.relative_to(ROOT))
 
@@ -288,6 +318,29 @@ class Arithmetic(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             code = "#include <cmath>\ndouble f(double x) { return std::exp(x) + std::pow(x, 1.5) + std::sqrt(x); }"
             self.assertEqual(inexact_calls(compiled(directory, code)), ["exp", "pow"])
+
+
+class Commits(unittest.TestCase):
+    def test_no_subject_is_longer_than_72_characters(self):
+        commits, lacking = subjects(ROOT)
+        if lacking:
+            print(lacking, file=sys.stderr)
+        self.assertEqual(long_subjects(commits), [])
+
+    @unittest.skipUnless(shutil.which("git"), "git is not installed")
+    def test_a_longer_one_is_found(self):
+        with tempfile.TemporaryDirectory() as directory:
+            folder = pathlib.Path(directory)
+            self.assertEqual(subjects(folder)[0], [])
+            self.assertIn("is no checkout of git", subjects(folder)[1])
+            git = ["git", "-C", directory, "-c", "user.name=Somebody", "-c", "user.email=somebody@example.org",
+                   "-c", "commit.gpgsign=false"]
+            subprocess.run([*git, "init", "-q"], check=True)
+            for subject in ("\u00e9" * 72, "a" * 73, f"Merge {'0' * 40} into {'1' * 40}"):
+                subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", subject, "-m", "b" * 100], check=True)
+            commits, lacking = subjects(folder)
+            self.assertIn("3 commits looked at", lacking)
+            self.assertRegex("\n".join(long_subjects(commits)), rf"\A[0-9a-f]+ has 73 characters: {'a' * 73}\Z")
 
 
 class Files(unittest.TestCase):
