@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "core/base/version.hpp"
 #include "core/sharing/key.hpp"
 #include "experiments/text/nearest.hpp"
 #include "farm/cli/command.hpp"
@@ -54,7 +55,7 @@ int command_line(int argc, char** argv, JobKind kind) {
     return kExitDone;
   }
   if (verb == "--version") {
-    std::cout << fmt::format("manyworlds {} (build {})\n", MANYWORLDS_VERSION,
+    std::cout << fmt::format("manyworlds {} (build {})\n", core::version(),
                              core::sharing::build_fingerprint().substr(0, 12));
     return kExitDone;
   }

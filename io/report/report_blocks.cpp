@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/version.hpp"
 #include "core/sharing/key.hpp"
 #include "core/workload/program/step_parts.hpp"
 #include "experiments/measured/tables.hpp"
@@ -374,7 +375,7 @@ void add_origin(Report& report, std::vector<std::vector<std::string>> spec_setti
   to.push_back(Heading{"What was asked, and how it was computed", "origin"});
   if (spec_settings.size() > 1) to.push_back(TableBlock{std::move(spec_settings), {true, true}});
   TableBlock lines{{{"", ""}}, {true, true}};
-  lines.lines.push_back({"report written by", "manyworlds " MANYWORLDS_VERSION});
+  lines.lines.push_back({"report written by", fmt::format("manyworlds {}", core::version())});
   for (const Attribute& attribute : results.provenance)
     lines.lines.push_back(
         {attribute.name, std::visit([](const auto& value) { return fmt::format("{}", value); }, attribute.value)});

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "core/base/version.hpp"
 #include "io/log/file.hpp"
 #include "io/log/sealed.hpp"
 #include "io/results/hdf5.hpp"
@@ -146,7 +147,7 @@ std::string image(const Results& results) {
   const Handle file = hdf5::create_in_memory();
   write_attribute(file, "format_version", kResultsFormatVersion);
   write_attribute(file, "generator", std::string("manyworlds"));
-  write_attribute(file, "generator_version", std::string(MANYWORLDS_VERSION));
+  write_attribute(file, "generator_version", std::string(core::version()));
   write_spec(file, results.spec);
   write_axis_names(write_table(file, "experiments", results.experiments), results);
   write_table(file, "excluded", results.excluded);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/version.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/bus_bandwidth.hpp"
 #include "core/sharing/key.hpp"
@@ -88,7 +89,7 @@ class TraceWriter {
     nlohmann::ordered_json metadata{
         {"what", "one training step, simulated by manyworlds"},
         {"experiment", options.name},
-        {"version", MANYWORLDS_VERSION},
+        {"version", core::version()},
         {"build", core::sharing::build_fingerprint()},
         {"timestamps", "microseconds; their six decimals are exact"},
         {"step_time_ps", recording_.end},
