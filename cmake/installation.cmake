@@ -11,6 +11,7 @@ install(RUNTIME_DEPENDENCY_SET needed COMPONENT libraries EXCLUDE_FROM_ALL
 
 set(share ${CMAKE_INSTALL_DATADIR}/manyworlds)
 install(FILES README.md LICENSE DESTINATION ${share})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)  # where Debian looks for it
 install(DIRECTORY docs DESTINATION ${share})
 install(DIRECTORY experiments/sweeps DESTINATION ${share})
 install(DIRECTORY slurm DESTINATION ${share} PATTERN __pycache__ EXCLUDE)

@@ -1,23 +1,14 @@
 """What is installed: a tree that runs wherever it is moved, with sweeps, templates and documents; and recipes for clusters."""
 
-import os
 import pathlib
 import py_compile
 import re
-import subprocess
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
-BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
+from installed_tree import BUILD, ROOT, check_tree, run
+
 PACKAGES = [line for line in (ROOT / "script/packages").read_text().splitlines() if not line.startswith("#")]
-
-
-def run(*words, **more):
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=1200, stdin=subprocess.DEVNULL, **more)
-    if done.returncode != 0:
-        raise AssertionError(f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 class Installed(unittest.TestCase):
@@ -37,17 +28,8 @@ class Installed(unittest.TestCase):
 
     def test_it_runs_from_where_it_was_moved_and_has_what_people_need(self):
         tree = self.moved()
-        share = tree / "share/manyworlds"
-        for name in ("README.md", "LICENSE", "docs/formats.md", "docs/model/network.md", "sweeps/tiny.yaml", "slurm/sweep.sh",
-                     "slurm/merge.sh", "slurm/manyworlds.def", "slurm/spack/packages/manyworlds/package.py"):
-            source = ROOT / ("experiments/" + name if name.startswith("sweeps/") else name)
-            self.assertEqual((share / name).read_bytes(), source.read_bytes(), name)
-        environment = {**os.environ, "XDG_CACHE_HOME": str(self.directory / "cache")}
-        program = tree / "bin/manyworlds"
-        run(program, "sweep", share / "sweeps/tiny.yaml", "-j", 2, "-o", self.directory / "run", env=environment)
-        run(BUILD / "manyworlds", "sweep", ROOT / "experiments/sweeps/tiny.yaml", "-j", 1, "-o", self.directory / "other",
-            env=environment)
-        self.assertEqual(run(program, "diff", self.directory / "run", self.directory / "other"), "same answer\n")
+        check_tree(self, tree, self.directory)
+        program, share = tree / "bin/manyworlds", tree / "share/manyworlds"
         run(program, "slurm", share / "sweeps/tiny.yaml", "-o", self.directory / "batch", "--tasks-per-node", 2)
         self.assertIn(f"'{program}' sweep", (self.directory / "batch.slurm/sweep.sh").read_text())
 
