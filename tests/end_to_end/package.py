@@ -1,12 +1,19 @@
-"""The Debian package that cpack makes of a build."""
+"""The Debian package that cpack makes of a build, and script/release, which makes one of a version."""
 
+import hashlib
+import os
 import pathlib
 import re
 import shutil
+import subprocess
+import tarfile
 import tempfile
 import unittest
 
+from fake_commands import fake_command
 from installed_tree import BUILD, FILES, ROOT, check_tree, run
+
+CHANGELOG = "# Changelog\n\n## Unreleased\n\n### New\n- A thing.\n\n## 0.1.0\n\nThe first version.\n"
 
 
 def version():
@@ -60,6 +67,126 @@ class Package(unittest.TestCase):
         self.assertIn("llama3-70b", run(there / "usr/bin/manyworlds", "list", "models"))
         self.assertEqual((there / "usr/share/doc/manyworlds/copyright").read_bytes(), (ROOT / "LICENSE").read_bytes())
         check_tree(self, there / "usr", self.directory)
+
+
+class Release(unittest.TestCase):
+    """In a repository with what script/release reads, whose building and packaging is made up."""
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="manyworlds-release-")
+        self.addCleanup(temporary.cleanup)
+        self.directory = pathlib.Path(temporary.name)
+        self.here = self.directory / "clone"
+        self.environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull,
+                            "PATH": f"{self.directory}/commands:{os.environ['PATH']}"}
+        for name in ("script", "docs"):
+            (self.here / name).mkdir(parents=True)
+        (self.directory / "commands").mkdir()
+        shutil.copy(ROOT / "script/release", self.here / "script")
+        lines = (ROOT / "CMakeLists.txt").read_text().replace(f"VERSION {version()} ", "VERSION 0.1.0 ")
+        self.write("CMakeLists.txt", lines)
+        self.write("docs/CHANGELOG.md", CHANGELOG)
+        self.write(".gitignore", "/build/\n")
+        program = "build/release/manyworlds"
+        for name in ("build", "test"):  # a program that says the version of CMakeLists.txt
+            fake_command(self.here / "script", name, 'cd "$(dirname "$0")/.." && mkdir -p build/release && '
+                         f"sed -n 's/^project(manyworlds VERSION \\(\\S*\\) .*/echo manyworlds \\1 \"(build)\"/p' CMakeLists.txt >{program} && "
+                         f"chmod +x {program}", self.directory / "calls")
+        fake_command(self.directory / "commands", "cpack", 'touch "${@: -1}/manyworlds.deb"', self.directory / "calls")
+        for name in ("dpkg-shlibdeps", "file"):
+            fake_command(self.directory / "commands", name, "", self.directory / "calls")
+        self.git("init", "-q", "-b", "main")
+        self.git("config", "user.name", "Somebody")
+        self.git("config", "user.email", "somebody@example.org")
+        self.commit()
+
+    def write(self, name, text):
+        (self.here / name).write_text(text)
+
+    def git(self, *words):
+        return run("git", "-C", self.here, *words, env=self.environment)
+
+    def commit(self):
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "A state")
+
+    def release(self, *words):
+        return subprocess.run([self.here / "script/release", *words], cwd="/", env=self.environment, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, timeout=60)
+
+    def refused(self, *words):
+        before = self.git("log", "--format=%H"), self.git("tag"), self.git("status", "--porcelain")
+        done = self.release(*words)
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        self.assertEqual((self.git("log", "--format=%H"), self.git("tag"), self.git("status", "--porcelain")), before)
+        return done.stderr
+
+    def test_a_dry_run_says_what_would_be_done_and_does_nothing(self):
+        done = self.release("--dry-run", "0.2.0")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for part in ("VERSION 0.1.0 becomes 0.2.0", "'## Unreleased' becomes '## 0.2.0 (", "script/test", "v0.2.0", "SHA256SUMS"):
+            self.assertIn(part, done.stdout)
+        self.assertNotIn("script/test", self.release("--dry-run", "--no-test", "0.2.0").stdout)
+        self.assertEqual(self.git("status", "--porcelain", "--ignored") + self.git("tag"), "")
+        self.assertFalse((self.directory / "calls").exists())
+
+    def test_a_dirty_tree_is_refused(self):
+        self.write("new.txt", "")
+        self.assertRegex(self.refused("--dry-run", "0.2.0"), r"changes that are not committed:\n\?\? new.txt")
+        (self.here / "new.txt").unlink()
+        self.write("docs/CHANGELOG.md", CHANGELOG + "\n")
+        self.assertIn("changes that are not committed:\n M docs/CHANGELOG.md", self.refused("0.2.0"))
+
+    def test_a_version_that_is_not_above_the_current_one_is_refused(self):
+        for lower in ("0.1.0", "0.0.9"):
+            self.assertIn(f"{lower} is not above 0.1.0", self.refused("--dry-run", lower))
+        self.write("CMakeLists.txt", (self.here / "CMakeLists.txt").read_text().replace("VERSION 0.1.0 ", "VERSION 0.10.0 "))
+        self.commit()
+        self.assertIn("0.9.0 is not above 0.10.0", self.refused("--dry-run", "0.9.0"))
+        self.assertEqual(self.release("--dry-run", "0.11.0").returncode, 0)
+
+    def test_a_version_that_the_changelog_does_not_tell_of_is_refused(self):
+        for text in (CHANGELOG.replace("## Unreleased", "## 0.1.1 (2026-01-01)"), "## Unreleased\n\n## 0.1.0\n\nThe first.\n"):
+            self.write("docs/CHANGELOG.md", text)
+            self.commit()
+            self.assertIn("docs/CHANGELOG.md has nothing below '## Unreleased' that 0.2.0 would be",
+                          self.refused("--dry-run", "0.2.0"))
+        self.write("docs/CHANGELOG.md", CHANGELOG.replace("## 0.1.0", "## 0.2.0 (2026-01-01)"))
+        self.commit()
+        self.assertIn("has a section 0.2.0 already", self.refused("--dry-run", "0.2.0"))
+
+    def test_a_tag_that_exists_is_refused(self):
+        self.git("tag", "v0.2.0")
+        self.assertIn("the tag v0.2.0 exists", self.refused("--dry-run", "0.2.0"))
+        self.assertEqual(self.release("--dry-run", "0.2.1").returncode, 0)
+
+    def test_a_release_is_a_commit_a_tag_and_files_with_their_sums(self):
+        done = self.release("0.2.0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.git("status", "--porcelain"), "")
+        self.assertEqual(self.git("log", "-1", "--format=%s").strip(), "Version 0.2.0")
+        self.assertEqual(self.git("show", "--format=", "--name-only").split(), ["CMakeLists.txt", "docs/CHANGELOG.md"])
+        self.assertRegex((self.here / "CMakeLists.txt").read_text(), r"\nproject\(manyworlds VERSION 0\.2\.0 ")
+        self.assertRegex((self.here / "docs/CHANGELOG.md").read_text(), r"\n## 0\.2\.0 \(\d{4}-\d\d-\d\d\)\n\n### New\n")
+        self.assertEqual(self.git("rev-parse", "v0.2.0^{commit}"), self.git("rev-parse", "HEAD"))
+        self.assertIn("### New\n- A thing.\n", self.git("tag", "-l", "--format=%(contents)", "v0.2.0"))
+        folder = self.here / "build/releases/0.2.0"
+        sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
+        self.assertEqual(sums, {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+                                for name in ("manyworlds.deb", "manyworlds-0.2.0.tar.gz")})
+        self.assertEqual({path.name for path in folder.iterdir()}, {*sums, "SHA256SUMS"})
+        with tarfile.open(folder / "manyworlds-0.2.0.tar.gz") as archive:
+            self.assertIn(b"VERSION 0.2.0 ", archive.extractfile("manyworlds-0.2.0/CMakeLists.txt").read())
+        called = [line.split()[0] for line in (self.directory / "calls").read_text().splitlines()]
+        self.assertEqual(called, ["test", "cpack"])
+
+    def test_a_failure_before_the_commit_leaves_the_tree_as_it_was(self):
+        fake_command(self.directory / "commands", "cpack", "echo no room; exit 1", self.directory / "calls")
+        said = self.release("--no-test", "0.2.0")
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("no room", said.stderr)
+        self.assertEqual(self.git("status", "--porcelain") + self.git("tag"), "")
+        self.assertIn("VERSION 0.1.0 ", (self.here / "CMakeLists.txt").read_text())
 
 
 if __name__ == "__main__":

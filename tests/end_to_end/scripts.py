@@ -45,7 +45,8 @@ class Scripts(unittest.TestCase):
 
     def test_an_unknown_word_is_refused_before_any_work(self):
         for script, words in [("test", ["--al"]), ("test", ["--preset"]), ("demo", ["--fast"]), ("fuzz", ["--shor"]),
-                              ("build", ["--all"])]:
+                              ("build", ["--all"]), ("release", []), ("release", ["--dry", "1.0.0"]),
+                              ("release", ["1.0"]), ("release", ["1.0.0", "1.0.1"])]:
             done = subprocess.run([str(ROOT / "script" / script), *words], cwd="/", capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, timeout=10)
             self.assertEqual(done.returncode, 2)
