@@ -42,8 +42,7 @@ Kernel matrix_product(std::string_view name, std::int64_t m, std::int64_t n, std
 // Returns `value`. Throws InputError, which names the option `key`, if the value is unknown (0).
 double require_known(double value, std::string_view key) {
   if (value > 0) return value;
-  throw InputError(
-      fmt::format("gpu: {} is not known for this GPU and its kernels need it: give a figure above 0", key));
+  throw InputError(fmt::format("gpu: {} is unknown for this GPU, but its kernels need it: set a value above 0", key));
 }
 
 double attention_efficiency(KernelClass kernel_class, const Gpu& gpu) {

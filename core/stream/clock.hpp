@@ -10,7 +10,7 @@ namespace manyworlds::core::stream {
 class Clock {
  public:
   explicit Clock(Time tick_ps) : tick_ps_(tick_ps) {
-    MANYWORLDS_CHECK(tick_ps >= 1, "a clock that ticks every {} ps", tick_ps);
+    MANYWORLDS_CHECK(tick_ps >= 1, "the tick of a clock must be at least 1 ps, not {} ps", tick_ps);
   }
 
   /// Returns the tick nearest to `at`, halves rounded up; kernel ends are rounded this way.

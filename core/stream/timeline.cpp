@@ -266,7 +266,7 @@ void Timeline::split_record(std::uint32_t record, const std::vector<std::uint32_
 }
 
 void Timeline::advance(Time at, std::vector<Entry>& entries) {
-  MANYWORLDS_CHECK(clock_.ticks_at(at), "the streams are to move at {}, between two ticks", at);
+  MANYWORLDS_CHECK(clock_.ticks_at(at), "advance() was called at {}, which is between two ticks", at);
   for (std::size_t i = 0, groups = touched_.size(); i < groups; ++i) end_completed(touched_[i], at);
   // Kernels of zero duration end at the instant at which they start, so this repeats until no group changes.
   while (true) {
@@ -445,7 +445,7 @@ std::string Timeline::deadlock() const {
       }
     }
   }
-  return "deadlock: every operation left waits for a collective that some member never enters";
+  return "deadlock: every remaining operation waits for a collective that some member never enters";
 }
 
 }  // namespace manyworlds::core::stream

@@ -169,7 +169,7 @@ TEST_CASE("groups with too few global ports are refused with how many would do")
   CHECK_THROWS_WITH(
       built("dragonfly", {{"router_hosts", whole(1)}, {"group_routers", whole(2)}, {"global_links", whole(1)}}, 16, 1),
       Catch::Contains("dragonfly: a group has 2 global ports, but 7 other groups") &&
-          Catch::Contains("dragonfly.global_links of 4"));
+          Catch::Contains("dragonfly.global_links to 4"));
 }
 
 TEST_CASE("a scale-up domain of 72 GPUs on 18 switches gives every GPU a cable to each, which share its rate") {

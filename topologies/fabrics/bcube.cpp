@@ -19,8 +19,7 @@ const core::OptionTable<BCube>& options() {
       core::option("levels", &BCube::levels, "levels of switches and ports of a server, k + 1 in the paper", {1, 5}),
       core::option("switch_ports", &BCube::switch_ports, "servers on a switch, n; 0: as many as the servers need",
                    {0, 4096}),
-      core::option("server_gpus", &BCube::server_gpus, "GPUs behind one forwarding server; 0: those of a node",
-                   {0, 4096}),
+      core::option("server_gpus", &BCube::server_gpus, "GPUs per forwarding server; 0: the GPUs of a node", {0, 4096}),
   };
   return table;
 }
@@ -40,8 +39,8 @@ std::int64_t ports_of(const BCube& parameters, std::int64_t servers) {
   for (std::int64_t i = 0; i < parameters.levels && product <= servers; ++i) product *= ports;
   if (product != servers)
     throw core::InputError(fmt::format(
-        "bcube: {} servers are no {}^{}; {} or {} servers (nodes, or GPUs by bcube.server_gpus) would be "
-        "right for {} levels",
+        "bcube: {} servers are not {}^{}; {} or {} servers (nodes, or GPUs by bcube.server_gpus) are valid with {} "
+        "levels",
         servers, parameters.switch_ports > 0 ? std::to_string(parameters.switch_ports) : "n", parameters.levels,
         power(ports, parameters.levels), power(ports + 1, parameters.levels), parameters.levels));
   return ports;

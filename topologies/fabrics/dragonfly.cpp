@@ -19,8 +19,10 @@ struct Dragonfly {
 
 const core::OptionTable<Dragonfly>& options() {
   static const core::OptionTable<Dragonfly> table{
-      core::option("router_hosts", &Dragonfly::router_hosts,
-                   "NIC ports of a router, p; 0: the least with which a balanced dragonfly holds all GPUs", {0, 4096}),
+      core::option(
+          "router_hosts", &Dragonfly::router_hosts,
+          "NIC ports of a router, p; 0: the smallest number with which a balanced dragonfly has room for all GPUs",
+          {0, 4096}),
       core::option("group_routers", &Dragonfly::group_routers, "routers of a group, a; 0: 2p", {0, 4096}),
       core::option("global_links", &Dragonfly::global_links, "global cables of a router, h; 0: p", {0, 4096}),
       core::option("global_latency_ps", &Dragonfly::global_latency_ps,
@@ -65,7 +67,7 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
 
 Topology dragonfly() {
   return {"dragonfly",
-          "fully joined groups of routers; can deadlock under PFC",
+          "fully connected groups of routers; can deadlock under PFC",
           options().infos(),
           build,
           {.full_bisection = false,

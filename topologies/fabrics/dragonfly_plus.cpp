@@ -64,7 +64,7 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
 
 Topology dragonfly_plus() {
   return {"dragonfly_plus",
-          "groups of leaves and spines, spines joined globally",
+          "groups of leaves and spines; global cables connect the spines",
           options().infos(),
           build,
           {.full_bisection = false}};

@@ -20,7 +20,8 @@ const core::OptionTable<FatTree>& options() {
       core::option("leaf_hosts", &FatTree::leaf_hosts, "NIC ports of a leaf switch, filled in GPU order", {1, 4096}),
       core::option("oversubscription", &FatTree::oversubscription, "NIC ports over uplinks of a leaf", {1, 4096}),
       core::option("spines", &FatTree::spines, "spines (of a pod, with 3 tiers); 0: one per uplink", {0, 4096}),
-      core::option("tiers", &FatTree::tiers, "2: leaves and spines; 3: pods of those, joined by cores", {2, 3}),
+      core::option("tiers", &FatTree::tiers,
+                   "2: leaves and spines; 3: pods of leaves and spines, connected by core switches", {2, 3}),
       core::option("pod_leaves", &FatTree::pod_leaves, "leaves of a pod, with 3 tiers; 0: leaf_hosts", {0, 4096}),
   };
   return table;

@@ -35,7 +35,7 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
 }  // namespace
 
 Topology full_mesh() {
-  return {"full_mesh", "every router joined to every other", options().infos(), build, {.full_bisection = false}};
+  return {"full_mesh", "every router connected to every other", options().infos(), build, {.full_bisection = false}};
 }
 
 }  // namespace manyworlds::topologies

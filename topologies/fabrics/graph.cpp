@@ -34,15 +34,14 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
   const LoadedGraph& loaded_graph = *spec.loaded_graph;
   if (loaded_graph.graph.gpus != spec.nodes * spec.gpus_per_node || loaded_graph.gpus_per_node != spec.gpus_per_node)
     throw core::InputError(fmt::format(
-        "{} has {} GPUs, {} to a node, but the cluster {}, {} to a node; cluster.nodes {} "
-        "and cluster.gpus_per_node {} would be right",
+        "{} has {} GPUs, {} per node, but the cluster has {}, {} per node; set cluster.nodes to {} and "
+        "cluster.gpus_per_node to {}",
         from.file, loaded_graph.graph.gpus, loaded_graph.gpus_per_node, spec.nodes * spec.gpus_per_node,
         spec.gpus_per_node, loaded_graph.graph.gpus / loaded_graph.gpus_per_node, loaded_graph.gpus_per_node));
   const std::int64_t rate = nic_rate(loaded_graph.graph, 0);
   if (spec.nic_bits_per_second > 0 && rate > 0 && rate != spec.nic_bits_per_second)
     throw core::InputError(
-        fmt::format("a GPU of {} has {} Gb/s of network, but cluster.nic_gbps is {}; leave it out, or "
-                    "make them agree",
+        fmt::format("a GPU of {} has {} Gb/s of network, but cluster.nic_gbps is {}; omit it, or set the same rate",
                     from.file, static_cast<double>(rate) * 1e-9, static_cast<double>(spec.nic_bits_per_second) * 1e-9));
   return loaded_graph.graph;
 }

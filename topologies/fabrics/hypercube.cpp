@@ -30,7 +30,7 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
   const Tier routers = add_routers(graph, spec, parameters.router_hosts, "router");
   if (!std::has_single_bit(routers.size()))
     throw core::InputError(
-        fmt::format("hypercube: {} routers are no power of two; {} or {} would be (the cluster's "
+        fmt::format("hypercube: {} routers are not a power of two, but {} and {} are (the cluster's "
                     "nodes, or GPUs by hypercube.router_hosts)",
                     routers.size(), std::bit_floor(routers.size()), std::bit_ceil(routers.size())));
   const std::int64_t dimensions = std::countr_zero(routers.size());

@@ -27,7 +27,7 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
 }  // namespace
 
 Topology rail_only() {
-  return {"rail_only", "one switch per rail and none between; GPUs relay to other rails", options().infos(), build};
+  return {"rail_only", "one switch per rail, no spines; GPUs relay to other rails", options().infos(), build};
 }
 
 }  // namespace manyworlds::topologies

@@ -44,7 +44,7 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
 
 Topology rail_optimized() {
   return {"rail_optimized",
-          "one leaf per rail, spines between",
+          "one leaf per rail, spines between rails",
           options().infos(),
           build,
           {.small_options = {{"nodes_per_pod", std::int64_t{2}}}}};

@@ -15,8 +15,8 @@ void join_groups(core::network::Graph& graph, const FabricSpec& spec, std::strin
   const std::int64_t other_groups = count - 1, cables_per_pair = ports / other_groups;
   if (cables_per_pair == 0)
     throw core::InputError(
-        fmt::format("{}: a group has {} global ports, but {} other groups to reach; larger groups, or {}.global_links "
-                    "of {}, would do",
+        fmt::format("{}: a group has {} global ports, but {} other groups to reach; use larger groups, or set "
+                    "{}.global_links to {}",
                     topology, ports, other_groups, topology,
                     (other_groups + static_cast<std::int64_t>(groups.front().size()) - 1) /
                         static_cast<std::int64_t>(groups.front().size())));

@@ -10,7 +10,7 @@ void check_limits(const core::network::Graph& graph, std::int64_t vertices, std:
   if (static_cast<std::int64_t>(graph.vertices.size()) + vertices > kMaxVertices)
     throw core::InputError(
         fmt::format("{} {} switches are too many; a fabric may have {} GPUs and switches in all: "
-                    "ask for fewer, or for larger ones below them",
+                    "use fewer, or larger switches in the tier below",
                     vertices, what, kMaxVertices));
   if (static_cast<std::int64_t>(graph.links.size()) / 2 + cables > kMaxCables)
     throw core::InputError(

@@ -28,8 +28,7 @@ void check_spec(const FabricSpec& spec) {
     throw InputError(
         "the cluster's NIC rate and latency must be greater than 0: give cluster.nic_gbps and its latency");
   if (spec.gpus_per_node > 1 && (spec.scale_up_bits_per_second < spec.gpus_per_node || spec.scale_up_latency_ps < 1))
-    throw InputError(
-        "nothing is known of the links inside a node: give the GPU's scale_up_gb_per_s and scale_up_latency_us");
+    throw InputError("the links inside a node are unknown: set the GPU's scale_up_gb_per_s and scale_up_latency_us");
   if (spec.scale_up_planes < 1 || spec.scale_up_planes > spec.scale_up_bits_per_second + 1)
     throw InputError(fmt::format("the GPU's scale_up_planes is {}; it must be 1 or more", spec.scale_up_planes));
   if (spec.scale_up_planes > 1 && spec.scale_up != ScaleUp::nvswitch)

@@ -65,8 +65,8 @@ GridSizes complete_sizes(std::string_view topology, GridSizes sizes, std::int64_
     --unset_count;
   }
   if (!divides || remaining != 1)
-    throw core::InputError(fmt::format("{}: sizes {} do not make the {} routers of this cluster; {} would", topology,
-                                       to_text(given_sizes), routers,
+    throw core::InputError(fmt::format("{}: the product of sizes {} is not the cluster's {} routers; {} is valid",
+                                       topology, to_text(given_sizes), routers,
                                        to_text(complete_sizes(topology, GridSizes(given_sizes.size(), 0), routers))));
   return sizes;
 }

@@ -76,13 +76,13 @@ Uplinks uplinks_of(std::string_view topology, std::string_view hosts_key, std::i
   if (uplinks < 1 || std::abs(exact - uplinks) > kIntegerTolerance * exact)
     throw InputError(
         fmt::format("{}.oversubscription {} does not leave the {} host ports of a leaf ({}) a whole number of uplinks; "
-                    "{} would{}",
+                    "{} is valid{}",
                     topology, oversubscription, hosts, hosts_key, nearest_ratios(hosts, oversubscription),
                     alternative_hosts(hosts_key, hosts, oversubscription)));
   Uplinks result{static_cast<std::int64_t>(uplinks), spines};
   if (spines == 0) result.spines = result.uplinks;
   if (result.spines < 0 || result.uplinks % result.spines != 0)
-    throw InputError(fmt::format("{}.spines {} does not divide the {} uplinks of a leaf evenly; {} would", topology,
+    throw InputError(fmt::format("{}.spines {} does not divide the {} uplinks of a leaf evenly; {} is valid", topology,
                                  spines, result.uplinks, result.uplinks));
   return result;
 }

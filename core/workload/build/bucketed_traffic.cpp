@@ -128,7 +128,7 @@ class BucketedTraffic : public ReplicaTraffic {
     if (last && family.spec.groups > 1)
       family.last_inter_group = builder_.collective(
           family.spec.inter_group_stream, family.spec.inter_group_role, collective::Kind::all_reduce,
-          gradient_bytes(strategy_) * family.spec.share(bucket.parameters), "share of a gradient bucket", waits);
+          gradient_bytes(strategy_) * family.spec.share(bucket.parameters), "gradient bucket shard", waits);
   }
   std::uint32_t gather(const Family& family, const Bucket& bucket, const ProgramBuilder::Waits& waits) {
     return builder_.collective(family.spec.stream, family.spec.role, collective::Kind::all_gather,

@@ -54,7 +54,7 @@ class ShardedTraffic : public ReplicaTraffic {
       if (step_pass.last && spec.groups > 1)
         last_inter_group_[family] =
             builder_.collective(spec.inter_group_stream, spec.inter_group_role, collective::Kind::all_reduce,
-                                gradient_bytes(strategy_) * spec.share(count), "share of a unit's gradients", waits);
+                                gradient_bytes(strategy_) * spec.share(count), "gradient shard of a unit", waits);
       if (strategy_.overlap_grad_reduce) continue;
       builder_.wait_for(last_[family]);
       builder_.wait_for(last_inter_group_[family]);

@@ -46,7 +46,7 @@ std::vector<Operator> gather_keys(const std::vector<Operator>& core, const RankS
   gathered.name = "gather_keys";
   gathered.forward = each(gathered.name, Kind::all_gather);
   gathered.backward = each(gathered.name, Kind::reduce_scatter);
-  regather.name = "gather_keys_again";
+  regather.name = "regather_keys";
   regather.backward = each(regather.name, Kind::all_gather);
   std::vector<Operator> all{std::move(gathered)};
   all.insert(all.end(), core.begin(), core.end());

@@ -20,7 +20,7 @@ const OptionTable<Model>& model_options() {
       choice("position", &Model::position, {"learned", "rotary"}, "position encoding"),
       option("tied_embeddings", &Model::tied_embeddings, "the output layer shares the embedding's weights"),
       option("biases", &Model::biases, "linear layers carry a bias"),
-      option("dropout", &Model::dropout, "dropout masks are kept for the backward pass"),
+      option("dropout", &Model::dropout, "dropout masks are saved for the backward pass"),
       option("query_key_norm", &Model::query_key_norm, "the heads of queries and keys are normalised"),
       option("experts", &Model::experts, "feed-forward networks of a layer that share its tokens; 0: dense",
              {0, 100'000}),

@@ -33,7 +33,9 @@ std::string infeasible_reason(const Pipeline& pipeline) {
 
 ScheduleType dualpipe_schedule() {
   return {.name = "dualpipe",
-          .help = "DeepSeek-V3's: micro-batches from both ends, forward beside backward passes, parameters twice",
+          .help =
+              "DeepSeek-V3's: micro-batches enter at both ends, forward and backward passes overlap, parameters are "
+              "stored twice",
           .orders = orders,
           .stage_placement = StagePlacement::bidirectional,
           .chunks = 2,

@@ -24,7 +24,7 @@ std::string infeasible_reason(const Pipeline& pipeline) {
 
 ScheduleType dualpipev_schedule() {
   return {.name = "dualpipev",
-          .help = "DeepSeek's DualPipe folded: forward beside backward passes, parameters once",
+          .help = "DeepSeek's DualPipe folded: forward and backward passes overlap, parameters are stored once",
           .orders = orders,
           .stage_placement = StagePlacement::v_shape,
           .chunks = 2,

@@ -22,7 +22,7 @@ std::vector<PassOrder> orders(const Pipeline& pipeline) {
 
 ScheduleType one_f_one_b_schedule() {
   return {.name = "1f1b",
-          .help = "one forward, one backward in turn; at most pp micro-batches alive",
+          .help = "one forward and one backward pass alternately; at most pp micro-batches in flight",
           .orders = orders,
           .has_formula = true};
 }

@@ -56,7 +56,7 @@ class WeightGradientInserter {
         unfinished |= state.next < orders_[rank].size() || state.deferred() > 0;
         if (const PipelinePass* pass = choose(rank)) running.emplace_back(rank, *pass);
       }
-      MANYWORLDS_CHECK(!unfinished || !running.empty(), "no rank can go on with {} alive", max_in_flight_);
+      MANYWORLDS_CHECK(!unfinished || !running.empty(), "no rank can continue with {} in flight", max_in_flight_);
       for (const auto& [rank, pass] : running) take(rank, pass);
     }
     std::vector<PassOrder> orders;

@@ -118,7 +118,7 @@ std::string describe_deadlock(const StageMap& stage_map, const std::vector<PassO
           const std::string behind =
               i == run.completed_passes[other]
                   ? ""
-                  : fmt::format(", which stands behind {}", name_of(orders[other][run.completed_passes[other]]));
+                  : fmt::format(", which is queued behind {}", name_of(orders[other][run.completed_passes[other]]));
           return fmt::format("{} on rank {} waits for {} on rank {}{}", name_of(*pass), rank, name_of(later), other,
                              behind);
         }

@@ -30,7 +30,7 @@ class GreedyScheduler {
       wake_.pop();
       if (ranks_[rank].free <= at) advance(rank, at);
     }
-    for (const Rank& rank : ranks_) MANYWORLDS_CHECK(rank.weight_gradients_done == count(), "a rank stands still");
+    for (const Rank& rank : ranks_) MANYWORLDS_CHECK(rank.weight_gradients_done == count(), "a rank is deadlocked");
   }
 
   /// Returns the longest time of a rank, from the start of its first pass to the end of its last.
@@ -135,14 +135,14 @@ std::vector<PassOrder> orders(const Pipeline& pipeline, std::int64_t memory_fact
 
 ScheduleType zb_1p_schedule() {
   return {.name = "zb_1p",
-          .help = "zero bubble, made for what passes cost, in the memory of pp micro-batches",
+          .help = "zero bubble, built from the costs of passes, within the memory of pp micro-batches",
           .orders = [](const Pipeline& pipeline) { return orders(pipeline, 1); },
           .needs_costs = true};
 }
 
 ScheduleType zb_2p_schedule() {
   return {.name = "zb_2p",
-          .help = "zero bubble, made for what passes cost, in the memory of 2 pp micro-batches",
+          .help = "zero bubble, built from the costs of passes, within the memory of 2 pp micro-batches",
           .orders = [](const Pipeline& pipeline) { return orders(pipeline, 2); },
           .needs_costs = true};
 }
