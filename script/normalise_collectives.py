@@ -12,7 +12,7 @@ import csv
 
 from normalise_measured import MEASURED, normal, rows_of
 
-ADDED = ["fit", "apart_because", "original"]
+ADDED = ["included", "exclusion_reason", "original"]
 
 # Rows to keep and not to count, by id: what is odd about them.
 APART = {
@@ -36,8 +36,8 @@ def normalised(row, words):
     for column in ("ranks", "nodes", "gpus_per_node", "bytes"):
         if made[column]:
             made[column] = str(int(float(made[column])))
-    made["apart_because"] = APART.get(made["id"], "")
-    made["fit"] = "0" if made["apart_because"] else "1"
+    made["exclusion_reason"] = APART.get(made["id"], "")
+    made["included"] = "0" if made["exclusion_reason"] else "1"
     made["original"] = " | ".join(f"{column}={text}" for column, text in before.items() if made[column] != text)
     return made
 

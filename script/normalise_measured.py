@@ -18,7 +18,7 @@ import re
 MEASURED = pathlib.Path(__file__).resolve().parent.parent / "experiments" / "measured"
 MODELS = MEASURED.parent / "catalog" / "models"
 WORDED = ["gpu", "dtype", "schedule", "recompute", "zero_stage"]  # columns whose texts words.csv explains
-ADDED = ["family", "stack", "cluster", "catalog_model", "nic_assumed", "weight", "fit", "apart_because", "original"]
+ADDED = ["family", "stack", "cluster", "catalog_model", "nic_assumed", "weight", "included", "exclusion_reason", "original"]
 
 # Rows to keep and not to fit, by id: what is odd about them.
 APART = {
@@ -70,10 +70,10 @@ def family_of(origin, row):
     kind = "MoE" if int(row["ep"] or 1) > 1 or has_experts(row["catalog_model"]) else "dense"
     cut = "ZeRO-3" if row["zero_stage"].startswith("3") else "3D"
     name = origin["family"] or re.split(r"[(\[;]", row["source"])[0].strip()
-    return name.replace("{gpu}", row["gpu"].split("_")[0].upper()).replace("{kind}", kind).replace("{cut}", cut)
+    return name.replace("{gpu}", row["gpu"].split("_")[0].upper()).replace("{kind}", kind).replace("{sharding}", cut)
 
 
-def apart_because(row):
+def exclusion_reason(row):
     if row["id"] in APART:
         return APART[row["id"]]
     if int(row["tp"] or 1) > int(row["gpus_per_node"] or 8):
@@ -106,8 +106,8 @@ def normalised(row, words, sources):
     made["cluster"] = origin["cluster"]
     across = made["num_gpus"] and int(made["num_gpus"]) > int(made["gpus_per_node"] or 8)
     made["nic_assumed"] = "1" if across and not made["inter_bw_GBps_per_gpu"] else "0"
-    made["apart_because"] = apart_because(made)
-    made["fit"] = "0" if made["apart_because"] else "1"
+    made["exclusion_reason"] = exclusion_reason(made)
+    made["included"] = "0" if made["exclusion_reason"] else "1"
     made["original"] = " | ".join(f"{column}={before[column]}" for column in WORDED if made[column] != before[column])
     return made
 

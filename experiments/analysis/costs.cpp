@@ -74,7 +74,7 @@ void add_failures(Costs& costs, const ExperimentConfig& config, double gpus, dou
   const auto nodes = static_cast<double>(config.cluster.nodes);
   const CheckpointPlan plan = checkpoint_plan_of(training, bytes, nodes, gpus, work_s);
   costs.goodput = plan.shares.goodput;
-  costs.repeated_share = plan.shares.repeated;
+  costs.rework_share = plan.shares.rework;
   costs.checkpointing_share = plan.shares.checkpointing;
   costs.restarting_share = plan.shares.restarting;
   if (training.checkpoint == CheckpointKind::none) return;
@@ -82,7 +82,7 @@ void add_failures(Costs& costs, const ExperimentConfig& config, double gpus, dou
       first_order_goodput(plan.checkpoints, failures_of(training, nodes, gpus), plan.interval_s);
   costs.checkpoint_block_s = plan.checkpoints.block_s;
   costs.checkpoint_interval_s = plan.interval_s;
-  costs.persist_every = static_cast<double>(plan.checkpoints.persist_every);
+  costs.checkpoints_per_persist = static_cast<double>(plan.checkpoints.checkpoints_per_persist);
 }
 
 void add_run(Costs& costs, const ExperimentConfig& config, const TrainingRun& run) {
@@ -91,7 +91,7 @@ void add_run(Costs& costs, const ExperimentConfig& config, const TrainingRun& ru
   if (training.fails() && (training.tokens > 0 || !needs_work)) add_failures(costs, config, run.gpus, run.work_s);
   if (training.tokens == 0) return;
   costs.train_time_s = training.fails() ? run.work_s / costs.goodput : run.work_s;
-  const double trains = training.fails() ? costs.goodput + costs.repeated_share : 1;
+  const double trains = training.fails() ? costs.goodput + costs.rework_share : 1;
   const double joules = costs.train_time_s * (trains * run.training_w + (1 - trains) * run.waiting_w);
   costs.train_energy_kwh = joules / kJoulesPerKwh;
   costs.train_usd = machine_cost_usd(config, costs.train_time_s, joules);

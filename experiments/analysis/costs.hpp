@@ -17,10 +17,10 @@ struct Costs {
   double energy_per_token_j = kNone, energy_per_step_j = kNone;  // at the building's meter
   double usd_per_million_tokens = kNone;                         // of the step alone, without failures and checkpoints
 
-  double goodput = kNone, repeated_share = kNone, checkpointing_share = kNone, restarting_share = kNone;
+  double goodput = kNone, rework_share = kNone, checkpointing_share = kNone, restarting_share = kNone;
   double goodput_first_order = kNone;
   double checkpoint_block_s = kNone, checkpoint_interval_s = kNone;
-  double persist_every = kNone;
+  double checkpoints_per_persist = kNone;
   double train_time_s = kNone, train_energy_kwh = kNone, train_usd = kNone;
 };
 

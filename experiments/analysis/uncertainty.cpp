@@ -80,7 +80,7 @@ Uncertainty Uncertainty::compiled() {
 bool Uncertainty::uses_catalog_constants(const Settings& settings, const std::string& gpu) const {
   const auto entry = catalog_.of("gpus").find(gpu);
   if (entry == catalog_.of("gpus").end()) return false;
-  const auto& figures = entry->second.figures;
+  const auto& figures = entry->second.values;
   return std::all_of(figures.begin(), figures.end(), [&](const auto& one) {
     const auto& [name, sourced] = one;
     const auto set = settings.find("cluster.gpu." + name);

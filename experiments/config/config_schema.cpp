@@ -62,10 +62,9 @@ Section topology_section() {
 
 Section make_config_schema() {
   Section root = make_section("base", "one experiment", step_options().infos());
-  root.options.push_back(text_option("fidelity",
-                                     "packet: every packet on every link; analytic: a lower bound that knows no "
-                                     "contention, for screening",
-                                     {"packet", "analytic"}, "packet"));  // in the order of core::network::Fidelity
+  root.options.push_back(text_option(
+      "fidelity", "packet: every packet on every link; analytic: a lower bound without contention, for screening",
+      {"packet", "analytic"}, "packet"));  // in the order of core::network::Fidelity
   std::vector<OptionInfo> machines = cluster_options().infos();
   for (const OptionInfo& info : machine_power_options().infos()) machines.push_back(info);
   for (const OptionInfo& info : price_options().infos()) machines.push_back(info);
@@ -76,16 +75,15 @@ Section make_config_schema() {
   for (const OptionInfo& info : power_options().infos()) gpu.push_back(info);
   cluster.subsections.push_back(make_catalog_section("gpu", "the accelerator", gpu, "gpus"));
   for (const char* name : kNodeGroups) {
-    Section group =
-        make_section(name, "more nodes, of another kind; figures of the communication library are cluster.gpu's",
-                     node_group_options().infos());
+    Section group = make_section(name, "further nodes of another kind; library constants are those of cluster.gpu",
+                                 node_group_options().infos());
     group.optional = true;
     group.subsections.push_back(make_catalog_section("gpu", "their accelerator", gpu, "gpus"));
     cluster.subsections.push_back(std::move(group));
   }
   std::vector<OptionInfo> layout_options = core::workload::strategy_options().infos();
   for (const OptionInfo& info : schedule_file_options().infos()) layout_options.push_back(info);
-  Section strategy = make_section("strategy", "how the model is cut over ranks", std::move(layout_options));
+  Section strategy = make_section("strategy", "how the model is divided over ranks", std::move(layout_options));
   strategy.subsections.push_back(
       make_catalog_section("stack", "what the training software does",
                            without_default(core::workload::stack_options().infos(), "precision"), "stacks"));
@@ -101,8 +99,8 @@ Section make_config_schema() {
       std::move(strategy),
       make_section("training", "a whole training run: its length, its failures and its checkpoints",
                    training_options().infos()),
-      make_section("skip", "what need not be simulated packet by packet", skip_options().infos()),
-      make_section("limit", "counted limits of one world", limit_options().infos())};
+      make_section("skip", "fast-forwarding: what need not be simulated packet by packet", skip_options().infos()),
+      make_section("limit", "limits of one experiment", limit_options().infos())};
   return root;
 }
 

@@ -94,8 +94,8 @@ std::vector<OtherNodes> other_nodes_of(const Settings& settings, ExperimentConfi
 const core::OptionTable<SkipOptions>& skip_options() {
   static const core::OptionTable<SkipOptions> table{
       option("rate_tolerance", &SkipOptions::rate_tolerance,
-             "transfers whose rates stay within this share of themselves may go on by rate for a while, packets "
-             "uncounted; 0: never, every answer exact",
+             "transfers whose rates vary by less than this share may be fast-forwarded by rate, without simulating "
+             "packets; 0: never, every result exact",
              {0, 0.5}),
   };
   return table;
@@ -116,9 +116,7 @@ const core::OptionTable<Cluster>& cluster_options() {
       option("usd_per_gpu_hour", &Cluster::usd_per_gpu_hour,
              "price of one GPU for an hour, its share of hosts and network included", {0.000001, 1e6}, "USD/h"),
       option("memory_headroom", &Cluster::memory_headroom,
-             "share of a GPU's memory that is to stay free: for what the prediction of peak memory is off by, and for "
-             "what the allocator cannot use",
-             {0, 0.9}),
+             "share of a GPU's memory to keep free, for errors of predicted peaks and for fragmentation", {0, 0.9}),
       choice("network", &Cluster::network, {"infiniband", "roce"},
              "what the NICs speak; today's practice follows it: roce has transport dcqcn and routing ecmp_hash, "
              "infiniband a static window and routing destination_mod_k"),
@@ -137,21 +135,22 @@ const core::OptionTable<Configuration>& placement_options() {
 const core::OptionTable<Configuration>& step_options() {
   static const core::OptionTable<Configuration> table{
       choice("composition", &Configuration::composition, {"composed", "coupled"},
-             "composed: only what meets is simulated together; coupled: the whole step in one event loop, the oracle"),
-      option(
-          "tick_ns", &Configuration::tick_ns,
-          "what GPUs do begins and ends on ticks of a clock, so that more of a step's traffic is alike and simulated "
-          "once; 0: to the picosecond",
-          {0, 1e6}, "ns"),
+             "composed: only contending collectives are simulated together; coupled: the whole step in one event loop, "
+             "the oracle"),
+      option("tick_ns", &Configuration::tick_ns,
+             "computation begins and ends on clock ticks, so that more traffic of a step is identical and simulated "
+             "once; 0: picosecond resolution",
+             {0, 1e6}, "ns"),
   };
   return table;
 }
 
 const core::OptionTable<core::step::Limit>& limit_options() {
   static const core::OptionTable<core::step::Limit> table{
-      option("link_hops", &core::step::Limit::link_hops, "packets times links; a world beyond is too_large",
+      option("link_hops", &core::step::Limit::link_hops,
+             "packets times links; an experiment beyond the limit is too_large", {1, 9'007'199'254'740'992}),
+      option("events", &core::step::Limit::events, "events; an experiment beyond the limit is too_large",
              {1, 9'007'199'254'740'992}),
-      option("events", &core::step::Limit::events, "events; a world beyond is too_large", {1, 9'007'199'254'740'992}),
   };
   return table;
 }

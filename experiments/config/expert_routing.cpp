@@ -20,7 +20,7 @@ struct Zipf {
 const core::OptionTable<Zipf>& zipf_options() {
   static const core::OptionTable<Zipf> table{
       option("exponent", &Zipf::exponent, "the r-th expert of a layer is chosen in proportion to r^-exponent", {0, 10}),
-      option("seed", &Zipf::seed, "which expert is the r-th of a layer is drawn from this", {0, 9'007'199'254'740'992}),
+      option("seed", &Zipf::seed, "seed that draws which expert is the r-th of a layer", {0, 9'007'199'254'740'992}),
   };
   return table;
 }
@@ -85,10 +85,10 @@ Section routing_section() {
   Section section;
   section.name = "routing";
   section.help = "how routers spread tokens over experts";
-  section.choices = {
-      {"balanced", "every expert gets as many tokens", {}},
-      {"zipf", "experts are chosen by Zipf's law, in each layer others most often", zipf_options().infos()},
-      {"measured", "as a table of tokens by layer and expert says", measured_options().infos()}};
+  section.choices = {{"balanced", "every expert gets as many tokens", {}},
+                     {"zipf", "experts are chosen by Zipf's law, with another order of popularity in each layer",
+                      zipf_options().infos()},
+                     {"measured", "as a table of tokens by layer and expert says", measured_options().infos()}};
   return section;
 }
 

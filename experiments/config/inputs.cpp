@@ -67,10 +67,10 @@ void check_file(const NamedFile& file, const std::string& text) {
 
 const core::OptionTable<KernelTable>& kernel_table_options() {
   static const core::OptionTable<KernelTable> table{
-      core::option("measured_kernels", &KernelTable::measured_kernels,
-                   "table of measured times of kernels, submodules and layers (docs/formats.md), which stand in the "
-                   "place of modelled ones",
-                   {}, "file"),
+      core::option(
+          "measured_kernels", &KernelTable::measured_kernels,
+          "table of measured times of kernels, submodules and layers (docs/formats.md), which replace modelled ones",
+          {}, "file"),
       core::option("measured_only", &KernelTable::measured_only,
                    "a kernel that the table of measured times does not cover is an error"),
   };

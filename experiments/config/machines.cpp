@@ -69,7 +69,7 @@ const core::OptionTable<NodeGroup>& node_group_options() {
              "price of one GPU for an hour; not given: unknown, unless the GPU is that of the first nodes",
              {0.000001, 1e6}, "USD/h"),
       option("usd_per_gpu", &NodeGroup::usd_per_gpu,
-             "what one GPU costs to buy; not given: unknown, unless the GPU is that of the first nodes", {0.01, 1e9},
+             "purchase price of one GPU; not given: unknown, unless the GPU is that of the first nodes", {0.01, 1e9},
              "USD"),
   };
   return table;

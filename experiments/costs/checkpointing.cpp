@@ -46,13 +46,14 @@ double goodput(const Checkpoints& c, const Failures& f, double interval_s) {
   const double from_storage = 1 / (1 + q * exp_minus_one(f.restart_s / f.mtbf_s));
   // The next checkpoint is taken before memory is lost with probability 1 / (1 + odds_against).
   const double odds_against = segment * (1 - (1 - q) * from_memory);
-  const auto per_persist = static_cast<double>(c.persist_every);
+  const auto per_persist = static_cast<double>(c.checkpoints_per_persist);
   return q * per_persist * interval_s / f.mtbf_s * from_storage /
-         ((1 + exp_minus_one(q * c.persist_s / f.mtbf_s)) * compound_minus_one(odds_against, c.persist_every));
+         ((1 + exp_minus_one(q * c.persist_s / f.mtbf_s)) *
+          compound_minus_one(odds_against, c.checkpoints_per_persist));
 }
 
 double min_interval_s(const Checkpoints& c) {
-  const double keeps_up_s = c.persist_s / static_cast<double>(c.persist_every) - c.block_s;
+  const double keeps_up_s = c.persist_s / static_cast<double>(c.checkpoints_per_persist) - c.block_s;
   return std::max(keeps_up_s, 1e-6 * (c.block_s + c.persist_s + 1e-6));  // otherwise nearly 0, since 0 has no logarithm
 }
 
@@ -79,8 +80,9 @@ double best_interval_s(const Checkpoints& c, const Failures& f) {
 }  // namespace
 
 RunShares run_shares(const Checkpoints& c, const Failures& f, double interval_s) {
-  MANYWORLDS_CHECK(f.mtbf_s > 0 && interval_s > 0 && c.persist_every > 0, "M {} s, interval {} s, persist every {}",
-                   f.mtbf_s, interval_s, c.persist_every);
+  MANYWORLDS_CHECK(f.mtbf_s > 0 && interval_s > 0 && c.checkpoints_per_persist > 0,
+                   "M {} s, interval {} s, checkpoints per persist {}", f.mtbf_s, interval_s,
+                   c.checkpoints_per_persist);
   const double q = f.storage_restart_share, restart_failure_share = one_minus_exp(f.restart_s / f.mtbf_s);
   // Share of restarts that read from storage. A failure during one begins it again, whatever it leaves in memory.
   const double storage_share = q == 0 ? 0 : q / (1 - (1 - q) * restart_failure_share);
@@ -91,14 +93,14 @@ RunShares run_shares(const Checkpoints& c, const Failures& f, double interval_s)
   const double blocked = one_minus_exp(c.block_s / f.mtbf_s) * (1 - one_minus_exp(interval_s / f.mtbf_s)) / segment;
   shares.checkpointing = (1 - shares.restarting) * blocked;
   shares.goodput = goodput(c, f, interval_s);
-  shares.repeated = std::max(0.0, 1 - shares.restarting - shares.checkpointing - shares.goodput);
+  shares.rework = std::max(0.0, 1 - shares.restarting - shares.checkpointing - shares.goodput);
   return shares;
 }
 
 double first_order_goodput(const Checkpoints& c, const Failures& f, double interval_s) {
   const double q = f.storage_restart_share, segment = interval_s + c.block_s;
   const double restart = q * f.restart_s + (1 - q) * f.memory_restart_s;
-  const double persist_lag_s = c.persist_s + static_cast<double>(c.persist_every - 1) / 2 * segment;
+  const double persist_lag_s = c.persist_s + static_cast<double>(c.checkpoints_per_persist - 1) / 2 * segment;
   const double share = (1 - (restart + segment / 2 + q * persist_lag_s) / f.mtbf_s) / (1 + c.block_s / interval_s);
   return share >= 0 ? share : std::numeric_limits<double>::quiet_NaN();
 }
@@ -109,35 +111,37 @@ double young_interval_s(double block_s, double mtbf_s) {
 
 CheckpointPlan best_checkpoint_plan(Checkpoints checkpoints, const Failures& failures,
                                     std::optional<double> interval_s) {
-  const bool chooses_persist = checkpoints.persist_every == 0;
+  const bool chooses_persist = checkpoints.checkpoints_per_persist == 0;
   if (interval_s) {
     if (chooses_persist) {
       const double keeps_up = std::ceil(checkpoints.persist_s / (*interval_s + checkpoints.block_s));
-      checkpoints.persist_every = std::max<std::int64_t>(1, static_cast<std::int64_t>(keeps_up));
+      checkpoints.checkpoints_per_persist = std::max<std::int64_t>(1, static_cast<std::int64_t>(keeps_up));
     }
     return {checkpoints, *interval_s, run_shares(checkpoints, failures, *interval_s)};
   }
-  const auto plan_with = [&](std::int64_t persist_every) {
+  const auto plan_with = [&](std::int64_t checkpoints_per_persist) {
     CheckpointPlan plan{checkpoints, 0, {}};
-    plan.checkpoints.persist_every = persist_every;
+    plan.checkpoints.checkpoints_per_persist = checkpoints_per_persist;
     plan.interval_s = best_interval_s(plan.checkpoints, failures);
     plan.shares = run_shares(plan.checkpoints, failures, plan.interval_s);
     return plan;
   };
-  if (!chooses_persist) return plan_with(checkpoints.persist_every);
+  if (!chooses_persist) return plan_with(checkpoints.checkpoints_per_persist);
   // More checkpoints in memory per persisted one raise goodput while storage keeps the interval long, and lower it
   // afterwards.
   CheckpointPlan best = plan_with(1);
-  const auto improves = [&](std::int64_t persist_every) {
-    const CheckpointPlan other = plan_with(persist_every);
+  const auto improves = [&](std::int64_t checkpoints_per_persist) {
+    const CheckpointPlan other = plan_with(checkpoints_per_persist);
     if (other.shares.goodput <= best.shares.goodput) return false;
     best = other;
     return true;
   };
-  while (best.checkpoints.persist_every < kMaxPersistEvery && improves(2 * best.checkpoints.persist_every)) {
+  while (best.checkpoints.checkpoints_per_persist < kMaxPersistEvery &&
+         improves(2 * best.checkpoints.checkpoints_per_persist)) {
   }
-  for (std::int64_t stride = best.checkpoints.persist_every / 2; stride > 0; stride /= 2)
-    if (!improves(best.checkpoints.persist_every + stride)) improves(best.checkpoints.persist_every - stride);
+  for (std::int64_t stride = best.checkpoints.checkpoints_per_persist / 2; stride > 0; stride /= 2)
+    if (!improves(best.checkpoints.checkpoints_per_persist + stride))
+      improves(best.checkpoints.checkpoints_per_persist - stride);
   return best;
 }
 

@@ -16,18 +16,18 @@ struct Failures {
   double memory_restart_s = 0;       // from a failure to the next step, reading from memory
 };
 
-/// The run works for an interval, then waits until a checkpoint is in memory. One in `persist_every` checkpoints is in
-/// storage `persist_s` later, while the run continues.
+/// The run works for an interval, then waits until a checkpoint is in memory. One in `checkpoints_per_persist`
+/// checkpoints is in storage `persist_s` later, while the run continues.
 struct Checkpoints {
   double block_s = 0;
   double persist_s = 0;
-  std::int64_t persist_every = 1;
+  std::int64_t checkpoints_per_persist = 1;
 };
 
 /// Shares of a long run's time, which add up to 1.
 struct RunShares {
   double goodput = 0;        // work that no failure undoes
-  double repeated = 0;       // work that a failure undoes
+  double rework = 0;         // work that a failure undoes
   double checkpointing = 0;  // waiting for checkpoints
   double restarting = 0;
 };
@@ -52,8 +52,8 @@ struct CheckpointPlan {
 };
 
 /// Returns the interval of highest goodput (within one millionth) among those that storage keeps up with, persist_s <=
-/// persist_every (interval + block). If `persist_every` is 0, the best value of it is chosen too. If `interval_s` is
-/// given, only persist_every is chosen, the smallest that storage keeps up with.
+/// checkpoints_per_persist (interval + block). If `checkpoints_per_persist` is 0, the best value of it is chosen too.
+/// If `interval_s` is given, only checkpoints_per_persist is chosen, the smallest that storage keeps up with.
 CheckpointPlan best_checkpoint_plan(Checkpoints checkpoints, const Failures& failures,
                                     std::optional<double> interval_s = {});
 

@@ -32,7 +32,7 @@ const core::OptionTable<MachinePower>& machine_power_options() {
              "power of one node without its GPUs: processors, memory, NICs, fans", {0.001, 1e7}, "W"),
       option("switch_port_power_w", &MachinePower::switch_port_power_w,
              "power of one port of a network switch, its share of the switch and its optics", {0.001, 1e5}, "W"),
-      option("pue", &MachinePower::pue, "power usage effectiveness: what the building draws over what its machines do",
+      option("pue", &MachinePower::pue, "power usage effectiveness: power of the building over power of its machines",
              {1, 10}),
   };
   return table;

@@ -15,7 +15,7 @@ constexpr double kJoulesPerKwh = 3.6e6;
 const core::OptionTable<Price>& price_options() {
   static const core::OptionTable<Price> table{
       option("usd_per_gpu", &Price::usd_per_gpu,
-             "what one GPU costs to buy, its share of hosts, network and building included; instead of "
+             "purchase price of one GPU, its share of hosts, network and building included; instead of "
              "usd_per_gpu_hour",
              {0.01, 1e9}, "USD"),
       option("lifetime_years", &Price::lifetime_years, "years after which what was bought is worth nothing",

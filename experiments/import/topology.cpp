@@ -171,8 +171,7 @@ TopologyFile parse_topology(std::string_view text, const std::string& name) {
   file.gpus_per_server = header.gpus_per_server;
   const auto vertex = add_vertices(file.graph, header, tokens);
   for (std::int64_t i = 0; i < header.links; ++i) read_link(file.graph, header, vertex, tokens);
-  if (!tokens.at_end())
-    tokens.next("").fail(fmt::format("more stands here than the {} links of the first line", header.links));
+  if (!tokens.at_end()) tokens.next("").fail(fmt::format("text follows the {} links of the first line", header.links));
   check_servers(file, tokens);
   if (const auto pair = topologies::find_unreachable_pair(file.graph))
     tokens.fail(fmt::format("no links lead from GPU {} to GPU {}", pair->first, pair->second));

@@ -87,7 +87,7 @@ class RowReader {
   void read_operation() {
     const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                    [&](Kind one) { return result_.op == core::collective::name_of(one); });
-    if (kind == std::end(kKinds)) throw UnsupportedRow{"its operation is none that we simulate", result_.op};
+    if (kind == std::end(kKinds)) throw UnsupportedRow{"its operation is not simulated", result_.op};
     result_.kind = *kind;
     result_.algorithm = algorithm_in(row_.text("algorithm"));
     if (result_.algorithm != "auto" && !supports(result_.algorithm)) result_.algorithm = "auto";
@@ -99,8 +99,8 @@ class RowReader {
     if (!(*measured > 0) || !std::isfinite(*measured)) throw UnsupportedRow{"time_us is not above 0", text("time_us")};
     result_.measured_us = *measured;
     result_.family = family();
-    result_.excluded_from_family = row_.integer("fit") == 0;
-    result_.exclusion_reason = text("apart_because");
+    result_.excluded_from_family = row_.integer("included") == 0;
+    result_.exclusion_reason = text("exclusion_reason");
   }
 
   bool supports(const std::string& algorithm) const {
@@ -161,8 +161,8 @@ class RowReader {
     } else if (result_.nodes > 1) {
       result_.assumed.emplace_back("inter_bw_GBps_per_gpu");
       for (const auto& [name, cluster] : catalog_.of("clusters")) {
-        const auto gpu = cluster.figures.find("gpu"), nic = cluster.figures.find("nic_gbps");
-        if (gpu == cluster.figures.end() || nic == cluster.figures.end()) continue;
+        const auto gpu = cluster.values.find("gpu"), nic = cluster.values.find("nic_gbps");
+        if (gpu == cluster.values.end() || nic == cluster.values.end()) continue;
         if (std::get<std::string>(gpu->second.value) == result_.gpu) gbps = std::get<double>(nic->second.value);
       }
     }

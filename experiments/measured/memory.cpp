@@ -195,7 +195,7 @@ void read_layout(MemoryRow& result, const CsvRow& row) {
   }
   const auto sections = static_cast<std::int64_t>(layers.size());
   if (sections % result.strategy.pp != 0) return unsupported(result, "stages laid out by hand");
-  result.strategy.section_layers = std::move(layers);
+  result.strategy.stage_layers = std::move(layers);
   result.strategy.virtual_stages = sections / result.strategy.pp;
 }
 
@@ -295,7 +295,7 @@ void read_device(MemoryRow& result, const CsvRow& row, const Catalog& catalog) {
   if (entry == gpus.end()) row.fail(fmt::format("device '{}' is not in the catalog of GPUs", name));
   core::OptionSet figures;
   for (const core::OptionInfo& info : core::compute::gpu_options().infos())
-    if (const auto sourced = entry->second.figures.find(info.name); sourced != entry->second.figures.end())
+    if (const auto sourced = entry->second.values.find(info.name); sourced != entry->second.values.end())
       figures[info.name] = sourced->second.value;
   result.device = core::compute::gpu_options().make(figures);
 

@@ -15,14 +15,14 @@ std::string normalized_text(std::string_view text);
 
 /// Software and machines of a source, used unless a row has its own.
 struct SourceProfile {
-  std::vector<std::string> contains;   // words that describe the source, all of which must occur; none: any source
-  std::int64_t from_year = 0;          // first year of the rows
-  std::string family;                  // with {gpu}, {kind} and {cut} to be filled in; empty: the name of the source
-  std::string stack;                   // name in the catalog
-  std::int64_t zero = 0;               // ZeRO stage if dp > 1
-  bool sequence_parallel = false;      // if tp > 1
-  bool overlap_grad_reduce = true;     // gradients are reduced during the backward pass
-  std::string sharded_by;              // algorithm of ZeRO 3's gathers and scatters; empty: chosen by the library
+  std::vector<std::string> contains;  // words that describe the source, all of which must occur; none: any source
+  std::int64_t from_year = 0;         // first year of the rows
+  std::string family;               // with {gpu}, {kind} and {sharding} to be filled in; empty: the name of the source
+  std::string stack;                // name in the catalog
+  std::int64_t zero = 0;            // ZeRO stage if dp > 1
+  bool sequence_parallel = false;   // if tp > 1
+  bool overlap_grad_reduce = true;  // gradients are reduced during the backward pass
+  std::string sharded_by;           // algorithm of ZeRO 3's gathers and scatters; empty: chosen by the library
   bool experts_over_replicas = false;  // experts are spread over all replicas if a row prints no EP
   std::string recompute;               // if a row has none; empty: the first that fits
   std::string cluster;                 // name in the catalog, for the NICs; empty: one with the GPU

@@ -162,8 +162,8 @@ void RowReader::read_source() {
   result_.family = row_.given("family") ? text("family") : family();
   result_.weight = row_.real("weight").value_or(1);
   if (result_.weight <= 0) throw UnsupportedRow{"weight is not above 0", text("weight")};
-  result_.excluded_from_family = row_.integer("fit") == 0;
-  result_.exclusion_reason = text("apart_because");
+  result_.excluded_from_family = row_.integer("included") == 0;
+  result_.exclusion_reason = text("exclusion_reason");
   const auto measured = row_.real("measured_step_s");
   if (!measured) throw UnsupportedRow{"no step time is printed", ""};
   if (*measured <= 0) throw UnsupportedRow{"measured_step_s is not above 0", text("measured_step_s")};
@@ -188,9 +188,9 @@ std::string RowReader::family() const {
   fill("{gpu}", gpu);
   const auto& models = catalog_.of("models");
   const auto model = models.find(meaning("model").value_or(""));
-  const bool experts = model != models.end() && model->second.figures.count("experts") > 0;
+  const bool experts = model != models.end() && model->second.values.count("experts") > 0;
   fill("{kind}", experts || row_.integer("ep").value_or(1) > 1 ? "MoE" : "dense");
-  fill("{cut}", sharded ? "ZeRO-3" : "3D");
+  fill("{sharding}", sharded ? "ZeRO-3" : "3D");
   return name;
 }
 
@@ -229,11 +229,11 @@ void RowReader::set_nic(std::int64_t nodes) {
   const std::string cluster = row_.given("cluster") ? text("cluster") : profile_->cluster;
   std::optional<double> rate_with_gpu;
   for (const auto& [name, entry] : catalog_.of("clusters")) {
-    const auto nic = entry.figures.find("nic_gbps"), gpu = entry.figures.find("gpu");
-    if (nic == entry.figures.end()) continue;
+    const auto nic = entry.values.find("nic_gbps"), gpu = entry.values.find("gpu");
+    if (nic == entry.values.end()) continue;
     const double gbps = std::get<double>(nic->second.value);
     if (name == cluster) return set("cluster.nic_gbps", fmt::format("{}", gbps));
-    if (!rate_with_gpu && gpu != entry.figures.end() && std::get<std::string>(gpu->second.value) == result_.gpu)
+    if (!rate_with_gpu && gpu != entry.values.end() && std::get<std::string>(gpu->second.value) == result_.gpu)
       rate_with_gpu = gbps;
   }
   set("cluster.nic_gbps", fmt::format("{}", rate_with_gpu.value_or(kDefaultNicGbps)));
@@ -387,7 +387,7 @@ void RowReader::finish() {
   if (const std::string missing = borrow_calibration(settings_, catalog_); !missing.empty())
     throw UnsupportedRow{"its GPU has no calibrated library", missing};
   if (const auto [key, what] = missing_required(settings_); !key.empty())
-    throw UnsupportedRow{"a figure of its GPU is published nowhere", what};
+    throw UnsupportedRow{"a value of its GPU is not published", what};
   const ExperimentConfig config = config_of(settings_);
   if (const auto violation = find_violation(config, graphs_)) {
     const auto rule =

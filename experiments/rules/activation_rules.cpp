@@ -70,23 +70,23 @@ std::string suggested_splits(std::int64_t layers, std::int64_t stages) {
 std::vector<Rule> stage_rules() {
   return {
       rule("layers_by_stages", "strategy.pp",
-           "layers must divide over the sections, of which there are pp x virtual_stages (dualpipe: pp)",
+           "layers must divide over the stages, of which there are pp x virtual_stages (dualpipe: pp)",
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              const std::int64_t layers = e.configuration.model.layers, stages = s.stages().count();
-             if (!s.section_layers.empty()) return std::nullopt;  // checked by listed_layers
+             if (!s.stage_layers.empty()) return std::nullopt;  // checked by listed_layers
              if (s.split == LayerSplit::even && (layers + s.empty_layers) % stages == 0) return std::nullopt;
              if (s.split == LayerSplit::light_ends && fits_light_ends(layers, stages)) return std::nullopt;
              if (s.split == LayerSplit::light_last && fits_light_last(layers, stages)) return std::nullopt;
-             return fmt::format("layers {}, sections {}; {}", layers, stages, suggested_splits(layers, stages));
+             return fmt::format("layers {}, stages {}; {}", layers, stages, suggested_splits(layers, stages));
            }),
-      rule("listed_layers", "strategy.section_layers",
-           "section_layers lists every section (there are pp x virtual_stages, dualpipe: pp), at least one layer in "
+      rule("listed_layers", "strategy.stage_layers",
+           "stage_layers lists every stage (there are pp x virtual_stages, dualpipe: pp), at least one layer in "
            "each but the first and the last, all layers of the model together, and goes with split even and no "
            "empty_layers",
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
-             const auto& listed = s.section_layers;
+             const auto& listed = s.stage_layers;
              if (listed.empty()) return std::nullopt;
              const std::int64_t stages = s.stages().count(), layers = e.configuration.model.layers;
              const std::int64_t sum = std::accumulate(listed.begin(), listed.end(), std::int64_t{0});
@@ -95,18 +95,18 @@ std::vector<Rule> stage_rules() {
              if (static_cast<std::int64_t>(listed.size()) == stages && sum == layers && inside &&
                  s.split == LayerSplit::even && s.empty_layers == 0)
                return std::nullopt;
-             return fmt::format("{} listed for {} sections, {} layers of {}, empty_layers {}", listed.size(), stages,
-                                sum, layers, s.empty_layers);
+             return fmt::format("{} listed for {} stages, {} layers of {}, empty_layers {}", listed.size(), stages, sum,
+                                layers, s.empty_layers);
            }),
       rule("empty_layers_fit", "strategy.empty_layers",
-           "empty_layers go with split even, and no section but the last may have nothing else",
+           "empty_layers go with split even, and no stage but the last may have nothing else",
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (s.empty_layers == 0) return std::nullopt;
              const std::int64_t stages = s.stages().count(), layers = e.configuration.model.layers;
              const std::int64_t each = (layers + s.empty_layers) / stages;
              if (s.split == LayerSplit::even && stages > 1 && layers > (stages - 2) * each) return std::nullopt;
-             return fmt::format("layers {}, empty_layers {}, sections {}", layers, s.empty_layers, stages);
+             return fmt::format("layers {}, empty_layers {}, stages {}", layers, s.empty_layers, stages);
            }),
   };
 }
@@ -114,7 +114,7 @@ std::vector<Rule> stage_rules() {
 std::vector<Rule> activation_rules() {
   return {
       rule("recompute_modules_beside", "strategy.recompute_modules",
-           "recompute_modules need recompute none or selective: full makes everything again",
+           "recompute_modules need recompute none or selective: full recomputes everything",
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (s.recompute_modules == 0 || s.recompute != Recompute::full) return std::nullopt;

@@ -63,7 +63,7 @@ std::vector<Rule> mixed_machine_rules() {
              });
            }),
       rule("nics_by_gpus", "cluster.nics_per_node",
-           "nics_per_node must divide gpus_per_node or be a multiple of it, on nodes that are all alike and a fabric "
+           "nics_per_node must divide gpus_per_node or be a multiple of it, on identical nodes and a fabric "
            "that is built, not read from a file",
            [](const ExperimentConfig& e) -> Violation {
              const std::int64_t nics = e.cluster.nics_per_node, gpus = e.cluster.gpus_per_node;
@@ -78,7 +78,7 @@ std::vector<Rule> mixed_machine_rules() {
              return e.slow_gpus_error.empty() ? std::nullopt : Violation(e.slow_gpus_error);
            }),
       rule(
-          "nodes_alike", "cluster",
+          "nodes_match", "cluster",
           "nodes of other kinds must have as many GPUs, joined by a scale_up fabric of the same shape and planes, with "
           "a scale_up_domain for as many",
           [](const ExperimentConfig& e) -> Violation {
@@ -93,13 +93,13 @@ std::vector<Rule> mixed_machine_rules() {
             return std::nullopt;
           }),
       rule("measured_on_one_kind", "cluster.gpu.measured_kernels",
-           "measured_kernels are of GPUs that are all alike: no second kind of node, no slow_gpus",
+           "measured_kernels need identical GPUs: no second kind of node, no slow_gpus",
            [](const ExperimentConfig& e) -> Violation {
              if (!e.has_measured_kernels || e.machines.empty()) return std::nullopt;
              return fmt::format("kinds {}", e.machines.size());
            }),
       rule("schedule_on_one_kind", "strategy.schedule",
-           "schedules that are made from what passes cost need machines that are all alike",
+           "schedules computed from the costs of passes need identical machines",
            [](const ExperimentConfig& e) -> Violation {
              const auto& type = core::workload::schedule_type(e.configuration.strategy.schedule);
              if (!type.needs_costs || e.machines.empty()) return std::nullopt;

@@ -36,7 +36,7 @@ std::vector<RuleSource> make() {
       {"pcie_rate", "PCI Express Base Specification 6.0: 64 GT/s a lane"},
       {"nics_by_gpus", kConstruction},
       {"slow_gpus_fit", kConstruction},
-      {"nodes_alike", kConstruction},
+      {"nodes_match", kConstruction},
       {"measured_on_one_kind", kConstruction},
       {"schedule_on_one_kind", kConstruction},
       {"precision_on_gpu", "the GPU's datasheet, named beside cluster.gpu.precisions in the catalog"},

@@ -73,12 +73,13 @@ std::vector<Rule> machine_rules() {
              if (!core::network::transport_type(t).marks || t.ecn_kmin_bytes <= t.ecn_kmax_bytes) return std::nullopt;
              return fmt::format("ecn_kmin_bytes {}, ecn_kmax_bytes {}", t.ecn_kmin_bytes, t.ecn_kmax_bytes);
            }),
-      rule("rate_skipping", "skip.rate_tolerance", "only packets on pinned paths, composed, can be passed over by rate",
+      rule("rate_skipping", "skip.rate_tolerance",
+           "fast-forwarding by rate needs pinned paths, packet fidelity and composition composed",
            [](const ExperimentConfig& e) -> Violation {
              const auto& t = e.configuration.transport;
              if (t.rate_tolerance_ppm == 0) return std::nullopt;
              if (t.fidelity != core::network::Fidelity::packet) return "fidelity is analytic";
-             if (core::network::needs_per_packet(t)) return "this transport's packets are individuals";
+             if (core::network::needs_per_packet(t)) return "this transport simulates every packet (per_packet)";
              if (e.configuration.composition == core::step::Composition::coupled) return "composition is coupled";
              return std::nullopt;
            }),
@@ -204,7 +205,7 @@ std::vector<Rule> layout_rules() {
              return fmt::format("tp {}, sequence_parallel false", s.tp);
            }),
       rule("post_validation_alone", "strategy.stack.post_validation",
-           "post_validation lets a rank go on to its next step by itself, which parameters gathered for that step's "
+           "post_validation lets a rank begin its next step independently, which parameters gathered for that step's "
            "first "
            "passes (overlap_parameters, zero 3) do not",
            [](const ExperimentConfig& e) -> Violation {
@@ -329,7 +330,7 @@ std::vector<Rule> routing_rules() {
              return "pad_to_capacity false";
            }),
       rule("expert_recompute_beside", "strategy.expert_recompute_tokens",
-           "expert_recompute_tokens needs recompute none or selective: full makes everything again",
+           "expert_recompute_tokens needs recompute none or selective: full recomputes everything",
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (s.expert_recompute_tokens == 0 || s.recompute != core::workload::Recompute::full) return std::nullopt;

@@ -16,8 +16,8 @@ double value_of(const Settings& settings, const std::string& name) {
 }
 
 double value_of(const CatalogEntry& gpu, const std::string& name) {
-  const auto found = gpu.figures.find(name);
-  return found == gpu.figures.end() ? 0 : std::get<double>(found->second.value);
+  const auto found = gpu.values.find(name);
+  return found == gpu.values.end() ? 0 : std::get<double>(found->second.value);
 }
 
 bool is_in_switch_constant(const std::string& name) {

@@ -68,10 +68,10 @@ SourcedValue read_sourced_value(const Node& node, const OptionInfo& info, Proven
       else
         fail_unknown_key(entry, {"value", "source", "certainty"});
     }
-    if (!value) node.fail(fmt::format("figure '{}' has no value", info.name));
+    if (!value) node.fail(fmt::format("'{}' has no value", info.name));
   }
   if (provenance.source.empty() || provenance.certainty.empty())
-    node.fail(fmt::format("figure '{}' needs a source and a certainty (read, known, fitted or guess)", info.name));
+    node.fail(fmt::format("value '{}' needs a source and a certainty (read, known, fitted or guess)", info.name));
   return {import::read_value(*value, info, info.name), provenance.source, provenance.certainty};
 }
 
@@ -127,10 +127,10 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   if (root.kind != Node::Kind::mapping) root.fail(fmt::format("must be a mapping, not {}", import::describe(root)));
   CatalogEntry result;
   Provenance provenance;
-  const Node *figures = nullptr, *recipe = nullptr;
+  const Node *values = nullptr, *recipe = nullptr;
   const bool is_gpu = kind == "gpus";
   const Section& strategy = *find_section(config_schema().subsections, "strategy");
-  std::vector<std::string> known{"help", "source", "certainty", "figures", "also_called"};
+  std::vector<std::string> known{"help", "source", "certainty", "values", "also_called"};
   if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
   if (kind == "stacks") known.insert(known.end(), {"recipe", "schedules"});
   for (const Entry& entry : root.entries) {
@@ -140,8 +140,8 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
       provenance.source = import::read_line(entry.value, "source");
     else if (entry.key == "certainty")
       provenance.certainty = read_certainty(entry.value);
-    else if (entry.key == "figures")
-      figures = &entry.value;
+    else if (entry.key == "values")
+      values = &entry.value;
     else if (entry.key == "also_called")
       result.also_called = read_names(entry.value, "also_called");
     else if (entry.key == "recipe" && kind == "stacks")
@@ -155,8 +155,8 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
     else
       fail_unknown_key(entry, known);
   }
-  if (!figures || figures->kind != Node::Kind::mapping) root.fail("needs 'figures', a mapping of what is known");
-  result.figures = read_sourced_values(*figures, catalog_options(kind), provenance);
+  if (!values || values->kind != Node::Kind::mapping) root.fail("needs 'values', a mapping of what is known");
+  result.values = read_sourced_values(*values, catalog_options(kind), provenance);
   if (recipe != nullptr && recipe->kind != Node::Kind::mapping) recipe->fail("'recipe' must be a mapping");
   if (recipe != nullptr) result.recipe = read_sourced_values(*recipe, strategy.options, provenance);
   return result;
@@ -204,18 +204,18 @@ void Catalog::copy_fitted_constants() {
     Node place;
     place.file = std::make_shared<const std::string>(fmt::format("catalog/gpus/{}.yaml", name));
     const CatalogEntry& owner = find("gpus", gpu.constants_of, place);
-    for (const auto& [key, sourced] : owner.figures)
+    for (const auto& [key, sourced] : owner.values)
       if (sourced.certainty == "fitted" && !is_library_constant(key))
-        gpu.figures.try_emplace(key,
-                                SourcedValue{sourced.value, fmt::format("as {}: {}", gpu.constants_of, sourced.source),
-                                             gpu.same_chip ? "fitted" : "guess"});
+        gpu.values.try_emplace(key,
+                               SourcedValue{sourced.value, fmt::format("as {}: {}", gpu.constants_of, sourced.source),
+                                            gpu.same_chip ? "fitted" : "guess"});
   }
 }
 
 void Catalog::check_gpus() const {
   for (const auto& [name, cluster] : of("clusters")) {
-    const auto gpu = cluster.figures.find("gpu");
-    if (gpu == cluster.figures.end()) continue;
+    const auto gpu = cluster.values.find("gpu");
+    if (gpu == cluster.values.end()) continue;
     Node place;
     place.file = std::make_shared<const std::string>(fmt::format("catalog/clusters/{}.yaml", name));
     find("gpus", std::get<std::string>(gpu->second.value), place);

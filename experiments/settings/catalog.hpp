@@ -30,10 +30,10 @@ struct CatalogEntry {
   /// The GPU from which a GPU takes fitted constants that it lacks: the same chip, or the most similar one measured.
   std::string constants_of;
   bool same_chip = false;
-  std::vector<std::string> also_called;         // aliases, such as the name of its published files
-  std::map<std::string, SourcedValue> figures;  // by option; a cluster also has "gpu", the name of its GPU
-  std::map<std::string, SourcedValue> recipe;   // of a stack: strategy options that its own recipes set
-  std::vector<std::string> schedules;           // of a stack: pipeline schedules that it offers; empty: not known
+  std::vector<std::string> also_called;        // aliases, such as the name of its published files
+  std::map<std::string, SourcedValue> values;  // by option; a cluster also has "gpu", the name of its GPU
+  std::map<std::string, SourcedValue> recipe;  // of a stack: strategy options that its own recipes set
+  std::vector<std::string> schedules;          // of a stack: pipeline schedules that it offers; empty: not known
 };
 
 /// Parses one data file. Throws InputError with file and line.

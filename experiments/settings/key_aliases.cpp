@@ -13,7 +13,7 @@ struct KeyAlias {
   std::string_view typed, replacement;
 };
 
-constexpr std::array<KeyAlias, 27> kKeyAliases{{
+constexpr std::array<KeyAlias, 28> kKeyAliases{{
     // Megatron-LM and NeMo
     {"tensor_model_parallel_size", "strategy.tp"},
     {"tensor_parallel", "strategy.tp"},
@@ -43,6 +43,8 @@ constexpr std::array<KeyAlias, 27> kKeyAliases{{
     {"num_experts", "model.experts"},
     {"num_local_experts", "model.experts"},
     {"num_experts_per_tok", "model.experts_per_token"},
+    // An earlier version
+    {"section_layers", "strategy.stage_layers"},
 }};
 
 /// Names that correspond to no key, with an explanation.

@@ -219,8 +219,8 @@ bool has_effect(const Settings& settings, const std::string& option) {
 void assume_stack(Settings& settings, const CatalogEntry& stack) {
   for (const core::OptionInfo& info : catalog_section("stacks").options) {
     if (settings.count(kStack + info.name) > 0) continue;
-    const auto sourced = stack.figures.find(info.name);
-    if (sourced == stack.figures.end()) {
+    const auto sourced = stack.values.find(info.name);
+    if (sourced == stack.values.end()) {
       if (has_default(info)) settings[kStack + info.name] = info.default_value;
       continue;
     }

@@ -347,7 +347,7 @@ void Assigner::assign_catalog_entry(const Section& section, const std::string& p
   record_place(path, at);
   set(join(path, "name"), resolved, at);
   if (section.catalog == "stacks" && practice_ == Practice::today) return;  // its switches are deferred
-  for (const auto& [key, sourced] : entry.figures) {
+  for (const auto& [key, sourced] : entry.values) {
     if (const Section* child = find_section(section.subsections, key))
       assign_catalog_entry(*child, join(path, key), std::get<std::string>(sourced.value), at);
     else
@@ -395,11 +395,11 @@ std::string missing_message(const Settings& settings, const Section& section, co
   const bool has_named_entries = section.catalog == "models" || section.catalog == "gpus";
   if (has_named_entries && whose.empty() && is_section_empty(settings, section, section_path))
     return fmt::format(
-        "'{}' is missing; name one of the catalog (`manyworlds list {}`), or give its figures, '{}' first",
-        section_path, section.catalog, info.name);
+        "'{}' is missing; name one of the catalog (`manyworlds list {}`), or give its values, '{}' first", section_path,
+        section.catalog, info.name);
   if (section.catalog.empty() || whose.empty())
     return fmt::format("'{}' is missing; give {}", key, import::expected_text(info));
-  return fmt::format("'{}' of {} is published nowhere; give {}, as in {{like: {}, {}: …}} or --set {}=…", key, whose,
+  return fmt::format("'{}' of {} is not published; give {}, as in {{like: {}, {}: …}} or --set {}=…", key, whose,
                      import::expected_text(info), whose, info.name, key);
 }
 

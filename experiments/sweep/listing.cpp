@@ -23,12 +23,12 @@ ListEntry from_catalog(const std::string& name, const CatalogEntry& entry, const
   ListEntry row{name, entry.help, {}};
   if (!entry.also_called.empty())
     row.details.emplace_back("also called", fmt::format("{}", fmt::join(entry.also_called, ", ")));
-  if (const auto gpu = entry.figures.find("gpu"); gpu != entry.figures.end())
+  if (const auto gpu = entry.values.find("gpu"); gpu != entry.values.end())
     row.details.emplace_back("gpu", text_of(gpu->second.value));
   for (const OptionInfo& info : section.options) {
     const std::string unit = info.unit.empty() ? "" : " " + info.unit;
-    const auto found = entry.figures.find(info.name);
-    if (found != entry.figures.end())
+    const auto found = entry.values.find(info.name);
+    if (found != entry.values.end())
       row.details.emplace_back(info.name, fmt::format("{}{} ({}: {})", text_of(found->second.value), unit,
                                                       found->second.certainty, found->second.source));
     else if (!has_default(info))
@@ -42,12 +42,12 @@ std::vector<ListEntry> stacks(const Catalog& catalog) {
   std::vector<ListEntry> rows;
   for (const auto& [name, entry] : catalog.of("stacks")) {
     ListEntry row{name, entry.help, {}};
-    for (const auto& [key, sourced] : entry.figures) row.details.emplace_back(key, text_of(sourced.value));
+    for (const auto& [key, sourced] : entry.values) row.details.emplace_back(key, text_of(sourced.value));
     for (const auto& [key, sourced] : entry.recipe)
       row.details.emplace_back("strategy." + key, text_of(sourced.value) + ", unless set");
     row.details.emplace_back(
         "schedules", entry.schedules.empty() ? "not known" : fmt::format("{}", fmt::join(entry.schedules, ", ")));
-    row.details.emplace_back("source", entry.figures.empty() ? "" : entry.figures.begin()->second.source);
+    row.details.emplace_back("source", entry.values.empty() ? "" : entry.values.begin()->second.source);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -133,10 +133,10 @@ const std::vector<TableColumn>& table_columns(const std::string& kind) {
 
 /// Returns the entry's value, or else the option's default; "-" if there is neither.
 std::string cell(const CatalogEntry& entry, const Section& section, const TableColumn& column) {
-  const auto sourced = entry.figures.find(column.option);
+  const auto sourced = entry.values.find(column.option);
   const OptionInfo* info = find_option(section.options, column.option);
-  if (sourced == entry.figures.end() && (info == nullptr || !has_default(*info))) return "-";
-  const core::OptionValue& value = sourced == entry.figures.end() ? info->default_value : sourced->second.value;
+  if (sourced == entry.values.end() && (info == nullptr || !has_default(*info))) return "-";
+  const core::OptionValue& value = sourced == entry.values.end() ? info->default_value : sourced->second.value;
   if (const auto* real = std::get_if<double>(&value)) return fmt::format("{:.{}f}", *real, column.decimals);
   return text_of(value);
 }
@@ -144,7 +144,7 @@ std::string cell(const CatalogEntry& entry, const Section& section, const TableC
 /// Returns all parameters of a model and those active per token, in billions, such as "70.6".
 std::pair<std::string, std::string> parameters_of(const CatalogEntry& entry) {
   core::OptionSet values;
-  for (const auto& [key, sourced] : entry.figures) values.insert({key, sourced.value});
+  for (const auto& [key, sourced] : entry.values) values.insert({key, sourced.value});
   const auto model = core::workload::model_options().make(values);
   const auto billions = [](std::int64_t count) { return fmt::format("{:.4g}", static_cast<double>(count) / 1e9); };
   return {billions(core::workload::model_parameters(model)), billions(core::workload::active_parameters(model))};

@@ -288,8 +288,8 @@ Settings Reader::resolve(const std::vector<std::size_t>& chosen, Places* places,
   derive(settings);
   if (const std::string missing = borrow_calibration(settings, catalog_); !missing.empty())
     top_.fail(
-        fmt::format("'{}' is missing; protocol: calibrated needs every library_ figure of its GPU but those of "
-                    "reduction in switches",
+        fmt::format("'{}' is missing; protocol: calibrated needs every library_ constant of its GPU except those of "
+                    "in-switch reduction",
                     missing));
   return settings;
 }
@@ -363,7 +363,7 @@ std::string Reader::other_violations(const Settings& settings, GraphCache& graph
   std::vector<std::string> others;
   for (std::size_t i = 1; i < all.broken.size(); ++i) others.push_back(all.broken[i].rule);
   return others.empty() ? ""
-                        : fmt::format("; it breaks {} too (`manyworlds explain` tells all)", fmt::join(others, ", "));
+                        : fmt::format("; it violates {} too (`manyworlds explain` lists all)", fmt::join(others, ", "));
 }
 
 void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
@@ -390,7 +390,7 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
     sweep_.refused.push_back({static_cast<std::uint32_t>(sweep_.refused.size()), row, settings, inputs_});
   else if (sweep_.single)
     fail_at(chosen, violation->key,
-            fmt::format("'{}' breaks rule {}: {}{}", violation->key, violation->rule, violation->reason,
+            fmt::format("'{}' violates rule {}: {}{}", violation->key, violation->rule, violation->reason,
                         other_violations(settings, graphs)));
   sweep_.excluded.push_back({row, violation->rule, violation->reason});
 }
@@ -400,7 +400,7 @@ void Reader::fail_empty() const {
   for (const Excluded& one : sweep_.excluded) ++times[one.rule];
   std::string counts;
   for (const auto& [rule, count] : times) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", rule, count);
-  axes_place_.fail(fmt::format("no valid point: all {} combinations are left out ({}); the first: {}",
+  axes_place_.fail(fmt::format("no valid point: all {} combinations are excluded ({}); the first: {}",
                                sweep_.excluded.size(), counts, sweep_.excluded.front().reason));
 }
 

@@ -18,8 +18,8 @@ using core::OptionValue;
 using nlohmann::json;
 using Kind = OptionInfo::Kind;
 
-constexpr const char* kFormat = "manyworlds-sweep-1";
-constexpr const char* kResolvedSweep = "frozen sweep";                    // name in messages
+constexpr const char* kFormat = "manyworlds-sweep-2";
+constexpr const char* kResolvedSweep = "resolved sweep";                  // name in messages
 constexpr const char* kKinds[] = {"boolean", "integer", "real", "text"};  // in the order of OptionInfo::Kind
 
 json encoded(const std::vector<OptionValue>& row) {

@@ -90,7 +90,7 @@ std::shared_ptr<const CsvHeader> make_header(std::vector<std::string> names, con
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) throw InputError(fmt::format("column {} has no name", i + 1), file, line);
     if (!header->column_index.emplace(names[i], i).second)
-      throw InputError(fmt::format("column '{}' stands twice", names[i]), file, line);
+      throw InputError(fmt::format("column '{}' is repeated", names[i]), file, line);
   }
   header->names = std::move(names);
   return header;

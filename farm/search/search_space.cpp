@@ -33,13 +33,13 @@ Node source_node(const std::string& word) {
 }
 
 std::string text_value(const CatalogEntry& entry, const std::string& name) {
-  const auto found = entry.figures.find(name);
-  return found == entry.figures.end() ? "" : std::get<std::string>(found->second.value);
+  const auto found = entry.values.find(name);
+  return found == entry.values.end() ? "" : std::get<std::string>(found->second.value);
 }
 
 std::int64_t integer_value(const CatalogEntry& entry, const std::string& name, std::int64_t default_value) {
-  const auto found = entry.figures.find(name);
-  return found == entry.figures.end() ? default_value : std::get<std::int64_t>(found->second.value);
+  const auto found = entry.values.find(name);
+  return found == entry.values.end() ? default_value : std::get<std::int64_t>(found->second.value);
 }
 
 Sizes powers_of_two(std::int64_t max_size) {
@@ -122,7 +122,7 @@ void restrict_to(LinkedAxes& axes, std::size_t key, const Texts& values) {
                 [&](const Texts& row) { return std::find(values.begin(), values.end(), row[key]) == values.end(); });
   if (axes.rows.empty())
     throw core::InputError(
-        fmt::format("no layout of the search has it; of {} there is {}", axes.keys[key], fmt::join(available, ", ")),
+        fmt::format("no layout of the search has this value; {} may be {}", axes.keys[key], fmt::join(available, ", ")),
         fmt::format("{}={}", axes.keys[key], fmt::join(values, ",")));
 }
 

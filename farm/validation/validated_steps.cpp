@@ -89,7 +89,7 @@ std::vector<Constant> constants_of(const std::vector<TrainingStep>& steps, const
     if (!step.experiments.empty()) used.insert(step.gpu);
   std::vector<Constant> constants;
   for (const std::string& gpu : used)
-    for (const auto& [name, figure] : catalog.of("gpus").at(gpu).figures) {
+    for (const auto& [name, figure] : catalog.of("gpus").at(gpu).values) {
       if (figure.certainty != "fitted" && figure.certainty != "guess") continue;
       const core::OptionInfo* info = experiments::find_option(experiments::catalog_section("gpus").options, name);
       MANYWORLDS_CHECK(info, "no option '{}' of a GPU", name);

@@ -46,7 +46,7 @@ std::vector<Constant> constants_used(const std::vector<TrainingStep>& steps, con
     if (!step.experiments.empty()) of_gpu.try_emplace(owner(catalog, step.gpu), &step.experiments.front());
   std::vector<Constant> constants;
   for (const auto& [gpu, settings] : of_gpu)
-    for (const auto& [key, figure] : catalog.of("gpus").at(gpu).figures)
+    for (const auto& [key, figure] : catalog.of("gpus").at(gpu).values)
       if (is_fitted_here(key, figure))
         constants.push_back({gpu, key, std::get<double>(settings->at("cluster.gpu." + key))});
   return constants;

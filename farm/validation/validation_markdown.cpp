@@ -82,7 +82,7 @@ std::vector<TableRow> lines_of(const std::string& title, const Comparison& compa
     TableRow row_line{
         one.family, measurement_of(title), fmt::format("{} of {}", one.errors.rows, rows.at(one.family)), {}};
     if (one.errors.rows > 0) row_line.metrics = {{"mean", one.errors.mean}, {"max", one.errors.max}};
-    if (without.count(one.family) > 0) row_line.metrics["left out"] = without.at(one.family);
+    if (without.count(one.family) > 0) row_line.metrics["held out"] = without.at(one.family);
     if (one.ranking.pairs > 0) row_line.metrics["ordered right"] = one.ranking.share();
     if (one.ranking.groups > 0) {
       row_line.metrics["regret"] = one.ranking.mean_regret;
@@ -114,7 +114,7 @@ std::vector<TableRow> means_over_families(const Validation& validation, const st
   std::vector<TableRow> means;
   for (const auto& [chip, lines] : by_chip) {
     TableRow mean{chip + ", mean over families", "step time", fmt::format("{} families", lines.size()), {}};
-    for (const char* metric : {"mean", "left out"}) {
+    for (const char* metric : {"mean", "held out"}) {
       double sum = 0, count = 0;
       for (const auto& [family, row_line] : lines)
         if (const OptionalShare one = row_line->metric(metric)) sum += *one, count += 1;
@@ -129,7 +129,7 @@ std::vector<TableRow> means_over_families(const Validation& validation, const st
 
 std::string validation_markdown(const Validation& validation, const experiments::Catalog& catalog) {
   std::string text =
-      "| family | what | rows | mean error | largest | left out | pairs ordered right | bar |\n"
+      "| family | what | rows | mean error | largest | held out | pairs ordered right | bar |\n"
       "|---|---|---|---|---|---|---|---|\n";
   for (const auto& [title, comparison] : validation.kinds) {
     if (title == kHeldOutTitle) continue;
@@ -141,7 +141,7 @@ std::string validation_markdown(const Validation& validation, const experiments:
     for (const TableRow& row_line : lines)
       text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", core::escape_markdown(row_line.family),
                           row_line.what, row_line.rows, percent_text(row_line.metric("mean")),
-                          percent_text(row_line.metric("max")), percent_text(row_line.metric("left out")),
+                          percent_text(row_line.metric("max")), percent_text(row_line.metric("held out")),
                           percent_text(row_line.metric("ordered right")), targets_of(row_line));
   }
   return text;

@@ -72,7 +72,7 @@ std::string accuracy_line(const FamilyAccuracy& one, std::size_t rows) {
     return count == 0 ? std::string("-") : fmt::format("{:.1f}", percent(share));
   };
   const Errors& e = one.errors;
-  return fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", one.family, rows, e.rows,
+  return fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>10}{:>8}\n", one.family, rows, e.rows,
                      number(e.rows, e.mean), number(e.rows, e.median), number(e.rows, e.max),
                      e.rows == 0 ? "-" : fmt::format("{:+.1f}", percent(e.bias)), one.ranking.pairs,
                      number(one.ranking.pairs, one.ranking.share()),
@@ -82,9 +82,9 @@ std::string accuracy_line(const FamilyAccuracy& one, std::size_t rows) {
 }
 
 std::string accuracy_table(const Comparison& comparison) {
-  std::string text =
-      fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>6}{:>8}\n", "family (errors in %)",
-                  "rows", "run", "mean", "median", "max", "bias", "pairs", "right", "regret", "max", "apart", "mean");
+  std::string text = fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>10}{:>8}\n",
+                                 "family (errors in %)", "rows", "run", "mean", "median", "max", "bias", "pairs",
+                                 "correct", "regret", "max", "excluded", "mean");
   const auto rows = rows_by_family(comparison);
   std::set<std::string> shown;
   for (const FamilyAccuracy& one : accuracy_by_family(comparison.rows)) {
@@ -117,7 +117,7 @@ std::string rows_text(const Comparison& comparison) {
     text += fmt::format("{:<32}{:<48}{:>12.5g}{:>12.5g}{:>7}{:>+9.1f}{:>13}{}\n", row.id, row.family, row.measured,
                         row.predicted, row.unit, percent(row.error()),
                         row.closed_form > 0 ? fmt::format("{:.5g}", row.closed_form) : "-",
-                        row.excluded_from_family ? "  apart" : "");
+                        row.excluded_from_family ? "  excluded" : "");
   for (const OmittedRow& omitted : comparison.omitted)
     text += fmt::format("{:<32}left out: {}{}\n", omitted.id, omitted.reason,
                         omitted.detail.empty() ? "" : fmt::format(" ({})", omitted.detail));
@@ -140,7 +140,7 @@ Json as_json(const FamilyAccuracy& one, std::size_t rows) {
   object["choices"] = one.ranking.groups;
   object["regret_mean_percent"] = one.ranking.groups == 0 ? Json() : Json(percent(one.ranking.mean_regret));
   object["regret_max_percent"] = one.ranking.groups == 0 ? Json() : Json(percent(one.ranking.max_regret));
-  object["apart"] = one.excluded_from_family.rows == 0 ? Json() : as_json(one.excluded_from_family);
+  object["excluded"] = one.excluded_from_family.rows == 0 ? Json() : as_json(one.excluded_from_family);
   return object;
 }
 
@@ -161,7 +161,7 @@ Json rows_json(const Comparison& comparison) {
                     {"error_percent", percent(row.error())},
                     {"closed_form", row.closed_form > 0 ? Json(row.closed_form) : Json()},
                     {"weight", row.weight},
-                    {"apart", row.excluded_from_family}});
+                    {"excluded", row.excluded_from_family}});
   for (const OmittedRow& omitted : comparison.omitted)
     rows.push_back(
         {{"id", omitted.id}, {"family", omitted.family}, {"left_out", omitted.reason}, {"detail", omitted.detail}});
@@ -192,8 +192,8 @@ std::string validation_text(const Validation& validation, bool every_row) {
   text += fmt::format(
       "\npairs: of one family, model, number of GPUs, batch and precision, different layouts, measured more than "
       "{:.0f} % "
-      "apart\nregret: measured time of the layout predicted best over the best measured; apart: rows kept out of the "
-      "figures before\n",
+      "apart\nregret: measured time of the layout predicted best over the best measured; excluded: rows excluded from "
+      "the figures before\n",
       percent(kMinPairDifference));
   text += counts_text("rows run in which a column was assumed", assumptions_of(validation));
   if (any_step(validation))

@@ -23,7 +23,7 @@ PATIENCE_S = 240  # a try that hangs; generous, as the machine may be busy
 STRATEGY = "strategy: {micro_batch: 1, global_batch: 32}"
 BASE = ("base: {model: gpt3-1.3b, cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 8, nic_gbps: 400}, "
         f"{STRATEGY}}}\n")
-GPU = "source: s\ncertainty: read\nfigures: {matrix_tflops: 100, memory_gib: 10}\n"
+GPU = "source: s\ncertainty: read\nvalues: {matrix_tflops: 100, memory_gib: 10}\n"
 
 
 def with_base(part):
@@ -131,7 +131,7 @@ CATALOGS = {
     "a name that is no text": {b"gpus/\xff.yaml".decode("utf8", "surrogateescape"): GPU.encode()},
     "a name of two lines": {"gpus/a\nb.yaml": GPU.encode()},
     "a name of controls": {"gpus/\x1b[31m.yaml": GPU.encode()},
-    "a source of 8 MB": {"gpus/x.yaml": b"source: " + b"s" * 8_000_000 + b"\ncertainty: read\nfigures: {memory_gib: 1}\n"},
+    "a source of 8 MB": {"gpus/x.yaml": b"source: " + b"s" * 8_000_000 + b"\ncertainty: read\nvalues: {memory_gib: 1}\n"},
     "a flat list": {"gpus/x.yaml": filled("1,", "[", "1]").encode()},
     "1,001 files": {f"gpus/g{i}.yaml": GPU.encode() for i in range(1001)},
 }

@@ -31,7 +31,7 @@ class Simulated {
     while (failures_ < failures) {
       if (!restart() || !spend(interval_s_, working_s_) || !spend(c_.block_s, blocked_s_)) continue;
       ++in_memory_;
-      if (in_memory_ % c_.persist_every == 0) on_its_way_[now_s_ + c_.persist_s] = in_memory_;
+      if (in_memory_ % c_.checkpoints_per_persist == 0) on_its_way_[now_s_ + c_.persist_s] = in_memory_;
     }
     const double useful_s = static_cast<double>(in_memory_) * interval_s_;
     return {useful_s / now_s_, (working_s_ - useful_s) / now_s_, blocked_s_ / now_s_, restarting_s_ / now_s_};
@@ -112,11 +112,12 @@ const std::vector<Case> kCases{
 double cost_s(const Case& of) {
   const double q = of.failures.storage_restart_share, segment = of.interval_s + of.checkpoints.block_s;
   return q * of.failures.restart_s + (1 - q) * of.failures.memory_restart_s + segment / 2 +
-         q * (of.checkpoints.persist_s + (static_cast<double>(of.checkpoints.persist_every) - 1) / 2 * segment);
+         q * (of.checkpoints.persist_s +
+              (static_cast<double>(of.checkpoints.checkpoints_per_persist) - 1) / 2 * segment);
 }
 
 double sum(const RunShares& shares) {
-  return shares.goodput + shares.repeated + shares.checkpointing + shares.restarting;
+  return shares.goodput + shares.rework + shares.checkpointing + shares.restarting;
 }
 
 double goodput(const Checkpoints& checkpoints, const Failures& failures, double interval_s) {
@@ -131,7 +132,7 @@ TEST_CASE("goodput and where the rest goes are those of failures simulated one b
     const RunShares expected = run_shares(of.checkpoints, of.failures, of.interval_s);
     const RunShares seen = Simulated(of.checkpoints, of.failures, of.interval_s, 20'240'101).run(100'000);
     CHECK(seen.goodput == Approx(expected.goodput).epsilon(0.004));
-    CHECK(std::abs(seen.repeated - expected.repeated) < 0.002);
+    CHECK(std::abs(seen.rework - expected.rework) < 0.002);
     CHECK(std::abs(seen.checkpointing - expected.checkpointing) < 0.002);
     CHECK(std::abs(seen.restarting - expected.restarting) < 0.002);
     CHECK(sum(expected) == Approx(1).epsilon(1e-12));
@@ -236,8 +237,8 @@ TEST_CASE(
     const CheckpointPlan plan = best_checkpoint_plan(of.checkpoints, of.failures);
     CHECK(plan.shares.goodput == goodput(plan.checkpoints, of.failures, plan.interval_s));
     const auto keeps_up = [&](double interval_s) {
-      return of.checkpoints.persist_s <=
-             static_cast<double>(of.checkpoints.persist_every) * (interval_s + of.checkpoints.block_s) * (1 + 1e-9);
+      return of.checkpoints.persist_s <= static_cast<double>(of.checkpoints.checkpoints_per_persist) *
+                                             (interval_s + of.checkpoints.block_s) * (1 + 1e-9);
     };
     CHECK(keeps_up(plan.interval_s));
     for (const double by : {0.2, 0.5, 0.9, 0.99, 1.01, 1.1, 2.0, 5.0})
@@ -257,9 +258,9 @@ TEST_CASE("how many checkpoints stay in memory for each in storage is chosen as 
       double most = 0;
       for (std::int64_t every = 1; every <= 200; ++every)
         most = std::max(most, best_checkpoint_plan({1, persist_s, every}, failures).shares.goodput);
-      INFO(q << " " << persist_s << ": " << plan.checkpoints.persist_every);
+      INFO(q << " " << persist_s << ": " << plan.checkpoints.checkpoints_per_persist);
       CHECK(plan.shares.goodput == Approx(most).epsilon(1e-9));
     }
   const CheckpointPlan given = best_checkpoint_plan({1, 700, 0}, {5 * kHour, 0.5, 600, 60}, 99);
-  CHECK((given.interval_s == 99 && given.checkpoints.persist_every == 7));
+  CHECK((given.interval_s == 99 && given.checkpoints.checkpoints_per_persist == 7));
 }

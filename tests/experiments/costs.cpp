@@ -127,12 +127,12 @@ TEST_CASE("a run with failures takes longer by its goodput, idles while it waits
   CHECK(run.checkpoint_interval_s == plan.interval_s);
   CHECK(run.checkpoint_block_s == 60);
   CHECK(run.goodput_first_order == first_order_goodput({60, 0, 1}, failures, plan.interval_s));
-  CHECK(run.goodput + run.repeated_share + run.checkpointing_share + run.restarting_share == Approx(1).epsilon(1e-12));
+  CHECK(run.goodput + run.rework_share + run.checkpointing_share + run.restarting_share == Approx(1).epsilon(1e-12));
   CHECK(run.train_time_s == Approx(20'000 / run.goodput).epsilon(1e-12));
   CHECK(run.train_usd == Approx(3 * kGpus * run.train_time_s / 3600).epsilon(1e-12));
   const double ports = run.network_energy_per_token_j * kTokens / 2;  // W
   const double waits_w = 1.5 * (kGpus * 51 + 2 * 1000 + ports), works_w = run.energy_per_step_j / 2;
-  const double works = run.goodput + run.repeated_share;
+  const double works = run.goodput + run.rework_share;
   CHECK(run.train_energy_kwh ==
         Approx(run.train_time_s * (works * works_w + (1 - works) * waits_w) / 3.6e6).epsilon(1e-12));
 }
@@ -177,8 +177,8 @@ TEST_CASE("what a checkpoint costs follows from its bytes: the machine's storage
   const Checkpoints sync = of(CheckpointKind::sync), async = of(CheckpointKind::async),
                     flash = of(CheckpointKind::flash);
   CHECK((sync.block_s == 500 && sync.persist_s == 0));
-  CHECK((async.block_s == Approx(1) && async.persist_s == 500 && async.persist_every == 1));
-  CHECK((flash.block_s == Approx(1) && flash.persist_s == 500 && flash.persist_every == 0));
+  CHECK((async.block_s == Approx(1) && async.persist_s == 500 && async.checkpoints_per_persist == 1));
+  CHECK((flash.block_s == Approx(1) && flash.persist_s == 500 && flash.checkpoints_per_persist == 0));
   training.block_s = 7;
   CHECK((of(CheckpointKind::sync).block_s == 7 && of(CheckpointKind::flash).block_s == 7));
 }
@@ -225,7 +225,7 @@ TEST_CASE("the sweep that is shipped of checkpoints leaves what docs/model/costs
   }
   CHECK(printed == std::vector<std::string>{"91.7 %", "98.3 %", "98.4 %", "98.6 %",  // 1,024 GPUs
                                             "76.5 %", "91.9 %", "92.5 %", "94.5 %"});
-  const auto spent = [&](std::size_t at) { return all[at].checkpointing_share + all[at].repeated_share; };
+  const auto spent = [&](std::size_t at) { return all[at].checkpointing_share + all[at].rework_share; };
   CHECK(fmt::format("{:.0f} %, {:.0f} %", 100 * (1 - spent(7) / spent(4)), 100 * (1 - spent(6) / spent(4))) ==
         "86 %, 77 %");
   CHECK(fmt::format("{:.0f} %, {:.0f} %", 100 * (1 - (1 - all[7].goodput) / (1 - all[4].goodput)),

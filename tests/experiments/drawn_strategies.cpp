@@ -44,7 +44,7 @@ const std::map<std::string, std::vector<std::string>> kNumbers{
     {"strategy.micro_batch", {"1", "2"}},
     {"strategy.global_batch", {"8", "16", "32"}},
     {"strategy.virtual_stages", {"1", "2", "4"}},
-    {"strategy.section_layers", {"none", "3+5", "1+3+3+1"}},
+    {"strategy.stage_layers", {"none", "3+5", "1+3+3+1"}},
     {"strategy.empty_layers", {"0", "1", "2"}},
     {"strategy.recompute_layers", {"0", "1"}},
     {"strategy.recompute_stages", {"0", "1"}},

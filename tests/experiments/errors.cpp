@@ -51,8 +51,8 @@ TEST_CASE("faults in the document name line, key and what would be right") {
       {"tp: 2", "recompute: some", 6, {"none, selective, full"}},
       {"tp: 2", "recompute_modules: [layernorm, mlpact]", 6, {"some of core_attn", "or none", "mlpact"}},
       {"tp: 2", "recompute_modules: mlp+mlp", 6, {"some of core_attn", "'mlp+mlp'"}},
-      {"tp: 2", "section_layers: [2, many]", 6, {"a list of integers from 0", "'2+many'"}},
-      {"tp: 2", "section_layers: [[2]]", 6, {"a list of integers from 0", "a list"}},
+      {"tp: 2", "stage_layers: [2, many]", 6, {"a list of integers from 0", "'2+many'"}},
+      {"tp: 2", "stage_layers: [[2]]", 6, {"a list of integers from 0", "a list"}},
       {"layers: 4", "layers: 99999999", 2, {"'model.layers'", "10000"}},
       {"layers: 4, ", "", 2, {"'model.layers' is missing"}},
       {"nic_gbps: 200", "nic_gbps: nan", 3, {"'cluster.nic_gbps'", "a number (Gb/s)"}},
@@ -152,7 +152,7 @@ TEST_CASE("an override that is wrong is named as it was given") {
   CHECK_THAT(message("strategy.tpp=2"), Contains("did you mean 'tp'"));
   CHECK_THAT(message("strategy.tp"), Contains("key=value"));
   CHECK_THAT(message("strategy.tp="), StartsWith("--set strategy.tp="));
-  CHECK_THAT(message("strategy.tp=3"), StartsWith("--set strategy.tp=3: 'strategy.tp' breaks rule"));
+  CHECK_THAT(message("strategy.tp=3"), StartsWith("--set strategy.tp=3: 'strategy.tp' violates rule"));
   CHECK_THAT(error_of(kSingle, {"strategy.tp=1", "strategy.tp=2"}), Contains("set twice"));
 }
 

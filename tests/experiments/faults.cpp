@@ -154,5 +154,5 @@ TEST_CASE("faults are settings like others: axes over them, columns of them, and
   const auto whole = configure(back.experiments[0], graphs).graph, less = configure(back.experiments[1], graphs).graph;
   CHECK(whole->links.size() == less->links.size() + 2);
   CHECK_THAT(error_of(kSingle + "  faults: {down: gpu0-rail0}\n"),
-             Catch::StartsWith("s.yaml:7: 'faults' breaks rule faults_fit"));
+             Catch::StartsWith("s.yaml:7: 'faults' violates rule faults_fit"));
 }

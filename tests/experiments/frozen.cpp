@@ -32,7 +32,7 @@ TEST_CASE("what freeze did not write is refused") {
   const std::string frozen = serialize(read(kSingle));
   for (const std::string& bad :
        {std::string("{"), std::string("[]"), std::string("{}"),
-        with(frozen, "manyworlds-sweep-1", "manyworlds-sweep-0"),
+        with(frozen, "manyworlds-sweep-2", "manyworlds-sweep-1"),
         with(frozen, "\"strategy.tp\":2", "\"strategy.tp\":0"),
         with(frozen, "\"strategy.tp\":2", "\"strategy.tp\":\"2\""), with(frozen, "\"strategy.tp\":2,", ""),
         with(frozen, "\"strategy.tp\":2", "\"strategy.tpp\":2"),

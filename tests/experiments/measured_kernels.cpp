@@ -151,7 +151,7 @@ TEST_CASE("a sweep carries its table of measured kernels: thawed far from the fi
   CHECK(gpu.measured->find(measurement_key(gemm("qkv", 2048, 4608, 1536)))->time_ps == 31'250'000);
   CHECK(configure(read(kSingle).experiments.front(), graphs).gpu.measured == nullptr);
   CHECK_THROWS_WITH(deserialize(with(frozen, "k.csv\":\"level", "x.csv\":\"level")),
-                    Catch::Contains("frozen sweep: the file of 'cluster.gpu.measured_kernels'"));
+                    Catch::Contains("resolved sweep: the file of 'cluster.gpu.measured_kernels'"));
 }
 
 TEST_CASE("a table that cannot be read, or holds nonsense, ends the reading of its sweep") {

@@ -89,7 +89,7 @@ TEST_CASE("what our model of memory lacks, and layouts that cannot be, are left 
   CHECK(why("pipeline-model-parallel-layout", "Et*12L") == "");
   for (const char* bad : {"Et*12L)", "E(t*12L", "Et*L", "Ex", "Et*99999999999999999999L", "(((t*4000)*4000)*4000)"})
     CHECK(why("pipeline-model-parallel-layout", bad) == "stages laid out by hand");
-  CHECK_THAT(why("pipeline-model-parallel-layout", "Et*8L"), Catch::Contains("section_layers"));
+  CHECK_THAT(why("pipeline-model-parallel-layout", "Et*8L"), Catch::Contains("stage_layers"));
   CHECK(why("hidden-dropout", "0.0") == "dropout in attention or in hidden states alone");
   CHECK(why("hidden-dropout,attention-dropout", "0.0,0.0") == "");
   CHECK_THAT(why("pipeline-model-parallel-size", "5"), Catch::Contains("multiple of tp x pp"));

@@ -67,9 +67,9 @@ TEST_CASE("every GPU of the catalog idles below half of what its board is built 
   const Catalog catalog;
   for (const auto& [name, entry] : catalog.of("gpus")) {
     CAPTURE(name);
-    REQUIRE((entry.figures.count("board_power_w") == 1 && entry.figures.count("idle_power_w") == 1));
-    const double board = std::get<double>(entry.figures.at("board_power_w").value);
-    const double idle = std::get<double>(entry.figures.at("idle_power_w").value);
+    REQUIRE((entry.values.count("board_power_w") == 1 && entry.values.count("idle_power_w") == 1));
+    const double board = std::get<double>(entry.values.at("board_power_w").value);
+    const double idle = std::get<double>(entry.values.at("idle_power_w").value);
     CHECK((0 < idle && idle < board / 2));
   }
 }

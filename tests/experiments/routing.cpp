@@ -108,7 +108,7 @@ TEST_CASE("a table that does not fit the model is refused with what differs") {
   const auto says = [](const std::string& table, const std::string& text = kExperts) {
     return error_of(text, {TableFolder(table).set()});
   };
-  CHECK_THAT(says(table_of(3, {1, 1, 1, 1})), Contains("breaks rule routing_fits: ") && Contains("no layer 3"));
+  CHECK_THAT(says(table_of(3, {1, 1, 1, 1})), Contains("violates rule routing_fits: ") && Contains("no layer 3"));
   CHECK_THAT(says(table_of(5, {1, 1, 1, 1})), Contains("has a layer 4, and the model has no experts there"));
   CHECK_THAT(says(table_of(4, {1, 1, 1})), Contains("layer 0 has 3 experts in the table, and 4 in the model"));
   CHECK_THAT(says(table_of(4, {6, 2, 1, 1})), Contains("expert 0 of layer 0 has 60.0 % of all") && Contains("50.0 %"));

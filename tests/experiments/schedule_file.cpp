@@ -115,7 +115,7 @@ TEST_CASE("a schedule from a file runs as the one it was written from, and only 
     return pipeline_orders(of.model, of.strategy, of.gpu);
   };
   CHECK(orders_of({file, "strategy.schedule=written"}) == orders_of({"strategy.schedule=zb_h1"}));
-  CHECK_THAT(testing::error_of(testing::kSingle, {file}), Contains("breaks rule schedule_file_wanted: "));
+  CHECK_THAT(testing::error_of(testing::kSingle, {file}), Contains("violates rule schedule_file_wanted: "));
   CHECK_THAT(testing::error_of(testing::kSingle, {file, "strategy.schedule=written", "strategy.global_batch=16"}),
              Contains("the schedule_file is for pp 2, virtual_stages 1 and 4 micro-batches"));
   folder.put("s.csv", "0F0,0B0\n1F0\n");
@@ -147,6 +147,6 @@ TEST_CASE("activations leave the GPU under no order that runs two passes as one,
                              {"strategy.schedule=written", "strategy.schedule_file=" + (folder / "s.csv").string(),
                               "strategy.virtual_stages=2", "strategy.offload_modules=attn_norm"});
   };
-  CHECK_THAT(written("dualpipev"), Contains("breaks rule offload_alone: "));
+  CHECK_THAT(written("dualpipev"), Contains("violates rule offload_alone: "));
   CHECK(written("zb_v") == "(no error)");
 }

@@ -121,7 +121,7 @@ TEST_CASE("a topology file that is none, or cannot be simulated, is refused by l
   CHECK_THAT(refusal(with(kSmall, "500ns 0", "0ns 0")), StartsWith("t.txt:8: "));
   CHECK_THAT(refusal(with(kSmall, "500ns 0", "500ns")), StartsWith("t.txt:9: ") && Contains("'2'"));
   CHECK_THAT(refusal(with(kSmall, "2 6 0.4Tbps 500000ps 0.0\n", "")), StartsWith("t.txt:10: the file ends"));
-  CHECK_THAT(refusal(kSmall + "0 6 1Gbps 1us 0\n"), StartsWith("t.txt:11: more stands here than the 8 links"));
+  CHECK_THAT(refusal(kSmall + "0 6 1Gbps 1us 0\n"), StartsWith("t.txt:11: text follows the 8 links"));
   CHECK_THAT(refusal(with(kSmall, "1 4 2880Gbps", "1 5 2880Gbps")), Contains("one server only"));
   CHECK_THAT(refusal(with(kSmall, "3 6 400000Mbps", "5 6 400000Mbps")), StartsWith("t.txt:10: an NVSwitch"));
   CHECK_THAT(refusal(with(kSmall, "3 6 400000Mbps", "2 6 400000Mbps")), Contains("from GPU 0 to GPU 3"));
@@ -162,7 +162,7 @@ TEST_CASE("a sweep carries the topology it names: thawed far from the file it gi
   CHECK(graph->gpus == 16);
   CHECK(graph->links == parse_topology(import::read_text(kSample), "x").graph.links);
   CHECK_THROWS_WITH(deserialize(with(frozen, "\"fabrics/x.txt\":\"27", "\"fabrics/y.txt\":\"27")),
-                    Catch::Contains("frozen sweep: the file of 'topology.file'"));
+                    Catch::Contains("resolved sweep: the file of 'topology.file'"));
   const Sweep bent = deserialize(with(frozen, "\"fabrics/x.txt\":\"27", "\"fabrics/x.txt\":\"28"));
   CHECK_THROWS_WITH(configure(bent.experiments.front(), graphs), Catch::StartsWith("fabrics/x.txt:"));
 }
@@ -170,8 +170,8 @@ TEST_CASE("a sweep carries the topology it names: thawed far from the file it gi
 TEST_CASE("a cluster that contradicts its topology file is refused with the file's figures") {
   using Catch::Contains;
   CHECK_THAT(error_of(sweep_on(kSample, "{gpu: a100_40, nodes: 2, gpus_per_node: 4}")),
-             Contains("s.yaml:4") && Contains("has 16 GPUs, 8 to a node") && Contains("cluster.nodes 2"));
-  CHECK_THAT(error_of(sweep_on(kSample, "{gpu: a100_40, nodes: 4, gpus_per_node: 4}")), Contains("gpus_per_node 8"));
+             Contains("s.yaml:4") && Contains("has 16 GPUs, 8 per node") && Contains("cluster.nodes to 2"));
+  CHECK_THAT(error_of(sweep_on(kSample, "{gpu: a100_40, nodes: 4, gpus_per_node: 4}")), Contains("gpus_per_node to 8"));
   CHECK_THAT(error_of(sweep_on(kSample, "{gpu: a100_40, nodes: 2, gpus_per_node: 8, nic_gbps: 200}")),
              Contains("has 400 Gb/s of network, but cluster.nic_gbps is 200"));
   CHECK_THAT(error_of(sweep_on(kSample, "{gpu: a100_40, nodes: 2, gpus_per_node: 8, nic_gbps: 400}")),

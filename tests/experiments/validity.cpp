@@ -37,8 +37,8 @@ const std::vector<Breach> kBreaches{
     {"slow_gpus_fit", {"faults.slow_gpus=gpu8=0.8"}},
     {"slow_gpus_fit", {"faults.slow_gpus=node1=0.8, gpu4=0.9"}},
     {"slow_gpus_fit", {"faults.slow_gpus=gpu1=1.5"}},
-    {"nodes_alike", {"cluster.second={nodes: 2, gpu: {like: a100_40, scale_up_planes: 6}}"}},
-    {"nodes_alike", {"cluster.third={nodes: 2, gpu: {like: a100_40, scale_up_domain: 2}}"}},
+    {"nodes_match", {"cluster.second={nodes: 2, gpu: {like: a100_40, scale_up_planes: 6}}"}},
+    {"nodes_match", {"cluster.third={nodes: 2, gpu: {like: a100_40, scale_up_domain: 2}}"}},
     {"schedule_on_one_kind", {"strategy.schedule=zb_1p", "faults.slow_gpus=gpu0=0.5"}},
     {"precision_on_gpu", {"strategy.stack.precision=fp8"}},
     {"precision_on_gpu", {"strategy.stack.precision=mxfp8", "cluster.gpu=h100_sxm"}},
@@ -54,8 +54,8 @@ const std::vector<Breach> kBreaches{
     {"kv_heads_by_tp", {"model.kv_heads=1"}},
     {"ffn_hidden_by_tp", {"model.ffn_hidden=255"}},
     {"layers_by_stages", {"strategy.pp=8"}},
-    {"listed_layers", {"strategy.section_layers=1+2"}},
-    {"listed_layers", {"strategy.section_layers=2+2", "strategy.empty_layers=2"}},
+    {"listed_layers", {"strategy.stage_layers=1+2"}},
+    {"listed_layers", {"strategy.stage_layers=2+2", "strategy.empty_layers=2"}},
     {"empty_layers_fit", {"strategy.pp=1", "strategy.empty_layers=2"}},
     {"empty_layers_fit", {"strategy.split=light_last", "strategy.empty_layers=1"}},
     {"recompute_modules_beside", {"strategy.recompute=full", "strategy.recompute_modules=layernorm"}},
@@ -179,7 +179,7 @@ TEST_CASE("a single experiment that breaks a rule is refused with the rule's nam
   for (const Breach& one : kBreaches) {
     const std::string message = error_of(kSingle, one.sets);
     CAPTURE(one.rule);
-    CHECK_THAT(message, Contains("breaks rule " + one.rule + ": "));
+    CHECK_THAT(message, Contains("violates rule " + one.rule + ": "));
   }
 }
 
@@ -250,7 +250,7 @@ TEST_CASE("all that a layout breaks is found, the first as when it is refused") 
 TEST_CASE("the network by itself takes transports that steps do not") {
   for (const std::string set : {"transport.routing=spray", "transport.acks=in_band", "transport=eqds"}) {
     CAPTURE(set);
-    CHECK_THAT(error_of(kSingle, {set}), Contains("breaks rule step_transport: ") && Contains("`manyworlds net`"));
+    CHECK_THAT(error_of(kSingle, {set}), Contains("violates rule step_transport: ") && Contains("`manyworlds net`"));
     CHECK(read(kSingle, {set}, {.scope = Scope::network}).experiments.size() == 1);
   }
 }
@@ -259,7 +259,7 @@ TEST_CASE("a single invalid experiment names the line of the key") {
   CHECK_THAT(
       error_of(with(kSingle, "tp: 2", "tp: 8")),
       StartsWith(
-          "s.yaml:6: 'strategy.tp' breaks rule tp_in_node: tp must divide gpus_per_node: a tensor-parallel group "
+          "s.yaml:6: 'strategy.tp' violates rule tp_in_node: tp must divide gpus_per_node: a tensor-parallel group "
           "stays inside a node: gpus_per_node 4, tp 8; it breaks heads_by_tp, "));
   CHECK_THAT(error_of(with(kSingle, "hidden: 64", "hidden: 66")), StartsWith("s.yaml:2: 'model.hidden'"));
 }

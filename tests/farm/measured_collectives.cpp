@@ -80,7 +80,7 @@ TEST_CASE("GPUs that one rack joins are a node, whatever a table calls its nodes
 }
 
 TEST_CASE("rows that cannot be run say why, and a GPU that nobody measured says whose figures it has") {
-  CHECK(row("x,s,A100,moe_dispatch,8,1,8,1024,,9,,,,z").unsupported == "its operation is none that we simulate");
+  CHECK(row("x,s,A100,moe_dispatch,8,1,8,1024,,9,,,,z").unsupported == "its operation is not simulated");
   CHECK(row("x,s,A100,all_reduce,8,1,8,,,9,,,,z").unsupported == "bytes is not printed");
   CHECK(row("x,s,A100,all_reduce,8,1,8,1024,,,,,,z").unsupported == "no time is printed");
   CHECK(row("x,s,A100,all_reduce,8,1,8,1024,,-1,,,,z").unsupported == "time_us is not above 0");

@@ -146,7 +146,7 @@ TEST_CASE("what a training run costs is in no key, and follows from the step, it
     CHECK(number(results, "train_usd", row) ==
           Approx(2 * kGpus / 3600 * number(results, "train_time_s", row)).epsilon(1e-12));
     double shares = 0;
-    for (const char* name : {"goodput", "repeated_share", "checkpointing_share", "restarting_share"})
+    for (const char* name : {"goodput", "rework_share", "checkpointing_share", "restarting_share"})
       shares += number(results, name, row);
     CHECK(shares == Approx(1).epsilon(1e-12));
     if (row > 0) CHECK(number(results, "goodput", row) > number(results, "goodput", row - 1));

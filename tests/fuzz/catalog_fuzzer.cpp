@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   for (const char* kind : {"gpus", "models", "clusters", "stacks"}) {
     try {
-      for (const auto& [key, figure] : experiments::read_catalog_entry(kind, text, "x.yaml").figures)
+      for (const auto& [key, figure] : experiments::read_catalog_entry(kind, text, "x.yaml").values)
         fuzz::require(!key.empty() && !figure.source.empty() && !figure.certainty.empty());
     } catch (const core::InputError&) {
     }

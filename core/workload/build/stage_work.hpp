@@ -58,7 +58,7 @@ struct StageWork {
   const PartWork& of(ModelPart part) const { return parts[part]; }
   /// Whether the host launches the item, instead of a CUDA graph.
   bool launched_by_host(const WorkItem& work) const {
-    return cuda_graphs == CudaGraphs::none || (cuda_graphs == CudaGraphs::but_experts && work.needs_token_counts);
+    return cuda_graphs == CudaGraphs::none || (cuda_graphs == CudaGraphs::all_but_experts && work.needs_token_counts);
   }
 };
 

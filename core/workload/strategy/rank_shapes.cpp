@@ -24,9 +24,9 @@ std::int64_t padded_vocabulary(const Model& model, std::int64_t tp) {
 std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& strategy, std::int64_t virtual_stage) {
   const std::int64_t stages = strategy.stages().count();
   if (virtual_stage == stages) return model.layers;
-  if (!strategy.section_layers.empty()) {
+  if (!strategy.stage_layers.empty()) {
     std::int64_t before = 0;
-    for (std::int64_t i = 0; i < virtual_stage; ++i) before += strategy.section_layers.at(static_cast<std::size_t>(i));
+    for (std::int64_t i = 0; i < virtual_stage; ++i) before += strategy.stage_layers.at(static_cast<std::size_t>(i));
     return before;
   }
   if (strategy.split == LayerSplit::light_ends)

@@ -49,7 +49,7 @@ RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind k
 /// Returns the vocabulary rounded up to a multiple of 128 x tp, as Megatron-LM pads it.
 std::int64_t padded_vocabulary(const Model& model, std::int64_t tp);
 
-/// Returns how many layers precede virtual stage `virtual_stage`, in forward order, as section_layers or split
+/// Returns how many layers precede virtual stage `virtual_stage`, in forward order, as stage_layers or split
 /// distribute them.
 std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& strategy, std::int64_t virtual_stage);
 

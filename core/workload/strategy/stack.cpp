@@ -9,31 +9,30 @@ const OptionTable<Stack>& stack_options() {
              "attention kernels: unfused GEMMs, softmax and dropout; flash: the first fused ones (FlashAttention 1, "
              "Triton); cudnn: FlashAttention 2 and 3, cuDNN"),
       choice("precision", &Stack::precision, compute::precision_names(),
-             "of the layers' GEMMs, bf16 unless set, or fp16 where the GPU has no bf16; below 16 bits their inputs are "
-             "quantised by kernels of their own"),
+             "precision of the layers' GEMMs, by default bf16, or fp16 if the GPU has no bf16; below 16 bits separate "
+             "kernels quantise the inputs"),
       option("overlap_input_gradient", &Stack::overlap_input_gradient,
              "the collective of a layer's input gradient runs beside the GEMM of its weight gradient"),
       option("overlap_tensor", &Stack::overlap_tensor,
-             "collectives of sequence parallelism run piece by piece beside the GEMM that makes or takes their data"),
-      option(
-          "tensor_chunks", &Stack::tensor_chunks,
-          "chunks of tokens in which overlap_tensor cuts a GEMM and its collective; 0: the steps of the collective's "
-          "ring, as many as tp",
-          {0, 1'024}),
-      choice("cuda_graphs", &Stack::cuda_graphs, {"none", "but_experts", "all"},
-             "what is launched by CUDA graphs, for which the host is no limit: nothing, all but experts and their "
-             "exchange, everything"),
+             "collectives of sequence parallelism run in chunks during the GEMM that produces or consumes their data"),
+      option("tensor_chunks", &Stack::tensor_chunks,
+             "chunks of tokens into which overlap_tensor divides a GEMM and its collective; 0: one per step of the "
+             "collective's ring (tp)",
+             {0, 1'024}),
+      choice("cuda_graphs", &Stack::cuda_graphs, {"none", "all_but_experts", "all"},
+             "what CUDA graphs launch, without host overhead: nothing, everything except experts and their exchange, "
+             "everything"),
       choice("dispatcher", &Stack::dispatcher, {"all_to_all", "hybrid_ep"},
              "how tokens go to their experts: all_to_all: a copy for each; hybrid_ep: once to each rank and node that "
              "holds some of them (DeepEP, HybridEP)"),
       option("overlap_experts", &Stack::overlap_experts,
-             "tokens travel to their experts and back beside the kernels of another micro-batch (Megatron-Core's "
+             "tokens are sent to their experts and back during the kernels of another micro-batch (Megatron-Core's "
              "overlap_moe_expert_parallel_comm)"),
       option("overlap_shared_expert", &Stack::overlap_shared_expert,
-             "the shared expert's forward pass runs beside tokens on their way to the other experts, its backward pass "
-             "beside gradients on their way there (Megatron-LM's moe_shared_expert_overlap)"),
+             "the shared expert's forward pass overlaps with the dispatch of tokens to the other experts, its backward "
+             "pass with the dispatch of gradients (Megatron-LM's moe_shared_expert_overlap)"),
       option("delay_expert_weights", &Stack::delay_expert_weights,
-             "gradients of the experts' weights are made beside gradients of tokens on their way back (Megatron-LM's "
+             "weight gradients of the experts are computed during the exchange of token gradients (Megatron-LM's "
              "delay_wgrad_compute)"),
       option("bias_activation_fusion", &Stack::bias_activation_fusion,
              "bias and activation function, or both halves of SwiGLU, are one kernel (bias_gelu_fusion, "
@@ -50,24 +49,23 @@ const OptionTable<Stack>& stack_options() {
           "GEMMs add gradients of weights to those of earlier micro-batches; else they write 16 bits, which a kernel "
           "adds"),
       option("overlap_transfers", &Stack::overlap_transfers,
-             "kernels go on while activations and gradients are sent to other pipeline ranks (Megatron-LM's "
-             "overlap_p2p_comm); else the next pass waits until they have left"),
+             "kernels continue while activations and gradients are sent to other pipeline ranks (Megatron-LM's "
+             "overlap_p2p_comm); otherwise the next pass waits until they are sent"),
       option(
           "post_validation", &Stack::post_validation,
           "the optimizer runs as soon as a rank has its gradients, whose norm is checked afterwards (Qi et al. 2024, "
           "section 4): a rank's step lasts from its own first kernel to its own end"),
       option("overlap_parameters", &Stack::overlap_parameters,
-             "zero 1 and 2: parameters are gathered beside the next forward pass"),
-      option("reduce_in_16bit", &Stack::reduce_in_16bit, "gradients are added up over replicas in 16 bits"),
+             "zero 1 and 2: parameters are gathered during the next forward pass"),
+      option("reduce_in_16bit", &Stack::reduce_in_16bit, "gradients are reduced over replicas in 16 bits"),
       choice(
           "communication_engine", &Stack::communication_engine, {"calibrated", "sm", "copy"},
           "what moves the bytes of collectives: kernels that slow others by the GPU's communication_slowdown, kernels "
           "that take communication_sms compute units each, or copy engines that take none (SDMA)"),
-      option(
-          "communication_sms", &Stack::communication_sms,
-          "compute units that each collective takes while it runs: sm: every one; copy: one that adds up, which copy "
-          "engines cannot",
-          {0, 100'000}, "units"),
+      option("communication_sms", &Stack::communication_sms,
+             "compute units that a collective occupies while it runs; sm: every collective; copy: only collectives "
+             "that reduce, which copy engines cannot",
+             {0, 100'000}, "units"),
       choice("layers", &Stack::layers, {"framework", "transformer_engine"},
              "whose layers run: transformer_engine has a workspace of its own, framework one buffer of scores if "
              "attention is unfused"),

@@ -26,7 +26,7 @@ enum class Dispatcher : std::uint8_t { all_to_all, hybrid_ep };
 
 /// What CUDA graphs launch: nothing; all but experts and their exchange, whose sizes the host must know first;
 /// everything.
-enum class CudaGraphs : std::uint8_t { none, but_experts, all };
+enum class CudaGraphs : std::uint8_t { none, all_but_experts, all };
 
 /// What moves the bytes of collectives. calibrated: the communication library's kernels, which slow concurrent kernels
 /// by a fitted factor (Gpu::communication_slowdown); sm: kernels that occupy a given number of compute units and have

@@ -41,8 +41,8 @@ struct Strategy {
   ScheduleKind schedule{};
   std::shared_ptr<const WrittenSchedule> written = nullptr;  // contents of schedule_file, for the schedule `written`
   LayerSplit split = LayerSplit::even;
-  std::vector<std::int64_t> section_layers = {};  // layers of each virtual stage; empty: as `split` distributes them
-  std::int64_t empty_layers = 0;                  // layers without cost, behind the model's own
+  std::vector<std::int64_t> stage_layers = {};  // layers of each virtual stage; empty: as `split` distributes them
+  std::int64_t empty_layers = 0;                // layers without cost, behind the model's own
   Recompute recompute = Recompute::none;
   Modules recompute_modules = 0;      // a set of workload::recompute
   std::int64_t recompute_layers = 0;  // first layers of each chunk that recompute; 0: all

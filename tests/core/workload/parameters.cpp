@@ -114,10 +114,10 @@ TEST_CASE("layers of sections as they are listed, or with empty ones behind that
   };
   using Counts = std::vector<std::size_t>;
   Strategy strategy = layout(1, 3, 1, 6, 2);
-  strategy.section_layers = {1, 4, 4, 4, 2, 0};
+  strategy.stage_layers = {1, 4, 4, 4, 2, 0};
   CHECK(layers_of(gpt(15, 512, 8), strategy) == Counts{1, 4, 4, 4, 2, 0});
   // ceil(61 / 16) x 16 = 64 and ceil(15 / 6) x 6 = 18 (Megatron-LM pads likewise, allow-padding-num-layers).
-  strategy.section_layers.clear();
+  strategy.stage_layers.clear();
   strategy.empty_layers = 3;
   CHECK(layers_of(gpt(15, 512, 8), strategy) == Counts{3, 3, 3, 3, 3, 0});
   Strategy deep = layout(1, 8, 1, 16, 2);
