@@ -60,7 +60,7 @@ experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const expe
 void require_every_packet(const experiments::Sweep& sweep, const std::string& option) {
   if (std::get<double>(sweep.experiments.front().settings.at("skip.rate_tolerance")) > 0)
     throw core::InputError(fmt::format(
-        "{} simulates every packet, and skip.rate_tolerance lets some be passed over: set it to 0", option));
+        "{} simulates every packet, and skip.rate_tolerance allows some to be skipped: set it to 0", option));
 }
 
 }  // namespace manyworlds::farm::commands

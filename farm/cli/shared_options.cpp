@@ -18,7 +18,7 @@ void add_spec_options(cxxopts::Options& options) {
 
 void add_assume_option(cxxopts::Options& options) {
   options.add_options()("assume",
-                        "what settings mean that nobody gives: today's practice, or the plain defaults of 2021",
+                        "defaults for settings that are not given: today's practice, or the plain defaults of 2021",
                         cxxopts::value<std::string>(), "today|2021");
 }
 
@@ -55,7 +55,7 @@ void add_task_options(cxxopts::Options& options) {
       "task-memory", "what one simulation may take of memory; default: an even share of the machine's; 0: no limit",
       cxxopts::value<std::string>(), "SIZE")("task-time", "how long one simulation may take, as in 30m; 0: no limit",
                                              cxxopts::value<std::string>()->default_value("6h"), "DURATION")(
-      "no-sharing", "every experiment computes everything itself, without a store; same answer, slower");
+      "no-sharing", "every experiment computes everything itself, without a store; same results, slower");
 }
 
 void add_run_options(cxxopts::Options& options) {
@@ -64,8 +64,8 @@ void add_run_options(cxxopts::Options& options) {
                         "N")("in-process", "without mpirun: the workers are children of this process")(
       "srun", "srun --mpi=pmix starts the ranks instead of mpirun: in a Slurm job")(
       "store-limit", "how much the store may hold when the run ends; what was used last stays",
-      cxxopts::value<std::string>()->default_value(default_store_limit()), "SIZE")(
-      "stop-after", "stop after so long, as on request, to be gone on with", cxxopts::value<std::string>(), "DURATION")(
+      cxxopts::value<std::string>()->default_value(default_store_limit()),
+      "SIZE")("stop-after", "drain after this time, to be resumed", cxxopts::value<std::string>(), "DURATION")(
       "start-time", "how long the ranks may take to find each other; default: 1m, in a batch job 5m",
       cxxopts::value<std::string>(),
       "DURATION")("rebuild", "take over a run directory that another build began: what that one computed is dropped");

@@ -26,8 +26,8 @@ std::string read_token(const std::filesystem::path& file) {
   struct stat status {};
   if (::lstat(file.c_str(), &status) != 0) throw core::IoError("examine", file.string());
   if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())
-    throw core::InputError("is no file of yours, so others may know the token; remove it, and a new one is made",
-                           file.string());
+    throw core::InputError(
+        "is not a regular file of this user, so others may know the token; remove it to get a new one", file.string());
   if ((status.st_mode & 077) != 0)
     throw core::InputError("others can read it; remove it, and a new one is made", file.string());
   for (int attempt = 0; attempt < kMaxReads; ++attempt) {

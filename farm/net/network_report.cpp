@@ -72,7 +72,7 @@ std::string NetworkReport::json() const {
                    {"retransmissions", run.counters.retransmissions},
                    {"link_hops", run.counters.link_hops},
                    {"link_hops_simulated", run.computed.simulated},
-                   {"link_hops_skipped_remembered", cached_hops(run)},
+                   {"link_hops_skipped_cached", cached_hops(run)},
                    {"link_hops_skipped_periods", run.computed.periods},
                    {"link_hops_skipped_rate", run.computed.rate},
                    {"ns_per_link_hop", ns_per_hop(run, run.counters.link_hops)},

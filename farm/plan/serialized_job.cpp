@@ -37,7 +37,7 @@ std::string text_of(const JobOptions& options, const std::string& objective, std
 Shard shard_of(const JsonView& pair) {
   std::vector<std::int64_t> numbers;
   pair.for_each([&](const JsonView& number) { numbers.push_back(number.whole(1, kMaxShards)); });
-  if (numbers.size() != 2 || numbers[0] > numbers[1]) throw InputError("frozen sweep: it is of no shard there is");
+  if (numbers.size() != 2 || numbers[0] > numbers[1]) throw InputError("resolved sweep: invalid shard");
   return {static_cast<std::uint32_t>(numbers[0]), static_cast<std::uint32_t>(numbers[1])};
 }
 
@@ -54,12 +54,12 @@ SerializedJob parse_job(std::string_view text) {
   const std::size_t sweep = text.find(kSweep);  // unambiguous: earlier texts have their quotation marks escaped
   if (!text.starts_with(kBegin) || !text.ends_with(kEnd) || sweep == std::string_view::npos || sweep < head ||
       !text.substr(0, head).ends_with(kAfterChecksum))
-    throw InputError("frozen sweep: it is none, or was written by another version");
+    throw InputError("resolved sweep: invalid, or written by another version");
   if (checksum(text.substr(head)) != text.substr(kBegin.size(), kChecksumDigits))
-    throw InputError("frozen sweep: it was changed since it was written");
+    throw InputError("resolved sweep: it was changed after it was written");
   const json fields =
-      experiments::import::parse_json("{" + std::string(text.substr(head, sweep - head)) + "}", "frozen sweep");
-  const JsonView view(fields, "frozen sweep");
+      experiments::import::parse_json("{" + std::string(text.substr(head, sweep - head)) + "}", "resolved sweep");
+  const JsonView view(fields, "resolved sweep");
   SerializedJob job;
   job.options.share = view.at("sharing").boolean();
   if (const auto shard = view.find("shard")) job.options.shard = shard_of(*shard);

@@ -87,7 +87,8 @@ SweepTaskSpec decode_task_spec(const std::string& bytes) {
   ByteReader from(bytes);
   SweepTaskSpec spec;
   spec.kind = from.get<SweepTaskSpec::Kind>();
-  MANYWORLDS_CHECK(spec.kind <= SweepTaskSpec::Kind::step, "order of kind {}", static_cast<int>(spec.kind));
+  MANYWORLDS_CHECK(spec.kind <= SweepTaskSpec::Kind::step, "task specification of kind {}",
+                   static_cast<int>(spec.kind));
   spec.settings = from.text();
   spec.key = key(from);
   spec.shape = shape(from);

@@ -40,7 +40,7 @@ std::string text_of(const core::OptionValue& value) {
 std::string rejection_reason(const Experiment& experiment, experiments::GraphCache& graphs) {
   const auto config = experiments::config_of(experiment.settings, experiment.inputs);
   if (const auto broken = experiments::find_violation(config, graphs))
-    return fmt::format("breaks rule {}: {}", broken->rule, broken->reason);
+    return fmt::format("violates rule {}: {}", broken->rule, broken->reason);
   if (!experiment.inputs) return "";
   const auto kernels = experiments::unmeasured_kernels(experiment.settings, *experiment.inputs);
   return kernels.empty() ? "" : fmt::format("{} of its kernels are not measured", kernels.size());
@@ -174,7 +174,7 @@ std::string along_text(const Variant& variant) {
 
 std::string variants_text(const Explained& explained) {
   std::vector<std::vector<std::string>> lines{
-      {"key", "value", "instead", "and with it", "step time", "", "exposed", "peak memory", ""}};
+      {"key", "value", "variant", "implied changes", "step time", "", "exposed", "peak memory", ""}};
   for (const Variant& variant : explained.variants) {
     const Effect effect = effect_of(explained, variant);
     std::vector<std::string> line{
@@ -188,7 +188,7 @@ std::string variants_text(const Explained& explained) {
     if (variant.experiment) line[7] = fmt::format("{:+.2f} GiB", effect.memory_bytes / (1 << 30));
     lines.push_back(std::move(line));
   }
-  return "what one choice made otherwise changes\n" +
+  return "effect of changing one choice\n" +
          io::align_columns(lines, {true, true, true, true, false, false, false, false, true}, "  ");
 }
 
@@ -244,8 +244,8 @@ Explained explain(const Experiment& layout) {
   result.variants = choices.all();
   result.sweep.name = "explain";
   result.sweep.objective = "step_time_s";
-  result.sweep.text = "a layout and each of its choices made otherwise";
-  result.sweep.columns = {{kVariant, core::OptionInfo::Kind::text, "", "the choice that is made otherwise"}};
+  result.sweep.text = "a layout and its variants, each with one choice changed";
+  result.sweep.columns = {{kVariant, core::OptionInfo::Kind::text, "", "the changed choice"}};
   result.sweep.inputs = layout.inputs ? layout.inputs : std::make_shared<const experiments::Inputs>();
   result.sweep.experiments.push_back(result.layout);
   result.sweep.experiments.front().axes = {std::string()};

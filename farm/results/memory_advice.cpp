@@ -136,7 +136,7 @@ std::vector<FittingNeighbour> fitting_neighbours(const Experiment& layout, std::
 }
 
 std::string fitting_text(const std::vector<FittingNeighbour>& neighbours) {
-  if (neighbours.empty()) return "no layout near this one fits, on up to 64 times as many machines either\n";
+  if (neighbours.empty()) return "no neighbouring layout fits, not even on 64 times as many machines\n";
   std::vector<std::vector<std::string>> lines{{"change", "peak memory", "step time by closed forms"}};
   for (const FittingNeighbour& one : neighbours)
     lines.push_back({changes_text(one),

@@ -83,7 +83,7 @@ void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& out
   add("link_hops_simulated", now.simulated);
   add("link_hops_simulated_earlier", totals.earlier.link_hops.simulated);
   add("link_hops_skipped", totals.transferred - now.simulated);
-  add("link_hops_skipped_remembered", totals.transferred - now.all());
+  add("link_hops_skipped_cached", totals.transferred - now.all());
   add("link_hops_skipped_periods", now.periods);
   add("link_hops_skipped_rate", now.rate);
   add("kernel_uses", totals.kernel_uses);

@@ -114,12 +114,12 @@ void add_status_columns(std::vector<Column>& to, const Rows& rows) {
   to.push_back(text_column("reason", "why it did not run", rows, [](const Row& row) { return row.reason; }));
   to.push_back(text_column("fidelity", "packet: every packet on every link; analytic: a lower bound without contention",
                            rows, [](const Row& row) { return std::string(row.analytic() ? "analytic" : "packet"); }));
-  to.push_back(text_column("composition",
-                           "composed: only what meets is simulated together; coupled: all in one event loop", rows,
-                           [](const Row& row) {
-                             const bool coupled = row.configuration.composition == core::step::Composition::coupled;
-                             return std::string(coupled ? "coupled" : "composed");
-                           }));
+  to.push_back(text_column(
+      "composition", "composed: only contending collectives are simulated together; coupled: all in one event loop",
+      rows, [](const Row& row) {
+        const bool coupled = row.configuration.composition == core::step::Composition::coupled;
+        return std::string(coupled ? "coupled" : "composed");
+      }));
   to.push_back(text_column(
       "collectives_calibrated",
       "yes: collectives cost what was measured on this GPU; as GPU: what was on that one, scaled by link "
@@ -169,8 +169,8 @@ void add_uncertainty(std::vector<Column>& to, const Rows& rows) {
        {Part{"step_time_low_s", "s", "lower end of the 80 % interval of a measured step, given the prediction",
              [&](const Row& row) { return step_s(row) * row.interval.low; }},
         Part{"step_time_high_s", "s", "its upper end", [&](const Row& row) { return step_s(row) * row.interval.high; }},
-        Part{"told_apart_ratio", "",
-             "layouts of one model, batch and machine whose step times are in a smaller ratio are not told apart",
+        Part{"distinguishable_ratio", "",
+             "layouts of one model, batch and machine whose step times have a smaller ratio are indistinguishable",
              [](const Row& row) { return row.interval.distinguishable_ratio; }}}) {
     std::vector<double> values;
     for (const Row& row : rows) values.push_back(row.has_interval() ? part.value(row) : kNaN);
@@ -181,7 +181,7 @@ void add_uncertainty(std::vector<Column>& to, const Rows& rows) {
         text_column(name, std::string(description) + "; empty where there is no interval", rows,
                     [&](const Row& row) { return row.has_interval() ? row.interval.*member : std::string(); }));
   };
-  basis("step_time_basis", "whose residuals the three before come from", &experiments::Interval::basis);
+  basis("step_time_basis", "source of the residuals behind the three columns before", &experiments::Interval::basis);
   basis("step_time_basis_gpu", "the chip whose published steps count most for it", &experiments::Interval::chip);
   basis("step_time_basis_kind", "the kind of layout it is: dense, experts (a mixture of them), or sharded (ZeRO 3)",
         &experiments::Interval::kind);
@@ -191,7 +191,7 @@ void add_memory(std::vector<Column>& to, const Rows& rows) {
   to.push_back(integer_column("memory_peak_bytes", "bytes",
                               "peak memory of the rank that needs most, also where too much", rows,
                               [](const Row& row) { return row.planned.memory.total(); }));
-  to.push_back(integer_column("gpu_memory_bytes", "bytes", "what a process can have of the GPU's memory", rows,
+  to.push_back(integer_column("gpu_memory_bytes", "bytes", "GPU memory that a process can use", rows,
                               [](const Row& row) { return row.planned.memory_bytes; }));
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
     to.push_back(integer_column(fmt::format("memory_{}_bytes", part.name), "bytes",
@@ -222,10 +222,10 @@ void add_measured_kernels(std::vector<Column>& to, const Rows& rows) {
     CostLevel level;
   };
   for (const Part& part :
-       {Part{"time_by_layers", "share of kernel time that measured layers say", CostLevel::layer},
-        Part{"time_by_submodules", "share of kernel time that measured submodules say", CostLevel::submodule},
-        Part{"time_by_kernels", "share of kernel time that measured kernels say", CostLevel::kernel},
-        Part{"time_by_model", "share of kernel time that the model says, for want of a measurement", CostLevel::model}})
+       {Part{"time_by_layers", "share of kernel time taken from measured layers", CostLevel::layer},
+        Part{"time_by_submodules", "share of kernel time taken from measured submodules", CostLevel::submodule},
+        Part{"time_by_kernels", "share of kernel time taken from measured kernels", CostLevel::kernel},
+        Part{"time_by_model", "share of kernel time computed by the cost model", CostLevel::model}})
     add_column(part.name, part.description,
                [&](const MeasurementCoverage& account) { return account.share(part.level); });
   std::vector<std::int64_t> used;
@@ -235,9 +235,9 @@ void add_measured_kernels(std::vector<Column>& to, const Rows& rows) {
                                 Disagreement (*disagreement_of)(const core::workload::KernelCosts&)) {
     add_column(name, description,
                [&](const MeasurementCoverage& account) { return disagreement_of(account.costs).share; });
-    to.push_back(text_column(
-        name + "_at", "where that is; empty: nowhere do two say something", rows,
-        [&](const Row& row) { return row.kernels ? disagreement_of(row.kernels->costs).at : std::string(); }));
+    to.push_back(text_column(name + "_at", "where that is; empty: no time has two sources", rows, [&](const Row& row) {
+      return row.kernels ? disagreement_of(row.kernels->costs).at : std::string();
+    }));
   };
   disagreement("levels_disagree",
                "of a layer or submodule that is measured as a whole and in parts, the sum of the parts over the whole, "
@@ -263,7 +263,7 @@ void add_routing(std::vector<Column>& to, const Rows& rows) {
     for (const RoutingSummary& account : accounts) values.push_back(account.*member);
     to.push_back({name, "", description, std::move(values)});
   };
-  add_column("expert_drop_rate", "share of tokens' ways to experts that is dropped, mean over layers with experts",
+  add_column("expert_drop_rate", "share of token-to-expert assignments that is dropped, mean over layers with experts",
              &RoutingSummary::drop_rate);
   add_column("expert_imbalance",
              "rows that the busiest expert rank of a layer computes over those of the mean rank, mean over such layers",
@@ -286,10 +286,10 @@ void add_network(std::vector<Column>& to, const Rows& rows) {
       values.push_back(row.step != nullptr && !row.analytic() ? row.step->*part.member : kNoCount);
     to.push_back({part.name, "", std::string(part.description) + "; -1 where it did not run packet by packet", values});
   }
-  to.push_back(
-      real_column("busiest_link_share", "",
-                  "what the busiest network link has to send over the step; above 1 an analytic step is too short",
-                  rows, [](const Row& row) { return row.step->busiest_link_share; }));
+  to.push_back(real_column("busiest_link_share", "",
+                           "load of the busiest network link as a share of its capacity over the step; above 1 an "
+                           "analytic step is too short",
+                           rows, [](const Row& row) { return row.step->busiest_link_share; }));
   to.push_back(integer_column("dp", "", "data parallel size, which follows from the GPUs", rows,
                               [](const Row& row) { return row.configuration.strategy.dp; }));
   to.push_back(integer_column("gpus", "", "GPUs", rows, [](const Row& row) { return std::int64_t(row.gpus()); }));

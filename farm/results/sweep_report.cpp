@@ -40,7 +40,7 @@ std::string exclusions_text(const io::Table& excluded) {
     text += fmt::format("  {} by {}: {}\n", rules[i].second.size(), rules[i].first,
                         reason->text_at(rules[i].second.front()));
   if (rules.size() > kMaxRules)
-    text += fmt::format("  and {} more rules (--dry-run tells all)\n", rules.size() - kMaxRules);
+    text += fmt::format("  and {} more rules (--dry-run lists all)\n", rules.size() - kMaxRules);
   return text;
 }
 
@@ -75,10 +75,9 @@ std::string summary_text(const io::Results& results) {
                       group_digits(number("episode_uses")));
   const double transferred = number("link_hops_transferred"), simulated = number("link_hops_simulated");
   if (transferred < simulated)
-    text += fmt::format("packet hops: {} simulated, those of worlds beyond their limit included\n",
-                        group_digits(simulated));
+    text += fmt::format("link-hops: {} simulated, including experiments beyond their limit\n", group_digits(simulated));
   else
-    text += fmt::format("packet hops: {} of {} simulated; the rest reused\n", group_digits(simulated),
+    text += fmt::format("link-hops: {} of {} simulated; the rest reused\n", group_digits(simulated),
                         group_digits(transferred));
   return text + fmt::format("tasks: {} computed, {} from the journal, {} from the store; {} elapsed, {:.1f} s of CPU\n",
                             group_digits(number("tasks_computed")), group_digits(number("tasks_from_journal")),

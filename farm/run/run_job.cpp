@@ -43,8 +43,8 @@ std::string reason_of(const std::exception& error, const RunOptions& options) {
   if (failure == nullptr) return error.what();
   const bool full = failure->code == ENOSPC || failure->code == EDQUOT;
   const bool begun = io::is_run_directory(options.directory);
-  return fmt::format("{}; {}, then {}", failure->what(), full ? "make room" : "mend that",
-                     begun ? fmt::format("`{}` goes on", resume_line(options)) : "give the same line again");
+  return fmt::format("{}; {}, then {}", failure->what(), full ? "make room" : "fix that",
+                     begun ? fmt::format("`{}` resumes it", resume_line(options)) : "give the same line again");
 }
 
 class FailedRun final : public core::IoError {
@@ -161,7 +161,7 @@ void declare_abandoned(const RunOptions& options, const std::string& why) {
 }
 
 RunOutcome run_follower(const RunOptions& options, Zygote& zygote) {
-  const std::string resume_hint = fmt::format("`{}` goes on", resume_line(options));
+  const std::string resume_hint = fmt::format("`{}` resumes it", resume_line(options));
   // The coordinating rank gives up earlier, because it knows more.
   auto watch = std::make_unique<StartupWatchdog>(options.start_time + kFollowerGrace, [&](const std::string& why) {
     declare_abandoned(options, fmt::format("{}; {}", why, resume_hint));
@@ -202,7 +202,7 @@ RunOutcome run_leader(const RunOptions& options, const std::string& serialized_j
     claim_error = std::current_exception();
   }
   auto watch = std::make_unique<StartupWatchdog>(options.start_time, [&](const std::string& why) {
-    const std::string reason = fmt::format("{}; `{}` goes on", why, resume_line(options));
+    const std::string reason = fmt::format("{}; `{}` resumes it", why, resume_line(options));
     if (directory) declare_failed(*directory, kExitInternal, reason);
     report_end(options, reason);
     return kExitInternal;

@@ -90,7 +90,8 @@ class Supervision {
     if (again || nothing_to_finish) return end("stopped", kExitDrained);
     if (stop_signal_ == 0) {
       line_.clear();
-      print_message("stopping: what runs may finish{}\n", signal == SIGINT ? "; once more Ctrl-C stops at once" : "");
+      print_message("stopping: running tasks may finish{}\n",
+                    signal == SIGINT ? "; once more Ctrl-C stops at once" : "");
     }
     stop_signal_ = signal;
     last_report_ = steady_clock::now();
@@ -170,7 +171,7 @@ class Supervision {
 
   /// Reports, on stderr and in complete.json, an end that no rank could report.
   int report_end(int exit_code, const std::string& why) const {
-    const std::string reason = fmt::format("{}; `{}` goes on", why, options_.resume);
+    const std::string reason = fmt::format("{}; `{}` resumes it", why, options_.resume);
     // After a stop on request, the caller of supervise() prints how to resume.
     exit_code == kExitDrained ? print_message("{}\n", why) : print_message("manyworlds: {}\n", reason);
     try {

@@ -127,7 +127,7 @@ std::string layouts(std::size_t count) {
 std::string status_text(const SearchFindings& findings) {
   const std::size_t screened = by_throughput(findings.screened).size();
   if (!findings.packets)
-    return fmt::format("{} ranked by their analytic step times, which leave contention out; none was simulated\n",
+    return fmt::format("{} ranked by analytic step times, which ignore contention; no packets were simulated\n",
                        layouts(screened));
   const SearchStatus& settled = findings.search_status;
   std::string text =
@@ -136,10 +136,10 @@ std::string status_text(const SearchFindings& findings) {
                   findings.screening, settled.simulated);
   if (settled.settled())
     return text +
-           "settled, as far as the simulator goes: no other layout's analytic step time, a lower "
+           "proven optimal within the model: no other layout's analytic step time, a lower "
            "bound, is below that of #1\n";
   return text +
-         fmt::format("not settled: {} more may be faster than #1, by {:.1f} % at most; --packet {} simulates them\n",
+         fmt::format("not proven: {} more may be faster than #1, by at most {:.1f} %; --packet {} simulates them\n",
                      settled.open, 100 * settled.max_gain, settled.simulated + settled.open);
 }
 

@@ -59,15 +59,15 @@ void add_tasks(std::string& text, const json& kinds) {
 void add_run_gauges(std::string& text, const json& status) {
   for (const Gauge& gauge :
        {Gauge{"tasks_quarantined", "quarantined", "Tasks given up as their simulator crashes."},
-        Gauge{"tasks_known_before", "known_before", "Settled tasks that the journal or the store knew."},
-        Gauge{"tasks_per_second", "rate_per_s", "Tasks computed per second in this life of the run."},
+        Gauge{"tasks_known_before", "known_before", "Settled tasks whose results came from the journal or the store."},
+        Gauge{"tasks_per_second", "rate_per_s", "Tasks computed per second since the last start of the run."},
         Gauge{"time_left_seconds", "time_left_s", "Estimated time until the run is complete."},
-        Gauge{"sharing_ratio", "sharing", "Link-hops of all worlds over those simulated."},
-        Gauge{"elapsed_seconds", "elapsed_s", "Time since this life of the run began."},
+        Gauge{"sharing_ratio", "sharing", "Link-hops of all experiments divided by those simulated."},
+        Gauge{"elapsed_seconds", "elapsed_s", "Time since the last start of the run."},
         Gauge{"simulated_seconds", "simulated_s", "Time spent in simulations, summed over workers."},
         Gauge{"ranks", "ranks", "Ranks of the run."},
         Gauge{"ranks_lost", "ranks_lost", "Ranks that have fallen silent."},
-        Gauge{"updated_timestamp_seconds", "updated", "When the run last said where it stands, since 1970."}})
+        Gauge{"updated_timestamp_seconds", "updated", "Time of the last status update, since 1970."}})
     if (const auto found = status.find(gauge.member); found != status.end() && found->is_number())
       Metric(text, gauge.name, "gauge", gauge.help).sample(found->get<double>());
 }
@@ -91,7 +91,7 @@ void add_load(std::string& text, const json& load) {
   if (ranks == 0 || ranks > kListedRanks) return;
   for (const Gauge& gauge : {Gauge{"rank_busy_ratio", "busy", "Share of the time so far that the rank simulated."},
                              Gauge{"rank_tasks_done", "done", "Tasks the rank has run."},
-                             Gauge{"rank_alive", "alive", "Whether the rank has spoken lately."}}) {
+                             Gauge{"rank_alive", "alive", "Whether the rank has reported recently."}}) {
     Metric metric(text, gauge.name, "gauge", gauge.help);
     for (std::size_t i = 0; i < ranks; ++i) {
       const json& value = load.at(gauge.member).at(i);
@@ -122,7 +122,7 @@ std::string server_metrics(const ServerCounters& counters) {
       .sample(static_cast<double>(counters.connections));
   Metric(text, "serve_accepted_total", "counter", "Connections it took.")
       .sample(static_cast<double>(counters.accepted));
-  Metric(text, "serve_turned_away_total", "counter", "Connections beyond what it takes at a time.")
+  Metric(text, "serve_turned_away_total", "counter", "Connections rejected because the server was full.")
       .sample(static_cast<double>(counters.rejected));
   Metric(text, "serve_dropped_total", "counter", "Connections that were too slow.")
       .sample(static_cast<double>(counters.dropped));

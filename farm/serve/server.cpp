@@ -21,11 +21,11 @@ constexpr std::chrono::milliseconds kAcceptRetry{100};  // delay after the syste
 nlohmann::json status_of(const std::filesystem::path& run_directory) {
   try {
     if (auto status = read_run_status(run_directory)) return *std::move(status);
-    return {{"format", 1}, {"state", "starting"}};
+    return {{"format", 2}, {"state", "starting"}};
   } catch (const core::IoError& error) {
-    return {{"format", 1}, {"state", "starting"}, {"reason", error.what()}};
+    return {{"format", 2}, {"state", "starting"}, {"reason", error.what()}};
   } catch (const core::InputError& error) {
-    return {{"format", 1}, {"state", "starting"}, {"reason", error.what()}};
+    return {{"format", 2}, {"state", "starting"}, {"reason", error.what()}};
   }
 }
 

@@ -74,7 +74,7 @@ nlohmann::json Progress::status(const std::string& state, double elapsed_s) cons
     all.failed += count.failed;
   }
   nlohmann::json status{
-      {"format", 1},
+      {"format", 2},
       {"state", state},
       {"total", all.total},
       {"done", all.done},
@@ -192,7 +192,7 @@ std::string describe_status(const nlohmann::json& status) {
         failed, status.at("quarantined").get<std::uint64_t>(), resume);
   const std::string state = status.at("state").get<std::string>();
   return state == "drained" || state == "interrupted" || state == "failed"
-             ? text + fmt::format("`{}` goes on\n", resume)
+             ? text + fmt::format("`{}` resumes it\n", resume)
              : text;
 }
 

@@ -66,7 +66,7 @@ void check_columns(const JsonView& object, std::initializer_list<Column> columns
   const std::size_t rows = object.at(columns.begin()->name).size();
   for (const auto& [name, check] : columns) {
     const JsonView column = object.at(name);
-    if (column.size() != rows) throw InputError(fmt::format("'{}' has not as many values as its neighbours", name));
+    if (column.size() != rows) throw InputError(fmt::format("'{}' differs in length from the other columns", name));
     column.for_each(check);
   }
 }
@@ -82,9 +82,9 @@ void check_ranking(const JsonView& ranking) {
   ranking.at("ranked").whole();
   ranking.at("rows").for_each([](const JsonView& row) {
     is_id(row.at("id"));
-    check_texts(row, {"layout", "lost_to", "from_best"});
+    check_texts(row, {"layout", "largest_loss", "from_best"});
     for (const char* member : {"step_time_s", "tokens_per_s_per_gpu"}) row.at(member).number();
-    for (const char* member : {"lost_share", "memory_peak_bytes", "step_time_low_s", "step_time_high_s"})
+    for (const char* member : {"largest_loss_share", "memory_peak_bytes", "step_time_low_s", "step_time_high_s"})
       if (const auto value = row.find(member)) is_number_or_null(*value);
   });
 }
@@ -113,10 +113,9 @@ void check_sweep(const JsonView& status) {
 }
 
 void check_status(const JsonView& status) {
-  status.at("format").whole(1, 1);
+  status.at("format").whole(2, 2);
   const std::string& state = status.at("state").text();
-  if (std::find(kStates.begin(), kStates.end(), state) == kStates.end())
-    throw InputError("'state' is none that a run says");
+  if (std::find(kStates.begin(), kStates.end(), state) == kStates.end()) throw InputError("'state' is unknown");
   check_counts(status,
                {"total", "done", "failed", "quarantined", "known_before", "ranks", "ranks_lost", "pid", "updated"});
   check_texts(status, {"host", "resume"});

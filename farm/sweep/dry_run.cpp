@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kEpisodes = "counted while running: which collectives meet is a result";
+constexpr const char* kEpisodes = "counted while running: which collectives contend is known only then";
 
 /// Counts the kernels of every experiment that fits. Experiments with the same model, strategy and GPU have the same
 /// kernels on every fabric.

@@ -111,8 +111,8 @@ void LiveSummary::add_rows(const io::Results& rows) {
     best_.push_back(id_at(rows, row.row));
     nlohmann::json members{{"id", best_.back()},
                            {"layout", row.layout},
-                           {"lost_to", row.largest_loss},
-                           {"lost_share", row.largest_loss_share},
+                           {"largest_loss", row.largest_loss},
+                           {"largest_loss_share", row.largest_loss_share},
                            {"from_best", io::name_of(row.distinction)}};
     const auto add_column = [&](const std::string& name) {
       if (const io::Column* column = rows.experiments.find(name)) members[name] = column->number_at(row.row);

@@ -125,7 +125,7 @@ void print_missing(const Sources& sources, const fs::path& into, const SweepJob&
     numbers += fmt::format("{}{}", numbers.empty() ? "" : ",", shard + 1);
     std::string how = fmt::format("not given; `manyworlds sweep SPEC --shard {}/{}` computes it", shard + 1, count);
     for (const Source& source : sources.all)
-      if (source.shard.number == shard + 1) how = fmt::format("`{}` goes on", resume_line(source.directory));
+      if (source.shard.number == shard + 1) how = fmt::format("`{}` resumes it", resume_line(source.directory));
     lines += fmt::format("  shard {} of {}: {} experiments; {}\n", shard + 1, count, number, how);
   }
   std::string where;

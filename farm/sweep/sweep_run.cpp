@@ -124,7 +124,7 @@ void check_writable(const std::filesystem::path& path, const std::string& option
   std::error_code ignored;
   while (!std::filesystem::exists(at, ignored) && at.has_parent_path() && at != at.parent_path()) at = at.parent_path();
   if (!std::filesystem::is_directory(at, ignored))
-    throw core::InputError(fmt::format("{} is no directory; give a place that can be written", at.string()),
+    throw core::InputError(fmt::format("{} is not a directory; give a writable path", at.string()),
                            fmt::format("{} {}", option, path.string()));
   if (::access(at.c_str(), W_OK | X_OK) != 0)
     throw core::InputError(fmt::format("{} cannot be written; give a place that can", at.string()),
@@ -172,7 +172,7 @@ int run_sweep_job(const RunOptions& options, const std::string& serialized_job,
       hooks_for(options, serialized_job.empty() || parse_job(serialized_job).options.share, reporter);
   const RunOutcome outcome = run_job(options, serialized_job, zygote, hooks);
   if (supervised || (rank && is_follower())) return outcome.exit_code;
-  if (outcome.exit_code == kExitDrained) print_message("stopped on request; `{}` goes on\n", resume_line(options));
+  if (outcome.exit_code == kExitDrained) print_message("stopped on request; `{}` resumes it\n", resume_line(options));
   if (outcome.exit_code == kExitFailed) print_failures(options);
   if (outcome.exit_code != kExitDone && outcome.exit_code != kExitFailed) return outcome.exit_code;
   const io::Results results = io::read_results(io::results_path(options.directory));

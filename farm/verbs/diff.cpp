@@ -11,7 +11,7 @@ namespace manyworlds::farm::commands {
 
 int run_diff(const Invocation& invocation) {
   cxxopts::Options options("manyworlds diff",
-                           "Do two runs have the same answer? Exit 0 same, 1 different, 2 cannot compare.");
+                           "Compares the results of two runs. Exit 0: same, 1: different, 2: not comparable.");
   options.add_options()("left", "a run directory or its results.h5", cxxopts::value<std::string>())(
       "right", "another", cxxopts::value<std::string>());
   options.parse_positional({"left", "right"});

@@ -40,7 +40,7 @@ int run_export(const Invocation& invocation) {
   options.positional_help("RUN --csv");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
-  if (parsed->count("csv") == 0) throw core::InputError("say what it shall be: --csv");
+  if (parsed->count("csv") == 0) throw core::InputError("the format is missing: --csv");
   const io::Results results = io::read_results(io::results_path(required(*parsed, "run")));
   const std::string text = io::csv(find_table(results, (*parsed)["table"].as<std::string>()));
   if (parsed->count("output") > 0)

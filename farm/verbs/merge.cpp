@@ -10,8 +10,8 @@ namespace manyworlds::farm::commands {
 int run_merge(const Invocation& invocation) {
   cxxopts::Options options(
       "manyworlds merge",
-      "Joins runs of shards of a sweep: the answer is that of one run of the whole. What is missing "
-      "is told; then the exit code is 75. Shards may still be running.");
+      "Merges the runs of a sweep's shards: the results equal those of one run of the whole. What is missing "
+      "is reported, with exit code 75. Shards may still be running.");
   options.add_options()("runs", "run directories of one sweep", cxxopts::value<std::vector<std::string>>(),
                         "RUN_DIR...")("o,output", "the run directory of the whole", cxxopts::value<std::string>(),
                                       "RUN_DIR")("json", "JSON output");

@@ -124,7 +124,7 @@ int run_net(const Invocation& invocation) {
       "KIND")("bytes", "of the collective, per GPU, as in 1GiB", cxxopts::value<std::string>(), "SIZE")(
       "algorithm", "of the collective, or auto; otherwise what SPEC's collectives say (see `list collectives`)",
       cxxopts::value<std::string>()->default_value(""),
-      "NAME")("plain", "every packet in one event loop, nothing remembered: the same times, slower")(
+      "NAME")("plain", "every packet in one event loop, without caching: the same times, slower")(
       "csv", "when each flow, or each GPU of the collective, is done")(
       "links", "what each link carried and for how long, as CSV")("json", "the summary and the links as JSON")(
       "model", "packet, or astra-sim: what ASTRA-sim's analytical backends say, for comparison",

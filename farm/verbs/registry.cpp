@@ -6,13 +6,13 @@ namespace manyworlds::farm::commands {
 
 const std::vector<Command>& registry() {
   static const std::vector<Command> commands{
-      {"sweep", "runs every world of a sweep and ranks them", run_sweep, true},
-      {"resume", "goes on with what an interrupted sweep left", run_resume, true},
+      {"sweep", "runs every experiment of a sweep and ranks them", run_sweep, true},
+      {"resume", "continues an interrupted sweep", run_resume, true},
       {"merge", "joins runs of shards of a sweep", run_merge},
       {"run", "one experiment, with its breakdown", run_run},
       {"net", "the network alone: flows or a collective on a topology", run_net},
-      {"stragglers", "slow ranks of one experiment, found from what it measures of itself", run_stragglers},
-      {"status", "where a run stands", run_status},
+      {"stragglers", "finds slow ranks of one experiment from its simulated measurements", run_stragglers},
+      {"status", "shows the status of a run", run_status},
       {"serve", "a live page of a run", run_serve},
       {"top", "the best experiments of a run", run_top},
       {"compare", "two experiments of a run side by side", run_compare},
@@ -20,11 +20,11 @@ const std::vector<Command>& registry() {
       {"search", "the layouts of a model on a cluster, priced and ranked", run_search, true},
       {"report", "a run as one self-contained HTML page", run_report},
       {"export", "a table of a run's results, for programs that do not read HDF5", run_export},
-      {"diff", "do two runs have the same answer?", run_diff},
-      {"store", "what is kept between runs: its size, whether it is whole, less of it", run_store},
+      {"diff", "compares the results of two runs", run_diff},
+      {"store", "statistics, verification and pruning of the result store", run_store},
       {"validate", "predicted against published measurements", run_validate, true},
       {"slurm", "batch scripts for a sweep", run_slurm},
-      {"list", "gpus, models, clusters, topologies and whatever else a sweep may name", run_list},
+      {"list", "lists gpus, models, clusters, topologies and everything else a sweep may name", run_list},
       {"schema", "JSON Schema of a sweep, for editors", run_schema},
   };
   return commands;

@@ -9,7 +9,7 @@
 namespace manyworlds::farm::commands {
 
 int run_resume(const Invocation& invocation) {
-  cxxopts::Options options("manyworlds resume", "Goes on with what an interrupted sweep left.");
+  cxxopts::Options options("manyworlds resume", "Continues an interrupted sweep.");
   options.add_options()("run", "the run directory", cxxopts::value<std::string>())("json", "JSON output");
   add_run_options(options);
   add_serve_options(options);
@@ -27,8 +27,9 @@ int run_resume(const Invocation& invocation) {
   const std::string serialized = read_serialized_job(run.directory);
   const bool share = parse_job(serialized).options.share;
   if (no_sharing(*parsed) && share)
-    throw core::InputError("this run was begun with sharing and goes on with it; without --no-sharing it resumes",
-                           run.directory.string());
+    throw core::InputError(
+        "this run was started with sharing and must continue with it; resume it without --no-sharing",
+        run.directory.string());
   if (!share) run.store = "none";
   check_preconditions(run);
   return run_sweep_job(run, serialized, json, *invocation.zygote);

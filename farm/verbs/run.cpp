@@ -94,7 +94,7 @@ int show_kernels(const experiments::Sweep& sweep, const std::string& level) {
   const auto& experiment = sweep.experiments.front();
   auto configuration = experiments::config_of(experiment.settings, sweep.inputs).configuration;
   if (configuration.is_mixed())
-    throw core::InputError("tells of GPUs that are all alike, and here are several kinds", "--kernels");
+    throw core::InputError("needs GPUs of one kind, and this cluster has several", "--kernels");
   configuration.gpu.measured = measured_times(experiment);
   std::vector<experiments::import::KernelRow> rows;
   for (const auto& [what, sources] :
@@ -134,7 +134,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   if (row.text("status") != "ran") return text;
   const bool analytic = row.text("fidelity") == "analytic";
   text += fmt::format("step time         {}{:.6f} s{}\n", analytic ? "at least " : "", row.number("step_time_s"),
-                      analytic ? " (analytic: nothing waits for anything on a link)" : "") +
+                      analytic ? " (analytic: no queueing on links)" : "") +
           interval_text(row);
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
   text += fmt::format("MFU               {:.1f} % of {}\n", 100 * row.number("mfu"), io::mfu_peak_text(row.table, 0));
@@ -194,7 +194,7 @@ int run_run(const Invocation& invocation) {
       "kernels",
       "only the experiment's kernels (or --kernels=submodule, =layer) with sizes and times, as a CSV table to "
       "fill in for cluster.gpu.measured_kernels; nothing is simulated",
-      cxxopts::value<std::string>()->implicit_value("kernel"), "LEVEL")("json", "every column of the answer, as JSON");
+      cxxopts::value<std::string>()->implicit_value("kernel"), "LEVEL")("json", "every column of the results, as JSON");
   add_recording_options(options);
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");

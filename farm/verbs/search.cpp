@@ -226,7 +226,7 @@ int run_search(const Invocation& invocation) {
            "N|all")("seed", "of what is drawn", cxxopts::value<std::string>()->default_value("1"), "N")(
       "o,output", "the run directory; default: runs/MODEL-on-GPUS; the screening goes to RUN_DIR.search",
       cxxopts::value<std::string>(),
-      "RUN_DIR")("sweep-yaml", "print the sweep that the search is, and run nothing")("json", "what is found, as JSON");
+      "RUN_DIR")("sweep-yaml", "print the sweep of the search space, and run nothing")("json", "the findings as JSON");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   if (is_follower() && parsed->count("in-process") == 0)
@@ -238,8 +238,8 @@ int run_search(const Invocation& invocation) {
   const std::int64_t packets = integer_option(*parsed, "packet", 0, 1'000'000);
   if (packets > 0 && launched_rank() && parsed->count("in-process") == 0)
     throw core::InputError(
-        "a second run begins behind the first, which ranks of a launcher cannot: give --packet 0, or start the search "
-        "plainly",
+        "a search starts a second run after the first, which the ranks of a launcher cannot do: give --packet 0, or "
+        "start the search plainly",
         "--packet");
   const SearchSpace space = search_space(words, catalog);
   SearchInput searched = read_space(*parsed, space, catalog);

@@ -140,11 +140,11 @@ void add_options(cxxopts::Options& options) {
       "nodes", "nodes of the job", number()->default_value("1"), "N")(
       "tasks-per-node", "ranks on each node; default: its CPUs", number(), "N")(
       "array", "instead of one job an array of N shards, each on one node, and a job that merges them", number(), "N")(
-      "time", "time limit of a life of a job, as sbatch takes it; default: the partition's",
-      cxxopts::value<std::string>(), "TIME")(
-      "margin", "seconds before that limit at which it stops and asks for another life", number()->default_value("120"),
-      "S")("partition", "as sbatch takes it", cxxopts::value<std::string>(), "P")("account", "as sbatch takes it",
-                                                                                  cxxopts::value<std::string>(), "A")(
+      "time", "time limit of a job, as sbatch takes it; default: the partition's", cxxopts::value<std::string>(),
+      "TIME")("margin", "seconds before that limit at which it stops and requeues itself",
+              number()->default_value("120"),
+              "S")("partition", "as sbatch takes it", cxxopts::value<std::string>(), "P")(
+      "account", "as sbatch takes it", cxxopts::value<std::string>(), "A")(
       "srun", "srun --mpi=pmix starts the ranks instead of mpirun");
   add_task_options(options);
 }

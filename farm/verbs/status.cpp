@@ -22,13 +22,13 @@ nlohmann::json read(const std::string& directory) {
   std::string reason = "it has no status.json yet";
   if (const auto completion = completion_of(directory); completion && completion->reason)
     reason = "its last start ended: " + *completion->reason;
-  throw core::InputError(fmt::format("{}: the run has not begun: {}", directory, reason));
+  throw core::InputError(fmt::format("{}: the run has not started: {}", directory, reason));
 }
 
 }  // namespace
 
 int run_status(const Invocation& invocation) {
-  cxxopts::Options options("manyworlds status", "Where a run stands.");
+  cxxopts::Options options("manyworlds status", "The status of a run.");
   options.add_options()("run", "the run directory", cxxopts::value<std::string>())(
       "watch", "look again every two seconds until the run is over")("json", "the status as JSON");
   options.parse_positional({"run"});

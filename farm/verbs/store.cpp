@@ -113,20 +113,22 @@ int prune(const std::filesystem::path& directory, std::uint64_t limit_bytes, boo
                            plural(pruned.unusable, "file"), size_text(pruned.bytes), size_text(pruned.kept_bytes),
                            plural(pruned.kept_segments, "segment"));
   if (pruned.unremovable > 0)
-    std::cout << fmt::format("{} more would have gone, but a run writes there now or this user may not remove them\n",
-                             plural(pruned.unremovable, "segment"));
+    std::cout << fmt::format(
+        "{} more would have been removed, but a run writes there now or this user may not remove them\n",
+        plural(pruned.unremovable, "segment"));
   return kExitDone;
 }
 
 }  // namespace
 
 int run_store(const Invocation& invocation) {
-  cxxopts::Options options("manyworlds store",
-                           "What the store holds (stats), whether it is whole (verify), or less of it (prune).");
+  cxxopts::Options options(
+      "manyworlds store",
+      "The contents of the store (stats), its integrity (verify), or the eviction of old entries (prune).");
   options.add_options()("what", "stats, verify or prune", cxxopts::value<std::string>()->default_value("stats"))(
       "store", "the folder; default: the user's own store", cxxopts::value<std::string>()->default_value(""), "DIR")(
       "limit", "of prune: how much may stay; what was used last stays",
-      cxxopts::value<std::string>()->default_value(default_store_limit()), "SIZE")("json", "what is said, as JSON");
+      cxxopts::value<std::string>()->default_value(default_store_limit()), "SIZE")("json", "JSON output");
   options.parse_positional({"what"});
   options.positional_help("[stats|verify|prune]");
   const auto parsed = parse(options, invocation.arguments);

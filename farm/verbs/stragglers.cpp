@@ -67,7 +67,7 @@ std::string as_text(const StragglerReport& report, const core::step::CompiledSte
       text += fmt::format("  {}  {:<34}{:+.1f} %\n", level_of(seen), seen.activity, 100 * seen.slower);
   }
   for (const std::string& activity : report.unexplained)
-    text += fmt::format("slow, and no member of it is: {}\n", activity);
+    text += fmt::format("slow, although none of its members is: {}\n", activity);
   for (const std::string& activity : report.not_compared) text += fmt::format("too few to compare: {}\n", activity);
   return text;
 }
@@ -78,10 +78,10 @@ Json as_json(const StragglerReport& report, const core::step::CompiledStep& comp
               {"steps", measurement.steps},
               {"noise", measurement.noise},
               {"seed", measurement.seed},
-              {"least_kernels_s", report.min_s},
-              {"least_rank", report.min_rank},
-              {"most_kernels_s", report.max_s},
-              {"most_rank", report.max_rank},
+              {"min_kernels_s", report.min_s},
+              {"min_rank", report.min_rank},
+              {"max_kernels_s", report.max_s},
+              {"max_rank", report.max_rank},
               {"stragglers", Json::array()},
               {"unexplained", report.unexplained},
               {"too_few_to_compare", report.not_compared}};

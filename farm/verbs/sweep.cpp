@@ -29,14 +29,14 @@ int dry_run(const experiments::Sweep& sweep, const Shard& shard, bool json) {
 }  // namespace
 
 int run_sweep(const Invocation& invocation) {
-  cxxopts::Options options("manyworlds sweep", "Runs every world of a sweep and ranks them.");
+  cxxopts::Options options("manyworlds sweep", "Runs every experiment of a sweep and ranks them.");
   add_spec_options(options);
   add_run_options(options);
   add_serve_options(options);
   options.add_options()("o,output", "the run directory; default: runs/NAME", cxxopts::value<std::string>(), "RUN_DIR")(
       "shard", "only the I-th of N parts, which `manyworlds merge` joins; default RUN_DIR: runs/NAME.shards/I-of-N",
       cxxopts::value<std::string>(),
-      "I/N")("dry-run", "say what would be run and what is left out, and run nothing")("json", "JSON output");
+      "I/N")("dry-run", "print what would be run and what is excluded, and run nothing")("json", "JSON output");
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);

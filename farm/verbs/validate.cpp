@@ -123,10 +123,10 @@ int run_validate(const Invocation& invocation) {
                         cxxopts::value<std::vector<std::string>>(), "FILE.csv")(
       "o,output", "the run directory; default: a temporary one", cxxopts::value<std::string>(), "RUN_DIR")(
       "catalog", "a folder with more gpus, models, clusters and stacks",
-      cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "tell of every row")("json", "JSON output")(
+      cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "print every row")("json", "JSON output")(
       "markdown", "only the accuracy table, as in docs/accuracy.md")("svg", "a picture of measured against predicted",
                                                                      cxxopts::value<std::string>(), "FILE.svg")(
-      "leave-one-family-out", "besides, predict each family with constants fitted to the others")(
+      "leave-one-family-out", "also predict each family with constants fitted to the others")(
       "by-proportion", "do that by the ratio of closed forms, without simulating again")(
       "fit", "write the constants of GPUs, fitted to these rows", cxxopts::value<std::string>(), "FILE.csv")(
       "residuals", "with --leave-one-family-out: write how far off it is, for intervals of predictions",

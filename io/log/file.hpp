@@ -82,7 +82,7 @@ class AtomicFile {
 /// Writes a whole file at once through AtomicFile.
 void write_atomically(const std::filesystem::path& path, std::string_view bytes, Access access = Access::by_umask);
 /// Suffix of the temporaries that write_atomically() leaves behind when its process is killed.
-inline constexpr std::string_view kTemporarySuffix = ".aside";
+inline constexpr std::string_view kTemporarySuffix = ".tmp";
 
 /// Creates a folder that only its owner may enter, and its missing parents. An existing folder keeps its permissions:
 /// whoever created it with others wants the content to be readable. Throws IoError.

@@ -23,7 +23,7 @@ using core::IoError;
 
 namespace {
 
-constexpr const char* kSerializedSweep = "sweep.frozen.json";
+constexpr const char* kSerializedSweep = "sweep.resolved.json";
 constexpr const char* kBuild = "build.json";
 constexpr const char* kStatus = "status.json";
 constexpr const char* kComplete = "complete.json";
@@ -117,7 +117,7 @@ void remove_leftovers(const fs::path& directory) {
 RunDirectory RunDirectory::open(const fs::path& path, const Options& options) {
   make_private_directories(path);
   if (!is_run_directory(path) && !looks_fresh(path))
-    throw InputError(fmt::format("{} is not empty and holds no run; give a new directory", path.string()));
+    throw InputError(fmt::format("{} is not empty and is not a run directory; give a new directory", path.string()));
   RunDirectory run{path, take_lock(path, options.job)};
   remove_leftovers(path);
   return run;

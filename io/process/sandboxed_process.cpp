@@ -99,7 +99,7 @@ SandboxedProcess::SandboxedProcess(const Limits& limits, const std::function<voi
   pipe_ = ends[0];
   if (process_ > 0) return;
   ::close(pipe_);
-  throw core::IoError("start", "a process to read in", error);
+  throw core::IoError("start", "a child process", error);
 }
 
 SandboxedProcess::~SandboxedProcess() {
@@ -142,7 +142,7 @@ SandboxedProcess::ExitReport SandboxedProcess::exit_report() {
   if (invalid_message_) {
     ::kill(process_, SIGKILL);
     wait();
-    return {false, "went wrong", "what it gave makes no sense"};
+    return {false, "failed", "it sent an invalid message"};
   }
   const int status = wait();
   if (WIFSIGNALED(status)) {

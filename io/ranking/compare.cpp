@@ -56,8 +56,7 @@ constexpr double kMaxSeconds = 1e5, kMaxBytes = 1e15;
 double checked_value(const Column& column, std::size_t row, double highest) {
   const double value = column.number_at(row);
   if (!(std::abs(value) <= highest))
-    throw core::InputError(
-        fmt::format("column '{}' has {}, with which nothing can be computed", column.name, column.text_at(row)));
+    throw core::InputError(fmt::format("column '{}' has {}, which is out of range", column.name, column.text_at(row)));
   return value;
 }
 

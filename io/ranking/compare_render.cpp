@@ -71,14 +71,14 @@ std::string parts_text(const std::string& title, const ExperimentComparison::Dec
   };
   const std::vector<std::int64_t> a = rounded(decomposition, 0, unit / scale),
                                   b = rounded(decomposition, 1, unit / scale);
-  TextTable lines{{title, "A", "B", "B - A", "of the difference"}};
+  TextTable lines{{title, "A", "B", "B - A", "share of difference"}};
   for (std::size_t i = 0; i < decomposition.parts.size(); ++i)
     lines.push_back({decomposition.parts[i].name, fixed(a[i], false), fixed(b[i], false), fixed(b[i] - a[i], true),
                      in_per_cent(decomposition.share_of(decomposition.parts[i]))});
   const auto sum = [](const std::vector<std::int64_t>& all) {
     return std::accumulate(all.begin(), all.end(), std::int64_t{0});
   };
-  lines.push_back({"all of it", fixed(sum(a), false), fixed(sum(b), false), fixed(sum(b) - sum(a), true),
+  lines.push_back({"total", fixed(sum(a), false), fixed(sum(b), false), fixed(sum(b) - sum(a), true),
                    decomposition.difference() == 0 ? kMissing : "100.0 %"});
   return in_columns(lines);
 }
@@ -90,17 +90,17 @@ std::string distinction_text(const ExperimentComparison& comparison) {
   const double slower_by = static_cast<double>(total[comparison.faster == 0 ? 1 : 0]) /
                            static_cast<double>(total[comparison.faster == 0 ? 0 : 1]);
   const std::string lead =
-      slower_by == 1 ? "both are as fast"
+      slower_by == 1 ? "both are equally fast"
                      : fmt::format("{} is faster: the other takes {:.1f} % longer", faster, 100 * (slower_by - 1));
   switch (comparison.distinction) {
     case Distinction::indistinguishable:
-      return lead + "; that is within model error: a tie, as far as is known\n";
+      return lead + "; that is within model error: a tie\n";
     case Distinction::overlapping:
       return lead + "; probably so, though their 80 % intervals overlap\n";
     case Distinction::distinguishable:
       return lead + "; beyond model error, as their 80 % intervals do not overlap\n";
     default:
-      return lead + "; how sure that is is not known\n";
+      return lead + "; the uncertainty is unknown\n";
   }
 }
 
@@ -117,7 +117,7 @@ std::string settings_text(const ExperimentComparison& comparison) {
 }
 
 TextTable metric_lines(const ExperimentComparison& comparison) {
-  TextTable lines{{"figures", "A", "B", "B - A"}};
+  TextTable lines{{"metric", "A", "B", "B - A"}};
   lines.push_back({"status", comparison.status[0], comparison.status[1], ""});
   const auto row = [&](const ExperimentComparison::Metric& metric, const char* title) {
     if (metric.values[0] || metric.values[1])
@@ -128,8 +128,8 @@ TextTable metric_lines(const ExperimentComparison& comparison) {
   row(comparison.metrics[2], "to");
   row(comparison.metrics[3], "tokens/s/GPU");
   row(comparison.metrics[4], "MFU");
-  row(comparison.metrics[5], "J of the GPUs/token");
-  row(comparison.metrics[6], "J of the building/token");
+  row(comparison.metrics[5], "GPU energy/token, J");
+  row(comparison.metrics[6], "facility energy/token, J");
   row(comparison.metrics[7], "USD/million tokens");
   row(comparison.metrics[8], "goodput");
   row(comparison.metrics[9], "time to train");
@@ -208,8 +208,8 @@ std::string render_json(const ExperimentComparison& comparison) {
                                   {"status", comparison.status[which]},
                                   {"reason", comparison.reason[which]},
                                   {"fidelity", comparison.analytic[which] ? "analytic" : "packet"},
-                                  {"lost_to", comparison.largest_loss[which]},
-                                  {"lost_share", comparison.largest_loss_share[which]}};
+                                  {"largest_loss", comparison.largest_loss[which]},
+                                  {"largest_loss_share", comparison.largest_loss_share[which]}};
   };
   const nlohmann::ordered_json all{{"a", side(0)},
                                    {"b", side(1)},
@@ -218,8 +218,8 @@ std::string render_json(const ExperimentComparison& comparison) {
                                    {"faster", !comparison.time         ? nlohmann::ordered_json(nullptr)
                                               : comparison.faster == 0 ? "a"
                                                                        : "b"},
-                                   {"apart", name_of(comparison.distinction)},
-                                   {"figures", json_of(comparison.metrics)},
+                                   {"distinction", name_of(comparison.distinction)},
+                                   {"metrics", json_of(comparison.metrics)},
                                    {"time", json_of(comparison.time, "ps")},
                                    {"memory", json_of(comparison.memory, "bytes")},
                                    {"network", json_of(comparison.network)}};

@@ -74,8 +74,8 @@ class Comparer {
       const Column* a = i < left.columns.size() ? &left.columns[i] : nullptr;
       const Column* b = i < right.columns.size() ? &right.columns[i] : nullptr;
       const std::string where = name + "/" + (a ? a->name : b->name);
-      structure(where, a && b && same_metadata(*a, *b), a ? describe_column(*a) : "no such column",
-                b ? describe_column(*b) : "no such column");
+      structure(where, a && b && same_metadata(*a, *b), a ? describe_column(*a) : "(no such column)",
+                b ? describe_column(*b) : "(no such column)");
       if (a && b && a->name == b->name && a->values.index() == b->values.index()) column(where, *a, *b, rows);
     }
     result.rows += rows.size();
@@ -91,7 +91,7 @@ class Comparer {
     std::size_t begin = 0;
     for (; line > 0; --line) {
       const std::size_t end = text.find('\n', begin);
-      if (end == std::string::npos) return "nothing more";
+      if (end == std::string::npos) return "(end of text)";
       begin = end + 1;
     }
     return text.substr(begin, text.find('\n', begin) - begin);
@@ -141,10 +141,10 @@ Comparison compare_results(const std::filesystem::path& left, const std::filesys
 }
 
 std::string describe(const Comparison& comparison) {
-  if (comparison.verdict == Verdict::same) return "same answer\n";
+  if (comparison.verdict == Verdict::same) return "same results\n";
   if (comparison.verdict == Verdict::cannot_compare) return fmt::format("cannot compare: {}\n", comparison.reason);
   const Difference& first = *comparison.first;
-  std::string text = fmt::format("different answers\nfirst in {}{}: {} | {}\n", first.where,
+  std::string text = fmt::format("different results\nfirst difference in {}{}: {} | {}\n", first.where,
                                  first.row ? fmt::format(", row {}", *first.row) : "", first.left, first.right);
   if (comparison.values > 0)
     text += fmt::format("{} values in {} columns and {} rows differ\n", comparison.values, comparison.columns,

@@ -68,7 +68,7 @@ class StepTimeIntervals {
 
  private:
   static constexpr std::array<std::string_view, 4> kColumns{"step_time_s", "step_time_low_s", "step_time_high_s",
-                                                            "told_apart_ratio"};
+                                                            "distinguishable_ratio"};
 
   double at(std::size_t column, std::size_t row) const { return columns_[column]->number_at(row); }
   bool known(std::size_t row) const {

@@ -46,7 +46,7 @@ struct Ranking {
   std::size_t without_value = 0;  // left out because the column has no value there
 };
 
-/// Returns the name used in JSON: "best", "told_apart", ….
+/// Returns the name used in JSON: "best", "distinguishable", ….
 const char* name_of(Distinction distinction);
 
 /// Returns how much worse than the best a row is, and how certain that is: "+3.1 %, tie", "+15.4 %, probably slower".

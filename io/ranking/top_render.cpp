@@ -46,7 +46,7 @@ bool is_tight(const Table& experiments, std::size_t row) {
 std::string tight_rows(const Results& results, const Ranking& ranking) {
   const bool any = std::any_of(ranking.rows.begin(), ranking.rows.end(),
                                [&](const Ranking::Row& row) { return is_tight(results.experiments, row.row); });
-  return any ? "! fills more than 95 % of the memory that it may have: try it before you rely on it\n" : "";
+  return any ? "! needs more than 95 % of the available memory: verify that it fits\n" : "";
 }
 
 /// Returns how many of the listed rows are analytic lower bounds rather than packet simulations.
@@ -61,7 +61,7 @@ std::ptrdiff_t analytic_rows(const Results& results, const Ranking& ranking) {
 /// Returns the basis of the intervals and marks of the listed rows.
 std::string basis_of(const Results& results, const Ranking& ranking) {
   const Column *basis = results.experiments.find("step_time_basis"),
-               *ratio = results.experiments.find("told_apart_ratio");
+               *ratio = results.experiments.find("distinguishable_ratio");
   const auto* texts = basis ? std::get_if<std::vector<std::string>>(&basis->values) : nullptr;
   std::map<std::string, double> found;  // the distinguishable ratio of each basis
   if (texts != nullptr && ratio != nullptr)
@@ -131,7 +131,7 @@ std::vector<std::string> joined_rows(const Results& results, const Ranking& rank
     layout = fmt::format("{}", fmt::join(parts, " "));
   }
   return {place, fmt::format("{}", fmt::join(ids, ", ")),
-          layout.empty() && !ranking.common_settings.empty() ? "as all" : layout};
+          layout.empty() && !ranking.common_settings.empty() ? "(common settings)" : layout};
 }
 
 nlohmann::ordered_json value_at(const Column& column, std::size_t row) {
@@ -147,11 +147,11 @@ const char* name_of(Distinction distinction) {
     case Distinction::best:
       return "best";
     case Distinction::indistinguishable:
-      return "not_told_apart";
+      return "indistinguishable";
     case Distinction::overlapping:
-      return "told_apart_intervals_overlap";
+      return "distinguishable_intervals_overlap";
     case Distinction::distinguishable:
-      return "told_apart";
+      return "distinguishable";
   }
   return "unknown";
 }
@@ -167,8 +167,7 @@ std::string unclear_order_note(const Ranking& ranking) {
     return row.distinction == Distinction::indistinguishable && row.relative_gap >= kTieThreshold;
   });
   if (unclear == 0 || 2 * unclear < static_cast<std::ptrdiff_t>(ranking.rows.size())) return "";
-  return "The order of these layouts is not known: most differences are smaller than what predictions of this kind are "
-         "off by. ";
+  return "The order of these layouts is uncertain: most differences are smaller than the prediction error. ";
 }
 
 RankingTable render_table(const Results& results, const Ranking& ranking) {
@@ -233,8 +232,8 @@ std::string render_json(const Results& results, const Ranking& ranking) {
   for (const Ranking::Row& row : ranking.rows) {
     Json object = {{"rank", rows.size() + 1},
                    {"layout", row.layout},
-                   {"lost_to", row.largest_loss},
-                   {"lost_share", row.largest_loss_share},
+                   {"largest_loss", row.largest_loss},
+                   {"largest_loss_share", row.largest_loss_share},
                    {"from_best", name_of(row.distinction)}};
     for (const Column& column : results.experiments.columns) object["columns"][column.name] = value_at(column, row.row);
     rows.push_back(std::move(object));
@@ -243,7 +242,7 @@ std::string render_json(const Results& results, const Ranking& ranking) {
                     {"descending", ranking.descending},
                     {"candidates", ranking.candidates},
                     {"did_not_run", ranking.did_not_run},
-                    {"refused", ranking.filtered_out},
+                    {"filtered_out", ranking.filtered_out},
                     {"without_value", ranking.without_value},
                     {"rows", rows}};
   // A label that is not valid UTF-8 must not prevent the output.

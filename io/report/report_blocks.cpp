@@ -71,7 +71,7 @@ std::vector<std::vector<std::string>> spec_settings(const Results& results, std:
 
 std::string status_words(const std::string& status) {
   if (status == "out_of_memory") return "do not fit into memory";
-  if (status == "too_large") return "beyond their limit";
+  if (status == "too_large") return "exceed their limit";
   return status;
 }
 
@@ -104,7 +104,7 @@ KeyValues key_values_of(const Report& report) {
         add(format_cell(column, best), what);
     if (const Column* fidelity = results.experiments.find("fidelity");
         fidelity != nullptr && fidelity->text_at(best) == "analytic")
-      add("analytic", "lower bounds: no packet was simulated");
+      add("analytic", "lower bounds; no packets were simulated");
   }
   add(group_digits(static_cast<double>(report.ranking.candidates)), "experiments ranked");
   return key_values;
@@ -113,7 +113,7 @@ KeyValues key_values_of(const Report& report) {
 /// Returns a sentence on the best layout and how certain its first place is.
 std::string verdict_text(const Report& report) {
   const Ranking& ranking = report.ranking;
-  if (ranking.rows.empty()) return "Nothing that ran can be ranked.";
+  if (ranking.rows.empty()) return "No experiment that ran can be ranked.";
   const std::string best = fmt::format("The best: {}.", ranking.rows.front().layout);
   if (ranking.rows.front().distinction == Distinction::unknown) return best;
   const auto count = [&](Distinction distinction) {
@@ -167,7 +167,7 @@ TableBlock front_lines(const Report& report, const ParetoFront& front) {
 
 TableBlock effect_lines(const Report& report, const AxisEffect& effect) {
   const Column& by = *report.objective.column;
-  TableBlock result{{{effect.name, "ran", "out of memory", "best", "median", "won", "beside the best"}},
+  TableBlock result{{{effect.name, "ran", "out of memory", "best", "median", "won", "relative to best"}},
                     {true, false, false, false, false, false, false}};
   for (std::size_t i = 0; i < std::min(effect.values.size(), kMaxAxisValues); ++i) {
     const AxisValue& value = effect.values[i];
@@ -221,7 +221,7 @@ void add_fronts(Report& report) {
   if (report.fronts.empty()) return;
   auto& to = report.blocks;
   to.push_back(Heading{"Efficiency (Pareto front)", "pareto"});
-  to.push_back(Paragraph{"On the line is what no other layout beats in both."});
+  to.push_back(Paragraph{"The line connects the Pareto-optimal layouts: no other layout is better in both."});
   for (std::size_t i = 0; i < report.fronts.size(); ++i) {
     const ParetoFront& front = report.fronts[i];
     to.push_back(Heading{"Tokens/s/GPU against " + front.title, "", 3});
@@ -236,7 +236,7 @@ void add_fronts(Report& report) {
 void add_effects(Report& report) {
   if (report.effects.empty()) return;
   auto& to = report.blocks;
-  to.push_back(Heading{"What every axis does", "axes"});
+  to.push_back(Heading{"Effect of every axis", "axes"});
   to.push_back(Paragraph{
       fmt::format("By {}. Each value is compared with otherwise identical layouts. Won: how often it was the best "
                   "of them. Beside the best: its geometric mean against the best. Bars are the middle half of what "
@@ -264,7 +264,7 @@ void add_failures(Report& report) {
   };
   to.push_back(Heading{"What did not run", "not"});
   to.push_back(
-      Paragraph{fmt::format("{} do not fit into memory, {} failed, {} were beyond their limit, {} are pending; {} "
+      Paragraph{fmt::format("{} do not fit into memory, {} failed, {} exceed their limit, {} are pending; {} "
                             "combinations were left out as invalid.",
                             count_of("out_of_memory"), count_of("failed"), count_of("too_large"), count_of("pending"),
                             results.excluded.rows())});
@@ -306,7 +306,7 @@ void add_failures(Report& report) {
 void add_sharing(Report& report) {
   const Results& results = *report.results;
   const auto number = [&](const char* name) { return provenance_number(results, name); };
-  TableBlock lines{{{"what", "used", "computed", "once for"}}, {true, false, false, false}};
+  TableBlock lines{{{"what", "used", "computed", "uses per computation"}}, {true, false, false, false}};
   const auto add = [&](const char* what, double used, double computed) {
     if (used > 0)
       lines.lines.push_back({what, group_digits(used), group_digits(computed),
@@ -314,18 +314,18 @@ void add_sharing(Report& report) {
   };
   add("kernels", number("kernel_uses"), static_cast<double>(results.kernels.rows()));
   add("collectives", number("collective_uses"), static_cast<double>(results.collectives.rows()));
-  add("episodes (collectives that meet)", number("episode_uses"), static_cast<double>(results.episodes.rows()));
+  add("episodes (contending collectives)", number("episode_uses"), static_cast<double>(results.episodes.rows()));
   add("link-hops (packets times links)", number("link_hops_transferred"), number("link_hops_simulated"));
   if (lines.lines.size() == 1) return;
-  report.blocks.push_back(Heading{"What was shared", "sharing"});
+  report.blocks.push_back(Heading{"Sharing", "sharing"});
   report.blocks.push_back(std::move(lines));
-  report.blocks.push_back(Paragraph{fmt::format(
-      "Of the link-hops skipped, {} were remembered, {} recurred as whole periods, and {} were "
-      "passed over by rate. Of the "
-      "tasks, {} were computed, {} came from the journal, and {} from the store.",
-      group_digits(number("link_hops_skipped_remembered")), group_digits(number("link_hops_skipped_periods")),
-      group_digits(number("link_hops_skipped_rate")), group_digits(number("tasks_computed")),
-      group_digits(number("tasks_from_journal")), group_digits(number("tasks_from_store")))});
+  report.blocks.push_back(Paragraph{
+      fmt::format("Of the link-hops skipped, {} came from the cache, {} were skipped as whole periods, and {} "
+                  "at a constant rate. Of the "
+                  "tasks, {} were computed, {} came from the journal, and {} from the store.",
+                  group_digits(number("link_hops_skipped_cached")), group_digits(number("link_hops_skipped_periods")),
+                  group_digits(number("link_hops_skipped_rate")), group_digits(number("tasks_computed")),
+                  group_digits(number("tasks_from_journal")), group_digits(number("tasks_from_store")))});
 }
 
 void add_accuracy(Report& report) {
@@ -336,7 +336,7 @@ void add_accuracy(Report& report) {
   for (std::size_t row = 0; chip != nullptr && kind != nullptr && row < chip->rows(); ++row)
     if (!chip->text_at(row).empty()) wanted.emplace(chip->text_at(row), kind->text_at(row));
   if (wanted.empty()) return;
-  report.blocks.push_back(Heading{"How far to trust it", "trust"});
+  report.blocks.push_back(Heading{"Accuracy", "trust"});
   for (auto& each : experiments::measured::read_residuals(
            experiments::import::parse_csv(experiments::measured::compiled_table("residuals"), "residuals.csv"))) {
     if (wanted.count({each.gpu, each.kind}) == 0) continue;
@@ -372,7 +372,7 @@ void add_accuracy(Report& report) {
 void add_origin(Report& report, std::vector<std::vector<std::string>> spec_settings) {
   const Results& results = *report.results;
   auto& to = report.blocks;
-  to.push_back(Heading{"What was asked, and how it was computed", "origin"});
+  to.push_back(Heading{"Specification and provenance", "origin"});
   if (spec_settings.size() > 1) to.push_back(TableBlock{std::move(spec_settings), {true, true}});
   TableBlock lines{{{"", ""}}, {true, true}};
   lines.lines.push_back({"report written by", fmt::format("manyworlds {}", core::version())});

@@ -45,7 +45,7 @@ std::string assumed_defaults(const Results& results) {
 }
 
 std::string assumed_text(const std::string& assumed) {
-  return assumed.empty() ? "" : fmt::format("assumed: {} (--set changes one, --assume 2021 all)\n", assumed);
+  return assumed.empty() ? "" : fmt::format("assumed defaults: {} (--set changes one, --assume 2021 all)\n", assumed);
 }
 
 double provenance_number(const Results& results, const std::string& name) {

@@ -15,7 +15,7 @@
 
 namespace manyworlds::io {
 
-inline constexpr std::int64_t kResultsFormatVersion = 1;
+inline constexpr std::int64_t kResultsFormatVersion = 2;
 
 struct Attribute {
   std::string name;

@@ -18,7 +18,7 @@ constexpr std::uint64_t kSlabBytes = std::uint64_t{1} << 20;  // read at a time
 void check_link(hid_t group, const std::string& name, const std::string& where) {
   if (name.empty() || name == "." || name.size() > kMaxNameBytes ||
       name.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
-    throw InvalidResults(fmt::format("{} is no name of a column", where));
+    throw InvalidResults(fmt::format("{} has an invalid column name", where));
   H5L_info_t link;
   check(H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT), "H5Lget_info");
   if (link.type != H5L_TYPE_HARD) throw InvalidResults(fmt::format("{} is a link to somewhere else", where));
@@ -62,7 +62,7 @@ std::uint64_t elements_of(hid_t space, bool scalar, const std::string& where) {
   const H5S_class_t shape = H5Sget_simple_extent_type(space);
   if (scalar && shape == H5S_SCALAR) return 1;
   if (scalar || shape != H5S_SIMPLE || H5Sget_simple_extent_ndims(space) != 1)
-    throw InvalidResults(fmt::format("{} is no {}", where, scalar ? "single value" : "list"));
+    throw InvalidResults(fmt::format("{} is not a {}", where, scalar ? "single value" : "list"));
   hsize_t size = 0;
   check(H5Sget_simple_extent_dims(space, &size, nullptr), "H5Sget_simple_extent_dims");
   return size;
@@ -137,7 +137,7 @@ class Dataset {
     bool whole = false;
     if (H5Pget_layout(creation_) == H5D_CHUNKED) {
       check(H5Pget_chunk(creation_, 1, &chunk_), "H5Pget_chunk");
-      if (chunk_ == 0) throw InvalidResults(fmt::format("{} is in chunks of nothing", where));
+      if (chunk_ == 0) throw InvalidResults(fmt::format("{} has chunks of size zero", where));
       budget.check(chunk_, type_.width, where);
       hsize_t chunks = 0;
       check(H5Dget_num_chunks(dataset_, space, &chunks), "H5Dget_num_chunks");
@@ -209,7 +209,8 @@ class ImageReader {
       : budget_(image.size()), send_(send), file_(hdf5::open_image(image)) {}
 
   void read() {
-    if (text_of(file_, "generator", "the file") != "manyworlds") throw InvalidResults("it is of another program");
+    if (text_of(file_, "generator", "the file") != "manyworlds")
+      throw InvalidResults("it was written by another program");
     const auto version =
         read_attribute(file_, "format_version", ElementType::integer, true, "the file", budget_).number<std::int64_t>();
     send_(results_message::format_version(version));
@@ -229,7 +230,7 @@ class ImageReader {
 
   void read_spec() {
     const Dataset spec(file_, "spec", true, "/spec", budget_);
-    if (spec.type().type != ElementType::text) throw InvalidResults("/spec is no text");
+    if (spec.type().type != ElementType::text) throw InvalidResults("/spec is not a text");
     spec.each_slab([&](std::string_view padded) { send_(results_message::spec(padded.substr(0, padded.find('\0')))); });
   }
 
@@ -275,7 +276,7 @@ class ImageReader {
     H5O_info_t info;
     check(H5Oget_info2(group, &info, H5O_INFO_NUM_ATTRS), "H5Oget_info2");
     if (info.num_attrs > kMaxProvenanceEntries)
-      throw InvalidResults(fmt::format("provenance has more than {} facts", kMaxProvenanceEntries));
+      throw InvalidResults(fmt::format("provenance has more than {} attributes", kMaxProvenanceEntries));
     for (hsize_t i = 0; i < info.num_attrs; ++i) {
       const Handle attribute(H5Aopen_by_idx(group, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT),
                              H5Aclose, "H5Aopen_by_idx");

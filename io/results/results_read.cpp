@@ -41,7 +41,7 @@ Results read_results(const std::filesystem::path& path) {
   const auto image = unseal(sealed);
   if (!image)
     throw core::InputError(
-        fmt::format("{}: not a results file of manyworlds, or cut short or changed since it was "
+        fmt::format("{}: not a results file of manyworlds, or truncated or changed after it was "
                     "written (its seal does not fit)",
                     path.string()));
   const auto input_error = [&](std::string_view why) {
@@ -52,7 +52,7 @@ Results read_results(const std::filesystem::path& path) {
   } catch (const InvalidResults& refusal) {
     throw input_error(refusal.what());
   } catch (const core::InternalError&) {  // the messages are malformed: HDF5 has corrupted the memory of the process
-    throw input_error("HDF5 went wrong reading it");
+    throw input_error("HDF5 failed while reading it");
   } catch (const std::bad_alloc&) {
     throw core::InputError(fmt::format("{}: holds more than this machine's memory does", path.string()));
   }

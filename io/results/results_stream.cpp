@@ -60,7 +60,7 @@ MemoryBudget::MemoryBudget(std::uint64_t file_bytes) : bytes_(max_table_bytes(fi
 void MemoryBudget::check(std::uint64_t count, std::uint64_t each, const std::string& what) const {
   if (each > 0 && count > left_ / each)
     throw InvalidResults(
-        fmt::format("{} is larger than a file of its size can mean: with it, the tables take more than "
+        fmt::format("{} is too large for a file of this size: the tables would take more than "
                     "{} MiB of memory",
                     what, bytes_ >> 20));
 }
@@ -166,7 +166,7 @@ void ResultsReceiver::begin_column(ByteReader& in) {
   const std::string where = column_name(table_, column.name);
   if (table.columns.size() == kMaxColumns)
     throw InvalidResults(fmt::format("{} has more than {} columns", tables[table_].first, kMaxColumns));
-  if (table.find(column.name)) throw InvalidResults(fmt::format("{} is there twice", where));
+  if (table.find(column.name)) throw InvalidResults(fmt::format("{} occurs twice", where));
   if (!table.columns.empty() && table.rows() != rows_)
     throw InvalidResults(fmt::format("{} has {} rows, and the columns before it {}", where, rows_, table.rows()));
   budget_.charge(rows_, element_bytes(type), where);
@@ -215,7 +215,7 @@ void ResultsReceiver::add_values(ByteReader& in) {
 
 void ResultsReceiver::add_provenance_entry(ByteReader& in) {
   if (results_.provenance.size() == kMaxProvenanceEntries)
-    throw InvalidResults(fmt::format("/provenance has more than {} facts", kMaxProvenanceEntries));
+    throw InvalidResults(fmt::format("/provenance has more than {} attributes", kMaxProvenanceEntries));
   Attribute provenance_entry{in.text(), {}};
   switch (in.get<std::uint8_t>()) {
     case 0:

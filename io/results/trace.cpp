@@ -120,9 +120,10 @@ class TraceWriter {
   void name_rank(const Recording::Rank& rank) {
     const auto& layout = compiled_.layout();
     const std::uint32_t stage_ranks = layout.ranks_per_stage();
-    const std::string others = rank.lockstep_count == stage_ranks
-                                   ? fmt::format("stands for all {} of its stage", stage_ranks)
-                                   : fmt::format("stands for {} of {} of its stage", rank.lockstep_count, stage_ranks);
+    const std::string others =
+        rank.lockstep_count == stage_ranks
+            ? fmt::format("represents all {} ranks of its stage", stage_ranks)
+            : fmt::format("represents {} of {} ranks of its stage", rank.lockstep_count, stage_ranks);
     name_process(process_of(rank), fmt::format("stage {}, rank {} ({}): {}", layout.stage_of(rank.rank), rank.rank,
                                                layout.graph().names[layout.gpu_of(rank.rank)], others));
   }
@@ -172,7 +173,7 @@ class TraceWriter {
       pass = fmt::format(R"(,"micro_batch":{},"chunk":{})", slot->micro_batch, slot->chunk);
     const std::string_view category = core::workload::name_of(op.category);
     slice(process_of(rank), thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, category,
-          R"("op":{},"booking":"{}"{},"slowed_ps":{})", span.op, category, pass, span.slowed);
+          R"("op":{},"category":"{}"{},"slowed_ps":{})", span.op, category, pass, span.slowed);
   }
 
   void write_collective(std::uint32_t rank, const Op& op, const Span& span, const std::string& label) {
@@ -234,8 +235,8 @@ class TraceWriter {
 void write_trace(const CompiledStep& compiled, const Recording& recording, const TraceOptions& options,
                  const std::function<void(std::string_view)>& append) {
   MANYWORLDS_CHECK(recording.intervals.size() == compiled.instances() && recording.end > 0,
-                   "a recording of {} collectives in {} ps for a world of {}", recording.intervals.size(),
-                   recording.end, compiled.instances());
+                   "a recording of {} collectives in {} ps for a step of {}", recording.intervals.size(), recording.end,
+                   compiled.instances());
   TraceWriter(compiled, recording, append).write(options);
 }
 

@@ -73,9 +73,9 @@ class EarlyKills(unittest.TestCase):
             reason = json.loads(complete.read_text()).get("reason", "") if complete.exists() else ""
             text = log.read_text(errors="replace")
             # A rank that had started may be done without; else there is a reason, where the run can be gone on with.
-            ended = code == 0 or (code not in ("hangs", 2) and "goes on" in text and
-                                  (reason or not (run_directory / "sweep.frozen.json").exists()))
-            line = ["resume", name] if (run_directory / "sweep.frozen.json").exists() else ["sweep", "slow.yaml", "-o", name]
+            ended = code == 0 or (code not in ("hangs", 2) and "resumes it" in text and
+                                  (reason or not (run_directory / "sweep.resolved.json").exists()))
+            line = ["resume", name] if (run_directory / "sweep.resolved.json").exists() else ["sweep", "slow.yaml", "-o", name]
             run(*line, "-j", RANKS, "--store", "none", directory=self.directory, timeout=HANG_S)
             same = answer_digest(run_directory / "results.h5") == self.expected
             print(f"{title} seed {seed}: {'rank %d at %.2f s' % struck if struck else 'nobody'}; exit {code} after "

@@ -155,7 +155,7 @@ class Printed(unittest.TestCase):
 
     def told(self, output, folder, words, tally, sort, name):
         """Notes whether the command lines told in `output` are visible, mean `words` and harm nothing."""
-        lines = [line.decode() for line in re.findall(rb"`(manyworlds resume .*)` (?:goes on|computes)", output)]
+        lines = [line.decode() for line in re.findall(rb"`(manyworlds resume .*)` (?:resumes it|computes)", output)]
         heard = [self.pasted(folder, line) for line in lines]
         tally.note(sort, lines and is_visible(output) and all(each == words for each in heard) and not self.harmed(folder),
                    f"{name!r}: {output!r}: {heard}")

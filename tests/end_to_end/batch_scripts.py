@@ -122,7 +122,7 @@ class BatchScripts(unittest.TestCase):
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn("is not installed", self.slurm(*words, "--submit", expect=2).stderr.splitlines()[-1])
         (self.directory / "taken").mkdir()
-        (self.directory / "taken/sweep.frozen.json").write_text("{}\n")
+        (self.directory / "taken/sweep.resolved.json").write_text("{}\n")
         self.assertIn("another sweep", self.slurm(*words, "-o", "taken", expect=2).stderr)
 
     def life(self, program, *words, signal_after=None, **environment):

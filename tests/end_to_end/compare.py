@@ -51,7 +51,7 @@ class Compare(unittest.TestCase):
                 for name in ("link_hops", "ecn_marks", "pauses", "busiest_link_share"):
                     self.assertEqual(told["network"][name][side], self.rows[name][row])
                 for name in ("step_time_s", "tokens_per_s_per_gpu", "mfu"):
-                    self.assertEqual(told["figures"][name][side], self.rows[name][row])
+                    self.assertEqual(told["metrics"][name][side], self.rows[name][row])
             self.assertEqual(sum(part["difference"] for part in time["parts"]), time["difference"])
             sizes = [abs(part["difference"]) for part in time["parts"]]
             self.assertEqual(sizes, sorted(sizes, reverse=True))

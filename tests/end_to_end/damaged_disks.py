@@ -46,7 +46,7 @@ class DamagedDisks(unittest.TestCase):
         return run(*words, directory=cls.shared, expect=expect, user=user)
 
     def assert_whole(self, run):
-        self.assertEqual(self.call("diff", self.whole, run).stdout, "same answer\n")
+        self.assertEqual(self.call("diff", self.whole, run).stdout, "same results\n")
 
     def one_line(self, text, *words):
         self.assertEqual(text.count("\n"), 1, text)
@@ -78,9 +78,9 @@ class DamagedDisks(unittest.TestCase):
                 self.assertRegex(said[0], r"cannot \w+.* " + str(disk) + r".*: No space left on device")
                 self.assertEqual(done.stdout, "")
                 self.assertFalse((disk / "run" / "results.h5").exists())
-                begun = (disk / "run" / "sweep.frozen.json").exists()
+                begun = (disk / "run" / "sweep.resolved.json").exists()
                 if begun:
-                    self.assertRegex(said[0], f"make room, then `manyworlds resume {disk}/run.*` goes on")
+                    self.assertRegex(said[0], f"make room, then `manyworlds resume {disk}/run.*` resumes it")
                 filler.unlink()
                 if begun:
                     self.call("resume", disk / "run", ranks=words)
@@ -178,14 +178,14 @@ class DamagedDisks(unittest.TestCase):
     def test_a_flipped_bit_anywhere_in_the_frozen_sweep_is_noticed(self):
         run = self.directory / "run"
         shutil.copytree(self.whole, run)
-        whole = (run / "sweep.frozen.json").read_bytes()
+        whole = (run / "sweep.resolved.json").read_bytes()
         for at in range(0, len(whole), len(whole) // 12):
             with self.subTest(at=at):
-                (run / "sweep.frozen.json").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
-                self.one_line(self.call("resume", run, expect=2).stderr, run / "sweep.frozen.json")
+                (run / "sweep.resolved.json").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+                self.one_line(self.call("resume", run, expect=2).stderr, run / "sweep.resolved.json")
 
     def test_other_files_of_a_run_with_a_flipped_bit_or_cut_are_told(self):
-        for name in ("sweep.frozen.json", "build.json", "status.json", "complete.json"):
+        for name in ("sweep.resolved.json", "build.json", "status.json", "complete.json"):
             whole = (self.whole / name).read_bytes()
             for changed in (b"", whole[:len(whole) // 2], b"\xff" + whole[1:]):
                 with self.subTest(name, bytes=len(changed)):
@@ -193,7 +193,7 @@ class DamagedDisks(unittest.TestCase):
                     shutil.rmtree(run, ignore_errors=True)
                     shutil.copytree(self.whole, run)
                     (run / name).write_bytes(changed)
-                    if name in ("sweep.frozen.json", "build.json"):
+                    if name in ("sweep.resolved.json", "build.json"):
                         self.one_line(self.call("resume", run, expect=2).stderr, run)
                     else:
                         self.call("resume", run)

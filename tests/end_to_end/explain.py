@@ -78,7 +78,7 @@ class Explain(unittest.TestCase):
     def test_text_says_the_same(self):
         text = run("explain", "small.yaml", directory=self.directory).stdout
         for words in ("small: ran", "fidelity          packet", "breakdown, mean over ranks", "peak memory",
-                      "what one choice made otherwise changes", "strategy.recompute", "sequence_parallel=false",
+                      "effect of changing one choice", "strategy.recompute", "sequence_parallel=false",
                       "80 % interval"):
             self.assertIn(words, text)
         analytic = run("explain", "small.yaml", "--set", "fidelity=analytic", directory=self.directory).stdout

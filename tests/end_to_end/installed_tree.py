@@ -32,4 +32,4 @@ def check_tree(test, tree, directory):
     run(program, "sweep", share / "sweeps/tiny.yaml", "-j", 2, "-o", directory / "run", env=environment)
     run(BUILD / "manyworlds", "sweep", ROOT / "experiments/sweeps/tiny.yaml", "-j", 1, "-o", directory / "other",
         env=environment)
-    test.assertEqual(run(program, "diff", directory / "run", directory / "other"), "same answer\n")
+    test.assertEqual(run(program, "diff", directory / "run", directory / "other"), "same results\n")

@@ -57,7 +57,7 @@ class Interruptions(unittest.TestCase):
         told = run("status", name, directory=self.directory).stdout
         self.assertTrue(told.startswith(state), told)
         line = f"manyworlds resume {name} --store none"
-        self.assertIn(f"`{line}` goes on", told)
+        self.assertIn(f"`{line}` resumes it", told)
         if state == "drained":
             self.check_partial_results(name)
         run(*line.split()[1:], "-j", 2, directory=self.directory)
@@ -66,7 +66,7 @@ class Interruptions(unittest.TestCase):
         if computed_before:
             self.assertGreater(figures["tasks_from_journal"], 0)
         run("sweep", "slow.yaml", "-o", "whole", "-j", 1, "--store", "none", directory=self.directory)
-        self.assertEqual(run("diff", "whole", name, directory=self.directory).stdout, "same answer\n")
+        self.assertEqual(run("diff", "whole", name, directory=self.directory).stdout, "same results\n")
         self.assertEqual(answer_digest(self.directory / "whole" / "results.h5"),
                          answer_digest(self.directory / name / "results.h5"))
         self.assertTrue(run("status", name, directory=self.directory).stdout.startswith("complete"))
@@ -83,7 +83,7 @@ class Interruptions(unittest.TestCase):
             process = self.start(name, "--stop-after", "2s", *words)
             said = process.communicate(timeout=PATIENCE_S)[1]
             self.assertEqual(process.returncode, 75, said)
-            self.assertIn(f"`manyworlds resume {name} --store none` goes on", said)
+            self.assertIn(f"`manyworlds resume {name} --store none` resumes it", said)
             self.assertEqual(marked(self.mark), [])
             self.check_goes_on(name, "drained", computed_before=False)  # two seconds may go by in planning
 
@@ -104,7 +104,7 @@ class Interruptions(unittest.TestCase):
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=PATIENCE_S)[1]
         self.assertEqual(process.returncode, 75, said)
-        self.assertIn("`manyworlds resume told --store none` goes on", said)
+        self.assertIn("`manyworlds resume told --store none` resumes it", said)
         deadline = time.time() + 60
         while marked(self.mark):
             self.assertLess(time.time(), deadline)

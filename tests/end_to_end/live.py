@@ -265,7 +265,7 @@ class Live(unittest.TestCase):
         self.serving()
         self.finish(process)
         self.assertEqual(answer_digest(self.directory / "run" / "results.h5"), answer_digest(self.directory / "plain" / "results.h5"))
-        self.assertEqual(run("diff", "run", "plain", directory=self.directory).stdout, "same answer\n")
+        self.assertEqual(run("diff", "run", "plain", directory=self.directory).stdout, "same results\n")
 
     def test_hundreds_of_clients_and_some_that_never_read_cost_a_sweep_no_hundredth(self):
         """CPU seconds of the server over those of the whole sweep, in one run, while 200 clients watch, 40 never read,

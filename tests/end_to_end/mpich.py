@@ -52,7 +52,7 @@ class WithMpich(unittest.TestCase):
         self.run_program("sweep", tiny, "-o", "other", "-j", 2, "--store", "none", binary=program.PROGRAM)
         self.assertRegex(program.provenance(self.directory / "other/results.h5")["mpi_version"], r"^Open MPI \d")
         for name in ("one", "other"):
-            self.assertEqual(self.run_program("diff", "two", name).stdout, "same answer\n")
+            self.assertEqual(self.run_program("diff", "two", name).stdout, "same results\n")
             self.assertEqual(program.answer_digest(self.directory / "two/results.h5"),
                              program.answer_digest(self.directory / name / "results.h5"))
 
@@ -79,7 +79,7 @@ class WithMpich(unittest.TestCase):
         if process.wait(timeout=program.PATIENCE_S) != 0:  # hydra may end the others; what is journalled stays
             self.run_program("resume", "killed", "-j", 2, "--store", "none")
         self.run_program("sweep", "slow.yaml", "-o", "whole", "-j", 2, "--store", "none")
-        self.assertEqual(self.run_program("diff", "whole", "killed").stdout, "same answer\n")
+        self.assertEqual(self.run_program("diff", "whole", "killed").stdout, "same results\n")
 
     @staticmethod
     def rank(number, mark):

@@ -34,7 +34,7 @@ class Shards(unittest.TestCase):
         self.run_here("sweep", TINY, "-o", "whole", "-j", 1, "--store", "none", *words)
 
     def assert_whole(self, run_directory):
-        self.assertEqual(self.run_here("diff", "whole", run_directory).stdout, "same answer\n")
+        self.assertEqual(self.run_here("diff", "whole", run_directory).stdout, "same results\n")
         self.assertEqual(answer_digest(self.directory / "whole/results.h5"),
                          answer_digest(self.directory / run_directory / "results.h5"))
 
@@ -77,7 +77,7 @@ class Shards(unittest.TestCase):
         os.truncate(journal, journal.stat().st_size // 2)
         missing = self.merge("one", "two", "-o", "all", expect=75).stderr
         self.assertIn("was never finished", missing)
-        self.assertRegex(missing, r"shard 2 of 3: \d+ experiments; `manyworlds resume two` goes on")
+        self.assertRegex(missing, r"shard 2 of 3: \d+ experiments; `manyworlds resume two` resumes it")
 
         self.run_here("resume", "two", "-j", 1, "--store", "none")
         missing = self.merge("two", "-o", "all", expect=75).stderr

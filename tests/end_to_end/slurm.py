@@ -45,7 +45,7 @@ class UnderSlurm(unittest.TestCase):
             run("sweep", spec, "-o", f"{spec}.reference", "-j", 2, "--store", "none", directory=self.directory)
             self.references[spec] = answer_digest(self.directory / f"{spec}.reference/results.h5")
         self.assertEqual(answer_digest(self.directory / run_directory / "results.h5"), self.references[spec])
-        self.assertEqual(run("diff", f"{spec}.reference", run_directory, directory=self.directory).stdout, "same answer\n")
+        self.assertEqual(run("diff", f"{spec}.reference", run_directory, directory=self.directory).stdout, "same results\n")
 
     def steps_done(self, run_directory):
         status = self.directory / run_directory / "status.json"
@@ -97,7 +97,7 @@ class UnderSlurm(unittest.TestCase):
         self.assertNotEqual(states["2"], "COMPLETED")
         said = self.said("sharded")
         self.assertRegex(said, r"\d+ of 72 experiments are missing, in shard 2\n")
-        self.assertRegex(said, r"shard 2 of 3: \d+ experiments; `manyworlds resume \S+/sharded.shards/2-of-3` goes on")
+        self.assertRegex(said, r"shard 2 of 3: \d+ experiments; `manyworlds resume \S+/sharded.shards/2-of-3` resumes it")
         self.assertTrue((self.directory / "sharded/report.html").exists())
 
         scripts = self.directory / "sharded.slurm"

@@ -51,7 +51,7 @@ class Stores(unittest.TestCase):
 
     def assert_same(self, *runs):
         for other in runs[1:]:
-            self.assertEqual(self.run_program("diff", runs[0], other).stdout, "same answer\n")
+            self.assertEqual(self.run_program("diff", runs[0], other).stdout, "same results\n")
 
     def collectives(self, run):
         with h5py.File(self.directory / run / "results.h5") as file:

@@ -25,7 +25,7 @@ class Sweeps(unittest.TestCase):
     def assert_same(self, *runs):
         first = self.directory / runs[0] / "results.h5"
         for other in runs[1:]:
-            self.assertEqual(run("diff", runs[0], other, directory=self.directory).stdout, "same answer\n")
+            self.assertEqual(run("diff", runs[0], other, directory=self.directory).stdout, "same results\n")
             self.assertEqual(answer_digest(first), answer_digest(self.directory / other / "results.h5"), other)
 
     def assert_told_as_in_results(self, name):

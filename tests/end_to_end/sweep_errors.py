@@ -109,7 +109,7 @@ class BadInput(unittest.TestCase):
             with self.subTest(rule):
                 words = [word for one in sets for word in ("--set", one)]
                 message = self.refused("sweep", self.write(single), "-o", "run", *words)
-                self.assertIn(f"breaks rule {rule}: ", message)
+                self.assertIn(f"violates rule {rule}: ", message)
 
     def test_paths(self):
         good = self.write(GOOD, "good.yaml")
@@ -122,7 +122,7 @@ class BadInput(unittest.TestCase):
         self.assertIn("/proc", self.refused("sweep", good, "-o", "run", "--store", "/proc/store", "-j", 1))
         self.assertIn("catalog", self.refused("sweep", good, "-o", "run", "--catalog", "nowhere_catalog"))
         self.assertIn("run", self.refused("resume", "nowhere"))
-        self.assertIn("sweep.frozen.json", self.refused("resume", "."))
+        self.assertIn("sweep.resolved.json", self.refused("resume", "."))
         if os.geteuid() != 0:
             closed = self.directory / "closed"
             closed.mkdir(mode=0o500)

@@ -84,15 +84,15 @@ class Timeline(unittest.TestCase):
                 self.assertEqual(begin, until)
                 until = end
             self.assertEqual(until, self.trace.about["step_time_ps"])
-            for begin, end, _, booking, args in compute:
-                self.assertEqual(booking, args["booking"])
-                sums[booking] += end - begin - args["slowed_ps"]
+            for begin, end, _, category, args in compute:
+                self.assertEqual(category, args["category"])
+                sums[category] += end - begin - args["slowed_ps"]
                 sums["slowed"] += args["slowed_ps"]
             for begin, end, why, *_ in waits:
                 sums[why] += end - begin
         # Every stage's ranks did the same, so the mean over eight is the mean over all.
         for pid, _, _ in self.ranks():
-            self.assertIn("stands for all 8", self.trace.process(pid))
+            self.assertIn("represents all 8", self.trace.process(pid))
         self.assertEqual(set(sums) - {"slowed"}, set(BOOKINGS + WAITS) & set(sums))
         for part in BOOKINGS + WAITS + ["slowed"]:
             self.assertAlmostEqual(sums[part] / STAGES * 1e-12, self.answer[part + "_s"], delta=1e-12, msg=part)

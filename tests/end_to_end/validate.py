@@ -87,7 +87,7 @@ class Validate(unittest.TestCase):
         lines = (ROOT / "experiments/measured/memory.csv").read_text().splitlines(keepends=True)
         steps, memory = self.write("t.csv", HEADER + ROWS[0]), self.write("m.csv", "".join(lines[:40]))
         told = json.loads(self.validate(steps, memory, "--json", "--rows", "--in-process", "-j", "1"))
-        self.assertEqual([kind["kind"] for kind in told["kinds"]], ["training steps", "peaks of memory"])
+        self.assertEqual([kind["kind"] for kind in told["kinds"]], ["training steps", "memory peaks"])
         peaks = told["kinds"][1]
         self.assertEqual(len(peaks["rows"]), 39)
         self.assertEqual({row["unit"] for row in peaks["rows"] if "unit" in row}, {"bytes"})

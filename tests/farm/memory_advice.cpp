@@ -69,5 +69,5 @@ TEST_CASE("a model that fits on no layout of so few GPUs is offered more of them
   REQUIRE(found.size() == 1);
   CHECK(found.front().changes.front().first == "cluster.nodes");
   CHECK_THAT(fitting_text(found), Catch::Contains("cluster.nodes=") && Catch::Contains("strategy.zero=3"));
-  CHECK_THAT(fitting_text({}), Catch::Contains("no layout near this one fits"));
+  CHECK_THAT(fitting_text({}), Catch::Contains("no neighbouring layout fits"));
 }

@@ -28,8 +28,8 @@ json sweep_status() {
                        {"rows",
                         {{{"id", 3},
                           {"layout", "tp=8"},
-                          {"lost_to", "exposed_dp"},
-                          {"lost_share", 0.25},
+                          {"largest_loss", "exposed_dp"},
+                          {"largest_loss_share", 0.25},
                           {"from_best", "best"},
                           {"step_time_s", 1.5},
                           {"step_time_low_s", nullptr},
@@ -121,14 +121,14 @@ TEST_CASE("texts that are no status at all are refused by what is wrong with the
   says("[]", "must be an object, not array");
   says("{\"state\": 5}", "no member 'format'");
   json status = sweep_status();
-  status["format"] = 2;
+  status["format"] = 1;
   says(status.dump(), "'format'");
   status = sweep_status();
   status["state"] = "sleeping";
   says(status.dump(), "'state'");
   status = sweep_status();
   status["load"]["busy"].push_back(0.5);
-  says(status.dump(), "'busy' has not as many values");
+  says(status.dump(), "'busy' differs in length");
   status = sweep_status();
   status["updated"] = "UPDATED";
   std::string huge = status.dump();

@@ -267,10 +267,10 @@ TEST_CASE("the token of a run is left for its owner alone, stays the same, and i
   std::ofstream(token_file(run.folder.path)) << token << "\n";
   CHECK(token_of(run.folder.path) == token);
   if (::chown(token_file(run.folder.path).c_str(), 12345, 12345) == 0)
-    CHECK_THROWS_WITH(token_of(run.folder.path), Catch::Contains("no file of yours"));
+    CHECK_THROWS_WITH(token_of(run.folder.path), Catch::Contains("not a regular file of this user"));
   std::filesystem::rename(token_file(run.folder.path), run.folder.path / "known");
   std::filesystem::create_symlink("known", token_file(run.folder.path));
-  CHECK_THROWS_WITH(token_of(run.folder.path), Catch::Contains("no file of yours"));
+  CHECK_THROWS_WITH(token_of(run.folder.path), Catch::Contains("not a regular file of this user"));
   CHECK(same_secret("", ""));
   CHECK(same_secret(token, std::string(token)));
   CHECK_FALSE(same_secret(token, token.substr(1)));

@@ -31,7 +31,7 @@ inline constexpr std::chrono::minutes kLong{10};
 /// What a run of a sweep says of itself.
 inline nlohmann::json sample_status(const std::string& state = "complete") {
   return {
-      {"format", 1},
+      {"format", 2},
       {"state", state},
       {"kinds",
        {{{"name", "collectives"}, {"total", 3}, {"done", 3}, {"failed", 0}},
@@ -58,7 +58,7 @@ inline nlohmann::json sample_status(const std::string& state = "complete") {
 /// A run directory as a server sees it.
 struct Run {
   Run() {
-    folder.put("sweep.frozen.json", "{}");
+    folder.put("sweep.resolved.json", "{}");
     say(sample_status());
     folder.put("results.h5", results);
   }

@@ -98,7 +98,7 @@ TEST_CASE("a step time has the interval of its configuration, and a lower bound 
   const double step = number(results, "step_time_s");
   CHECK(number(results, "step_time_low_s") == step * sure.low);
   CHECK(number(results, "step_time_high_s") == step * sure.high);
-  CHECK(number(results, "told_apart_ratio") == sure.distinguishable_ratio);
+  CHECK(number(results, "distinguishable_ratio") == sure.distinguishable_ratio);
   CHECK(text(results.experiments, "step_time_basis", 0) == sure.basis);
   CHECK_FALSE(sure.basis.empty());
   CHECK(text(results.experiments, "step_time_basis_gpu", 0) == "a100_80");
@@ -125,7 +125,7 @@ TEST_CASE("a world that did not run says why, and has NaN and -1 where others ha
     CHECK(text(results.experiments, "status", row) == statuses[row]);
     CHECK(text(results.experiments, "reason", row).empty() == ran);
     for (const char* name :
-         {"step_time_s", "step_time_low_s", "told_apart_ratio", "mfu", "forward_s", "busiest_link_share"})
+         {"step_time_s", "step_time_low_s", "distinguishable_ratio", "mfu", "forward_s", "busiest_link_share"})
       CHECK(std::isnan(number(results, name, row)) == !ran);
     for (const char* name : {"step_time_ps", "link_hops", "ecn_marks", "pauses"})
       CHECK((number(results, name, row) == -1) == !ran);

@@ -45,8 +45,8 @@ json top_of(const io::Results& results, const std::string& by) {
       json::parse(io::render_json(results, io::rank_experiments(results, {LiveSummary::kMaxRanked, by, ""})));
   for (const auto& row : top.at("rows")) {
     json one{{"layout", row.at("layout")},
-             {"lost_to", row.at("lost_to")},
-             {"lost_share", row.at("lost_share")},
+             {"largest_loss", row.at("largest_loss")},
+             {"largest_loss_share", row.at("largest_loss_share")},
              {"from_best", row.at("from_best")}};
     for (const char* name : {"id", "step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu",
                              "memory_peak_bytes"})

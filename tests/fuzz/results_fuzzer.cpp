@@ -75,8 +75,9 @@ void edit_tables(FuzzedDataProvider& from, Results& results) {
         break;
       case 1:
         columns[at].name = from.PickValueInArray<std::string>(
-            {"step_time_low_s", "step_time_high_s", "told_apart_ratio", "step_time_ps", "memory_x_bytes", "fidelity",
-             "step_time_basis_gpu", "step_time_basis_kind", "energy_per_token_j", "reason", drawn_text(from)});
+            {"step_time_low_s", "step_time_high_s", "distinguishable_ratio", "step_time_ps", "memory_x_bytes",
+             "fidelity", "step_time_basis_gpu", "step_time_basis_kind", "energy_per_token_j", "reason",
+             drawn_text(from)});
         break;
       case 2:
         columns[at].unit = from.PickValueInArray<std::string>({"s", "bytes", "USD", "", drawn_text(from)});

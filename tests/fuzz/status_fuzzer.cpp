@@ -46,7 +46,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const fuzz::WorkFolder folder;
-  folder.put("sweep.frozen.json", "{}");
+  folder.put("sweep.resolved.json", "{}");
   put_files(folder, {reinterpret_cast<const char*>(data), size});
   look_in_peace([] {
     const auto status = farm::read_run_status(folder.path);

@@ -77,7 +77,7 @@ TEST_CASE("work that throws, or says more than it may, has failed") {
   CHECK(end_of(kRoomy, [](const SandboxedProcess::Send&) { throw std::runtime_error("no"); }).failure == "failed");
   const auto exit_report =
       end_of({kRoomy.memory_bytes, kRoomy.cpu, 3}, [](const SandboxedProcess::Send& send) { send("four"); });
-  CHECK(exit_report.failure == "went wrong");
+  CHECK(exit_report.failure == "failed");
 }
 
 TEST_CASE("work has no file of ours, says nothing, and no handler of ours runs in it") {

@@ -18,7 +18,7 @@ TEST_CASE("an answer is the same as itself, whatever its provenance") {
   CHECK(compare_results(sample_results(), other).verdict == Verdict::same);
   CHECK(results_digest(sample_results()) == results_digest(other));
   CHECK(results_digest(other).size() == 32);
-  CHECK(describe(compare_results(other, other)) == "same answer\n");
+  CHECK(describe(compare_results(other, other)) == "same results\n");
 }
 
 TEST_CASE("every single change of an answer is found, and changes its digest") {
@@ -69,9 +69,9 @@ TEST_CASE("zero and negative zero are different answers, and two NaNs are one") 
   Results left = sample_results(), right = left;
   std::get<1>(left.experiments.columns[4].values)[0] = 0.0;
   std::get<1>(right.experiments.columns[4].values)[0] = -0.0;
-  CHECK(
-      describe(compare_results(left, right)) ==
-      "different answers\nfirst in experiments/step_time_s, row 0: 0 | -0\n1 values in 1 columns and 1 rows differ\n");
+  CHECK(describe(compare_results(left, right)) ==
+        "different results\nfirst difference in experiments/step_time_s, row 0: 0 | -0\n1 values in 1 columns and 1 "
+        "rows differ\n");
 }
 
 TEST_CASE("differences are counted by value, column and row") {

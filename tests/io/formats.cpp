@@ -46,7 +46,7 @@ TEST_CASE("the h5py and pandas one-liner of the design reads the experiments") {
   CHECK(read["rows"][1][4] == 2.0);
   CHECK(read["rows"][1][7] == 41 * (std::int64_t{1} << 30));
   CHECK(read["axes"] == json({"strategy.tp", "topology"}));
-  CHECK((read["format_version"] == 1 && read["generator"] == "manyworlds" && read["spec"] == written.spec));
+  CHECK((read["format_version"] == 2 && read["generator"] == "manyworlds" && read["spec"] == written.spec));
   CHECK(read["excluded"] == json({{"strategy.tp", 0}, {"reserve", 0}, {"rule", 0}}));
   CHECK(read["tables"] == json({"collectives", "episodes", "kernels"}));
   CHECK(read["ranks"] == 4);

@@ -115,6 +115,6 @@ TEST_CASE("nothing that ran makes a report too") {
   Results results = sample_results();
   for (std::string& status : std::get<std::vector<std::string>>(results.experiments.columns[3].values))
     status = "pending";
-  CHECK_THAT(page_of(results), Contains("12 pending") && Contains("Nothing that ran can be ranked."));
+  CHECK_THAT(page_of(results), Contains("12 pending") && Contains("No experiment that ran can be ranked."));
   CHECK_THAT(report_markdown(results, kTop, "").text, Contains("12 pending"));
 }

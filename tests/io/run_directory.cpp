@@ -29,7 +29,7 @@ TEST_CASE("a run directory is created, and the same sweep goes on with it") {
     CHECK_FALSE(run.continued());
     CHECK(std::filesystem::is_directory(run.journal()));
   }
-  CHECK(bytes_of(path / "sweep.frozen.json") == "{sweep}");
+  CHECK(bytes_of(path / "sweep.resolved.json") == "{sweep}");
   CHECK(RunDirectory::begin(path, "{sweep}", kThisBuild).continued());
   const RunDirectory resumed = RunDirectory::resume(path, kThisBuild);
   CHECK((resumed.continued() && resumed.serialized_sweep() == "{sweep}"));
@@ -99,9 +99,9 @@ TEST_CASE("a life that died before the sweep was frozen leaves a directory that 
   std::filesystem::create_directories(scratch / "run" / "journal");
   put_bytes(scratch / "run" / "lock", "");
   put_bytes(scratch / "run" / "build.json", "{\"finger");
-  put_bytes(scratch / "run" / "sweep.frozen.json.123.aside", "{sw");
+  put_bytes(scratch / "run" / "sweep.resolved.json.123.tmp", "{sw");
   CHECK_FALSE(RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild).continued());
-  CHECK_FALSE(std::filesystem::exists(scratch / "run" / "sweep.frozen.json.123.aside"));
+  CHECK_FALSE(std::filesystem::exists(scratch / "run" / "sweep.resolved.json.123.tmp"));
   CHECK(RunDirectory::begin(scratch / "run", "{sweep}", kThisBuild).continued());
 }
 
@@ -130,7 +130,8 @@ TEST_CASE("what a run leaves is for its owner, or for whom the folder that was t
   const auto modes = [&](const std::string& run) {
     RunDirectory directory = RunDirectory::begin(scratch / run, "{sweep}", kThisBuild);
     directory.write_status("{}");
-    const std::vector<mode_t> files{mode(run + "/sweep.frozen.json"), mode(run + "/status.json"), mode(run + "/lock")};
+    const std::vector<mode_t> files{mode(run + "/sweep.resolved.json"), mode(run + "/status.json"),
+                                    mode(run + "/lock")};
     CHECK(files == std::vector<mode_t>(3, files[0]));
     return std::vector<mode_t>{mode(run), mode(run + "/journal"), files[0]};
   };

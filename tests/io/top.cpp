@@ -62,7 +62,7 @@ TEST_CASE("less energy and less money come first, and layouts' costs are told ap
     results.experiments.columns.push_back({"usd_per_million_tokens", "USD", "price", usd});
     results.experiments.columns.push_back({"step_time_low_s", "s", "", lows});
     results.experiments.columns.push_back({"step_time_high_s", "s", "", highs});
-    results.experiments.columns.push_back({"told_apart_ratio", "", "", ratios});
+    results.experiments.columns.push_back({"distinguishable_ratio", "", "", ratios});
     return results;
   };
   const Results results = with_costs(0.9, 1.2);
@@ -252,7 +252,7 @@ TEST_CASE("rows that are not told apart from the best are marked: layouts by the
       {"step_time_s", "s", "", step},
       {"step_time_low_s", "s", "", low},
       {"step_time_high_s", "s", "", high},
-      {"told_apart_ratio", "", "", std::vector<double>(6, 1.04)},
+      {"distinguishable_ratio", "", "", std::vector<double>(6, 1.04)},
       {"step_time_basis", "", "", std::vector<std::string>(6, "dense on a100_80: 9 families")},
       {"tokens_per_s_per_gpu", "tokens/s", "", tokens},
       {"memory_peak_bytes", "bytes", "", std::vector<std::int64_t>{6, 5, 4, 3, 2, 1}}};
@@ -273,7 +273,7 @@ TEST_CASE("rows that are not told apart from the best are marked: layouts by the
                         Catch::Contains("+3.0 %, tie\n") && Catch::Contains("dense on a100_80: 9 families") &&
                         Catch::Contains("differences below 4.0 % are within model error"));
   const auto json = nlohmann::json::parse(render_json(results, rank_experiments(results, {3, "step_time_s", ""})));
-  CHECK(json["rows"][1]["from_best"] == "not_told_apart");
+  CHECK(json["rows"][1]["from_best"] == "indistinguishable");
 }
 
 TEST_CASE("a ranking says when what it shows is a bound and no packet result") {
@@ -300,7 +300,7 @@ TEST_CASE("JSON has every column of every row, and null for what is missing") {
   const auto failed = nlohmann::json::parse(
       render_json(results, rank_experiments(results, {1, "memory_peak_bytes", "status == out_of_memory"})));
   CHECK(failed["rows"][0]["columns"]["step_time_s"].is_null());
-  CHECK(failed["rows"][0]["lost_to"] == "");
+  CHECK(failed["rows"][0]["largest_loss"] == "");
 }
 
 TEST_CASE("large sums of money are written out, shares in per cent, and what never ends says so") {

@@ -50,7 +50,7 @@ inline constexpr std::array kStepParts{
     StepPartInfo{StepPart::host, "host_s", Activity::waiting, "#9aa0a6",
                  "waiting for the host to launch the next kernel"},
     StepPartInfo{StepPart::slowed, "slowed_s", Activity::kernels, "#c9a227",
-                 "what kernels took longer beside collectives"},
+                 "extra time of kernels during collectives"},
     StepPartInfo{StepPart::exposed_tp, "exposed_tp_s", Activity::communication, "#d1603d",
                  "compute waited for tensor-parallel communication"},
     StepPartInfo{StepPart::exposed_dp, "exposed_dp_s", Activity::communication, "#b0413e",

@@ -6,8 +6,8 @@
   const kListedRanks = 64;
   const kSilence = 30000;  // ms
   const kOver = ['complete', 'drained', 'interrupted', 'failed'];
-  const kApart = {best: '', not_told_apart: 'within model error', told_apart_intervals_overlap: 'probably slower',
-    told_apart: 'slower', unknown: '–'};
+  const kApart = {best: '', indistinguishable: 'within model error', distinguishable_intervals_overlap: 'probably slower',
+    distinguishable: 'slower', unknown: '–'};
   const cloud = [], front = [];
   let chart = null, source = null, last = null, heard = 0, connected = false;
 
@@ -57,7 +57,7 @@
     const of = status.experiments;
     if (of) {
       tiles.push(tile(`${count(of.ran)} / ${count(of.total)}`, 'experiments ran'));
-      for (const [name, words] of [['out_of_memory', 'do not fit into memory'], ['too_large', 'beyond their limit'],
+      for (const [name, words] of [['out_of_memory', 'do not fit into memory'], ['too_large', 'exceed their limit'],
         ['failed', 'failed'], ['excluded', 'left out as invalid']])
         if (of[name] > 0) tiles.push(tile(count(of[name]), words));
     }
@@ -76,7 +76,7 @@
         cell(figure(row.step_time_s, 's'), true),
         cell(sure ? `${figure(row.step_time_low_s, 's')} – ${figure(row.step_time_high_s, 's')}` : '–', true),
         cell(si(row.tokens_per_s_per_gpu), true), cell(figure(row.memory_peak_bytes, 'bytes'), true),
-        cell(row.lost_to ? `${row.lost_to} ${(100 * row.lost_share).toFixed(0)} %` : '–'),
+        cell(row.largest_loss ? `${row.largest_loss} ${(100 * row.largest_loss_share).toFixed(0)} %` : '–'),
         cell(kApart[row.from_best] ?? '–'));
     }));
   }
