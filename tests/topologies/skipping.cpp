@@ -76,7 +76,7 @@ TEST_CASE("every collective takes the picoseconds of all its packets, however fe
       for (const auto& info : core::collective::algorithms())
         for (const Kind kind : info.kinds) {
           // Switches that reduce stand in nodes and on rails, over GPUs in order.
-          const bool in_switch = info.algorithm == Algorithm::in_switch;
+          const bool in_switch = info.latency_group == core::collective::LatencyGroup::in_switch;
           if (in_switch && place.name != "rails, in order") continue;
           const bool all_pairs = kind == Kind::all_to_all || info.algorithm == Algorithm::direct;
           if (all_pairs && (gpus > 64 || (gpus > 16 && place.collide == kShuffled))) continue;  // long

@@ -3,12 +3,13 @@
 // reduce uses the chain in the opposite direction: each member adds its own vector to what it forwards.
 #include <algorithm>
 
-#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/algorithms/algorithm_info.hpp"
 #include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
+namespace {
 
-void add_chain(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   dag.set_block_partition(1);
   const std::uint32_t count = slice_count(shape, shape.bytes);
   for (std::uint32_t channel = 0; channel < shape.channels; ++channel) {
@@ -23,6 +24,28 @@ void add_chain(DagBuilder& dag, const Shape& shape) {
                            shape.kind == Kind::reduce ? Effect::reduce : Effect::copy, {previous});
     }
   }
+}
+
+CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
+  const std::int64_t bytes = pipelined_bytes(s.bytes, s.members - 1, shape.chunk_bytes);
+  return {s.members - s.nodes, s.nodes - 1, s.nodes > 1 ? 0 : bytes, s.nodes > 1 ? bytes : 0};
+}
+
+void use_every_nic(Shape& shape) {
+  if (shape.per_node < shape.members) shape.channels = std::max(shape.channels, shape.per_node);
+}
+
+}  // namespace
+
+AlgorithmInfo chain_algorithm() {
+  return {.help = "from member to member along the ring's order",
+          .kinds = {Kind::broadcast, Kind::reduce},
+          .add = add,
+          .cost = cost,
+          .pipelined = true,
+          .multi_channel = true,
+          .considered_if_calibrated = everywhere,
+          .use_every_nic = use_every_nic};
 }
 
 }  // namespace manyworlds::core::collective

@@ -1,11 +1,12 @@
 // Direct collectives: every member sends a block to every other member at once. An all-reduce is a direct
 // reduce-scatter and a direct all-gather (two steps for any number of members; Chan et al. 2007, section 4, on fully
 // connected networks).
-#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/algorithms/algorithm_info.hpp"
 
 namespace manyworlds::core::collective {
+namespace {
 
-void add_direct(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   const std::uint32_t n = shape.members;
   dag.set_block_partition(n);
   std::vector<std::vector<std::uint32_t>> reductions(n);  // by member: transfers that carry its block to it
@@ -19,6 +20,23 @@ void add_direct(DagBuilder& dag, const Shape& shape) {
   for (std::uint32_t i = 0; i < n && shape.kind == Kind::all_reduce; ++i) ready[i] = dag.add_join(i, reductions[i]);
   for (std::uint32_t round = 1; round < n; ++round)
     for (std::uint32_t i = 0; i < n; ++i) dag.add(i, (i + round) % n, {i}, Effect::copy, {ready[i]});
+}
+
+CostTerms cost(const Shape&, const CollectiveSizes& s) {
+  const std::int64_t block = s.bytes / s.members;
+  return {s.per_node > 1 ? s.passes : 0, s.nodes > 1 ? s.passes : 0, s.passes * block * (s.per_node - 1),
+          s.passes * block * (s.members - s.per_node)};
+}
+
+}  // namespace
+
+AlgorithmInfo direct_algorithm() {
+  return {.help = "every member sends to every other at once; auto takes it inside a node alone",
+          .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
+          .add = add,
+          .cost = cost,
+          .considered = inside_a_node,
+          .ignores_nodes = always};
 }
 
 }  // namespace manyworlds::core::collective

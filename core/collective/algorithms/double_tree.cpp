@@ -2,11 +2,16 @@
 // "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 2009; NCCL 2.4. The trees
 // connect nodes; inside a node, the members form a chain that ends at the node's head. Each chunk is reduced on the way
 // up and broadcast on the way down.
-#include "core/collective/algorithms/registry.hpp"
+#include <algorithm>
+
+#include "core/collective/algorithms/algorithm_info.hpp"
 #include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
+
+constexpr std::int64_t kMinChunkBytes = 64 << 10;  // of a calibrated library
+constexpr std::int64_t kMaxChunks = 64;
 
 /// Returns the parent of node i in an in-order binary tree over [0, n) with root 0. The level of i is its lowest set
 /// bit.
@@ -72,9 +77,7 @@ void reduce_and_broadcast(DagBuilder& dag, const Tree& tree, const BlockSet& blo
       received[child] = {dag.add(i, child, block_set, Effect::copy, received[i])};
 }
 
-}  // namespace
-
-void add_double_tree(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   dag.set_block_partition(1);
   const std::uint32_t count = slice_count(shape, (shape.bytes + 1) / 2);
   const std::uint32_t shares = 2 * shape.channels * count;
@@ -86,6 +89,44 @@ void add_double_tree(DagBuilder& dag, const Shape& shape) {
       for (std::uint32_t slice = 0; slice < count; ++slice)
         reduce_and_broadcast(dag, binary_tree, {0, 1, 1, (2 * channel + tree) * count + slice, shares});
     }
+}
+
+CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
+  const std::int64_t intra_node = 2 * (s.per_node - 1), inter_node = 2 * log2_up(s.nodes);
+  // Half of the vector goes up each tree and down to two children: per direction, a connection carries all of it.
+  if (s.nodes == 1)
+    return {intra_node, inter_node, pipelined_bytes(s.bytes, intra_node + inter_node, 2 * shape.chunk_bytes), 0};
+  // The head of an inner node receives from two children and its parent, and sends as much. With two nodes it would be
+  // less, but libraries ignore that (NCCL's src/graph/tuning.cc).
+  const std::int64_t share = s.bytes / std::min(2 * s.channels, s.per_node);
+  const std::int64_t chunk = shape.chunk_bytes > 0 ? std::min(share, shape.chunk_bytes) : share;
+  return {intra_node, inter_node, intra_node * chunk, 3 * share + (inter_node - 1) * chunk};
+}
+
+/// One channel per two members of a node, because a channel has two trees.
+void use_every_nic(Shape& shape) {
+  shape.channels = std::max({shape.channels, shape.per_node / 2, 1u});
+}
+
+void calibrate(Shape& shape) {
+  use_every_nic(shape);
+  if (shape.chunk_bytes == 0)
+    shape.chunk_bytes = std::max(kMinChunkBytes, shape.bytes / (2 * shape.channels * kMaxChunks));
+}
+
+}  // namespace
+
+AlgorithmInfo double_tree_algorithm() {
+  return {.help = "two binary trees over the nodes, each for half of the vector, with a chain inside each node",
+          .kinds = {Kind::all_reduce},
+          .add = add,
+          .cost = cost,
+          .pipelined = true,
+          .multi_channel = true,
+          .latency_group = LatencyGroup::tree,
+          .considered_if_calibrated = across_nodes,
+          .use_every_nic = use_every_nic,
+          .calibrate = calibrate};
 }
 
 }  // namespace manyworlds::core::collective

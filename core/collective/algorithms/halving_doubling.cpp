@@ -2,8 +2,8 @@
 // all-reduce; Thakur, Rabenseifner and Gropp, IJHPCA 2005, sections 4.1 and 4.2, for all-gather and reduce-scatter. An
 // all-reduce begins at distance 1, so that most bytes stay inside nodes. The other two must end (or begin) with each
 // member's own block, so the largest distance is first in the reduce-scatter and last in the all-gather.
+#include "core/collective/algorithms/algorithm_info.hpp"
 #include "core/collective/algorithms/recursive_exchange.hpp"
-#include "core/collective/algorithms/registry.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -60,15 +60,40 @@ void all_gather(DagBuilder& dag, const Shape& shape) {
   exchange.unfold([&](std::uint32_t) { return BlockSet{0, shape.members}; });
 }
 
-}  // namespace
-
-void add_halving_doubling(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   if (shape.kind == Kind::all_reduce)
     all_reduce(dag, shape);
   else if (shape.kind == Kind::reduce_scatter)
     reduce_scatter(dag, shape);
   else
     all_gather(dag, shape);
+}
+
+/// An all-reduce begins with neighbours, so that its largest exchanges stay inside nodes; its halves alone do not.
+CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
+  const std::int64_t shard = s.bytes / s.per_node, part = s.bytes / s.nodes;
+  CostTerms terms{s.passes * log2_up(s.per_node), s.passes * log2_up(s.nodes), 0, 0};
+  if (shape.kind == Kind::all_reduce)
+    terms.intra_node_bytes = s.passes * (s.bytes - shard),
+    terms.inter_node_bytes = s.passes * (shard - shard / s.nodes);
+  else
+    terms.intra_node_bytes = s.passes * (part - part / s.per_node),
+    terms.inter_node_bytes = s.passes * (s.bytes - part);
+  if (!is_power_of_two(s.members)) {  // members beyond a power of two send and receive everything
+    (s.per_node > 1 ? terms.intra_node_steps : terms.inter_node_steps) += 2;
+    (s.per_node > 1 ? terms.intra_node_bytes : terms.inter_node_bytes) += 2 * s.bytes;
+  }
+  return terms;
+}
+
+}  // namespace
+
+AlgorithmInfo halving_doubling_algorithm() {
+  return {.help = "recursive halving and doubling (Rabenseifner): as many bytes as a ring in 2 log n steps",
+          .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
+          .add = add,
+          .cost = cost,
+          .ignores_nodes = always};
 }
 
 }  // namespace manyworlds::core::collective

@@ -3,7 +3,7 @@
 // data arrives (DeepEP's normal kernels, github.com/deepseek-ai/DeepEP, section "Design"; HybridEP in the same
 // repository). Data for the sender's own node is sent first. Results return along the same paths and are added up on
 // the way, with equally many bytes, so the combine step uses the same DAG.
-#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/algorithms/algorithm_info.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -37,9 +37,7 @@ class SerializedLinks {
   std::vector<Sent> round_;
 };
 
-}  // namespace
-
-void add_hybrid_ep(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   const std::uint32_t n = shape.members, p = shape.per_node, nodes = n / p;
   dag.set_block_partition(n, n);
   SerializedLinks rails(dag, n), intra_node(dag, n);
@@ -70,6 +68,25 @@ void add_hybrid_ep(DagBuilder& dag, const Shape& shape) {
   for (std::uint32_t nodes_back = 1; nodes_back < nodes; ++nodes_back)
     for (std::uint32_t share = 0; share < kChunksPerNode; ++share)
       forward_inside_node(nodes_back, share, kChunksPerNode);
+}
+
+/// The data of the last node is forwarded after all other data.
+CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
+  const std::int64_t to_node = shape.node_bytes > 0 ? shape.node_bytes : s.bytes / s.nodes;
+  return {s.per_node - 1, s.nodes - 1, s.bytes / s.members * (s.per_node - 1), to_node * (s.nodes - 1)};
+}
+
+}  // namespace
+
+AlgorithmInfo hybrid_ep_algorithm() {
+  return {
+      .help = "along the rail to each node, and inside it on to its members while more arrives (DeepEP, HybridEP)",
+      .kinds = {Kind::all_to_all},
+      .add = add,
+      .cost = cost,
+      .latency_group = LatencyGroup::token_exchange,
+      .considered = nowhere  // not for tensors: it needs the routing of tokens
+  };
 }
 
 }  // namespace manyworlds::core::collective

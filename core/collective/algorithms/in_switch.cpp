@@ -4,11 +4,14 @@
 // are sent on while later ones are still being reduced.
 #include <algorithm>
 
-#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/algorithms/algorithm_info.hpp"
 #include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
+
+constexpr std::int64_t kMinChunkBytes = 16 << 10;  // of a calibrated library
+constexpr std::int64_t kChunksPerShard = 8;
 
 class InSwitch {
  public:
@@ -87,9 +90,7 @@ class InSwitch {
       frontiers_;  // one frontier: the nodes after which each member's data is ready for the next phase
 };
 
-}  // namespace
-
-void add_in_switch(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   dag.set_block_partition(shape.members);
   InSwitch builder(dag, shape);
   const bool reduce = shape.kind != Kind::all_gather, gather = shape.kind != Kind::reduce_scatter;
@@ -106,6 +107,45 @@ void add_in_switch(DagBuilder& dag, const Shape& shape) {
     if (count > 1) dag.set_channel(1);  // otherwise gathers would wait for all reductions on their connection
     if (gather) builder.intra_node({false, true});
   }
+}
+
+/// The whole vector goes up to the switch of the node once, and its shards a second time; the same is sent down.
+CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
+  const std::int64_t shard = s.bytes / s.per_node;
+  CostTerms terms;
+  if (s.per_node > 1) terms = {s.passes, 0, s.passes == 2 ? s.bytes + shard : s.bytes, 0};
+  if (s.nodes == 1) return terms;
+  terms.inter_node_steps = shape.rail_switches ? 1 : s.passes * (s.nodes - 1);
+  terms.inter_node_bytes = shape.rail_switches ? shard : s.passes * (shard - shard / s.nodes);
+  return terms;
+}
+
+/// On scale-up fabrics only; elsewhere it must be configured, as NCCL's CollNet.
+bool considered(Kind, const Communicator& communicator) {
+  return communicator.per_node > 1 && communicator.node_switches;
+}
+
+bool considered_if_calibrated(Kind kind, const Communicator& communicator) {
+  return kind == Kind::all_reduce && inside_a_node(kind, communicator) && communicator.node_switches;
+}
+
+void calibrate(Shape& shape) {
+  if (shape.chunk_bytes == 0)
+    shape.chunk_bytes = std::max(kMinChunkBytes, shape.bytes / (shape.members * kChunksPerShard));
+}
+
+}  // namespace
+
+AlgorithmInfo in_switch_algorithm() {
+  return {.help = "switches reduce and replicate (NVLS in the node; SHARP where a rail is one switch, else rings)",
+          .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
+          .add = add,
+          .cost = cost,
+          .pipelined = true,
+          .latency_group = LatencyGroup::in_switch,
+          .considered = considered,
+          .considered_if_calibrated = considered_if_calibrated,
+          .calibrate = calibrate};
 }
 
 }  // namespace manyworlds::core::collective

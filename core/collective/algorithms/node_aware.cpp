@@ -2,7 +2,7 @@
 // its own node, which forwards it along its rail, for a whole node at once. Messages between nodes are fewer and
 // larger, and none changes rails (hierarchical all-to-all of DeepSpeed-MoE, Rajbhandari et al. 2022, section 5.2; NCCL
 // 2.12's PXN). Both levels are pairwise exchanges.
-#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/algorithms/algorithm_info.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -13,9 +13,7 @@ struct RoundTransfers {
   explicit RoundTransfers(std::uint32_t members) : sent(members, kNoNode), received(members, kNoNode) {}
 };
 
-}  // namespace
-
-void add_node_aware(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   const std::uint32_t n = shape.members, p = shape.per_node, nodes = n / p;
   dag.set_block_partition(n, n);
   RoundTransfers previous(n), current(n);
@@ -45,6 +43,25 @@ void add_node_aware(DagBuilder& dag, const Shape& shape) {
     }
     previous = current;
   }
+}
+
+CostTerms cost(const Shape&, const CollectiveSizes& s) {
+  return {s.per_node - 1, s.nodes - 1, s.bytes - s.bytes / s.per_node, s.bytes - s.bytes / s.nodes};
+}
+
+Algorithm simplified(const Shape& shape) {
+  return has_one_level(shape) ? Algorithm::pairwise : Algorithm::node_aware;
+}
+
+}  // namespace
+
+AlgorithmInfo node_aware_algorithm() {
+  return {.help = "inside the node to the member of the destination's rail, then along the rail",
+          .kinds = {Kind::all_to_all},
+          .add = add,
+          .cost = cost,
+          .considered = on_two_levels,
+          .simplified = simplified};
 }
 
 }  // namespace manyworlds::core::collective

@@ -5,7 +5,7 @@
 // more transfers.
 #include <algorithm>
 
-#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/algorithms/algorithm_info.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -104,9 +104,7 @@ class NodeLeaders {
   std::vector<std::uint32_t> ready_;
 };
 
-}  // namespace
-
-void add_node_leaders(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   dag.set_block_partition(shape.members);
   NodeLeaders builder(dag, shape);
   if (shape.kind == Kind::all_gather)
@@ -117,6 +115,30 @@ void add_node_leaders(DagBuilder& dag, const Shape& shape) {
     builder.scatter();
   else
     builder.gather();
+}
+
+/// The chains inside nodes forward blocks while the ring between nodes delivers the next ones.
+CostTerms cost(const Shape&, const CollectiveSizes& s) {
+  const std::int64_t node_bytes = s.bytes / s.nodes;
+  CostTerms terms{0, s.passes * (s.nodes - 1), 0, s.passes * (s.bytes - node_bytes)};
+  if (s.per_node > 1)
+    terms.intra_node_steps = s.passes * s.per_node, terms.intra_node_bytes = s.passes * s.per_node * node_bytes;
+  return terms;
+}
+
+Algorithm simplified(const Shape& shape) {
+  return has_one_level(shape) ? Algorithm::ring : Algorithm::node_leaders;
+}
+
+}  // namespace
+
+AlgorithmInfo node_leaders_algorithm() {
+  return {.help = "one member of each node speaks for it: between nodes one ring over one NIC each, inside chains",
+          .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
+          .add = add,
+          .cost = cost,
+          .considered = on_two_levels,
+          .simplified = simplified};
 }
 
 }  // namespace manyworlds::core::collective

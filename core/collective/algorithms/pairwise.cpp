@@ -1,11 +1,12 @@
 // Pairwise-exchange all-to-all: in round k each member sends to the member k positions after it and receives from the
 // one k positions before it; a member begins a round when its previous round is complete (Thakur et al., IJHPCA 2005,
 // section 4.5).
-#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/algorithms/algorithm_info.hpp"
 
 namespace manyworlds::core::collective {
+namespace {
 
-void add_pairwise(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   const std::uint32_t n = shape.members;
   dag.set_block_partition(n, n);
   std::vector<std::uint32_t> previous(n, kNoNode), current(n);  // by sender: its transfer in a round
@@ -19,6 +20,22 @@ void add_pairwise(DagBuilder& dag, const Shape& shape) {
     }
     previous.swap(current);
   }
+}
+
+CostTerms cost(const Shape&, const CollectiveSizes& s) {
+  const std::int64_t block = s.bytes / s.members;
+  return {s.per_node - 1, s.members - s.per_node, block * (s.per_node - 1), block * (s.members - s.per_node)};
+}
+
+}  // namespace
+
+AlgorithmInfo pairwise_algorithm() {
+  return {.help = "one partner after the other",
+          .kinds = {Kind::all_to_all},
+          .add = add,
+          .cost = cost,
+          .considered_if_calibrated = everywhere,
+          .ignores_nodes = always};
 }
 
 }  // namespace manyworlds::core::collective

@@ -3,7 +3,7 @@
 // NCCL's hierarchical all-reduce; Jia et al. 2018, arXiv 1807.11205, section 3.2).
 #include <algorithm>
 
-#include "core/collective/algorithms/registry.hpp"
+#include "core/collective/algorithms/algorithm_info.hpp"
 #include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
@@ -48,9 +48,7 @@ class TwoLevel {
   std::vector<Frontier> frontiers_;
 };
 
-}  // namespace
-
-void add_two_level(DagBuilder& dag, const Shape& shape) {
+void add(DagBuilder& dag, const Shape& shape) {
   dag.set_block_partition(shape.members);
   const bool reduce = shape.kind != Kind::all_gather, gather = shape.kind != Kind::reduce_scatter;
   // In nodes with several members, a transfer inside the node carries one block per node.
@@ -66,6 +64,29 @@ void add_two_level(DagBuilder& dag, const Shape& shape) {
     builder.inter_node({reduce, gather});
     if (gather) builder.intra_node({false, true});
   }
+}
+
+CostTerms cost(const Shape&, const CollectiveSizes& s) {
+  const std::int64_t shard = s.bytes / s.per_node;
+  return {s.passes * (s.per_node - 1), s.passes * (s.nodes - 1), s.passes * (s.bytes - shard),
+          s.passes * (shard - shard / s.nodes)};
+}
+
+Algorithm simplified(const Shape& shape) {
+  return has_one_level(shape) ? Algorithm::ring : Algorithm::two_level;
+}
+
+}  // namespace
+
+AlgorithmInfo two_level_algorithm() {
+  return {.help = "rings inside each node, and between nodes one ring per rail",
+          .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
+          .add = add,
+          .cost = cost,
+          .pipelined = true,
+          .multi_channel = true,
+          .considered = on_two_levels,
+          .simplified = simplified};
 }
 
 }  // namespace manyworlds::core::collective

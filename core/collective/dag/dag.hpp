@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "core/collective/dag/algorithm.hpp"
 #include "core/collective/dag/protocol.hpp"
 #include "core/collective/dag/split.hpp"
 

@@ -1,4 +1,4 @@
-// Names of the collective operations, of the algorithms that implement them, and of the protocols of their transfers.
+// Names of the collective operations and of the protocols of their transfers.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,6 @@ namespace manyworlds::core::collective {
 /// all_gather: the gathered result; all_to_all: the send buffer (including the rank's part for itself); broadcast and
 /// send: the data sent. The root of a broadcast or reduce is member 0 unless a Split states another one.
 enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send, reduce };
-
-/// See registry.cpp for the kinds that each algorithm supports.
-enum class Algorithm : std::uint8_t {
-  ring,
-  two_level,
-  node_leaders,
-  halving_doubling,
-  recursive_doubling,
-  double_tree,
-  direct,
-  in_switch,
-  pairwise,
-  node_aware,
-  hybrid_ep,
-  chain,
-  binomial_tree,
-  automatic,     // only in Library: the fastest one by the cost model
-  as_all_reduce  // only in Library: the all-reduce algorithm if it supports this kind, otherwise ring
-};
 
 /// Protocols, as in NCCL. `none` has no costs; the costs of calibrated protocols were measured (see Calibration).
 enum class Protocol : std::uint8_t {

@@ -20,12 +20,6 @@ constexpr std::array kTree{Latencies{680, 60, 500}, Latencies{1400, 125, 850}, L
 /// Simple protocol only. Inside nodes: NVLS, half of its 25 us, which are for two passes through the switch.
 constexpr Latencies kInSwitch{0, 1250, 1800};
 
-/// Returns whether an algorithm has the latencies of trees. NCCL has tables for rings and trees only, so every other
-/// algorithm uses the table of the more similar one.
-bool uses_tree_latencies(Algorithm algorithm) {
-  return algorithm == Algorithm::double_tree || algorithm == Algorithm::binomial_tree;
-}
-
 }  // namespace
 
 // LL stores a 4-byte flag after every 4 bytes of data; LL128 stores an 8-byte flag in every line of 128 bytes.
@@ -36,11 +30,11 @@ ProtocolCosts line_format_costs(Protocol protocol) {
   return costs;
 }
 
-ProtocolCosts costs_of(Protocol protocol, Algorithm algorithm) {
+ProtocolCosts costs_of(Protocol protocol, LatencyGroup group) {
   if (protocol == Protocol::none) return {};
   MANYWORLDS_CHECK(protocol <= Protocol::simple, "protocol {} has no figures here", static_cast<int>(protocol));
-  const auto& table = uses_tree_latencies(algorithm) ? kTree : kRing;
-  const bool in_switch = algorithm == Algorithm::in_switch;
+  const auto& table = group == LatencyGroup::tree ? kTree : kRing;
+  const bool in_switch = group == LatencyGroup::in_switch;
   const Latencies& row = in_switch ? kInSwitch : table.at(static_cast<std::size_t>(protocol) - 1);
   // Data in switches has no flags.
   ProtocolCosts costs = in_switch ? ProtocolCosts{} : line_format_costs(protocol);

@@ -23,8 +23,13 @@ struct ProtocolCosts {
   auto operator<=>(const ProtocolCosts&) const = default;
 };
 
+/// Groups of algorithms whose latencies were measured apart. NCCL's tuner has tables for rings, trees and switches that
+/// reduce (NVLS); a calibrated library also has figures for the exchange of tokens, which otherwise counts as a ring.
+/// Data in switches, and tokens of a calibrated library, have no flags: there is no LL for them.
+enum class LatencyGroup : std::uint8_t { ring, tree, in_switch, token_exchange };
+
 /// Returns the costs of none, ll, ll128 or simple, which are constants. Throws InternalError for other protocols.
-ProtocolCosts costs_of(Protocol protocol, Algorithm algorithm);
+ProtocolCosts costs_of(Protocol protocol, LatencyGroup group);
 
 /// Returns costs with only the line format of a protocol (see wire_bytes()); launch and hops cost nothing.
 ProtocolCosts line_format_costs(Protocol protocol);

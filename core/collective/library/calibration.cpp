@@ -22,12 +22,16 @@ double time_at_rate(double bytes, double gb_per_s) {
   return bytes / gb_per_s * 1e3;
 }
 
+LatencyGroup group_of(const Shape& shape) {
+  return info_of(shape.algorithm).latency_group;
+}
+
 /// Returns the bytes that a member stores with flags: its part of the vector, or the whole vector if the algorithm
 /// moves whole vectors (trees and rooted operations).
 double stored_bytes(const Shape& shape) {
   const auto bytes = static_cast<double>(shape.bytes);
   const bool whole_vector =
-      shape.algorithm == Algorithm::double_tree || shape.kind == Kind::broadcast || shape.kind == Kind::reduce;
+      group_of(shape) == LatencyGroup::tree || shape.kind == Kind::broadcast || shape.kind == Kind::reduce;
   return whole_vector ? bytes : bytes / shape.members;
 }
 
@@ -98,8 +102,8 @@ ProtocolCosts calibrated_costs(const Calibration& calibration, const Shape& shap
   }
   MANYWORLDS_CHECK(shape.protocol == Protocol::calibrated_simple, "protocol {} is not calibrated",
                    static_cast<int>(shape.protocol));
-  if (shape.algorithm == Algorithm::hybrid_ep) return dispatch_costs(calibration, shape, costs);
-  const bool in_switch = shape.algorithm == Algorithm::in_switch;
+  if (group_of(shape) == LatencyGroup::token_exchange) return dispatch_costs(calibration, shape, costs);
+  const bool in_switch = group_of(shape) == LatencyGroup::in_switch;
   const double copy_rate = in_switch ? calibration.in_switch_copy_gb_per_s : calibration.copy_gb_per_s;
   if (copy_rate <= 0)
     throw InputError(

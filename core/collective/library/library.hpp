@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/base/options.hpp"
+#include "core/collective/algorithms/communicator.hpp"
 #include "core/collective/library/calibration.hpp"
 
 namespace manyworlds::core::collective {
@@ -27,23 +28,6 @@ struct Library {
 };
 
 const OptionTable<Library>& library_options();
-
-/// The path between two members, in one direction: the rate of its slowest link, and the sum of its latencies.
-struct Path {
-  std::int64_t bits_per_second = 0;
-  Time latency_ps = 0;
-  auto operator<=>(const Path&) const = default;
-};
-
-/// The members of a collective. All but the first two values matter only if the library depends on the network.
-struct Communicator {
-  std::uint32_t members = 0;
-  std::uint32_t per_node = 1;   // see Shape
-  Path intra_node, inter_node;  // paths inside a node, and between nodes
-  bool node_switches = false;   // the members of each node share one switch
-  bool rail_switches = false;   // the members of equal local index share one switch
-  auto operator<=>(const Communicator&) const = default;
-};
 
 /// Returns the shape that the library selects for an operation of `bytes` (see Kind). Parameters that do not affect the
 /// DAG have their defaults, so that equal DAGs have equal shapes in most cases.

@@ -1,4 +1,6 @@
 // The option table of a communication library: one row per kind of operation, with the algorithms that support it.
+#include <fmt/ranges.h>
+
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/library.hpp"
 
@@ -38,6 +40,16 @@ OptionTable<Library>::Row algorithm(Kind kind, Algorithm Library::*member) {
   return named_choice(name_of(kind), std::move(help), member, std::move(names));
 }
 
+/// Returns the names of the algorithms that divide transfers into chunks: "ring, double_tree or chain".
+std::string pipelined_algorithms() {
+  std::vector<std::string> names;
+  for (const AlgorithmInfo& info : algorithms())
+    if (info.pipelined) names.emplace_back(info.name);
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
+
 }  // namespace
 
 const OptionTable<Library>& library_options() {
@@ -65,8 +77,7 @@ const OptionTable<Library>& library_options() {
           "0: as many as their members have NICs in a node",
           {0, 64}),
       option("chunk_bytes", &Library::chunk_bytes,
-             "most that a transfer of ring, two_level, double_tree, in_switch, chain or binomial_tree carries; 0: no "
-             "limit",
+             fmt::format("most that a transfer of {} carries; 0: no limit", pipelined_algorithms()),
              {0, static_cast<double>(std::int64_t{1} << 40)}, "bytes"),
   };
   return table;

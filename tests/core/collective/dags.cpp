@@ -313,7 +313,7 @@ TEST_CASE("empty and tiny operations complete, whatever carries them out") {
       for (const std::uint32_t n : {2u, 3u, 8u, 12u})
         for (const std::int64_t bytes : {0, 1, 7}) {
           Shape shape{kind, info.algorithm, n, bytes, n % 4 == 0 ? 4u : 1u};
-          shape.rail_switches = info.algorithm == Algorithm::in_switch && shape.per_node < n;
+          shape.rail_switches = info.latency_group == LatencyGroup::in_switch && shape.per_node < n;
           shape.chunk_bytes = info.pipelined ? 3 : 0;
           shape.channels = info.multi_channel ? 2 : 1;
           INFO(shape.text());

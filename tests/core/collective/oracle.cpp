@@ -19,7 +19,7 @@ void every_shape(std::initializer_list<std::uint32_t> all_members, std::int64_t 
         for (std::uint32_t per_node = 1; per_node <= members; ++per_node) {
           if (members % per_node != 0) continue;
           Shape shape{kind, info.algorithm, members, bytes_per_member * members + members / 2, per_node};
-          if (info.algorithm == Algorithm::in_switch) {
+          if (info.latency_group == LatencyGroup::in_switch) {
             shape.rail_switches = per_node < members;
             visit(shape);
             shape.rail_switches = false;
