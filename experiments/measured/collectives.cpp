@@ -99,6 +99,7 @@ class RowReader {
     if (!(*measured > 0) || !std::isfinite(*measured)) throw UnsupportedRow{"time_us is not above 0", text("time_us")};
     result_.measured_us = *measured;
     result_.family = family();
+    reject_renamed_columns(row_);
     result_.excluded_from_family = row_.integer("included") == 0;
     result_.exclusion_reason = text("exclusion_reason");
   }

@@ -1,10 +1,12 @@
 #include "experiments/measured/term_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "experiments/measured/tables.hpp"
-#include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
 
@@ -15,6 +17,13 @@ std::string normalized_text(std::string_view text) {
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) result.push_back(c);
   }
   return result;
+}
+
+void reject_renamed_columns(const import::CsvRow& row) {
+  constexpr std::pair<const char*, const char*> kRenamed[] = {{"fit", "included"},
+                                                              {"apart_because", "exclusion_reason"}};
+  for (const auto& [before, now] : kRenamed)
+    if (row.header().has(before)) row.fail(fmt::format("column '{}' is '{}' now", before, now));
 }
 
 TermTable::TermTable() {

@@ -8,10 +8,15 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/text/csv.hpp"
+
 namespace manyworlds::experiments::measured {
 
 /// Returns the letters and digits of `text` in lower case, which is how texts are compared.
 std::string normalized_text(std::string_view text);
+
+/// Throws InputError if the table has a column under a name that earlier versions read.
+void reject_renamed_columns(const import::CsvRow& row);
 
 /// Software and machines of a source, used unless a row has its own.
 struct SourceProfile {

@@ -162,6 +162,7 @@ void RowReader::read_source() {
   result_.family = row_.given("family") ? text("family") : family();
   result_.weight = row_.real("weight").value_or(1);
   if (result_.weight <= 0) throw UnsupportedRow{"weight is not above 0", text("weight")};
+  reject_renamed_columns(row_);
   result_.excluded_from_family = row_.integer("included") == 0;
   result_.exclusion_reason = text("exclusion_reason");
   const auto measured = row_.real("measured_step_s");

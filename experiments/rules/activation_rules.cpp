@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
+#include "experiments/rules/rule_sources.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -70,7 +71,7 @@ std::string suggested_splits(std::int64_t layers, std::int64_t stages) {
 std::vector<Rule> stage_rules() {
   return {
       rule("layers_by_stages", "strategy.pp",
-           "layers must divide over the stages, of which there are pp x virtual_stages (dualpipe: pp)",
+           "layers must divide over the stages, of which there are pp x virtual_stages (dualpipe: pp)", {kArguments},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              const std::int64_t layers = e.configuration.model.layers, stages = s.stages().count();
@@ -84,6 +85,7 @@ std::vector<Rule> stage_rules() {
            "stage_layers lists every stage (there are pp x virtual_stages, dualpipe: pp), at least one layer in "
            "each but the first and the last, all layers of the model together, and goes with split even and no "
            "empty_layers",
+           {"Megatron-LM, core/transformer/pipeline_parallel_layer_layout.py"},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              const auto& listed = s.stage_layers;
@@ -100,6 +102,7 @@ std::vector<Rule> stage_rules() {
            }),
       rule("empty_layers_fit", "strategy.empty_layers",
            "empty_layers go with split even, and no stage but the last may have nothing else",
+           {"Megatron-LM, pipeline_parallel_layer_layout.py: stages without layers hold embedding or loss"},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (s.empty_layers == 0) return std::nullopt;
@@ -114,7 +117,7 @@ std::vector<Rule> stage_rules() {
 std::vector<Rule> activation_rules() {
   return {
       rule("recompute_modules_beside", "strategy.recompute_modules",
-           "recompute_modules need recompute none or selective: full recomputes everything",
+           "recompute_modules need recompute none or selective: full recomputes everything", {kTransformerConfig},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (s.recompute_modules == 0 || s.recompute != Recompute::full) return std::nullopt;
@@ -123,6 +126,7 @@ std::vector<Rule> activation_rules() {
       rule("recompute_modules_are_there", "strategy.recompute_modules",
            "moe_act and moe need experts, mlp and mlp_act layers without, shared_experts a shared_ffn_hidden, "
            "mla_up_proj attention latent",
+           {kTransformerConfig},
            [](const ExperimentConfig& e) -> Violation {
              return missing_modules(e.configuration.strategy.recompute_modules,
                                     core::workload::recompute_module_names(), recompute::moe_act | recompute::moe,
@@ -130,7 +134,7 @@ std::vector<Rule> activation_rules() {
                                     recompute::mla_up_proj, e.configuration.model);
            }),
       rule("recompute_where", "strategy.recompute_layers",
-           "recompute_layers and recompute_stages (at most pp) need recompute or recompute_modules",
+           "recompute_layers and recompute_stages (at most pp) need recompute or recompute_modules", {kArguments},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (s.recompute_layers == 0 && s.recompute_stages == 0) return std::nullopt;
@@ -140,6 +144,7 @@ std::vector<Rule> activation_rules() {
            }),
       rule("offload_modules_are_there", "strategy.offload_modules",
            "expert_fc1, moe_act and expert_fc2 need experts, mlp_fc1, mlp_act and mlp_fc2 layers without",
+           {kTransformerConfig},
            [](const ExperimentConfig& e) -> Violation {
              return missing_modules(e.configuration.strategy.offload_modules, core::workload::offload_module_names(),
                                     offload::expert_fc1 | offload::moe_act | offload::expert_fc2,
@@ -147,7 +152,7 @@ std::vector<Rule> activation_rules() {
                                     e.configuration.model);
            }),
       rule("offload_where", "strategy.offload_layers",
-           "offload_layers and offload_stages (at most pp) need offload_modules",
+           "offload_layers and offload_stages (at most pp) need offload_modules", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (s.offload_layers == 0 && s.offload_stages == 0) return std::nullopt;
@@ -158,6 +163,8 @@ std::vector<Rule> activation_rules() {
       rule("offload_alone", "strategy.offload_modules",
            "offload_modules need passes that run one after the other: no overlap_experts, and no schedule that runs "
            "two as one, as dualpipe and dualpipev do",
+           {"by construction: copies go between passes that run one after the other",
+            {"schedule_file_wanted", "schedule_fits"}},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (s.offload_modules == 0 || (!s.stack.overlap_experts && !overlaps_passes(s))) return std::nullopt;

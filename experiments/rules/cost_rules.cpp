@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
+#include "experiments/rules/rule_sources.hpp"
 
 namespace manyworlds::experiments {
 namespace {
 
-Rule rule(std::string name, std::string key, std::string reason, ConfigCheck check) {
-  Rule result = experiments::rule(std::move(name), std::move(key), std::move(reason), std::move(check));
+Rule rule(std::string name, std::string key, std::string reason, RuleSource source, ConfigCheck check) {
+  Rule result =
+      experiments::rule(std::move(name), std::move(key), std::move(reason), std::move(source), std::move(check));
   result.steps_only = true;
   return result;
 }
@@ -28,6 +30,7 @@ std::vector<Rule> price_rules() {
       rule("one_price", "cluster.usd_per_gpu_hour",
            "GPUs are rented (usd_per_gpu_hour) or bought (usd_per_gpu, lifetime_years, utilisation, usd_per_kwh), not "
            "both",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const Price& p = e.price;
              const bool bought = p.usd_per_gpu > 0 || p.lifetime_years > 0 || p.utilisation > 0 || p.usd_per_kwh >= 0;
@@ -38,6 +41,7 @@ std::vector<Rule> price_rules() {
           "purchase_is_whole", "cluster.usd_per_gpu",
           "GPUs that are bought need all of usd_per_gpu, lifetime_years, utilisation and usd_per_kwh (0 where somebody "
           "else pays the energy)",
+          {kConstruction},
           [](const ExperimentConfig& e) -> Violation {
             const Price& p = e.price;
             const bool none = p.usd_per_gpu == 0 && p.lifetime_years == 0 && p.utilisation == 0 && p.usd_per_kwh < 0;
@@ -52,18 +56,20 @@ std::vector<Rule> price_rules() {
 std::vector<Rule> failure_rules() {
   return {
       rule("one_mtbf", "training.node_mtbf_hours", "failures are those of nodes or those of GPUs, not both",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const Training& t = e.training;
              if (t.node_mtbf_hours == 0 || t.gpu_mtbf_hours == 0) return std::nullopt;
              return fmt::format("node_mtbf_hours {}, gpu_mtbf_hours {}", t.node_mtbf_hours, t.gpu_mtbf_hours);
            }),
-      rule("failures_need_restart", "training.restart_s", "where nodes fail, restart_s must be given",
+      rule("failures_need_restart", "training.restart_s", "where nodes fail, restart_s must be given", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              if (!e.training.fails() || e.training.restart_s >= 0) return std::nullopt;
              return "restart_s not given";
            }),
       rule("checkpoints_need_failures", "training.checkpoint",
            "a checkpoint other than none needs node_mtbf_hours or gpu_mtbf_hours: without failures nobody takes one",
+           {"Young 1974: the interval follows from the time between failures"},
            [](const ExperimentConfig& e) -> Violation {
              if (e.training.checkpoint == CheckpointKind::none || e.training.fails()) return std::nullopt;
              return "neither given";
@@ -71,6 +77,7 @@ std::vector<Rule> failure_rules() {
       rule("checkpoints_cost", "training.checkpoint",
            "what a checkpoint costs must follow: sync needs storage_gb_per_s or block_s; async and flash need "
            "storage_gb_per_s, and snapshot_gb_per_s or block_s",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const Training& t = e.training;
              const bool stores = t.storage_gb_per_s > 0, blocks = t.block_s > 0;
@@ -83,6 +90,7 @@ std::vector<Rule> failure_rules() {
       rule("storage_keeps_up", "training.interval_s",
            "of checkpoint async one must be in storage before the next begins: storage_gb_per_s is too low, or "
            "interval_s too short",
+           {"Mohan et al. 2021 (CheckFreq), section 4: one checkpoint is on its way at a time"},
            [](const ExperimentConfig& e) -> Violation {
              const Training& t = e.training;
              if (t.checkpoint != CheckpointKind::async || t.interval_s == 0) return std::nullopt;
@@ -92,6 +100,7 @@ std::vector<Rule> failure_rules() {
              return fmt::format("storage takes {:.6g} s, interval_s {:.6g}", c.persist_s, t.interval_s);
            }),
       rule("replicas_at_most", "training.replicas", "checkpoint flash needs as many nodes as replicas",
+           {"Wang et al. 2023 (Gemini), section 4: copies are in as many machines"},
            [](const ExperimentConfig& e) -> Violation {
              const Training& t = e.training;
              if (t.checkpoint != CheckpointKind::flash || t.replicas <= e.cluster.nodes) return std::nullopt;

@@ -1,6 +1,7 @@
 #include "experiments/rules/machine_rules.hpp"
 
 #include "core/base/error.hpp"
+#include "experiments/rules/rule_sources.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -22,6 +23,7 @@ std::vector<Rule> precision_rules() {
   return {
       rule("precision_on_gpu", "strategy.stack.precision",
            "the precision must be one of the GPU's precisions: its matrix units multiply no other numbers",
+           {"the GPU's datasheet, named beside cluster.gpu.precisions in the catalog"},
            [](const ExperimentConfig& e) {
              const Precision precision = e.configuration.strategy.stack.precision;
              return check_every_gpu(e, [&](const Gpu& gpu) -> Violation {
@@ -35,6 +37,7 @@ std::vector<Rule> precision_rules() {
            "GEMMs must not be faster than the matrix peak: gemm_efficiency x fp8_gain x matrix_tflops at most "
            "fp8_tflops "
            "(0: 2 x matrix_tflops), and x fp4_gain at most fp4_tflops (0: 4 x matrix_tflops)",
+           {kConstruction},
            [](const ExperimentConfig& e) {
              const Precision precision = e.configuration.strategy.stack.precision;
              return check_every_gpu(e, [&](const Gpu& gpu) -> Violation {
@@ -53,6 +56,7 @@ std::vector<Rule> mixed_machine_rules() {
   return {
       rule("pcie_rate", "cluster.gpu.scale_up_gb_per_s",
            "with scale_up pcie, scale_up_gb_per_s is the rate of a GPU's PCIe link: at most 128 GB/s, x16 of PCIe 6",
+           {"PCI Express Base Specification 6.0: 64 GT/s a lane"},
            [](const ExperimentConfig& e) {
              return check_every_gpu(e, [](const Gpu& gpu) -> Violation {
                constexpr double kFastest = 128;
@@ -65,6 +69,7 @@ std::vector<Rule> mixed_machine_rules() {
       rule("nics_by_gpus", "cluster.nics_per_node",
            "nics_per_node must divide gpus_per_node or be a multiple of it, on identical nodes and a fabric "
            "that is built, not read from a file",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const std::int64_t nics = e.cluster.nics_per_node, gpus = e.cluster.gpus_per_node;
              if (nics == 0) return std::nullopt;
@@ -74,6 +79,7 @@ std::vector<Rule> mixed_machine_rules() {
                                 std::max<std::size_t>(e.machines.size(), 1), e.topology);
            }),
       rule("slow_gpus_fit", "faults.slow_gpus", "slow_gpus must name GPUs or nodes that exist, once, with a share",
+           {kConstruction},
            [](const ExperimentConfig& e) {
              return e.slow_gpus_error.empty() ? std::nullopt : Violation(e.slow_gpus_error);
            }),
@@ -81,6 +87,7 @@ std::vector<Rule> mixed_machine_rules() {
           "nodes_match", "cluster",
           "nodes of other kinds must have as many GPUs, joined by a scale_up fabric of the same shape and planes, with "
           "a scale_up_domain for as many",
+          {kConstruction},
           [](const ExperimentConfig& e) -> Violation {
             const core::step::Configuration& configuration = e.configuration;
             for (const core::compute::Gpu& gpu : configuration.other_gpus)
@@ -93,13 +100,13 @@ std::vector<Rule> mixed_machine_rules() {
             return std::nullopt;
           }),
       rule("measured_on_one_kind", "cluster.gpu.measured_kernels",
-           "measured_kernels need identical GPUs: no second kind of node, no slow_gpus",
+           "measured_kernels need identical GPUs: no second kind of node, no slow_gpus", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              if (!e.has_measured_kernels || e.machines.empty()) return std::nullopt;
              return fmt::format("kinds {}", e.machines.size());
            }),
       rule("schedule_on_one_kind", "strategy.schedule",
-           "schedules computed from the costs of passes need identical machines",
+           "schedules computed from the costs of passes need identical machines", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& type = core::workload::schedule_type(e.configuration.strategy.schedule);
              if (!type.needs_costs || e.machines.empty()) return std::nullopt;

@@ -1,5 +1,6 @@
 // Rules about overlapped communication. Each names the settings that contradict each other.
 #include "experiments/rules/overlap_rules.hpp"
+#include "experiments/rules/rule_sources.hpp"
 
 #include <fmt/format.h>
 
@@ -23,6 +24,7 @@ std::int64_t collective_streams(const ExperimentConfig& config) {
 std::vector<Rule> tensor_rules() {
   return {
       rule("tensor_chunks_wanted", "strategy.stack.tensor_chunks", "tensor_chunks needs overlap_tensor, which it cuts",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& stack = e.configuration.strategy.stack;
              if (stack.tensor_chunks == 0 || stack.overlap_tensor) return std::nullopt;
@@ -30,6 +32,7 @@ std::vector<Rule> tensor_rules() {
            }),
       rule("tokens_by_chunks", "strategy.stack.tensor_chunks",
            "the tokens of a micro-batch on a context-parallel rank must be a multiple of tp x tensor_chunks",
+           {"Transformer Engine, module/base.py, initialize_ub(): a buffer is cut into equal chunks"},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (s.tp == 1 || s.stack.tensor_chunks == 0) return std::nullopt;
@@ -42,7 +45,7 @@ std::vector<Rule> tensor_rules() {
 
 std::vector<Rule> context_rules() {
   return {
-      rule("cp_comm_wanted", "strategy.cp_comm", "cp_comm other than ring needs cp > 1",
+      rule("cp_comm_wanted", "strategy.cp_comm", "cp_comm other than ring needs cp > 1", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (s.cp > 1 || s.cp_comm == ContextExchange::ring) return std::nullopt;
@@ -50,6 +53,7 @@ std::vector<Rule> context_rules() {
            }),
       rule("heads_by_cp", "strategy.cp_comm",
            "under cp_comm ulysses heads and kv_heads must be multiples of tp x cp: a rank has its share of them",
+           {"Jacobs et al. 2023 (DeepSpeed-Ulysses), section 3.1: heads are shared out over the group"},
            [](const ExperimentConfig& e) -> Violation {
              const auto& m = e.configuration.model;
              const auto& s = e.configuration.strategy;
@@ -62,7 +66,7 @@ std::vector<Rule> context_rules() {
 std::vector<Rule> engine_rules() {
   return {
       rule("communication_sms_wanted", "strategy.stack.communication_sms",
-           "communication_engine sm needs communication_sms, and calibrated has no use for it",
+           "communication_engine sm needs communication_sms, and calibrated has no use for it", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& stack = e.configuration.strategy.stack;
              const CommunicationEngine engine = stack.communication_engine;
@@ -75,6 +79,7 @@ std::vector<Rule> engine_rules() {
       rule("units_for_kernels", "strategy.stack.communication_sms",
            "communication_sms x the collectives that may run at once (of tensor, context, data and expert parallelism) "
            "must be below the GPU's compute_units",
+           {kConstruction, {"gpus_by_tp_pp"}},
            [](const ExperimentConfig& e) -> Violation {
              const std::int64_t sms_each = e.configuration.strategy.stack.communication_sms;
              const std::int64_t streams = collective_streams(e);
@@ -93,6 +98,7 @@ std::vector<Rule> expert_overlap_rules() {
       rule("expert_overlap_fits", "strategy.stack.overlap_experts",
            "overlap_experts needs experts and ep > 1, recompute none or selective, and virtual_stages > 1 with pp > 1 "
            "(Megatron-LM, transformer_config.py): a forward and a backward pass take turns",
+           {kTransformerConfig},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (!s.stack.overlap_experts) return std::nullopt;
@@ -106,6 +112,7 @@ std::vector<Rule> expert_overlap_rules() {
       rule("shared_overlap_fits", "strategy.stack.overlap_shared_expert",
            "overlap_shared_expert needs a shared expert and ep > 1, and no overlap_experts, which hides the same "
            "exchanges (Megatron-LM, transformer_config.py)",
+           {kConstruction, {"gpus_by_tp_pp"}},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (!s.stack.overlap_shared_expert) return std::nullopt;
@@ -116,6 +123,7 @@ std::vector<Rule> expert_overlap_rules() {
            }),
       rule("delayed_weights_fit", "strategy.stack.delay_expert_weights",
            "delay_expert_weights needs experts and ep > 1: gradients of tokens that travel",
+           {kConstruction, {"gpus_by_tp_pp"}},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (!s.stack.delay_expert_weights || (e.configuration.model.has_experts() && s.ep > 1))

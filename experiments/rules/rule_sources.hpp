@@ -1,21 +1,15 @@
-// Sources of the validity rules, and the rules that each of them relies on.
+// Sources that several rules name. For Megatron-LM it is the file that refuses the layout; "by construction" means that
+// the rule follows from the definition of its settings, or that this program does not build the layout, as the reason
+// then states.
 #pragma once
-
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace manyworlds::experiments {
 
-struct RuleSource {
-  std::string name;
-  std::string source;  // an argument check, a paper with its section, or "by construction"
-  /// Rules that must hold for this rule's check to be meaningful.
-  std::vector<std::string> prerequisites = {};
-};
-
-const std::vector<RuleSource>& rule_sources();
-/// Returns the source of a rule. A rule that is not listed holds by construction and relies on the rule about replicas.
-const RuleSource& source_of(std::string_view rule);
+inline constexpr const char* kConstruction = "by construction";
+inline constexpr const char* kArguments = "Megatron-LM, training/arguments.py, validate_args()";
+inline constexpr const char* kDivide = "Megatron-LM, core/tensor_parallel/layers.py: divide() of what ranks are given";
+inline constexpr const char* kTransformerConfig =
+    "Megatron-LM, core/transformer/transformer_config.py, __post_init__()";
+inline constexpr const char* kPfc = "IEEE 802.1Qbb-2011, annex O: buffer needed when a pause is sent";
 
 }  // namespace manyworlds::experiments

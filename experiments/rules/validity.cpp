@@ -9,9 +9,9 @@
 #include "core/network/flows/flows.hpp"
 #include "core/network/transports/pfc_headroom.hpp"
 #include "core/network/transports/registry.hpp"
-#include "experiments/config/expert_routing.hpp"
 #include "experiments/rules/activation_rules.hpp"
 #include "experiments/rules/cost_rules.hpp"
+#include "experiments/rules/expert_rules.hpp"
 #include "experiments/rules/machine_rules.hpp"
 #include "experiments/rules/overlap_rules.hpp"
 #include "experiments/rules/rule_sources.hpp"
@@ -20,16 +20,8 @@ namespace manyworlds::experiments {
 namespace {
 
 using core::step::Placement;
-using core::workload::Dispatcher;
-using core::workload::ExpertGemm;
 
 constexpr std::int64_t kMaxGpus = 131'072;
-
-/// Returns a violation unless `whole` is a multiple of `part`.
-Violation check_divisible(const char* whole_name, std::int64_t whole, const char* part_name, std::int64_t part) {
-  if (whole % part == 0) return std::nullopt;
-  return fmt::format("{} {}, {} {}", whole_name, whole, part_name, part);
-}
 
 /// Returns how many members of a data-parallel group are in one node: context-parallel ranks first, then replicas.
 std::int64_t replicas_in_node(const ExperimentConfig& config) {
@@ -44,23 +36,26 @@ std::int64_t replicas_in_node(const ExperimentConfig& config) {
 std::vector<Rule> machine_rules() {
   return {
       rule("gpus_at_most", "cluster.nodes", fmt::format("nodes x gpus_per_node must be at most {}", kMaxGpus),
+           {"limit of this program: room for ranks in its keys"},
            [](const ExperimentConfig& e) -> Violation {
              if (e.cluster.gpus() <= kMaxGpus) return std::nullopt;
              return fmt::format("nodes {}, gpus_per_node {}", e.cluster.nodes, e.cluster.gpus_per_node);
            }),
       rule("node_in_scale_up_domain", "cluster.gpus_per_node",
-           "gpus_per_node must be at most the GPU's scale_up_domain, which joins the GPUs of a node",
+           "gpus_per_node must be at most the GPU's scale_up_domain, which joins the GPUs of a node", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              if (e.cluster.gpus_per_node <= e.configuration.gpu.scale_up_domain) return std::nullopt;
              return fmt::format("gpus_per_node {}, scale_up_domain {}", e.cluster.gpus_per_node,
                                 e.configuration.gpu.scale_up_domain);
            }),
       rule("idle_below_board", "cluster.gpu.idle_power_w", "idle_power_w must be at most board_power_w",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              if (!e.power.known() || e.power.idle_power_w <= e.power.board_power_w) return std::nullopt;
              return fmt::format("idle_power_w {}, board_power_w {}", e.power.idle_power_w, e.power.board_power_w);
            }),
       rule("pause_thresholds", "transport", "pfc_xon_bytes must be at most pfc_xoff_bytes, and that below buffer_bytes",
+           {kPfc},
            [](const ExperimentConfig& e) -> Violation {
              const auto& t = e.configuration.transport;
              if (t.pfc_xon_bytes <= t.pfc_xoff_bytes && t.pfc_xoff_bytes < t.buffer_bytes) return std::nullopt;
@@ -68,13 +63,14 @@ std::vector<Rule> machine_rules() {
                                 t.pfc_xoff_bytes, t.buffer_bytes);
            }),
       rule("marking_thresholds", "transport", "ecn_kmin_bytes must be at most ecn_kmax_bytes",
+           {"Zhu et al. 2015 (DCQCN), section 3.1: marking begins at Kmin and is sure at Kmax"},
            [](const ExperimentConfig& e) -> Violation {
              const auto& t = e.configuration.transport;
              if (!core::network::transport_type(t).marks || t.ecn_kmin_bytes <= t.ecn_kmax_bytes) return std::nullopt;
              return fmt::format("ecn_kmin_bytes {}, ecn_kmax_bytes {}", t.ecn_kmin_bytes, t.ecn_kmax_bytes);
            }),
       rule("rate_skipping", "skip.rate_tolerance",
-           "fast-forwarding by rate needs pinned paths, packet fidelity and composition composed",
+           "fast-forwarding by rate needs pinned paths, packet fidelity and composition composed", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& t = e.configuration.transport;
              if (t.rate_tolerance_ppm == 0) return std::nullopt;
@@ -84,6 +80,7 @@ std::vector<Rule> machine_rules() {
              return std::nullopt;
            }),
       rule("transport_options", "transport", "the options of a transport must fit each other",
+           {"the transport's paper, named in docs/model/network.md"},
            [](const ExperimentConfig& e) -> Violation {
              const auto& t = e.configuration.transport;
              std::string fault = core::network::transport_type(t).fault(t);
@@ -95,31 +92,34 @@ std::vector<Rule> machine_rules() {
 std::vector<Rule> model_rules() {
   return {
       rule("tp_in_node", "strategy.tp", "tp must divide gpus_per_node: a tensor-parallel group stays inside a node",
+           {"Narayanan et al. 2021 (SC21), section 3.2, takeaway 1; other groups are not built"},
            [](const ExperimentConfig& e) {
              return check_divisible("gpus_per_node", e.cluster.gpus_per_node, "tp", e.configuration.strategy.tp);
            }),
-      rule("hidden_by_heads", "model.hidden", "without head_dim, hidden must be a multiple of heads",
+      rule("hidden_by_heads", "model.hidden", "without head_dim, hidden must be a multiple of heads", {kArguments},
            [](const ExperimentConfig& e) -> Violation {
              if (e.configuration.model.head_dim > 0) return std::nullopt;
              return check_divisible("hidden", e.configuration.model.hidden, "heads", e.configuration.model.heads);
            }),
       rule("heads_by_kv_heads", "model.kv_heads", "heads must be a multiple of kv_heads",
+           {"Ainslie et al. 2023 (GQA), section 2.2: every group has as many query heads"},
            [](const ExperimentConfig& e) {
              return check_divisible("heads", e.configuration.model.heads, "kv_heads", e.configuration.model.kv());
            }),
-      rule("heads_by_tp", "strategy.tp", "heads must be a multiple of tp",
+      rule("heads_by_tp", "strategy.tp", "heads must be a multiple of tp", {kTransformerConfig},
            [](const ExperimentConfig& e) {
              return check_divisible("heads", e.configuration.model.heads, "tp", e.configuration.strategy.tp);
            }),
       rule("kv_heads_by_tp", "strategy.tp", "kv_heads must be a multiple of tp (KV-head replication is not supported)",
+           {kTransformerConfig},
            [](const ExperimentConfig& e) {
              return check_divisible("kv_heads", e.configuration.model.kv(), "tp", e.configuration.strategy.tp);
            }),
-      rule("hidden_by_tp", "strategy.tp", "hidden must be a multiple of tp",
+      rule("hidden_by_tp", "strategy.tp", "hidden must be a multiple of tp", {kDivide},
            [](const ExperimentConfig& e) {
              return check_divisible("hidden", e.configuration.model.hidden, "tp", e.configuration.strategy.tp);
            }),
-      rule("ffn_hidden_by_tp", "strategy.tp", "ffn_hidden must be a multiple of tp",
+      rule("ffn_hidden_by_tp", "strategy.tp", "ffn_hidden must be a multiple of tp", {kDivide},
            [](const ExperimentConfig& e) {
              return check_divisible("ffn_hidden", e.configuration.model.ffn(), "tp", e.configuration.strategy.tp);
            }),
@@ -128,17 +128,18 @@ std::vector<Rule> model_rules() {
 
 std::vector<Rule> layout_rules() {
   return {
-      rule("gpus_by_tp_pp", "strategy.pp", "the GPUs must be a multiple of tp x cp x pp",
+      rule("gpus_by_tp_pp", "strategy.pp", "the GPUs must be a multiple of tp x cp x pp", {kArguments},
            [](const ExperimentConfig& e) {
              const auto& s = e.configuration.strategy;
              return check_divisible("GPUs", e.cluster.gpus(), "tp x cp x pp", s.tp * s.cp * s.pp);
            }),
       rule("batch_by_replicas", "strategy.global_batch", "global_batch must be a multiple of dp x micro_batch",
+           {"Megatron-LM, core/num_microbatches_calculator.py", {"gpus_by_tp_pp"}},
            [](const ExperimentConfig& e) {
              const auto& s = e.configuration.strategy;
              return check_divisible("global_batch", s.global_batch, "dp x micro_batch", s.dp * s.micro_batch);
            }),
-      rule("schedule_file_wanted", "strategy.schedule_file", "schedule_file needs schedule written",
+      rule("schedule_file_wanted", "strategy.schedule_file", "schedule_file needs schedule written", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              const core::workload::ScheduleType& type = core::workload::schedule_type(s.schedule);
@@ -146,13 +147,17 @@ std::vector<Rule> layout_rules() {
              return fmt::format("schedule {}", type.name);
            }),
       rule("schedule_fits", "strategy.schedule", "the schedule must fit pp, virtual_stages and the micro-batches",
+           {"the schedule's own source, named where it is listed (Megatron-LM, core/pipeline_parallel/schedules.py; Qi "
+            "et "
+            "al. 2024; deepseek-ai/DualPipe)",
+            {"gpus_by_tp_pp", "batch_by_replicas"}},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              std::string fault =
                  core::workload::schedule_infeasible_reason(core::workload::schedule_type(s.schedule), s.pipeline());
              return fault.empty() ? std::nullopt : Violation(std::move(fault));
            }),
-      rule("sequence_parallel_needs_tp", "strategy.sequence_parallel", "sequence_parallel needs tp > 1",
+      rule("sequence_parallel_needs_tp", "strategy.sequence_parallel", "sequence_parallel needs tp > 1", {kArguments},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (!s.sequence_parallel || s.tp > 1) return std::nullopt;
@@ -160,12 +165,14 @@ std::vector<Rule> layout_rules() {
            }),
       rule("sequence_by_cp", "model.sequence",
            "with cp > 1 the sequence must be a multiple of 2 x cp: a rank has pieces from both ends",
+           {"Megatron-LM, training/utils.py, get_batch_on_this_cp_rank(): one piece from each end"},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (s.cp == 1) return std::nullopt;
              return check_divisible("sequence", e.configuration.model.sequence, "2 x cp", 2 * s.cp);
            }),
       rule("sequence_by_tp", "model.sequence", "under sequence_parallel the sequence must be a multiple of tp x cp",
+           {"Korthikanti et al. 2023, section 4.2.2: the sequence is cut over the tensor-parallel group"},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (!s.sequence_parallel) return std::nullopt;
@@ -174,12 +181,14 @@ std::vector<Rule> layout_rules() {
       rule("zero_3_on_mirrored", "strategy.zero",
            "zero 3 keeps tied embedding and head gathered together from forward to backward pass, which dualpipe's two "
            "directions do not allow",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (s.zero < 3 || s.stage_copies() == 1 || !e.configuration.model.tied_embeddings) return std::nullopt;
              return "tied_embeddings true";
            }),
       rule("zero_needs_dp", "strategy.zero", "zero above 0 needs dp x cp > 1",
+           {"Rajbhandari et al. 2020 (ZeRO), section 5: states are cut over replicas", {"gpus_by_tp_pp"}},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (s.zero == 0 || s.replicas() > 1) return std::nullopt;
@@ -188,6 +197,8 @@ std::vector<Rule> layout_rules() {
       rule("zero_group_fits", "strategy.zero_group",
            "zero_group needs zero above 0, 2 replicas or more in a group, and groups of equally many, of the dense "
            "parameters' replicas and of the experts'",
+           {"Zhao et al. 2023 (PyTorch FSDP), section 3.2.2: hybrid sharding, groups of equally many replicas",
+            {"gpus_by_tp_pp"}},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (s.zero_group == 0) return std::nullopt;
@@ -198,7 +209,7 @@ std::vector<Rule> layout_rules() {
                                 s.replicas(), s.expert_replicas());
            }),
       rule("overlap_tensor_needs_sequence_parallel", "strategy.stack",
-           "overlap_tensor requires sequence_parallel: add strategy.sequence_parallel: true",
+           "overlap_tensor requires sequence_parallel: add strategy.sequence_parallel: true", {kArguments},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (!s.stack.overlap_tensor || s.tp == 1 || s.sequence_parallel) return std::nullopt;
@@ -208,13 +219,14 @@ std::vector<Rule> layout_rules() {
            "post_validation lets a rank begin its next step independently, which parameters gathered for that step's "
            "first "
            "passes (overlap_parameters, zero 3) do not",
+           {"Qi et al. 2024 (Zero Bubble), section 4"},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (!s.stack.post_validation || (!s.stack.overlap_parameters && s.zero < 3)) return std::nullopt;
              return fmt::format("zero {}, overlap_parameters {}", s.zero, s.stack.overlap_parameters);
            }),
       rule("overlap_parameters_needs_shards", "strategy.stack.overlap_parameters",
-           "overlap_parameters requires the distributed optimizer: add strategy.zero: 1, or 2",
+           "overlap_parameters requires the distributed optimizer: add strategy.zero: 1, or 2", {kArguments},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (!s.stack.overlap_parameters || s.zero == 1 || s.zero == 2) return std::nullopt;
@@ -222,6 +234,7 @@ std::vector<Rule> layout_rules() {
            }),
       rule("two_level_needs_levels", "collectives.all_reduce",
            "all_reduce two_level needs data-parallel groups with several members in each of several nodes",
+           {kConstruction, {"gpus_by_tp_pp", "tp_in_node"}},
            [](const ExperimentConfig& e) -> Violation {
              if (e.configuration.collectives.all_reduce != core::collective::Algorithm::two_level) return std::nullopt;
              const std::int64_t local = replicas_in_node(e), dp = e.configuration.strategy.replicas();
@@ -231,127 +244,10 @@ std::vector<Rule> layout_rules() {
   };
 }
 
-std::vector<Rule> expert_rules() {
-  return {
-      rule("experts_wanted", "model.experts",
-           "experts_per_token, expert_ffn_hidden, shared_ffn_hidden, dense_layers, ep and etp need experts",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& m = e.configuration.model;
-             const auto& s = e.configuration.strategy;
-             if (m.has_experts() || (m.experts_per_token == 1 && m.expert_ffn_hidden == 0 && m.shared_ffn_hidden == 0 &&
-                                     m.dense_layers == 0 && s.ep == 1 && s.etp == 1))
-               return std::nullopt;
-             return "experts 0";
-           }),
-      rule("experts_per_token_at_most", "model.experts_per_token", "experts_per_token must be at most experts",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& m = e.configuration.model;
-             if (!m.has_experts() || m.experts_per_token <= m.experts) return std::nullopt;
-             return fmt::format("experts_per_token {}, experts {}", m.experts_per_token, m.experts);
-           }),
-      rule("dense_layers_at_most", "model.dense_layers", "dense_layers must be fewer than layers",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& m = e.configuration.model;
-             if (m.dense_layers < m.layers) return std::nullopt;
-             return fmt::format("dense_layers {}, layers {}", m.dense_layers, m.layers);
-           }),
-      rule("experts_by_ep", "strategy.ep", "experts must be a multiple of ep",
-           [](const ExperimentConfig& e) {
-             return check_divisible("experts", e.configuration.model.experts, "ep", e.configuration.strategy.ep);
-           }),
-      rule("tp_by_etp", "strategy.etp", "tp must be a multiple of etp",
-           [](const ExperimentConfig& e) {
-             return check_divisible("tp", e.configuration.strategy.tp, "etp", e.configuration.strategy.etp);
-           }),
-      rule("stage_by_ep", "strategy.ep", "the ranks of a stage, tp x cp x dp, must be a multiple of ep x etp",
-           [](const ExperimentConfig& e) {
-             const auto& s = e.configuration.strategy;
-             return check_divisible("tp x cp x dp", s.tp * s.cp * s.dp, "ep x etp", s.ep * s.etp);
-           }),
-      rule("expert_widths_by_tp", "strategy.tp",
-           "expert_ffn_hidden must be a multiple of etp, and shared_ffn_hidden of tp",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& m = e.configuration.model;
-             const auto& s = e.configuration.strategy;
-             if (!m.has_experts()) return std::nullopt;
-             if (const Violation own = check_divisible("expert_ffn_hidden", m.expert_ffn(), "etp", s.etp)) return own;
-             return check_divisible("shared_ffn_hidden", m.shared_ffn_hidden, "tp", s.tp);
-           }),
-      rule("experts_need_sequence_parallel", "strategy.sequence_parallel",
-           "with tp > 1 experts need sequence_parallel: each rank routes its own tokens",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& s = e.configuration.strategy;
-             if (!e.configuration.model.has_experts() || s.tp == 1 || s.sequence_parallel) return std::nullopt;
-             return fmt::format("tp {}", s.tp);
-           }),
-  };
-}
-
-/// Rules about tokens and their experts, beyond the number of experts.
-std::vector<Rule> routing_rules() {
-  return {
-      rule(
-          "routing_fits", "routing",
-          fmt::format("routing other than balanced needs experts, {} of all layers together at most, and of a measured "
-                      "table all of them, none with more tokens than can go there",
-                      kMaxExpertLoads),
-          [](const ExperimentConfig& e) -> Violation {
-            return e.routing_error.empty() ? std::nullopt : Violation(e.routing_error);
-          }),
-      rule("routing_by_all_to_all", "strategy.stack.dispatcher",
-           "routing other than balanced, and capacity_factor, need dispatcher all_to_all: how often experts of one "
-           "token share a rank no load tells",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& s = e.configuration.strategy;
-             if (s.stack.dispatcher == Dispatcher::all_to_all) return std::nullopt;
-             if (!e.configuration.model.routing && s.capacity_factor == 0) return std::nullopt;
-             return fmt::format("dispatcher hybrid_ep, capacity_factor {}", s.capacity_factor);
-           }),
-      rule("expert_keys_wanted", "strategy", "capacity_factor, expert_recompute_tokens and hot_experts need experts",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& s = e.configuration.strategy;
-             if (e.configuration.model.has_experts()) return std::nullopt;
-             if (s.capacity_factor == 0 && s.expert_recompute_tokens == 0 && !s.hot_experts) return std::nullopt;
-             return "experts 0";
-           }),
-      rule("capacity_wanted", "strategy.capacity_factor",
-           "pad_to_capacity and token_drop position need a capacity_factor (Megatron-LM, arguments.py)",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& s = e.configuration.strategy;
-             if (s.capacity_factor > 0) return std::nullopt;
-             if (!s.pad_to_capacity && s.token_drop == core::workload::TokenDrop::probs) return std::nullopt;
-             return "capacity_factor 0";
-           }),
-      rule("batched_experts", "strategy.expert_gemm",
-           "expert_gemm batched needs pad_to_capacity: a batched GEMM takes as many rows of every expert",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& s = e.configuration.strategy;
-             if (s.expert_gemm != ExpertGemm::batched || s.pad_to_capacity) return std::nullopt;
-             return "pad_to_capacity false";
-           }),
-      rule("expert_recompute_beside", "strategy.expert_recompute_tokens",
-           "expert_recompute_tokens needs recompute none or selective: full recomputes everything",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& s = e.configuration.strategy;
-             if (s.expert_recompute_tokens == 0 || s.recompute != core::workload::Recompute::full) return std::nullopt;
-             return "recompute full";
-           }),
-      rule("hot_experts_fit", "strategy.hot_experts",
-           "hot_experts needs ep > 1, etp 1, no pad_to_capacity, and hot_expert_tflops and hot_expert_gbps above 0",
-           [](const ExperimentConfig& e) -> Violation {
-             const auto& s = e.configuration.strategy;
-             if (!s.hot_experts) return std::nullopt;
-             if (s.ep > 1 && s.etp == 1 && !s.pad_to_capacity && s.hot_expert_tflops > 0 && s.hot_expert_gbps > 0)
-               return std::nullopt;
-             return fmt::format("ep {}, etp {}, pad_to_capacity {}, hot_expert_tflops {}, hot_expert_gbps {}", s.ep,
-                                s.etp, s.pad_to_capacity, s.hot_expert_tflops, s.hot_expert_gbps);
-           }),
-  };
-}
-
 std::vector<Rule> attention_rules() {
   return {
       rule("latent_wanted", "model.attention", "query_rank, kv_rank, rotary_dim and value_dim need attention latent",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& m = e.configuration.model;
              if (m.is_latent() || (m.query_rank == 0 && m.kv_rank == 0 && m.rotary_dim == 0 && m.value_dim == 0))
@@ -360,12 +256,13 @@ std::vector<Rule> attention_rules() {
            }),
       rule("latent_attention", "model.attention",
            "attention latent needs kv_rank and as many kv_heads as heads, and has no query_key_norm",
+           {"DeepSeek-AI 2024 (DeepSeek-V2), section 2.1: every head has keys and values of its own"},
            [](const ExperimentConfig& e) -> Violation {
              const auto& m = e.configuration.model;
              if (!m.is_latent() || (m.kv_rank > 0 && m.kv() == m.heads && !m.query_key_norm)) return std::nullopt;
              return fmt::format("kv_rank {}, kv_heads {}", m.kv_rank, m.kv());
            }),
-      rule("window_wanted", "model.window_every", "window_every needs a window",
+      rule("window_wanted", "model.window_every", "window_every needs a window", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& m = e.configuration.model;
              if (m.window > 0 || m.window_every == 1) return std::nullopt;
@@ -375,8 +272,11 @@ std::vector<Rule> attention_rules() {
 }
 
 /// The topology without faults must fit the cluster; then the faults must fit the topology.
-Rule graph_rule(std::string name, std::string reason, std::string key, bool with_faults) {
-  return {std::move(name), std::move(reason), std::move(key),
+Rule graph_rule(std::string name, std::string reason, std::string key, bool with_faults,
+                std::vector<std::string> prerequisites) {
+  return {std::move(name),
+          std::move(reason),
+          std::move(key),
           [with_faults](const ExperimentConfig& config, GraphCache& graphs) -> Violation {
             if (with_faults && config.faults.fabric_is_intact()) return std::nullopt;
             try {
@@ -391,19 +291,28 @@ Rule graph_rule(std::string name, std::string reason, std::string key, bool with
             } catch (const core::InputError& error) {
               return error.what();
             }
-          }};
+          },
+          false,
+          kConstruction,
+          std::move(prerequisites)};
 }
 
 Rule lossless_rule() {
-  return {"lossless", "a buffer must hold what is on its way when a pause takes effect", "transport",
-          [](const ExperimentConfig& config, GraphCache& graphs) -> Violation {
-            try {
-              core::network::check_pfc_headroom(*graphs.get(config), config.configuration.transport);
-              return std::nullopt;
-            } catch (const core::InputError& error) {
-              return error.what();
-            }
-          }};
+  return {
+      "lossless",
+      "a buffer must hold what is on its way when a pause takes effect",
+      "transport",
+      [](const ExperimentConfig& config, GraphCache& graphs) -> Violation {
+        try {
+          core::network::check_pfc_headroom(*graphs.get(config), config.configuration.transport);
+          return std::nullopt;
+        } catch (const core::InputError& error) {
+          return error.what();
+        }
+      },
+      false,
+      kPfc,
+      {"gpus_at_most", "node_in_scale_up_domain", "topology_fits", "faults_fit", "step_transport", "pause_thresholds"}};
 }
 
 /// Cached results of collectives and episodes come from the engine for pinned paths, whose state can be saved.
@@ -411,6 +320,7 @@ Rule step_transport_rule() {
   Rule result = rule("step_transport", "transport",
                      "steps take pinned paths (routing destination_mod_k or ecmp_hash), coalesced acks and a lossless "
                      "fabric; `manyworlds net` takes the others too",
+                     {"by construction (docs/model/sharing.md: only the engine for pinned paths saves its state)"},
                      [](const ExperimentConfig& e) -> Violation {
                        std::string why = core::network::per_packet_reason(e.configuration.transport);
                        return why.empty() ? std::nullopt : Violation(std::move(why));
@@ -430,26 +340,33 @@ std::vector<Rule> all_rules() {
       all.push_back(std::move(one));
     }
   all.push_back(step_transport_rule());
-  all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false));
-  all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true));
+  all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false,
+                           {"gpus_at_most", "node_in_scale_up_domain"}));
+  all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true,
+                           {"gpus_at_most", "node_in_scale_up_domain", "topology_fits"}));
   all.push_back(lossless_rule());
   for (Rule& one : cost_rules()) {
     one.steps_only = true;
     all.push_back(std::move(one));
-  }
-  for (Rule& one : all) {
-    const RuleSource& facts = source_of(one.name);
-    one.source = facts.source;
-    one.prerequisites = facts.prerequisites;
   }
   return all;
 }
 
 }  // namespace
 
-Rule rule(std::string name, std::string key, std::string reason, ConfigCheck check) {
-  return {std::move(name), std::move(reason), std::move(key),
-          [check = std::move(check)](const ExperimentConfig& config, GraphCache&) { return check(config); }};
+Rule rule(std::string name, std::string key, std::string reason, RuleSource source, ConfigCheck check) {
+  return {std::move(name),
+          std::move(reason),
+          std::move(key),
+          [check = std::move(check)](const ExperimentConfig& config, GraphCache&) { return check(config); },
+          false,
+          std::move(source.text),
+          std::move(source.prerequisites)};
+}
+
+Violation check_divisible(const char* whole_name, std::int64_t whole, const char* part_name, std::int64_t part) {
+  if (whole % part == 0) return std::nullopt;
+  return fmt::format("{} {}, {} {}", whole_name, whole, part_name, part);
 }
 
 const std::vector<Rule>& rules() {

@@ -24,14 +24,21 @@ struct Rule {
   /// Rules are checked in order: each may rely on earlier ones.
   std::function<Violation(const ExperimentConfig&, GraphCache&)> check;
   bool steps_only = false;  // not needed for the network alone
-  std::string source = {};  // argument check, paper or "by construction" (experiments/rules/rule_sources.hpp)
+  std::string source = {};  // an argument check, a paper with its section, or "by construction"
   /// Rules that must hold for the check to be meaningful.
   std::vector<std::string> prerequisites = {};
 };
 
 /// A check that depends on settings alone.
 using ConfigCheck = std::function<Violation(const ExperimentConfig&)>;
-Rule rule(std::string name, std::string key, std::string reason, ConfigCheck check);
+/// The source of a rule, and the rules that must hold for its check to be meaningful.
+struct RuleSource {
+  std::string text;
+  std::vector<std::string> prerequisites = {};
+};
+Rule rule(std::string name, std::string key, std::string reason, RuleSource source, ConfigCheck check);
+/// Returns a violation unless `whole` is a multiple of `part`.
+Violation check_divisible(const char* whole_name, std::int64_t whole, const char* part_name, std::int64_t part);
 
 const std::vector<Rule>& rules();
 
