@@ -137,11 +137,11 @@ collective::Shape shape_of(const Configuration& configuration, const GroupKind& 
   collective::Library library = configuration.collectives;
   library.all_to_all = collective::Algorithm::hybrid_ep;
   collective::Shape shape = collective::choose_shape(library, group.communicator, kind, bytes);
-  const std::int64_t members = shape.members, nodes = members / shape.per_node;
+  const std::int64_t members = shape.members, nodes = members / shape.per_node, own_bytes = bytes / members;
   if (nodes > 1 && shape.per_node > 1) {
     const double growth = workload::mean_parts_reached(configuration.model, nodes) / static_cast<double>(nodes) /
                           (workload::mean_parts_reached(configuration.model, members) / static_cast<double>(members));
-    shape.node_bytes = round_half_up(static_cast<double>(bytes / members) * growth);
+    shape.node_bytes = round_half_up(static_cast<double>(own_bytes) * growth);
   }
   return shape;
 }
