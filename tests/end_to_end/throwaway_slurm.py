@@ -13,6 +13,8 @@ import subprocess
 import tempfile
 import time
 
+from program import PATIENCE_S
+
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}
@@ -139,7 +141,7 @@ class ThrowawaySlurm:
     def state(self, number):
         return self.job(number)[0]["JobState"]
 
-    def wait(self, number, seconds=180):
+    def wait(self, number, seconds=PATIENCE_S):
         """Until all of the job is over; its descriptions then."""
         jobs = []
         def over():
