@@ -66,7 +66,7 @@ double gemm_ps(const Kernel& kernel, const Gpu& gpu, double ps_per_byte) {
       double ps = waves * 2 * static_cast<double>(tile.m * tile.n) * k_length / (unit_rate * tile.efficiency);
       // The time is at least that of one tile of the largest expert, which one compute unit executes.
       ps = std::max(ps, 2 * static_cast<double>(tile.m * tile.n) * max_k_length / (unit_rate * tile.efficiency));
-      // Split-K: partial results are written and read again in fp32 to be added up.
+      // Split-K: partial results in fp32 are added up; their 4 bytes are counted once.
       const std::int64_t rows =
           kernel.expert_tokens.tiles_128 > 0 ? kernel.expert_tokens.tokens : kernel.m * kernel.batch;
       if (split > 1) ps += static_cast<double>(4 * split * rows * kernel.n) * ps_per_byte;

@@ -1,5 +1,6 @@
 // The clock of the streams. GPU operations begin and end on its ticks, at whatever picosecond the network finishes, so
-// that equal traffic in two places of a step has equal offsets (docs/model/compute.md, "A clock that ticks").
+// that equal traffic in two places of a step has equal offsets and is simulated once (docs/model/compute.md, "A clock
+// that ticks").
 #pragma once
 
 #include "core/base/error.hpp"

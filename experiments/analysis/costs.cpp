@@ -1,4 +1,5 @@
-// Computes energy first, then money, then the whole run, each from the previous ones.
+// Computes energy first, then money, then the whole run, each from the previous ones. Unknown values
+// are NaN, and so is every sum that contains one.
 #include "experiments/analysis/costs.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Finds slow nodes and ranks from what a training run can measure of itself: how long the kernels of each rank take by
-// phase (L0) and by pass (L1), and how long communication takes once all members have entered (L2). Ranks are compared
-// with peers that do the same work, by median and median absolute deviation (MAD); times until a barrier are not used,
-// because slow ranks prolong them for their victims too. A communicator that is slower than others of its kind does not
-// tell which member is the cause: its members then send to each other pair by pair.
+// phase (L0) and by phase and chunk (L1), and how long communication takes once all members have entered (L2). Ranks
+// are compared with peers that do the same work, by median and median absolute deviation (MAD); times until a barrier
+// are not used, because slow ranks prolong them for their victims too. A communicator that is slower than others of its
+// kind does not tell which member is the cause: its members then send to each other pair by pair.
 //
 // Megatron-LM's straggler detection (megatron/core/README_STRAGGLER.md) reports the smallest and the largest time and
 // throughput over ranks; MegaScale (Jiang et al. 2024, section 5) and Greyhound (Wu et al. 2025) test pairs.
@@ -27,13 +27,13 @@ struct MeasurementModel {
   double deviations = 5;
 };
 
-enum class StragglerLevel : std::uint8_t { phase, pass, communication };  // L0, L1, L2
+enum class StragglerLevel : std::uint8_t { phase, pass, communication };  // L0; L1: a phase of one chunk; L2
 
 /// The time that a rank (or a communicator) needs for one activity.
 struct Sample {
   std::uint32_t subject = 0;
   StragglerLevel level = StragglerLevel::phase;
-  std::string activity;  // "forward"
+  std::string activity;  // "forward", "forward, chunk 1"
   std::string peers;     // samples with the same text should take equally long
   double seconds = 0;
 };
@@ -44,8 +44,8 @@ struct Outlier {
   std::string activity;
   double slower = 0;  // share above the median of the peers
 };
-/// Returns the samples that are longer than those of their peers, in order. Samples with fewer than 3 peers are
-/// skipped.
+/// Returns the samples that are longer than those of their peers, in order. Samples in groups of fewer than 3,
+/// themselves included, are skipped.
 std::vector<Outlier> outliers(const std::vector<Sample>& samples, const MeasurementModel& measurement);
 
 /// Returns `samples` with measurement noise added.
@@ -63,7 +63,7 @@ struct Straggler {
 struct StragglerReport {
   std::vector<Straggler> found;           // by rank
   std::vector<std::string> unexplained;   // slow communicators none of whose members is slow
-  std::vector<std::string> not_compared;  // activities with fewer than 3 peers, which were not compared
+  std::vector<std::string> not_compared;  // groups of fewer than 3 ranks, whose kernels were not compared
   double min_s = 0, max_s = 0;            // kernel time of a step on a rank: Megatron-LM's MnRtt and MxRtt
   std::uint32_t min_rank = 0, max_rank = 0;
 };

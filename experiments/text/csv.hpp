@@ -1,5 +1,5 @@
 // Comma-separated tables as spreadsheets write them (RFC 4180): a header with column names, then rows whose fields may
-// be quoted, and texts escaped as by core::csv_field(). Rows remember their line number.
+// be quoted. The apostrophe that core::csv_field() puts before formulas is removed. Rows remember their line number.
 #pragma once
 
 #include <map>

@@ -1,3 +1,4 @@
+// The main loop of the server process: its limits of resources, and when it ends.
 #include "farm/serve/serve_run.hpp"
 
 #include <sys/resource.h>
@@ -62,9 +63,10 @@ void serve_run(const std::filesystem::path& run_directory, Listener listener, co
   signals.async_wait([&](boost::system::error_code error, int) {
     if (!error) finish();
   });
-  std::function<void()> listen_to_input = [&] {
+  // The parent holds our standard input open: its end means that the parent is gone. What it writes is ignored.
+  std::function<void()> wait_for_end_of_input = [&] {
     input.async_read_some(boost::asio::buffer(ignored_bytes), [&](boost::system::error_code error, std::size_t) {
-      if (!error) return listen_to_input();
+      if (!error) return wait_for_end_of_input();
       if (error != boost::asio::error::operation_aborted) finish();
     });
   };
@@ -74,7 +76,7 @@ void serve_run(const std::filesystem::path& run_directory, Listener listener, co
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);
     input.assign(::dup(STDIN_FILENO));
-    listen_to_input();
+    wait_for_end_of_input();
   }
   context.run();
 }

@@ -49,7 +49,7 @@ std::optional<double> metric_at(const Column* column, std::size_t row) {
   return std::isnan(value) || (count && value < 0) ? std::nullopt : std::optional(value);
 }
 
-// Maximum magnitudes of a part: any number of columns of such values adds up in 64 bits.
+// Maximum magnitudes of a part: the parts of a step, and thousands of columns of bytes, add up in 64 bits.
 constexpr double kMaxSeconds = 1e5, kMaxBytes = 1e15;
 
 /// Returns a value of a column. Throws InputError for one that cannot be added up.

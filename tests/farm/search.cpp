@@ -152,7 +152,7 @@ TEST_CASE("machines of a search: a GPU and how many") {
   CHECK_THAT(refused(words), Catch::Contains("60 GPUs are no whole nodes of 8") && Catch::Contains("64 would be"));
   words.gpus = 64, words.nodes = 8;
   CHECK_THAT(refused(words), Catch::Contains("--nodes"));
-  CHECK_THAT(refused(small_words({"pp=3"})), Catch::Contains("of pp there is 1, 2, 4"));
+  CHECK_THAT(refused(small_words({"pp=3"})), Catch::Contains("pp may be 1, 2, 4"));
   CHECK_THAT(refused(small_words({"tpp=3"})), Catch::Contains("unknown key 'tpp'"));
   CHECK_THAT(refused(small_words({"tp=3", "strategy.tp=4"})), Catch::Contains("set twice"));
 }

@@ -14,7 +14,8 @@ void all_reduce(DagBuilder& dag, const Shape& shape) {
   dag.set_block_partition(size);
   const auto all_blocks = [&](std::uint32_t) { return BlockSet{0, size}; };
   exchange.fold(all_blocks, Effect::reduce);
-  // After the step at `distance`, participant v holds partial sums of the blocks whose number agrees with v in this bit
+  // The callbacks return the blocks that participant v sends; fold() and unfold() serve members beyond a power of two.
+  // After the step at `distance`, participant v holds partial sums of the blocks whose number agrees with v in that bit
   // and all lower ones.
   for (std::uint32_t distance = 1; distance < size; distance *= 2)
     exchange.step(
@@ -69,7 +70,8 @@ void add(DagBuilder& dag, const Shape& shape) {
     all_gather(dag, shape);
 }
 
-/// An all-reduce begins with neighbours, so that its largest exchanges stay inside nodes; its halves alone do not.
+/// An all-reduce begins with neighbours, so that its largest exchanges stay inside nodes; a reduce-scatter or
+/// all-gather alone has its largest between nodes.
 CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
   const std::int64_t shard = s.bytes / s.per_node, part = s.bytes / s.nodes;
   CostTerms terms{s.passes * log2_up(s.per_node), s.passes * log2_up(s.nodes), 0, 0};
@@ -79,7 +81,7 @@ CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
   else
     terms.intra_node_bytes = s.passes * (part - part / s.per_node),
     terms.inter_node_bytes = s.passes * (s.bytes - part);
-  if (!is_power_of_two(s.members)) {  // members beyond a power of two send and receive everything
+  if (!is_power_of_two(s.members)) {  // folding: two steps more, counted with all bytes
     (s.per_node > 1 ? terms.intra_node_steps : terms.inter_node_steps) += 2;
     (s.per_node > 1 ? terms.intra_node_bytes : terms.inter_node_bytes) += 2 * s.bytes;
   }

@@ -61,6 +61,7 @@ struct Timely {
     rate = std::clamp(next_rate(parameters, ack.rtt), min_rate(), line_rate);
   }
   void notified(const Parameters&, Time) {}
+  // TIMELY is for lossless fabrics and names no response to a loss: half of beta, once in a round trip.
   void lost(const Parameters& parameters, Time) {
     rate = std::max(rate - mul_div(rate, parameters.decrease_ppm, kMillion) / 2, min_rate());
   }

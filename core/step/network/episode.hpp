@@ -1,6 +1,7 @@
-// An episode: collectives that overlap in time and share links, simulated together. Its key is computed from its log
-// (which member entered which collective, when and over which links, all relative to its beginning), and its exits are
-// a pure function of that log. Extending the log gives a new episode, which continues from a copy of the old one.
+// An episode: collectives that overlap in time and share links, simulated together, packet by packet. Its key is
+// computed from its log (which member entered which collective, when and over which links, all relative to its
+// beginning), and its exits are a pure function of that log. Extending the log gives a new episode, which continues the
+// old one: itself if nobody else holds it, else a copy, or from the beginning if it is already past the entry.
 // Components with equal logs, in one step or in different steps, share one episode.
 #pragma once
 

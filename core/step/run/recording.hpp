@@ -1,5 +1,5 @@
-// The recording of a step as plain data: the records of requested ranks, and the interval of every collective. Composed
-// and coupled runs give equal recordings.
+// The recording of a step as plain data: the records of requested ranks, and the interval of every collective. A step
+// simulated in parts (composed) and one in a single event loop (coupled) give equal recordings.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct CollectiveInterval {
 struct Recording {
   struct Rank {
     std::uint32_t rank = 0;
-    std::uint32_t record = 0;          // index in `records`
+    std::uint32_t record = 0;          // index in `records`; ranks in lockstep share one
     std::uint32_t lockstep_count = 1;  // ranks of its stage, itself included, with the same events at the same instants
     bool operator==(const Rank&) const = default;
   };
@@ -41,8 +41,8 @@ struct LinkUtilization {
   std::uint32_t link = 0;
   std::int64_t bytes = 0;  // total over the step, headers included
   /// (instant, bytes per second from then on), from the beginning of the first collective to the end of the last. A
-  /// collective's bytes are spread evenly from CollectiveInterval::second (or first, if its DAG has switches) to
-  /// CollectiveInterval::ended.
+  /// collective's bytes are spread evenly from CollectiveInterval::second (or first, if switches reduce or
+  /// replicate: a member then sends without waiting for a second) to CollectiveInterval::ended.
   std::vector<std::pair<Time, double>> rates;
 };
 

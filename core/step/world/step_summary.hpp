@@ -1,5 +1,5 @@
 // The summary of a step, computed without compiling it: its key, the isolated collectives that it may need, and an
-// estimate of its cost. Configurations that differ only in fabric or transport share their operations.
+// estimate of its cost. Configurations that differ only in fabric or transport share their StepOperations.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace manyworlds::core::step {
 
-/// The collectives of a step by the class and role of the entering rank, in the order of their first occurrence in the
-/// program.
+/// The distinct collectives that programs issue, by class of ranks and role of the communicator, in the order of their
+/// first occurrence in the program.
 class StepOperations {
  public:
   explicit StepOperations(const Configuration& configuration);
@@ -42,7 +42,7 @@ struct StepSummary {
   sharing::Key step;
   std::vector<Collective> collectives;  // distinct ones, in order of first use
   std::uint64_t instances = 0;          // number of collective instances in one step
-  double cost = 0;                      // relative: the ops of all ranks, and the transfers that are likely to contend
+  double cost = 0;  // relative: the ops of all ranks, and the transfers of data-parallel collectives
 };
 
 StepSummary summary_of(const Configuration& configuration, const StepOperations& operations, RankLayout& layout,

@@ -15,8 +15,8 @@
 namespace manyworlds::core::workload {
 
 /// Maximum number of layers whose offloaded activations are on the GPU. In a forward pass: one that runs or has just
-/// finished, one that is being offloaded, and one that is needed next. In a backward pass: one in use, one that is
-/// needed next, and one that is being offloaded.
+/// finished, one that is being offloaded, and one that stays because its backward pass is next. In a backward pass: one
+/// in use, one that is needed next, and one that is being offloaded.
 inline constexpr std::int64_t kMaxOffloadingLayers = 3;
 
 class HostTraffic {
@@ -45,7 +45,7 @@ class HostTraffic {
   ProgramBuilder& builder_;
   std::vector<bool> offloads_;                       // by chunk: whether any of its parts is offloaded
   std::vector<Key> reload_order_;                    // in the order of backward passes
-  std::size_t used_count_ = 0, reloaded_count_ = 0;  // how many of these were used, and reloaded
+  std::size_t used_count_ = 0, reloaded_count_ = 0;  // how many of these were used; how many are reloaded or stayed
   std::map<Key, std::uint32_t> offload_ops_, reload_ops_;
   ProgramBuilder::Waits latest_offloads_;  // the last two offloads
 };
