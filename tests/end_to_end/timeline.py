@@ -38,7 +38,7 @@ class Timeline(unittest.TestCase):
 
     def ranks(self):
         """Process, stage and rank of what stands for the stages."""
-        found = [(pid, re.fullmatch(r"stage (\d+), rank (\d+) \(gpu\d+\): stands for (all )?(\d+) .*",
+        found = [(pid, re.fullmatch(r"stage (\d+), rank (\d+) \(gpu\d+\): represents (all )?(\d+) .*",
                                     self.trace.process(pid))) for pid in self.trace.processes()]
         ranks = [(pid, int(match[1]), int(match[2])) for pid, match in found if match]
         self.assertEqual([(stage, rank) for _, stage, rank in ranks], [(stage, 8 * stage) for stage in range(STAGES)])

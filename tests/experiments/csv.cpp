@@ -55,7 +55,7 @@ TEST_CASE("what is no table is refused with its line") {
   CHECK(error_of("") == "t.csv:1: the table is empty; its first line names the columns");
   CHECK(error_of("a,b\n1\n") == "t.csv:2: a row of 1 fields below 2 columns");
   CHECK(error_of("a,b\n1,2,3\n") == "t.csv:2: a row of 3 fields below 2 columns");
-  CHECK(error_of("a,a\n") == "t.csv:1: column 'a' stands twice");
+  CHECK(error_of("a,a\n") == "t.csv:1: column 'a' is repeated");
   CHECK(error_of("a,\n") == "t.csv:1: column 2 has no name");
   CHECK(error_of("a\n1\n\"x\n") == "t.csv:3: a quote is not closed");
   CHECK(error_of("a\n\"x\"y\n") == "t.csv:2: text follows a closing quote; a quote inside a field is written twice");

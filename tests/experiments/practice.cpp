@@ -236,7 +236,7 @@ TEST_CASE("keys at the top of base may be typed with dots or by their last words
   CHECK_THAT(refusal({"fsdp=1"}), Contains("here it is strategy.zero=3"));
   CHECK_THAT(refusal({"strategy.dp=2"}), Contains("which no key sets"));
   CHECK(text(today({"cluster.gpu=H100"}), "cluster.gpu.name") == "h100_sxm");
-  CHECK_THAT(refusal({"tp=3"}), Contains("it breaks heads_by_tp, "));
+  CHECK_THAT(refusal({"tp=3"}), Contains("it violates heads_by_tp, "));
 }
 
 TEST_CASE("the network by itself needs no model, and no figures of the GPU but its links") {

@@ -100,7 +100,7 @@ TEST_CASE("orders that wait for each other for ever are refused with the two pas
   // Rank 0 wants the gradients of micro-batch 0 before it runs micro-batch 1 forward; rank 1 begins with micro-batch 1.
   CHECK_THAT(fault_of("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n"),
              Contains("the schedule cannot run: backward of micro-batch 0, chunk 0 on rank 0 waits for backward of "
-                      "micro-batch 0, chunk 0 on rank 1, which stands behind forward of micro-batch 1, chunk 0"));
+                      "micro-batch 0, chunk 0 on rank 1, which is queued behind forward of micro-batch 1, chunk 0"));
 }
 
 TEST_CASE("a schedule from a file runs as the one it was written from, and only where it fits") {

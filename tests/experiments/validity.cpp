@@ -255,7 +255,7 @@ TEST_CASE("a single invalid experiment names the line of the key") {
       error_of(with(kSingle, "tp: 2", "tp: 8")),
       StartsWith(
           "s.yaml:6: 'strategy.tp' violates rule tp_in_node: tp must divide gpus_per_node: a tensor-parallel group "
-          "stays inside a node: gpus_per_node 4, tp 8; it breaks heads_by_tp, "));
+          "stays inside a node: gpus_per_node 4, tp 8; it violates heads_by_tp, "));
   CHECK_THAT(error_of(with(kSingle, "hidden: 64", "hidden: 66")), StartsWith("s.yaml:2: 'model.hidden'"));
 }
 

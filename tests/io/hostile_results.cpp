@@ -99,9 +99,10 @@ TEST_CASE("a results file that leads elsewhere, claims what it has not, or is of
   const std::vector<Case> cases{
       {"2^62 rows, never written",
        [&](hid_t f) { put_column(f, kColumn, real, rows(hsize_t{1} << 62), chunked(1024)); },
-       "experiments/mfu is larger"},
+       "experiments/mfu is too large"},
       {"a hundred million rows, never written",
-       [&](hid_t f) { put_column(f, kColumn, real, rows(100'000'000), chunked(1024)); }, "experiments/mfu is larger"},
+       [&](hid_t f) { put_column(f, kColumn, real, rows(100'000'000), chunked(1024)); },
+       "experiments/mfu is too large"},
       {"rows never written", [&](hid_t f) { put_column(f, kColumn, real, rows(12), chunked(4)); },
        "experiments/mfu was never wholly written"},
       {"rows never written, in one piece", [&](hid_t f) { put_column(f, kColumn, real, rows(12)); },
@@ -110,9 +111,9 @@ TEST_CASE("a results file that leads elsewhere, claims what it has not, or is of
        "experiments/mfu"},
       {"rows times width beyond 64 bits",
        [&](hid_t f) { put_column(f, kColumn, text_type(0x7fffffff), rows(hsize_t{1} << 32)); },
-       "experiments/mfu is larger"},
+       "experiments/mfu is too large"},
       {"texts of 2 GiB", [&](hid_t f) { put_column(f, kColumn, text_type(0x7fffffff), rows(12)); },
-       "experiments/mfu is larger"},
+       "experiments/mfu is too large"},
       {"another file's bytes",
        [&](hid_t f) {
          const hid_t creation = ::H5Pcreate(H5P_DATASET_CREATE);
@@ -171,11 +172,11 @@ TEST_CASE("a results file that leads elsewhere, claims what it has not, or is of
          const hsize_t sizes[2]{3, 4};
          put_column(f, kColumn, real, ::H5Screate_simple(2, sizes, nullptr));
        },
-       "experiments/mfu is no list"},
+       "experiments/mfu is not a list"},
       {"a single value", [&](hid_t f) { put_column(f, kColumn, real, ::H5Screate(H5S_SCALAR)); },
-       "experiments/mfu is no list"},
+       "experiments/mfu is not a list"},
       {"no extent", [&](hid_t f) { put_column(f, kColumn, real, ::H5Screate(H5S_NULL)); },
-       "experiments/mfu is no list"},
+       "experiments/mfu is not a list"},
       {"32-bit floats", [&](hid_t f) { put_column(f, kColumn, H5T_IEEE_F32LE, rows(12)); },
        "experiments/mfu is neither"},
       {"texts of any length",
@@ -188,7 +189,8 @@ TEST_CASE("a results file that leads elsewhere, claims what it has not, or is of
       {"no ids", [](hid_t f) { ::H5Ldelete(f, "experiments/id", H5P_DEFAULT); }, "experiments has no column 'id'"},
       {"no step times", [](hid_t f) { ::H5Ldelete(f, "experiments/step_time_s", H5P_DEFAULT); },
        "experiments has no column 'step_time_s'"},
-      {"the sweep twice", [](hid_t f) { put_column(f, "spec", text_type(10), rows(2)); }, "/spec is no single value"},
+      {"the sweep twice", [](hid_t f) { put_column(f, "spec", text_type(10), rows(2)); },
+       "/spec is not a single value"},
   };
   const TemporaryFolder scratch;
   for (const Case& each : cases) {
