@@ -156,7 +156,7 @@ def statuses(good):
         "a ranking of nothing": changed(ranking={"rows": [{}]}),
         "a ranking of texts": changed(ranking={**good["ranking"], "rows": "x"}),
         "kinds of nothing": changed(kinds=[{}]),
-        "another format": changed(format=2),
+        "another format": changed(format=good["format"] + 1),
         "20 MB": changed(x="a" * 20_000_000),
     }
 
