@@ -287,7 +287,7 @@ Texts schedules_wanted(const SearchOptions& options, const CatalogEntry& stack) 
   if (!options.all_schedules && !stack.schedules.empty()) return stack.schedules;
   Texts all;
   for (const ScheduleType& type : core::workload::schedules())
-    if (type.chunks != ScheduleType::kAsWritten) all.push_back(type.name);
+    if (type.not_searched.empty()) all.push_back(type.name);
   return all;
 }
 
@@ -347,7 +347,8 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   Texts wanted = document.take("strategy.schedule");
   if (wanted.empty()) wanted = schedules_wanted(options, entry);
   document.add(schedules(shape, wanted, document.take("strategy.virtual_stages")));
-  document.add_where("strategy.pp > 1 or strategy.schedule == \"1f1b\"");
+  document.add_where(
+      fmt::format("strategy.pp > 1 or strategy.schedule == \"{}\"", core::workload::schedules().front().name));
   document.add("zero", {"0", "1", "3"});
 
   SearchSpace result;

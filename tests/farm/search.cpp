@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/workload/schedule/schedule.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "farm/search/search_rounds.hpp"
 #include "farm/search/search_space.hpp"
@@ -107,6 +108,22 @@ TEST_CASE("a search tries the schedules that the stack offers, and others where 
   CHECK(values_of(all, schedule).count("dualpipev") == 1);
   // 80 layers over four stages of five chunks each, as NVIDIA's recipe has them.
   CHECK(values_of(small_words({"pp=4"}), "strategy.virtual_stages").count("5") == 1);
+}
+
+TEST_CASE("a search of all schedules tries every one in the list but those that say why not") {
+  SearchOptions words = small_words();
+  words.all_schedules = true;
+  const std::string yaml = search_space(words, experiments::Catalog()).yaml, axis = "strategy.schedule: [";
+  const std::size_t begin = yaml.find(axis);
+  REQUIRE(begin != std::string::npos);
+  const std::string tried = ", " + yaml.substr(begin + axis.size(), yaml.find(']', begin) - begin - axis.size()) + ",";
+  std::size_t searched = 0;
+  for (const core::workload::ScheduleType& type : core::workload::schedules()) {
+    INFO(type.name << ": " << type.not_searched);
+    CHECK(type.not_searched.empty() == (tried.find(", " + type.name + ",") != std::string::npos));
+    searched += type.not_searched.empty();
+  }
+  CHECK(searched < core::workload::schedules().size());  // a control: what a file has is not tried
 }
 
 TEST_CASE("the document of a search has all that was said, and is the sweep by itself") {

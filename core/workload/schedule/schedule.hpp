@@ -63,6 +63,7 @@ struct ScheduleType {
   bool has_formula = false;  // its bubble is 1F1B's, divided by the chunks per rank
   /// If ranks wait for transfers, the outputs of a forward pass and of the backward pass after it are sent together.
   bool paired_exchange = false;
+  std::string not_searched = "";  // why a search does not try it unless it is named; empty: it does
   static constexpr std::int64_t kTwoOrMore = 0, kAsWritten = -1;
 };
 

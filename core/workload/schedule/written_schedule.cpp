@@ -33,7 +33,8 @@ ScheduleType written_schedule() {
           .help = "the orders of schedule_file, as PyTorch's pipeline schedules write them (docs/formats.md)",
           .orders = orders,
           .chunks = ScheduleType::kAsWritten,
-          .infeasible_reason = infeasible_reason};
+          .infeasible_reason = infeasible_reason,
+          .not_searched = "a file has orders for one number of ranks and micro-batches"};
 }
 
 sharing::Key key_of(const WrittenSchedule& schedule) {
