@@ -5,8 +5,8 @@
 #include <iostream>
 
 #include "core/base/error.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/ranking/compare.hpp"
 
@@ -21,8 +21,6 @@ std::int64_t id_of(const std::string& text) {
     throw core::InputError(fmt::format("'{}' is no id of an experiment; `manyworlds top RUN` tells them", text));
   return id;
 }
-
-}  // namespace
 
 int run_compare(const Invocation& invocation) {
   cxxopts::Options options("manyworlds compare",
@@ -41,6 +39,12 @@ int run_compare(const Invocation& invocation) {
   const io::ExperimentComparison comparison = io::compare_experiments(io::read_results(io::results_path(run)), a, b);
   std::cout << (parsed->count("json") > 0 ? io::render_json(comparison) : io::render_text(comparison));
   return kExitDone;
+}
+
+}  // namespace
+
+Command compare_command() {
+  return {.name = "compare", .summary = "two experiments of a run side by side", .run = run_compare};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -1,13 +1,14 @@
 // `manyworlds diff RUN RUN`: compares the results of two runs. Exit code 0: same, 1: different, 2: not comparable.
 #include <iostream>
 
+#include "farm/cli/command.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/ranking/diff.hpp"
 
 namespace manyworlds::farm::commands {
+namespace {
 
 int run_diff(const Invocation& invocation) {
   cxxopts::Options options("manyworlds diff",
@@ -26,6 +27,12 @@ int run_diff(const Invocation& invocation) {
   else
     std::cout << io::describe(comparison);
   return static_cast<int>(comparison.verdict);
+}
+
+}  // namespace
+
+Command diff_command() {
+  return {.name = "diff", .summary = "compares the results of two runs", .run = run_diff};
 }
 
 }  // namespace manyworlds::farm::commands

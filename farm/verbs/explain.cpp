@@ -3,14 +3,15 @@
 
 #include <iostream>
 
+#include "farm/cli/command.hpp"
 #include "farm/cli/one_experiment.hpp"
 #include "farm/results/explained_layout.hpp"
 #include "farm/run/supervisor.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/results/results.hpp"
 
 namespace manyworlds::farm::commands {
+namespace {
 
 int run_explain(const Invocation& invocation) {
   cxxopts::Options options("manyworlds explain",
@@ -33,6 +34,12 @@ int run_explain(const Invocation& invocation) {
   std::cout << (parsed->count("json") > 0 ? explained_json(explained, sweep.name).dump(1) + "\n"
                                           : explained_text(explained, sweep.name) + io::assumed_text(sweep.assumed));
   return kExitDone;
+}
+
+}  // namespace
+
+Command explain_command() {
+  return {.name = "explain", .summary = "why a layout is refused, or what each of its keys costs", .run = run_explain};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -6,8 +6,8 @@
 
 #include "core/base/error.hpp"
 #include "experiments/text/nearest.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/results/csv.hpp"
 #include "io/results/results.hpp"
@@ -26,8 +26,6 @@ const io::Table& find_table(const io::Results& results, const std::string& name)
       fmt::format("no such table{}; there are {}", experiments::suggestion(name, names), fmt::join(names, ", ")),
       "--table " + name);
 }
-
-}  // namespace
 
 int run_export(const Invocation& invocation) {
   cxxopts::Options options("manyworlds export", "A table of the results for programs that do not read HDF5.");
@@ -48,6 +46,13 @@ int run_export(const Invocation& invocation) {
   else
     std::cout << text;
   return kExitDone;
+}
+
+}  // namespace
+
+Command export_command() {
+  return {
+      .name = "export", .summary = "a table of a run's results, for programs that do not read HDF5", .run = run_export};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -9,8 +9,8 @@
 #include "core/base/error.hpp"
 #include "experiments/sweep/schema.hpp"
 #include "experiments/text/nearest.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm::commands {
@@ -70,8 +70,6 @@ std::vector<experiments::ListEntry> find_entry(const std::string& kind, const st
   return rows;
 }
 
-}  // namespace
-
 int run_list(const Invocation& invocation) {
   cxxopts::Options options(
       "manyworlds list", "What may be named in a sweep; with KIND, side by side; with NAME, its figures and sources.");
@@ -101,6 +99,14 @@ int run_list(const Invocation& invocation) {
   }
   std::cout << (json ? all.dump(1) + "\n" : text);
   return kExitDone;
+}
+
+}  // namespace
+
+Command list_command() {
+  return {.name = "list",
+          .summary = "lists gpus, models, clusters, topologies and everything else a sweep may name",
+          .run = run_list};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -2,10 +2,11 @@
 #include "farm/sweep/merge.hpp"
 
 #include "core/base/error.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 
 namespace manyworlds::farm::commands {
+namespace {
 
 int run_merge(const Invocation& invocation) {
   cxxopts::Options options(
@@ -22,6 +23,12 @@ int run_merge(const Invocation& invocation) {
   if (parsed->count("runs") == 0) throw core::InputError("runs are missing: merge RUN_DIR... -o RUN_DIR (try -h)");
   const auto directories = (*parsed)["runs"].as<std::vector<std::string>>();
   return merge_runs({directories.begin(), directories.end()}, required(*parsed, "output"), parsed->count("json") > 0);
+}
+
+}  // namespace
+
+Command merge_command() {
+  return {.name = "merge", .summary = "joins runs of shards of a sweep", .run = run_merge};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -10,13 +10,13 @@
 #include "core/base/error.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "experiments/text/nearest.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/cli/one_experiment.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/net/net_collective.hpp"
 #include "farm/net/network_report.hpp"
 #include "farm/run/ticking_line.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/results/results.hpp"
 
 namespace manyworlds::farm::commands {
@@ -112,8 +112,6 @@ NetworkRun with_progress(const std::function<NetworkRun()>& simulate) {
   return simulate();
 }
 
-}  // namespace
-
 int run_net(const Invocation& invocation) {
   cxxopts::Options options("manyworlds net", "The network alone, on the fabric, cluster and transport of SPEC.");
   add_experiment_options(options);
@@ -172,6 +170,12 @@ int run_net(const Invocation& invocation) {
            experiments::describe_calibration(configuration.collectives)});
   if (!csv && parsed->count("links") == 0 && parsed->count("json") == 0) std::cout << io::assumed_text(sweep.assumed);
   return kExitDone;
+}
+
+}  // namespace
+
+Command net_command() {
+  return {.name = "net", .summary = "the network alone: flows or a collective on a topology", .run = run_net};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -1,14 +1,15 @@
 // `manyworlds report RUN`: the run as one self-contained HTML page, or as Markdown with pictures.
 #include <filesystem>
 
+#include "farm/cli/command.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/log/file.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/report/report.hpp"
 
 namespace manyworlds::farm::commands {
+namespace {
 
 int run_report(const Invocation& invocation) {
   cxxopts::Options options("manyworlds report", "A run as one self-contained HTML page.");
@@ -39,6 +40,12 @@ int run_report(const Invocation& invocation) {
   }
   print_message("{}\n", file.string());
   return kExitDone;
+}
+
+}  // namespace
+
+Command report_command() {
+  return {.name = "report", .summary = "a run as one self-contained HTML page", .run = run_report};
 }
 
 }  // namespace manyworlds::farm::commands

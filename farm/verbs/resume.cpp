@@ -1,12 +1,13 @@
 // `manyworlds resume RUN_DIR`: continues an interrupted sweep.
 #include "core/base/error.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 
 namespace manyworlds::farm::commands {
+namespace {
 
 int run_resume(const Invocation& invocation) {
   cxxopts::Options options("manyworlds resume", "Continues an interrupted sweep.");
@@ -33,6 +34,12 @@ int run_resume(const Invocation& invocation) {
   if (!share) run.store = "none";
   check_preconditions(run);
   return run_sweep_job(run, serialized, json, *invocation.zygote);
+}
+
+}  // namespace
+
+Command resume_command() {
+  return {.name = "resume", .summary = "continues an interrupted sweep", .run = run_resume, .simulates = true};
 }
 
 }  // namespace manyworlds::farm::commands

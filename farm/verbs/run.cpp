@@ -14,6 +14,7 @@
 #include "core/workload/layer/kernel_costs.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/import/measured_kernels.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/cli/one_experiment.hpp"
 #include "farm/cli/run_recording.hpp"
 #include "farm/results/memory_advice.hpp"
@@ -21,7 +22,6 @@
 #include "farm/run/ticking_line.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/ranking/top.hpp"
 #include "io/results/number_format.hpp"
 #include "io/results/results.hpp"
@@ -184,8 +184,6 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
   return SingleRun(sweep, ranks, &progress);
 }
 
-}  // namespace
-
 int run_run(const Invocation& invocation) {
   cxxopts::Options options("manyworlds run", "One experiment, in this process: its step time and what it is made of.");
   add_experiment_options(options);
@@ -216,6 +214,12 @@ int run_run(const Invocation& invocation) {
   if (recording.any() && !run.recorded())
     print_message("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));
   return row.text("status") == "failed" || (recording.any() && !run.recorded()) ? kExitFailed : kExitDone;
+}
+
+}  // namespace
+
+Command run_command() {
+  return {.name = "run", .summary = "one experiment, with its breakdown", .run = run_run};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -3,10 +3,11 @@
 
 #include <iostream>
 
+#include "farm/cli/command.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 
 namespace manyworlds::farm::commands {
+namespace {
 
 int run_schema(const Invocation& invocation) {
   cxxopts::Options options("manyworlds schema", "The JSON Schema of a sweep, for editors.");
@@ -18,6 +19,12 @@ int run_schema(const Invocation& invocation) {
   if (!text.ends_with('\n')) text += '\n';
   std::cout << text;
   return kExitDone;
+}
+
+}  // namespace
+
+Command schema_command() {
+  return {.name = "schema", .summary = "JSON Schema of a sweep, for editors", .run = run_schema};
 }
 
 }  // namespace manyworlds::farm::commands

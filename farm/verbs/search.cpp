@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "core/base/error.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
@@ -17,7 +18,6 @@
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"
-#include "farm/verbs/verbs.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -191,8 +191,6 @@ int Search::simulate(std::size_t max_simulations) {
   return kExitDone;
 }
 
-}  // namespace
-
 int run_search(const Invocation& invocation) {
   cxxopts::Options options("manyworlds search",
                            "Finds the fastest layout of a model on a cluster: all that fit into memory are screened "
@@ -256,6 +254,15 @@ int run_search(const Invocation& invocation) {
   if (const auto& found = search.findings())
     std::cout << (parsed->count("json") > 0 ? search_json(*found, k).dump(1) + "\n" : search_text(*found, k));
   return code;
+}
+
+}  // namespace
+
+Command search_command() {
+  return {.name = "search",
+          .summary = "the layouts of a model on a cluster, priced and ranked",
+          .run = run_search,
+          .simulates = true};
 }
 
 }  // namespace manyworlds::farm::commands

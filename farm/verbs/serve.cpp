@@ -2,15 +2,16 @@
 #include <cstdlib>
 
 #include "core/base/error.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/http/access.hpp"
 #include "farm/serve/live_server.hpp"
 #include "farm/serve/serve_run.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/log/run_directory.hpp"
 
 namespace manyworlds::farm::commands {
+namespace {
 
 int run_serve(const Invocation& invocation) {
   cxxopts::Options options("manyworlds serve", "A live page of a run, until Ctrl-C.");
@@ -33,6 +34,12 @@ int run_serve(const Invocation& invocation) {
   serve::serve_run(directory, std::move(listener), token,
                    given != nullptr ? serve::StopCondition::on_end_of_input : serve::StopCondition::on_signal);
   return kExitDone;
+}
+
+}  // namespace
+
+Command serve_command() {
+  return {.name = "serve", .summary = "a live page of a run", .run = run_serve};
 }
 
 }  // namespace manyworlds::farm::commands

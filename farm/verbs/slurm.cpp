@@ -9,13 +9,13 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/slurm/batch_scripts.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/external_program.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/log/file.hpp"
 #include "io/log/run_directory.hpp"
 
@@ -149,8 +149,6 @@ void add_options(cxxopts::Options& options) {
   add_task_options(options);
 }
 
-}  // namespace
-
 int run_slurm(const Invocation& invocation) {
   cxxopts::Options options("manyworlds slurm",
                            "Writes batch scripts for a sweep: one job, or an array of shards. A job that runs out of "
@@ -196,6 +194,12 @@ int run_slurm(const Invocation& invocation) {
   else
     print_submit_command(job);
   return kExitDone;
+}
+
+}  // namespace
+
+Command slurm_command() {
+  return {.name = "slurm", .summary = "batch scripts for a sweep", .run = run_slurm};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -7,11 +7,11 @@
 #include <thread>
 
 #include "core/base/error.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/run/supervisor.hpp"
 #include "farm/status/progress.hpp"
 #include "farm/status/run_status.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -24,8 +24,6 @@ nlohmann::json read(const std::string& directory) {
     reason = "its last start ended: " + *completion->reason;
   throw core::InputError(fmt::format("{}: the run has not started: {}", directory, reason));
 }
-
-}  // namespace
 
 int run_status(const Invocation& invocation) {
   cxxopts::Options options("manyworlds status", "The status of a run.");
@@ -47,6 +45,12 @@ int run_status(const Invocation& invocation) {
   }
   std::cout << (json ? status.dump(1) + "\n" : describe_status(status));
   return kExitDone;
+}
+
+}  // namespace
+
+Command status_command() {
+  return {.name = "status", .summary = "shows the status of a run", .run = run_status};
 }
 
 }  // namespace manyworlds::farm::commands

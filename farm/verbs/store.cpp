@@ -8,11 +8,11 @@
 #include "core/base/error.hpp"
 #include "core/sharing/key.hpp"
 #include "experiments/text/nearest.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/size_text.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/log/store.hpp"
 #include "io/log/store_maintenance.hpp"
 
@@ -119,8 +119,6 @@ int prune(const std::filesystem::path& directory, std::uint64_t limit_bytes, boo
   return kExitDone;
 }
 
-}  // namespace
-
 int run_store(const Invocation& invocation) {
   cxxopts::Options options(
       "manyworlds store",
@@ -146,6 +144,12 @@ int run_store(const Invocation& invocation) {
   if (what == "prune") return prune(directory, static_cast<std::uint64_t>(limit), json);
   throw core::InputError(fmt::format("store {}: it is stats, verify or prune{}", what,
                                      experiments::suggestion(what, {"stats", "verify", "prune"})));
+}
+
+}  // namespace
+
+Command store_command() {
+  return {.name = "store", .summary = "statistics, verification and pruning of the result store", .run = run_store};
 }
 
 }  // namespace manyworlds::farm::commands

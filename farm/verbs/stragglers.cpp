@@ -9,12 +9,12 @@
 #include "core/base/error.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "experiments/analysis/stragglers.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/cli/one_experiment.hpp"
 #include "farm/cli/run_recording.hpp"
 #include "farm/sweep/single_run.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 
 namespace manyworlds::farm::commands {
 namespace {
@@ -94,8 +94,6 @@ Json as_json(const StragglerReport& report, const core::step::CompiledStep& comp
   return result;
 }
 
-}  // namespace
-
 int run_stragglers(const Invocation& invocation) {
   cxxopts::Options options("manyworlds stragglers",
                            "Simulates one experiment, measures it as a training run would measure itself, and names "
@@ -123,6 +121,14 @@ int run_stragglers(const Invocation& invocation) {
   std::cout << (parsed->count("json") > 0 ? as_json(report, run.compiled(), measurement).dump(1) + "\n"
                                           : as_text(report, run.compiled(), measurement));
   return kExitDone;
+}
+
+}  // namespace
+
+Command stragglers_command() {
+  return {.name = "stragglers",
+          .summary = "finds slow ranks of one experiment from its simulated measurements",
+          .run = run_stragglers};
 }
 
 }  // namespace manyworlds::farm::commands

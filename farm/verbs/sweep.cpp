@@ -5,13 +5,13 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/results/sweep_report.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"
-#include "farm/verbs/verbs.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -25,8 +25,6 @@ int dry_run(const experiments::Sweep& sweep, const Shard& shard, bool json) {
     std::cout << dry_run_text(sweep, estimate);
   return kExitDone;
 }
-
-}  // namespace
 
 int run_sweep(const Invocation& invocation) {
   cxxopts::Options options("manyworlds sweep", "Runs every experiment of a sweep and ranks them.");
@@ -64,6 +62,15 @@ int run_sweep(const Invocation& invocation) {
   sweep.reset();  // a large sweep takes gigabytes, and the coordinating process builds its own
   return_freed_memory();
   return run_sweep_job(run, serialized, json, *invocation.zygote);
+}
+
+}  // namespace
+
+Command sweep_command() {
+  return {.name = "sweep",
+          .summary = "runs every experiment of a sweep and ranks them",
+          .run = run_sweep,
+          .simulates = true};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -1,13 +1,14 @@
 // `manyworlds top RUN`: the best experiments of a run.
 #include <iostream>
 
+#include "farm/cli/command.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/system/exit_code.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/ranking/top.hpp"
 
 namespace manyworlds::farm::commands {
+namespace {
 
 int run_top(const Invocation& invocation) {
   cxxopts::Options options("manyworlds top", "The best experiments of a run.");
@@ -33,6 +34,12 @@ int run_top(const Invocation& invocation) {
   else
     std::cout << io::render_text(results, ranking);
   return kExitDone;
+}
+
+}  // namespace
+
+Command top_command() {
+  return {.name = "top", .summary = "the best experiments of a run", .run = run_top};
 }
 
 }  // namespace manyworlds::farm::commands

@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/text/text.hpp"
+#include "farm/cli/command.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/results/sweep_report.hpp"
@@ -22,7 +23,6 @@
 #include "farm/validation/validation_picture.hpp"
 #include "farm/validation/validation_report.hpp"
 #include "farm/validation/validation_residuals.hpp"
-#include "farm/verbs/verbs.hpp"
 #include "io/log/file.hpp"
 
 namespace manyworlds::farm::commands {
@@ -114,8 +114,6 @@ int simulate(const cxxopts::ParseResult& parsed, Zygote& zygote, const std::vect
   return run_sweep_job(run, serialize_job(sweep_of(steps), {!no_sharing(parsed), {}}), report, zygote);
 }
 
-}  // namespace
-
 int run_validate(const Invocation& invocation) {
   cxxopts::Options options("manyworlds validate", "Predicted against published measurements, family by family.");
   add_run_options(options);
@@ -199,6 +197,15 @@ int run_validate(const Invocation& invocation) {
                                               : validation_text(validation, rows));
   if (parsed->count("svg") > 0) io::write_atomically(required(*parsed, "svg"), validation_picture(compared));
   return code;
+}
+
+}  // namespace
+
+Command validate_command() {
+  return {.name = "validate",
+          .summary = "predicted against published measurements",
+          .run = run_validate,
+          .simulates = true};
 }
 
 }  // namespace manyworlds::farm::commands

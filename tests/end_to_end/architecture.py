@@ -30,6 +30,12 @@ NOT_IN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc
 MOST_LINES = 500
 MOST_MODULES = 15  # of a room; a header and its source are one
 ONE_FILE_EACH = {"core/collective/algorithms", "core/workload/schedule", "farm/verbs"}  # rooms of many alike components
+LISTS = {  # rooms whose files define entries of a list: the list, and what the functions that define entries end in
+    "core/collective/algorithms": ("core/collective/dag/algorithm.hpp", "algorithm"),
+    "core/network/transports": ("core/network/transports/registry.cpp", "transport"),
+    "core/workload/schedule": ("core/workload/schedule/registry.cpp", "schedule"),
+    "farm/verbs": ("farm/verbs/registry.cpp", "command"),
+}
 # Words that stood where the field has its own; docs/glossary.md has what is ours.
 RETIRED = re.compile(r"\b(" + "|".join((
     "Laboratory", "Likeness", r"[Pp]layers?", "player_of", "[Ss]quads?", "NetworkSide", "ComposedSide", "AnalyticSide",
@@ -97,6 +103,12 @@ def size_faults(room, names):
     modules = {name.rsplit(".", 1)[0] for name in names if name.endswith((".cpp", ".hpp"))}
     faults = [f"{room} has {len(modules)} modules"] if len(modules) > MOST_MODULES and room not in ONE_FILE_EACH else []
     return faults if "README.md" in names else [*faults, f"{room} does not say what it is"]
+
+
+def list_faults(text, listed, ending):
+    """Entries that `text` defines and the list has not, or the list has and nothing defines: these do not link."""
+    defined = set(re.findall(rf"^\w+ (\w+)_{ending}\(\) {{", text, re.MULTILINE))
+    return sorted(defined ^ set(re.findall(r"^\s+entry\((\w+)\)", listed, re.MULTILINE)))
 
 
 def include_faults(room, text):
@@ -260,6 +272,14 @@ class Rooms(unittest.TestCase):
         crowd = [f"{letter}.cpp" for letter in "abcdefghijklmnop"]
         self.assertEqual(len(size_faults("core/crowd", crowd)), 2)
         self.assertEqual(size_faults("core/pair", ["a.cpp", "a.hpp", "README.md"]), [])
+
+    def test_every_algorithm_transport_schedule_and_verb_stands_in_its_list(self):
+        for room, (listed, ending) in LISTS.items():
+            text = "".join(sources(room).values())
+            self.assertEqual(list_faults(text, (ROOT / listed).read_text(), ending), [], room)
+            self.assertGreater(len(re.findall(rf"_{ending}\(\) {{", text)), 5, room)
+        control = "#define LIST(entry) \\\n  entry(ring) \\\n  entry(tree)\n"
+        self.assertEqual(list_faults("Info ring_kind() {\nInfo star_kind() {\n", control, "kind"), ["star", "tree"])
 
 
 class Language(unittest.TestCase):
