@@ -47,6 +47,16 @@ struct FeedbackNeeds {
   bool telemetry = false;
 };
 
+/// What visit_state() may call of a visitor, which saves or restores the fields. This one stands for all of them in the
+/// concept below and is never called.
+struct AnyStateVisitor {
+  template <class Value>
+  void scalar(Value& value);                                // a plain value
+  void deadline(Time& at);                                  // a time to come, or kNever
+  void age(Time& at, Time max_age);                         // a past time; beyond this age all are equivalent
+  void link_bytes(std::int64_t& bytes, std::uint32_t hop);  // what telemetry said of Telemetry::sent_bytes
+};
+
 /// The state consists of integers and involves no randomness. Times are absolute; visit_state() makes them relative.
 /// Every call carries the time of its event, and these times never decrease. A default-constructed state has not
 /// started.
@@ -54,7 +64,7 @@ template <class P>
 concept SenderProtocol = std::default_initializable<P> && std::copyable<P> &&
     std::default_initializable<typename P::Parameters> &&
     requires(P sender, const P& sender_state, const typename P::Parameters& parameters, const PathInfo& path,
-             const Feedback& ack, Time now, std::int64_t bytes) {
+             const Feedback& ack, Time now, std::int64_t bytes, AnyStateVisitor visitor) {
   { P::kNeeds } -> std::convertible_to<FeedbackNeeds>;
   sender.start(parameters, path, now);  // a transfer begins
   {
@@ -71,10 +81,10 @@ concept SenderProtocol = std::default_initializable<P> && std::copyable<P> &&
     sender_state.deadline()
     } -> std::same_as<Time>;       // when expire() must be called next, or kNever if it would change nothing
   sender.expire(parameters, now);  // a deadline has been reached
+  {
+    P::visit_state(sender, visitor)
+    } -> std::same_as<void>;  // passes every field that still affects the sender and does not follow from transport and
+                              // path, in a fixed order
 };
-// In addition, a protocol has `template <class V> static void visit_state(P& sender, V&& visitor)`. It passes every
-// field that can still affect the sender and does not follow from transport and path, in a fixed order, to
-// visitor.scalar(value), visitor.deadline(time or kNever), or visitor.age(past time, age beyond which all are
-// equivalent).
 
 }  // namespace manyworlds::core::network
