@@ -82,7 +82,7 @@ TEST_CASE("whole periods passed over give the plain loop's picoseconds on drawn 
   }
   CHECK(without.periods == 0);
   WARN(with.periods << " of " << without.simulated);
-  CHECK(with.periods * 20 > without.simulated);  // the draws do recur
+  CHECK(with.periods * 100 > without.simulated);  // the draws do recur, whatever transports they are of
   CHECK(with.rate == 0);
 }
 
