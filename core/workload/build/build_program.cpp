@@ -306,15 +306,13 @@ class ProgramAssembler {
 
   void wait_for_started(const JoinFilter& join_filter, PassCursor& of) {
     const auto before = std::max<std::int64_t>(std::ssize(of.started) - join_filter.except_last, 0);
-    std::vector<ProgramBuilder::Started> remaining;
-    for (std::int64_t i = 0; i < std::ssize(of.started); ++i) {
-      ProgramBuilder::Started& one = of.started[static_cast<std::size_t>(i)];
-      if (i < before && (!join_filter.role || builder_.role_of(one.op) == *join_filter.role))
-        builder_.replace_waits(one);
-      else
-        remaining.push_back(std::move(one));
-    }
-    of.started = std::move(remaining);
+    auto remaining = of.started.begin();
+    for (auto one = of.started.begin(); one != of.started.end(); ++one)
+      if (one - of.started.begin() < before && (!join_filter.role || builder_.role_of(one->op) == *join_filter.role))
+        builder_.replace_waits(*one);
+      else if (remaining++ != one)
+        *std::prev(remaining) = std::move(*one);
+    of.started.erase(remaining, of.started.end());
   }
 
   static Stream stream_of(Role role) {

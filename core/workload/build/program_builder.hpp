@@ -25,9 +25,10 @@ class ProgramBuilder {
   }
   /// Returns the label that all operations of this name share; the name must be a string literal.
   std::uint32_t label(std::string_view text) {
-    const auto [at, added] = labels_.try_emplace(text, 0U);
-    if (added) at->second = new_label(std::string(text));
-    return at->second;
+    for (const auto& [known, label] : labels_)
+      if (known.data() == text.data() && known.size() == text.size()) return label;
+    const auto same = std::find_if(labels_.begin(), labels_.end(), [&](const auto& one) { return one.first == text; });
+    return labels_.emplace_back(text, same == labels_.end() ? new_label(std::string(text)) : same->second).second;
   }
 
   /// Appends a kernel that has all pending waits.
@@ -69,7 +70,10 @@ class ProgramBuilder {
     return {op, pending_};
   }
   void replace_waits(const Started& started) {
-    for (const std::uint32_t op : started.prior_waits) std::erase(pending_, op);
+    const auto is_prior = [&](std::uint32_t op) {
+      return std::find(started.prior_waits.begin(), started.prior_waits.end(), op) != started.prior_waits.end();
+    };
+    std::erase_if(pending_, is_prior);
     wait_for(started.op);
   }
 
@@ -115,8 +119,8 @@ class ProgramBuilder {
   }
 
   Program program_;
-  std::map<std::string_view, std::uint32_t> labels_;
-  std::map<collective::Split, std::uint32_t> splits_;  // uneven splits
+  std::vector<std::pair<std::string_view, std::uint32_t>> labels_;  // by address: almost always the same literal
+  std::map<collective::Split, std::uint32_t> splits_;               // uneven splits
   Waits pending_;
   std::optional<std::uint32_t> last_compute_;
 };
