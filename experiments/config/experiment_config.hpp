@@ -9,16 +9,13 @@
 #include "core/step/world/configuration.hpp"
 #include "experiments/config/faults.hpp"
 #include "experiments/config/machines.hpp"
+#include "experiments/config/settings_map.hpp"
 #include "experiments/costs/power.hpp"
 #include "experiments/costs/price.hpp"
 #include "experiments/costs/training.hpp"
 #include "topologies/fabrics/registry.hpp"
 
 namespace manyworlds::experiments {
-
-/// Values by dotted key, with every default filled in: "strategy.tp" -> 8. A choice is stored as its name ("topology"
-/// -> "fat_tree") beside its options ("topology.oversubscription" -> 4). Missing required values are absent.
-using Settings = std::map<std::string, core::OptionValue>;
 
 /// Contents of the files that a sweep names, by path. They are part of the sweep, so it can run where the files are
 /// not.

@@ -138,7 +138,7 @@ class RowReader {
   void choose_recompute();
   void finish();
   std::string family() const;
-  std::string settings_text(const std::string& prefix, const std::set<std::string>& without) const;
+  std::string settings_text(const std::string& prefix, const std::set<std::string, std::less<>>& without) const;
 
   const CsvRow& row_;
   const TermTable& terms_;
@@ -376,7 +376,8 @@ void RowReader::choose_recompute() {
   }
 }
 
-std::string RowReader::settings_text(const std::string& prefix, const std::set<std::string>& without) const {
+std::string RowReader::settings_text(const std::string& prefix,
+                                     const std::set<std::string, std::less<>>& without) const {
   std::string result;
   for (const auto& [key, value] : settings_)
     if (key.starts_with(prefix) && !without.count(key)) result += fmt::format("{}={} ", key, to_json(value).dump());

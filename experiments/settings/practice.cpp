@@ -235,7 +235,7 @@ void add_component_options(Settings& settings, const std::string& section, const
   for (const core::OptionInfo& info :
        find_choice(*find_section(config_schema().subsections, section), component)->options)
     if (has_default(info) && !is_deferred_today(section + "." + info.name))
-      settings.try_emplace(section + "." + info.name, info.default_value);
+      settings.add(section + "." + info.name, info.default_value);
 }
 
 std::string to_text(const OptionValue& value) {
@@ -278,7 +278,7 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
     if (!open || !value) return;
     settings[key] = *value;
     if (key == kTransport || key == kTopology) add_component_options(settings, key, std::get<std::string>(*value));
-    filled.emplace(key, std::move(*value));
+    filled.add(key, std::move(*value));
   };
   if (catalog.of("stacks").count(text(settings, kStackName)) == 0) filled["strategy.stack"] = kDefaultStack;
   for (const Convention& one : conventions()) fill(one.key, one.today(settings, catalog));
@@ -288,7 +288,7 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
   if (const auto width = filled.find(kFeedForward); width != filled.end() && std::get<std::int64_t>(width->second) == 0)
     filled.erase(width);  // it follows from hidden
   const CatalogEntry& stack = stack_of(settings, catalog);
-  settings.try_emplace(kStackName, kDefaultStack);
+  settings.add(kStackName, kDefaultStack);
   assume_stack(settings, stack);
   if (text(settings, kProtocol) == "auto") settings[kProtocol] = "calibrated";
   return filled;
@@ -326,7 +326,7 @@ void AssumedValues::note(const std::string& what) {
 }
 
 void AssumedValues::add(const Settings& assumptions) {
-  for (const auto& [key, value] : assumptions) values_[key].insert(to_text(value));
+  for (const auto& [key, value] : assumptions) values_[std::string(key)].insert(to_text(value));
 }
 
 std::string AssumedValues::line() const {

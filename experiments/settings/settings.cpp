@@ -202,7 +202,7 @@ bool Assigner::starts_with_default(const std::string& path, const OptionInfo& op
 /// Resets everything under `path` to its defaults; options without a default become absent.
 void Assigner::reset(const Section& section, const std::string& path) {
   const std::string prefix = path.empty() ? "" : path + ".";
-  std::erase_if(settings_, [&](const auto& setting) { return setting.first.starts_with(prefix); });
+  settings_.erase_if([&](const auto& setting) { return setting.first.starts_with(prefix); });
   for (const OptionInfo& info : section.options)
     if (starts_with_default(prefix + info.name, info)) settings_[prefix + info.name] = info.default_value;
   if (!section.choices.empty()) {
@@ -321,7 +321,7 @@ void Assigner::assign_choice(const Section& section, const std::string& path, co
   if (!chosen) node.fail(fmt::format("unknown {} '{}'{}", section.name, typed, suggestion(typed, names_in(section))));
   const std::string& name = chosen->name;
   reset(section, path);
-  std::erase_if(settings_, [&](const auto& setting) { return setting.first.starts_with(path + "."); });
+  settings_.erase_if([&](const auto& setting) { return setting.first.starts_with(path + "."); });
   set(path, name, node);
   for (const OptionInfo& info : chosen->options)
     if (const std::string key = join(path, info.name); starts_with_default(key, info))
@@ -369,7 +369,7 @@ void derive(Settings& settings) {
       const auto names = core::split_list(std::get<std::string>(known->second));
       bf16 &= std::find(names.begin(), names.end(), "bf16") != names.end();
     }
-  settings.emplace("strategy.stack.precision", bf16 ? "bf16" : "fp16");
+  settings.add("strategy.stack.precision", bf16 ? "bf16" : "fp16");
 }
 
 namespace {

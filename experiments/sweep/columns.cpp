@@ -69,8 +69,9 @@ void Columns::add_leaves(const Axis& axis, const Settings& base, const Catalog& 
     Assigner(catalog, settings, nullptr).assign(axis.target, value);
     derive(settings);
     for (auto at = settings.lower_bound(prefix); at != settings.end() && at->first.starts_with(prefix); ++at) {
-      seen[at->first].insert(text_of(at->second));
-      ++times[at->first];
+      const std::string leaf(at->first);
+      seen[leaf].insert(text_of(at->second));
+      ++times[leaf];
     }
   }
   for (const auto& [path, values] : seen) {

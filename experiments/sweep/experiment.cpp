@@ -10,7 +10,7 @@ std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Experim
 }
 
 core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs) {
-  const ExperimentConfig config = config_of(experiment.settings, experiment.inputs);
+  const ExperimentConfig config = experiment.config();
   core::step::Configuration configuration = config.configuration;
   configuration.graph = graphs.get(config);
   configuration.gpu.measured = measured_times(experiment);

@@ -27,6 +27,9 @@ struct Experiment {
   std::vector<core::OptionValue> axes;  // one per column; NaN or an empty text if a leaf does not apply
   Settings settings;
   std::shared_ptr<const Inputs> inputs;  // the sweep's; null if it has none
+
+  /// Returns the settings as a configuration.
+  ExperimentConfig config() const { return config_of(settings, inputs); }
 };
 
 /// A combination that a rule (or a `where`) excluded.

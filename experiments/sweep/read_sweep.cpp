@@ -350,7 +350,7 @@ void Reader::fail_unmeasured() const {
 /// Records assumed values; a network-only sweep reports those of the network only.
 void Reader::note_assumed(Settings assumptions) {
   if (options_.scope == Scope::network)
-    std::erase_if(assumptions, [](const auto& one) {
+    assumptions.erase_if([](const auto& one) {
       return !one.first.starts_with("collectives.") && !one.first.starts_with("topology.") &&
              !one.first.starts_with("transport");
     });

@@ -75,7 +75,7 @@ bool SweepJob::holds_step(const PlannedStep& step, std::string_view bytes) const
   if (!countable(result.link_hops) || !(result.too_large || result.step_ps > 0)) return false;
   if (result.by_kind.empty()) return true;
   const auto& experiment = sweep_.experiments.at(step.experiment);
-  return result.by_kind.size() == experiments::config_of(experiment.settings, experiment.inputs).machines.size();
+  return result.by_kind.size() == experiment.config().machines.size();
 }
 
 JobKind sweep_jobs() {

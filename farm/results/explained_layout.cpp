@@ -38,7 +38,7 @@ std::string text_of(const core::OptionValue& value) {
 
 /// Returns why a layout is invalid or cannot be priced; "" if neither.
 std::string rejection_reason(const Experiment& experiment, experiments::GraphCache& graphs) {
-  const auto config = experiments::config_of(experiment.settings, experiment.inputs);
+  const auto config = experiment.config();
   if (const auto broken = experiments::find_violation(config, graphs))
     return fmt::format("violates rule {}: {}", broken->rule, broken->reason);
   if (!experiment.inputs) return "";
@@ -105,7 +105,7 @@ class VariantEnumerator {
     Variant result{key, layout_.settings.at(key), std::move(candidate), {}, "", {}};
     const Experiment changed = experiment_of(result);
     for (const auto& [other, value] : changed.settings)
-      if (other != key && layout_.settings.at(other) != value) result.implied_changes.emplace(other, value);
+      if (other != key && layout_.settings.at(other) != value) result.implied_changes.add(other, value);
     result.rejection_reason = rejection_reason(changed, graphs_);
     return result;
   }
@@ -238,7 +238,7 @@ Explained explain(const Experiment& layout) {
   result.layout = layout;
   result.layout.id = 0;
   experiments::GraphCache graphs;
-  result.violations = experiments::find_violations(experiments::config_of(layout.settings, layout.inputs), graphs);
+  result.violations = experiments::find_violations(layout.config(), graphs);
   if (!result.violations.broken.empty()) return result;
   VariantEnumerator choices(result.layout);
   result.variants = choices.all();

@@ -59,7 +59,7 @@ class Neighbourhood {
  public:
   explicit Neighbourhood(const Experiment& layout)
       : layout_(layout), setting_changes_(memory_saving_changes(layout.settings)) {
-    step_s_ = experiments::fitting::closed_form_s(experiments::config_of(layout.settings, layout.inputs));
+    step_s_ = experiments::fitting::closed_form_s(layout.config());
   }
 
   std::vector<FittingNeighbour> nearest() {

@@ -393,7 +393,7 @@ RowCosts costs_of(const experiments::ExperimentConfig& config, const StepResult*
 
 Row row_of(const experiments::Experiment& experiment, const Plan& plan, const StepResults& steps,
            const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty, experiments::GraphCache& graphs) {
-  const experiments::ExperimentConfig config = experiments::config_of(experiment.settings, experiment.inputs);
+  const experiments::ExperimentConfig config = experiment.config();
   Row row{experiment, plan.experiments.at(experiment.id), config.configuration, "ran", "", nullptr, {}, {}, {}};
   row.configuration.gpu.measured = measured_times(experiment);
   if (!row.planned.fits()) {

@@ -38,7 +38,7 @@ std::string breakdown_text(const ResultRow& row) {
 }
 
 std::string memory_text(const ResultRow& row, const experiments::Experiment& experiment) {
-  const auto configuration = experiments::config_of(experiment.settings, experiment.inputs).configuration;
+  const auto configuration = experiment.config().configuration;
   std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib_text(row.number("memory_peak_bytes")),
                                  core::step::memory_requirement_of(configuration).memory_gib);
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())

@@ -25,7 +25,7 @@ Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
   std::set<std::pair<core::sharing::Key, core::compute::Kernel>> distinct;
   for (const auto& experiment : sweep.experiments) {
     if (!plan.experiments[experiment.id].fits() || plan.experiments[experiment.id].in_other_shard) continue;
-    const auto configuration = experiments::config_of(experiment.settings, experiment.inputs).configuration;
+    const auto configuration = experiment.config().configuration;
     const auto& strategy = configuration.strategy;
     const core::step::ParallelConfig parallel = core::step::parallel_config_of(configuration);
     const auto classes = core::step::classes_of(parallel);

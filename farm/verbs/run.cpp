@@ -76,7 +76,7 @@ Json stages_json(const std::vector<core::memory::Footprint>& stages, double memo
 }
 
 int show_memory(const experiments::Sweep& sweep, bool json) {
-  const auto configuration = experiments::config_of(sweep.experiments.front().settings, sweep.inputs).configuration;
+  const auto configuration = sweep.experiments.front().config().configuration;
   const auto stages = footprints(configuration);
   const double memory_gib = core::step::memory_requirement_of(configuration).memory_gib;
   std::cout << (json ? stages_json(stages, memory_gib).dump(1) + "\n" : stages_text(stages, memory_gib));
@@ -92,7 +92,7 @@ int show_kernels(const experiments::Sweep& sweep, const std::string& level) {
                                        fmt::join(kCostLevelNames.begin() + 1, kCostLevelNames.end(), ", "), level),
                            "--kernels");
   const auto& experiment = sweep.experiments.front();
-  auto configuration = experiments::config_of(experiment.settings, sweep.inputs).configuration;
+  auto configuration = experiment.config().configuration;
   if (configuration.is_mixed())
     throw core::InputError("needs GPUs of one kind, and this cluster has several", "--kernels");
   configuration.gpu.measured = measured_times(experiment);
@@ -172,8 +172,7 @@ Json as_json(const Row& row, const experiments::Sweep& sweep) {
 SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks) {
   RunProgress progress;
   const auto& experiment = sweep.experiments.front();
-  const double estimate_s =
-      experiments::fitting::closed_form_s(experiments::config_of(experiment.settings, experiment.inputs));
+  const double estimate_s = experiments::fitting::closed_form_s(experiment.config());
   const TickingLine line([&](double elapsed_s) {
     const std::size_t tasks = progress.tasks, done = progress.done;
     if (done + 1 < tasks)

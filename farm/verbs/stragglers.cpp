@@ -111,7 +111,7 @@ int run_stragglers(const Invocation& invocation) {
   if (!parsed) return kExitDone;
   const experiments::MeasurementModel measurement = measuring_of(*parsed);
   const experiments::Sweep sweep = one_experiment(*parsed);
-  const auto strategy = experiments::config_of(sweep.experiments.front().settings, sweep.inputs).configuration.strategy;
+  const auto strategy = sweep.experiments.front().config().configuration.strategy;
   const SingleRun run(sweep, parse_ranks("all", strategy, "SPEC"));
   if (!run.recorded()) {
     print_message("manyworlds: the step did not run, so nothing can be measured; `manyworlds run` tells why\n");

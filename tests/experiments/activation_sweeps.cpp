@@ -36,8 +36,7 @@ TEST_CASE("several names are read from a list or a text, and have one spelling")
   CHECK(read_as("none") == "none");
   const auto listed = read(kSingle, {"strategy.stage_layers=[1, 3]"}).experiments.at(0);
   CHECK(text(listed, "strategy.stage_layers") == "1+3");
-  CHECK(manyworlds::experiments::config_of(listed.settings).configuration.strategy.stage_layers ==
-        std::vector<std::int64_t>{1, 3});
+  CHECK(listed.config().configuration.strategy.stage_layers == std::vector<std::int64_t>{1, 3});
 }
 
 TEST_CASE(

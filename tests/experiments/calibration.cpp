@@ -17,7 +17,7 @@ double real(const Experiment& experiment, const std::string& key) {
 }
 
 std::string said(const Experiment& experiment) {
-  return describe_calibration(config_of(experiment.settings).configuration.collectives);
+  return describe_calibration(experiment.config().configuration.collectives);
 }
 
 Experiment on(const std::string& gpu) {

@@ -116,7 +116,7 @@ TEST_CASE("catalog models with experts have the parameters of the released check
   const auto parameters = [](const std::string& name) {
     const Sweep sweep =
         read("base: {model: " + name + ", cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}");
-    return core::workload::model_parameters(config_of(sweep.experiments.at(0).settings).configuration.model);
+    return core::workload::model_parameters(sweep.experiments.at(0).config().configuration.model);
   };
   CHECK(parameters("qwen3-30b-a3b") == 30'532'122'624);
   CHECK(parameters("qwen3-235b-a22b") == 235'093'634'560);

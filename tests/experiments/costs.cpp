@@ -28,7 +28,7 @@ core::step::StepResult two_seconds() {
 constexpr double kGpus = 8, kTokens = 8 * 32;
 
 Costs costs(const std::vector<std::string>& sets, const core::step::StepResult& step = two_seconds()) {
-  const ExperimentConfig config = config_of(read(kSingle, sets).experiments.at(0).settings);
+  const ExperimentConfig config = read(kSingle, sets).experiments.at(0).config();
   GraphCache graphs;
   return costs_of(config, step, graphs.get(config).get());
 }
@@ -58,7 +58,7 @@ TEST_CASE("each share of power counts where its part of the step is spent") {
 
 TEST_CASE("a machine draws its GPUs, its nodes and the ports of its switches, and the building more") {
   // Ends of cables at switches, counted from both sides.
-  const ExperimentConfig config = config_of(read(kSingle).experiments.at(0).settings);
+  const ExperimentConfig config = read(kSingle).experiments.at(0).config();
   GraphCache graphs;
   const auto graph = graphs.get(config);
   std::int64_t ports = 0;
@@ -152,13 +152,13 @@ TEST_CASE("a checkpoint is the weights and the optimizer's states, each once, wh
     INFO(name);
     const auto bytes = [&](const std::vector<std::string>& sets) {
       const std::string spec = with(kSingle, "{layers: 4, hidden: 64, heads: 4, vocabulary: 512, sequence: 32}", name);
-      return checkpoint_bytes(config_of(read(spec, sets).experiments.at(0).settings).configuration.model);
+      return checkpoint_bytes(read(spec, sets).experiments.at(0).config().configuration.model);
     };
     const std::vector<std::string> plain{"strategy.tp=1", "strategy.pp=1"};
     const std::vector<std::string> split{"strategy.tp=2", "strategy.sequence_parallel=true", "strategy.zero=1",
                                          "strategy.pp=1"};
     const std::string spec = with(kSingle, "{layers: 4, hidden: 64, heads: 4, vocabulary: 512, sequence: 32}", name);
-    const auto model = config_of(read(spec, plain).experiments.at(0).settings).configuration.model;
+    const auto model = read(spec, plain).experiments.at(0).config().configuration.model;
     const double parameters = static_cast<double>(core::workload::model_parameters(model));
     CHECK(bytes(plain) == bytes(split));
     // 2 bytes of weights, 4 of fp32 weights and 8 of moments; rows that pad the vocabulary come to 0.1 % at most.
@@ -220,7 +220,7 @@ TEST_CASE("the sweep that is shipped of checkpoints leaves what docs/model/costs
   std::vector<std::string> printed;
   std::vector<Costs> all;
   for (const Experiment& experiment : sweep.experiments) {
-    all.push_back(costs_of(config_of(experiment.settings), step, nullptr));
+    all.push_back(costs_of(experiment.config(), step, nullptr));
     printed.push_back(fmt::format("{:.1f} %", 100 * all.back().goodput));
   }
   CHECK(printed == std::vector<std::string>{"91.7 %", "98.3 %", "98.4 %", "98.6 %",  // 1,024 GPUs

@@ -22,7 +22,7 @@ std::vector<std::string> with_power(std::vector<std::string> sets) {
 }
 
 ExperimentConfig config_with(const std::vector<std::string>& sets) {
-  return config_of(read(kSingle, sets).experiments.front().settings);
+  return read(kSingle, sets).experiments.front().config();
 }
 
 /// A step of known times: of each kind twice as long in kernels as of the one before.
@@ -58,7 +58,7 @@ TEST_CASE("nodes of a kind named twice are nodes of that kind, to the last figur
     CHECK_FALSE(two.is_mixed());
     CHECK(two.graph == one.graph);
     CHECK(context.summary(one).step == context.summary(two).step);
-    const ExperimentConfig a = config_of(whole.experiments[0].settings), b = config_of(parts.experiments[0].settings);
+    const ExperimentConfig a = whole.experiments[0].config(), b = parts.experiments[0].config();
     CHECK(b.machines.empty());
     const auto money = [&](const ExperimentConfig& of) { return numbers(costs_of(of, step_of(0), one.graph.get())); };
     CHECK(money(a) == money(b));

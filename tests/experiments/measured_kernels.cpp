@@ -34,7 +34,7 @@ std::string refusal(const std::string& text) {
 
 /// Kernels of the sweep's first experiment at that level, with the model's times.
 std::string modelled_table(const Sweep& sweep, CostLevel level) {
-  const auto of = config_of(sweep.experiments.front().settings).configuration;
+  const auto of = sweep.experiments.front().config().configuration;
   std::vector<import::KernelRow> rows;
   for (const auto& [what, sources] : core::workload::measurement_coverage(of.model, of.strategy, of.gpu).costs)
     if (what.level == level) rows.push_back({what, sources.ps(), "modelled"});
@@ -172,7 +172,7 @@ TEST_CASE("measured_only refuses a sweep whose kernels are not all measured, and
     const TableFolder folder(all);
     CHECK(error_of(kSingle, {folder.set(), only}) == "(no error)");
   }
-  const auto of = config_of(sweep.experiments.front().settings).configuration;
+  const auto of = sweep.experiments.front().config().configuration;
   const auto shapes = core::workload::rank_shapes(of.model, of.strategy);
   const std::string first = fmt::format("kernel,vocabulary,,gemm,bf16,{},", shapes.tokens);
   const auto at = all.find(first);

@@ -29,7 +29,7 @@ double watts(StepPart part, const GpuPower& power) {
 }
 
 ExperimentConfig config_with(const std::string& from = "a100_40", const std::string& to = "a100_40") {
-  return config_of(read(with(kSingle, from, to)).experiments.at(0).settings);
+  return read(with(kSingle, from, to)).experiments.at(0).config();
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ TEST_CASE("transport and routing are those of the network that the cluster has")
   CHECK(text(roce, "transport") == "dcqcn");
   CHECK(text(roce, "transport.routing") == "ecmp_hash");
   CHECK(roce.settings.count("transport.open") == 0);
-  CHECK_NOTHROW(config_of(roce.settings));
+  CHECK_NOTHROW(roce.config());
   CHECK(today().settings.count("transport.open") == 0);
   // What is named stays, and takes the rest of its options with it.
   const Experiment named = today({"cluster.network=roce", "transport=hpcc"});
@@ -196,7 +196,7 @@ TEST_CASE("transport and routing are those of the network that the cluster has")
 
 TEST_CASE("memory keeps headroom, which a layout has to fit beside") {
   const auto usable = [](const std::vector<std::string>& sets) {
-    return core::step::memory_requirement_of(config_of(today(sets).settings).configuration).memory_gib;
+    return core::step::memory_requirement_of(today(sets).config().configuration).memory_gib;
   };
   CHECK(usable({}) == Approx(79.11 * 0.96));
   CHECK(usable({"cluster.memory_headroom=0"}) == Approx(79.11));

@@ -42,7 +42,7 @@ std::string table_of(int layers, const std::vector<int>& tokens) {
 }
 
 core::workload::Model model_of(const Sweep& sweep, std::size_t experiment = 0) {
-  return config_of(sweep.experiments.at(experiment).settings, sweep.inputs).configuration.model;
+  return sweep.experiments.at(experiment).config().configuration.model;
 }
 
 }  // namespace
@@ -120,10 +120,10 @@ TEST_CASE("what the rule for copies reckons with is the machine's unless it is t
   const std::vector<std::string> on{"strategy.hot_experts=true", "routing=zipf"};
   const auto strategy = [&](std::vector<std::string> more) {
     more.insert(more.end(), on.begin(), on.end());
-    return config_of(read(kExperts, more).experiments.at(0).settings).configuration.strategy;
+    return read(kExperts, more).experiments.at(0).config().configuration.strategy;
   };
   const auto plain = strategy({});
-  const auto gpu = config_of(read(kExperts).experiments.at(0).settings).configuration.gpu;
+  const auto gpu = read(kExperts).experiments.at(0).config().configuration.gpu;
   CHECK(plain.hot_expert_tflops == gpu.matrix_tflops * gpu.gemm_efficiency);
   CHECK(plain.hot_expert_gbps == 200);
   CHECK(strategy({"strategy.hot_expert_gbps=50"}).hot_expert_gbps == 50);

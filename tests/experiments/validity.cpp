@@ -204,7 +204,7 @@ TEST_CASE("all that a layout breaks is found, the first as when it is refused") 
     try {
       const Sweep sweep = read(kSingle, sets, {.keep_refused = true});
       REQUIRE(sweep.experiments.size() + sweep.refused.size() == 1);
-      return config_of((sweep.refused.empty() ? sweep.experiments : sweep.refused).front().settings, sweep.inputs);
+      return (sweep.refused.empty() ? sweep.experiments : sweep.refused).front().config();
     } catch (const core::InputError&) {
       return std::nullopt;  // a key is set twice, or means nothing beside the others
     }

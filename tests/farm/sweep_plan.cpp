@@ -97,7 +97,7 @@ TEST_CASE("a step's inputs are the collectives of its world, each planned once, 
 
 TEST_CASE("an experiment fits when its peak is at most the GPU's memory, to the byte") {
   const auto base = small_sweep("");
-  const auto configuration = experiments::config_of(base.experiments[0].settings).configuration;
+  const auto configuration = base.experiments[0].config().configuration;
   const std::int64_t peak = core::memory::peak(configuration.model, configuration.strategy, configuration.gpu).total();
   const auto with_memory = [](std::int64_t bytes) {
     return make_plan(
