@@ -15,6 +15,8 @@ PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text()
          for name in ("sweeps", "commands", "reading", "cluster", "accuracy", "benchmarks", "CONTRIBUTING",
                       "architecture")}
 TEXT = README + "".join(PAGES.values())
+MODEL = {f"docs/{path.relative_to(ROOT / 'docs')}": path.read_text()
+         for path in [ROOT / "docs" / "model.md", *sorted((ROOT / "docs" / "model").glob("*.md"))]}
 SWEEP = "Your model, your cluster"  # the README's section with a sweep; its commands are run, then those of two pages
 
 
@@ -90,13 +92,13 @@ class Readme(unittest.TestCase):
             self.assertIn(f"`manyworlds {verb}", PAGES["commands"])
 
     def test_every_path_it_names_exists(self):
-        text = TEXT.replace(PAGES["reading"], "")  # whose paths are of HDF5
-        paths = set(re.findall(r"(?<![/\w])(?:script|core|topologies|experiments|io|farm|tests)/[\w/.]*", text))
+        text = TEXT.replace(PAGES["reading"], "") + "".join(MODEL.values())  # paths of that page are of HDF5
+        paths = set(re.findall(r"(?<![/\w])(?:script|core|topologies|experiments|io|farm|tests)/[\w/.-]*", text))
         self.assertGreater(len(paths), 5)
         for path in sorted(paths):
             named = path.rstrip(".")
             self.assertTrue(any((ROOT / (named + ending)).exists() for ending in ("", ".hpp", ".cpp")), path)
-        for page, text in {"README.md": README, **{f"docs/{name}.md": text for name, text in PAGES.items()}}.items():
+        for page, text in {"README.md": README, **{f"docs/{name}.md": text for name, text in PAGES.items()}, **MODEL}.items():
             for link in re.findall(r"\]\(([\w./]+)\)", text):
                 self.assertTrue(((ROOT / page).parent / link).exists(), f"{page}: {link}")
 
