@@ -20,7 +20,7 @@ struct GpuPower {
   // Shares of the same range. Board power is an upper bound, idle power a lower one.
   double kernel_power_share = 1;     // while kernels of the model run
   double optimizer_power_share = 1;  // while kernels of the optimizer run, which move bytes
-  double waiting_power_share = 0;    // while waiting for the host, a pipeline neighbour or a straggler
+  double waiting_power_share = 0;    // while waiting for the host, copies, a pipeline neighbour or a straggler
 
   bool known() const { return board_power_w > 0 && idle_power_w > 0; }
 };
