@@ -1,9 +1,9 @@
 """The examples of docs/extending.md, exactly as printed, in a copy of the sources: they apply, build, keep the rules of the
 house, and print what the page says.
 
-A mark before each block of the page says what it is: `<!-- file: PATH -->` a new file, `<!-- patch -->` a patch of existing
-ones, `<!-- run -->` a command after `$ ` and what it prints. `python3 extending.py --write` puts what the commands print
-today, and what the examples cost, into the page."""
+The line before each block of the page says what it is: a path alone and a colon a new file, `<!-- patch -->` a patch of
+existing ones, `<!-- run -->` a command after `$ ` and what it prints. `python3 extending.py --write` puts what the commands
+print today, and what the examples cost, into the page."""
 
 import os
 import pathlib
@@ -54,8 +54,8 @@ def blocks_of(page):
                 text.append(inside + "\n")
             else:
                 raise PageError(f"line {number}: a block without an end")
-            blocks.append(Block(section, mark["kind"], mark["path"] or "", "".join(text)))
-        mark = re.fullmatch(r"<!-- (?P<kind>file|patch|run)(?:: (?P<path>[\w./-]+))? -->", line)
+            blocks.append(Block(section, mark["kind"] or "file", mark["path"] or "", "".join(text)))
+        mark = re.fullmatch(r"<!-- (?P<kind>patch|run) -->|`(?P<path>[\w./-]+)`:", line)
     if mark is not None:
         raise PageError("the last mark has no block")
     return blocks
@@ -166,7 +166,7 @@ class Reading(unittest.TestCase):
                     raise PageError(f"{command} prints otherwise")
 
     patch = "## A list\n<!-- patch -->\n```diff\n--- a/list.cpp\n+++ b/list.cpp\n@@ -2,2 +2,3 @@\n entry(a)\n+entry(b)\n entry(c)\n```\n"
-    file = "<!-- file: new.cpp -->\n```cpp\nint x;\n```\n"
+    file = "`new.cpp`:\n```cpp\nint x;\n```\n"
     command = "<!-- run -->\n```\n$ cat list.cpp \\\n    new.cpp | tail -n 4\nentry(a)\nentry(b)\nentry(c)\nint x;\n```\n"
 
     def test_a_page_is_followed(self):

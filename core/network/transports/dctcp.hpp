@@ -19,7 +19,7 @@ struct Dctcp {
   static constexpr std::int64_t kAlphaOne = 1 << 20;  // fixed-point representation of alpha = 1
 
   std::int64_t packet_bytes = 0, max_window = 0;  // bytes; derived from path and parameters
-  std::int64_t window = 0;                        // bytes, in [packet, most]
+  std::int64_t window = 0;                        // bytes, from one packet to max_window
   std::int64_t alpha = kAlphaOne;                 // RFC 8257, section 4.2: starts at 1
   std::int64_t increase_credit = 0;               // bytes acknowledged towards the next additive increase
   std::int64_t acked = 0, marked = 0;             // bytes in this round trip
