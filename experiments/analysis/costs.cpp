@@ -6,11 +6,10 @@
 
 #include "core/base/error.hpp"
 #include "core/base/units.hpp"
+#include "experiments/costs/price.hpp"
 
 namespace manyworlds::experiments {
 namespace {
-
-constexpr double kJoulesPerKwh = 3.6e6;
 
 /// Returns the energy of all GPUs in one step. The breakdown by machine kind is known only for steps that were
 /// simulated.

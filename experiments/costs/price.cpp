@@ -9,7 +9,6 @@ using core::option;
 
 namespace {
 constexpr double kHoursPerYear = 365.25 * 24;
-constexpr double kJoulesPerKwh = 3.6e6;
 }  // namespace
 
 const core::OptionTable<Price>& price_options() {

@@ -5,6 +5,8 @@
 
 namespace manyworlds::experiments {
 
+inline constexpr double kJoulesPerKwh = 3.6e6;
+
 /// Capital and energy, used if no price per hour is given (Cluster::usd_per_gpu_hour). Defaults mean "not given".
 struct Price {
   double usd_per_gpu = 0;     // one GPU with its share of hosts, network and building, USD
