@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/text/nearest.hpp"
+#include "experiments/text/text.hpp"
 #include "topologies/parts/connectivity.hpp"
 
 namespace manyworlds::experiments {
@@ -18,22 +19,17 @@ using core::InputError;
 using core::network::Graph;
 using core::network::Link;
 
+constexpr std::string_view kBlanks = " ";
 constexpr const char* kCableSyntax = "NAME-NAME, NAME-NAME#N or NAME";
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
 
 /// Returns the items between commas; none for an empty text.
 std::vector<std::string_view> split_items(std::string_view text, const char* key) {
   std::vector<std::string_view> items;
-  if (trimmed(text).empty()) return items;
+  if (import::trimmed(text, kBlanks).empty()) return items;
   for (bool more = true; more;) {
     const std::size_t comma = text.find(',');
     more = comma != std::string_view::npos;
-    items.push_back(trimmed(text.substr(0, comma)));
+    items.push_back(import::trimmed(text.substr(0, comma), kBlanks));
     if (items.back().empty()) throw InputError(fmt::format("'{}' has nothing between two commas", key));
     text.remove_prefix(more ? comma + 1 : text.size());
   }
@@ -106,7 +102,8 @@ class CableFinder {
 
 double share_of(std::string_view text, const char* key, const char* example) {
   const std::size_t equals = text.find('=');
-  const std::string_view digits = equals == std::string_view::npos ? "" : trimmed(text.substr(equals + 1));
+  const std::string_view digits =
+      equals == std::string_view::npos ? "" : import::trimmed(text.substr(equals + 1), kBlanks);
   double share = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), share);
   if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || !(share > 0 && share < 1))
@@ -130,7 +127,7 @@ std::vector<std::optional<double>> rate_shares_of(const Faults& faults, const Gr
   for (const std::string_view item : split_items(faults.down, "faults.down")) set(item, "faults.down", 0);
   for (const std::string_view item : split_items(faults.slow, "faults.slow")) {
     const double share = share_of(item, "faults.slow", "leaf0-spine1=0.5; what carries nothing is 'faults.down'");
-    set(trimmed(item.substr(0, item.find('='))), "faults.slow", share);
+    set(import::trimmed(item.substr(0, item.find('=')), kBlanks), "faults.slow", share);
   }
   return rate_share;
 }
@@ -152,7 +149,7 @@ std::map<std::int64_t, double> slow_gpus(const Faults& faults, std::int64_t node
   std::map<std::int64_t, double> speed_factors;
   for (const std::string_view item : split_items(faults.slow_gpus, kKey)) {
     const double share = share_of(item, kKey, "gpu3=0.8");
-    const std::string_view name = trimmed(item.substr(0, item.find('=')));
+    const std::string_view name = import::trimmed(item.substr(0, item.find('=')), kBlanks);
     const bool is_node = name.starts_with("node");
     const std::string_view digits = name.substr(is_node ? 4 : std::min<std::size_t>(3, name.size()));
     const std::int64_t count = is_node ? nodes : nodes * gpus_per_node, each = is_node ? gpus_per_node : 1;

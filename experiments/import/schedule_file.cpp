@@ -14,6 +14,7 @@
 #include "core/base/error.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/schedule/stage_map.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {
@@ -40,12 +41,7 @@ struct Line {
   std::vector<Action> actions;
 };
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\"";
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
+constexpr std::string_view kBlanks = " \t\r\"";
 
 class Reader {
  public:
@@ -78,7 +74,7 @@ class Reader {
     while (!text.empty()) {
       ++number;
       const std::size_t end = std::min(text.find('\n'), text.size());
-      const std::string_view line = trimmed(text.substr(0, end));
+      const std::string_view line = trimmed(text.substr(0, end), kBlanks);
       text.remove_prefix(std::min(end + 1, text.size()));
       if (line.empty() || line.front() == '#') continue;
       if (static_cast<std::int64_t>(lines_.size()) == kMaxRanks)
@@ -93,7 +89,7 @@ class Reader {
     for (bool more = true; more;) {
       const std::size_t comma = line.find(',');
       more = comma != std::string_view::npos;
-      const std::string_view cell = trimmed(line.substr(0, comma));
+      const std::string_view cell = trimmed(line.substr(0, comma), kBlanks);
       if (more) line.remove_prefix(comma + 1);
       if (!cell.empty()) read_cell(cell);
     }
@@ -107,8 +103,8 @@ class Reader {
     const std::size_t between = cell.find(';');
     if (!cell.ends_with(kOverlapSuffix) || between == std::string_view::npos) refuse(cell);
     const std::string_view inside = cell.substr(0, cell.size() - kOverlapSuffix.size());
-    Action first = action_of(trimmed(inside.substr(1, between - 1)), cell);
-    const Action second = action_of(trimmed(inside.substr(between + 1)), cell);
+    Action first = action_of(trimmed(inside.substr(1, between - 1), kBlanks), cell);
+    const Action second = action_of(trimmed(inside.substr(between + 1), kBlanks), cell);
     if (first.kind != PassKind::forward || second.kind != PassKind::backward) refuse(cell);
     first.overlaps_next = true;
     actions.push_back(first);

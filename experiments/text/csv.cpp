@@ -14,12 +14,7 @@ using core::InputError;
 constexpr std::size_t kMaxColumns = 1'000;
 constexpr std::size_t kMaxFields = 1'000'000;  // in all rows; a row of one field takes about 150 bytes
 
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
+constexpr std::string_view kBlanks = " \t\r";
 
 class Reader {
  public:
@@ -48,7 +43,7 @@ class Reader {
 
   std::string plain() {
     const std::size_t end = std::min(text_.find_first_of(",\n", at_), text_.size());
-    std::string field(trimmed(text_.substr(at_, end - at_)));
+    std::string field(trimmed(text_.substr(at_, end - at_), kBlanks));
     at_ = end;
     return field;
   }
@@ -100,7 +95,7 @@ std::shared_ptr<const CsvHeader> make_header(std::vector<std::string> names, con
 
 std::string_view CsvRow::text(std::string_view column) const {
   const auto found = header_->column_index.find(column);
-  return found == header_->column_index.end() ? std::string_view() : trimmed(fields_[found->second]);
+  return found == header_->column_index.end() ? std::string_view() : trimmed(fields_[found->second], kBlanks);
 }
 
 std::optional<std::int64_t> CsvRow::integer(std::string_view column) const {

@@ -112,4 +112,10 @@ void check_size(std::size_t bytes, const std::string& name) {
   if (bytes > kMaxTextBytes) throw InputError(fmt::format("larger than {} bytes", kMaxTextBytes), name);
 }
 
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
 }  // namespace manyworlds::experiments::import

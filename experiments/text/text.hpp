@@ -1,4 +1,4 @@
-// Reads text files from untrusted sources: limits their size and checks that they are UTF-8.
+// Text from untrusted sources: reads files, limits their size, checks that they are UTF-8, and trims fields.
 #pragma once
 
 #include <cstddef>
@@ -22,5 +22,8 @@ std::size_t valid_text_length(std::string_view text);
 
 /// Throws InputError unless `text` is UTF-8 without control characters; `name` is the file name in messages.
 void check_text(std::string_view text, const std::string& name);
+
+/// Returns `text` without the characters of `blanks` at its beginning and end.
+std::string_view trimmed(std::string_view text, std::string_view blanks);
 
 }  // namespace manyworlds::experiments::import
