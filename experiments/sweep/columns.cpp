@@ -5,12 +5,15 @@
 #include <limits>
 #include <set>
 
+#include "experiments/text/scalar.hpp"
+
 namespace manyworlds::experiments {
 namespace {
 
 using core::OptionInfo;
 using core::OptionValue;
 using import::Node;
+using import::value_text;
 
 bool is_axis(const std::vector<Factor>& factors, const std::string& path) {
   for (const Factor& factor : factors)
@@ -19,13 +22,9 @@ bool is_axis(const std::vector<Factor>& factors, const std::string& path) {
   return false;
 }
 
-std::string text_of(const OptionValue& value) {
-  return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
-}
-
 /// Converts `value` to the column's kind, which is wider than the option's if some rows have no value.
 OptionValue widen(const OptionValue& value, OptionInfo::Kind kind) {
-  if (kind == OptionInfo::Kind::text) return text_of(value);
+  if (kind == OptionInfo::Kind::text) return value_text(value);
   if (kind == OptionInfo::Kind::real && std::holds_alternative<std::int64_t>(value))
     return static_cast<double>(std::get<std::int64_t>(value));
   return value;
@@ -70,7 +69,7 @@ void Columns::add_leaves(const Axis& axis, const Settings& base, const Catalog& 
     derive(settings);
     for (auto at = settings.lower_bound(prefix); at != settings.end() && at->first.starts_with(prefix); ++at) {
       const std::string leaf(at->first);
-      seen[leaf].insert(text_of(at->second));
+      seen[leaf].insert(value_text(at->second));
       ++times[leaf];
     }
   }

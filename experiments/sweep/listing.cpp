@@ -12,10 +12,7 @@ namespace manyworlds::experiments {
 namespace {
 
 using core::OptionInfo;
-
-std::string text_of(const core::OptionValue& value) {
-  return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
-}
+using import::value_text;
 
 /// Returns a catalog entry as a row with details such as "312 TFLOP/s (known: NVIDIA A100 datasheet)" or "not
 /// published".
@@ -24,12 +21,12 @@ ListEntry from_catalog(const std::string& name, const CatalogEntry& entry, const
   if (!entry.also_called.empty())
     row.details.emplace_back("also called", fmt::format("{}", fmt::join(entry.also_called, ", ")));
   if (const auto gpu = entry.values.find("gpu"); gpu != entry.values.end())
-    row.details.emplace_back("gpu", text_of(gpu->second.value));
+    row.details.emplace_back("gpu", value_text(gpu->second.value));
   for (const OptionInfo& info : section.options) {
     const std::string unit = info.unit.empty() ? "" : " " + info.unit;
     const auto found = entry.values.find(info.name);
     if (found != entry.values.end())
-      row.details.emplace_back(info.name, fmt::format("{}{} ({}: {})", text_of(found->second.value), unit,
+      row.details.emplace_back(info.name, fmt::format("{}{} ({}: {})", value_text(found->second.value), unit,
                                                       found->second.certainty, found->second.source));
     else if (!has_default(info))
       row.details.emplace_back(info.name, "not published");
@@ -42,9 +39,9 @@ std::vector<ListEntry> stacks(const Catalog& catalog) {
   std::vector<ListEntry> rows;
   for (const auto& [name, entry] : catalog.of("stacks")) {
     ListEntry row{name, entry.help, {}};
-    for (const auto& [key, sourced] : entry.values) row.details.emplace_back(key, text_of(sourced.value));
+    for (const auto& [key, sourced] : entry.values) row.details.emplace_back(key, value_text(sourced.value));
     for (const auto& [key, sourced] : entry.recipe)
-      row.details.emplace_back("strategy." + key, text_of(sourced.value) + ", unless set");
+      row.details.emplace_back("strategy." + key, value_text(sourced.value) + ", unless set");
     row.details.emplace_back(
         "schedules", entry.schedules.empty() ? "not known" : fmt::format("{}", fmt::join(entry.schedules, ", ")));
     row.details.emplace_back("source", entry.values.empty() ? "" : entry.values.begin()->second.source);
@@ -59,7 +56,7 @@ std::vector<ListEntry> components(const Section& section) {
     ListEntry row{one.name, one.help, {}};
     for (const OptionInfo& info : one.options)
       row.details.emplace_back(info.name, fmt::format("{}; {}, default {}", info.help, import::expected_text(info),
-                                                      text_of(info.default_value)));
+                                                      value_text(info.default_value)));
     rows.push_back(std::move(row));
   }
   return rows;
@@ -138,7 +135,7 @@ std::string cell(const CatalogEntry& entry, const Section& section, const TableC
   if (sourced == entry.values.end() && (info == nullptr || !has_default(*info))) return "-";
   const core::OptionValue& value = sourced == entry.values.end() ? info->default_value : sourced->second.value;
   if (const auto* real = std::get_if<double>(&value)) return fmt::format("{:.{}f}", *real, column.decimals);
-  return text_of(value);
+  return value_text(value);
 }
 
 /// Returns all parameters of a model and those active per token, in billions, such as "70.6".

@@ -260,4 +260,8 @@ std::string read_line(const Node& node, const std::string& key, std::vector<std:
   return text;
 }
 
+std::string value_text(const OptionValue& value) {
+  return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
+}
+
 }  // namespace manyworlds::experiments::import

@@ -23,4 +23,7 @@ void check_range(const core::OptionValue& value, const core::OptionInfo& info, c
 /// Describes the values that an option accepts: "an integer from 1 to 1024", "one of none, selective, full".
 std::string expected_text(const core::OptionInfo& info);
 
+/// Returns a value as results and messages show it: true, 8, 0.5, or the text itself.
+std::string value_text(const core::OptionValue& value);
+
 }  // namespace manyworlds::experiments::import

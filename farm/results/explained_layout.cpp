@@ -10,6 +10,7 @@
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/inputs.hpp"
 #include "experiments/settings/practice.hpp"
+#include "experiments/text/scalar.hpp"
 #include "farm/plan/sweep_job.hpp"
 #include "farm/plan/sweep_runner.hpp"
 #include "farm/results/memory_advice.hpp"
@@ -24,17 +25,12 @@ namespace {
 
 using experiments::Experiment;
 using experiments::Section;
+using experiments::import::value_text;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kSection = "strategy";
 constexpr const char* kBatch = "strategy.global_batch";
 constexpr const char* kVariant = "variant";
-
-/// The parts of a step in which ranks wait for communication.
-
-std::string text_of(const core::OptionValue& value) {
-  return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
-}
 
 /// Returns why a layout is invalid or cannot be priced; "" if neither.
 std::string rejection_reason(const Experiment& experiment, experiments::GraphCache& graphs) {
@@ -168,7 +164,7 @@ std::string signed_seconds(double seconds) {
 std::string along_text(const Variant& variant) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : variant.implied_changes)
-    parts.push_back(fmt::format("{}={}", key.substr(key.rfind('.') + 1), text_of(value)));
+    parts.push_back(fmt::format("{}={}", key.substr(key.rfind('.') + 1), value_text(value)));
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
@@ -178,8 +174,8 @@ std::string variants_text(const Explained& explained) {
   for (const Variant& variant : explained.variants) {
     const Effect effect = effect_of(explained, variant);
     std::vector<std::string> line{
-        variant.key, text_of(variant.value), text_of(variant.candidate), along_text(variant), "", "", "",
-        "",          effect.unknown};
+        variant.key,   value_text(variant.value), value_text(variant.candidate), along_text(variant), "", "", "", "",
+        effect.unknown};
     if (effect.timed) {
       line[4] = signed_seconds(effect.step_s);
       line[5] = fmt::format("{:+.1f} %", 100 * effect.step_share);
@@ -254,7 +250,7 @@ Explained explain(const Experiment& layout) {
     variant.experiment = result.sweep.experiments.size();
     Experiment experiment = choices.experiment_of(variant);
     experiment.id = static_cast<std::uint32_t>(*variant.experiment);
-    experiment.axes = {fmt::format("{}={}", variant.key, text_of(variant.candidate))};
+    experiment.axes = {fmt::format("{}={}", variant.key, value_text(variant.candidate))};
     result.sweep.experiments.push_back(std::move(experiment));
   }
   return result;
