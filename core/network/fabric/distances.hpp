@@ -4,6 +4,7 @@
 // treated as switches that can be entered only over scale-up links.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -37,6 +38,11 @@ class Distances {
   /// Returns the minimum sum of weights from `vertex` to the destination, with no more transit through GPUs than the
   /// graph allows, or kUnreachable.
   std::uint32_t from(std::uint32_t vertex) const;
+  /// Sets `links` to the links out of `vertex` that begin a shortest path to the destination, by ascending id: of
+  /// those, the ones with the minimum Link::order. distance_of(v) is from(v), or a copy of it; it is asked for `vertex`
+  /// and for vertices that forward packets.
+  template <class DistanceFn>
+  void find_next_hops(std::uint32_t vertex, const DistanceFn& distance_of, std::vector<std::uint32_t>& links) const;
 
  private:
   struct Adjacency {  // compressed rows: vertex v has the link ids in ids[begin[v], begin[v + 1])
@@ -69,5 +75,26 @@ class Distances {
   std::vector<Entrance> entrances_;
   std::uint32_t dst_ = kUnreachable;
 };
+
+template <class DistanceFn>
+void Distances::find_next_hops(std::uint32_t vertex, const DistanceFn& distance_of,
+                               std::vector<std::uint32_t>& links) const {
+  links.clear();
+  const std::uint32_t distance = distance_of(vertex);
+  if (distance == kUnreachable) return;
+  for (const std::uint32_t id : in(dst_))
+    if (graph_.links[id].from == vertex && weight(graph_.links[id]) == distance) links.push_back(id);
+  const std::size_t last_hops = links.size();
+  for (const std::uint32_t id : transit_links(vertex)) {
+    const Link& link = graph_.links[id];
+    if (link.to == dst_) continue;
+    const std::uint32_t rest = distance_of(link.to);
+    if (rest != kUnreachable && rest + weight(link) == distance) links.push_back(id);
+  }
+  if (last_hops > 0) std::sort(links.begin(), links.end());
+  std::uint8_t min_order = UINT8_MAX;
+  for (const std::uint32_t id : links) min_order = std::min(min_order, graph_.links[id].order);
+  std::erase_if(links, [&](std::uint32_t id) { return graph_.links[id].order > min_order; });
+}
 
 }  // namespace manyworlds::core::network

@@ -33,25 +33,6 @@ ForwardingTables::ForwardingTables(std::shared_ptr<const Graph> graph)
   }
 }
 
-template <class DistanceFn>
-std::vector<std::uint32_t> ForwardingTables::find_candidates(std::uint32_t vertex, std::uint32_t destination,
-                                                             const DistanceFn& distance_of) const {
-  std::vector<std::uint32_t> found;
-  const std::uint32_t distance = distance_of(vertex);
-  if (distance == Distances::kUnreachable) return found;
-  for (const std::uint32_t id : distances_.out(vertex)) {
-    const Link& link = graph_->links[id];
-    const bool relays = graph_->gpus_relay && link.kind == LinkKind::scale_up;
-    if (link.to != destination && graph_->vertices[link.to] == VertexKind::gpu && !relays) continue;
-    const std::uint32_t rest = link.to == destination ? 0 : distance_of(link.to);
-    if (rest != Distances::kUnreachable && rest + weight(link) == distance) found.push_back(id);
-  }
-  std::uint8_t min_order = UINT8_MAX;
-  for (const std::uint32_t id : found) min_order = std::min(min_order, graph_->links[id].order);
-  std::erase_if(found, [&](std::uint32_t id) { return graph_->links[id].order > min_order; });
-  return found;
-}
-
 std::vector<std::uint32_t> ForwardingTables::first_hop_links(std::uint32_t source, std::uint32_t destination) {
   distances_.set_destination(destination);
   if (source == destination || distances_.from(source) == Distances::kUnreachable)
@@ -67,7 +48,10 @@ std::vector<std::uint32_t> ForwardingTables::first_hop_links(std::uint32_t sourc
     if (inserted) add_rows(destination);
     destination_class_[destination] = position->second;
   }
-  return find_candidates(source, destination, [&](std::uint32_t vertex) { return distances_.from(vertex); });
+  std::vector<std::uint32_t> links;
+  distances_.find_next_hops(
+      source, [&](std::uint32_t vertex) { return distances_.from(vertex); }, links);
+  return links;
 }
 
 void ForwardingTables::add_rows(std::uint32_t destination) {
@@ -76,9 +60,12 @@ void ForwardingTables::add_rows(std::uint32_t destination) {
   for (std::uint32_t vertex = first_forwarding_vertex_; vertex < distances.size(); ++vertex)
     distances[vertex] = distances_.from(vertex);
   const auto distance_of = [&](std::uint32_t vertex) { return distances[vertex]; };
+  std::vector<std::uint32_t> found;
   for (std::uint32_t vertex = first_forwarding_vertex_; vertex < graph_->vertices.size(); ++vertex) {
-    const std::vector<std::uint32_t> found =
-        vertex == destination ? std::vector<std::uint32_t>{} : find_candidates(vertex, destination, distance_of);
+    if (vertex == destination)
+      found.clear();
+    else
+      distances_.find_next_hops(vertex, distance_of, found);
     const auto arrives = [&](std::uint32_t id) { return graph_->links[id].to == destination; };
     if (found.empty())
       next_hop_table_.push_back(kNoRoute);

@@ -65,10 +65,6 @@ class ForwardingTables {
   void add_rows(std::uint32_t destination);
   /// Returns the position in next_hop_pool_ of this set of links, which is added if it is new.
   std::uint32_t intern(std::uint32_t vertex, const std::vector<std::uint32_t>& links);
-  /// Returns the links out of `vertex` that begin a shortest path; distance_of(v) is that from v to `destination`.
-  template <class DistanceFn>
-  std::vector<std::uint32_t> find_candidates(std::uint32_t vertex, std::uint32_t destination,
-                                             const DistanceFn& distance_of) const;
 
   std::shared_ptr<const Graph> graph_;
   Distances distances_;

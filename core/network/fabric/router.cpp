@@ -34,33 +34,15 @@ Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_
   for (std::uint32_t i = 0; i < by_leaf.size(); ++i) leaf_major_index_[by_leaf[i].second] = i;
 }
 
-/// Fills candidates_ with the links out of `vertex` that begin a shortest path to `dst`, in ascending order of id, and
-/// keeps only those with the minimum Link::order.
-void Router::find_candidates(std::uint32_t vertex, std::uint32_t dst) {
-  candidates_.clear();
-  const std::uint32_t distance = distances_.from(vertex);
-  for (const std::uint32_t id : distances_.in(dst))
-    if (graph_->links[id].from == vertex && weight(graph_->links[id]) == distance) candidates_.push_back(id);
-  const std::size_t last_hops = candidates_.size();
-  for (const std::uint32_t id : distances_.transit_links(vertex)) {
-    const Link& link = graph_->links[id];
-    const std::uint32_t rest = distances_.from(link.to);
-    if (link.to != dst && rest != Distances::kUnreachable && rest + weight(link) == distance) candidates_.push_back(id);
-  }
-  if (last_hops > 0) std::sort(candidates_.begin(), candidates_.end());
-  std::uint8_t min_order = UINT8_MAX;
-  for (const std::uint32_t id : candidates_) min_order = std::min(min_order, graph_->links[id].order);
-  std::erase_if(candidates_, [&](std::uint32_t id) { return graph_->links[id].order > min_order; });
-}
-
 Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy) {
   distances_.set_destination(dst);
   if (src == dst || distances_.from(src) == Distances::kUnreachable)
     throw InputError(fmt::format("no path from GPU {} to GPU {} on this topology", src, dst));
+  const auto distance_of = [this](std::uint32_t vertex) { return distances_.from(vertex); };
   Route route;
   std::uint32_t digits = leaf_major_index_[dst];
   for (std::uint32_t vertex = src; vertex != dst;) {
-    find_candidates(vertex, dst);
+    distances_.find_next_hops(vertex, distance_of, candidates_);
     MANYWORLDS_CHECK(!candidates_.empty(), "vertex {} has no way on to {}", vertex, dst);
     const auto count = static_cast<std::uint32_t>(candidates_.size());
     std::uint32_t pick = 0;

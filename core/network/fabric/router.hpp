@@ -46,8 +46,6 @@ class Router {
   const Graph& graph() const { return *graph_; }
 
  private:
-  void find_candidates(std::uint32_t vertex, std::uint32_t dst);
-
   std::shared_ptr<const Graph> graph_;
   Routing routing_;
   std::uint64_t seed_;
