@@ -44,7 +44,7 @@ std::int64_t communicator_count(const Model& model, const Strategy& strategy) {
   if (model.has_experts()) {
     add(strategy.ep);
     add(strategy.expert_shards());
-    add(strategy.zero_groups());
+    add(strategy.zero_groups());  // the experts' communicators across sharding groups are others than those above
   }
   return count;
 }
