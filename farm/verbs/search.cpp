@@ -76,22 +76,22 @@ std::vector<std::string> read_set_options(const cxxopts::ParseResult& parsed) {
 }
 
 SearchOptions read_search_options(const cxxopts::ParseResult& parsed) {
-  SearchOptions words;
-  words.model = required(parsed, "model");
-  if (parsed.count("cluster") > 0) words.cluster = required(parsed, "cluster");
-  if (parsed.count("gpu") > 0) words.gpu = required(parsed, "gpu");
-  if (words.cluster.empty() == words.gpu.empty())
-    throw core::InputError(words.gpu.empty() ? "--cluster NAME or --gpu NAME is required"
-                                             : "--cluster names the GPU too; leave --gpu out");
-  words.stack = parsed["stack"].as<std::string>();
-  words.topology = parsed["topology"].as<std::string>();
-  words.gpus = optional_integer(parsed, "gpus", 131'072);
-  words.nodes = optional_integer(parsed, "nodes", 131'072);
-  words.global_batch = optional_integer(parsed, "global-batch", 16'777'216);
-  words.sequence = optional_integer(parsed, "sequence", 1'000'000'000);
-  words.all_schedules = parsed.count("all-schedules") > 0;
-  words.set = read_set_options(parsed);
-  return words;
+  SearchOptions search_options;
+  search_options.model = required(parsed, "model");
+  if (parsed.count("cluster") > 0) search_options.cluster = required(parsed, "cluster");
+  if (parsed.count("gpu") > 0) search_options.gpu = required(parsed, "gpu");
+  if (search_options.cluster.empty() == search_options.gpu.empty())
+    throw core::InputError(search_options.gpu.empty() ? "--cluster NAME or --gpu NAME is required"
+                                                      : "--cluster names the GPU too; leave --gpu out");
+  search_options.stack = parsed["stack"].as<std::string>();
+  search_options.topology = parsed["topology"].as<std::string>();
+  search_options.gpus = optional_integer(parsed, "gpus", 131'072);
+  search_options.nodes = optional_integer(parsed, "nodes", 131'072);
+  search_options.global_batch = optional_integer(parsed, "global-batch", 16'777'216);
+  search_options.sequence = optional_integer(parsed, "sequence", 1'000'000'000);
+  search_options.all_schedules = parsed.count("all-schedules") > 0;
+  search_options.set = read_set_options(parsed);
+  return search_options;
 }
 
 struct SearchInput {
@@ -231,7 +231,7 @@ int run_search(const Invocation& invocation) {
     return run_sweep_job(read_run_options(*parsed, ""), "", false, *invocation.zygote);
 
   const experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
-  const SearchOptions words = read_search_options(*parsed);
+  const SearchOptions search_options = read_search_options(*parsed);
   const std::int64_t k = integer_option(*parsed, "k", 1, 1'000'000);
   const std::int64_t packets = integer_option(*parsed, "packet", 0, 1'000'000);
   if (packets > 0 && launched_rank() && parsed->count("in-process") == 0)
@@ -239,14 +239,14 @@ int run_search(const Invocation& invocation) {
         "a search starts a second run after the first, which the ranks of a launcher cannot do: give --packet 0, or "
         "start the search plainly",
         "--packet");
-  const SearchSpace space = search_space(words, catalog);
+  const SearchSpace space = search_space(search_options, catalog);
   SearchInput searched = read_space(*parsed, space, catalog);
   if (parsed->count("sweep-yaml") > 0) {
     std::cout << searched.yaml;
     return kExitDone;
   }
-  if (!words.global_batch) print_message("assumed: a sample of each step for every GPU (--global-batch N)\n");
-  if (!words.sequence) print_message("assumed: the model's own sequence length (--sequence N)\n");
+  if (!search_options.global_batch) print_message("assumed: a sample of each step for every GPU (--global-batch N)\n");
+  if (!search_options.sequence) print_message("assumed: the model's own sequence length (--sequence N)\n");
   const RunOptions run_options = read_run_options(*parsed, run_directory_of(*parsed, searched.sweep.name));
   check_preconditions(run_options);
   Search search(run_options, std::move(searched.sweep), !no_sharing(*parsed), *invocation.zygote);
