@@ -112,9 +112,8 @@ std::string NetworkReport::text() const {
   if (run.counters.trims + run.counters.retransmissions > 0)
     text += fmt::format(", {} trimmed, {} sent again", run.counters.trims, run.counters.retransmissions);
   text += "\n";
-  text +=
-      fmt::format("{} link-hops: {} simulated, {} remembered, {} whole periods, {} by rate; ", run.counters.link_hops,
-                  run.computed.simulated, cached_hops(run), run.computed.periods, run.computed.rate);
+  text += fmt::format("{} link-hops: {} simulated, {} cached, {} whole periods, {} by rate; ", run.counters.link_hops,
+                      run.computed.simulated, cached_hops(run), run.computed.periods, run.computed.rate);
   text += fmt::format("{:.3f} s of CPU, {:.1f} ns per link-hop ({:.1f} per simulated one)\n", run.cpu_s,
                       ns_per_hop(run, run.counters.link_hops), ns_per_hop(run, run.computed.simulated));
   return text;
