@@ -103,9 +103,9 @@ int main(int argc, char** argv) {
     else
       workers.push_back(std::stoi(word));
   }
-  const std::string frozen = fmt::format("tasks={} seed=1", tasks);
-  const synthetic::SyntheticJob job(frozen);
-  const std::vector<std::string> answers = synthetic::plain_loop(frozen);
+  const std::string serialized = fmt::format("tasks={} seed=1", tasks);
+  const synthetic::SyntheticJob job(serialized);
+  const std::vector<std::string> answers = synthetic::plain_loop(serialized);
   for (const int count : workers) {
     const TemporaryFolder folder;
     std::unique_ptr<io::Journal> journal;

@@ -28,9 +28,9 @@ bool is_axis(const io::Results& results, const std::string& name) {
 
 template <class T>
 std::vector<T> repeated(const std::vector<T>& values, std::size_t rows) {
-  std::vector<T> made;
-  for (std::size_t row = 0; row < rows; ++row) made.push_back(values[row % values.size()]);
-  return made;
+  std::vector<T> result;
+  for (std::size_t row = 0; row < rows; ++row) result.push_back(values[row % values.size()]);
+  return result;
 }
 
 void multiply(io::Results& results, std::size_t rows) {

@@ -19,13 +19,13 @@ struct alignas(kLine) Cell {
 
 /// One cycle through all cells in random order (Sattolo 1986), so that no prefetcher guesses the next one.
 std::vector<Cell> cycle(std::size_t cells) {
-  std::vector<Cell> made(cells);
+  std::vector<Cell> result(cells);
   std::vector<std::size_t> order(cells);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::mt19937_64 random(1);
   for (std::size_t i = cells - 1; i > 0; --i) std::swap(order[i], order[random() % i]);
-  for (std::size_t i = 0; i < cells; ++i) made[i].next = order[i];
-  return made;
+  for (std::size_t i = 0; i < cells; ++i) result[i].next = order[i];
+  return result;
 }
 
 double ns_per_load(std::size_t bytes) {

@@ -22,8 +22,8 @@ using namespace manyworlds;
 using namespace manyworlds::core;
 using namespace manyworlds::core::network;
 using io::cpu_s;
-using manyworlds::test::ReferenceEngine;
-using manyworlds::test::ReferenceFlow;
+using manyworlds::tests::ReferenceEngine;
+using manyworlds::tests::ReferenceFlow;
 
 namespace {
 
@@ -38,14 +38,14 @@ Problem read(const std::string& path, std::int64_t hosts) {
   const auto graph =
       tests::fabric("fat_tree", {{"tiers", std::int64_t{3}}, {"leaf_hosts", half}, {"pod_leaves", half}}, hosts, 1);
   Router router(graph, Routing::ecmp_hash, 1);
-  Problem made;
-  for (std::uint32_t link = 0; link < graph->links.size(); ++link) made.links.push_back(spec_of(*graph, link));
+  Problem result;
+  for (std::uint32_t link = 0; link < graph->links.size(); ++link) result.links.push_back(spec_of(*graph, link));
   for (const auto& flow : experiments::import::read_flows(path, graph->gpus)) {
-    const std::uint64_t number = made.flows.size();
-    made.flows.push_back({router.route(flow.source, flow.destination, number), flow.bytes, 0, number});
+    const std::uint64_t number = result.flows.size();
+    result.flows.push_back({router.route(flow.source, flow.destination, number), flow.bytes, 0, number});
   }
-  if (made.flows.empty()) throw std::runtime_error(path + ": no flows");
-  return made;
+  if (result.flows.empty()) throw std::runtime_error(path + ": no flows");
+  return result;
 }
 
 struct Run {
@@ -58,10 +58,10 @@ Run run_reference(const Problem& problem, const Transport& transport, const type
                   bool marks) {
   const double begin = cpu_s();
   ReferenceEngine<P> engine(transport, parameters, marks, problem.links, problem.flows);
-  Run made;
-  made.ends = engine.run();
-  made.ns_per_hop = 1e9 * (cpu_s() - begin) / static_cast<double>(engine.link_hops);
-  return made;
+  Run result;
+  result.ends = engine.run();
+  result.ns_per_hop = 1e9 * (cpu_s() - begin) / static_cast<double>(engine.link_hops);
+  return result;
 }
 
 Run run_engine(const Problem& problem, const Transport& transport) {
@@ -71,14 +71,14 @@ Run run_engine(const Problem& problem, const Transport& transport) {
   flows->set_tie_order({0});
   for (std::uint32_t i = 0; i < problem.flows.size(); ++i)
     flows->start({0, i}, flows->add_route(problem.flows[i].route), problem.flows[i].bytes);
-  Run made;
-  made.ends.resize(problem.flows.size());
+  Run result;
+  result.ends.resize(problem.flows.size());
   for (std::vector<FlowId> finished; !flows->drained(); finished.clear()) {
     flows->advance(kNever, finished);
-    for (const FlowId id : finished) made.ends[id.transfer] = flows->now();
+    for (const FlowId id : finished) result.ends[id.transfer] = flows->now();
   }
-  made.ns_per_hop = 1e9 * (cpu_s() - begin) / static_cast<double>(flows->counters().link_hops);
-  return made;
+  result.ns_per_hop = 1e9 * (cpu_s() - begin) / static_cast<double>(flows->counters().link_hops);
+  return result;
 }
 
 template <class P>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same worlds give the same bits by GCC and Clang, without optimisation and with all of it."""
+"""The same configurations give the same bits by GCC and Clang, without optimisation and with all of it."""
 import os
 import shutil
 import subprocess

@@ -1,5 +1,5 @@
-// Prints the answers of drawn worlds, without keys (those hold the build's fingerprint): one line a world. Builds by
-// other compilers and at other optimisation levels must print the same.
+// Prints the answers of drawn configurations, without keys (those hold the build's fingerprint): one line a
+// configuration. Builds by other compilers and at other optimisation levels must print the same.
 #include <bit>
 #include <cstdio>
 #include <vector>
@@ -9,7 +9,8 @@
 int main() {
   using namespace manyworlds::tests;
   for (std::uint64_t seed = 1; seed <= 90; ++seed) {
-    const auto result = run_world(seed <= 60 ? draw_world(seed) : draw_routed(seed), step::Composition::composed);
+    const auto result =
+        run_configuration(seed <= 60 ? draw_configuration(seed) : draw_routed(seed), step::Composition::composed);
     std::printf("%lld %lld %lld %lld", static_cast<long long>(result.step_ps), static_cast<long long>(result.link_hops),
                 static_cast<long long>(result.ecn_marks), static_cast<long long>(result.pauses));
     std::vector<double> reals(result.breakdown.begin(), result.breakdown.end());

@@ -183,7 +183,7 @@ assume: 2021
             message = self.refused("net", good, "--experiment", 0, "--flows", "flows.csv", *words)
             self.assertIn("PFC deadlock", message)
             self.assertIn(cycle, message)
-        # In a step it is the world's own failure, and the same under both compositions and in a sweep.
+        # In a step it is the step's own failure, and the same under both compositions and in a sweep.
         told = []
         for words in (["run", good, "--experiment", "0"], ["run", good, "--experiment", "0", "--coupled"],
                       ["sweep", good, "-o", "run", "-j", "1", "--store", "none"]):

@@ -45,12 +45,13 @@ TEST_CASE(
   const Sweep sweep =
       read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/deepseek-v3.yaml", {"fidelity=analytic"});
   GraphCache graphs;
-  const auto world = configure(sweep.experiments.at(0), graphs);
-  CHECK(static_cast<double>(core::memory::peak(world.model, world.strategy, world.gpu).total()) <
-        world.gpu.memory_gib * (1 << 30));
+  const auto configuration = configure(sweep.experiments.at(0), graphs);
+  CHECK(
+      static_cast<double>(core::memory::peak(configuration.model, configuration.strategy, configuration.gpu).total()) <
+      configuration.gpu.memory_gib * (1 << 30));
   core::step::SimulationContext context;
   core::step::IsolatedResults results;
-  const double step_s = core::seconds(context.run(context.compile(world), results).step_ps);
+  const double step_s = core::seconds(context.run(context.compile(configuration), results).step_ps);
   CHECK(step_s < sweep.measured->step_time_s * 1.02);  // a lower bound
   CHECK(step_s > sweep.measured->step_time_s * 0.85);
 }

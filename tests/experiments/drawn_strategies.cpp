@@ -100,7 +100,7 @@ std::vector<Key> keys() {
   return all;
 }
 
-/// Sizes of the layout are drawn for every world; of the other keys each for one world in five.
+/// Sizes of the layout are drawn for every experiment; of the other keys each for one experiment in five.
 std::vector<std::string> draw(const std::vector<Key>& all, std::mt19937_64& random) {
   static const std::set<std::string> often{"strategy.tp", "strategy.pp", "strategy.global_batch"};
   std::vector<std::string> sets = kModels[random() % kModels.size()];
@@ -125,14 +125,14 @@ std::vector<std::string> draw(const std::vector<Key>& all, std::mt19937_64& rand
 TEST_CASE("every strategy that the rules let through runs, composed as coupled, to the picosecond") {
   const std::vector<Key> all = keys();
   std::mt19937_64 random(7);
-  std::map<std::string, std::size_t> worlds;  // in which a key is not at its default
+  std::map<std::string, std::size_t> configurations;  // in which a key is not at its default
   std::size_t valid = 0;
   GraphCache graphs;
   const Catalog catalog;
   const auto defaults =
       parse_sweep(kSmall, "s.yaml", {}, catalog, {.practice = Practice::of_2021}).experiments.at(0).settings;
   const auto all_seen = [&] {
-    return std::all_of(all.begin(), all.end(), [&](const Key& key) { return worlds[key.name] > 0; });
+    return std::all_of(all.begin(), all.end(), [&](const Key& key) { return configurations[key.name] > 0; });
   };
   while (valid < 300 || (valid < 2'000 && !all_seen())) {
     const std::vector<std::string> sets = draw(all, random);
@@ -148,15 +148,15 @@ TEST_CASE("every strategy that the rules let through runs, composed as coupled, 
     INFO(told);
     const Experiment& experiment = sweep.experiments.at(0);
     for (const Key& key : all)
-      if (experiment.settings.at(key.name) != defaults.at(key.name)) ++worlds[key.name];
-    core::step::Configuration world = configure(experiment, graphs);
-    REQUIRE(core::memory::peak(world.model, world.strategy, world.gpu).total() > 0);
+      if (experiment.settings.at(key.name) != defaults.at(key.name)) ++configurations[key.name];
+    core::step::Configuration configuration = configure(experiment, graphs);
+    REQUIRE(core::memory::peak(configuration.model, configuration.strategy, configuration.gpu).total() > 0);
     std::vector<core::step::StepResult> results;
     for (const auto composition : {core::step::Composition::composed, core::step::Composition::coupled}) {
-      world.composition = composition;
+      configuration.composition = composition;
       core::step::SimulationContext context(true);
       core::step::IsolatedResults isolated;
-      results.push_back(context.run(context.compile(world), isolated));
+      results.push_back(context.run(context.compile(configuration), isolated));
     }
     REQUIRE(results[0].step_ps == results[1].step_ps);
     REQUIRE(results[0].link_hops == results[1].link_hops);
@@ -165,6 +165,6 @@ TEST_CASE("every strategy that the rules let through runs, composed as coupled, 
   }
   for (const Key& key : all) {
     INFO(key.name << " was never other than by default");
-    CHECK(worlds[key.name] > 0);
+    CHECK(configurations[key.name] > 0);
   }
 }

@@ -139,7 +139,7 @@ TEST_CASE("where GPUs relay, losing a NIC cuts a GPU off, and losing a rail's ot
   CHECK_THAT(refusal({"gpu5-nvswitch1", "", ""}, "rail_only"), Catch::Contains("from GPU"));
 }
 
-TEST_CASE("faults are settings like others: axes over them, columns of them, and a frozen sweep that keeps them") {
+TEST_CASE("faults are settings like others: axes over them, columns of them, and a serialized sweep that keeps them") {
   const Sweep sweep =
       read(with(kSingle, "  transport: dcqcn\n", "  transport: dcqcn\n  faults: {slow: rail0-spine1=0.5}\n") +
            "axes:\n  faults.down: ['', 'rail0-spine0', 'gpu0-rail0', 'rail7-spine0']\n");

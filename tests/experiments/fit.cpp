@@ -11,7 +11,7 @@ namespace {
 
 /// GPT shapes on one GPU to eight, wide and narrow, so that different constants matter.
 std::vector<FitRow> rows() {
-  std::vector<FitRow> made;
+  std::vector<FitRow> result;
   for (const std::int64_t hidden : {512, 2'048, 8'192})
     for (const std::int64_t micro_batch : {1, 4})
       for (const std::int64_t tp : {1, 8}) {
@@ -30,9 +30,9 @@ std::vector<FitRow> rows() {
         of.strategy.global_batch = 8 * micro_batch;
         row.links = {{2'400'000'000'000, 1'000'000}, {200'000'000'000, 4'000'000}};
         row.gpu = "made_up";
-        made.push_back(row);
+        result.push_back(row);
       }
-  return made;
+  return result;
 }
 
 }  // namespace
@@ -40,11 +40,11 @@ std::vector<FitRow> rows() {
 TEST_CASE("constants come back from the steps that were made with them") {
   const std::vector<Constant> truth{
       {"made_up", "gemm_efficiency", 0.7}, {"made_up", "memory_efficiency", 0.95}, {"made_up", "host_kernel_us", 30}};
-  std::vector<FitRow> made = rows();
-  for (FitRow& row : made) row.measured_s = predict_s(row, truth);
+  std::vector<FitRow> result = rows();
+  for (FitRow& row : result) row.measured_s = predict_s(row, truth);
   std::vector<Constant> start = truth;
   start[0].value = 0.9, start[1].value = 0.6, start[2].value = 12;
-  const auto found = fit(made, start);
+  const auto found = fit(result, start);
   for (std::size_t i = 0; i < truth.size(); ++i) {
     INFO(found[i].key);
     CHECK(found[i].value == Approx(truth[i].value).epsilon(0.02));  // general values pull a little
@@ -53,16 +53,16 @@ TEST_CASE("constants come back from the steps that were made with them") {
 
 TEST_CASE("one row far off moves a fit little") {
   const std::vector<Constant> truth{{"made_up", "gemm_efficiency", 0.7}, {"made_up", "memory_efficiency", 0.95}};
-  std::vector<FitRow> made = rows();
-  for (FitRow& row : made) row.measured_s = predict_s(row, truth);
-  made[3].measured_s *= 2;
-  for (const Constant& one : fit(made, truth))
+  std::vector<FitRow> result = rows();
+  for (FitRow& row : result) row.measured_s = predict_s(row, truth);
+  result[3].measured_s *= 2;
+  for (const Constant& one : fit(result, truth))
     CHECK(std::abs(std::log(one.value / (one.key == "gemm_efficiency" ? 0.7 : 0.95))) < 0.06);
 }
 
 TEST_CASE("a constant that no row depends on stays at its general value") {
-  std::vector<FitRow> made = rows();
+  std::vector<FitRow> result = rows();
   const std::vector<Constant> start{{"made_up", "gemm_efficiency", 0.8}, {"made_up", "fp8_gain", 3}};
-  for (FitRow& row : made) row.measured_s = predict_s(row, start);
-  CHECK(fit(made, start)[1].value == Approx(core::compute::Gpu{}.fp8_gain).epsilon(1e-3));
+  for (FitRow& row : result) row.measured_s = predict_s(row, start);
+  CHECK(fit(result, start)[1].value == Approx(core::compute::Gpu{}.fp8_gain).epsilon(1e-3));
 }

@@ -27,15 +27,16 @@ ExperimentConfig config_with(const std::vector<std::string>& sets) {
 
 /// A step of known times: of each kind twice as long in kernels as of the one before.
 core::step::StepResult step_of(std::size_t kinds) {
-  core::step::StepResult made;
-  made.step_ps = core::kSecond;
-  made.breakdown[core::workload::StepPart::forward] = 0.5, made.breakdown[core::workload::StepPart::bubble] = 0.5;
+  core::step::StepResult result;
+  result.step_ps = core::kSecond;
+  result.breakdown[core::workload::StepPart::forward] = 0.5, result.breakdown[core::workload::StepPart::bubble] = 0.5;
   for (std::size_t kind = 0; kind < kinds; ++kind) {
-    made.by_kind.emplace_back();
-    made.by_kind.back()[core::workload::StepPart::forward] = 0.25 * static_cast<double>(kind + 1);
-    made.by_kind.back()[core::workload::StepPart::bubble] = 1 - made.by_kind.back()[core::workload::StepPart::forward];
+    result.by_kind.emplace_back();
+    result.by_kind.back()[core::workload::StepPart::forward] = 0.25 * static_cast<double>(kind + 1);
+    result.by_kind.back()[core::workload::StepPart::bubble] =
+        1 - result.by_kind.back()[core::workload::StepPart::forward];
   }
-  return made;
+  return result;
 }
 
 std::vector<double> numbers(const Costs& costs) {

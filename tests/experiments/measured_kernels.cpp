@@ -137,20 +137,20 @@ TEST_CASE("what is written as a table is read to the same times, to the picoseco
   }
 }
 
-TEST_CASE("a sweep carries its table of measured kernels: thawed far from the file it has the same times") {
-  std::string frozen;
+TEST_CASE("a sweep carries its table of measured kernels: read back far from the file it has the same times") {
+  std::string serialized;
   {
     const TableFolder folder(kTable);
-    frozen = serialize(read(kSingle, {folder.set()}));
+    serialized = serialize(read(kSingle, {folder.set()}));
   }
-  const Sweep back = deserialize(frozen);
-  CHECK(serialize(back) == frozen);
+  const Sweep back = deserialize(serialized);
+  CHECK(serialize(back) == serialized);
   GraphCache graphs;
   const auto gpu = configure(back.experiments.front(), graphs).gpu;
   REQUIRE(gpu.measured);
   CHECK(gpu.measured->find(measurement_key(gemm("qkv", 2048, 4608, 1536)))->time_ps == 31'250'000);
   CHECK(configure(read(kSingle).experiments.front(), graphs).gpu.measured == nullptr);
-  CHECK_THROWS_WITH(deserialize(with(frozen, "k.csv\":\"level", "x.csv\":\"level")),
+  CHECK_THROWS_WITH(deserialize(with(serialized, "k.csv\":\"level", "x.csv\":\"level")),
                     Catch::Contains("resolved sweep: the file of 'cluster.gpu.measured_kernels'"));
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("every GPU of the catalog idles below half of what its board is built 
   }
 }
 
-TEST_CASE("power comes from the catalog or from the user, and no world needs power or a price") {
+TEST_CASE("power comes from the catalog or from the user, and no experiment needs power or a price") {
   CHECK(config_with().power.board_power_w == 400);
   CHECK(config_with().power.communication_power_share == GpuPower().communication_power_share);
   CHECK(config_with().cluster.usd_per_gpu_hour == 0);

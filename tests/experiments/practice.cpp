@@ -40,18 +40,18 @@ bool flag(const Experiment& experiment, const std::string& key) {
 }  // namespace
 
 TEST_CASE("a bare question is about Megatron-Core with its recipe, and a library that uses every NIC") {
-  const Experiment made = today({"strategy.tp=2"});
-  CHECK(text(made, "strategy.stack.name") == "megatron-core");
-  CHECK(text(made, "strategy.stack.attention") == "cudnn");
-  CHECK(text(made, "strategy.stack.layers") == "transformer_engine");
-  CHECK(integer(made, "strategy.zero") == 1);
+  const Experiment result = today({"strategy.tp=2"});
+  CHECK(text(result, "strategy.stack.name") == "megatron-core");
+  CHECK(text(result, "strategy.stack.attention") == "cudnn");
+  CHECK(text(result, "strategy.stack.layers") == "transformer_engine");
+  CHECK(integer(result, "strategy.zero") == 1);
   for (const char* key : {"strategy.sequence_parallel", "strategy.stack.overlap_parameters",
                           "strategy.stack.overlap_tensor", "strategy.stack.overlap_input_gradient"})
-    CHECK(flag(made, key));
-  CHECK(integer(made, "strategy.global_batch") == 16);
-  CHECK(text(made, "collectives.all_reduce") == "auto");
-  CHECK(text(made, "collectives.protocol") == "calibrated");
-  CHECK(integer(made, "collectives.channels") == 0);
+    CHECK(flag(result, key));
+  CHECK(integer(result, "strategy.global_batch") == 16);
+  CHECK(text(result, "collectives.all_reduce") == "auto");
+  CHECK(text(result, "collectives.protocol") == "calibrated");
+  CHECK(integer(result, "collectives.channels") == 0);
 }
 
 TEST_CASE("what a layout has no use for is off, and no rule is broken that nobody asked for") {
@@ -81,9 +81,9 @@ TEST_CASE("what a layout has no use for is off, and no rule is broken that nobod
 }
 
 TEST_CASE("what is given stays, and what does not go with it is refused only where it was given too") {
-  const Experiment made = today({"strategy.zero=0"});
-  CHECK(integer(made, "strategy.zero") == 0);
-  CHECK_FALSE(flag(made, "strategy.stack.overlap_parameters"));
+  const Experiment result = today({"strategy.zero=0"});
+  CHECK(integer(result, "strategy.zero") == 0);
+  CHECK_FALSE(flag(result, "strategy.stack.overlap_parameters"));
   CHECK_THAT(refusal({"strategy.zero=0", "strategy.stack.overlap_parameters=true"}),
              Contains("overlap_parameters_needs_shards"));
   CHECK_FALSE(flag(today({"strategy.stack={like: megatron-core, overlap_tensor: false}", "strategy.tp=2"}),
@@ -109,12 +109,12 @@ TEST_CASE("a stack that is named brings its own recipe, and what its file does n
 TEST_CASE("a model of one's own has the parts of a Llama, and one of the catalog its own") {
   const std::string own =
       with(kBare, "llama3-8b", "{layers: 4, hidden: 4096, heads: 32, vocabulary: 512, sequence: 32}");
-  const Experiment made = today({}, own);
-  CHECK(text(made, "model.norm") == "rms_norm");
-  CHECK(text(made, "model.activation") == "swiglu");
-  CHECK(text(made, "model.position") == "rotary");
-  for (const char* key : {"model.tied_embeddings", "model.biases", "model.dropout"}) CHECK_FALSE(flag(made, key));
-  CHECK(integer(made, "model.ffn_hidden") == 11'008);  // Llama 2 7B's, Touvron et al. 2023
+  const Experiment result = today({}, own);
+  CHECK(text(result, "model.norm") == "rms_norm");
+  CHECK(text(result, "model.activation") == "swiglu");
+  CHECK(text(result, "model.position") == "rotary");
+  for (const char* key : {"model.tied_embeddings", "model.biases", "model.dropout"}) CHECK_FALSE(flag(result, key));
+  CHECK(integer(result, "model.ffn_hidden") == 11'008);  // Llama 2 7B's, Touvron et al. 2023
   CHECK(integer(today({"model.ffn_hidden=14336"}, own), "model.ffn_hidden") == 14'336);
   CHECK(integer(today({"model.activation=gelu"}, own), "model.ffn_hidden") == 4 * 4'096);
   const Experiment gpt = today({}, with(kBare, "llama3-8b", "gpt3-1.3b"));
@@ -122,7 +122,7 @@ TEST_CASE("a model of one's own has the parts of a Llama, and one of the catalog
   CHECK(flag(gpt, "model.tied_embeddings"));
 }
 
-TEST_CASE("what was assumed is said in one line, and survives freezing") {
+TEST_CASE("what was assumed is said in one line, and survives serialization") {
   const Sweep sweep = parse_sweep(kBare + "axes: {strategy.tp: [1, 2], strategy.zero: [1]}\n", "s.yaml", {}, Catalog());
   CHECK(sweep.assumed ==
         "cluster.memory_headroom=0.04, collectives.all_reduce=auto, collectives.channels=0, "
@@ -204,14 +204,14 @@ TEST_CASE("memory keeps headroom, which a layout has to fit beside") {
 }
 
 TEST_CASE("keys at the top of base may be typed with dots or by their last words, and go before their sections") {
-  const Experiment made = today({},
-                                "base:\n  tp: 4\n  strategy.pp: 2\n  collectives.channels: 2\n  model: llama3-8b\n"
-                                "  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 8, nic_gbps: 400}\n"
-                                "  strategy: {tp: 2, micro_batch: 2}\n");
-  CHECK(integer(made, "strategy.tp") == 4);
-  CHECK(integer(made, "strategy.pp") == 2);
-  CHECK(integer(made, "strategy.micro_batch") == 2);
-  CHECK(integer(made, "collectives.channels") == 2);
+  const Experiment result = today({},
+                                  "base:\n  tp: 4\n  strategy.pp: 2\n  collectives.channels: 2\n  model: llama3-8b\n"
+                                  "  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 8, nic_gbps: 400}\n"
+                                  "  strategy: {tp: 2, micro_batch: 2}\n");
+  CHECK(integer(result, "strategy.tp") == 4);
+  CHECK(integer(result, "strategy.pp") == 2);
+  CHECK(integer(result, "strategy.micro_batch") == 2);
+  CHECK(integer(result, "collectives.channels") == 2);
   CHECK_THAT(refusal({}, kBare + "  tpp: 4\n"), Contains("s.yaml:4: unknown key 'tpp'"));
   CHECK(integer(today({"topology.fat_tree={oversubscription: 4, leaf_hosts: 16}"}), "topology.leaf_hosts") == 16);
   CHECK_THAT(refusal({"base.tp=2"}), Contains("keys are given as they stand below base: 'tp'"));

@@ -88,7 +88,7 @@ TEST_CASE("routing is balanced unless it is told, and an axis goes over its kind
   CHECK_THAT(error_of(kExperts, {"routing=measured"}), Contains("'routing.file' is missing"));
 }
 
-TEST_CASE("a measured table goes with its sweep, frozen and thawed") {
+TEST_CASE("a measured table goes with its sweep, serialized and read back") {
   const TableFolder folder(table_of(4, {30, 20, 10, 40}));
   const Sweep sweep = read(kExperts, {folder.set()});
   const auto routing = model_of(sweep).routing;
@@ -99,8 +99,8 @@ TEST_CASE("a measured table goes with its sweep, frozen and thawed") {
   GraphCache graphs;
   CHECK(configure(again.experiments[0], graphs).model.routing->key == routing->key);
   // 32 tokens over 2 tensor ranks go to 2 experts each: 32 rows of a rank.
-  const auto made = configure(sweep.experiments[0], graphs);
-  const auto load = core::workload::expert_load(made.model, made.strategy, made.model.layer_kind(0));
+  const auto result = configure(sweep.experiments[0], graphs);
+  const auto load = core::workload::expert_load(result.model, result.strategy, result.model.layer_kind(0));
   CHECK(load.rows == std::vector<std::int64_t>{10, 6, 3, 13});
 }
 

@@ -62,22 +62,22 @@ TEST_CASE("every schedule that is no mirror is read from a file as it was writte
           continue;
         CAPTURE(type.name, ranks, chunks);
         const auto orders = type.orders(pipeline);
-        const WrittenSchedule made = parse_schedule(text_of(orders, {type.stage_placement, ranks, chunks}), "s.csv");
-        REQUIRE(made.orders == orders);
-        REQUIRE(made.stage_placement == type.stage_placement);
-        REQUIRE(made.ranks == ranks);
-        REQUIRE(made.chunks == chunks);
-        REQUIRE(made.micro_batches == 2 * ranks);
+        const WrittenSchedule result = parse_schedule(text_of(orders, {type.stage_placement, ranks, chunks}), "s.csv");
+        REQUIRE(result.orders == orders);
+        REQUIRE(result.stage_placement == type.stage_placement);
+        REQUIRE(result.ranks == ranks);
+        REQUIRE(result.chunks == chunks);
+        REQUIRE(result.micro_batches == 2 * ranks);
         ++read;
       }
   CHECK(read > 30);
 }
 
 TEST_CASE("comments, empty cells and empty lines are passed over") {
-  const WrittenSchedule made = parse_schedule("# two ranks\n\n0F0,,0F1,0B0, 0B1\n,1F0,1I0,1W0,1F1,1B1,\n", "s.csv");
-  CHECK(made.ranks == 2);
-  CHECK(made.micro_batches == 2);
-  CHECK(made.orders[1][1] == PipelinePass{PassKind::input_gradient, 0, 0});
+  const WrittenSchedule result = parse_schedule("# two ranks\n\n0F0,,0F1,0B0, 0B1\n,1F0,1I0,1W0,1F1,1B1,\n", "s.csv");
+  CHECK(result.ranks == 2);
+  CHECK(result.micro_batches == 2);
+  CHECK(result.orders[1][1] == PipelinePass{PassKind::input_gradient, 0, 0});
 }
 
 TEST_CASE("a schedule that is none is refused with its line and what is wrong") {

@@ -27,17 +27,17 @@ StragglerReport examine(const std::vector<std::string>& faults, const Measuremen
   GraphCache graphs;
   core::step::SimulationContext context;
   core::step::IsolatedResults results;
-  const core::step::CompiledStep world = context.compile(configure(read(text, faults).experiments.front(), graphs));
+  const core::step::CompiledStep compiled = context.compile(configure(read(text, faults).experiments.front(), graphs));
   core::step::Recording recording;
-  for (std::uint32_t rank = 0; rank < world.layout().ranks(); ++rank) recording.ranks.push_back({rank, 0, 1});
-  context.run(world, results, &recording);
-  return find_stragglers(world, recording, measurement);
+  for (std::uint32_t rank = 0; rank < compiled.layout().ranks(); ++rank) recording.ranks.push_back({rank, 0, 1});
+  context.run(compiled, results, &recording);
+  return find_stragglers(compiled, recording, measurement);
 }
 
 MeasurementModel seeded(std::int64_t seed) {
-  MeasurementModel made;
-  made.seed = seed;
-  return made;
+  MeasurementModel result;
+  result.seed = seed;
+  return result;
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST_CASE("a resolved document reads back as the same experiment") {
   CHECK(base["model"]["ffn_hidden"] == 256);
 }
 
-TEST_CASE("the first sweep is 1008 worlds on 128 GPUs") {
+TEST_CASE("the first sweep is 1008 experiments on 128 GPUs") {
   // tp x pp x micro-batch x recompute x fabrics is 4 x 4 x 3 x 3 x 4; sequence parallelism has two ways where tp > 1.
   const Sweep sweep = read_sweep(kSweeps + "first.yaml");
   CHECK(sweep.experiments.size() == (1 + 2 * 3) * 4 * 3 * 3 * 4);
@@ -137,14 +137,14 @@ TEST_CASE("the published 175B configuration is one valid experiment with its mea
   REQUIRE(sweep.measured);
   CHECK(sweep.measured->step_time_s == 13.75);
   GraphCache graphs;
-  const auto made = configure(sweep.experiments[0], graphs);
-  CHECK(made.strategy.dp == 1);
-  CHECK(made.strategy.micro_batches() == 64);
-  CHECK(made.strategy.virtual_stages == 3);
-  CHECK(made.transport.kind == "dcqcn");
+  const auto result = configure(sweep.experiments[0], graphs);
+  CHECK(result.strategy.dp == 1);
+  CHECK(result.strategy.micro_batches() == 64);
+  CHECK(result.strategy.virtual_stages == 3);
+  CHECK(result.transport.kind == "dcqcn");
 }
 
-TEST_CASE("the tiny sweep is 20 worlds") {
+TEST_CASE("the tiny sweep is 20 experiments") {
   const Sweep sweep = read_sweep(kSweeps + "tiny.yaml");
   CHECK(sweep.experiments.size() == 5 * 2 * 2);  // (tp, pp) but (4, 2); fabrics; zip
   CHECK(sweep.excluded.size() == 4);

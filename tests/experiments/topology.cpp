@@ -147,23 +147,23 @@ TEST_CASE("mutated topology files are read or refused with the file's name") {
   CHECK(refused < 3'000);
 }
 
-TEST_CASE("a sweep carries the topology it names: thawed far from the file it gives the same graph") {
+TEST_CASE("a sweep carries the topology it names: read back far from the file it gives the same graph") {
   const auto read_from_a_folder = [] {
     const TemporaryFolder folder;
     folder.put("fabrics/x.txt", import::read_text(kSample));
     folder.put("s.yaml", sweep_on("fabrics/x.txt", "{gpu: a100_40, nodes: 2, gpus_per_node: 8}"));
     return read_sweep((folder / "s.yaml").string(), {"assume=2021"});
   };
-  const std::string frozen = serialize(read_from_a_folder());
-  const Sweep back = deserialize(frozen);
-  CHECK(serialize(back) == frozen);
+  const std::string serialized = serialize(read_from_a_folder());
+  const Sweep back = deserialize(serialized);
+  CHECK(serialize(back) == serialized);
   GraphCache graphs;
   const auto graph = configure(back.experiments.front(), graphs).graph;
   CHECK(graph->gpus == 16);
   CHECK(graph->links == parse_topology(import::read_text(kSample), "x").graph.links);
-  CHECK_THROWS_WITH(deserialize(with(frozen, "\"fabrics/x.txt\":\"27", "\"fabrics/y.txt\":\"27")),
+  CHECK_THROWS_WITH(deserialize(with(serialized, "\"fabrics/x.txt\":\"27", "\"fabrics/y.txt\":\"27")),
                     Catch::Contains("resolved sweep: the file of 'topology.file'"));
-  const Sweep bent = deserialize(with(frozen, "\"fabrics/x.txt\":\"27", "\"fabrics/x.txt\":\"28"));
+  const Sweep bent = deserialize(with(serialized, "\"fabrics/x.txt\":\"27", "\"fabrics/x.txt\":\"28"));
   CHECK_THROWS_WITH(configure(bent.experiments.front(), graphs), Catch::StartsWith("fabrics/x.txt:"));
 }
 

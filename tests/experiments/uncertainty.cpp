@@ -35,17 +35,17 @@ Interval interval(const Settings& settings, std::vector<Residuals> residuals) {
 
 Residuals family(const std::string& gpu, const std::string& kind, std::vector<double> steps,
                  std::vector<double> pairs = {}) {
-  Residuals made{gpu, kind, "f", static_cast<std::int64_t>(steps.size()), static_cast<std::int64_t>(pairs.size()),
-                 {},  {}};
-  made.steps = std::move(steps), made.pair_errors = std::move(pairs);
-  return made;
+  Residuals result{gpu, kind, "f", static_cast<std::int64_t>(steps.size()), static_cast<std::int64_t>(pairs.size()),
+                   {},  {}};
+  result.steps = std::move(steps), result.pair_errors = std::move(pairs);
+  return result;
 }
 
 /// -0.45, -0.35, … 0.45: a tenth of them each.
 std::vector<double> ten() {
-  std::vector<double> made;
-  for (int i = 0; i < 10; ++i) made.push_back(-0.45 + 0.1 * i);
-  return made;
+  std::vector<double> result;
+  for (int i = 0; i < 10; ++i) result.push_back(-0.45 + 0.1 * i);
+  return result;
 }
 
 std::vector<Residuals> parsed(const std::string& text) {
@@ -182,9 +182,9 @@ TEST_CASE("intervals made without a family hold most of what was measured in it"
       if (one.family != all[out].family) others.push_back(one);
     Settings settings = experiment(all[out].gpu, all[out].kind == "sharded" ? "strategy: {zero: 3}" : "");
     if (all[out].kind == "experts") settings["model.experts"] = std::int64_t{8};
-    const Interval made = interval(settings, others);
+    const Interval result = interval(settings, others);
     const auto inside = std::count_if(all[out].steps.begin(), all[out].steps.end(),
-                                      [&](double off) { return made.low <= 1 + off && 1 + off <= made.high; });
+                                      [&](double off) { return result.low <= 1 + off && 1 + off <= result.high; });
     held += static_cast<double>(inside) / static_cast<double>(all[out].steps.size());
   }
   // Promised are four of five rows of the next family; there are too few families to see that exactly.

@@ -216,11 +216,11 @@ TEST_CASE("all that a layout breaks is found, the first as when it is refused") 
       const Breach &one = kBreaches[a], &other = kBreaches[(a + further) % kBreaches.size()];
       std::vector<std::string> sets = one.sets;
       if (further > 0) sets.insert(sets.end(), other.sets.begin(), other.sets.end());
-      const auto world = config_with(sets);
-      if (!world) continue;
+      const auto config = config_with(sets);
+      if (!config) continue;
       CAPTURE(one.rule, other.rule);
-      const auto first = find_violation(*world, graphs);
-      const RuleViolations all = find_violations(*world, graphs);
+      const auto first = find_violation(*config, graphs);
+      const RuleViolations all = find_violations(*config, graphs);
       REQUIRE(first.has_value() == !all.broken.empty());
       if (!first) continue;  // two breaches may mend each other
       ++compared;
@@ -232,10 +232,10 @@ TEST_CASE("all that a layout breaks is found, the first as when it is refused") 
     }
   CHECK(compared > 2 * kBreaches.size());
   // Two that have nothing to do with each other, and one that reckons with what the first leaves open.
-  const auto world = config_with(
+  const auto config = config_with(
       {"cluster.nodes=3", "strategy.tp=4", "strategy.pp=4", "cluster.gpus_per_node=4", "model.ffn_hidden=255"});
-  REQUIRE(world);
-  const RuleViolations all = find_violations(*world, graphs);
+  REQUIRE(config);
+  const RuleViolations all = find_violations(*config, graphs);
   REQUIRE(all.broken.size() == 2);
   CHECK(all.broken[0].rule == "ffn_hidden_by_tp");
   CHECK(all.broken[1].rule == "gpus_by_tp_pp");
@@ -279,9 +279,9 @@ TEST_CASE("data parallel size follows from the GPUs") {
   GraphCache graphs;
   const Sweep sweep = read(kSingle + "axes:\n  strategy.tp: [1, 2, 4]\n");
   for (const Experiment& experiment : sweep.experiments) {
-    const auto made = configure(experiment, graphs);
-    CHECK(made.strategy.tp * made.strategy.pp * made.strategy.dp == 8);
-    CHECK(made.graph->gpus == 8);
+    const auto result = configure(experiment, graphs);
+    CHECK(result.strategy.tp * result.strategy.pp * result.strategy.dp == 8);
+    CHECK(result.graph->gpus == 8);
   }
   CHECK(configure(sweep.experiments[0], graphs).graph == configure(sweep.experiments[2], graphs).graph);
 }

@@ -135,15 +135,16 @@ struct Result {
 };
 
 /// In one event loop, every packet by itself.
-Result run_watched(const core::step::Configuration& world, const std::shared_ptr<const Dag>& dag) {
+Result run_watched(const core::step::Configuration& configuration, const std::shared_ptr<const Dag>& dag) {
   Result result;
-  auto flows = core::network::needs_per_packet(world.transport)
-                   ? core::network::make_per_packet_flows(world.transport, world.graph)
-                   : core::network::make_flows(world.transport);
+  auto flows = core::network::needs_per_packet(configuration.transport)
+                   ? core::network::make_per_packet_flows(configuration.transport, configuration.graph)
+                   : core::network::make_flows(configuration.transport);
   core::network::Traffic traffic(std::make_unique<WatchedFlows>(std::move(flows), result.seen));
-  for (std::uint32_t link = 0; link < world.graph->links.size(); ++link)
-    traffic.add_link(core::network::spec_of(*world.graph, link));
-  core::network::Router router(world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed));
+  for (std::uint32_t link = 0; link < configuration.graph->links.size(); ++link)
+    traffic.add_link(core::network::spec_of(*configuration.graph, link));
+  core::network::Router router(configuration.graph, configuration.transport.routing,
+                               static_cast<std::uint64_t>(configuration.transport.seed));
   std::vector<std::uint32_t> gpus(dag->members);
   std::iota(gpus.begin(), gpus.end(), 0u);
   std::vector<core::network::Route> routes;
@@ -174,11 +175,11 @@ std::int64_t counted_bytes(const Transport& transport, std::int64_t bytes) {
 }
 
 /// When members would be done if every transfer had the fabric to itself.
-std::vector<Time> analytic_ends(core::step::Configuration world, Dag dag) {
-  for (auto& transfer : dag.transfers) transfer.bytes = counted_bytes(world.transport, transfer.bytes);
-  world.transport = {};
-  world.transport.fidelity = core::network::Fidelity::analytic;
-  return run_watched(world, std::make_shared<const Dag>(std::move(dag))).ends;
+std::vector<Time> analytic_ends(core::step::Configuration configuration, Dag dag) {
+  for (auto& transfer : dag.transfers) transfer.bytes = counted_bytes(configuration.transport, transfer.bytes);
+  configuration.transport = {};
+  configuration.transport.fidelity = core::network::Fidelity::analytic;
+  return run_watched(configuration, std::make_shared<const Dag>(std::move(dag))).ends;
 }
 
 /// What crosses links in all: a packet that crosses three counts three times.
@@ -188,31 +189,31 @@ struct Carried {
 
 /// Every transfer of the DAG takes place once, with its bytes, and takes no less than it would alone. Returns what
 /// carries them, headers included.
-Carried check_transfers(const core::step::Configuration& world, const Dag& dag, const Watched& seen) {
+Carried check_transfers(const core::step::Configuration& configuration, const Dag& dag, const Watched& seen) {
   REQUIRE(seen.transfers.size() == dag.transfers.size());
   Carried carried;
   for (const auto& [number, transfer] : seen.transfers) {
     const core::network::Route& route = seen.routes[transfer.route];
     std::vector<core::network::LinkSpec> path;
-    for (const std::uint32_t link : route) path.push_back(core::network::spec_of(*world.graph, link));
+    for (const std::uint32_t link : route) path.push_back(core::network::spec_of(*configuration.graph, link));
     const bool whole = transfer.bytes == dag.transfers[number].bytes && transfer.route == dag.transfers[number].pair;
-    const Time least =
-        core::network::uncontended_ps(world.transport, path, counted_bytes(world.transport, transfer.bytes));
+    const Time least = core::network::uncontended_ps(configuration.transport, path,
+                                                     counted_bytes(configuration.transport, transfer.bytes));
     if (!whole || transfer.end - transfer.start < least)
       FAIL("transfer " << number << " of " << transfer.bytes << " bytes takes " << transfer.end - transfer.start
                        << " ps; alone it takes " << least);
-    const std::int64_t packets = core::network::packets_of(world.transport, transfer.bytes);
+    const std::int64_t packets = core::network::packets_of(configuration.transport, transfer.bytes);
     const auto links = static_cast<std::int64_t>(route.size());
     carried.packets += links * packets;
-    carried.bytes += links * (transfer.bytes + packets * world.transport.header_bytes);
+    carried.bytes += links * (transfer.bytes + packets * configuration.transport.header_bytes);
   }
   return carried;
 }
 
 /// As `net` runs it: the same picoseconds, links carry the transfers and nothing else, and no more than they can.
-void check_net(const core::step::Configuration& world, const core::collective::Shape& shape, const Result& watched,
-               Carried expected) {
-  const NetworkRun run = run_collective(world, shape, false);
+void check_net(const core::step::Configuration& configuration, const core::collective::Shape& shape,
+               const Result& watched, Carried expected) {
+  const NetworkRun run = run_collective(configuration, shape, false);
   REQUIRE(run.ends == watched.ends);
   Carried carried;
   for (const auto& load : run.loads) {
@@ -224,32 +225,33 @@ void check_net(const core::step::Configuration& world, const core::collective::S
   REQUIRE(carried.packets == run.counters.link_hops);
   REQUIRE(run.counters.drops == 0);
   REQUIRE(run.counters.retransmissions == run.counters.trims);  // what was cut is sent once more, and nothing else
-  if (core::network::transport_type(world.transport).trims) {
+  if (core::network::transport_type(configuration.transport).trims) {
     REQUIRE(carried.packets > expected.packets);  // and control packets
     REQUIRE(carried.bytes > expected.bytes);
     return;
   }
   REQUIRE(run.counters.trims == 0);
-  if (world.transport.acks == core::network::Acks::in_band) {  // each packet is acknowledged by one
-    expected.bytes += expected.packets * world.transport.ack_bytes;
+  if (configuration.transport.acks == core::network::Acks::in_band) {  // each packet is acknowledged by one
+    expected.bytes += expected.packets * configuration.transport.ack_bytes;
     expected.packets *= 2;
   }
   REQUIRE(carried.packets == expected.packets);
   REQUIRE(carried.bytes == expected.bytes);
 }
 
-void check_combination(core::step::Configuration world, const core::collective::Shape& shape,
+void check_combination(core::step::Configuration configuration, const core::collective::Shape& shape,
                        std::map<std::string, std::int64_t>& marks) {
-  INFO(world.transport.kind << (core::network::needs_per_packet(world.transport) ? ", packets as individuals" : ""));
+  INFO(
+      configuration.transport.kind << (core::network::needs_per_packet(configuration.transport) ? ", per packet" : ""));
   const auto dag = std::make_shared<const Dag>(core::collective::build(shape));
-  const Result watched = run_watched(world, dag);
-  check_net(world, shape, watched, check_transfers(world, *dag, watched.seen));
-  const std::vector<Time> bounds = analytic_ends(world, *dag);
+  const Result watched = run_watched(configuration, dag);
+  check_net(configuration, shape, watched, check_transfers(configuration, *dag, watched.seen));
+  const std::vector<Time> bounds = analytic_ends(configuration, *dag);
   for (std::size_t member = 0; member < bounds.size(); ++member)
     if (watched.ends[member] < bounds[member])
       FAIL("member " << member << " is done at " << watched.ends[member] << " ps; alpha and beta alone are "
                      << bounds[member]);
-  marks[world.transport.kind] += watched.counters.ecn_marks;
+  marks[configuration.transport.kind] += watched.counters.ecn_marks;
 }
 
 }  // namespace
@@ -261,14 +263,14 @@ TEST_CASE("every fabric, transport and collective together: all of it arrives on
     for (const auto& algorithm : core::collective::algorithms())
       for (const auto kind : algorithm.kinds) {
         INFO(fabric.name << ", " << core::collective::name_of(kind) << " by " << algorithm.name);
-        core::step::Configuration world;
-        world.graph = fabric.graph;
-        world.gpus_per_node = fabric.gpus_per_node;
-        const auto shape = collective_of(world, core::collective::name_of(kind), algorithm.name, 200'003);
+        core::step::Configuration configuration;
+        configuration.graph = fabric.graph;
+        configuration.gpus_per_node = fabric.gpus_per_node;
+        const auto shape = collective_of(configuration, core::collective::name_of(kind), algorithm.name, 200'003);
         REQUIRE(shape.algorithm == algorithm.algorithm);
         for (const Transport& transport : transports) {
-          world.transport = transport;
-          check_combination(world, shape, marks);
+          configuration.transport = transport;
+          check_combination(configuration, shape, marks);
         }
       }
   for (const auto& type : core::network::transports()) {

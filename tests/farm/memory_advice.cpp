@@ -50,11 +50,11 @@ TEST_CASE("what would make a layout fit does, as the plan sees it, and the quick
   double before = -1;
   std::set<std::size_t> changes;
   for (const FittingNeighbour& one : found) {
-    const PlannedExperiment made = planned(changed(large, one));
+    const PlannedExperiment result = planned(changed(large, one));
     CAPTURE(fitting_text({one}));
-    CHECK(made.fits());
-    CHECK(made.memory.total() == one.needs_bytes);
-    CHECK(made.memory_bytes == one.has_bytes);
+    CHECK(result.fits());
+    CHECK(result.memory.total() == one.needs_bytes);
+    CHECK(result.memory_bytes == one.has_bytes);
     CHECK(one.step_change >= before);
     before = one.step_change;
     changes.insert(one.changes.size());

@@ -24,10 +24,10 @@ void check_answer(const VirtualFarm& farm, const std::vector<std::string>& expec
 }  // namespace
 
 TEST_CASE("without faults every task runs once and gives what a plain loop gives") {
-  const std::string frozen = "tasks=200 seed=3";
-  VirtualFarm farm(frozen, 4, {});
+  const std::string serialized = "tasks=200 seed=3";
+  VirtualFarm farm(serialized, 4, {});
   REQUIRE(farm.run());
-  check_answer(farm, plain_loop(frozen));
+  check_answer(farm, plain_loop(serialized));
   for (const auto& [task, runs] : farm.runs) CHECK(runs == 1);
 }
 
@@ -36,7 +36,7 @@ TEST_CASE(
   std::uint64_t redone = 0;
   for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
     INFO("seed " << seed);
-    const std::string frozen = "tasks=" + std::to_string(5 + seed % 40) + " seed=" + std::to_string(seed);
+    const std::string serialized = "tasks=" + std::to_string(5 + seed % 40) + " seed=" + std::to_string(seed);
     Trouble trouble{.faults = {.seed = seed,
                                .loss_probability = 0.02 * static_cast<double>(seed % 11),
                                .duplication_probability = 0.03 * static_cast<double>(seed % 7),
@@ -44,9 +44,9 @@ TEST_CASE(
                                .delay_max_ms = static_cast<std::int64_t>(seed % 5) * 60},
                     .kill_per_s = 0.4 * static_cast<double>(seed % 3)};
     if (seed % 2 == 0) trouble.crash_once = {0, 3, 4};
-    VirtualFarm farm(frozen, 2 + static_cast<int>(seed % 4), trouble);
+    VirtualFarm farm(serialized, 2 + static_cast<int>(seed % 4), trouble);
     REQUIRE(farm.run());
-    check_answer(farm, plain_loop(frozen));
+    check_answer(farm, plain_loop(serialized));
     for (const auto& [task, runs] : farm.runs) redone += static_cast<std::uint64_t>(runs - 1);
   }
   CHECK(redone > 2'000);  // the faults did bite
@@ -56,7 +56,7 @@ TEST_CASE("no task is lost and none ends in two ways when coordinators die and p
   int restarts = 0, cuts = 0;
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     INFO("seed " << seed);
-    const std::string frozen = "tasks=" + std::to_string(40 + seed % 60) + " seed=" + std::to_string(seed);
+    const std::string serialized = "tasks=" + std::to_string(40 + seed % 60) + " seed=" + std::to_string(seed);
     const Trouble trouble{.faults = {.seed = seed,
                                      .loss_probability = 0.02 * static_cast<double>(seed % 6),
                                      .duplication_probability = 0.05 * static_cast<double>(seed % 3),
@@ -65,9 +65,9 @@ TEST_CASE("no task is lost and none ends in two ways when coordinators die and p
                           .kill_per_s = seed % 5 == 0 ? 0.3 : 0,
                           .cut_per_s = seed % 2 == 0 ? 0.6 : 0,
                           .restart_per_s = seed % 3 == 0 ? 0 : 0.5};
-    VirtualFarm farm(frozen, 2 + static_cast<int>(seed % 4), trouble);
+    VirtualFarm farm(serialized, 2 + static_cast<int>(seed % 4), trouble);
     REQUIRE(farm.run());
-    check_answer(farm, plain_loop(frozen));
+    check_answer(farm, plain_loop(serialized));
     restarts += farm.restarts;
     cuts += farm.cuts;
   }
@@ -76,12 +76,12 @@ TEST_CASE("no task is lost and none ends in two ways when coordinators die and p
 }
 
 TEST_CASE("a task in which two simulators died is failed as a crash, and only what needs it fails with it") {
-  const std::string frozen = "tasks=60 seed=9";
+  const std::string serialized = "tasks=60 seed=9";
   Trouble trouble{.faults = {.seed = 9, .duplication_probability = 0.5, .delay_max_ms = 40}};
   trouble.crash_always = {7};
-  VirtualFarm farm(frozen, 3, trouble);
+  VirtualFarm farm(serialized, 3, trouble);
   REQUIRE(farm.run());
-  const auto expected = plain_loop(frozen);
+  const auto expected = plain_loop(serialized);
   CHECK(farm.runs[7] == 2);
   CHECK(farm.outcomes[7].status == Status::crash);
   std::set<std::uint32_t> failed{7};
@@ -98,12 +98,12 @@ TEST_CASE("a task in which two simulators died is failed as a crash, and only wh
 }
 
 TEST_CASE("a crash reported twice by a doubling network counts once") {
-  const std::string frozen = "tasks=30 seed=5";
+  const std::string serialized = "tasks=30 seed=5";
   Trouble trouble{.faults = {.seed = 5, .duplication_probability = 1}};
   trouble.crash_once = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-  VirtualFarm farm(frozen, 3, trouble);
+  VirtualFarm farm(serialized, 3, trouble);
   REQUIRE(farm.run());
-  check_answer(farm, plain_loop(frozen));
+  check_answer(farm, plain_loop(serialized));
 }
 
 TEST_CASE("the task with which the longest way to the end begins is handed out first") {
@@ -198,9 +198,9 @@ TEST_CASE("a worker stays with tasks of one family, and workers with different o
 }
 
 TEST_CASE("what is known from the start is never handed out") {
-  const std::string frozen = "tasks=40 seed=8";
-  const auto expected = plain_loop(frozen);
-  VirtualFarm farm(frozen, 2, {});
+  const std::string serialized = "tasks=40 seed=8";
+  const auto expected = plain_loop(serialized);
+  VirtualFarm farm(serialized, 2, {});
   for (std::uint32_t task = 0; task < 40; task += 2) farm.schedule().settle(task, {Status::ok, expected[task], 0});
   REQUIRE(farm.run());
   check_answer(farm, expected);
@@ -208,8 +208,8 @@ TEST_CASE("what is known from the start is never handed out") {
 }
 
 TEST_CASE("draining finishes what runs, starts nothing more, and the rest completes in another life") {
-  const std::string frozen = "tasks=100 seed=4";
-  VirtualFarm farm(frozen, 3, {});
+  const std::string serialized = "tasks=100 seed=4";
+  VirtualFarm farm(serialized, 3, {});
   farm.step_until(1'000);
   farm.coordinator().drain(farm.now_ms);
   const std::size_t started = farm.started.size();
@@ -218,10 +218,10 @@ TEST_CASE("draining finishes what runs, starts nothing more, and the rest comple
   CHECK(farm.started.size() == started);
   CHECK(farm.outcomes.size() == started);  // all that ran is settled
 
-  VirtualFarm second(frozen, 2, {});
+  VirtualFarm second(serialized, 2, {});
   for (const auto& [task, outcome] : farm.outcomes) second.schedule().settle(task, outcome);
   REQUIRE(second.run());
-  check_answer(second, plain_loop(frozen));
+  check_answer(second, plain_loop(serialized));
 }
 
 TEST_CASE("workers leave when the coordinator falls silent") {
@@ -239,10 +239,10 @@ TEST_CASE("workers leave when the coordinator falls silent") {
 
 TEST_CASE("a large job is on its way to as many workers as there is room for, and to the others later") {
   InProcessNetwork network(4);
-  const std::string frozen = "tasks=4";
-  SyntheticJob job(frozen);
+  const std::string serialized = "tasks=4";
+  SyntheticJob job(serialized);
   TaskQueue schedule(job.tasks());
-  Coordinator coordinator(schedule, network.endpoint(0), job, {.job_bytes = 2 * frozen.size()});
+  Coordinator coordinator(schedule, network.endpoint(0), job, {.job_bytes = 2 * serialized.size()});
   const auto told = [&](int worker, bool building) {
     coordinator.receive(worker, {.kind = MessageKind::hello, .flag = building}, 0);
     const auto answer = network.endpoint(worker).receive();

@@ -43,10 +43,10 @@ TEST_CASE("a search is settled once nothing that was not simulated can be faster
 
 TEST_CASE("rounds grow as long as something is open, and stop at the limit") {
   const auto open = [](std::size_t simulated, std::size_t count) {
-    SearchStatus made;
-    made.simulated = simulated;
-    made.open = count;
-    return made;
+    SearchStatus result;
+    result.simulated = simulated;
+    result.open = count;
+    return result;
   };
   CHECK(next_round({}, 100, 64) == kFirstRound);
   CHECK(next_round({}, 3, 64) == 3);

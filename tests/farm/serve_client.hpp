@@ -144,16 +144,16 @@ inline Reply reply(Client& client, bool body = true) {
   const std::string head = client.read_to("\r\n\r\n");
   INFO(head);
   REQUIRE(head.starts_with("HTTP/1.1 "));
-  Reply made;
-  made.status = std::stoi(head.substr(9, 3));
+  Reply result;
+  result.status = std::stoi(head.substr(9, 3));
   for (std::size_t at = head.find("\r\n") + 2; at + 2 < head.size();) {
     const auto colon = head.find(": ", at), end = head.find("\r\n", at);
-    made.fields[head.substr(at, colon - at)] = head.substr(colon + 2, end - colon - 2);
+    result.fields[head.substr(at, colon - at)] = head.substr(colon + 2, end - colon - 2);
     at = end + 2;
   }
-  if (body && made.fields.contains("Content-Length"))
-    made.body = client.read(std::stoul(made.fields["Content-Length"]));
-  return made;
+  if (body && result.fields.contains("Content-Length"))
+    result.body = client.read(std::stoul(result.fields["Content-Length"]));
+  return result;
 }
 
 class Served {

@@ -181,8 +181,8 @@ TEST_CASE("a fabric with fewer ports draws less, and the steps on it are what th
   const auto with = answer(small_sweep(fabrics, draws)), without = answer(small_sweep(fabrics));
   experiments::GraphCache graphs;
   for (std::size_t row = 0; row < 2; ++row) {
-    const auto world = small_sweep(fabrics).experiments.at(row).config();
-    const auto ports = static_cast<double>(experiments::switch_ports(*graphs.get(world)));
+    const auto config = small_sweep(fabrics).experiments.at(row).config();
+    const auto ports = static_cast<double>(experiments::switch_ports(*graphs.get(config)));
     const double step = number(with, "step_time_s", row);
     CHECK(number(with, "network_energy_per_token_j", row) == Approx(20 * ports * step / kTokens).epsilon(1e-12));
     CHECK(number(with, "energy_per_token_j", row) ==

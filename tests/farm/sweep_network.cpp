@@ -28,10 +28,10 @@ constexpr core::Time kPacket = 332'800;  // ps
 
 TEST_CASE("a lone flow takes its packets on the first link, one on the second, and both latencies") {
   experiments::GraphCache graphs;
-  const auto world = one_switch(graphs);
+  const auto configuration = one_switch(graphs);
   const core::Time start = 5 * core::kMicrosecond;
   for (const bool plain : {false, true}) {
-    const NetworkRun run = run_flows(world, {{0, 1, 100 * 4096, start}}, plain);
+    const NetworkRun run = run_flows(configuration, {{0, 1, 100 * 4096, start}}, plain);
     CHECK(run.ends == std::vector<core::Time>{start + 101 * kPacket + 2 * core::kMicrosecond});
     CHECK(run.counters.link_hops == 200);
     CHECK(completion_times_of(run).max == 101 * kPacket + 2 * core::kMicrosecond);
@@ -40,22 +40,22 @@ TEST_CASE("a lone flow takes its packets on the first link, one on the second, a
 
 TEST_CASE("flows into one GPU cannot beat its link, whatever order they are written in") {
   experiments::GraphCache graphs;
-  const auto world = one_switch(graphs);
+  const auto configuration = one_switch(graphs);
   std::vector<Flow> flows;
   for (std::uint32_t source = 7; source >= 1; --source) flows.push_back({source, 0, 50 * 4096, 0});
-  const NetworkRun divided = run_flows(world, flows, false), plain = run_flows(world, flows, true);
+  const NetworkRun divided = run_flows(configuration, flows, false), plain = run_flows(configuration, flows, true);
   CHECK(divided.ends == plain.ends);
   CHECK(divided.counters.link_hops == plain.counters.link_hops);
   // 7 x 50 packets through one link, after the first has crossed the other one.
   CHECK(plain.end() == 351 * kPacket + 2 * core::kMicrosecond);
 }
 
-TEST_CASE("later flows that meet nobody are remembered, not simulated again") {
+TEST_CASE("later flows that share no link with others are cached, not simulated again") {
   experiments::GraphCache graphs;
-  const auto world = one_switch(graphs);
+  const auto configuration = one_switch(graphs);
   std::vector<Flow> flows;
   for (std::uint32_t i = 0; i < 10; ++i) flows.push_back({i % 8, (i + 1) % 8, 64 * 4096, i * core::kMillisecond});
-  const NetworkRun run = run_flows(world, flows, false);
+  const NetworkRun run = run_flows(configuration, flows, false);
   CHECK(run.counters.link_hops == 10 * 128);
   CHECK(run.computed.simulated == 128);
   for (std::size_t i = 0; i < flows.size(); ++i) CHECK(run.ends[i] - run.starts[i] == run.ends[0]);
@@ -63,28 +63,29 @@ TEST_CASE("later flows that meet nobody are remembered, not simulated again") {
 
 TEST_CASE("a ring all-gather over all GPUs takes its rounds") {
   experiments::GraphCache graphs;
-  const auto world = one_switch(graphs);
+  const auto configuration = one_switch(graphs);
   core::collective::Shape shape;
   shape.kind = core::collective::Kind::all_gather;
   shape.members = 8;
   shape.bytes = 8 * 10 * 4096;  // ten packets a round
-  const NetworkRun divided = run_collective(world, shape, false), plain = run_collective(world, shape, true);
+  const NetworkRun divided = run_collective(configuration, shape, false),
+                   plain = run_collective(configuration, shape, true);
   CHECK(divided.ends == plain.ends);
   CHECK(plain.end() == 7 * (11 * kPacket + 2 * core::kMicrosecond));
 }
 
 TEST_CASE("net runs the algorithm that is named, or the document's, and says what it picked") {
   experiments::GraphCache graphs;
-  auto world = one_switch(graphs);
+  auto configuration = one_switch(graphs);
   const auto text = [&](const std::string& kind, const std::string& algorithm, std::int64_t bytes) {
-    return collective_of(world, kind, algorithm, bytes).text();
+    return collective_of(configuration, kind, algorithm, bytes).text();
   };
   CHECK(text("all_reduce", "", 64) == "all_reduce ring n=8 64 B");
   CHECK(text("all_reduce", "auto", 64) == "all_reduce recursive_doubling n=8 64 B");
   CHECK(text("all_gather", "", 64) == "all_gather ring n=8 64 B");
   CHECK(text("all_to_all", "", 64) == "all_to_all pairwise n=8 64 B");
   CHECK(text("broadcast", "binomial_tree", 64) == "broadcast binomial_tree n=8 64 B");
-  world.collectives.all_reduce = core::collective::Algorithm::halving_doubling;
+  configuration.collectives.all_reduce = core::collective::Algorithm::halving_doubling;
   CHECK(text("all_gather", "", 64) == "all_gather halving_doubling n=8 64 B");
   CHECK_THROWS_WITH(text("all_reduce", "rign", 64), Catch::Contains("--algorithm rign") && Catch::Contains("'ring'"));
   CHECK_THROWS_WITH(text("all_reduce", "chain", 64), Catch::Contains("--algorithm chain"));
@@ -94,9 +95,10 @@ TEST_CASE("net runs the algorithm that is named, or the document's, and says wha
 
 TEST_CASE("halving and doubling over all GPUs takes its closed form") {
   experiments::GraphCache graphs;
-  const auto world = one_switch(graphs);
-  const auto shape = collective_of(world, "all_reduce", "halving_doubling", 8 * 10 * 4096);
-  const NetworkRun divided = run_collective(world, shape, false), plain = run_collective(world, shape, true);
+  const auto configuration = one_switch(graphs);
+  const auto shape = collective_of(configuration, "all_reduce", "halving_doubling", 8 * 10 * 4096);
+  const NetworkRun divided = run_collective(configuration, shape, false),
+                   plain = run_collective(configuration, shape, true);
   CHECK(divided.ends == plain.ends);
   // Steps of 40, 20 and 10 packets, twice, each through two links.
   CHECK(plain.end() == 2 * (70 + 3) * kPacket + 6 * 2 * core::kMicrosecond);
@@ -115,18 +117,19 @@ TEST_CASE("percentiles are nearest ranks") {
 
 TEST_CASE("a flow of more packets than can be numbered is bad input") {
   experiments::GraphCache graphs;
-  auto world = one_switch(graphs);
-  world.transport.payload_bytes = 64;
-  CHECK_THROWS_WITH(run_flows(world, {{0, 1, std::int64_t{1} << 40, 0}}, false), Catch::Contains("payload_bytes"));
+  auto configuration = one_switch(graphs);
+  configuration.transport.payload_bytes = 64;
+  CHECK_THROWS_WITH(run_flows(configuration, {{0, 1, std::int64_t{1} << 40, 0}}, false),
+                    Catch::Contains("payload_bytes"));
 }
 
 TEST_CASE("links carry every byte of the flows over them, and the link of an incast is the busiest") {
   experiments::GraphCache graphs;
-  const auto world = one_switch(graphs);
+  const auto configuration = one_switch(graphs);
   std::vector<Flow> flows;
   for (std::uint32_t source = 1; source <= 3; ++source) flows.push_back({source, 0, 10 * 4096 + 1, 0});
-  const NetworkRun run = run_flows(world, flows, false);
-  const auto names = link_names(*world.graph);
+  const NetworkRun run = run_flows(configuration, flows, false);
+  const auto names = link_names(*configuration.graph);
   // Ten packets of 4096 + 64 bytes and one of 1 + 64, 5.2 ns of a 100 Gb/s link.
   const core::Time each = 10 * kPacket + 5'200;
   std::int64_t hops = 0;
@@ -140,7 +143,7 @@ TEST_CASE("links carry every byte of the flows over them, and the link of an inc
     CHECK(run.loads[link].busy_ps == through * each);
   }
   CHECK(hops == run.counters.link_hops);
-  const NetworkReport report{run, *world.graph};
+  const NetworkReport report{run, *configuration.graph};
   CHECK_THAT(report.links_csv(), Catch::StartsWith("link,packets,bytes,busy_ps,busy_share\n"));
   CHECK_THAT(report.links_csv(), Catch::Contains(fmt::format("->gpu0,33,{},{},", 3 * 41'665, 3 * each)));
   CHECK_THAT(report.text(),
@@ -150,10 +153,10 @@ TEST_CASE("links carry every byte of the flows over them, and the link of an inc
 
 TEST_CASE("links that packets choose on the way carry every data packet, acknowledgement and pull") {
   experiments::GraphCache graphs;
-  auto world = one_switch(graphs);
+  auto configuration = one_switch(graphs);
   std::vector<Flow> flows;
   for (std::uint32_t source = 1; source <= 3; ++source) flows.push_back({source, 0, 10 * 4096 + 1, 0});
-  const auto names = link_names(*world.graph);
+  const auto names = link_names(*configuration.graph);
   const auto load_of = [&](const NetworkRun& run, const std::string& name) {
     return run.loads[static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin())];
   };
@@ -167,16 +170,16 @@ TEST_CASE("links that packets choose on the way carry every data packet, acknowl
     CHECK(hops == run.counters.link_hops);
     for (std::size_t i = 0; i < flows.size(); ++i) CHECK(run.acknowledged[i] > run.ends[i]);
     CHECK_THAT(flows_csv(run, flows), Catch::StartsWith("src,dst,bytes,start_ps,end_ps,acknowledged_ps\n"));
-    CHECK_THAT(NetworkReport({run, *world.graph}).json(), Catch::Contains("\"acknowledged_ps\""));
+    CHECK_THAT(NetworkReport({run, *configuration.graph}).json(), Catch::Contains("\"acknowledged_ps\""));
     CHECK(load_of(run, "switch0->gpu0").bytes == 3 * (10 * 4160 + 65));
   };
-  world.transport.acks = core::network::Acks::in_band;
-  const NetworkRun packets = run_flows(world, flows, false);
+  configuration.transport.acks = core::network::Acks::in_band;
+  const NetworkRun packets = run_flows(configuration, flows, false);
   check(packets);
   CHECK(load_of(packets, "gpu0->switch0").bytes == 33 * 64);  // one for each
-  world.transport = {};
-  world.transport.kind = "eqds";
-  const NetworkRun pulled = run_flows(world, flows, false);
+  configuration.transport = {};
+  configuration.transport.kind = "eqds";
+  const NetworkRun pulled = run_flows(configuration, flows, false);
   check(pulled);
   CHECK(load_of(pulled, "gpu0->switch0").bytes % 64 == 0);
   CHECK(load_of(pulled, "gpu0->switch0").bytes >= 3 * 3 * 64);  // the first packet, and every fourth
@@ -184,11 +187,11 @@ TEST_CASE("links that packets choose on the way carry every data packet, acknowl
 
 TEST_CASE("a lone sender has its last acknowledgement one way back after the last packet arrived") {
   experiments::GraphCache graphs;
-  auto world = one_switch(graphs);
-  world.transport.acks = core::network::Acks::in_band;
+  auto configuration = one_switch(graphs);
+  configuration.transport.acks = core::network::Acks::in_band;
   const core::Time latency = 1'000'000, ack = 64 * 80;
   for (const std::int64_t packets : {1, 2, 40}) {
-    const NetworkRun run = run_flows(world, {{1, 0, packets * 4096, 500}}, false);
+    const NetworkRun run = run_flows(configuration, {{1, 0, packets * 4096, 500}}, false);
     CHECK(run.ends == std::vector<core::Time>{500 + (packets + 1) * kPacket + 2 * latency});
     CHECK(run.acknowledged == std::vector<core::Time>{run.ends[0] + 2 * (ack + latency)});
     CHECK(run.carried_ps == run.acknowledged[0] - 500);
@@ -205,10 +208,10 @@ TEST_CASE("parallel cables have names of their own") {
 
 TEST_CASE("under analytic fidelity flows take their closed form, and nothing is simulated") {
   experiments::GraphCache graphs;
-  auto world = one_switch(graphs);
-  world.transport.fidelity = core::network::Fidelity::analytic;
+  auto configuration = one_switch(graphs);
+  configuration.transport.fidelity = core::network::Fidelity::analytic;
   for (const bool plain : {false, true}) {
-    const NetworkRun run = run_flows(world, {{1, 0, 50 * 4096, 0}, {2, 0, 50 * 4096, 7}}, plain);
+    const NetworkRun run = run_flows(configuration, {{1, 0, 50 * 4096, 0}, {2, 0, 50 * 4096, 7}}, plain);
     CHECK(run.ends == std::vector<core::Time>{51 * kPacket + 2'000'000, 51 * kPacket + 2'000'007});
     CHECK(run.computed.simulated == 0);
   }
@@ -216,10 +219,10 @@ TEST_CASE("under analytic fidelity flows take their closed form, and nothing is 
 
 TEST_CASE("what alpha and beta on one path cannot bound is bad input to the network alone") {
   experiments::GraphCache graphs;
-  auto world = one_switch(graphs);
-  world.transport.fidelity = core::network::Fidelity::analytic;
+  auto configuration = one_switch(graphs);
+  configuration.transport.fidelity = core::network::Fidelity::analytic;
   const auto refused = [&](auto change) {
-    auto other = world;
+    auto other = configuration;
     change(other.transport);
     CHECK_THROWS_WITH(run_flows(other, {{1, 0, 4096, 0}}, false), Catch::Contains("fidelity: packet"));
     other.transport.fidelity = core::network::Fidelity::packet;
@@ -243,9 +246,9 @@ TEST_CASE("GPUs that share a NIC share its rate, and several NICs for each add u
     all.push_back(fmt::format("cluster.nics_per_node={}", nics));
     all.push_back(fmt::format("cluster.nic_gbps={}", gbps));
     experiments::GraphCache graphs;
-    const auto world = configure(small_sweep("", all).experiments.front(), graphs);
-    const NetworkRun divided = run_flows(world, flows, false);
-    CHECK(divided.ends == run_flows(world, flows, true).ends);
+    const auto configuration = configure(small_sweep("", all).experiments.front(), graphs);
+    const NetworkRun divided = run_flows(configuration, flows, false);
+    CHECK(divided.ends == run_flows(configuration, flows, true).ends);
     return divided.end();
   };
   const std::vector<Flow> one{{0, 4, 100 * 4096, 0}}, both{{0, 4, 100 * 4096, 0}, {1, 5, 100 * 4096, 0}};

@@ -15,7 +15,7 @@ using namespace manyworlds::farm;
 using namespace manyworlds::farm::testing;
 using core::sharing::Key;
 
-TEST_CASE("experiments that are one world are one step, others are not") {
+TEST_CASE("experiments with equal configurations are one step, others are not") {
   // A seed means nothing to routes that follow the destination; every route of a hashed one may change with it.
   const auto same = make_plan(small_sweep("axes: {transport.seed: [1, 2, 3]}\n"));
   REQUIRE(same.steps.size() == 1);
@@ -27,7 +27,7 @@ TEST_CASE("experiments that are one world are one step, others are not") {
   CHECK(other.steps[0].key != other.steps[1].key);
 }
 
-TEST_CASE("what a library is told makes another world where it makes another collective, and only there") {
+TEST_CASE("a setting of the library makes another step where it makes another collective, and only there") {
   const auto algorithms =
       make_plan(small_sweep("axes: {collectives.all_reduce: [ring, halving_doubling, double_tree, auto]}\n"));
   CHECK(algorithms.steps.size() == 4);
@@ -56,15 +56,15 @@ TEST_CASE("an automatic library's choice follows the fabric: outlines are not sh
   core::step::SimulationContext context;
   REQUIRE(plan.steps.size() == 2);
   for (const PlannedStep& step : plan.steps) {
-    const auto world = context.compile(configure(sweep.experiments[step.experiment], graphs));
+    const auto compiled = context.compile(configure(sweep.experiments[step.experiment], graphs));
     std::set<Key> used, planned;
-    for (const auto& collective_op : world.collective_ops()) used.insert(collective_op.key);
+    for (const auto& collective_op : compiled.collective_ops()) used.insert(collective_op.key);
     for (const std::uint32_t number : step.collectives) planned.insert(plan.collectives.at(number).key);
     CHECK(planned == used);
   }
 }
 
-TEST_CASE("a step's inputs are the collectives of its world, each planned once, before it") {
+TEST_CASE("a step's inputs are the collectives of its experiment, each planned once, before it") {
   const auto sweep = small_sweep("axes: {strategy.tp: [1, 2, 4], strategy.pp: [1, 2]}\n", {"strategy.global_batch=16"});
   const Plan plan = make_plan(sweep);
   experiments::GraphCache graphs;
@@ -72,10 +72,10 @@ TEST_CASE("a step's inputs are the collectives of its world, each planned once, 
   REQUIRE(plan.steps.size() == sweep.experiments.size());
   std::set<Key> all;
   for (const PlannedStep& step : plan.steps) {
-    const auto world = context.compile(configure(sweep.experiments[step.experiment], graphs));
-    CHECK(step.instances == world.instances());
+    const auto compiled = context.compile(configure(sweep.experiments[step.experiment], graphs));
+    CHECK(step.instances == compiled.instances());
     std::set<Key> used, planned;
-    for (const auto& collective_op : world.collective_ops()) used.insert(collective_op.key);
+    for (const auto& collective_op : compiled.collective_ops()) used.insert(collective_op.key);
     for (const std::uint32_t number : step.collectives) planned.insert(plan.collectives.at(number).key);
     CHECK(planned == used);
     CHECK(planned.size() == step.collectives.size());
@@ -83,8 +83,8 @@ TEST_CASE("a step's inputs are the collectives of its world, each planned once, 
   }
   CHECK(all.size() == plan.collectives.size());
   for (const PlannedCollective& collective : plan.collectives) {
-    const auto world = context.compile(configure(sweep.experiments[collective.experiment], graphs));
-    CHECK(std::any_of(world.collective_ops().begin(), world.collective_ops().end(), [&](const auto& one) {
+    const auto compiled = context.compile(configure(sweep.experiments[collective.experiment], graphs));
+    CHECK(std::any_of(compiled.collective_ops().begin(), compiled.collective_ops().end(), [&](const auto& one) {
       return one.group == collective.group && one.shape == collective.shape && one.key == collective.key;
     }));
   }
@@ -130,14 +130,14 @@ TEST_CASE("a coupled step asks for no collective") {
   CHECK(plan.steps[1].collectives.empty());
 }
 
-TEST_CASE("every process that thaws the sweep has the same tasks, orders and signature") {
+TEST_CASE("every process that reads the serialized sweep has the same tasks, orders and signature") {
   const auto sweep = small_sweep("axes: {strategy.tp: [1, 2], topology: [{rail_optimized: {}}, {fat_tree: {}}]}\n");
-  const std::string frozen = serialize_job(sweep, {});
-  CHECK(serialize_job(experiments::deserialize(parse_job(frozen).sweep), {}) == frozen);
-  CHECK(parse_job(frozen).options.share);
+  const std::string serialized = serialize_job(sweep, {});
+  CHECK(serialize_job(experiments::deserialize(parse_job(serialized).sweep), {}) == serialized);
+  CHECK(parse_job(serialized).options.share);
   CHECK_FALSE(parse_job(serialize_job(sweep, {false, {}})).options.share);
-  CHECK(parse_job(frozen).objective == sweep.objective);
-  const SweepJob one(frozen), other(frozen);
+  CHECK(parse_job(serialized).objective == sweep.objective);
+  const SweepJob one(serialized), other(serialized);
   const auto tasks = tasks_of(make_plan(sweep), true);
   REQUIRE(one.tasks().size() == tasks.size());
   CHECK(one.common_spec() == other.common_spec());
@@ -174,7 +174,7 @@ TEST_CASE("an order cut anywhere is an internal error") {
     CHECK_THROWS_AS(decode_task_spec(whole.substr(0, size)), core::InternalError);
 }
 
-TEST_CASE("a frozen sweep that is none is bad input") {
+TEST_CASE("a serialized sweep that is none is bad input") {
   CHECK_THROWS_AS(SweepJob("{}"), core::InputError);
   CHECK_THROWS_AS(SweepJob("not json"), core::InputError);
   CHECK_THROWS_AS(parse_job(experiments::serialize(small_sweep(""))), core::InputError);
@@ -183,16 +183,16 @@ TEST_CASE("a frozen sweep that is none is bad input") {
     CHECK_THROWS_AS(parse_job(serialize_job(small_sweep(""), {true, shard})), core::InputError);
 }
 
-TEST_CASE("a frozen job is JSON that says its sweep, and notices every change of a byte and every cut") {
-  const std::string frozen = serialize_job(small_sweep(""), {true, {2, 3}});
-  const auto read = nlohmann::json::parse(frozen);
+TEST_CASE("a serialized job is JSON that says its sweep, and notices every change of a byte and every cut") {
+  const std::string serialized = serialize_job(small_sweep(""), {true, {2, 3}});
+  const auto read = nlohmann::json::parse(serialized);
   CHECK(read.at("sweep") == nlohmann::json::parse(experiments::serialize(small_sweep(""))));
   CHECK(read.at("shard") == std::vector<int>{2, 3});
-  for (std::size_t at = 0; at < frozen.size(); ++at) {
+  for (std::size_t at = 0; at < serialized.size(); ++at) {
     CAPTURE(at);
-    std::string changed = frozen;
+    std::string changed = serialized;
     changed[at] = static_cast<char>(changed[at] ^ 1);
     CHECK_THROWS_AS(parse_job(changed), core::InputError);
-    CHECK_THROWS_AS(parse_job(frozen.substr(0, at)), core::InputError);
+    CHECK_THROWS_AS(parse_job(serialized.substr(0, at)), core::InputError);
   }
 }

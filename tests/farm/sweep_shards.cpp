@@ -20,7 +20,7 @@ experiments::Sweep first_sweep() {
                                  {"strategy.global_batch=64"});
 }
 
-/// Some that do not fit, worlds that several experiments share, and collectives that several worlds share.
+/// Some that do not fit, steps that several experiments share, and collectives that several experiments share.
 experiments::Sweep mixed_sweep() {
   return small_sweep(
       "axes: {strategy.tp: [1, 2, 4], tick_ns: [0, 200ns], transport.seed: [1, 2], cluster.gpu.memory_gib: [1, 40]}\n");
@@ -107,14 +107,14 @@ TEST_CASE("a shard's answer has its rows, and together they are the rows of the 
   const auto rows = [&](const JobOptions& options) {
     const SweepJob job(serialize_job(sweep, options));
     const auto results = make_results(job.sweep(), job.plan(), looking_into(run_all(job)));
-    std::map<std::int64_t, std::pair<std::string, std::int64_t>> made;
+    std::map<std::int64_t, std::pair<std::string, std::int64_t>> result;
     const auto& table = results.experiments;
     for (std::size_t row = 0; row < table.rows(); ++row)
-      made[std::get<std::vector<std::int64_t>>(table.find("id")->values)[row]] = {
+      result[std::get<std::vector<std::int64_t>>(table.find("id")->values)[row]] = {
           std::get<std::vector<std::string>>(table.find("status")->values)[row],
           std::get<std::vector<std::int64_t>>(table.find("step_time_ps")->values)[row]};
-    CHECK(made.size() == table.rows());
-    return made;
+    CHECK(result.size() == table.rows());
+    return result;
   };
   for (const bool share : {true, false}) {
     auto joined = rows({share, {1, 3}});
@@ -127,7 +127,7 @@ TEST_CASE("a shard's answer has its rows, and together they are the rows of the 
   }
 }
 
-TEST_CASE("a frozen job says its shard, and without it is the job of the whole sweep") {
+TEST_CASE("a serialized job says its shard, and without it is the job of the whole sweep") {
   auto sweep = small_sweep("");
   sweep.text += "# ,\"shard\":[9,9],\"sweep\": is only a comment\n";
   const std::string whole = serialize_job(sweep, {}), part = serialize_job(sweep, {true, {2, 3}});

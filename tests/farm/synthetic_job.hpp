@@ -21,16 +21,16 @@ inline std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// frozen text: "tasks=N us=U crash=T throw=T": every task works for about U microseconds; the task
+/// serialized text: "tasks=N us=U crash=T throw=T": every task works for about U microseconds; the task
 /// `crash` always dies by SIGSEGV, `throw` throws. Absent figures mean none.
 struct Shape {
   std::uint32_t tasks = 0;
   std::uint64_t us = 0, seed = 1;
   std::int64_t crash = -1, throws = -1;
 
-  static Shape parse(const std::string& frozen) {
+  static Shape parse(const std::string& serialized) {
     Shape shape;
-    std::istringstream words(frozen);
+    std::istringstream words(serialized);
     for (std::string word; words >> word;) {
       const auto equals = word.find('=');
       if (equals == std::string::npos) throw std::runtime_error("no '=' in " + word);
@@ -55,7 +55,7 @@ struct Shape {
 
 class SyntheticJob final : public Job {
  public:
-  explicit SyntheticJob(const std::string& frozen) : frozen_(frozen), shape_(Shape::parse(frozen)) {
+  explicit SyntheticJob(const std::string& serialized) : serialized_(serialized), shape_(Shape::parse(serialized)) {
     for (std::uint32_t number = 0; number < shape_.tasks; ++number) {
       Task task;
       task.key.digest = {mix(shape_.seed * 1'000'003 + number), mix(number + 77)};
@@ -72,11 +72,11 @@ class SyntheticJob final : public Job {
   }
 
   const std::vector<Task>& tasks() const override { return tasks_; }
-  std::string common_spec() const override { return frozen_; }
+  std::string common_spec() const override { return serialized_; }
   std::string spec(std::uint32_t task) const override { return std::to_string(task); }
 
  private:
-  std::string frozen_;
+  std::string serialized_;
   Shape shape_;
   std::vector<Task> tasks_;
 };
@@ -101,13 +101,13 @@ class SyntheticRunner final : public Runner {
 };
 
 inline JobKind jobs() {
-  return {[](const std::string& frozen) { return std::make_unique<SyntheticJob>(frozen); },
+  return {[](const std::string& serialized) { return std::make_unique<SyntheticJob>(serialized); },
           [](const std::string& common_spec) { return std::make_unique<SyntheticRunner>(common_spec); }};
 }
 
 /// The oracle: one task after the other in a plain loop.
-inline std::vector<std::string> plain_loop(const std::string& frozen) {
-  const SyntheticJob job(frozen);
+inline std::vector<std::string> plain_loop(const std::string& serialized) {
+  const SyntheticJob job(serialized);
   SyntheticRunner runner(job.common_spec());
   std::vector<std::string> results;
   for (std::uint32_t number = 0; number < job.tasks().size(); ++number) {

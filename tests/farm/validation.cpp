@@ -93,19 +93,19 @@ TEST_CASE("residuals are of families, chips and kinds, and of pairs of layouts a
   const double measured[] = {10, 12, 15}, predicted[] = {8, 12, 20};
   for (std::size_t i = 0; i < 3; ++i)
     compared.rows.push_back({three[i].id, "f", "c", std::to_string(i), measured[i], predicted[i], "s", 1, false});
-  const auto made = residuals_of(three, compared, catalog);
-  REQUIRE(made.size() == 1);
-  CHECK((made[0].gpu == "a100_80" && made[0].kind == "dense" && made[0].family == "f"));
-  CHECK((made[0].rows == 3 && made[0].pairs == 3));
-  REQUIRE(made[0].steps.size() == 3);
-  CHECK(made[0].steps[0] == Approx(-0.25));
-  CHECK(made[0].steps[1] == Approx(0).margin(1e-12));
-  CHECK(made[0].steps[2] == Approx(0.25));
+  const auto result = residuals_of(three, compared, catalog);
+  REQUIRE(result.size() == 1);
+  CHECK((result[0].gpu == "a100_80" && result[0].kind == "dense" && result[0].family == "f"));
+  CHECK((result[0].rows == 3 && result[0].pairs == 3));
+  REQUIRE(result[0].steps.size() == 3);
+  CHECK(result[0].steps[0] == Approx(-0.25));
+  CHECK(result[0].steps[1] == Approx(0).margin(1e-12));
+  CHECK(result[0].steps[2] == Approx(0.25));
   // Ratios 10/12, 10/15, 12/15 against 8/12, 8/20, 12/20: off by 1.25, 5/3 and 4/3.
-  REQUIRE(made[0].pair_errors.size() == 3);
-  CHECK(made[0].pair_errors[0] == Approx(0.25));
-  CHECK(made[0].pair_errors[1] == Approx(1.0 / 3));
-  CHECK(made[0].pair_errors[2] == Approx(2.0 / 3));
+  REQUIRE(result[0].pair_errors.size() == 3);
+  CHECK(result[0].pair_errors[0] == Approx(0.25));
+  CHECK(result[0].pair_errors[1] == Approx(1.0 / 3));
+  CHECK(result[0].pair_errors[2] == Approx(2.0 / 3));
   for (ComparedRow& row : compared.rows) row.excluded_from_family = true;
   CHECK(residuals_of(three, compared, catalog).empty());
 }

@@ -29,8 +29,8 @@ struct Trouble {
 
 class VirtualFarm {
  public:
-  VirtualFarm(const std::string& frozen, int endpoints, Trouble trouble)
-      : job(frozen),
+  VirtualFarm(const std::string& serialized, int endpoints, Trouble trouble)
+      : job(serialized),
         trouble_(trouble),
         random_(trouble.faults.seed),
         network_(endpoints, trouble.faults),

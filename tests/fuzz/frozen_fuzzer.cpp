@@ -1,5 +1,5 @@
-// Any text as the frozen job of a run directory, under a checksum that fits: it is refused, or opens and thaws to what
-// freezes to a job that says the same.
+// Any text as the serialized job of a run directory, under a checksum that fits: it is refused, or read as a job that
+// is serialized to one that says the same.
 #include <fmt/format.h>
 #include <xxhash.h>
 

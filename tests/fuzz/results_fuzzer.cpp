@@ -111,8 +111,8 @@ void put_dataset(FuzzedDataProvider& from, hid_t file, const char* path) {
   const hdf5::Handle text = hdf5::text_type(from.ConsumeIntegralInRange<std::size_t>(1, 1 << 20));
   const hid_t type = from.PickValueInArray<hid_t>({H5T_STD_I64LE, H5T_IEEE_F64LE, H5T_NATIVE_FLOAT, text});
   H5Ldelete(file, path, H5P_DEFAULT);
-  const hid_t made = H5Dcreate2(file, path, type, hdf5::array_space(rows), H5P_DEFAULT, creation, H5P_DEFAULT);
-  if (made >= 0) H5Dclose(made);
+  const hid_t result = H5Dcreate2(file, path, type, hdf5::array_space(rows), H5P_DEFAULT, creation, H5P_DEFAULT);
+  if (result >= 0) H5Dclose(result);
 }
 
 std::string edit_through_hdf5(FuzzedDataProvider& from, const std::string& image) {

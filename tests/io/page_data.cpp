@@ -12,7 +12,7 @@ namespace {
 
 std::vector<unsigned char> bytes_of(const std::string& base64_text) {
   const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<unsigned char> made;
+  std::vector<unsigned char> result;
   unsigned bits = 0, have = 0;
   for (const char c : base64_text) {
     if (c == '=') break;
@@ -20,10 +20,10 @@ std::vector<unsigned char> bytes_of(const std::string& base64_text) {
     have += 6;
     if (have < 8) continue;
     have -= 8;
-    made.push_back(static_cast<unsigned char>(bits >> have));
+    result.push_back(static_cast<unsigned char>(bits >> have));
     bits &= (1U << have) - 1;
   }
-  return made;
+  return result;
 }
 
 nlohmann::ordered_json value_at(const nlohmann::ordered_json& column, std::size_t row) {
@@ -83,7 +83,7 @@ TEST_CASE("of more than 65,536 different numbers seven digits stay, and all text
 }
 
 TEST_CASE("no markup can begin in a script's data, and text that is no UTF-8 does not stop it") {
-  const std::string made = script_json({{"reason", "</script><!-- <script> \xff"}});
-  CHECK(made.find('<') == std::string::npos);
-  CHECK(nlohmann::json::parse(made).at("reason").get<std::string>().starts_with("</script><!-- <script>"));
+  const std::string result = script_json({{"reason", "</script><!-- <script> \xff"}});
+  CHECK(result.find('<') == std::string::npos);
+  CHECK(nlohmann::json::parse(result).at("reason").get<std::string>().starts_with("</script><!-- <script>"));
 }

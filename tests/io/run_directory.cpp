@@ -94,7 +94,7 @@ TEST_CASE("a lock whose contents mean nothing still locks") {
   }
 }
 
-TEST_CASE("a life that died before the sweep was frozen leaves a directory that can be begun") {
+TEST_CASE("an incarnation that died before the sweep was written leaves a directory that can be begun") {
   const TemporaryFolder scratch;
   std::filesystem::create_directories(scratch / "run" / "journal");
   put_bytes(scratch / "run" / "lock", "");
@@ -138,9 +138,9 @@ TEST_CASE("what a run leaves is for its owner, or for whom the folder that was t
   CHECK(modes("new/run") == std::vector<mode_t>{0700, 0700, 0600});
   CHECK(mode("new") == 0755);
   // The rights of the folder, and what its files have of them: others never write, in a sticky folder nobody else does.
-  const std::vector<std::vector<mode_t>> made{{0750, 0750, 0640}, {0755, 0755, 0644},   {0770, 0770, 0660},
-                                              {0777, 0777, 0664}, {01777, 01777, 0644}, {0711, 0711, 0600}};
-  for (const auto& expected : made) {
+  const std::vector<std::vector<mode_t>> result{{0750, 0750, 0640}, {0755, 0755, 0644},   {0770, 0770, 0660},
+                                                {0777, 0777, 0664}, {01777, 01777, 0644}, {0711, 0711, 0600}};
+  for (const auto& expected : result) {
     const std::string run = "made" + std::to_string(expected[0]);
     std::filesystem::create_directory(scratch / run);
     REQUIRE(::chmod((scratch / run).c_str(), expected[0]) == 0);

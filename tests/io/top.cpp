@@ -92,7 +92,7 @@ TEST_CASE("less energy and less money come first, and layouts' costs are told ap
              Catch::Contains(" 1.000 J/token "));
 }
 
-TEST_CASE("worlds that did not run are ranked when the condition asks for them") {
+TEST_CASE("experiments that did not run are ranked when the condition asks for them") {
   CHECK(ranked({10, "memory_peak_bytes desc", "status == out_of_memory"}) == Rows{3, 7, 11});
   const Ranking ranking = rank_experiments(sample_results(), {10, "step_time_s", "status != ran"});
   CHECK((ranking.rows.empty() && ranking.without_value == 3 && ranking.filtered_out == 9));

@@ -11,11 +11,11 @@ using namespace manyworlds::topologies;
 using manyworlds::core::InputError;
 using manyworlds::core::OptionSet;
 using manyworlds::core::compute::ScaleUp;
-using test::kNic;
+using tests::kNic;
 
 Graph built(const std::string& name, const OptionSet& options, std::int64_t nodes = 16,
             std::int64_t gpus_per_node = 8) {
-  return test::build(name, options, test::fabric_spec_of(nodes, gpus_per_node, ScaleUp::nvswitch));
+  return tests::build(name, options, tests::fabric_spec_of(nodes, gpus_per_node, ScaleUp::nvswitch));
 }
 
 std::string refusal(const std::string& name, const OptionSet& options, std::int64_t nodes = 16) {
@@ -37,14 +37,14 @@ TEST_CASE("one switch has a cable per GPU and nothing else") {
   const Graph graph = built("one_switch", {});
   CHECK(graph.vertices.size() == 128 + 16 + 1);
   CHECK(graph.links.size() == 2 * (128 + 128));
-  CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu % 2 == 0; }) == 64 * kNic);
+  CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu % 2 == 0; }) == 64 * kNic);
 }
 
 TEST_CASE("a full mesh node has a cable per pair and splits the rate of a GPU over its peers") {
-  const Graph graph = test::build("one_switch", {}, test::fabric_spec_of(3, 8, ScaleUp::full_mesh));
+  const Graph graph = tests::build("one_switch", {}, tests::fabric_spec_of(3, 8, ScaleUp::full_mesh));
   CHECK(graph.links.size() == 2 * (3 * 8 * 7 / 2 + 24));
   for (const Link& link : graph.links)
-    if (link.kind == LinkKind::scale_up) CHECK(link.bits_per_second == test::kScaleUp / 7);
+    if (link.kind == LinkKind::scale_up) CHECK(link.bits_per_second == tests::kScaleUp / 7);
 }
 
 TEST_CASE("a two-tier fat tree has hosts / oversubscription uplinks a leaf and that much bandwidth across its leaves") {
@@ -56,29 +56,29 @@ TEST_CASE("a two-tier fat tree has hosts / oversubscription uplinks a leaf and t
        {Case{1, 32}, Case{2, 16}, Case{4, 8}, Case{32, 1}, Case{4. / 3, 24}, Case{1.6, 20}}) {
     INFO(oversubscription);
     const Graph graph = built("fat_tree", {{"oversubscription", oversubscription}});
-    CHECK(test::count(graph, "leaf") == 4);
-    CHECK(test::count(graph, "spine") == uplinks);
-    CHECK(test::trunk_cables(graph) == 4 * uplinks);
-    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 32; }) == uplinks * kNic);
-    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 2 * uplinks * kNic);
+    CHECK(tests::count(graph, "leaf") == 4);
+    CHECK(tests::count(graph, "spine") == uplinks);
+    CHECK(tests::trunk_cables(graph) == 4 * uplinks);
+    CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu < 32; }) == uplinks * kNic);
+    CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 2 * uplinks * kNic);
   }
 }
 
 TEST_CASE("fewer spines take the same uplinks on parallel cables") {
   const Graph graph = built("fat_tree", {{"oversubscription", 2.0}, {"spines", whole(4)}});
-  CHECK(test::count(graph, "spine") == 4);
-  CHECK(test::trunk_cables(graph) == 4 * 16);
-  CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 32; }) == 16 * kNic);
+  CHECK(tests::count(graph, "spine") == 4);
+  CHECK(tests::trunk_cables(graph) == 4 * 16);
+  CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu < 32; }) == 16 * kNic);
 }
 
 TEST_CASE("a fat tree that fits one leaf is that leaf, and a last leaf may be partly filled") {
   const Graph one = built("fat_tree", {{"oversubscription", 4.0}}, 4);
-  CHECK(test::count(one, "leaf") == 1);
-  CHECK(test::count(one, "spine") == 0);
-  CHECK(test::bisection(one, [](std::uint32_t gpu) { return gpu < 16; }) == 16 * kNic);
+  CHECK(tests::count(one, "leaf") == 1);
+  CHECK(tests::count(one, "spine") == 0);
+  CHECK(tests::bisection(one, [](std::uint32_t gpu) { return gpu < 16; }) == 16 * kNic);
   const Graph five = built("fat_tree", {{"oversubscription", 4.0}}, 5);
-  CHECK(test::count(five, "leaf") == 2);
-  CHECK(test::bisection(five, [](std::uint32_t gpu) { return gpu < 32; }) == 8 * kNic);
+  CHECK(tests::count(five, "leaf") == 2);
+  CHECK(tests::bisection(five, [](std::uint32_t gpu) { return gpu < 32; }) == 8 * kNic);
 }
 
 TEST_CASE("a three-tier fat tree with leaf_hosts = k/2 is the k-ary fat tree of Al-Fares et al.") {
@@ -86,11 +86,11 @@ TEST_CASE("a three-tier fat tree with leaf_hosts = k/2 is the k-ary fat tree of 
     INFO("k = " << k);
     const std::int64_t hosts = k * k * k / 4;
     const Graph graph = built("fat_tree", {{"tiers", whole(3)}, {"leaf_hosts", k / 2}}, hosts, 1);
-    CHECK(test::count(graph, "leaf") == k * k / 2);
-    CHECK(test::count(graph, "spine") == k * k / 2);
-    CHECK(test::count(graph, "core") == k * k / 4);
-    CHECK(test::trunk_cables(graph) == 2 * hosts);
-    CHECK(test::bisection(graph, [&](std::uint32_t gpu) { return gpu < hosts / 2; }) == hosts / 2 * kNic);
+    CHECK(tests::count(graph, "leaf") == k * k / 2);
+    CHECK(tests::count(graph, "spine") == k * k / 2);
+    CHECK(tests::count(graph, "core") == k * k / 4);
+    CHECK(tests::trunk_cables(graph) == 2 * hosts);
+    CHECK(tests::bisection(graph, [&](std::uint32_t gpu) { return gpu < hosts / 2; }) == hosts / 2 * kNic);
     std::vector<std::int64_t> ports(graph.vertices.size());
     for (const Link& link : graph.links) ++ports[link.from];
     for (std::size_t vertex = graph.gpus; vertex < graph.vertices.size(); ++vertex) CHECK(ports[vertex] == k);
@@ -106,11 +106,11 @@ TEST_CASE(
                                            {"pod_leaves", whole(4)},
                                            {"spines", spines},
                                            {"oversubscription", 4.0}});
-    CHECK(test::count(graph, "spine") == 2 * spines);
-    CHECK(test::count(graph, "core") == 4 * 4);
-    CHECK(test::trunk_cables(graph) == 8 * 4 + 2 * 16);
-    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 16; }) == 4 * kNic);
-    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 16 * kNic);
+    CHECK(tests::count(graph, "spine") == 2 * spines);
+    CHECK(tests::count(graph, "core") == 4 * 4);
+    CHECK(tests::trunk_cables(graph) == 8 * 4 + 2 * 16);
+    CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu < 16; }) == 4 * kNic);
+    CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 16 * kNic);
   }
 }
 
@@ -118,12 +118,12 @@ TEST_CASE("rails join equal GPUs of all nodes at full rate, and only what leaves
   for (const std::int64_t ratio : {1, 2, 4, 16}) {
     INFO("oversubscription " << ratio);
     const Graph graph = built("rail_optimized", {{"oversubscription", static_cast<double>(ratio)}});
-    CHECK(test::count(graph, "rail") == 8);
-    CHECK(test::count(graph, "spine") == 16 / ratio);
-    CHECK(test::trunk_cables(graph) == 8 * 16 / ratio);
-    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 64 * kNic);  // along the rails
-    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu % 8 == 3; }) == 16 / ratio * kNic);
-    CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu % 8 < 4; }) == 64 / ratio * kNic);
+    CHECK(tests::count(graph, "rail") == 8);
+    CHECK(tests::count(graph, "spine") == 16 / ratio);
+    CHECK(tests::trunk_cables(graph) == 8 * 16 / ratio);
+    CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 64 * kNic);  // along the rails
+    CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu % 8 == 3; }) == 16 / ratio * kNic);
+    CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu % 8 < 4; }) == 64 / ratio * kNic);
     for (const Link& link : graph.links)  // GPU i of a node is on rail i
       if (link.kind == LinkKind::network && link.from < graph.gpus)
         CHECK(graph.names[link.to] == fmt::format("rail{}", link.from % 8));
@@ -132,10 +132,10 @@ TEST_CASE("rails join equal GPUs of all nodes at full rate, and only what leaves
 
 TEST_CASE("pods of rails meet in the spines only") {
   const Graph graph = built("rail_optimized", {{"oversubscription", 2.0}, {"nodes_per_pod", whole(4)}});
-  CHECK(test::count(graph, "rail") == 4 * 8);
-  CHECK(test::count(graph, "spine") == 2);
-  CHECK(test::trunk_cables(graph) == 32 * 2);
-  CHECK(test::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 32 * kNic);
+  CHECK(tests::count(graph, "rail") == 4 * 8);
+  CHECK(tests::count(graph, "spine") == 2);
+  CHECK(tests::trunk_cables(graph) == 32 * 2);
+  CHECK(tests::bisection(graph, [](std::uint32_t gpu) { return gpu < 64; }) == 32 * kNic);
 }
 
 TEST_CASE("what does not divide is refused with what would") {

@@ -22,11 +22,11 @@ struct Built {
 /// the others, saying which would be right.
 std::vector<Built> every_graph() {
   std::vector<Built> all;
-  for (const Topology& topology : test::fabrics())
+  for (const Topology& topology : tests::fabrics())
     for (const std::int64_t nodes : {1, 2, 3, 5, 16})
       for (const std::int64_t gpus : {1, 2, 4, 8})
         for (const ScaleUp scale_up : {ScaleUp::nvswitch, ScaleUp::full_mesh}) {
-          const FabricSpec spec = test::fabric_spec_of(nodes, gpus, scale_up);
+          const FabricSpec spec = tests::fabric_spec_of(nodes, gpus, scale_up);
           const std::string label = fmt::format("{} {}x{} {}", topology.name, nodes, gpus,
                                                 scale_up == ScaleUp::nvswitch ? "nvswitch" : "mesh");
           INFO(label);
@@ -108,9 +108,9 @@ TEST_CASE(
       for (const Link& link : graph.links)
         if (link.from == gpu) ++(link.kind == LinkKind::network ? nics : ups);
       CHECK(nics == traits.nic_cables);
-      CHECK(rate_out(graph, gpu, LinkKind::network) == test::kNic);
+      CHECK(rate_out(graph, gpu, LinkKind::network) == tests::kNic);
       CHECK(ups == (spec.gpus_per_node == 1 ? 0 : spec.scale_up == ScaleUp::nvswitch ? 1 : spec.gpus_per_node - 1));
-      const std::int64_t lost = test::kScaleUp - rate_out(graph, gpu, LinkKind::scale_up);
+      const std::int64_t lost = tests::kScaleUp - rate_out(graph, gpu, LinkKind::scale_up);
       CHECK((spec.gpus_per_node == 1 || (lost >= 0 && lost < spec.gpus_per_node)));  // bits per second, by rounding
     }
   }
@@ -120,8 +120,8 @@ TEST_CASE("every fabric joins the GPUs of one node, and no others, by their scal
   for (const auto& [label, traits, spec, graph] : every_graph()) {
     INFO(label);
     const std::int64_t per_node = spec.gpus_per_node;
-    CHECK(test::connected(graph, LinkKind::scale_up,
-                          [&](std::uint32_t a, std::uint32_t b) { return a / per_node == b / per_node; }));
+    CHECK(tests::connected(graph, LinkKind::scale_up,
+                           [&](std::uint32_t a, std::uint32_t b) { return a / per_node == b / per_node; }));
   }
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("every fabric has a route for every pair of GPUs, which stays in the n
   for (const auto& [label, traits, spec, graph] : every_graph()) {
     if (spec.nodes > 5) continue;
     INFO(label);
-    for (const Route& route : test::all_routes(graph, Routing::destination_mod_k)) {
+    for (const Route& route : tests::all_routes(graph, Routing::destination_mod_k)) {
       const std::uint32_t from = graph.links[route.front()].from, to = graph.links[route.back()].to;
       bool leaves = false, relayed = false;
       for (const std::uint32_t link : route) {
@@ -143,11 +143,11 @@ TEST_CASE("every fabric has a route for every pair of GPUs, which stays in the n
 }
 
 TEST_CASE("every fabric that states it has no links waiting in a cycle, and every other one has some") {
-  for (const Topology& topology : test::fabrics())
+  for (const Topology& topology : tests::fabrics())
     for (const Routing routing : {Routing::destination_mod_k, Routing::ecmp_hash}) {
       INFO(topology.name);
-      const Graph graph = topology.build({}, test::fabric_spec_of(16, 8, ScaleUp::nvswitch));
-      CHECK(test::waits_in_cycle(graph, test::all_routes(graph, routing)) == !topology.traits.acyclic);
+      const Graph graph = topology.build({}, tests::fabric_spec_of(16, 8, ScaleUp::nvswitch));
+      CHECK(tests::waits_in_cycle(graph, tests::all_routes(graph, routing)) == !topology.traits.acyclic);
     }
 }
 
@@ -156,26 +156,27 @@ TEST_CASE("every cable between the switches of a network has the NIC's rate") {
     INFO(label);
     for (const Link& link : graph.links)
       if (link.kind == LinkKind::network && link.from >= graph.gpus && link.to >= graph.gpus)
-        CHECK(link.bits_per_second == test::kNic);
+        CHECK(link.bits_per_second == tests::kNic);
   }
 }
 
 TEST_CASE("every fabric has full bisection by default where it states so, and some cluster thins every other") {
-  for (const Topology& topology : test::fabrics()) {
+  for (const Topology& topology : tests::fabrics()) {
     INFO(topology.name);
     bool full = true;
     for (const std::int64_t nodes : {4, 16}) {
-      const Graph graph = topology.build({}, test::fabric_spec_of(nodes, 8, ScaleUp::nvswitch));
-      full &= test::bisection(graph, [&](std::uint32_t gpu) { return gpu < graph.gpus / 2; }) == nodes * 4 * test::kNic;
+      const Graph graph = topology.build({}, tests::fabric_spec_of(nodes, 8, ScaleUp::nvswitch));
+      full &=
+          tests::bisection(graph, [&](std::uint32_t gpu) { return gpu < graph.gpus / 2; }) == nodes * 4 * tests::kNic;
     }
     CHECK(full == topology.traits.full_bisection);
   }
 }
 
 TEST_CASE("every fabric is the same graph twice") {
-  for (const Topology& topology : test::fabrics()) {
+  for (const Topology& topology : tests::fabrics()) {
     INFO(topology.name);
-    const FabricSpec spec = test::fabric_spec_of(16, 8, ScaleUp::nvswitch);
+    const FabricSpec spec = tests::fabric_spec_of(16, 8, ScaleUp::nvswitch);
     const Graph graph = topology.build({}, spec), again = topology.build({}, spec);
     CHECK(graph.links == again.links);
     CHECK(graph.names == again.names);
@@ -184,10 +185,10 @@ TEST_CASE("every fabric is the same graph twice") {
 
 TEST_CASE("every fabric refuses a site that cannot exist, and says what to give") {
   using manyworlds::core::InputError;
-  for (const Topology& topology : test::fabrics()) {
+  for (const Topology& topology : tests::fabrics()) {
     INFO(topology.name);
     const auto refusal = [&](void (*spoil)(FabricSpec&)) -> std::string {
-      FabricSpec spec = test::fabric_spec_of(16, 8, ScaleUp::nvswitch);
+      FabricSpec spec = tests::fabric_spec_of(16, 8, ScaleUp::nvswitch);
       spoil(spec);
       try {
         topology.build({}, spec);
@@ -207,18 +208,18 @@ TEST_CASE("every fabric refuses a site that cannot exist, and says what to give"
 }
 
 TEST_CASE("every fabric has a small form of sixteen GPUs, whose longest path is as long as any of 128 by default") {
-  for (const Topology& topology : test::fabrics()) {
+  for (const Topology& topology : tests::fabrics()) {
     INFO(topology.name);
     for (const auto& [name, value] : topology.traits.small_options)
       CHECK(std::count_if(topology.options.begin(), topology.options.end(),
                           [&, &key = name](const auto& option) { return option.name == key; }) == 1);
     const auto longest = [&](const manyworlds::core::OptionSet& options, const FabricSpec& spec) {
       std::size_t links = 0;
-      for (const Route& route : test::all_routes(topology.build(options, spec), Routing::destination_mod_k))
+      for (const Route& route : tests::all_routes(topology.build(options, spec), Routing::destination_mod_k))
         links = std::max(links, route.size());
       return links;
     };
-    CHECK(longest(topology.traits.small_options, test::fabric_spec_of(4, 4, ScaleUp::nvswitch)) >=
-          longest({}, test::fabric_spec_of(16, 8, ScaleUp::nvswitch)));
+    CHECK(longest(topology.traits.small_options, tests::fabric_spec_of(4, 4, ScaleUp::nvswitch)) >=
+          longest({}, tests::fabric_spec_of(16, 8, ScaleUp::nvswitch)));
   }
 }

@@ -8,7 +8,7 @@
 
 #include "core/base/error.hpp"
 
-namespace manyworlds::topologies::test {
+namespace manyworlds::topologies::tests {
 
 using core::network::Graph;
 using core::network::LinkKind;
@@ -159,4 +159,4 @@ std::int64_t trunk_cables(const Graph& graph) {
          2;
 }
 
-}  // namespace manyworlds::topologies::test
+}  // namespace manyworlds::topologies::tests

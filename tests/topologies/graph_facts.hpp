@@ -9,7 +9,7 @@
 #include "core/network/fabric/router.hpp"
 #include "topologies/fabrics/registry.hpp"
 
-namespace manyworlds::topologies::test {
+namespace manyworlds::topologies::tests {
 
 inline constexpr std::int64_t kNic = 400'000'000'000;
 inline constexpr std::int64_t kScaleUp = 3'600'000'000'000;
@@ -47,4 +47,4 @@ std::int64_t count(const core::network::Graph& graph, const std::string& prefix)
 /// Cables between switches.
 std::int64_t trunk_cables(const core::network::Graph& graph);
 
-}  // namespace manyworlds::topologies::test
+}  // namespace manyworlds::topologies::tests

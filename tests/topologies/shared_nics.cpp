@@ -14,7 +14,7 @@ using manyworlds::core::compute::ScaleUp;
 constexpr std::int64_t kHost = 512'000'000'000;
 
 FabricSpec shared_site(std::int64_t nodes, std::int64_t gpus, std::int64_t nics) {
-  FabricSpec spec = test::fabric_spec_of(nodes, gpus, ScaleUp::nvswitch);
+  FabricSpec spec = tests::fabric_spec_of(nodes, gpus, ScaleUp::nvswitch);
   spec.shared_nics = nics;
   spec.host_bits_per_second = kHost;
   return spec;
@@ -30,7 +30,7 @@ std::vector<std::uint32_t> nics_of(const Graph& graph, std::uint32_t gpu) {
 }  // namespace
 
 TEST_CASE("behind every fabric GPUs share the NICs of their node in order, and all are joined") {
-  for (const Topology& topology : test::fabrics())
+  for (const Topology& topology : tests::fabrics())
     for (const std::int64_t nics : {1, 2, 4}) {
       INFO(topology.name << ", NICs of a node: " << nics);
       const FabricSpec spec = shared_site(16, 8, nics);
@@ -43,7 +43,7 @@ TEST_CASE("behind every fabric GPUs share the NICs of their node in order, and a
         CHECK(graph.names[mine.front()] == fmt::format("nic{}", gpu / 8 * nics + gpu % 8 * nics / 8));
       }
       CHECK(
-          test::connected(graph, LinkKind::scale_up, [](std::uint32_t a, std::uint32_t b) { return a / 8 == b / 8; }));
+          tests::connected(graph, LinkKind::scale_up, [](std::uint32_t a, std::uint32_t b) { return a / 8 == b / 8; }));
       // No two GPUs of a node talk over the NIC that they share.
       Router router(std::make_shared<const Graph>(graph), Routing::destination_mod_k, 0);
       for (const std::uint32_t other : {1u, 7u})
@@ -55,7 +55,7 @@ TEST_CASE("a fabric in front of shared NICs is the fabric of as many hosts") {
   const Topology& rails = registry().at(2);
   REQUIRE(rails.name == "rail_optimized");
   const Graph shared = build_fabric(rails, {}, shared_site(4, 8, 2));
-  const Graph hosts = rails.build({}, test::fabric_spec_of(4, 2, ScaleUp::nvswitch));
+  const Graph hosts = rails.build({}, tests::fabric_spec_of(4, 2, ScaleUp::nvswitch));
   const auto switches = [](const Graph& graph) {
     return std::count(graph.vertices.begin(), graph.vertices.end(), VertexKind::network_switch);
   };
@@ -68,15 +68,15 @@ TEST_CASE("a fabric in front of shared NICs is the fabric of as many hosts") {
   std::ptrdiff_t host_links = 0;
   for (const Link& link : hosts.links) host_links += link.kind == LinkKind::network ? 1 : 0;
   CHECK(cables(shared) == host_links);
-  CHECK(build_fabric(rails, {}, test::fabric_spec_of(4, 8, ScaleUp::nvswitch)).links ==
-        rails.build({}, test::fabric_spec_of(4, 8, ScaleUp::nvswitch)).links);
+  CHECK(build_fabric(rails, {}, tests::fabric_spec_of(4, 8, ScaleUp::nvswitch)).links ==
+        rails.build({}, tests::fabric_spec_of(4, 8, ScaleUp::nvswitch)).links);
 }
 
 TEST_CASE("PCIe trees and bridged pairs: the bridge first, then the switch, then the root") {
   for (const ScaleUp scale_up : {ScaleUp::pcie, ScaleUp::nvlink_pairs}) {
-    FabricSpec spec = test::fabric_spec_of(2, 8, scale_up);
+    FabricSpec spec = tests::fabric_spec_of(2, 8, scale_up);
     spec.host_bits_per_second = kHost;
-    const auto graph = std::make_shared<const Graph>(test::build("one_switch", {}, spec));
+    const auto graph = std::make_shared<const Graph>(tests::build("one_switch", {}, spec));
     Router router(graph, Routing::destination_mod_k, 0);
     const auto hops = [&](std::uint32_t a, std::uint32_t b) {
       std::vector<std::string> names;
@@ -85,7 +85,7 @@ TEST_CASE("PCIe trees and bridged pairs: the bridge first, then the switch, then
         const std::int64_t rate = graph->links[link].bits_per_second;
         const bool bridge = scale_up == ScaleUp::nvlink_pairs && names.size() == 1 && names[0] == "gpu1";
         if (graph->links[link].kind == LinkKind::scale_up)
-          CHECK(rate == (scale_up == ScaleUp::pcie || bridge ? test::kScaleUp : kHost));
+          CHECK(rate == (scale_up == ScaleUp::pcie || bridge ? tests::kScaleUp : kHost));
       }
       return names;
     };

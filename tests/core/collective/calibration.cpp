@@ -16,21 +16,21 @@ namespace {
 
 /// Round figures; one nanosecond for the root of a byte.
 Calibration calibration() {
-  Calibration made;
-  made.launch_us = 20, made.hop_us = 2, made.hop_between_us = 5;
-  made.copy_gb_per_s = 500, made.chunking_ns_per_sqrt_b = 1;
-  made.ll_launch_us = 4, made.ll_hop_us = 1, made.ll_hop_between_us = 3, made.ll_gb_per_s = 2;
-  made.in_switch_launch_us = 40, made.in_switch_copy_gb_per_s = 1'000;
-  made.nic_share = 0.5;
-  return made;
+  Calibration result;
+  result.launch_us = 20, result.hop_us = 2, result.hop_between_us = 5;
+  result.copy_gb_per_s = 500, result.chunking_ns_per_sqrt_b = 1;
+  result.ll_launch_us = 4, result.ll_hop_us = 1, result.ll_hop_between_us = 3, result.ll_gb_per_s = 2;
+  result.in_switch_launch_us = 40, result.in_switch_copy_gb_per_s = 1'000;
+  result.nic_share = 0.5;
+  return result;
 }
 
 Library library(Algorithm all_reduce) {
-  Library made;
-  made.all_reduce = all_reduce;
-  made.protocol = Protocol::calibrated;
-  made.calibration = calibration();
-  return made;
+  Library result;
+  result.all_reduce = all_reduce;
+  result.protocol = Protocol::calibrated;
+  result.calibration = calibration();
+  return result;
 }
 
 /// Bytes take 100 ps inside a node and 1,000 ps between nodes.

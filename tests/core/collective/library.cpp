@@ -40,9 +40,9 @@ struct Bench {
     all = step::communicator_of(router, gpus, 4);
   }
   static Cluster cluster() {
-    Cluster made;
-    made.nodes = 4;
-    return made;
+    Cluster result;
+    result.nodes = 4;
+    return result;
   }
   /// Among the first GPUs.
   Time lasts(const Shape& shape) {

@@ -30,27 +30,28 @@ Cost cost_of(const Model& model, const Strategy& strategy, const compute::Gpu& g
   return cost;
 }
 
-/// A drawn world, and the modules that mean something there.
+/// A drawn configuration, and the modules that mean something there.
 struct Drawn {
-  step::Configuration world;
+  step::Configuration configuration;
   Modules recompute = recompute::layernorm | recompute::core_attn, offload = 0;
 };
 Drawn draw(std::uint64_t seed) {
   const auto& types = schedules();
-  Drawn made;
+  Drawn result;
   const ScheduleType& type = types[seed % types.size()];
-  made.world = draw_world(seed);
+  result.configuration = draw_configuration(seed);
   // Orders that follow from what passes cost and keep are others when those are.
-  if (type.chunks != ScheduleType::kAsWritten && !type.needs_costs) made.world = with_schedule(made.world, type);
-  made.world = with_context_and_experts(made.world, seed);
-  made.world.strategy.recompute = Recompute::none;
-  made.world.strategy.stack.overlap_experts = false;
-  const Model& model = made.world.model;
-  if (model.is_latent()) made.recompute |= recompute::mla_up_proj;
-  if (model.has_experts()) made.recompute |= recompute::moe_act | recompute::moe;
-  if (!model.has_experts() || model.dense_layers > 0) made.recompute |= recompute::mlp_act | recompute::mlp;
-  made.offload = (Modules{1} << offload_module_names().size()) - 1;
-  return made;
+  if (type.chunks != ScheduleType::kAsWritten && !type.needs_costs)
+    result.configuration = with_schedule(result.configuration, type);
+  result.configuration = with_context_and_experts(result.configuration, seed);
+  result.configuration.strategy.recompute = Recompute::none;
+  result.configuration.strategy.stack.overlap_experts = false;
+  const Model& model = result.configuration.model;
+  if (model.is_latent()) result.recompute |= recompute::mla_up_proj;
+  if (model.has_experts()) result.recompute |= recompute::moe_act | recompute::moe;
+  if (!model.has_experts() || model.dense_layers > 0) result.recompute |= recompute::mlp_act | recompute::mlp;
+  result.offload = (Modules{1} << offload_module_names().size()) - 1;
+  return result;
 }
 
 }  // namespace
@@ -66,14 +67,14 @@ Moved grow(Modules Drawn::*all, Modules Strategy::*asked, std::int64_t Strategy:
   Moved moved;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     Drawn drawn = draw(seed);
-    step::Configuration& world = drawn.world;
+    step::Configuration& configuration = drawn.configuration;
     std::mt19937_64 random(seed);
-    Strategy& s = world.strategy;
-    Cost before = cost_of(world.model, s, world.gpu);
+    Strategy& s = configuration.strategy;
+    Cost before = cost_of(configuration.model, s, configuration.gpu);
     CHECK(before.*time == 0);
     for (int more = 0; more < 3; ++more) {
       s.*asked |= static_cast<Modules>(random()) & drawn.*all;
-      const Cost after = cost_of(world.model, s, world.gpu);
+      const Cost after = cost_of(configuration.model, s, configuration.gpu);
       CAPTURE(seed, s.*asked, more);
       REQUIRE(after.bytes <= before.bytes);
       REQUIRE(after.*time >= before.*time);
@@ -82,7 +83,7 @@ Moved grow(Modules Drawn::*all, Modules Strategy::*asked, std::int64_t Strategy:
       before = after;
     }
     s.*places = 1;
-    const Cost fewer = cost_of(world.model, s, world.gpu);
+    const Cost fewer = cost_of(configuration.model, s, configuration.gpu);
     REQUIRE(fewer.bytes >= before.bytes);
     REQUIRE(fewer.*time <= before.*time);
   }

@@ -1,5 +1,5 @@
 // Fidelity `analytic` is a lower bound of the packet result: for every transfer, member of a collective and step of
-// drawn worlds; and it is exact where a transfer is alone.
+// drawn configurations; and it is exact where a transfer is alone.
 #include <catch2/catch.hpp>
 
 #include "core/collective/algorithms/registry.hpp"
@@ -26,8 +26,9 @@ struct Transfer {
   std::int64_t bytes = 0;
 };
 
-network::Router router_of(const step::Configuration& world) {
-  return {world.graph, world.transport.routing, static_cast<std::uint64_t>(world.transport.seed)};
+network::Router router_of(const step::Configuration& configuration) {
+  return {configuration.graph, configuration.transport.routing,
+          static_cast<std::uint64_t>(configuration.transport.seed)};
 }
 
 void add_links(Flows& flows, const network::Graph& graph) {
@@ -83,7 +84,7 @@ std::vector<Time> exits_of(std::unique_ptr<Flows> flows, const network::Graph& g
 }
 
 /// The same by longest ways; nobody's exit may be known to lie before an entry that is still to come.
-std::vector<Time> longest_ways(const step::Configuration& world, network::Router& router,
+std::vector<Time> longest_ways(const step::Configuration& configuration, network::Router& router,
                                const std::shared_ptr<const collective::Dag>& dag, const std::vector<Time>& entries) {
   std::vector<std::uint32_t> gpus(dag->members), order(dag->members);
   for (std::uint32_t i = 0; i < dag->members; ++i) gpus[i] = order[i] = i;
@@ -91,7 +92,7 @@ std::vector<Time> longest_ways(const step::Configuration& world, network::Router
   for (std::size_t pair = 0; pair < dag->pairs.size(); ++pair) {
     auto& path = paths->emplace_back();
     for (const std::uint32_t link : step::route_of(router, {dag->pairs, dag->switches}, gpus, pair, pair))
-      path.push_back(network::spec_of(*world.graph, link));
+      path.push_back(network::spec_of(*configuration.graph, link));
   }
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return entries[a] < entries[b]; });
   step::CriticalPaths critical_paths(dag, paths);
@@ -99,7 +100,7 @@ std::vector<Time> longest_ways(const step::Configuration& world, network::Router
   std::vector<network::Exit> exits;
   for (const std::uint32_t member : order) {
     exits.clear();
-    critical_paths.enter(world.transport, member, entries[member], 0, exits);
+    critical_paths.enter(configuration.transport, member, entries[member], 0, exits);
     for (const network::Exit& exit : exits) {
       REQUIRE(exit.at > entries[member]);
       REQUIRE(at[exit.member] == -1);
@@ -155,19 +156,20 @@ TEST_CASE("no transfer ends before its analytic time on 150 drawn fabrics") {
   std::size_t later = 0;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = draw_world(seed);
-    network::Router router = router_of(world);
+    const step::Configuration configuration = draw_configuration(seed);
+    network::Router router = router_of(configuration);
     Random any{std::mt19937_64(seed)};
     std::vector<Transfer> transfers;
-    for (std::int64_t i = any(1, 24); i > 0 && world.graph->gpus > 1; --i) {
-      const auto from = static_cast<std::uint32_t>(any(0, world.graph->gpus - 1));
-      const auto to = static_cast<std::uint32_t>((from + any(1, world.graph->gpus - 1)) % world.graph->gpus);
+    for (std::int64_t i = any(1, 24); i > 0 && configuration.graph->gpus > 1; --i) {
+      const auto from = static_cast<std::uint32_t>(any(0, configuration.graph->gpus - 1));
+      const auto to =
+          static_cast<std::uint32_t>((from + any(1, configuration.graph->gpus - 1)) % configuration.graph->gpus);
       transfers.push_back(
           {any(0, 20) * kMicrosecond, router.route(from, to, seed + transfers.size()), any(0, 400'000)});
     }
     std::sort(transfers.begin(), transfers.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
-    later += below(ends_of(network::make_analytic_flows(world.transport), *world.graph, transfers),
-                   ends_of(network::make_plain_flows(world.transport), *world.graph, transfers));
+    later += below(ends_of(network::make_analytic_flows(configuration.transport), *configuration.graph, transfers),
+                   ends_of(network::make_plain_flows(configuration.transport), *configuration.graph, transfers));
   }
   CHECK(later > 300);  // the draws do contend
 }
@@ -177,21 +179,21 @@ TEST_CASE("no member leaves a collective before its analytic time, whatever the 
   for (const collective::AlgorithmInfo& info : collective::algorithms())
     for (const collective::Kind kind : info.kinds)
       for (std::uint64_t seed = 1; seed <= 25; ++seed) {
-        const step::Configuration world = draw_world(seed);
-        const std::uint32_t gpus = world.graph->gpus;
+        const step::Configuration configuration = draw_configuration(seed);
+        const std::uint32_t gpus = configuration.graph->gpus;
         Random any{std::mt19937_64(seed)};
-        const auto per_node = static_cast<std::uint32_t>(world.gpus_per_node);
+        const auto per_node = static_cast<std::uint32_t>(configuration.gpus_per_node);
         const collective::Shape shape{kind, info.algorithm, gpus, any(0, 2'000'000), per_node};
         INFO("seed " << seed << " " << shape.text());
         const auto dag = std::make_shared<const collective::Dag>(collective::build(shape));
-        network::Router router = router_of(world);
+        network::Router router = router_of(configuration);
         std::vector<Time> entries(gpus, 0);
         for (Time& entry : entries) entry = seed % 2 == 0 ? 0 : any(0, 30) * kMicrosecond;
         const auto analytic =
-            exits_of(network::make_analytic_flows(world.transport), *world.graph, router, dag, entries);
-        REQUIRE(longest_ways(world, router, dag, entries) == analytic);
-        later +=
-            below(analytic, exits_of(network::make_plain_flows(world.transport), *world.graph, router, dag, entries));
+            exits_of(network::make_analytic_flows(configuration.transport), *configuration.graph, router, dag, entries);
+        REQUIRE(longest_ways(configuration, router, dag, entries) == analytic);
+        later += below(analytic, exits_of(network::make_plain_flows(configuration.transport), *configuration.graph,
+                                          router, dag, entries));
       }
   CHECK(later > 100);
 }
@@ -219,11 +221,11 @@ TEST_CASE("no step is shorter than its analytic one, which composed and coupled 
   std::size_t shorter = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
-    step::Configuration world = draw_world(seed);
-    const Time exact = run_world(world, step::Composition::composed).step_ps;
-    world.transport.fidelity = network::Fidelity::analytic;
-    const step::StepResult composed = run_world(world, step::Composition::composed);
-    const step::StepResult coupled = run_world(world, step::Composition::coupled);
+    step::Configuration configuration = draw_configuration(seed);
+    const Time exact = run_configuration(configuration, step::Composition::composed).step_ps;
+    configuration.transport.fidelity = network::Fidelity::analytic;
+    const step::StepResult composed = run_configuration(configuration, step::Composition::composed);
+    const step::StepResult coupled = run_configuration(configuration, step::Composition::coupled);
     REQUIRE(composed.step_ps == coupled.step_ps);
     REQUIRE(composed.breakdown[workload::StepPart::stall] == coupled.breakdown[workload::StepPart::stall]);
     REQUIRE(composed.step_ps <= exact);
@@ -235,17 +237,17 @@ TEST_CASE("no step is shorter than its analytic one, which composed and coupled 
 }
 
 TEST_CASE("analytic and packet results never share a key, and an analytic one does not depend on the transport") {
-  step::Configuration world = draw_world(1);
+  step::Configuration configuration = draw_configuration(1);
   step::SimulationContext context;
-  const auto step_key_of = [&] { return context.summary(world).step; };
-  const auto collective_key_of = [&] { return context.compile(world).collective_ops().front().key; };
-  world.transport.kind = "static_window";
+  const auto step_key_of = [&] { return context.summary(configuration).step; };
+  const auto collective_key_of = [&] { return context.compile(configuration).collective_ops().front().key; };
+  configuration.transport.kind = "static_window";
   const sharing::Key packet = step_key_of(), packet_collective = collective_key_of();
-  world.transport.fidelity = network::Fidelity::analytic;
+  configuration.transport.fidelity = network::Fidelity::analytic;
   const sharing::Key analytic = step_key_of(), analytic_collective = collective_key_of();
   CHECK(analytic != packet);
   CHECK(analytic_collective != packet_collective);
-  world.transport.kind = "dcqcn";
+  configuration.transport.kind = "dcqcn";
   CHECK(step_key_of() == analytic);
   CHECK(collective_key_of() == analytic_collective);
 }

@@ -11,7 +11,7 @@
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::network;
-using namespace manyworlds::test;
+using namespace manyworlds::tests;
 
 namespace {
 
@@ -228,13 +228,13 @@ std::string fault_of_routes(const Network& network, const Problem& problem, cons
 /// What is wrong with a run of the problem on this graph; "" if nothing is.
 std::string fault_of(Flows& flows, const Network& network, const Problem& problem, Counters& seen) {
   if (problem.arrivals.empty()) return "";
-  const Run made = run(flows, network, problem);
-  seen += made.counters;
-  std::string fault = fault_of_ends(network, problem, made);
-  if (fault.empty()) fault = fault_of_counters(problem, made.counters);
-  if (fault.empty()) fault = fault_of_routes(network, problem, made);
-  if (fault.empty() && !made.loads.empty()) fault = fault_of_rates(network, problem, made);
-  if (fault.empty() && !made.loads.empty()) fault = fault_of_vertices(network, problem, made);
+  const Run result = run(flows, network, problem);
+  seen += result.counters;
+  std::string fault = fault_of_ends(network, problem, result);
+  if (fault.empty()) fault = fault_of_counters(problem, result.counters);
+  if (fault.empty()) fault = fault_of_routes(network, problem, result);
+  if (fault.empty() && !result.loads.empty()) fault = fault_of_rates(network, problem, result);
+  if (fault.empty() && !result.loads.empty()) fault = fault_of_vertices(network, problem, result);
   return fault;
 }
 

@@ -14,7 +14,7 @@
 #include "core/network/per_packet/network.hpp"
 #include "tests/core/network/network_problems.hpp"
 
-namespace manyworlds::test {
+namespace manyworlds::tests {
 
 using core::network::Graph;
 using core::network::LinkKind;
@@ -146,4 +146,4 @@ inline Network draw_network(std::uint64_t seed, bool pinned) {
   return network;
 }
 
-}  // namespace manyworlds::test
+}  // namespace manyworlds::tests

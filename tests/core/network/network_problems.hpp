@@ -10,7 +10,7 @@
 #include "core/network/flows/flows.hpp"
 #include "core/network/transports/registry.hpp"
 
-namespace manyworlds::test {
+namespace manyworlds::tests {
 
 using core::kMicrosecond;
 using core::kNever;
@@ -124,4 +124,4 @@ inline Problem draw(std::uint64_t seed, const std::vector<std::string>& kinds, s
   return problem;
 }
 
-}  // namespace manyworlds::test
+}  // namespace manyworlds::tests

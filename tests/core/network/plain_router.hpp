@@ -10,7 +10,7 @@
 #include "core/base/hash.hpp"
 #include "core/network/fabric/router.hpp"
 
-namespace manyworlds::core::network::test {
+namespace manyworlds::core::network::tests {
 
 class PlainRouter {
  public:
@@ -108,4 +108,4 @@ inline std::vector<std::pair<std::uint32_t, std::uint32_t>> differing_routes(con
   return wrong;
 }
 
-}  // namespace manyworlds::core::network::test
+}  // namespace manyworlds::core::network::tests

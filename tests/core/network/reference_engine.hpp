@@ -11,7 +11,7 @@
 #include "core/network/engine/engine.hpp"
 #include "core/network/engine/sender_protocol.hpp"
 
-namespace manyworlds::test {
+namespace manyworlds::tests {
 
 using core::Time;
 using core::network::Feedback;
@@ -269,4 +269,4 @@ class ReferenceEngine {
   std::multimap<std::tuple<Time, Phase, std::uint64_t>, std::function<void()>> events_;
 };
 
-}  // namespace manyworlds::test
+}  // namespace manyworlds::tests

@@ -42,7 +42,7 @@ TEST_CASE("routes on random graphs are those of one Dijkstra per destination") {
     INFO("round " << round << ": " << graph.gpus << " GPUs, " << graph.vertices.size() << " vertices, "
                   << graph.links.size() << " links");
     for (const Routing routing : {Routing::destination_mod_k, Routing::ecmp_hash})
-      REQUIRE(test::differing_routes(graph, routing, static_cast<std::uint64_t>(round)).empty());
+      REQUIRE(tests::differing_routes(graph, routing, static_cast<std::uint64_t>(round)).empty());
     Router router(std::make_shared<const Graph>(graph), Routing::ecmp_hash, 1);
     try {
       with_paths += graph.gpus > 1 && !router.route(0, graph.gpus - 1, 0).empty();

@@ -10,7 +10,7 @@
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::network;
-using namespace manyworlds::test;
+using namespace manyworlds::tests;
 
 namespace {
 

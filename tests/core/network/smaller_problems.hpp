@@ -7,7 +7,7 @@
 
 #include "tests/core/network/network_problems.hpp"
 
-namespace manyworlds::test {
+namespace manyworlds::tests {
 
 /// `fails(problem)` stays true: without flows, with half of their bytes, at time 0.
 template <class Fails>
@@ -66,4 +66,4 @@ std::string smallest_fault(const Problem& problem, FaultOf fault_of) {
   return out.str();
 }
 
-}  // namespace manyworlds::test
+}  // namespace manyworlds::tests

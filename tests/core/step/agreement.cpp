@@ -21,14 +21,14 @@ void require_same(const step::StepResult& a, const step::StepResult& b) {
 
 }  // namespace
 
-TEST_CASE("composed and coupled agree to the picosecond on 100 drawn worlds") {
+TEST_CASE("composed and coupled agree to the picosecond on 100 drawn configurations") {
   std::size_t episodes = 0;
   std::int64_t marks = 0, pauses = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = draw_world(seed);
-    const auto composed = run_world(world, step::Composition::composed);
-    require_same(composed, run_world(world, step::Composition::coupled));
+    const step::Configuration configuration = draw_configuration(seed);
+    const auto composed = run_configuration(configuration, step::Composition::composed);
+    require_same(composed, run_configuration(configuration, step::Composition::coupled));
     episodes += composed.episodes.size();
     marks += composed.ecn_marks;
     pauses += composed.pauses;
@@ -39,28 +39,29 @@ TEST_CASE("composed and coupled agree to the picosecond on 100 drawn worlds") {
 }
 
 TEST_CASE("composed and coupled agree to the picosecond where gradients and parameters are sharded") {
-  std::size_t worlds = 0;
+  std::size_t configurations = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
-    step::Configuration world = draw_world(seed);
-    workload::Strategy& s = world.strategy;
+    step::Configuration configuration = draw_configuration(seed);
+    workload::Strategy& s = configuration.strategy;
     if (s.dp == 1) continue;
     s.zero = 1 + static_cast<std::int64_t>(seed % 3);
     s.stack.overlap_parameters = s.zero < 3 && seed % 2 == 0;
     s.stack.reduce_in_16bit = seed % 5 == 0;
-    require_same(run_world(world, step::Composition::composed), run_world(world, step::Composition::coupled));
-    ++worlds;
+    require_same(run_configuration(configuration, step::Composition::composed),
+                 run_configuration(configuration, step::Composition::coupled));
+    ++configurations;
   }
-  CHECK(worlds > 30);
+  CHECK(configurations > 30);
 }
 
 TEST_CASE("composed and coupled agree to the picosecond with context parallelism, experts and latent attention") {
   std::size_t contexts = 0, experts = 0;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = with_context_and_experts(draw_world(seed), seed);
-    const auto composed = run_world(world, step::Composition::composed);
-    const auto coupled = run_world(world, step::Composition::coupled);
+    const step::Configuration configuration = with_context_and_experts(draw_configuration(seed), seed);
+    const auto composed = run_configuration(configuration, step::Composition::composed);
+    const auto coupled = run_configuration(configuration, step::Composition::coupled);
     require_same(composed, coupled);
     REQUIRE(composed.breakdown[workload::StepPart::exposed_cp] == coupled.breakdown[workload::StepPart::exposed_cp]);
     REQUIRE(composed.breakdown[workload::StepPart::exposed_ep] == coupled.breakdown[workload::StepPart::exposed_ep]);
@@ -75,16 +76,17 @@ TEST_CASE("composed and coupled agree to the picosecond with other overlaps, exc
   std::size_t contexts = 0, chunks = 0, slowed = 0, shared = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = with_overlaps(with_context_and_experts(draw_world(seed), seed), seed);
-    const auto composed = run_world(world, step::Composition::composed);
-    const auto coupled = run_world(world, step::Composition::coupled);
+    const step::Configuration configuration =
+        with_overlaps(with_context_and_experts(draw_configuration(seed), seed), seed);
+    const auto composed = run_configuration(configuration, step::Composition::composed);
+    const auto coupled = run_configuration(configuration, step::Composition::coupled);
     require_same(composed, coupled);
     REQUIRE(composed.breakdown[workload::StepPart::exposed_cp] == coupled.breakdown[workload::StepPart::exposed_cp]);
     REQUIRE(composed.breakdown[workload::StepPart::slowed] == coupled.breakdown[workload::StepPart::slowed]);
     contexts += composed.breakdown[workload::StepPart::exposed_cp] > 0;
     REQUIRE(composed.breakdown[workload::StepPart::exposed_ep] == coupled.breakdown[workload::StepPart::exposed_ep]);
-    chunks += world.strategy.stack.tensor_chunks > 1;
-    shared += world.strategy.stack.overlap_shared_expert;
+    chunks += configuration.strategy.stack.tensor_chunks > 1;
+    shared += configuration.strategy.stack.overlap_shared_expert;
     slowed += composed.breakdown[workload::StepPart::slowed] > 0;
   }
   CHECK(contexts > 10);
@@ -98,13 +100,13 @@ TEST_CASE("composed and coupled agree to the picosecond under every schedule") {
     if (type.chunks == workload::ScheduleType::kAsWritten) continue;
     double transfers = 0;
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-      step::Configuration world = with_schedule(draw_world(seed), type);
-      if (seed % 3 == 0) world = with_context_and_experts(world, seed);
-      if (seed % 3 == 1) world.strategy.stack.overlap_transfers = false;
-      world.strategy.stack.post_validation = seed % 4 == 0;
+      step::Configuration configuration = with_schedule(draw_configuration(seed), type);
+      if (seed % 3 == 0) configuration = with_context_and_experts(configuration, seed);
+      if (seed % 3 == 1) configuration.strategy.stack.overlap_transfers = false;
+      configuration.strategy.stack.post_validation = seed % 4 == 0;
       INFO(type.name << ", seed " << seed);
-      const auto composed = run_world(world, step::Composition::composed);
-      require_same(composed, run_world(world, step::Composition::coupled));
+      const auto composed = run_configuration(configuration, step::Composition::composed);
+      require_same(composed, run_configuration(configuration, step::Composition::coupled));
       transfers += composed.breakdown[workload::StepPart::exposed_pp];
     }
     CHECK(transfers > 0);
@@ -116,13 +118,13 @@ TEST_CASE("composed and coupled agree to the picosecond where the streams' clock
   std::size_t episodes = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
-    step::Configuration world = draw_world(seed);
-    if (seed % 3 == 0) world = with_context_and_experts(world, seed);
-    if (seed % 2 == 0) world.gpu.communication_slowdown = 0.3;
-    world.tick_ns = kTicks[seed % kTicks.size()];
-    const auto composed = run_world(world, step::Composition::composed);
-    require_same(composed, run_world(world, step::Composition::coupled));
-    REQUIRE(composed.step_ps % (world.tick_ns * kNanosecond) == 0);
+    step::Configuration configuration = draw_configuration(seed);
+    if (seed % 3 == 0) configuration = with_context_and_experts(configuration, seed);
+    if (seed % 2 == 0) configuration.gpu.communication_slowdown = 0.3;
+    configuration.tick_ns = kTicks[seed % kTicks.size()];
+    const auto composed = run_configuration(configuration, step::Composition::composed);
+    require_same(composed, run_configuration(configuration, step::Composition::coupled));
+    REQUIRE(composed.step_ps % (configuration.tick_ns * kNanosecond) == 0);
     episodes += composed.episodes.size();
   }
   CHECK(episodes > 60);

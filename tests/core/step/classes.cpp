@@ -8,29 +8,29 @@ using workload::RankClass;
 
 namespace {
 
-step::RankLayout layout_of(const step::Configuration& world, bool expert_ranks_differ) {
-  step::ParallelConfig parallel = step::parallel_config_of(world);
+step::RankLayout layout_of(const step::Configuration& configuration, bool expert_ranks_differ) {
+  step::ParallelConfig parallel = step::parallel_config_of(configuration);
   parallel.expert_ranks_differ = expert_ranks_differ;
-  return {parallel, std::make_shared<network::Router>(world.graph, world.transport.routing,
-                                                      static_cast<std::uint64_t>(world.transport.seed))};
+  return {parallel, std::make_shared<network::Router>(configuration.graph, configuration.transport.routing,
+                                                      static_cast<std::uint64_t>(configuration.transport.seed))};
 }
 
 /// 2 stages of 8 ranks: an expert is cut over 2, 2 of these pairs share all experts, and there are 2 copies of them.
 step::Configuration sixteen_ranks() {
   Cluster cluster;
   cluster.nodes = 4;
-  step::Configuration world = config_of(cluster, 2, 2, 2);
-  world.model.experts = 8, world.model.experts_per_token = 2;
-  world.strategy.sequence_parallel = true;
-  world.strategy.ep = 2, world.strategy.etp = 2;
-  return world;
+  step::Configuration configuration = config_of(cluster, 2, 2, 2);
+  configuration.model.experts = 8, configuration.model.experts_per_token = 2;
+  configuration.strategy.sequence_parallel = true;
+  configuration.strategy.ep = 2, configuration.strategy.etp = 2;
+  return configuration;
 }
 
 }  // namespace
 
 TEST_CASE("where all ranks of a stage are alike each stage is a class, else each expert rank of it is one") {
-  const step::Configuration world = sixteen_ranks();
-  const step::RankLayout alike = layout_of(world, false), apart = layout_of(world, true);
+  const step::Configuration configuration = sixteen_ranks();
+  const step::RankLayout alike = layout_of(configuration, false), apart = layout_of(configuration, true);
   CHECK(alike.classes() == std::vector<RankClass>{{0, 0}, {1, 0}});
   CHECK(apart.classes() == std::vector<RankClass>{{0, 0}, {0, 1}, {1, 0}, {1, 1}});
   for (std::uint32_t rank = 0; rank < 16; ++rank) {
@@ -47,16 +47,16 @@ TEST_CASE("a step of ranks that are told apart and run the same is the step of r
   std::size_t told_apart = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = with_context_and_experts(draw_world(seed), seed);
-    if (world.strategy.ep == 1) continue;
+    const step::Configuration configuration = with_context_and_experts(draw_configuration(seed), seed);
+    if (configuration.strategy.ep == 1) continue;
     step::DagCache dags;
     step::SimulationContext context;
     step::IsolatedResults results;
     const auto run = [&](bool differ) {
-      const auto layout = std::make_shared<step::RankLayout>(layout_of(world, differ));
-      const step::CompiledStep made(world, layout, dags);
-      REQUIRE(made.programs().size() == layout->classes().size());
-      step::StepResult result = context.run(made, results);
+      const auto layout = std::make_shared<step::RankLayout>(layout_of(configuration, differ));
+      const step::CompiledStep compiled(configuration, layout, dags);
+      REQUIRE(compiled.programs().size() == layout->classes().size());
+      step::StepResult result = context.run(compiled, results);
       result.computed = {};  // the second one remembers
       return encode(result);
     };

@@ -13,8 +13,8 @@ step::Links links_of(const Cluster& cluster) {
   return {{cluster.scale_up, 600'000}, {cluster.nic, 3'200'000}};
 }
 
-double simulated_s(const step::Configuration& world) {
-  return seconds(run_world(world, step::Composition::composed).step_ps);
+double simulated_s(const step::Configuration& configuration) {
+  return seconds(run_configuration(configuration, step::Composition::composed).step_ps);
 }
 
 }  // namespace
@@ -25,11 +25,11 @@ TEST_CASE("without communication a step is the sum of its kernels, and the close
   cluster.gpus_per_node = 1;
   for (const auto attention : {workload::AttentionKernel::unfused, workload::AttentionKernel::cudnn})
     for (const auto recompute : {workload::Recompute::none, workload::Recompute::full}) {
-      step::Configuration world = config_of(cluster, 1, 1, 4);
-      world.strategy.stack.attention = attention;
-      world.strategy.recompute = recompute;
-      const auto form = step::closed_form(world, links_of(cluster));
-      CHECK(form.step_s == Approx(simulated_s(world)).epsilon(1e-9));
+      step::Configuration configuration = config_of(cluster, 1, 1, 4);
+      configuration.strategy.stack.attention = attention;
+      configuration.strategy.recompute = recompute;
+      const auto form = step::closed_form(configuration, links_of(cluster));
+      CHECK(form.step_s == Approx(simulated_s(configuration)).epsilon(1e-9));
       CHECK(form.bubble_s == 0);
       CHECK(form.gradients_s == 0);
     }
@@ -41,11 +41,11 @@ TEST_CASE("the closed form's pipeline is that of the schedule where transfers ar
     cluster.nodes = 1;
     cluster.gpus_per_node = static_cast<std::uint32_t>(pp);
     cluster.scale_up = 1'600'000'000'000;
-    step::Configuration world = config_of(cluster, 1, pp, 4 * pp);
-    world.model.layers = 8;
-    world.model.tied_embeddings = false;
-    const auto form = step::closed_form(world, links_of(cluster));
-    CHECK(form.step_s == Approx(simulated_s(world)).epsilon(0.03));
+    step::Configuration configuration = config_of(cluster, 1, pp, 4 * pp);
+    configuration.model.layers = 8;
+    configuration.model.tied_embeddings = false;
+    const auto form = step::closed_form(configuration, links_of(cluster));
+    CHECK(form.step_s == Approx(simulated_s(configuration)).epsilon(0.03));
     CHECK(form.bubble_s > 0);
   }
 }
@@ -54,11 +54,11 @@ TEST_CASE("the closed form adds what tensor and data parallelism expose") {
   Cluster cluster;
   cluster.nodes = 2;
   cluster.gpus_per_node = 4;
-  const step::Configuration world = config_of(cluster, 4, 1, 2);
-  step::Configuration slow = world;
+  const step::Configuration configuration = config_of(cluster, 4, 1, 2);
+  step::Configuration slow = configuration;
   slow.strategy.overlap_grad_reduce = false;
-  const auto form = step::closed_form(world, links_of(cluster));
-  CHECK(form.step_s == Approx(simulated_s(world)).epsilon(0.15));
+  const auto form = step::closed_form(configuration, links_of(cluster));
+  CHECK(form.step_s == Approx(simulated_s(configuration)).epsilon(0.15));
   CHECK(form.gradients_s > 0);
   CHECK(step::closed_form(slow, links_of(cluster)).gradients_s >= form.gradients_s);
 }
@@ -67,12 +67,13 @@ TEST_CASE("the closed form of ZeRO 3 gathers beside the units before, as the sim
   Cluster cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = 4;
-  step::Configuration world = config_of(cluster, 1, 1, 2);
-  world.model.layers = 8;
-  world.strategy.zero = 3;
+  step::Configuration configuration = config_of(cluster, 1, 1, 2);
+  configuration.model.layers = 8;
+  configuration.strategy.zero = 3;
   for (const std::int64_t sequence : {64, 2'048}) {  // bound by the network, by kernels
-    world.model.sequence = sequence;
-    CHECK(step::closed_form(world, links_of(cluster)).step_s == Approx(simulated_s(world)).epsilon(0.15));
+    configuration.model.sequence = sequence;
+    CHECK(step::closed_form(configuration, links_of(cluster)).step_s ==
+          Approx(simulated_s(configuration)).epsilon(0.15));
   }
 }
 
@@ -80,16 +81,16 @@ TEST_CASE("the closed form takes the slowest of the ranks that share experts") {
   Cluster cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = 4;
-  step::Configuration world = config_of(cluster, 1, 1, 2);
-  world.model.experts = 8, world.model.experts_per_token = 2;
-  world.model.sequence = 4'096;
-  world.strategy.ep = 4;
-  const double balanced = step::closed_form(world, links_of(cluster)).step_s;
-  CHECK(balanced == Approx(simulated_s(world)).epsilon(0.1));
+  step::Configuration configuration = config_of(cluster, 1, 1, 2);
+  configuration.model.experts = 8, configuration.model.experts_per_token = 2;
+  configuration.model.sequence = 4'096;
+  configuration.strategy.ep = 4;
+  const double balanced = step::closed_form(configuration, links_of(cluster)).step_s;
+  CHECK(balanced == Approx(simulated_s(configuration)).epsilon(0.1));
   std::vector<std::vector<std::int64_t>> hot(4, std::vector<std::int64_t>(8, 1));
   for (auto& load : hot) load[3] = 100;  // in every layer the same rank is the busiest
-  world.model.routing = workload::make_routing(hot);
-  const double uneven = step::closed_form(world, links_of(cluster)).step_s;
+  configuration.model.routing = workload::make_routing(hot);
+  const double uneven = step::closed_form(configuration, links_of(cluster)).step_s;
   CHECK(uneven > 1.05 * balanced);
-  CHECK(uneven == Approx(simulated_s(world)).epsilon(0.1));
+  CHECK(uneven == Approx(simulated_s(configuration)).epsilon(0.1));
 }

@@ -43,14 +43,14 @@ Strategy one_group(Strategy strategy) {
 }
 
 /// ZeRO in groups where there are replicas enough; false where there are not.
-bool shares_in_groups(step::Configuration& world, std::uint64_t seed) {
-  Strategy& s = world.strategy;
+bool shares_in_groups(step::Configuration& configuration, std::uint64_t seed) {
+  Strategy& s = configuration.strategy;
   if (s.replicas() < 4) return false;
   s.zero = 1 + static_cast<std::int64_t>(seed % 3);
   s.zero_group = seed % 2 == 0 ? 2 : s.replicas() / 2;
   s.stack.overlap_parameters = s.zero < 3 && seed % 4 < 2;
   s.stack.reduce_in_16bit = seed % 5 == 0;
-  return !world.model.has_experts() || s.expert_replicas() % s.zero_groups() == 0;
+  return !configuration.model.has_experts() || s.expert_replicas() % s.zero_groups() == 0;
 }
 
 }  // namespace
@@ -115,10 +115,11 @@ TEST_CASE("a rank in a group needs the memory of a rank of one group alone, and 
 TEST_CASE("groups are neighbours, and across them stand the replicas with the same share") {
   Cluster cluster;
   cluster.nodes = 4;
-  step::Configuration world = config_of(cluster, 1, 2, 2);  // 2 stages of 8 replicas
-  world.strategy.zero = 1, world.strategy.zero_group = 4;
-  const step::RankLayout layout(step::parallel_config_of(world),
-                                std::make_shared<network::Router>(world.graph, world.transport.routing, 0));
+  step::Configuration configuration = config_of(cluster, 1, 2, 2);  // 2 stages of 8 replicas
+  configuration.strategy.zero = 1, configuration.strategy.zero_group = 4;
+  const step::RankLayout layout(
+      step::parallel_config_of(configuration),
+      std::make_shared<network::Router>(configuration.graph, configuration.transport.routing, 0));
   const auto members = [&](std::uint32_t rank, Role role) {
     return layout.groups()[layout.group_of(rank, role)].ranks;
   };
@@ -132,27 +133,28 @@ TEST_CASE("groups are neighbours, and across them stand the replicas with the sa
 }
 
 TEST_CASE("composed and coupled agree to the picosecond where ZeRO shares out within groups") {
-  std::size_t worlds = 0, experts = 0, mirrored = 0;
-  const auto check = [&](const step::Configuration& world) {
-    const auto composed = run_world(world, step::Composition::composed);
-    const auto coupled = run_world(world, step::Composition::coupled);
+  std::size_t configurations = 0, experts = 0, mirrored = 0;
+  const auto check = [&](const step::Configuration& configuration) {
+    const auto composed = run_configuration(configuration, step::Composition::composed);
+    const auto coupled = run_configuration(configuration, step::Composition::coupled);
     REQUIRE(composed.step_ps == coupled.step_ps);
     REQUIRE(composed.breakdown[StepPart::exposed_dp] == coupled.breakdown[StepPart::exposed_dp]);
     REQUIRE(composed.link_hops == coupled.link_hops);
-    ++worlds;
-    experts += world.model.has_experts();
-    mirrored += world.strategy.stage_copies() > 1;
+    ++configurations;
+    experts += configuration.model.has_experts();
+    mirrored += configuration.strategy.stage_copies() > 1;
   };
   for (std::uint64_t seed = 1; seed <= 160; ++seed) {
     INFO("seed " << seed);
-    step::Configuration world = draw_world(seed);
-    if (seed % 3 == 0) world = with_context_and_experts(world, seed);
-    if (seed % 10 == 7) world = with_schedule(world, schedule_type(schedule_by_name("dualpipe")));
-    if (!shares_in_groups(world, seed)) continue;
-    if (world.strategy.stage_copies() > 1 && world.strategy.zero == 3) world.model.tied_embeddings = false;
-    check(world);
+    step::Configuration configuration = draw_configuration(seed);
+    if (seed % 3 == 0) configuration = with_context_and_experts(configuration, seed);
+    if (seed % 10 == 7) configuration = with_schedule(configuration, schedule_type(schedule_by_name("dualpipe")));
+    if (!shares_in_groups(configuration, seed)) continue;
+    if (configuration.strategy.stage_copies() > 1 && configuration.strategy.zero == 3)
+      configuration.model.tied_embeddings = false;
+    check(configuration);
   }
-  CHECK(worlds > 30);
+  CHECK(configurations > 30);
   CHECK(experts > 3);
   CHECK(mirrored > 2);
 }
@@ -162,16 +164,17 @@ TEST_CASE("groups in nodes spare the network between nodes, by the closed form a
   cluster.nodes = 4;
   cluster.nic = cluster.uplink = 50'000'000'000;
   for (const std::int64_t zero : {1, 3}) {
-    step::Configuration world = config_of(cluster, 1, 1, 1);
-    world.model.layers = 8;
-    world.model.tied_embeddings = false;
-    world.strategy.zero = zero;
-    world.strategy.overlap_grad_reduce = zero == 3;
+    step::Configuration configuration = config_of(cluster, 1, 1, 1);
+    configuration.model.layers = 8;
+    configuration.model.tied_embeddings = false;
+    configuration.strategy.zero = zero;
+    configuration.strategy.overlap_grad_reduce = zero == 3;
     double simulated[2], formed[2];
     for (const bool in_groups : {false, true}) {
-      world.strategy.zero_group = in_groups ? 4 : 0;
-      simulated[in_groups] = seconds(run_world(world, step::Composition::composed).step_ps);
-      formed[in_groups] = step::closed_form(world, {{cluster.scale_up, 600'000}, {cluster.nic, 3'200'000}}).step_s;
+      configuration.strategy.zero_group = in_groups ? 4 : 0;
+      simulated[in_groups] = seconds(run_configuration(configuration, step::Composition::composed).step_ps);
+      formed[in_groups] =
+          step::closed_form(configuration, {{cluster.scale_up, 600'000}, {cluster.nic, 3'200'000}}).step_s;
       CAPTURE(zero, in_groups);
       CHECK(formed[in_groups] == Approx(simulated[in_groups]).epsilon(0.2));
     }

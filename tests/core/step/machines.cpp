@@ -1,5 +1,5 @@
-// Machines of several kinds in one world: kernels take what they take on the GPU of their rank, and everybody else
-// waits.
+// Machines of several kinds in one configuration: kernels take what they take on the GPU of their rank, and everybody
+// else waits.
 #include <catch2/catch.hpp>
 #include <numeric>
 
@@ -14,25 +14,25 @@ using workload::RankClass;
 namespace {
 
 compute::Gpu other_gpu(double speed_factor = 1) {
-  compute::Gpu made = gpu();
-  made.matrix_tflops = 150, made.memory_gb_per_s = 1500, made.memory_gib = 40;
-  made.communication_slowdown = 0.2;
-  made.speed_factor = speed_factor;
-  return made;
+  compute::Gpu result = gpu();
+  result.matrix_tflops = 150, result.memory_gb_per_s = 1500, result.memory_gib = 40;
+  result.communication_slowdown = 0.2;
+  result.speed_factor = speed_factor;
+  return result;
 }
 
 /// The later half of the machines is of another kind.
-step::Configuration half(step::Configuration world, const compute::Gpu& other) {
-  const std::uint32_t gpus = world.graph->gpus;
-  world.other_gpus = {other};
-  world.kind_of_gpu.assign(gpus, 0);
-  std::fill(world.kind_of_gpu.begin() + gpus / 2, world.kind_of_gpu.end(), 1);
-  return world;
+step::Configuration half(step::Configuration configuration, const compute::Gpu& other) {
+  const std::uint32_t gpus = configuration.graph->gpus;
+  configuration.other_gpus = {other};
+  configuration.kind_of_gpu.assign(gpus, 0);
+  std::fill(configuration.kind_of_gpu.begin() + gpus / 2, configuration.kind_of_gpu.end(), 1);
+  return configuration;
 }
 
-step::Configuration all(step::Configuration world, const compute::Gpu& of) {
-  world.gpu = of;
-  return world;
+step::Configuration all(step::Configuration configuration, const compute::Gpu& of) {
+  configuration.gpu = of;
+  return configuration;
 }
 
 /// Two GPUs in two nodes.
@@ -42,14 +42,14 @@ Cluster pair() {
   return cluster;
 }
 
-Time step_of(const step::Configuration& world) {
-  return run_world(world, step::Composition::composed).step_ps;
+Time step_of(const step::Configuration& configuration) {
+  return run_configuration(configuration, step::Composition::composed).step_ps;
 }
 
 /// Kernels of a class until its optimizer and of that, waits for the host included.
-std::pair<Time, Time> kernels_of(const step::Configuration& world, std::int64_t stage, const compute::Gpu& on) {
+std::pair<Time, Time> kernels_of(const step::Configuration& configuration, std::int64_t stage, const compute::Gpu& on) {
   std::pair<Time, Time> sum{0, 0};
-  for (const workload::Op& op : workload::build_program(world.model, world.strategy, on, stage).ops)
+  for (const workload::Op& op : workload::build_program(configuration.model, configuration.strategy, on, stage).ops)
     if (!op.is_collective) (op.category == workload::StepPart::optimizer ? sum.second : sum.first) += op.duration_ps;
   return sum;
 }
@@ -57,66 +57,67 @@ std::pair<Time, Time> kernels_of(const step::Configuration& world, std::int64_t 
 }  // namespace
 
 TEST_CASE("a pipeline over two kinds takes the sum of what its stages take on theirs") {
-  step::Configuration world = config_of(pair(), 1, 2, 1);  // one micro-batch: nothing runs beside anything
-  world.model.tied_embeddings = false;
+  step::Configuration configuration = config_of(pair(), 1, 2, 1);  // one micro-batch: nothing runs beside anything
+  configuration.model.tied_embeddings = false;
   for (const double speed_factor : {1.0, 0.5}) {
     const compute::Gpu slow = other_gpu(speed_factor);
-    const auto [first, first_optimizer] = kernels_of(world, 0, world.gpu);
-    const auto [last, last_optimizer] = kernels_of(world, 1, world.gpu);
-    const Time transfers = step_of(world) - first - last - first_optimizer;  // of activations, and of gradients
+    const auto [first, first_optimizer] = kernels_of(configuration, 0, configuration.gpu);
+    const auto [last, last_optimizer] = kernels_of(configuration, 1, configuration.gpu);
+    const Time transfers = step_of(configuration) - first - last - first_optimizer;  // of activations, and of gradients
     REQUIRE(transfers > 0);
-    const auto [slow_last, slow_optimizer] = kernels_of(world, 1, slow);
+    const auto [slow_last, slow_optimizer] = kernels_of(configuration, 1, slow);
     REQUIRE(slow_last > last);
     REQUIRE(slow_optimizer < first + first_optimizer);
-    CHECK(step_of(half(world, slow)) == first + slow_last + first_optimizer + transfers);
+    CHECK(step_of(half(configuration, slow)) == first + slow_last + first_optimizer + transfers);
   }
 }
 
 TEST_CASE("replicas on two kinds take what the slower ones take by themselves") {
   for (const bool overlap : {false, true})
     for (const std::int64_t zero : {0, 1}) {
-      step::Configuration world = config_of(pair(), 1, 1, 2);
-      world.strategy.overlap_grad_reduce = overlap;
-      world.strategy.zero = zero;
-      const Time fast = step_of(world), slow = step_of(all(world, other_gpu(0.5)));
+      step::Configuration configuration = config_of(pair(), 1, 1, 2);
+      configuration.strategy.overlap_grad_reduce = overlap;
+      configuration.strategy.zero = zero;
+      const Time fast = step_of(configuration), slow = step_of(all(configuration, other_gpu(0.5)));
       CAPTURE(overlap, zero);
-      CHECK(step_of(half(world, other_gpu(0.5))) == slow);
+      CHECK(step_of(half(configuration, other_gpu(0.5))) == slow);
       CHECK(slow > fast);
     }
 }
 
 TEST_CASE("a slow GPU's kernels take the inverse of its pace as long") {
-  const step::Configuration world = config_of(pair(), 1, 1, 1);
-  compute::Gpu slow = world.gpu;
+  const step::Configuration configuration = config_of(pair(), 1, 1, 1);
+  compute::Gpu slow = configuration.gpu;
   slow.speed_factor = 0.8;
-  for (const workload::KernelUse& use : workload::kernels_used(world.model, world.strategy, world.gpu, 0))
+  for (const workload::KernelUse& use :
+       workload::kernels_used(configuration.model, configuration.strategy, configuration.gpu, 0))
     CHECK(compute::modelled_time(use.kernel, slow) == round_half_up(static_cast<double>(use.cost_ps) / 0.8));
 }
 
 TEST_CASE("composed and coupled agree to the picosecond on machines of several kinds") {
-  std::size_t worlds = 0, experts = 0, stalled = 0;
+  std::size_t configurations = 0, experts = 0, stalled = 0;
   for (std::uint64_t seed = 1; seed <= 80; ++seed) {
     INFO("seed " << seed);
-    step::Configuration world = draw_world(seed);
-    if (seed % 3 == 0) world = with_context_and_experts(world, seed);
-    world = half(world, other_gpu(seed % 4 == 0 ? 0.8 : 1));
+    step::Configuration configuration = draw_configuration(seed);
+    if (seed % 3 == 0) configuration = with_context_and_experts(configuration, seed);
+    configuration = half(configuration, other_gpu(seed % 4 == 0 ? 0.8 : 1));
     if (seed % 5 == 0) {  // every GPU its own draw of three kinds
-      world.other_gpus.push_back(world.gpu);
-      world.other_gpus.back().speed_factor = 0.7;
-      for (std::uint32_t gpu = 0; gpu < world.kind_of_gpu.size(); ++gpu)
-        world.kind_of_gpu[gpu] = static_cast<std::uint32_t>((seed * 7 + gpu * gpu * 5) % 11 % 3);
+      configuration.other_gpus.push_back(configuration.gpu);
+      configuration.other_gpus.back().speed_factor = 0.7;
+      for (std::uint32_t gpu = 0; gpu < configuration.kind_of_gpu.size(); ++gpu)
+        configuration.kind_of_gpu[gpu] = static_cast<std::uint32_t>((seed * 7 + gpu * gpu * 5) % 11 % 3);
     }
-    const auto composed = run_world(world, step::Composition::composed);
-    const auto coupled = run_world(world, step::Composition::coupled);
+    const auto composed = run_configuration(configuration, step::Composition::composed);
+    const auto coupled = run_configuration(configuration, step::Composition::coupled);
     REQUIRE(composed.step_ps == coupled.step_ps);
     REQUIRE(composed.breakdown[workload::StepPart::exposed_dp] == coupled.breakdown[workload::StepPart::exposed_dp]);
     REQUIRE(composed.breakdown[workload::StepPart::stall] == coupled.breakdown[workload::StepPart::stall]);
     REQUIRE(composed.link_hops == coupled.link_hops);
-    ++worlds;
-    experts += world.model.has_experts();
+    ++configurations;
+    experts += configuration.model.has_experts();
     stalled += composed.breakdown[workload::StepPart::stall] > 0;
   }
-  CHECK(worlds == 80);
+  CHECK(configurations == 80);
   CHECK(experts > 5);
   CHECK(stalled > 30);
 }
@@ -124,9 +125,9 @@ TEST_CASE("composed and coupled agree to the picosecond on machines of several k
 TEST_CASE("a kind of machine that is like the others changes nothing but names") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = with_context_and_experts(draw_world(seed), seed);
-    const auto one = run_world(world, step::Composition::composed);
-    const auto two = run_world(half(world, world.gpu), step::Composition::composed);
+    const step::Configuration configuration = with_context_and_experts(draw_configuration(seed), seed);
+    const auto one = run_configuration(configuration, step::Composition::composed);
+    const auto two = run_configuration(half(configuration, configuration.gpu), step::Composition::composed);
     REQUIRE(one.step_ps == two.step_ps);
     REQUIRE(one.breakdown[workload::StepPart::stall] == two.breakdown[workload::StepPart::stall]);
     REQUIRE(one.breakdown[workload::StepPart::forward] == two.breakdown[workload::StepPart::forward]);
@@ -141,18 +142,18 @@ TEST_CASE("a kind of machine that is like the others changes nothing but names")
 
 TEST_CASE("ranks are told apart by machine where they sit on several kinds, whatever the order of ranks") {
   Cluster cluster;  // 2 nodes of 4
-  step::Configuration world = half(config_of(cluster, 2, 2, 2), other_gpu());
+  step::Configuration configuration = half(config_of(cluster, 2, 2, 2), other_gpu());
   using Classes = std::map<RankClass, std::uint32_t>;
-  CHECK(step::classes_of(step::parallel_config_of(world)) == Classes{{{0, 0, 0}, 4}, {{1, 0, 1}, 4}});
-  world.placement = step::Placement::tp_pp_dp;  // a replica to a node
-  CHECK(step::classes_of(step::parallel_config_of(world)) ==
+  CHECK(step::classes_of(step::parallel_config_of(configuration)) == Classes{{{0, 0, 0}, 4}, {{1, 0, 1}, 4}});
+  configuration.placement = step::Placement::tp_pp_dp;  // a replica to a node
+  CHECK(step::classes_of(step::parallel_config_of(configuration)) ==
         Classes{{{0, 0, 0}, 2}, {{0, 0, 1}, 2}, {{1, 0, 0}, 2}, {{1, 0, 1}, 2}});
 }
 
 TEST_CASE("times by kind of machine add up to those of all, and survive the journal") {
   Cluster cluster;
-  const step::Configuration world = half(config_of(cluster, 2, 2, 2), other_gpu());
-  const auto result = step::decode_step(step::encode(run_world(world, step::Composition::composed)));
+  const step::Configuration configuration = half(config_of(cluster, 2, 2, 2), other_gpu());
+  const auto result = step::decode_step(step::encode(run_configuration(configuration, step::Composition::composed)));
   REQUIRE(result.by_kind.size() == 2);
   CHECK(result.by_kind[0][workload::StepPart::backward] + result.by_kind[1][workload::StepPart::backward] ==
         Approx(2 * result.breakdown[workload::StepPart::backward]).epsilon(1e-12));
@@ -162,20 +163,21 @@ TEST_CASE("times by kind of machine add up to those of all, and survive the jour
 
 TEST_CASE("what counts is the memory of the rank that has least left") {
   Cluster cluster;
-  step::Configuration world = half(config_of(cluster, 2, 2, 2), other_gpu());
-  const auto demand = step::memory_requirement_of(world);
+  step::Configuration configuration = half(config_of(cluster, 2, 2, 2), other_gpu());
+  const auto demand = step::memory_requirement_of(configuration);
   CHECK(demand.memory_gib == 40);
-  CHECK(demand.required.total() == memory::footprint(world.model, world.strategy, other_gpu(), {1, 0, 1}).total());
-  world.other_gpus[0].memory_gib = 1'000;
-  CHECK(step::memory_requirement_of(world).memory_gib == 80);
-  CHECK(step::mean_peak_tflops(world) == (300.0 + 150) / 2);
+  CHECK(demand.required.total() ==
+        memory::footprint(configuration.model, configuration.strategy, other_gpu(), {1, 0, 1}).total());
+  configuration.other_gpus[0].memory_gib = 1'000;
+  CHECK(step::memory_requirement_of(configuration).memory_gib == 80);
+  CHECK(step::mean_peak_tflops(configuration) == (300.0 + 150) / 2);
 }
 
-TEST_CASE("worlds whose ranks sit on other kinds have other keys, and those alike have one") {
+TEST_CASE("configurations whose ranks sit on other kinds have other keys, and those alike have one") {
   Cluster cluster;
   const step::Configuration base = config_of(cluster, 2, 1, 2);
   step::SimulationContext context;
-  const auto key = [&](const step::Configuration& world) { return context.summary(world).step; };
+  const auto key = [&](const step::Configuration& configuration) { return context.summary(configuration).step; };
   step::Configuration swapped = half(base, other_gpu());
   std::reverse(swapped.kind_of_gpu.begin(), swapped.kind_of_gpu.end());
   const std::vector<sharing::Key> keys{key(base), key(half(base, other_gpu())), key(half(base, other_gpu(0.8))),
@@ -188,14 +190,14 @@ TEST_CASE("worlds whose ranks sit on other kinds have other keys, and those alik
 TEST_CASE("the closed form of a pipeline over two kinds waits for the slower one, as the simulation does") {
   Cluster cluster;
   cluster.nodes = 1, cluster.gpus_per_node = 2;
-  step::Configuration world = config_of(cluster, 1, 2, 8);
-  world.model.layers = 8;
-  world.model.sequence = 1'024;
-  world.model.tied_embeddings = false;
+  step::Configuration configuration = config_of(cluster, 1, 2, 8);
+  configuration.model.layers = 8;
+  configuration.model.sequence = 1'024;
+  configuration.model.tied_embeddings = false;
   const step::Links links{{cluster.scale_up, 600'000}, {cluster.nic, 3'200'000}};
-  const double fast = step::closed_form(world, links).step_s;
-  world = half(world, other_gpu());
-  const double mixed = step::closed_form(world, links).step_s;
-  CHECK(mixed == Approx(seconds(step_of(world))).epsilon(0.05));
+  const double fast = step::closed_form(configuration, links).step_s;
+  configuration = half(configuration, other_gpu());
+  const double mixed = step::closed_form(configuration, links).step_s;
+  CHECK(mixed == Approx(seconds(step_of(configuration))).epsilon(0.05));
   CHECK(mixed > 1.3 * fast);
 }

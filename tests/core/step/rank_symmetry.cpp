@@ -1,4 +1,4 @@
-// Ranks that go alike are simulated once: what rotations leave of collectives, and steps that do not change by it.
+// Equivalent ranks are simulated once: what rotations leave of collectives, and steps that do not change by it.
 #include <catch2/catch.hpp>
 
 #include "core/collective/dag/rotation.hpp"
@@ -20,18 +20,18 @@ On put_on(const Cluster& cluster, const collective::Dag& dag) {
   network::Router router(graph, network::Routing::destination_mod_k, 1);
   std::vector<std::uint32_t> gpus(dag.members);
   for (std::uint32_t i = 0; i < gpus.size(); ++i) gpus[i] = i;
-  On made;
+  On result;
   std::map<std::vector<std::int64_t>, std::uint32_t> numbers;
   for (std::size_t pair = 0; pair < dag.pairs.size(); ++pair) {
-    auto& path = made.paths.emplace_back();
+    auto& path = result.paths.emplace_back();
     std::vector<std::int64_t> figures;
     for (const std::uint32_t link : step::route_of(router, {dag.pairs, dag.switches}, gpus, pair, pair)) {
       path.push_back(network::spec_of(*graph, link));
       figures.push_back(path.back().bits_per_second), figures.push_back(path.back().latency_ps);
     }
-    made.labels.push_back(numbers.try_emplace(figures, static_cast<std::uint32_t>(numbers.size())).first->second);
+    result.labels.push_back(numbers.try_emplace(figures, static_cast<std::uint32_t>(numbers.size())).first->second);
   }
-  return made;
+  return result;
 }
 
 /// When each member leaves that enters when `entries` says.
@@ -59,21 +59,21 @@ std::string answer_of(step::StepResult result) {
 
 struct Both {
   std::string all, representatives;
-  std::size_t ranks = 0, players = 0;
+  std::size_t ranks = 0, simulated_ranks = 0;
 };
-Both run_both(step::Configuration world) {
-  world.transport.fidelity = network::Fidelity::analytic;
-  Both made;
+Both run_both(step::Configuration configuration) {
+  configuration.transport.fidelity = network::Fidelity::analytic;
+  Both result;
   for (const step::Ranks ranks : {step::Ranks::all, step::Ranks::representatives}) {
     step::SimulationContext context;
     step::IsolatedResults results;
-    const step::CompiledStep built = context.compile(world, ranks);
-    (ranks == step::Ranks::all ? made.all : made.representatives) = answer_of(context.run(built, results));
-    made.ranks = built.layout().ranks();
-    made.players = built.symmetry().representative_rank.size();
-    REQUIRE(built.has_all_ranks() == (made.players == made.ranks));
+    const step::CompiledStep built = context.compile(configuration, ranks);
+    (ranks == step::Ranks::all ? result.all : result.representatives) = answer_of(context.run(built, results));
+    result.ranks = built.layout().ranks();
+    result.simulated_ranks = built.symmetry().representative_rank.size();
+    REQUIRE(built.has_all_ranks() == (result.simulated_ranks == result.ranks));
   }
-  return made;
+  return result;
 }
 
 }  // namespace
@@ -136,32 +136,33 @@ TEST_CASE("members of a turned collective leave when those of the whole one do t
   CHECK(quotient_dag > 100);
 }
 
-TEST_CASE("a step of ranks that go alike, each simulated once, is the step of all of them") {
+TEST_CASE("a step that simulates one rank of each class is the step of all of them") {
   std::size_t fewer = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     INFO("seed " << seed);
-    step::Configuration world = seed % 3 == 2 ? draw_routed(seed) : draw_world(seed);
-    if (seed % 3 == 1) world = with_context_and_experts(world, seed);
-    if (seed % 6 == 0) world = with_overlaps(world, seed);
-    if (seed % 5 == 0 && !world.model.routing && world.graph->gpus > 2)
+    step::Configuration configuration = seed % 3 == 2 ? draw_routed(seed) : draw_configuration(seed);
+    if (seed % 3 == 1) configuration = with_context_and_experts(configuration, seed);
+    if (seed % 6 == 0) configuration = with_overlaps(configuration, seed);
+    if (seed % 5 == 0 && !configuration.model.routing && configuration.graph->gpus > 2)
       for (const workload::ScheduleType& type : workload::schedules())
-        if (type.name == std::string(seed % 2 == 0 ? "zb_v" : "dualpipe")) world = with_schedule(world, type);
-    const Both both = run_both(world);
+        if (type.name == std::string(seed % 2 == 0 ? "zb_v" : "dualpipe"))
+          configuration = with_schedule(configuration, type);
+    const Both both = run_both(configuration);
     REQUIRE(both.all == both.representatives);
-    fewer += both.players < both.ranks;
+    fewer += both.simulated_ranks < both.ranks;
   }
   CHECK(fewer > 60);
 }
 
 TEST_CASE("how many ranks have to be simulated does not grow with the nodes of a rail") {
-  std::vector<std::size_t> players;
+  std::vector<std::size_t> simulated_ranks;
   for (const std::uint32_t nodes : {4u, 8u, 16u}) {
     const Both both = run_both(config_of({nodes, 4}, 2, 2, 4));
     CHECK(both.all == both.representatives);
     CHECK(both.ranks == 4 * nodes);
-    players.push_back(both.players);
+    simulated_ranks.push_back(both.simulated_ranks);
   }
   // Two stages; of the four GPUs of a node the two of a tensor-parallel group are alike, the groups are at either end
   // of a hop of the ring of replicas, and this goes back and forth: through two nodes, then it repeats.
-  CHECK(players == std::vector<std::size_t>{8, 8, 8});
+  CHECK(simulated_ranks == std::vector<std::size_t>{8, 8, 8});
 }

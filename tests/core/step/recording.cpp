@@ -15,7 +15,7 @@ using workload::Op;
 namespace {
 
 struct Recorded {
-  step::CompiledStep world;
+  step::CompiledStep compiled;
   step::StepResult result;
   Recording recording;
 };
@@ -26,36 +26,36 @@ Recorded record(step::Configuration configuration, step::Composition composition
   configuration.composition = composition;
   step::SimulationContext context;
   step::IsolatedResults results;
-  Recorded made{context.compile(configuration), {}, {}};
+  Recorded recorded{context.compile(configuration), {}, {}};
   if (ranks.empty()) {
-    ranks.resize(made.world.layout().ranks());
+    ranks.resize(recorded.compiled.layout().ranks());
     std::iota(ranks.begin(), ranks.end(), 0);
   }
-  for (const std::uint32_t rank : ranks) made.recording.ranks.push_back({rank});
-  made.result = context.run(made.world, results, &made.recording);
-  return made;
+  for (const std::uint32_t rank : ranks) recorded.recording.ranks.push_back({rank});
+  recorded.result = context.run(recorded.compiled, results, &recorded.recording);
+  return recorded;
 }
 
 /// With traffic of every kind: every third has context parallelism or experts, every second slows kernels down, some
 /// have a clock that ticks.
 step::Configuration draw_any(std::uint64_t seed) {
-  step::Configuration world = draw_world(seed);
-  workload::Strategy& s = world.strategy;
+  step::Configuration configuration = draw_configuration(seed);
+  workload::Strategy& s = configuration.strategy;
   if (seed % 3 == 0 && s.dp % 2 == 0) {
     s.cp = 2, s.dp /= 2, s.global_batch /= 2;
     if (s.replicas() == 1) s.zero = 0;
   } else if (seed % 3 == 1 && (s.tp == 1 || s.sequence_parallel)) {
-    world.model.experts = 8, world.model.experts_per_token = 2;
+    configuration.model.experts = 8, configuration.model.experts_per_token = 2;
     s.ep = std::min<std::int64_t>(s.tp * s.replicas(), 8);
     s.stack.overlap_experts = seed % 2 == 0;
   }
-  if (seed % 2 == 0) world.gpu.communication_slowdown = 0.3;
-  if (seed % 5 == 0) world.tick_ns = 200;
-  return world;
+  if (seed % 2 == 0) configuration.gpu.communication_slowdown = 0.3;
+  if (seed % 5 == 0) configuration.tick_ns = 200;
+  return configuration;
 }
 
 const Op& op_of(const Recorded& of, std::uint32_t rank, const stream::Span& span) {
-  return of.world.programs()[of.world.layout().class_of(rank)].ops.at(span.op);
+  return of.compiled.programs()[of.compiled.layout().class_of(rank)].ops.at(span.op);
 }
 
 /// Kernels of the compute stream and what it waits for fill the step; other streams are in order.
@@ -86,7 +86,7 @@ void require_streams_in_order(const Recorded& of, const Recording::Rank& rank) {
 }
 
 void require_every_operation_once(const Recorded& of, const Recording::Rank& rank) {
-  std::vector<int> times(of.world.programs()[of.world.layout().class_of(rank.rank)].ops.size(), 0);
+  std::vector<int> times(of.compiled.programs()[of.compiled.layout().class_of(rank.rank)].ops.size(), 0);
   for (const stream::Span& span : of.recording.records.at(rank.record).spans) ++times.at(span.op);
   REQUIRE(std::all_of(times.begin(), times.end(), [](int count) { return count == 1; }));
 }
@@ -117,13 +117,13 @@ void require_courses(const Recorded& of) {
   for (const Recording::Rank& rank : of.recording.ranks)
     for (const stream::Span& span : of.recording.records.at(rank.record).spans)
       if (op_of(of, rank.rank, span).is_collective) {
-        auto& [entries, exits] = members[of.world.instance_entered_by(rank.rank, span.op).first];
+        auto& [entries, exits] = members[of.compiled.instance_entered_by(rank.rank, span.op).first];
         entries.push_back(span.begin), exits.push_back(span.end);
       }
-  REQUIRE(members.size() == of.world.instances());
+  REQUIRE(members.size() == of.compiled.instances());
   for (auto& [instance, times] : members) {
     auto& [entries, exits] = times;
-    REQUIRE(entries.size() == of.world.collective_op_of(instance).shape.members);
+    REQUIRE(entries.size() == of.compiled.collective_op_of(instance).shape.members);
     std::sort(entries.begin(), entries.end());
     const step::CollectiveInterval expected{entries.front(), entries.at(1), entries.back(),
                                             *std::max_element(exits.begin(), exits.end())};
@@ -132,14 +132,14 @@ void require_courses(const Recorded& of) {
 }
 
 /// Every byte of every transfer with its headers, link by link.
-std::map<std::uint32_t, std::int64_t> bytes_on_network(const step::CompiledStep& world) {
+std::map<std::uint32_t, std::int64_t> bytes_on_network(const step::CompiledStep& compiled) {
   std::map<std::uint32_t, std::int64_t> bytes;
-  const network::Transport& transport = world.transport();
-  for (std::uint32_t instance = 0; instance < world.instances(); ++instance) {
-    const step::CollectiveOp& use = world.collective_op_of(instance);
+  const network::Transport& transport = compiled.transport();
+  for (std::uint32_t instance = 0; instance < compiled.instances(); ++instance) {
+    const step::CollectiveOp& use = compiled.collective_op_of(instance);
     for (const collective::Transfer& transfer : use.dag->transfers)
       for (const std::uint32_t link : use.connections->routes[transfer.pair]) {
-        if (world.layout().graph().links[link].kind != network::LinkKind::network) continue;
+        if (compiled.layout().graph().links[link].kind != network::LinkKind::network) continue;
         std::int64_t left = transfer.bytes;  // nothing at all is a header alone
         do {
           bytes[link] += std::clamp<std::int64_t>(left, 0, transport.payload_bytes) + transport.header_bytes;
@@ -165,7 +165,7 @@ TEST_CASE("a recording has every operation once, fills the step, and adds up to 
     INFO("seed " << seed);
     const Recorded of = record(draw_any(seed), step::Composition::composed);
     REQUIRE(of.recording.end == of.result.step_ps);
-    const std::size_t of_stage = of.world.layout().ranks_per_stage();
+    const std::size_t of_stage = of.compiled.layout().ranks_per_stage();
     for (const Recording::Rank& rank : of.recording.ranks) {
       require_every_operation_once(of, rank);
       require_streams_in_order(of, rank);
@@ -187,10 +187,10 @@ TEST_CASE("a recording has every operation once, fills the step, and adds up to 
 TEST_CASE("both compositions give the same recording, and recording changes no result") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = draw_any(seed);
-    const Recorded composed = record(world, step::Composition::composed);
-    REQUIRE(composed.recording == record(world, step::Composition::coupled).recording);
-    step::StepResult plain = run_world(world, step::Composition::composed), recorded = composed.result;
+    const step::Configuration configuration = draw_any(seed);
+    const Recorded composed = record(configuration, step::Composition::composed);
+    REQUIRE(composed.recording == record(configuration, step::Composition::coupled).recording);
+    step::StepResult plain = run_configuration(configuration, step::Composition::composed), recorded = composed.result;
     plain.computed = recorded.computed = {}, plain.cpu_s = recorded.cpu_s = 0;
     REQUIRE(step::encode(plain) == step::encode(recorded));
   }
@@ -199,12 +199,12 @@ TEST_CASE("both compositions give the same recording, and recording changes no r
 TEST_CASE("what is recorded of a rank does not depend on which others are") {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = draw_any(seed);
-    const Recorded all = record(world, step::Composition::composed);
+    const step::Configuration configuration = draw_any(seed);
+    const Recorded all = record(configuration, step::Composition::composed);
     std::vector<std::uint32_t> some;
-    for (std::uint32_t rank = static_cast<std::uint32_t>(seed % 2); rank < all.world.layout().ranks(); rank += 3)
+    for (std::uint32_t rank = static_cast<std::uint32_t>(seed % 2); rank < all.compiled.layout().ranks(); rank += 3)
       some.push_back(rank);
-    const Recorded part = record(world, step::Composition::composed, some);
+    const Recorded part = record(configuration, step::Composition::composed, some);
     REQUIRE(part.recording.ranks.size() == some.size());
     REQUIRE(part.recording.intervals == all.recording.intervals);
     for (const Recording::Rank& rank : part.recording.ranks) {
@@ -220,7 +220,7 @@ namespace {
 
 /// When the kernels of a pass run, by the labels that people read.
 std::pair<Time, Time> kernels_of(const Recorded& of, const Recording::Rank& rank, const workload::PipelinePass& pass) {
-  const workload::Program& program = of.world.programs()[of.world.layout().class_of(rank.rank)];
+  const workload::Program& program = of.compiled.programs()[of.compiled.layout().class_of(rank.rank)];
   constexpr std::array<const char*, 4> kNames{"forward", "backward", "input gradients", "weight gradients"};
   const std::string label = fmt::format("{} of micro-batch {}, chunk {}",
                                         kNames.at(static_cast<std::size_t>(pass.kind)), pass.micro_batch, pass.chunk);
@@ -238,12 +238,12 @@ TEST_CASE("a pass holds its memory from its first kernel to the end of its last,
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
     const Recorded of = record(draw_any(seed), step::Composition::composed);
-    const workload::Strategy& strategy = of.world.configuration().strategy;
+    const workload::Strategy& strategy = of.compiled.configuration().strategy;
     const Recording::Rank& rank = of.recording.ranks.back();
-    const auto course = step::memory_over_time(of.world, of.recording, rank);
-    const step::Configuration& configuration = of.world.configuration();
+    const auto course = step::memory_over_time(of.compiled, of.recording, rank);
+    const step::Configuration& configuration = of.compiled.configuration();
     const auto order = workload::pipeline_orders(configuration.model, strategy, configuration.gpu)
-                           .at(of.world.layout().stage_of(rank.rank));
+                           .at(of.compiled.layout().stage_of(rank.rank));
     REQUIRE(course.size() == 1 + 2 * order.size());
     REQUIRE(course[0].at == 0);
     Time over = 0;
@@ -270,10 +270,10 @@ TEST_CASE("memory over time comes to the footprint of the stage at most, and end
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
     const Recorded of = record(draw_any(seed), step::Composition::composed);
-    const step::Configuration& world = of.world.configuration();
+    const step::Configuration& configuration = of.compiled.configuration();
     for (const Recording::Rank& rank : of.recording.ranks) {
-      const auto course = step::memory_over_time(of.world, of.recording, rank);
-      const std::int64_t stage = of.world.layout().stage_of(rank.rank);
+      const auto course = step::memory_over_time(of.compiled, of.recording, rank);
+      const std::int64_t stage = of.compiled.layout().stage_of(rank.rank);
       std::int64_t most = 0;
       Time before = 0;
       for (const step::MemoryAt& moment : course) {
@@ -282,11 +282,11 @@ TEST_CASE("memory over time comes to the footprint of the stage at most, and end
         most = std::max(most, moment.held.total());
       }
       REQUIRE(before <= of.recording.end);
-      REQUIRE(most == memory::footprint(world.model, world.strategy, world.gpu, stage).total());
+      REQUIRE(most == memory::footprint(configuration.model, configuration.strategy, configuration.gpu, stage).total());
       REQUIRE(course.back().held.total() == course.front().held.total());  // nothing in flight at either end
       REQUIRE(course.back().held.activations == 0);
-      REQUIRE(course.size() ==
-              1 + 4 * static_cast<std::size_t>(world.strategy.micro_batches() * world.strategy.virtual_stages));
+      REQUIRE(course.size() == 1 + 4 * static_cast<std::size_t>(configuration.strategy.micro_batches() *
+                                                                configuration.strategy.virtual_stages));
       passes += course.size();
     }
   }
@@ -298,9 +298,9 @@ TEST_CASE("rates of links add up to every byte that crosses them, the busiest li
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
     const Recorded of = record(draw_any(seed), step::Composition::composed);
-    const auto expected = bytes_on_network(of.world);
-    const network::Graph& graph = of.world.layout().graph();
-    const auto all = step::busiest_links(of.world, of.recording, SIZE_MAX);
+    const auto expected = bytes_on_network(of.compiled);
+    const network::Graph& graph = of.compiled.layout().graph();
+    const auto all = step::busiest_links(of.compiled, of.recording, SIZE_MAX);
     REQUIRE(all.size() == expected.size());
     double before = 2;
     for (const step::LinkUtilization& course : all) {
@@ -319,7 +319,7 @@ TEST_CASE("rates of links add up to every byte that crosses them, the busiest li
       REQUIRE(static_cast<double>(all[0].bytes) * 8 / static_cast<double>(graph.links[all[0].link].bits_per_second) /
                   seconds(of.recording.end) ==
               Approx(of.result.busiest_link_share).epsilon(1e-6));
-    const auto few = step::busiest_links(of.world, of.recording, 2);
+    const auto few = step::busiest_links(of.compiled, of.recording, 2);
     REQUIRE(few.size() == std::min<std::size_t>(2, all.size()));
     for (std::size_t i = 0; i < few.size(); ++i) REQUIRE(few[i].rates == all[i].rates);
     links += all.size();

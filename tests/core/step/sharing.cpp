@@ -1,4 +1,4 @@
-// What may share and what must not: keys, ties, offsets, links; and worlds whose traffic overlaps.
+// What may share and what must not: keys, ties, offsets, links; and configurations whose traffic overlaps.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -160,7 +160,7 @@ TEST_CASE("every figure of every link is in an isolated collective's key, and so
                                     step::transport_key(transport)));  // names are forgotten
 }
 
-TEST_CASE("a remembered state holds every link of its flows: one slower link is another state") {
+TEST_CASE("a cached state holds every link of its flows: one slower link is another state") {
   const network::Transport transport;
   network::ComponentCache cache(transport);
   const auto fast = cache.fresh({nic_up(), nic_down()}, 1 << 20);
@@ -198,17 +198,17 @@ TEST_CASE("data- and pipeline-parallel traffic that overlaps on shared links: co
     std::int64_t tp, pp, micro_batches;
     const char* transport;
   };
-  const std::vector<Named> worlds{
+  const std::vector<Named> configurations{
       {{4, 2, false, 1}, 1, 2, 4, "static_window"},
       {{8, 1, false, 2, 400'000'000'000, 100'000'000'000, 50'000'000'000}, 1, 4, 8, "dcqcn"},
       {{8, 2, false, 2, 400'000'000'000, 50'000'000'000, 25'000'000'000}, 2, 2, 4, "dcqcn"},
   };
-  for (const Named& named : worlds) {
-    step::Configuration world = config_of(named.cluster, named.tp, named.pp, named.micro_batches);
-    world.transport.kind = named.transport;
-    world.strategy.bucket_parameters = 500'000;
-    const auto composed = run_world(world, step::Composition::composed);
-    const auto coupled = run_world(world, step::Composition::coupled);
+  for (const Named& named : configurations) {
+    step::Configuration configuration = config_of(named.cluster, named.tp, named.pp, named.micro_batches);
+    configuration.transport.kind = named.transport;
+    configuration.strategy.bucket_parameters = 500'000;
+    const auto composed = run_configuration(configuration, step::Composition::composed);
+    const auto coupled = run_configuration(configuration, step::Composition::coupled);
     CHECK(composed.step_ps == coupled.step_ps);
     CHECK(composed.ecn_marks == coupled.ecn_marks);
     CHECK(composed.pauses == coupled.pauses);
@@ -220,14 +220,15 @@ TEST_CASE("data- and pipeline-parallel traffic that overlaps on shared links: co
   }
 }
 
-TEST_CASE("sharing, and what a laboratory remembers of other worlds, change nothing") {
+TEST_CASE("sharing, and what a simulation context keeps of other configurations, change nothing") {
   step::SimulationContext used;
   step::IsolatedResults results;
   for (std::uint64_t seed = 200; seed < 230; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = draw_world(seed);
-    const auto alone = run_world(world, step::Composition::composed, false);
-    for (const auto& other : {run_world(world, step::Composition::composed), used.run(used.compile(world), results)}) {
+    const step::Configuration configuration = draw_configuration(seed);
+    const auto alone = run_configuration(configuration, step::Composition::composed, false);
+    for (const auto& other : {run_configuration(configuration, step::Composition::composed),
+                              used.run(used.compile(configuration), results)}) {
       REQUIRE(other.step_ps == alone.step_ps);
       REQUIRE(other.ecn_marks == alone.ecn_marks);
       REQUIRE(other.breakdown[workload::StepPart::stall] == alone.breakdown[workload::StepPart::stall]);
@@ -242,7 +243,7 @@ TEST_CASE("sharing, and what a laboratory remembers of other worlds, change noth
   }
 }
 
-TEST_CASE("worlds with one step key take one time, and what their step does not touch is not in the key") {
+TEST_CASE("configurations with one step key take one time, and what their step does not touch is not in the key") {
   step::SimulationContext context;
   Cluster cluster{4, 4, true, 1};
   step::Configuration a = config_of(cluster, 4, 1, 2);  // tensor parallel inside, data parallel along rails: no spine
@@ -250,30 +251,31 @@ TEST_CASE("worlds with one step key take one time, and what their step does not 
   step::Configuration b = config_of(cluster, 4, 1, 2);
   const auto key = [&](const step::Configuration& of) { return context.summary(of).step; };
   CHECK(key(a) == key(b));
-  CHECK(run_world(a, step::Composition::coupled).step_ps == run_world(b, step::Composition::coupled).step_ps);
+  CHECK(run_configuration(a, step::Composition::coupled).step_ps ==
+        run_configuration(b, step::Composition::coupled).step_ps);
   cluster.nic /= 2;
   CHECK(key(a) != key(config_of(cluster, 4, 1, 2)));
   b.strategy.micro_batch = 2;
   CHECK(key(a) != key(b));
 }
 
-TEST_CASE("an outline tells the key, the number and the collectives of a world as the world itself does") {
-  step::SimulationContext used;  // forgets layouts on the way: there are more worlds than it keeps
-  std::vector<step::Configuration> worlds;
-  for (std::uint64_t seed = 300; seed < 330; ++seed) worlds.push_back(draw_world(seed));
+TEST_CASE("a summary has the key, the number and the collectives that the compiled step has") {
+  step::SimulationContext used;  // forgets layouts on the way: there are more configurations than it keeps
+  std::vector<step::Configuration> configurations;
+  for (std::uint64_t seed = 300; seed < 330; ++seed) configurations.push_back(draw_configuration(seed));
   std::vector<sharing::Key> keys;
   std::size_t simulated = 0;
-  for (const step::Configuration& configuration : worlds) {
+  for (const step::Configuration& configuration : configurations) {
     const step::StepSummary summary = used.summary(configuration);
     step::SimulationContext fresh;
     REQUIRE(summary.step == fresh.summary(configuration).step);
-    const step::CompiledStep world = fresh.compile(configuration);
-    CHECK(summary.instances == world.instances());
-    std::set<sharing::Key> in_world, told;
-    for (const step::CollectiveOp& use : world.collective_ops()) in_world.insert(use.key);
+    const step::CompiledStep compiled = fresh.compile(configuration);
+    CHECK(summary.instances == compiled.instances());
+    std::set<sharing::Key> in_step, told;
+    for (const step::CollectiveOp& use : compiled.collective_ops()) in_step.insert(use.key);
     for (const auto& collective : summary.collectives) {
       CHECK(told.insert(collective.key).second);
-      const auto& all = world.collective_ops();
+      const auto& all = compiled.collective_ops();
       const auto use = std::find_if(all.begin(), all.end(), [&](const step::CollectiveOp& one) {
         return one.group == collective.group && one.shape == collective.shape;
       });
@@ -283,22 +285,22 @@ TEST_CASE("an outline tells the key, the number and the collectives of a world a
       if (simulated++ % 8 != 0) continue;
       const step::IsolatedResult direct =
           used.isolated(configuration, collective.shape, collective.group, collective.key);
-      CHECK(encode(direct) == encode(fresh.isolated(world, *use)));
+      CHECK(encode(direct) == encode(fresh.isolated(compiled, *use)));
     }
-    CHECK(told == in_world);
+    CHECK(told == in_step);
     keys.push_back(summary.step);
   }
-  for (std::size_t i = 0; i < worlds.size(); ++i) CHECK(used.summary(worlds[i]).step == keys[i]);
+  for (std::size_t i = 0; i < configurations.size(); ++i) CHECK(used.summary(configurations[i]).step == keys[i]);
 }
 
-TEST_CASE("two and eight ranks rank the fabrics of one world as their bandwidths do") {
+TEST_CASE("two and eight ranks rank the fabrics of one configuration as their bandwidths do") {
   for (const std::uint32_t nodes : {2u, 8u}) {
     std::vector<Time> steps;
     for (const std::int64_t nic : {400, 100, 25}) {
       Cluster cluster{nodes, 1, false, 1};
       cluster.nic = nic * 1'000'000'000;
       cluster.uplink = cluster.nic * 4;
-      steps.push_back(run_world(config_of(cluster, 1, 1, 1), step::Composition::composed).step_ps);
+      steps.push_back(run_configuration(config_of(cluster, 1, 1, 1), step::Composition::composed).step_ps);
     }
     CHECK(steps[0] < steps[1]);
     CHECK(steps[1] < steps[2]);
@@ -306,24 +308,24 @@ TEST_CASE("two and eight ranks rank the fabrics of one world as their bandwidths
     narrow.uplink = narrow.nic / 4;
     Cluster wide = narrow;
     wide.uplink = narrow.nic * 4;
-    CHECK(run_world(config_of(narrow, 1, 1, 1), step::Composition::composed).step_ps >
-          run_world(config_of(wide, 1, 1, 1), step::Composition::composed).step_ps);
+    CHECK(run_configuration(config_of(narrow, 1, 1, 1), step::Composition::composed).step_ps >
+          run_configuration(config_of(wide, 1, 1, 1), step::Composition::composed).step_ps);
   }
 }
 
-TEST_CASE("a world beyond its counted limits is too large, coupled and composed alike") {
-  step::Configuration world = config_of({4, 2, false, 1}, 1, 2, 4);
-  const auto whole = run_world(world, step::Composition::composed);
+TEST_CASE("a configuration beyond its counted limits is too large, coupled and composed alike") {
+  step::Configuration configuration = config_of({4, 2, false, 1}, 1, 2, 4);
+  const auto whole = run_configuration(configuration, step::Composition::composed);
   CHECK_FALSE(whole.too_large);
-  world.limit.link_hops = whole.link_hops;
-  CHECK_FALSE(run_world(world, step::Composition::composed).too_large);
-  world.limit.link_hops = whole.link_hops - 1;
-  CHECK(run_world(world, step::Composition::composed).too_large);
-  CHECK(run_world(world, step::Composition::coupled).too_large);
+  configuration.limit.link_hops = whole.link_hops;
+  CHECK_FALSE(run_configuration(configuration, step::Composition::composed).too_large);
+  configuration.limit.link_hops = whole.link_hops - 1;
+  CHECK(run_configuration(configuration, step::Composition::composed).too_large);
+  CHECK(run_configuration(configuration, step::Composition::coupled).too_large);
 }
 
 TEST_CASE("results survive being bytes, and foreign bytes are refused") {
-  const auto result = run_world(draw_world(3), step::Composition::composed);
+  const auto result = run_configuration(draw_configuration(3), step::Composition::composed);
   const std::string bytes = step::encode(result);
   CHECK(step::encode(step::decode_step(bytes)) == bytes);
   step::IsolatedResult isolated{{5, 7}, 9, {1, 2, 3}};

@@ -1,4 +1,4 @@
-// Small worlds for tests: a cluster built by hand, and layouts drawn at random that are valid by construction.
+// Small configurations for tests: a cluster built by hand, and layouts drawn at random that are valid by construction.
 #pragma once
 
 #include <memory>
@@ -43,14 +43,14 @@ inline std::shared_ptr<const network::Graph> graph_of(const Cluster& cluster) {
 }
 
 inline compute::Gpu gpu() {
-  compute::Gpu made;
-  made.matrix_tflops = 300;
-  made.memory_gib = 80;
-  made.memory_gb_per_s = 2000;
-  made.compute_units = 100;
-  made.host_kernel_us = 0.5;  // launching limits some passes of the tiny models, not all
-  made.scale_up_gb_per_s = 200;
-  return made;
+  compute::Gpu result;
+  result.matrix_tflops = 300;
+  result.memory_gib = 80;
+  result.memory_gb_per_s = 2000;
+  result.compute_units = 100;
+  result.host_kernel_us = 0.5;  // launching limits some passes of the tiny models, not all
+  result.scale_up_gb_per_s = 200;
+  return result;
 }
 
 inline workload::Model tiny_model() {
@@ -63,20 +63,20 @@ inline workload::Model tiny_model() {
   return model;
 }
 
-/// A valid world on `cluster` with the given cut; dp follows from the GPUs.
+/// A valid configuration on `cluster` with the given cut; dp follows from the GPUs.
 inline step::Configuration config_of(const Cluster& cluster, std::int64_t tp, std::int64_t pp,
                                      std::int64_t micro_batches) {
-  step::Configuration made;
-  made.model = tiny_model();
-  made.gpu = gpu();
-  made.graph = graph_of(cluster);
-  made.gpus_per_node = cluster.gpus_per_node;
-  made.strategy.tp = tp;
-  made.strategy.pp = pp;
-  made.strategy.dp = cluster.nodes * cluster.gpus_per_node / (tp * pp);
-  made.strategy.global_batch = micro_batches * made.strategy.dp;
-  made.strategy.bucket_parameters = 1'000'000;
-  return made;
+  step::Configuration result;
+  result.model = tiny_model();
+  result.gpu = gpu();
+  result.graph = graph_of(cluster);
+  result.gpus_per_node = cluster.gpus_per_node;
+  result.strategy.tp = tp;
+  result.strategy.pp = pp;
+  result.strategy.dp = cluster.nodes * cluster.gpus_per_node / (tp * pp);
+  result.strategy.global_batch = micro_batches * result.strategy.dp;
+  result.strategy.bucket_parameters = 1'000'000;
+  return result;
 }
 
 /// One that can do all-reduces, or the library's own choice.
@@ -95,7 +95,7 @@ inline std::string any_transport(std::uint64_t draw) {
   return pinned[draw % pinned.size()];
 }
 
-inline step::Configuration draw_world(std::uint64_t seed) {
+inline step::Configuration draw_configuration(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto any = [&](std::initializer_list<std::int64_t> of) {
     return *(of.begin() + static_cast<std::ptrdiff_t>(random() % of.size()));
@@ -111,8 +111,8 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   std::int64_t tp = any({1, 2, 4}), pp = any({1, 2, 4});
   tp = std::min<std::int64_t>(tp, cluster.gpus_per_node);
   while (tp * pp > gpus) pp /= 2;
-  step::Configuration made = config_of(cluster, tp, pp, pp * any({1, 2}));
-  workload::Strategy& s = made.strategy;
+  step::Configuration result = config_of(cluster, tp, pp, pp * any({1, 2}));
+  workload::Strategy& s = result.strategy;
   if (pp > 1 && any({0, 1}) != 0) s.schedule = workload::schedule_by_name("gpipe");
   if (pp == 2 && any({0, 1}) != 0) s.schedule = workload::schedule_by_name("interleaved"), s.virtual_stages = 2;
   s.sequence_parallel = tp > 1 && any({0, 1}) != 0;
@@ -125,54 +125,56 @@ inline step::Configuration draw_world(std::uint64_t seed) {
   s.stack.overlap_input_gradient = any({0, 1}) != 0;
   s.stack.overlap_tensor = s.sequence_parallel && any({0, 1}) != 0;
   s.stack.cuda_graphs = any({0, 1}) != 0 ? workload::CudaGraphs::all : workload::CudaGraphs::none;
-  made.placement = any({0, 1}) != 0 ? step::Placement::tp_dp_pp : step::Placement::tp_pp_dp;
+  result.placement = any({0, 1}) != 0 ? step::Placement::tp_dp_pp : step::Placement::tp_pp_dp;
   using collective::Protocol;
-  made.collectives.all_reduce = any_all_reduce(random());
-  made.transport.kind = any_transport(random());
-  made.transport.routing = any({0, 1}) != 0 ? network::Routing::destination_mod_k : network::Routing::ecmp_hash;
-  made.transport.window_bytes = any({16, 64, 256}) * 4160;
-  made.transport.pfc_xoff_bytes = any({20, 100}) * 4160;
-  made.transport.pfc_xon_bytes = made.transport.pfc_xoff_bytes / 2;
-  made.transport.ecn_kmin_bytes = any({5, 50}) * 1000;
-  made.transport.ecn_kmax_bytes = 4 * made.transport.ecn_kmin_bytes;
-  made.collectives.protocol = static_cast<Protocol>(any({0, 0, 0, 1, 2, 3, 4}));
-  made.collectives.channels = any({1, 1, 1, 2, 4});
-  made.collectives.chunk_bytes = any({0, 0, 0, 100'000});
-  return made;
+  result.collectives.all_reduce = any_all_reduce(random());
+  result.transport.kind = any_transport(random());
+  result.transport.routing = any({0, 1}) != 0 ? network::Routing::destination_mod_k : network::Routing::ecmp_hash;
+  result.transport.window_bytes = any({16, 64, 256}) * 4160;
+  result.transport.pfc_xoff_bytes = any({20, 100}) * 4160;
+  result.transport.pfc_xon_bytes = result.transport.pfc_xoff_bytes / 2;
+  result.transport.ecn_kmin_bytes = any({5, 50}) * 1000;
+  result.transport.ecn_kmax_bytes = 4 * result.transport.ecn_kmin_bytes;
+  result.collectives.protocol = static_cast<Protocol>(any({0, 0, 0, 1, 2, 3, 4}));
+  result.collectives.channels = any({1, 1, 1, 2, 4});
+  result.collectives.chunk_bytes = any({0, 0, 0, 100'000});
+  return result;
 }
 
 /// With half the replicas as context-parallel ranks, or with experts, or both.
-inline step::Configuration with_context_and_experts(step::Configuration world, std::uint64_t seed) {
-  workload::Strategy& s = world.strategy;
+inline step::Configuration with_context_and_experts(step::Configuration configuration, std::uint64_t seed) {
+  workload::Strategy& s = configuration.strategy;
   if (seed % 3 != 0 && s.dp % 2 == 0) {
     s.cp = 2, s.dp /= 2, s.global_batch /= 2;
     if (s.replicas() == 1) s.zero = 0;
   }
   if (seed % 3 != 1 && (s.tp == 1 || s.sequence_parallel)) {
-    world.model.experts = 8, world.model.experts_per_token = 2;
-    world.model.dense_layers = static_cast<std::int64_t>(seed % 2);
+    configuration.model.experts = 8, configuration.model.experts_per_token = 2;
+    configuration.model.dense_layers = static_cast<std::int64_t>(seed % 2);
     s.etp = seed % 5 == 0 ? s.tp : 1;
     s.ep = std::min<std::int64_t>(s.tp * s.cp * s.dp / s.etp, seed % 4 == 0 ? 2 : 8);
     if (seed % 2 == 0) s.stack.dispatcher = workload::Dispatcher::hybrid_ep;
     s.stack.overlap_experts = seed % 7 < 3;
   }
   if (seed % 4 == 1) {
-    world.model.attention = workload::Attention::latent, world.model.position = workload::Position::rotary;
-    world.model.query_rank = 128, world.model.kv_rank = 64, world.model.rotary_dim = 32, world.model.value_dim = 48;
+    configuration.model.attention = workload::Attention::latent,
+    configuration.model.position = workload::Position::rotary;
+    configuration.model.query_rank = 128, configuration.model.kv_rank = 64, configuration.model.rotary_dim = 32,
+    configuration.model.value_dim = 48;
   }
-  return world;
+  return configuration;
 }
 
 /// With tensor-parallel communication in chunks, keys that are gathered or heads that are traded, and collectives that
 /// take compute units or none.
-inline step::Configuration with_overlaps(step::Configuration world, std::uint64_t seed) {
-  workload::Strategy& s = world.strategy;
+inline step::Configuration with_overlaps(step::Configuration configuration, std::uint64_t seed) {
+  workload::Strategy& s = configuration.strategy;
   if (s.cp > 1) s.cp_comm = static_cast<workload::ContextExchange>(1 + seed % 2);
   if (s.tp > 1) s.sequence_parallel = s.stack.overlap_tensor = true;
   if (s.tp > 1) s.stack.tensor_chunks = 1 << seed % 4;
   s.stack.communication_engine = static_cast<workload::CommunicationEngine>(seed / 2 % 3);
-  if (world.model.has_experts() && s.ep > 1 && !s.stack.overlap_experts) {
-    world.model.shared_ffn_hidden = 512;
+  if (configuration.model.has_experts() && s.ep > 1 && !s.stack.overlap_experts) {
+    configuration.model.shared_ffn_hidden = 512;
     s.stack.overlap_shared_expert = seed % 4 != 1;
     s.stack.delay_expert_weights = seed % 4 != 2;
   }
@@ -181,39 +183,39 @@ inline step::Configuration with_overlaps(step::Configuration world, std::uint64_
                            &s.stack.gradient_accumulation_fusion};
   for (std::size_t i = 0; i < std::size(fusions); ++i) *fusions[i] = (seed >> i & 1) == 0;
   s.stack.communication_sms = s.stack.communication_engine == workload::CommunicationEngine::calibrated ? 0 : 15;
-  return world;
+  return configuration;
 }
 
 /// With experts whose loads follow Zipf's law, and by turns capacity, copies of hot experts, recomputation of loaded
-/// ranks, an all-to-all by rails, and any pipeline, tensor and context parallelism of drawn worlds.
+/// ranks, an all-to-all by rails, and any pipeline, tensor and context parallelism of drawn configurations.
 inline step::Configuration draw_routed(std::uint64_t seed) {
-  step::Configuration world = draw_world(seed);
-  workload::Strategy& s = world.strategy;
+  step::Configuration configuration = draw_configuration(seed);
+  workload::Strategy& s = configuration.strategy;
   if (s.tp > 1) s.sequence_parallel = true;
   if (seed % 5 == 1 && s.dp % 2 == 0) {
     s.cp = 2, s.dp /= 2, s.global_batch /= 2;
     if (s.replicas() == 1) s.zero = 0;
   }
-  world.model.experts = 8, world.model.experts_per_token = 2;
-  world.model.expert_ffn_hidden = 256;
-  world.model.dense_layers = static_cast<std::int64_t>(seed % 2);
+  configuration.model.experts = 8, configuration.model.experts_per_token = 2;
+  configuration.model.expert_ffn_hidden = 256;
+  configuration.model.dense_layers = static_cast<std::int64_t>(seed % 2);
   s.etp = seed % 7 == 0 ? s.tp : 1;
   s.ep = std::min<std::int64_t>(s.tp * s.replicas() / s.etp, seed % 4 == 0 ? 2 : 8);
-  world.model.routing = workload::zipf_routing(world.model.layers, 8, 0.4 + 0.2 * static_cast<double>(seed % 6),
-                                               static_cast<std::int64_t>(seed));
+  configuration.model.routing = workload::zipf_routing(
+      configuration.model.layers, 8, 0.4 + 0.2 * static_cast<double>(seed % 6), static_cast<std::int64_t>(seed));
   if (seed % 3 == 0) s.capacity_factor = 1.25;
   s.pad_to_capacity = seed % 9 == 0;
   s.expert_recompute_tokens = seed % 4 == 1 && s.recompute != workload::Recompute::full ? 150 : 0;
   s.hot_experts = seed % 2 == 0 && s.etp == 1 && s.ep > 1 && !s.pad_to_capacity;
   s.hot_expert_tflops = 0.1, s.hot_expert_gbps = 400;  // slow enough to compute for copies to pay
   s.stack.overlap_experts = seed % 7 < 3;
-  if (seed % 3 == 1) world.collectives.all_to_all = collective::Algorithm::node_aware;
-  return world;
+  if (seed % 3 == 1) configuration.collectives.all_to_all = collective::Algorithm::node_aware;
+  return configuration;
 }
 
 /// With another schedule, on as many ranks as it needs, and twice as many micro-batches as ranks.
-inline step::Configuration with_schedule(step::Configuration world, const workload::ScheduleType& type) {
-  workload::Strategy& s = world.strategy;
+inline step::Configuration with_schedule(step::Configuration configuration, const workload::ScheduleType& type) {
+  workload::Strategy& s = configuration.strategy;
   if (s.pp == 1) {
     if (s.dp % 2 == 0)
       s.dp /= 2;
@@ -224,12 +226,13 @@ inline step::Configuration with_schedule(step::Configuration world, const worklo
   s.schedule = workload::schedule_by_name(type.name);
   s.virtual_stages = type.chunks == workload::ScheduleType::kTwoOrMore ? 2 : type.chunks;
   s.global_batch = 2 * s.pp * s.dp * s.micro_batch;
-  world.model.layers = 2 * s.stages().count();
+  configuration.model.layers = 2 * s.stages().count();
   if (s.replicas() == 1) s.zero = 0;
-  return world;
+  return configuration;
 }
 
-inline step::StepResult run_world(step::Configuration configuration, step::Composition composition, bool share = true) {
+inline step::StepResult run_configuration(step::Configuration configuration, step::Composition composition,
+                                          bool share = true) {
   configuration.composition = composition;
   step::SimulationContext context(share);
   step::IsolatedResults results;

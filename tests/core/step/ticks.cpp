@@ -10,9 +10,9 @@ using namespace manyworlds::tests;
 
 namespace {
 
-step::Configuration ticking(step::Configuration world, std::int64_t tick_ns) {
-  world.tick_ns = tick_ns;
-  return world;
+step::Configuration ticking(step::Configuration configuration, std::int64_t tick_ns) {
+  configuration.tick_ns = tick_ns;
+  return configuration;
 }
 
 std::int64_t any_tick_ns(std::uint64_t draw) {
@@ -40,10 +40,10 @@ class Exits final : public step::NetworkModel {
   std::map<Time, std::vector<step::Member>> exits_;
 };
 
-/// The end of the one program of `world`, whose ranks do the same at the same times and whose collectives never meet:
-/// operation by operation, each as soon as the one before on its stream and those it waits for have ended.
-Time by_hand(step::SimulationContext& context, const step::CompiledStep& world, Time tick) {
-  const workload::Program& program = world.programs().at(0);
+/// The end of the one program of `compiled`, whose ranks do the same at the same times and whose collectives never
+/// meet: operation by operation, each as soon as the one before on its stream and those it waits for have ended.
+Time by_hand(step::SimulationContext& context, const step::CompiledStep& compiled, Time tick) {
+  const workload::Program& program = compiled.programs().at(0);
   std::vector<Time> ends;
   std::array<Time, workload::kStreams> stream_ends{};
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
@@ -54,8 +54,8 @@ Time by_hand(step::SimulationContext& context, const step::CompiledStep& world, 
       begin = std::max(begin, ends[program.waits[wait]]);
     Time lasts = op.duration_ps;
     if (op.is_collective) {
-      const auto [instance, member] = world.instance_entered_by(0, i);
-      const step::IsolatedResult alone = context.isolated(world, world.collective_op_of(instance));
+      const auto [instance, member] = compiled.instance_entered_by(0, i);
+      const step::IsolatedResult alone = context.isolated(compiled, compiled.collective_op_of(instance));
       for (const Time exit : alone.exits) REQUIRE(exit == alone.exits[member]);
       lasts = alone.exits[member];
     }
@@ -68,10 +68,10 @@ Time by_hand(step::SimulationContext& context, const step::CompiledStep& world, 
 
 /// Operations that one chain of dependences can pass: ranks of a stage run one program, and what comes later in a
 /// chain comes later in the order in which the programs can run, so that a chain has each of their operations once.
-Time longest_chain(const step::Configuration& world) {
+Time longest_chain(const step::Configuration& configuration) {
   std::size_t ops = 0;
-  for (std::int64_t stage = 0; stage < world.strategy.pp; ++stage)
-    ops += workload::build_program(world.model, world.strategy, world.gpu, stage).ops.size();
+  for (std::int64_t stage = 0; stage < configuration.strategy.pp; ++stage)
+    ops += workload::build_program(configuration.model, configuration.strategy, configuration.gpu, stage).ops.size();
   return static_cast<Time>(ops);
 }
 
@@ -102,14 +102,14 @@ TEST_CASE("two ranks take what their operations take one after another, each on 
   for (const std::int64_t tp : {1, 2})
     for (const std::int64_t tick_ns : {0, 1, 7, 200, 1'000, 5'000}) {
       INFO("tp " << tp << ", a tick of " << tick_ns << " ns");
-      step::Configuration world = ticking(config_of(cluster, tp, 1, 2), tick_ns);
-      world.strategy.bucket_parameters = 1'000'000'000;
+      step::Configuration configuration = ticking(config_of(cluster, tp, 1, 2), tick_ns);
+      configuration.strategy.bucket_parameters = 1'000'000'000;
       step::SimulationContext context;
       const Time tick = tick_ns == 0 ? 1 : tick_ns * kNanosecond;
-      const Time expected = by_hand(context, context.compile(world), tick);
+      const Time expected = by_hand(context, context.compile(configuration), tick);
       CHECK(expected > 100 * tick);
-      CHECK(run_world(world, step::Composition::composed).step_ps == expected);
-      CHECK(run_world(world, step::Composition::coupled).step_ps == expected);
+      CHECK(run_configuration(configuration, step::Composition::composed).step_ps == expected);
+      CHECK(run_configuration(configuration, step::Composition::coupled).step_ps == expected);
     }
 }
 
@@ -117,29 +117,29 @@ TEST_CASE("with ticks every step is whole ticks, and sharing changes nothing") {
   std::size_t changed = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     INFO("seed " << seed);
-    const step::Configuration world = ticking(draw_world(seed), any_tick_ns(seed));
-    const auto shared = run_world(world, step::Composition::composed);
-    const auto alone = run_world(world, step::Composition::composed, false);
-    REQUIRE(shared.step_ps % (world.tick_ns * kNanosecond) == 0);
+    const step::Configuration configuration = ticking(draw_configuration(seed), any_tick_ns(seed));
+    const auto shared = run_configuration(configuration, step::Composition::composed);
+    const auto alone = run_configuration(configuration, step::Composition::composed, false);
+    REQUIRE(shared.step_ps % (configuration.tick_ns * kNanosecond) == 0);
     REQUIRE(alone.step_ps == shared.step_ps);
     REQUIRE(alone.link_hops == shared.link_hops);
     REQUIRE(alone.breakdown[workload::StepPart::stall] == shared.breakdown[workload::StepPart::stall]);
     REQUIRE(alone.episodes.size() == shared.episodes.size());
     for (std::size_t i = 0; i < alone.episodes.size(); ++i) REQUIRE(alone.episodes[i].key == shared.episodes[i].key);
-    changed += shared.step_ps != run_world(ticking(world, 0), step::Composition::composed).step_ps;
+    changed += shared.step_ps != run_configuration(ticking(configuration, 0), step::Composition::composed).step_ps;
   }
   CHECK(changed > 20);
 }
 
 TEST_CASE("without contention a step is off by at most a tick for each operation of its longest chain") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    step::Configuration world = draw_world(seed);
-    world.transport.fidelity = network::Fidelity::analytic;
-    const Time exact = run_world(world, step::Composition::composed).step_ps;
+    step::Configuration configuration = draw_configuration(seed);
+    configuration.transport.fidelity = network::Fidelity::analytic;
+    const Time exact = run_configuration(configuration, step::Composition::composed).step_ps;
     for (const std::int64_t tick_ns : {7, 200, 1'000}) {
       INFO("seed " << seed << ", a tick of " << tick_ns << " ns");
-      const Time ticked = run_world(ticking(world, tick_ns), step::Composition::composed).step_ps;
-      REQUIRE(std::abs(ticked - exact) <= longest_chain(world) * tick_ns * kNanosecond);
+      const Time ticked = run_configuration(ticking(configuration, tick_ns), step::Composition::composed).step_ps;
+      REQUIRE(std::abs(ticked - exact) <= longest_chain(configuration) * tick_ns * kNanosecond);
     }
   }
 }
@@ -147,19 +147,19 @@ TEST_CASE("without contention a step is off by at most a tick for each operation
 TEST_CASE("with ticks too the analytic step is a lower bound") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
-    step::Configuration world = ticking(draw_world(seed), any_tick_ns(seed));
-    const Time packets = run_world(world, step::Composition::composed).step_ps;
-    world.transport.fidelity = network::Fidelity::analytic;
-    REQUIRE(run_world(world, step::Composition::composed).step_ps <= packets);
+    step::Configuration configuration = ticking(draw_configuration(seed), any_tick_ns(seed));
+    const Time packets = run_configuration(configuration, step::Composition::composed).step_ps;
+    configuration.transport.fidelity = network::Fidelity::analytic;
+    REQUIRE(run_configuration(configuration, step::Composition::composed).step_ps <= packets);
   }
 }
 
 TEST_CASE("a tick is in the key of a step, not in those of its collectives") {
   step::SimulationContext context;
-  const step::Configuration world = draw_world(3);
+  const step::Configuration configuration = draw_configuration(3);
   std::set<sharing::Key> steps;
   const auto collectives = [&](std::int64_t tick_ns) {
-    const step::StepSummary summary = context.summary(ticking(world, tick_ns));
+    const step::StepSummary summary = context.summary(ticking(configuration, tick_ns));
     steps.insert(summary.step);
     std::vector<sharing::Key> keys;
     for (const auto& collective : summary.collectives) keys.push_back(collective.key);

@@ -14,8 +14,9 @@ TEST_CASE("ranks order collectives by group and then as they joined, whichever g
     const auto random = [&] { return static_cast<std::uint32_t>(draw()); };
     const std::uint32_t groups = 1 + random() % 12;
     TieOrder ranks;
-    std::vector<std::uint32_t> joined;                         // groups of the world, as the component numbers them
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> all;  // (group of the world, turn): what ranks must follow
+    std::vector<std::uint32_t> joined;  // groups of the configuration, as the component numbers them
+    std::vector<std::pair<std::uint32_t, std::uint32_t>>
+        all;  // (group of the configuration, turn): what ranks must follow
     std::vector<std::uint32_t> before;
     for (std::uint32_t turn = 0; turn < 150; ++turn) {
       const std::uint32_t group = random() % groups;

@@ -98,11 +98,11 @@ TEST_CASE("with overlap tokens travel beside kernels of another micro-batch, and
       Strategy strategy = layout(1, pp, 2, 8 * 4);
       strategy.dp = 4, strategy.ep = 4;
       strategy.overlap_grad_reduce = false;
-      const auto made = [&](bool overlap) {
+      const auto program_of = [&](bool overlap) {
         strategy.stack.overlap_experts = overlap;
         return build_program(model, strategy, round_gpu(), stage);
       };
-      const Program apart = made(false), beside = made(true);
+      const Program apart = program_of(false), beside = program_of(true);
       const auto sums = [](const Program& program) {
         std::map<std::pair<bool, int>, std::int64_t> by;
         for (const Op& op : program.ops)

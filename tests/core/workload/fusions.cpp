@@ -23,22 +23,22 @@ struct Sum {
 };
 
 Sum sum(const std::vector<Operator>& operators, bool forward) {
-  Sum made;
+  Sum result;
   for (const Operator& each : operators)
     for (const WorkItem& work : forward ? each.forward : each.backward) {
       if (work.kind != WorkItem::Kind::kernel) continue;
-      ++made.kernels, made.launches += work.launches, made.bytes += work.kernel.bytes;
-      made.ps += compute::modelled_time(work.kernel, round_gpu());
+      ++result.kernels, result.launches += work.launches, result.bytes += work.kernel.bytes;
+      result.ps += compute::modelled_time(work.kernel, round_gpu());
     }
-  return made;
+  return result;
 }
 
 /// What a layer has more without a fusion.
 Sum more(const Model& model, Strategy strategy, bool Stack::*fusion, bool forward, LayerKind kind = {}) {
   const std::vector<Operator> fused = layer_operators(model, strategy, kind);
   strategy.stack.*fusion = false;
-  Sum made = sum(layer_operators(model, strategy, kind), forward);
-  return made -= sum(fused, forward);
+  Sum result = sum(layer_operators(model, strategy, kind), forward);
+  return result -= sum(fused, forward);
 }
 
 std::int64_t kept_more(const Model& model, Strategy strategy, bool Stack::*fusion, LayerKind kind = {}) {

@@ -146,25 +146,25 @@ TEST_CASE("offloaded activations are in the GPU's memory as far as they are on t
 
 TEST_CASE("composed and coupled agree to the picosecond with activations in the host's memory") {
   double waited = 0;
-  std::size_t worlds = 0;
+  std::size_t configurations = 0;
   for (const ScheduleType& type : schedules()) {
     if (type.chunks == ScheduleType::kAsWritten || type.name.starts_with("dualpipe")) continue;
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-      step::Configuration world = with_schedule(draw_world(seed), type);
-      world.strategy.stack.overlap_experts = false;
-      world.strategy.offload_modules = seed % 2 == 0 ? kDense : offload::core_attn | offload::mlp_norm;
-      world.strategy.offload_stages = static_cast<std::int64_t>(seed % 3 == 0);
-      world.gpu.host_gb_per_s = seed % 2 == 0 ? 20 : 5;
-      if (seed % 3 == 1) world.strategy.recompute_modules = recompute::mlp_act | recompute::layernorm;
+      step::Configuration configuration = with_schedule(draw_configuration(seed), type);
+      configuration.strategy.stack.overlap_experts = false;
+      configuration.strategy.offload_modules = seed % 2 == 0 ? kDense : offload::core_attn | offload::mlp_norm;
+      configuration.strategy.offload_stages = static_cast<std::int64_t>(seed % 3 == 0);
+      configuration.gpu.host_gb_per_s = seed % 2 == 0 ? 20 : 5;
+      if (seed % 3 == 1) configuration.strategy.recompute_modules = recompute::mlp_act | recompute::layernorm;
       CAPTURE(type.name, seed);
-      const auto composed = run_world(world, step::Composition::composed);
-      const auto coupled = run_world(world, step::Composition::coupled);
+      const auto composed = run_configuration(configuration, step::Composition::composed);
+      const auto coupled = run_configuration(configuration, step::Composition::coupled);
       REQUIRE(composed.step_ps == coupled.step_ps);
       REQUIRE(composed.breakdown[StepPart::exposed_offload] == coupled.breakdown[StepPart::exposed_offload]);
       waited += composed.breakdown[StepPart::exposed_offload];
-      ++worlds;
+      ++configurations;
     }
   }
-  CHECK(worlds >= 60);
+  CHECK(configurations >= 60);
   CHECK(waited > 0);
 }

@@ -109,14 +109,14 @@ TEST_CASE("chunks move the bytes and multiply the rows of the whole, each with a
             std::int64_t flops = 0, gemms = 0;
           };
           const auto sum = [&](const Operator& of) {
-            Sum made;
+            Sum result;
             for (const WorkItem& work : forward ? of.forward : of.backward) {
-              if (work.kind == WorkItem::Kind::start) made.bytes[work.collective] += work.bytes;
+              if (work.kind == WorkItem::Kind::start) result.bytes[work.collective] += work.bytes;
               if (work.kind != WorkItem::Kind::kernel) continue;
-              made.flops += work.kernel.flops;
-              made.gemms += work.kernel.kernel_class == compute::KernelClass::gemm;
+              result.flops += work.kernel.flops;
+              result.gemms += work.kernel.kernel_class == compute::KernelClass::gemm;
             }
-            return made;
+            return result;
           };
           const Sum a = sum(one[i]), b = sum(many[i]);
           CAPTURE(one[i].name, forward, chunks);
@@ -152,7 +152,7 @@ struct Windows {
   Time forward = 0, backward = 0, weights = 0;
 };
 Windows windows_of(const std::vector<Operator>& layer) {
-  Windows made;
+  Windows result;
   bool inside = false;
   const auto modelled_time = [](const WorkItem& work) {
     return work.kind == WorkItem::Kind::kernel ? compute::modelled_time(work.kernel, round_gpu()) : 0;
@@ -160,15 +160,15 @@ Windows windows_of(const std::vector<Operator>& layer) {
   for (const Operator& each : layer) {
     inside |= each.name == "shared_up";
     for (const WorkItem& work : each.forward)
-      if (inside) made.forward += modelled_time(work);
+      if (inside) result.forward += modelled_time(work);
     for (const WorkItem& work : each.backward) {
-      if (inside) made.backward += modelled_time(work);
+      if (inside) result.backward += modelled_time(work);
       if ((each.name == "expert_up" || each.name == "expert_down") && work.weight_gradient_work)
-        made.weights += modelled_time(work);
+        result.weights += modelled_time(work);
     }
     if (each.name == "shared_down") inside = false;
   }
-  return made;
+  return result;
 }
 
 /// What a step waits for tokens that travel, `exchange` for each all-to-all.

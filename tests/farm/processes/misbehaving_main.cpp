@@ -67,6 +67,6 @@ class MisbehavingRunner final : public SweepRunner {
 int main(int argc, char** argv) {
   return command_line(
       argc, argv,
-      {[](const std::string& frozen) { return std::make_unique<MisbehavingJob>(frozen); },
+      {[](const std::string& serialized) { return std::make_unique<MisbehavingJob>(serialized); },
        [](const std::string& common_spec) { return std::make_unique<MisbehavingRunner>(common_spec); }});
 }

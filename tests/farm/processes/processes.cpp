@@ -15,9 +15,9 @@ constexpr auto kLongest = 600s;
 // About 8 seconds of work for one worker.
 const std::string kJob = "tasks=400 us=20000 seed=7";
 
-std::string expected(const std::string& frozen) {
+std::string expected(const std::string& serialized) {
   std::string text;
-  for (const auto& result : plain_loop("tasks=400 us=0 seed=" + frozen)) text += result + "\n";
+  for (const auto& result : plain_loop("tasks=400 us=0 seed=" + serialized)) text += result + "\n";
   return text;
 }
 

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   if (dies != nullptr && launched_rank() == std::atoi(dies)) ::raise(SIGKILL);
   try {
     RunOptions options;
-    std::string frozen;
+    std::string serialized;
     bool resumes = false;  // a rank whose supervisor has begun the run
     for (int i = 1; i < argc; ++i) {
       const std::string word = argv[i];
@@ -58,19 +58,19 @@ int main(int argc, char** argv) {
       } else if (word == "--start-time") {
         options.start_time = std::chrono::seconds(std::stoi(argv[++i]));
       } else if (word.find('=') != std::string::npos) {
-        frozen += word + " ";
+        serialized += word + " ";
       } else {
         options.directory = word;
       }
     }
-    if (resumes && !is_follower()) frozen = io::read_serialized_sweep(options.directory);
+    if (resumes && !is_follower()) serialized = io::read_serialized_sweep(options.directory);
     RunHooks hooks;
     hooks.write_results = [&](Job&, const TaskQueue& schedule, const RunStatistics& statistics) {
       if (!schedule.complete()) return;
       write_answer(options.directory, schedule);
       write_figures(options.directory, statistics);
     };
-    return run_job(options, is_follower() ? "" : frozen, zygote, hooks).exit_code;
+    return run_job(options, is_follower() ? "" : serialized, zygote, hooks).exit_code;
   } catch (const core::InputError& error) {
     std::cerr << error.what() << "\n";
     return 2;

@@ -141,31 +141,31 @@ TEMPLATE_TEST_CASE(
     const PathInfo path{line, 4'160, base_rtt, kHops + 1};
     const std::int64_t most_window = 2 * line / 8 * base_rtt / kSecond + 8 * 4'160;
     Drawn drawn(static_cast<std::uint64_t>(line), base_rtt);
-    SenderFixture<TestType> world;
-    if constexpr (std::is_same_v<TestType, StaticWindow>) world.with.window_bytes = 100'000;
-    world.sender.start(world.with, path, world.now);
-    SenderFixture<TestType> twin = world;  // restored from words every so often, elsewhere in time
+    SenderFixture<TestType> fixture;
+    if constexpr (std::is_same_v<TestType, StaticWindow>) fixture.with.window_bytes = 100'000;
+    fixture.sender.start(fixture.with, path, fixture.now);
+    SenderFixture<TestType> twin = fixture;  // restored from words every so often, elsewhere in time
     std::int64_t changes = 0;
-    std::int64_t before = world.sender.window_bytes();
+    std::int64_t before = fixture.sender.window_bytes();
     for (int i = 0; i < 33'334; ++i) {
       const Step step = drawn.step();
-      world.go(step);
+      fixture.go(step);
       twin.go(step);
-      const std::int64_t window = world.sender.window_bytes();
+      const std::int64_t window = fixture.sender.window_bytes();
       REQUIRE(window >= 4'160);
       REQUIRE((window == kNoWindow || window <= most_window));
-      const Time gap = world.sender.gap(4'160);
+      const Time gap = fixture.sender.gap(4'160);
       REQUIRE(gap >= 0);
       if (gap > 0 && !std::is_same_v<TestType, Swift>) REQUIRE(gap <= serialization_ps(4'160, line / 1'000) + base_rtt);
       if (gap > 0) REQUIRE(gap >= mul_div(4'160, 8 * kSecond, line) / 3);
       changes += window != before || gap > 0;
       before = window;
       if (i % 100 > 0) continue;
-      const auto words = world.visit_state();
+      const auto words = fixture.visit_state();
       REQUIRE(twin.visit_state() == words);
-      twin = {.with = world.with, .sender = {}, .now = drawn.any(0, kSecond), .links = {}};
+      twin = {.with = fixture.with, .sender = {}, .now = drawn.any(0, kSecond), .links = {}};
       for (std::size_t link = 0; link < kHops; ++link)
-        twin.links[link] = {twin.now - (world.now - world.links[link].at), world.links[link].waiting_bytes,
+        twin.links[link] = {twin.now - (fixture.now - fixture.links[link].at), fixture.links[link].waiting_bytes,
                             drawn.any(0, 1 << 30), 400'000'000'000};
       twin.sender.start(twin.with, path, twin.now);
       Reader reader{twin.now, twin.links, words};

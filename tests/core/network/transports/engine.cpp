@@ -8,7 +8,7 @@
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::network;
-using manyworlds::test::transport_kinds;
+using manyworlds::tests::transport_kinds;
 
 namespace {
 

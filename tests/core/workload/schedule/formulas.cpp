@@ -23,12 +23,12 @@ struct Played {
 Played played(const char* name, const Pipeline& pipeline, const PassTimes& times) {
   REQUIRE(schedule_infeasible_reason(type_of(name), pipeline).empty());
   const auto programs = pipeline_programs(type_of(name), pipeline, times);
-  Played made;
+  Played result;
   Timeline together = play(programs), apart = play(programs, 0, true);
   REQUIRE(together.finished());
   together.close_accounts(), apart.close_accounts();
-  made.step = together.duration();
-  made.apart = apart.duration();
+  result.step = together.duration();
+  result.apart = apart.duration();
   const auto busy_and_idle = [](const Account& account) {
     std::pair<Time, Time> sums;
     for (const workload::StepPartInfo& part : workload::kStepParts)
@@ -37,16 +37,16 @@ Played played(const char* name, const Pipeline& pipeline, const PassTimes& times
   };
   for (const Account& account : together.accounts()) {
     const auto [busy, idle] = busy_and_idle(account);
-    REQUIRE(busy + idle == made.step);
-    made.busy = std::max(made.busy, busy);
-    made.idle = std::max(made.idle, idle);
+    REQUIRE(busy + idle == result.step);
+    result.busy = std::max(result.busy, busy);
+    result.idle = std::max(result.idle, idle);
   }
   for (const Account& account : apart.accounts()) {
     const auto [busy, idle] = busy_and_idle(account);
-    REQUIRE(busy + idle == made.apart);
-    made.idle_apart = std::max(made.idle_apart, idle);
+    REQUIRE(busy + idle == result.apart);
+    result.idle_apart = std::max(result.idle_apart, idle);
   }
-  return made;
+  return result;
 }
 
 /// Forward, input gradients, weight gradients.
@@ -154,10 +154,10 @@ TEST_CASE("every schedule runs to its end on every pipeline it fits, and no rank
     if (pipeline.ranks > 8 || pipeline.micro_batches > 24) continue;
     CAPTURE(type->name, pipeline.ranks, pipeline.micro_batches, pipeline.chunks);
     const PassTimes times{100, 130, 70};
-    const Played made = played(type->name.c_str(), pipeline, times);
+    const Played result = played(type->name.c_str(), pipeline, times);
     const std::int64_t passes = pipeline.micro_batches * pipeline.chunks /
                                 (type->stage_placement == workload::StagePlacement::bidirectional ? 2 : 1);
-    CHECK(made.busy == passes * 300);
-    CHECK(made.apart <= made.step);
+    CHECK(result.busy == passes * 300);
+    CHECK(result.apart <= result.step);
   }
 }

@@ -69,8 +69,8 @@ inline Timeline play(const std::vector<workload::Program>& programs, Time transf
   for (std::uint32_t i = 0; i < stages; ++i) each[i] = i;
   Timeline timeline(programs, each);
   if (apart) timeline.begin_unsynchronised();
-  using Meeting = std::tuple<Role, std::uint32_t, std::uint32_t>;  // as the sender names it, who sends, which
-  std::map<Meeting, std::vector<Entry>> waiting;
+  using Transfer = std::tuple<Role, std::uint32_t, std::uint32_t>;  // as the sender names it, who sends, which
+  std::map<Transfer, std::vector<Entry>> waiting;
   std::map<std::pair<Role, std::uint32_t>, std::uint32_t> count;
   std::multimap<Time, std::pair<Entry, Time>> ends;
   // By role: as the sender names it, and how far away the sender is.

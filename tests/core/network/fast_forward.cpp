@@ -1,4 +1,4 @@
-// What is passed over: whole periods change nothing, and by rate little.
+// Fast-forward: skipping whole periods changes nothing, and skipping by rate little.
 #include <catch2/catch.hpp>
 
 #include <map>
@@ -8,7 +8,7 @@
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::network;
-using namespace manyworlds::test;
+using namespace manyworlds::tests;
 
 namespace {
 
@@ -33,12 +33,12 @@ struct Run {
 };
 
 Run run(const Problem& problem, ComponentCache& cache) {
-  Run made;
+  Run result;
   const LinkHops before = cache.link_hops();
   auto flows = make_decomposed_flows(problem.transport, cache);
-  for (const Completion& done : play(problem, *flows, made.counters)) made.ends[done.id.transfer] = done.at;
-  made.hops = cache.link_hops() - before;
-  return made;
+  for (const Completion& done : play(problem, *flows, result.counters)) result.ends[done.id.transfer] = done.at;
+  result.hops = cache.link_hops() - before;
+  return result;
 }
 
 }  // namespace
@@ -50,19 +50,19 @@ TEST_CASE("a long transfer that nobody disturbs takes the simulation of a short 
     transport.window_bytes = 1 << 26;
     ComponentCache cache(transport);
     const std::int64_t packets = 1 << 20;
-    const Run made = run(incast(transport, 1, packets * 4096), cache);
+    const Run result = run(incast(transport, 1, packets * 4096), cache);
     INFO(kind);
-    CHECK(made.counters.link_hops == 2 * packets);
-    CHECK(made.hops.simulated + made.hops.periods == 2 * packets);
-    CHECK(made.hops.rate == 0);
+    CHECK(result.counters.link_hops == 2 * packets);
+    CHECK(result.hops.simulated + result.hops.periods == 2 * packets);
+    CHECK(result.hops.rate == 0);
     if (kind == "static_window" || kind == "dcqcn" || kind == "swift") {  // the others hold back even who is alone
-      CHECK(made.ends.at(0) == (packets + 1) * kPacket + 2 * kMicrosecond);
-      CHECK(made.hops.simulated * 50 < made.counters.link_hops);
+      CHECK(result.ends.at(0) == (packets + 1) * kPacket + 2 * kMicrosecond);
+      CHECK(result.hops.simulated * 50 < result.counters.link_hops);
     }
   }
 }
 
-TEST_CASE("whole periods passed over give the plain loop's picoseconds on drawn problems of all transports") {
+TEST_CASE("skipped whole periods give the plain loop's picoseconds on drawn problems of all transports") {
   LinkHops with, without;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const Problem problem = draw(seed, transport_kinds(), 800);
@@ -96,17 +96,17 @@ TEST_CASE("by rate, transfers under congestion end within the tolerance of all t
       const Run full = run(incast(transport, 8, megabytes * 1'000'000), exact);
       transport.rate_tolerance_ppm = 10'000;
       ComponentCache by_rate(transport);
-      const Run made = run(incast(transport, 8, megabytes * 1'000'000), by_rate);
+      const Run result = run(incast(transport, 8, megabytes * 1'000'000), by_rate);
       INFO(kind << " " << megabytes << " MB");
-      CHECK(made.counters.link_hops == full.counters.link_hops);
+      CHECK(result.counters.link_hops == full.counters.link_hops);
       for (const auto& [transfer, end] : full.ends)
-        CHECK(static_cast<double>(made.ends.at(transfer)) == Approx(static_cast<double>(end)).epsilon(0.01));
-      all += full.hops.simulated, simulated += made.hops.simulated;
+        CHECK(static_cast<double>(result.ends.at(transfer)) == Approx(static_cast<double>(end)).epsilon(0.01));
+      all += full.hops.simulated, simulated += result.hops.simulated;
     }
   CHECK(simulated * 10 < all * 9);
 }
 
-TEST_CASE("what is passed over by rate does not depend on what was met before") {
+TEST_CASE("what is skipped by rate does not depend on what is in the cache") {
   Transport transport;
   transport.rate_tolerance_ppm = 20'000;
   const auto kinds = transport_kinds();

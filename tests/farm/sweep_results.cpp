@@ -1,4 +1,4 @@
-// The answer of a sweep: what its columns hold, and that how it was computed leaves no trace in it.
+// The results of a sweep: what the columns hold, and that they do not depend on how they were computed.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -108,7 +108,7 @@ TEST_CASE("a step time has the interval of its configuration, and a lower bound 
   CHECK(text(results.experiments, "step_time_basis", 1).empty());
 }
 
-TEST_CASE("a world that did not run says why, and has NaN and -1 where others have figures") {
+TEST_CASE("an experiment that did not run says why, and has NaN and -1 where others have figures") {
   const auto sweep = small_sweep(
       "axes:\n  cluster.gpu.memory_gib: [0.125, 40]\n  limit.link_hops: [1, 1000000000]\n"
       "  strategy.global_batch: [16, 32]\n");
@@ -220,7 +220,7 @@ TEST_CASE("provenance adds up what this run computed apart from what it was give
   CHECK(io::canonical_bytes(now) == io::canonical_bytes(later));
 }
 
-TEST_CASE("a sweep of worlds beyond their limit skipped nothing, and its summary does not say so") {
+TEST_CASE("a sweep of experiments beyond their limit skipped nothing, and its summary does not say so") {
   const auto sweep = small_sweep("", {"limit.link_hops=1"});
   const SweepJob job(serialize_job(sweep, {}));
   const auto outcomes = run_all(job);

@@ -1,5 +1,5 @@
-// What is remembered, put together from memory, or left undivided changes no answer: whole collectives on whole fabrics
-// against every packet in one event loop.
+// Caching, fast-forwarding and joint simulation change no result: whole collectives on whole fabrics against every
+// packet in one event loop.
 #include <catch2/catch.hpp>
 
 #include "tests/topologies/collectives_on_fabrics.hpp"
@@ -35,15 +35,15 @@ std::vector<Place> places(std::int64_t gpus) {
 }
 
 Transport transport_of(const std::string& kind, Routing routing) {
-  Transport made;
-  made.kind = kind;
-  made.routing = routing;
-  made.window_bytes = 64 * 4160;
-  made.pfc_xoff_bytes = 60 * 4160;
-  made.pfc_xon_bytes = 30 * 4160;
-  made.ecn_kmin_bytes = 20'000;
-  made.ecn_kmax_bytes = 80'000;
-  return made;
+  Transport result;
+  result.kind = kind;
+  result.routing = routing;
+  result.window_bytes = 64 * 4160;
+  result.pfc_xoff_bytes = 60 * 4160;
+  result.pfc_xon_bytes = 30 * 4160;
+  result.ecn_kmin_bytes = 20'000;
+  result.ecn_kmax_bytes = 80'000;
+  return result;
 }
 
 /// Returns link-hops transferred and simulated.
@@ -63,8 +63,8 @@ std::pair<std::int64_t, std::int64_t> require_same(const Place& place, const std
 }
 
 Shape shape_of(Kind kind, Algorithm algorithm, std::int64_t gpus, std::int64_t bytes) {
-  Shape made{kind, algorithm, static_cast<std::uint32_t>(gpus), bytes, 1};
-  return made;
+  Shape result{kind, algorithm, static_cast<std::uint32_t>(gpus), bytes, 1};
+  return result;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The second engine: packets as individuals.
+// The per-packet engine: EQDS and congestion control on paths that are chosen hop by hop.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>

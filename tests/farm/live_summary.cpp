@@ -1,4 +1,4 @@
-// What a watcher is told of a sweep that runs: the same figures as the answer, however results come in.
+// The live summary of a running sweep: the same values as in the results, in whatever order these arrive.
 #include <catch2/catch.hpp>
 
 #include <random>

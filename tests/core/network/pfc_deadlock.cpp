@@ -1,11 +1,11 @@
-// Pauses that hold each other for ever: both ways to run pinned flows say which links wait for which, in the names of
+// PFC deadlocks: both ways to run pinned flows say which links wait for which, in the names of
 // whoever asked, and what shares no link with them goes on.
 #include <catch2/catch.hpp>
 
 #include "core/network/flows/component_cache.hpp"
 #include "tests/core/network/network_problems.hpp"
 
-using namespace manyworlds::test;
+using namespace manyworlds::tests;
 using manyworlds::core::InputError;
 using namespace manyworlds::core::network;
 
@@ -44,7 +44,7 @@ std::string explained(const Graph& graph, const PauseDependencies& waits) {
   }
 }
 
-void check_standstill(const Ring& ring, Flows& flows) {
+void check_deadlock(const Ring& ring, Flows& flows) {
   for (std::uint32_t link = 0; link < ring.graph.links.size(); ++link) flows.add_link(spec_of(ring.graph, link));
   flows.set_tie_order({0});
   for (std::uint32_t gpu = 0; gpu < 3; ++gpu) flows.start({0, gpu}, flows.add_route(ring.two_on(gpu)), 40'000'000);
@@ -72,11 +72,11 @@ void check_standstill(const Ring& ring, Flows& flows) {
 
 }  // namespace
 
-TEST_CASE("flows that pause each other for ever stand still, and the ports that wait for each other are named") {
+TEST_CASE("flows that pause each other for ever are a deadlock, and the ports that wait for each other are named") {
   const Ring ring;
-  check_standstill(ring, *make_plain_flows(pausing()));
+  check_deadlock(ring, *make_plain_flows(pausing()));
   ComponentCache cache(pausing());
-  check_standstill(ring, *make_decomposed_flows(pausing(), cache));
+  check_deadlock(ring, *make_decomposed_flows(pausing(), cache));
 }
 
 TEST_CASE("flows that would pause each other for ever go on where one of them comes too late for that") {

@@ -1,5 +1,5 @@
-// What each module gives up and takes again, by a table written plainly beside it; and where recomputation is asked of
-// some layers and stages only.
+// Recomputed modules: what each no longer saves and runs again, by a table written plainly beside it; and recomputation
+// of some layers and stages only.
 #include "core/workload/layer/activation_policy.hpp"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ using namespace manyworlds::core::workload;
 
 namespace {
 
-/// Bytes that a module does not keep, and the operators whose forward pass runs again for it.
+/// Bytes that a recomputed module does not save, and the operators whose forward pass runs again for it.
 struct Given {
   std::int64_t bytes = 0;
   std::set<std::string> recompute;
@@ -71,7 +71,7 @@ struct ModelCase {
   Model model;
   Strategy strategy;
 };
-std::vector<ModelCase> worlds() {
+std::vector<ModelCase> configurations() {
   Strategy dense = layout(4, 1, 2, 2);
   dense.sequence_parallel = true;
   dense.stack.attention = AttentionKernel::cudnn;
@@ -80,7 +80,7 @@ std::vector<ModelCase> worlds() {
   return {{gpt3_175b(), dense}, {llama3_70b(), dense}, {deepseek_v3(), experts}, {mixtral_8x7b(), experts}};
 }
 
-Time booked(const Program& program, StepPart category) {
+Time time_of(const Program& program, StepPart category) {
   Time sum = 0;
   for (const Op& op : program.ops)
     if (!op.is_collective && op.category == category) sum += op.duration_ps;
@@ -89,9 +89,9 @@ Time booked(const Program& program, StepPart category) {
 
 }  // namespace
 
-TEST_CASE("each module keeps so much less, and its forward kernels run again once") {
+TEST_CASE("each recomputed module saves so much less, and its forward kernels run again once") {
   std::size_t seen = 0;
-  for (const auto& [model, strategy] : worlds())
+  for (const auto& [model, strategy] : configurations())
     for (const LayerKind kind : {model.layer_kind(0), model.layer_kind(model.layers - 1)}) {
       const auto before = bytes_of(model, strategy, kind);
       for (const auto& [name, given] : table_of(model, strategy, kind)) {
@@ -122,28 +122,31 @@ TEST_CASE("each module keeps so much less, and its forward kernels run again onc
   CHECK(seen == 2 * 4 + 2 * 4 + 5 + 3 + 2 * 2);  // of GPT, Llama, DeepSeek's dense and its other layers, Mixtral
 }
 
-TEST_CASE("a dispatcher that copies tokens where they arrive keeps neither those that leave nor those that return") {
-  const ModelCase world = worlds()[2];
-  Strategy late = world.strategy;
+TEST_CASE("a dispatcher that copies tokens where they arrive saves neither those that leave nor those that return") {
+  const ModelCase configuration = configurations()[2];
+  Strategy late = configuration.strategy;
   late.stack.dispatcher = Dispatcher::hybrid_ep;
   const LayerKind kind{true};
-  const std::int64_t copies = rank_shapes(world.model, late).sp_region_tokens * world.model.experts_per_token;
-  CHECK(bytes_of(world.model, world.strategy, kind).saved.bytes - bytes_of(world.model, late, kind).saved.bytes ==
-        2 * 2 * copies * world.model.hidden);
+  const std::int64_t copies =
+      rank_shapes(configuration.model, late).sp_region_tokens * configuration.model.experts_per_token;
+  CHECK(bytes_of(configuration.model, configuration.strategy, kind).saved.bytes -
+            bytes_of(configuration.model, late, kind).saved.bytes ==
+        2 * 2 * copies * configuration.model.hidden);
   Strategy narrow = late;
   narrow.stack.precision = Precision::fp8;
-  const std::int64_t rows = rank_load(world.model, late, expert_load(world.model, late, kind), 0).computed;
+  const std::int64_t rows =
+      rank_load(configuration.model, late, expert_load(configuration.model, late, kind), 0).computed;
   const auto of_experts = [&](const Strategy& strategy) {
     std::int64_t sum = 0;
-    for (const Operator& each : layer_operators(world.model, strategy, kind))
+    for (const Operator& each : layer_operators(configuration.model, strategy, kind))
       if (each.name == "expert_up" || each.name == "expert_down") sum += each.saved_bytes;
     return sum;
   };
-  CHECK(of_experts(late) == 2 * rows * (world.model.hidden + world.model.expert_ffn_hidden));
+  CHECK(of_experts(late) == 2 * rows * (configuration.model.hidden + configuration.model.expert_ffn_hidden));
   CHECK(2 * of_experts(narrow) == of_experts(late));
 }
 
-TEST_CASE("norms give up 4 sbh/t and GELU 8 sbh/t of Korthikanti's 34") {
+TEST_CASE("recomputed norms save 4 sbh/t less and a recomputed GELU 8 sbh/t less of Korthikanti's 34") {
   for (const Model& model : {megatron_22b(), gpt3_175b(), megatron_530b(), megatron_1t()})
     for (const std::int64_t t : {2, 8}) {
       Strategy strategy = layout(t, 1, 4, 4);
@@ -162,10 +165,10 @@ TEST_CASE("norms give up 4 sbh/t and GELU 8 sbh/t of Korthikanti's 34") {
     }
 }
 
-TEST_CASE("levels of modules keep less and less, and take longer and longer") {
+TEST_CASE("levels of modules save less and less, and take longer and longer") {
   const Modules one = recompute::layernorm | recompute::moe_act | recompute::mlp_act;
   const Modules two = one | recompute::shared_experts | recompute::mlp | recompute::mla_up_proj;
-  for (auto [model, strategy] : worlds()) {
+  for (auto [model, strategy] : configurations()) {
     if (!model.is_latent()) continue;  // it has them all
     model.layers = 4;
     std::int64_t memory = std::numeric_limits<std::int64_t>::max();
@@ -173,35 +176,35 @@ TEST_CASE("levels of modules keep less and less, and take longer and longer") {
     for (const Modules level : {Modules{0}, one, two, two | recompute::moe}) {
       strategy.recompute_modules = level;
       const std::int64_t bytes = memory::peak(model, strategy, {}).total();
-      const Time made = booked(build_program(model, strategy, round_gpu(), 0), StepPart::recompute);
+      const Time result = time_of(build_program(model, strategy, round_gpu(), 0), StepPart::recompute);
       CAPTURE(model.hidden, level);
       CHECK(bytes < memory);
-      CHECK(made > time);
-      memory = bytes, time = made;
+      CHECK(result > time);
+      memory = bytes, time = result;
     }
     strategy.recompute_modules = 0;
     strategy.recompute = Recompute::full;
     CHECK(memory::peak(model, strategy, {}).activations < memory);
-    CHECK(booked(build_program(model, strategy, round_gpu(), 0), StepPart::recompute) > time);
+    CHECK(time_of(build_program(model, strategy, round_gpu(), 0), StepPart::recompute) > time);
   }
 }
 
 TEST_CASE("what is inside a larger module runs again once, with it") {
-  const ModelCase world = worlds()[2];
+  const ModelCase configuration = configurations()[2];
   for (const auto& [outer, inner] : {std::pair{recompute::moe, recompute::moe_act | recompute::shared_experts},
                                      {recompute::mlp, recompute::mlp_act}}) {
-    Strategy one = world.strategy, both = world.strategy;
+    Strategy one = configuration.strategy, both = configuration.strategy;
     one.recompute_modules = outer;
     both.recompute_modules = outer | inner;
     for (const LayerKind kind : {LayerKind{}, LayerKind{true}}) {
-      const auto a = bytes_of(world.model, one, kind), b = bytes_of(world.model, both, kind);
+      const auto a = bytes_of(configuration.model, one, kind), b = bytes_of(configuration.model, both, kind);
       CHECK((kind.experts == (outer == recompute::moe) ? a.saved.bytes == b.saved.bytes
                                                        : a.saved.bytes >= b.saved.bytes));
     }
-    Model model = world.model;
+    Model model = configuration.model;
     model.layers = 2, model.dense_layers = outer == recompute::mlp ? 2 : 0;
-    CHECK(booked(build_program(model, one, round_gpu(), 0), StepPart::recompute) ==
-          booked(build_program(model, both, round_gpu(), 0), StepPart::recompute));
+    CHECK(time_of(build_program(model, one, round_gpu(), 0), StepPart::recompute) ==
+          time_of(build_program(model, both, round_gpu(), 0), StepPart::recompute));
   }
 }
 
@@ -213,7 +216,7 @@ TEST_CASE("the first layers of each chunk, or the first stages, are recomputed, 
     if (modules == 0) strategy.recompute = Recompute::full;
     strategy.recompute_modules = modules;
     const auto again_on = [&](const Strategy& of, std::int64_t stage) {
-      return booked(build_program(model, of, round_gpu(), stage), StepPart::recompute);
+      return time_of(build_program(model, of, round_gpu(), stage), StepPart::recompute);
     };
     const Time whole = again_on(strategy, 1);
     REQUIRE(whole > 0);

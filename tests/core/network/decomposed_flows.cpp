@@ -1,5 +1,5 @@
-// Dividing, remembering and renaming change nothing: the same picoseconds for every flow, on links in layers and on
-// drawn graphs.
+// Decomposing flows into components, caching these and renaming change nothing: the same picoseconds for every flow, on
+// links in layers and on drawn graphs.
 #include <catch2/catch.hpp>
 
 #include <numeric>
@@ -11,7 +11,7 @@
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::network;
-using namespace manyworlds::test;
+using namespace manyworlds::tests;
 
 namespace {
 
@@ -45,8 +45,8 @@ struct Misses {
   std::uint64_t in_round[2] = {};
 };
 
-/// Divided twice over one memory, against the plain loop.
-std::string divided_fault(const Problem& problem, Misses& misses, Counters& seen) {
+/// Decomposed twice with one cache, against the plain loop.
+std::string decomposed_fault(const Problem& problem, Misses& misses, Counters& seen) {
   auto plain = make_plain_flows(problem.transport);
   Counters plain_counters, counters;
   const auto expected = play(problem, *plain, plain_counters);
@@ -66,12 +66,12 @@ std::string divided_fault(const Problem& problem, Misses& misses, Counters& seen
 }
 
 template <class DrawProblem>
-void check_divided(std::uint64_t draws, DrawProblem draw_problem) {
+void check_decomposed(std::uint64_t draws, DrawProblem draw_problem) {
   Counters seen;
   Misses misses;
   for (std::uint64_t seed = 1; seed <= draws; ++seed) {
     const std::string fault =
-        smallest_fault(draw_problem(seed), [&](const Problem& of) { return divided_fault(of, misses, seen); });
+        smallest_fault(draw_problem(seed), [&](const Problem& of) { return decomposed_fault(of, misses, seen); });
     INFO("seed " << seed << "\n" << fault);
     REQUIRE(fault.empty());
   }
@@ -115,15 +115,15 @@ struct Renamed {
 };
 
 Renamed with_other_names(const Network& network, Draw& draw) {
-  Network made = with_other_vertices(network, draw);
+  Network result = with_other_vertices(network, draw);
   const std::vector<std::uint32_t> link = shuffled(network.graph->links.size(), draw),
                                    route = shuffled(network.problem.routes.size(), draw),
                                    collective = shuffled(network.problem.ranks.size(), draw);
-  Renamed renamed{made, std::vector<std::uint32_t>(collective.size())};
-  Graph graph = *made.graph;
+  Renamed renamed{result, std::vector<std::uint32_t>(collective.size())};
+  Graph graph = *result.graph;
   Problem& problem = renamed.network.problem;
   for (std::uint32_t i = 0; i < link.size(); ++i) {
-    graph.links[link[i]] = made.graph->links[i];
+    graph.links[link[i]] = result.graph->links[i];
     problem.links[link[i]] = network.problem.links[i];
   }
   renamed.network.graph = std::make_shared<const Graph>(std::move(graph));
@@ -175,13 +175,13 @@ std::string renumbered_fault(const Network& network, const Problem& problem, std
 
 }  // namespace
 
-TEST_CASE("divided and remembered flows give the plain loop's picoseconds on 1,500 drawn problems of all transports") {
+TEST_CASE("decomposed and cached flows give the plain loop's picoseconds on 1,500 drawn problems of all transports") {
   const std::vector<std::string> kinds = transport_kinds();
-  check_divided(1'500, [&](std::uint64_t seed) { return draw(seed, kinds); });
+  check_decomposed(1'500, [&](std::uint64_t seed) { return draw(seed, kinds); });
 }
 
-TEST_CASE("divided and remembered flows give the plain loop's picoseconds on 1,500 drawn graphs") {
-  check_divided(1'500, [](std::uint64_t seed) { return draw_network(seed, true).problem; });
+TEST_CASE("decomposed and cached flows give the plain loop's picoseconds on 1,500 drawn graphs") {
+  check_decomposed(1'500, [](std::uint64_t seed) { return draw_network(seed, true).problem; });
 }
 
 TEST_CASE("other names of GPUs, switches, links, routes and flows change nothing on 1,500 drawn graphs") {
