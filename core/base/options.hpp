@@ -55,6 +55,11 @@ class OptionTable {
     for (Row& row : rows_) row.info.default_value = row.get(default_value);
   }
 
+  void add(Row row) {
+    row.info.default_value = row.get(T{});
+    rows_.push_back(std::move(row));
+  }
+
   std::vector<OptionInfo> infos() const {
     std::vector<OptionInfo> result;
     for (const Row& row : rows_) result.push_back(row.info);

@@ -1,7 +1,7 @@
-// GEMM time by tiles: each thread block computes a tile of the result; as many blocks as there are compute units run
-// concurrently, in waves of equal length. K may be split over several blocks, whose partial results are added up
-// (split-K). The library is assumed to choose its fastest tile. (The tiles are those of CUTLASS and cuBLAS; for waves
-// see NVIDIA, Matrix Multiplication Background User's Guide.)
+// GEMM time by tiles: each compute unit computes tiles of the result, in waves over all units. Its main loop, the loads
+// of its operands and the traffic of the memory overlap; prologue and epilogue do not. K may be split over several
+// thread blocks, whose partial results are added up (split-K). The library is assumed to choose its fastest tile. (The
+// tiles are those of CUTLASS and cuBLAS; for waves see NVIDIA, Matrix Multiplication Background User's Guide.)
 #pragma once
 
 #include "core/compute/gpu.hpp"
@@ -9,8 +9,14 @@
 
 namespace manyworlds::core::compute {
 
-/// Returns the GEMM's time in picoseconds, without launch time. `ps_per_byte` is the inverse of the achieved memory
-/// bandwidth. All values of `gpu` that the model needs must be known.
-double gemm_ps(const Kernel& kernel, const Gpu& gpu, double ps_per_byte);
+/// burst: a kernel as benchmarks run it, so that only long ones reach the power limit; sustained: a kernel of a
+/// training step, under the power limit all the time.
+enum class PowerState : std::uint8_t { burst, sustained };
+
+/// Returns the GEMM's time in picoseconds, without launch time. All values of `gpu` that the model needs must be known.
+double gemm_ps(const Kernel& kernel, const GemmRates& rates, const Gpu& gpu, PowerState power);
+
+/// Returns the rates of GEMMs with inputs of `dtype`.
+const GemmRates& gemm_rates(Dtype dtype, const Gpu& gpu);
 
 }  // namespace manyworlds::core::compute

@@ -2,8 +2,11 @@
 // one set of fitted values per type of GPU, never per model, paper or layout; the catalog states all sources.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/base/options.hpp"
 #include "core/base/units.hpp"
@@ -17,6 +20,33 @@ class MeasuredTimes;
 /// bridge, and all GPUs are on PCIe.
 enum class ScaleUp : std::uint8_t { nvswitch, full_mesh, pcie, nvlink_pairs };
 
+/// Number formats of GEMMs that have rates of their own.
+enum class GemmFormat : std::uint8_t { bf16, fp8, fp4 };
+inline constexpr std::size_t kGemmFormats = 3;
+
+/// A tile of a GEMM's result, which one compute unit (256 x 256: a pair of them) computes.
+struct GemmTile {
+  std::int64_t m, n;
+};
+/// Returns all tiles that libraries are known to use; bit i of GemmRates::tiles is the i-th.
+const std::vector<GemmTile>& gemm_tiles();
+/// Returns their names: "256x128".
+const std::vector<std::string>& gemm_tile_names();
+
+/// What a library's GEMM kernels of one number format reach on a GPU.
+struct GemmRates {
+  double efficiency = 0.85;           // share of the peak in the main loop at boost clock
+  double prologue_k = 110;            // start of a tile's pipeline, as additional K
+  double epilogue_clocks = 475;       // clocks of a compute unit to write 32,768 elements of a tile
+  double load_bytes_per_clock = 100;  // bytes of operands that reach a compute unit per clock
+  double memory_efficiency = 0.82;    // share of the peak memory bandwidth
+  double wave_loss = 0.22;            // share of the idle units of the last wave that is lost; 1: waves are whole
+  double throttle = 0.15;             // additional time of long kernels under the power limit, as a share
+  double throttle_ms = 3.4;           // duration at which half of it shows
+  std::uint32_t tiles = 0b1111'1110;  // see gemm_tiles()
+  std::int64_t max_split = 16;        // thread blocks that may share the K of one tile
+};
+
 struct Gpu {
   double speed_factor = 1;   // speed of a slow GPU: all kernels run at this share of their rate; not an option
   double matrix_tflops = 0;  // dense 16-bit matrix peak, TFLOP/s
@@ -29,21 +59,24 @@ struct Gpu {
   double communicator_mib = 256;      // buffers of the communication library per communicator, MiB
   double context_mib = 500;           // driver context: code and stacks, MiB
   double memory_gb_per_s = 0;         // peak memory bandwidth, GB/s
+  double clock_ghz = 0;               // clock of the matrix units that belongs to matrix_tflops, GHz
+  double exp_per_clock = 16;          // exponentials per clock and compute unit
   std::int64_t compute_units = 0;  // units that work on tiles concurrently: streaming multiprocessors or compute units
 
-  double gemm_efficiency = 0.8;           // share of the peak in the main loop of a large GEMM, power limits included
-  double gemm_prologue_k = 380;           // cost of a tile besides its main loop, as additional K
-  double fp8_gain = 1.87;                 // rate of the main loop in FP8, relative to BF16
-  double fp4_gain = 1.95;                 // rate of the main loop in FP4, relative to FP8
-  double memory_efficiency = 0.8;         // bytes of operators over peak bandwidth; cache hits may raise it above 1
-  double flash_forward_efficiency = 0.5;  // share of the peak: first generation of fused attention kernels
-  double flash_backward_efficiency = 0.2;
-  double cudnn_forward_efficiency = 0.5;  // share of the peak: FlashAttention 2 and 3, cuDNN
-  double cudnn_backward_efficiency = 0.3;
-  double launch_us = 3;                 // GPU time per kernel besides its computation
-  double host_kernel_us = 15;           // host time to launch a kernel
-  double host_collective_us = 15;       // host time to launch a collective
-  double communication_slowdown = 0.2;  // additional time of kernels beside collectives, as a share of their time
+  std::array<GemmRates, kGemmFormats> gemm;  // by GemmFormat
+  double sustained_rate = 0.9;  // rate of matrix units in long training under the power limit, relative to short bursts
+  double memory_efficiency = 0.85;  // share of the peak bandwidth that kernels reach which only move bytes
+  // Shares of the matrix peak inside a tile of fused attention: its first generation, FlashAttention 2, and those that
+  // are written for the GPU (cuDNN, FlashAttention 3).
+  double flash_forward_efficiency = 0.3, flash_backward_efficiency = 0.2;
+  double flash2_forward_efficiency = 0.4, flash2_backward_efficiency = 0.32;
+  double cudnn_forward_efficiency = 0.65, cudnn_backward_efficiency = 0.54;
+  double attention_vector_ops = 4;       // vector instructions of attention per query and key, besides the exponential
+  std::int64_t attention_tile_kib = 32;  // memory of a tile of keys or values, KiB
+  double launch_us = 3;                  // GPU time per kernel besides its computation
+  double host_kernel_us = 15;            // host time to launch a kernel
+  double host_collective_us = 15;        // host time to launch a collective
+  double communication_slowdown = 0.2;   // additional time of kernels beside collectives, as a share of their time
 
   double host_gb_per_s = 25;  // GPU to host memory or back, all GPUs at once, one direction, GB/s
 
@@ -58,8 +91,10 @@ struct Gpu {
   std::shared_ptr<const MeasuredTimes> measured = nullptr;
 };
 
-/// Returns the option table; keys are the names of the members.
+/// Returns the option table; keys are the names of the members, those of GEMM rates with their format before them.
 const OptionTable<Gpu>& gpu_options();
+/// Returns the option table of the rates of one format.
+const OptionTable<GemmRates>& gemm_rate_options();
 
 /// Returns the dense matrix peak in a format, TFLOP/s.
 double peak_tflops(const Gpu& gpu, Precision precision);

@@ -5,12 +5,13 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/compute/attention.hpp"
 #include "core/compute/gemm.hpp"
 
 namespace manyworlds::core::compute {
 namespace {
 
-constexpr std::int64_t kBf16Bytes = 2;
+constexpr std::int64_t kBf16Bytes = 2, kFp32ReadWriteBytes = 8;
 
 // Bytes of an element in units of half a byte, because fp4 has half a byte.
 std::int64_t half_bytes(Dtype dtype) {
@@ -36,6 +37,7 @@ Kernel matrix_product(std::string_view name, std::int64_t m, std::int64_t n, std
   Kernel kernel = make_kernel(name, KernelClass::gemm, dtype, m, n, k, batch);
   kernel.bytes = batch * ((m * k + k * n) * half_bytes(dtype) / 2 + result_bytes * m * n);
   kernel.flops = 2 * batch * m * n * k;
+  kernel.accumulates = result_bytes == kFp32ReadWriteBytes;
   return kernel;
 }
 
@@ -45,37 +47,44 @@ double require_known(double value, std::string_view key) {
   throw InputError(fmt::format("gpu: {} is unknown for this GPU, but its kernels need it: set a value above 0", key));
 }
 
-double attention_efficiency(KernelClass kernel_class, const Gpu& gpu) {
-  switch (kernel_class) {
-    case KernelClass::flash_forward:
-      return require_known(gpu.flash_forward_efficiency, "flash_forward_efficiency");
-    case KernelClass::flash_backward:
-      return require_known(gpu.flash_backward_efficiency, "flash_backward_efficiency");
-    case KernelClass::cudnn_forward:
-      return require_known(gpu.cudnn_forward_efficiency, "cudnn_forward_efficiency");
-    default:
-      return require_known(gpu.cudnn_backward_efficiency, "cudnn_backward_efficiency");
-  }
+bool is_forward(KernelClass kernel_class) {
+  return kernel_class == KernelClass::flash_forward || kernel_class == KernelClass::flash2_forward ||
+         kernel_class == KernelClass::cudnn_forward;
+}
+
+int launches_of(KernelClass kernel_class) {
+  const bool attention = kernel_class != KernelClass::gemm && kernel_class != KernelClass::memory_bound;
+  return attention && !is_forward(kernel_class) ? kAttentionBackwardLaunches : 1;
 }
 
 }  // namespace
+
+std::int64_t ExpertTokens::tiles_of(std::int64_t height) const {
+  for (std::size_t i = 0; i < tiles.size(); ++i)
+    if (kTileHeights[i] == height) return tiles[i];
+  MANYWORLDS_CHECK(false, "no tiles of height {} are counted", height);
+}
 
 Kernel gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype) {
   return matrix_product(name, m, n, k, 1, dtype, kBf16Bytes);
 }
 
 Kernel weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype) {
-  return matrix_product(name, m, n, k, 1, dtype, 8);
+  return matrix_product(name, m, n, k, 1, dtype, kFp32ReadWriteBytes);
 }
 
 Kernel grouped_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                     Dtype dtype) {
-  return matrix_product(name, m, n, k, batch, dtype, kBf16Bytes);
+  Kernel kernel = matrix_product(name, m, n, k, batch, dtype, kBf16Bytes);
+  kernel.one_by_one = true;
+  return kernel;
 }
 
 Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                                std::int64_t batch, Dtype dtype) {
-  return matrix_product(name, m, n, k, batch, dtype, 8);
+  Kernel kernel = matrix_product(name, m, n, k, batch, dtype, kFp32ReadWriteBytes);
+  kernel.one_by_one = true;
+  return kernel;
 }
 
 namespace {
@@ -85,9 +94,8 @@ ExpertTokens count_expert_tokens(std::span<const std::int64_t> tokens) {
   for (const std::int64_t each : tokens) {
     result.tokens += each;
     result.max_tokens = std::max(result.max_tokens, each);
-    result.tiles_64 += (each + 63) / 64;
-    result.tiles_128 += (each + 127) / 128;
-    result.tiles_256 += (each + 255) / 256;
+    for (std::size_t i = 0; i < result.tiles.size(); ++i)
+      result.tiles[i] += (each + ExpertTokens::kTileHeights[i] - 1) / ExpertTokens::kTileHeights[i];
   }
   return result;
 }
@@ -131,8 +139,7 @@ Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64
   Kernel kernel = grouped_weight_gradient(name, m, n, active.mean, active.experts, dtype);
   if (!active.unequal) return kernel;
   kernel.expert_tokens = expert_tokens;
-  kernel.expert_tokens.tiles_64 = kernel.expert_tokens.tiles_128 = kernel.expert_tokens.tiles_256 =
-      0;  // the sum runs over the tokens, so no tile rows depend on them
+  kernel.expert_tokens.tiles = {};  // the sum runs over the tokens, so no tile rows depend on them
   kernel.bytes = expert_tokens.tokens * (m + n) * half_bytes(dtype) / 2 + 8 * active.experts * m * n;
   kernel.flops = 2 * expert_tokens.tokens * m * n;
   return kernel;
@@ -142,14 +149,15 @@ Kernel batched_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::
   return matrix_product(name, m, n, k, batch, Dtype::bf16, kBf16Bytes);
 }
 
-Kernel fused_attention(std::string_view name, KernelClass kernel_class, std::int64_t queries, std::int64_t keys,
-                       std::int64_t pairs, std::int64_t width, std::int64_t value_width, std::int64_t batch) {
-  const bool forward = kernel_class == KernelClass::flash_forward || kernel_class == KernelClass::cudnn_forward;
-  Kernel kernel = make_kernel(name, kernel_class, Dtype::bf16, queries, keys, width, batch);
-  const std::int64_t tensors = queries * (width + value_width) + keys * (width + value_width);
-  kernel.bytes = kBf16Bytes * batch * (forward ? tensors : 2 * tensors);
+Kernel fused_attention(std::string_view name, KernelClass kernel_class, const AttentionShape& shape, Dtype dtype) {
+  const bool forward = is_forward(kernel_class);
+  Kernel kernel = make_kernel(name, kernel_class, dtype, shape.queries, shape.keys, shape.width, shape.batch);
+  kernel.attention = {shape.pairs, shape.value_width, shape.key_batch, shape.window, shape.cut_by_mask};
+  const std::int64_t width = shape.width + shape.value_width;
+  const std::int64_t elements = shape.batch * shape.queries * width + shape.key_batch * shape.keys * width;
+  kernel.bytes = elements * half_bytes(dtype) / 2 * (forward ? 1 : 2);
   // Forward: scores and values. Backward: scores again, two gradients of the width of scores and two of that of values.
-  kernel.flops = 2 * batch * pairs * (forward ? width + value_width : 3 * width + 2 * value_width);
+  kernel.flops = 2 * shape.batch * shape.pairs * (forward ? width : 3 * shape.width + 2 * shape.value_width);
   return kernel;
 }
 
@@ -161,23 +169,38 @@ Kernel memory_bound(std::string_view name, std::int64_t bytes, Dtype dtype) {
   return kernel;
 }
 
-Time modelled_time(const Kernel& kernel, const Gpu& gpu) {
+namespace {
+
+/// Throws InputError, which names the option, if the model of a kernel needs a value that is unknown.
+void require_known(KernelClass kernel_class, const Gpu& gpu) {
+  if (kernel_class == KernelClass::memory_bound) return;
+  require_known(gpu.matrix_tflops, "matrix_tflops");
+  require_known(static_cast<double>(gpu.compute_units), "compute_units");
+  require_known(gpu.clock_ghz, "clock_ghz");
+}
+
+double kernel_ps(const Kernel& kernel, const Gpu& gpu, double ps_per_byte) {
+  if (kernel.kernel_class == KernelClass::memory_bound) return static_cast<double>(kernel.bytes) * ps_per_byte;
+  if (kernel.kernel_class == KernelClass::gemm)
+    return gemm_ps(kernel, gemm_rates(kernel.dtype, gpu), gpu, PowerState::sustained);
+  if (is_forward(kernel.kernel_class))
+    return attention_forward_ps(kernel, attention_rates(kernel.kernel_class, gpu), gpu, ps_per_byte);
+  return attention_backward_ps(kernel, gpu, ps_per_byte);
+}
+
+}  // namespace
+
+double ps_per_byte(const Gpu& gpu) {
   // A rate of 1 GB/s moves one byte in 1000 ps.
-  const double ps_per_byte = 1000.0 / (require_known(gpu.memory_gb_per_s, "memory_gb_per_s") *
-                                       require_known(gpu.memory_efficiency, "memory_efficiency"));
-  double ps = static_cast<double>(kernel.bytes) * ps_per_byte;
-  if (kernel.kernel_class != KernelClass::memory_bound) {
-    require_known(gpu.matrix_tflops, "matrix_tflops");
-    if (kernel.kernel_class == KernelClass::gemm) {
-      require_known(static_cast<double>(gpu.compute_units), "compute_units");
-      require_known(gpu.gemm_efficiency, "gemm_efficiency");
-      ps = gemm_ps(kernel, gpu, ps_per_byte);
-    } else {
-      const double rate = gpu.matrix_tflops * attention_efficiency(kernel.kernel_class, gpu);
-      ps = std::max(ps, static_cast<double>(kernel.flops) / rate);
-    }
-  }
-  const Time total_ps = round_half_up(ps) + round_half_up(gpu.launch_us * static_cast<double>(kMicrosecond));
+  return 1000.0 / (require_known(gpu.memory_gb_per_s, "memory_gb_per_s") *
+                   require_known(gpu.memory_efficiency, "memory_efficiency"));
+}
+
+Time modelled_time(const Kernel& kernel, const Gpu& gpu) {
+  const double per_byte = ps_per_byte(gpu);
+  require_known(kernel.kernel_class, gpu);
+  const Time launch = round_half_up(gpu.launch_us * static_cast<double>(kMicrosecond));
+  const Time total_ps = round_half_up(kernel_ps(kernel, gpu, per_byte)) + launches_of(kernel.kernel_class) * launch;
   return gpu.speed_factor == 1 ? total_ps : round_half_up(static_cast<double>(total_ps) / gpu.speed_factor);
 }
 

@@ -1,7 +1,8 @@
-// One GPU kernel and its time: GEMMs are costed by tiles and waves, fused attention by FLOPs, all other kernels by the
-// bytes that they move; each has a launch time.
+// One GPU kernel and its time: GEMMs and fused attention are costed by tiles, all other kernels by the bytes that they
+// move; each has a launch time.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <span>
@@ -12,11 +13,13 @@
 
 namespace manyworlds::core::compute {
 
-/// Fused attention has two generations (flash and cudnn, see workload::AttentionKernel).
+/// Fused attention has three kinds of kernels (flash, flash2 and cudnn, see workload::AttentionKernel).
 enum class KernelClass : std::uint8_t {
   gemm,
   flash_forward,
   flash_backward,
+  flash2_forward,
+  flash2_backward,
   cudnn_forward,
   cudnn_backward,
   memory_bound
@@ -24,12 +27,26 @@ enum class KernelClass : std::uint8_t {
 enum class Dtype : std::uint8_t { bf16, fp32, fp8, fp4 };
 
 /// The token distribution of a grouped GEMM whose experts have unequal numbers of tokens: total, maximum, and the
-/// number of tile rows of 64, 128 and 256 tokens, where each expert begins a new tile.
+/// number of tile rows by height, where each expert begins a new tile.
 struct ExpertTokens {
+  static constexpr std::array<std::int64_t, 5> kTileHeights{16, 32, 64, 128, 256};
   std::int64_t tokens = 0;  // total over all experts; 0: all experts have equally many
   std::int64_t max_tokens = 0;
-  std::int64_t tiles_64 = 0, tiles_128 = 0, tiles_256 = 0;
+  std::array<std::int64_t, 5> tiles{};  // by height; all 0 if no tile rows depend on the tokens
+
+  /// Returns the number of tile rows of a height in kTileHeights.
+  std::int64_t tiles_of(std::int64_t height) const;
   auto operator<=>(const ExpertTokens&) const = default;
+};
+
+/// The rest of the shape of fused attention.
+struct AttentionExtent {
+  std::int64_t pairs = 0;        // pairs of a query and a key, of one head and sample, that the mask leaves
+  std::int64_t value_width = 0;  // of values and outputs
+  std::int64_t key_batch = 0;    // samples times heads of keys and values: fewer than `batch` if heads share them
+  std::int64_t window = 0;       // keys that a query sees at most; 0: all
+  bool cut_by_mask = true;       // whether the mask cuts tiles: the diagonal, and the end of the window
+  auto operator<=>(const AttentionExtent&) const = default;
 };
 
 /// A kernel's shape. It holds everything that the cost model depends on, and is therefore the content of a kernel's
@@ -42,6 +59,9 @@ struct Kernel {
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
   std::int64_t bytes = 0;  // read and written in device memory
   std::int64_t flops = 0;
+  bool accumulates = false;  // a GEMM that adds to its result in fp32
+  bool one_by_one = false;   // `batch` GEMMs that are launched separately: those of experts
+  AttentionExtent attention;
   ExpertTokens expert_tokens;  // if experts have unequal tokens; then m (weight gradients: k) is their mean, rounded up
   auto operator<=>(const Kernel&) const = default;
 };
@@ -51,7 +71,9 @@ Kernel gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t 
 /// Returns a weight gradient: a GEMM that adds to an fp32 gradient [m,n], which it reads and writes.
 Kernel weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                        Dtype dtype = Dtype::bf16);
-/// The same for `batch` experts in one launch, each with its own weights.
+/// The same for `batch` experts, each with its own weights: one GEMM for each, launched on a few streams, as
+/// Transformer Engine runs them (GroupedLinear). SimuMax' grouped GEMMs of 20 to 256 experts take what their GEMMs take
+/// one by one.
 Kernel grouped_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                     Dtype dtype);
 Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -64,14 +86,22 @@ Kernel grouped_weight_gradient(std::string_view name, std::int64_t m, std::int64
                                std::span<const std::int64_t> tokens, Dtype dtype);
 /// Returns a batched GEMM of unfused attention (scores or values).
 Kernel batched_gemm(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch);
-/// Returns a fused attention kernel. `pairs` is the number of (query, key) pairs that are computed (half of them if
-/// causal); `width` is that of queries and keys, `value_width` that of values and outputs. Forward, it reads Q, K and V
-/// and writes the output, with 2 GEMMs; backward, it reads these and the output's gradient and writes three gradients,
-/// with 5 GEMMs (Dao et al. 2022, algorithms 1 and 4).
-Kernel fused_attention(std::string_view name, KernelClass kernel_class, std::int64_t queries, std::int64_t keys,
-                       std::int64_t pairs, std::int64_t width, std::int64_t value_width, std::int64_t batch);
+/// The shape of fused attention: `batch` is samples times heads, `key_batch` samples times heads of keys; without a
+/// mask, pairs are queries times keys, with a causal one half of them.
+struct AttentionShape {
+  std::int64_t queries = 0, keys = 0, pairs = 0, width = 0, value_width = 0, batch = 0, key_batch = 0, window = 0;
+  bool cut_by_mask = true;
+};
+/// Returns a fused attention kernel. Forward, it reads Q, K and V and writes the output, with 2 GEMMs; backward, it
+/// reads these and the output's gradient and writes three gradients, with 5 GEMMs (Dao et al. 2022, algorithms 1 and
+/// 4).
+Kernel fused_attention(std::string_view name, KernelClass kernel_class, const AttentionShape& shape,
+                       Dtype dtype = Dtype::bf16);
 /// Returns a kernel without a matrix product, which reads and writes `bytes`.
 Kernel memory_bound(std::string_view name, std::int64_t bytes, Dtype dtype = Dtype::bf16);
+
+/// Returns the time of a byte in picoseconds, at the memory bandwidth that kernels reach. Throws as modelled_time().
+double ps_per_byte(const Gpu& gpu);
 
 /// Returns the kernel's time on `gpu` by the cost model, rounded half up to a picosecond. Throws InputError, which
 /// names the missing option, if the model needs a value of the GPU that is unknown.

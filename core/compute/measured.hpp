@@ -22,8 +22,9 @@ enum class Direction : std::uint8_t { any, forward, backward };
 inline constexpr std::array<std::string_view, 3> kDirectionNames{"", "forward", "backward"};
 
 /// Names in the order of KernelClass and of Dtype.
-inline constexpr std::array<std::string_view, 6> kKernelClassNames{"gemm",          "flash_forward",  "flash_backward",
-                                                                   "cudnn_forward", "cudnn_backward", "memory_bound"};
+inline constexpr std::array<std::string_view, 8> kKernelClassNames{
+    "gemm",          "flash_forward",  "flash_backward", "flash2_forward", "flash2_backward",
+    "cudnn_forward", "cudnn_backward", "memory_bound"};
 inline constexpr std::array<std::string_view, 4> kDtypeNames{"bf16", "fp32", "fp8", "fp4"};
 
 /// The key of a measured time. For a kernel, the members are those of Kernel. For a submodule or a layer, m is the

@@ -66,7 +66,7 @@ core::network::Transport transport_of(const Settings& settings) {
 
 /// Sets the rates for the replication of hot experts that the settings leave open.
 void set_hot_expert_rates(core::workload::Strategy& strategy, const core::compute::Gpu& gpu, const Cluster& cluster) {
-  if (strategy.hot_expert_tflops == 0) strategy.hot_expert_tflops = gpu.matrix_tflops * gpu.gemm_efficiency;
+  if (strategy.hot_expert_tflops == 0) strategy.hot_expert_tflops = gpu.matrix_tflops * gpu.gemm.front().efficiency;
   if (strategy.hot_expert_gbps == 0) strategy.hot_expert_gbps = cluster.nic_gbps_of_gpu();
 }
 

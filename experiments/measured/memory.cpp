@@ -293,11 +293,7 @@ void read_device(MemoryRow& result, const CsvRow& row, const Catalog& catalog) {
   const auto& gpus = catalog.of("gpus");
   const auto entry = gpus.find(result.gpu);
   if (entry == gpus.end()) row.fail(fmt::format("device '{}' is not in the catalog of GPUs", name));
-  core::OptionSet figures;
-  for (const core::OptionInfo& info : core::compute::gpu_options().infos())
-    if (const auto sourced = entry->second.values.find(info.name); sourced != entry->second.values.end())
-      figures[info.name] = sourced->second.value;
-  result.device = core::compute::gpu_options().make(figures);
+  result.device = gpu_of(entry->second);
 
   // Tests run on eight GPUs, in one node or two; tests named 1node use the GPUs of one node.
   const bool one_node = result.test_case.ends_with("_1node") && known != std::end(kDevices);

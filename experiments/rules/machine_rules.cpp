@@ -33,22 +33,6 @@ std::vector<Rule> precision_rules() {
                                   core::join_list(gpu.precisions, core::compute::precision_names()));
              });
            }),
-      rule("gemms_below_peak", "cluster.gpu.gemm_efficiency",
-           "GEMMs must not be faster than the matrix peak: gemm_efficiency x fp8_gain x matrix_tflops at most "
-           "fp8_tflops "
-           "(0: 2 x matrix_tflops), and x fp4_gain at most fp4_tflops (0: 4 x matrix_tflops)",
-           {kConstruction},
-           [](const ExperimentConfig& e) {
-             const Precision precision = e.configuration.strategy.stack.precision;
-             return check_every_gpu(e, [&](const Gpu& gpu) -> Violation {
-               double rate = gpu.matrix_tflops * gpu.gemm_efficiency;
-               if (precision >= Precision::fp8) rate *= gpu.fp8_gain;
-               if (precision == Precision::nvfp4) rate *= gpu.fp4_gain;
-               const double peak = core::compute::peak_tflops(gpu, precision);
-               if (rate <= peak) return std::nullopt;
-               return fmt::format("main loops at {:.1f} TFLOP/s, the peak is {:.1f}", rate, peak);
-             });
-           }),
   };
 }
 

@@ -162,12 +162,20 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   return result;
 }
 
+core::compute::Gpu gpu_of(const CatalogEntry& entry) {
+  core::OptionSet values;
+  for (const core::OptionInfo& info : core::compute::gpu_options().infos())
+    if (const auto sourced = entry.values.find(info.name); sourced != entry.values.end())
+      values[info.name] = sourced->second.value;
+  return core::compute::gpu_options().make(values);
+}
+
 Catalog::Catalog(const std::string& folder) {
   for (const std::string& kind : kKinds) kinds_[kind];
   for (const CatalogFile& file : compiled_catalog())
     add(file.kind, file.name, file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name));
   if (!folder.empty()) add_folder(folder);
-  copy_fitted_constants();
+  for (auto& [name, gpu] : kinds_.at("gpus")) copy_constants(name, gpu);
   check_gpus();
 }
 
@@ -196,20 +204,34 @@ void Catalog::add_folder(const std::string& folder) {
   if (!any) throw InputError("has none of the folders gpus, models, clusters and stacks", folder);
 }
 
-/// Copies fitted constants to the GPUs that refer to another GPU's. They are guesses unless they were fitted to the
-/// same chip. Constants of the communication library depend on the links instead: see borrow_calibration().
-void Catalog::copy_fitted_constants() {
-  for (auto& [name, gpu] : kinds_.at("gpus")) {
-    if (gpu.constants_of.empty()) continue;
-    Node place;
-    place.file = std::make_shared<const std::string>(fmt::format("catalog/gpus/{}.yaml", name));
-    const CatalogEntry& owner = find("gpus", gpu.constants_of, place);
-    for (const auto& [key, sourced] : owner.values)
-      if (sourced.certainty == "fitted" && !is_library_constant(key))
-        gpu.values.try_emplace(key,
-                               SourcedValue{sourced.value, fmt::format("as {}: {}", gpu.constants_of, sourced.source),
-                                            gpu.same_chip ? "fitted" : "guess"});
-  }
+namespace {
+
+/// Whether a value tells how a chip runs kernels, or what its host takes, and not what it is sold as.
+bool is_chip_constant(const std::string& key) {
+  constexpr std::string_view kOthers[] = {"launch_us", "sustained_rate", "communication_slowdown", "host_kernel_us",
+                                          "host_collective_us"};
+  return key.ends_with("_efficiency") || key.starts_with("attention_") ||
+         (key.find("gemm_") != std::string::npos && key != "gemm_workspace_mib") ||
+         std::find(std::begin(kOthers), std::end(kOthers), key) != std::end(kOthers);
+}
+
+}  // namespace
+
+/// Copies constants of kernels to the GPUs that refer to another GPU's, which gets its own before. They are guesses
+/// unless they are of the same chip. Constants of the communication library depend on the links instead: see
+/// borrow_calibration().
+void Catalog::copy_constants(const std::string& name, CatalogEntry& gpu) {
+  if (gpu.constants_of.empty() || gpu.has_constants) return;
+  gpu.has_constants = true;
+  Node place;
+  place.file = std::make_shared<const std::string>(fmt::format("catalog/gpus/{}.yaml", name));
+  CatalogEntry& owner = kinds_.at("gpus").at(find_named("gpus", gpu.constants_of, place).first);
+  copy_constants(gpu.constants_of, owner);
+  for (const auto& [key, sourced] : owner.values)
+    if (is_chip_constant(key))
+      gpu.values.try_emplace(key,
+                             SourcedValue{sourced.value, fmt::format("as {}: {}", gpu.constants_of, sourced.source),
+                                          gpu.same_chip ? sourced.certainty : "guess"});
 }
 
 void Catalog::check_gpus() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/options.hpp"
+#include "core/compute/gpu.hpp"
 #include "experiments/text/yaml.hpp"
 
 namespace manyworlds::experiments {
@@ -30,11 +31,15 @@ struct CatalogEntry {
   /// The GPU from which a GPU takes fitted constants that it lacks: the same chip, or the most similar one measured.
   std::string constants_of;
   bool same_chip = false;
+  bool has_constants = false;                  // has been given those
   std::vector<std::string> also_called;        // aliases, such as the name of its published files
   std::map<std::string, SourcedValue> values;  // by option; a cluster also has "gpu", the name of its GPU
   std::map<std::string, SourcedValue> recipe;  // of a stack: strategy options that its own recipes set
   std::vector<std::string> schedules;          // of a stack: pipeline schedules that it offers; empty: not known
 };
+
+/// Returns a GPU with the values of its entry.
+core::compute::Gpu gpu_of(const CatalogEntry& entry);
 
 /// Parses one data file. Throws InputError with file and line.
 CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text, const std::string& file);
@@ -58,7 +63,7 @@ class Catalog {
   void add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file);
   void add_folder(const std::string& folder);
   void check_gpus() const;
-  void copy_fitted_constants();
+  void copy_constants(const std::string& name, CatalogEntry& gpu);
 
   std::map<std::string, Entries> kinds_;
 };

@@ -51,7 +51,8 @@ struct CsvTable {
 };
 
 /// Parses a table; `name` is the file name in messages. Empty lines are skipped. Throws InputError with file and line
-/// for bytes that are not text, more than 1,000 columns or 1,000,000 fields, an unclosed quote, a column that is
+/// for bytes that are not text, more than 1,000 columns, 1,000,000 rows or
+/// 4,000,000 fields, an unclosed quote, a column that is
 /// unnamed or named twice, and a row whose number of fields differs from the header's.
 CsvTable parse_csv(std::string_view text, const std::string& name);
 

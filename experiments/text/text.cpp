@@ -4,10 +4,13 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/utf8.hpp"
@@ -68,6 +71,30 @@ class Source {
   struct stat status_ {};
 };
 
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
+constexpr int kGzipWindow = 15 + 16;  // zlib's largest window, and a gzip header
+
+[[noreturn]] void fail_size(std::size_t max_bytes, const std::string& name) {
+  throw InputError(fmt::format("larger than {} bytes", max_bytes), name);
+}
+
+std::string decompressed(std::string data, const std::string& path, std::size_t max_bytes) {
+  z_stream stream{};
+  MANYWORLDS_CHECK(inflateInit2(&stream, kGzipWindow) == Z_OK, "zlib cannot start");
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> owner(&stream, inflateEnd);
+  std::string text(max_bytes + 1, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(data.data());
+  stream.avail_in = static_cast<uInt>(data.size());
+  stream.next_out = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_out = static_cast<uInt>(text.size());
+  const int result = inflate(&stream, Z_FINISH);
+  if (stream.avail_out == 0) fail_size(max_bytes, path);
+  if (result != Z_STREAM_END) throw InputError("its compressed data are damaged", path);
+  text.resize(text.size() - stream.avail_out);
+  text.shrink_to_fit();
+  return text;
+}
+
 }  // namespace
 
 std::size_t valid_text_length(std::string_view text) {
@@ -89,11 +116,11 @@ void check_text(std::string_view text, const std::string& name) {
         lines_before(text, length));
 }
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, std::size_t max_bytes) {
   const Source source(path);
   if (source.is_folder()) throw InputError("is a folder; give a file", path);
   if (source.is_pipe()) source.wait(kFifoTimeout_ms);
-  std::string text(kMaxTextBytes + 1, '\0');
+  std::string text(max_bytes + 1, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
     const std::size_t received = source.read(text.data() + size, text.size() - size);
@@ -102,14 +129,19 @@ std::string read_text(const std::string& path) {
   }
   if (size == 0 && source.is_pipe())
     throw InputError("is a pipe and nobody writes to it; start the writer first, or give a file", path);
-  check_size(size, path);
+  if (size > max_bytes) fail_size(max_bytes, path);
   text.resize(size);
   text.shrink_to_fit();
   return text;
 }
 
+std::string read_table_text(const std::string& path, std::size_t max_bytes) {
+  std::string text = read_text(path, max_bytes);
+  return text.starts_with(kGzipMagic) ? decompressed(std::move(text), path, max_bytes) : text;
+}
+
 void check_size(std::size_t bytes, const std::string& name) {
-  if (bytes > kMaxTextBytes) throw InputError(fmt::format("larger than {} bytes", kMaxTextBytes), name);
+  if (bytes > kMaxTextBytes) fail_size(kMaxTextBytes, name);
 }
 
 std::string_view trimmed(std::string_view text, std::string_view blanks) {

@@ -7,11 +7,16 @@
 
 namespace manyworlds::experiments::import {
 
-inline constexpr std::size_t kMaxTextBytes = 8u << 20;  // per file
+inline constexpr std::size_t kMaxTextBytes = 8u << 20;    // per file
+inline constexpr std::size_t kMaxTableBytes = 64u << 20;  // per table of measurements
 
 /// Returns the contents of a file, or of a pipe until its writer closes it. Throws InputError if the path is neither,
-/// cannot be read, is a pipe without a writer, or holds more than kMaxTextBytes bytes.
-std::string read_text(const std::string& path);
+/// cannot be read, is a pipe without a writer, or holds more than `max_bytes` bytes.
+std::string read_text(const std::string& path, std::size_t max_bytes = kMaxTextBytes);
+
+/// Returns the same of a file that may be compressed by gzip; `max_bytes` limits the text inside. Throws InputError
+/// also if the compressed data are damaged.
+std::string read_table_text(const std::string& path, std::size_t max_bytes = kMaxTableBytes);
 
 /// Throws InputError if `bytes` exceeds kMaxTextBytes; `name` is the file name in messages.
 void check_size(std::size_t bytes, const std::string& name);

@@ -55,4 +55,14 @@ Comparison compare(const std::vector<MeasuredCollective>& rows) {
   return comparison;
 }
 
+Comparison compare(const std::vector<experiments::measured::MeasuredKernel>& rows) {
+  Comparison comparison;
+  for (const experiments::measured::MeasuredKernel& row : rows)
+    if (row.unsupported.empty())
+      comparison.rows.push_back({row.id, row.family, row.id, "", row.measured_us, row.predicted_us, "us", 1, false});
+    else
+      comparison.omitted.push_back({row.id, row.family, row.unsupported, row.detail});
+  return comparison;
+}
+
 }  // namespace manyworlds::farm

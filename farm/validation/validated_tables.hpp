@@ -1,9 +1,10 @@
-// Compares measured memory peaks and measured collectives with their predictions, without using the farm.
+// Compares measured kernels, memory peaks and collectives with their predictions, without using the farm.
 #pragma once
 
 #include <vector>
 
 #include "experiments/measured/collectives.hpp"
+#include "experiments/measured/kernels.hpp"
 #include "experiments/measured/memory.hpp"
 #include "farm/validation/validation.hpp"
 
@@ -14,5 +15,8 @@ Comparison compare(const std::vector<experiments::measured::MemoryRow>& rows);
 
 /// The families are given by the rows: by GPU, by intra-node or inter-node, and by size.
 Comparison compare(const std::vector<experiments::measured::MeasuredCollective>& rows);
+
+/// The families are given by the rows: by kind of kernel, number format, GPU, and range of the time.
+Comparison compare(const std::vector<experiments::measured::MeasuredKernel>& rows);
 
 }  // namespace manyworlds::farm

@@ -9,7 +9,6 @@
 #include "core/base/escape.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/experiment_config.hpp"
-#include "experiments/settings/calibration.hpp"
 #include "experiments/text/csv.hpp"
 #include "experiments/text/nearest.hpp"
 
@@ -33,10 +32,14 @@ FitRow fit_row(const TrainingStep& step, const Catalog& catalog) {
           step.weight};
 }
 
-/// Constants of the communication library have measurements of their own and are not fitted to steps.
+/// What whole steps tell of a GPU and its host. Constants of kernels and of the communication library have measurements
+/// of their own, and steps must not bend them.
+constexpr std::string_view kStepConstants[] = {"sustained_rate", "host_kernel_us", "host_collective_us",
+                                               "communication_slowdown"};
+
 bool is_fitted_here(const std::string& name, const experiments::SourcedValue& figure) {
-  return figure.certainty == "fitted" && std::holds_alternative<double>(figure.value) &&
-         !experiments::is_library_constant(name);
+  return figure.certainty == "fitted" &&
+         std::find(std::begin(kStepConstants), std::end(kStepConstants), name) != std::end(kStepConstants);
 }
 
 /// Returns the constants to fit, with the values that `steps` were simulated with.

@@ -35,6 +35,7 @@ std::string percent_text(OptionalShare metric) {
 
 const char* measurement_of(const std::string& title) {
   if (title == kStepsTitle) return "step time";
+  if (title == kKernelsTitle) return "kernel";
   return title == kCollectivesTitle ? "collective" : "peak memory";
 }
 

@@ -72,7 +72,7 @@ std::string accuracy_line(const FamilyAccuracy& one, std::size_t rows) {
     return count == 0 ? std::string("-") : fmt::format("{:.1f}", percent(share));
   };
   const Errors& e = one.errors;
-  return fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>10}{:>8}\n", one.family, rows, e.rows,
+  return fmt::format("{:<48}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>10}{:>8}\n", one.family, rows, e.rows,
                      number(e.rows, e.mean), number(e.rows, e.median), number(e.rows, e.max),
                      e.rows == 0 ? "-" : fmt::format("{:+.1f}", percent(e.bias)), one.ranking.pairs,
                      number(one.ranking.pairs, one.ranking.share()),
@@ -82,7 +82,7 @@ std::string accuracy_line(const FamilyAccuracy& one, std::size_t rows) {
 }
 
 std::string accuracy_table(const Comparison& comparison) {
-  std::string text = fmt::format("{:<48}{:>6}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>10}{:>8}\n",
+  std::string text = fmt::format("{:<48}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>10}{:>8}\n",
                                  "family (errors in %)", "rows", "run", "mean", "median", "max", "bias", "pairs",
                                  "correct", "regret", "max", "excluded", "mean");
   const auto rows = rows_by_family(comparison);
@@ -98,7 +98,7 @@ std::string accuracy_table(const Comparison& comparison) {
 
 std::string counts_text(const std::string& title, const Counts& counts) {
   std::string text = counts.empty() ? "" : "\n" + title + "\n";
-  for (const auto& [what, count] : counts) text += fmt::format("{:>6}  {}\n", count, what);
+  for (const auto& [what, count] : counts) text += fmt::format("{:>8}  {}\n", count, what);
   return text;
 }
 

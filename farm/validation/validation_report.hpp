@@ -13,6 +13,7 @@ namespace manyworlds::farm {
 inline constexpr const char* kStepsTitle = "training steps";
 inline constexpr const char* kHeldOutTitle = "training steps, each family with constants fitted to the others";
 inline constexpr const char* kCollectivesTitle = "collectives";
+inline constexpr const char* kKernelsTitle = "kernels";
 inline constexpr const char* kMemoryTitle = "memory peaks";
 
 struct Validation {

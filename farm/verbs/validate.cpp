@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/base/error.hpp"
+#include "experiments/measured/published_tables.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/cli/command.hpp"
@@ -61,9 +62,10 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
   std::vector<std::pair<std::string, std::string>> tables;
   if (parsed.count("file") > 0)
     for (const std::string& path : parsed["file"].as<std::vector<std::string>>())
-      tables.emplace_back(path, experiments::import::read_text(path));
+      tables.emplace_back(path, experiments::import::read_table_text(path));
   else
-    for (const char* name : {"training_steps", "collectives", "memory"})
+    for (const char* name : {"training_steps", "collectives", "kernels_gemm", "kernels_experts", "kernels_attention",
+                             "kernels_latent_attention", "kernels_elementwise", "memory"})
       tables.emplace_back(fmt::format("{}.csv", name), measured::compiled_table(name));
   return tables;
 }
@@ -73,6 +75,9 @@ struct Measurements {
   std::vector<measured::TrainingStep> steps;
   std::vector<measured::MeasuredCollective> collectives;
   std::vector<measured::MemoryRow> memory;
+  std::vector<measured::MeasuredKernel> kernels;
+
+  bool empty() const { return steps.empty() && collectives.empty() && memory.empty() && kernels.empty(); }
 };
 
 template <class Row>
@@ -83,23 +88,24 @@ void append(std::vector<Row>& to, std::vector<Row> rows) {
 Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog) {
   Measurements measurements;
   for (const auto& [name, text] : tables_of(parsed)) {
-    const CsvTable table = experiments::import::parse_csv(text, name);
+    const CsvTable table = measured::with_known_columns(experiments::import::parse_csv(text, name));
     if (measured::is_training_steps_table(*table.header))
       append(measurements.steps, measured::read_training_steps(table, catalog));
     else if (measured::is_collectives_table(*table.header))
       append(measurements.collectives, measured::read_collectives(table, catalog));
     else if (measured::is_memory_table(*table.header))
       append(measurements.memory, measured::read_memory(table, catalog));
+    else if (measured::is_kernels_table(*table.header))
+      append(measurements.kernels, measured::read_kernels(table, catalog));
     else
       throw core::InputError(
           "its columns are those of no table of training steps (id, source, model, gpu, num_gpus, global_batch, "
-          "measured_step_s, …), collectives (id, gpu, op, ranks, nodes, bytes, time_us, …) or memory (test_case, "
-          "device, "
-          "mem_max_allocated_bytes, …)",
+          "measured_step_s, …), collectives (id, gpu, op, ranks, nodes, bytes, time_us, …), memory (test_case, device, "
+          "mem_max_allocated_bytes, …) or kernels (device, gemm_dtype, m, n, k, latency; docs/formats.md has the "
+          "others)",
           name, 1);
   }
-  if (measurements.steps.empty() && measurements.collectives.empty() && measurements.memory.empty())
-    throw core::InputError("the tables hold no row");
+  if (measurements.empty()) throw core::InputError("the tables hold no row");
   return measurements;
 }
 
@@ -190,6 +196,7 @@ int run_validate(const Invocation& invocation) {
         required(*parsed, "residuals"),
         measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
   if (!tables.collectives.empty()) validation.kinds.emplace_back(kCollectivesTitle, compare(tables.collectives));
+  if (!tables.kernels.empty()) validation.kinds.emplace_back(kKernelsTitle, compare(tables.kernels));
   if (!tables.memory.empty()) validation.kinds.emplace_back(kMemoryTitle, compare(tables.memory));
   const bool rows = parsed->count("rows") > 0;
   std::cout << (parsed->count("markdown") > 0 ? validation_markdown(validation, catalog)

@@ -97,6 +97,6 @@ TEST_CASE("a table has at most 1,000 columns and 1,000,000 fields") {
     for (std::size_t i = 0; i < rows; ++i) text += "1\n";
     return text;
   };
-  CHECK(error_of(high(999'999)) == "(no error)");
-  CHECK_THAT(error_of(high(1'000'000)), Catch::StartsWith("t.csv:1000001: more than 1000000 fields"));
+  CHECK(error_of(high(1'000'000)) == "(no error)");
+  CHECK_THAT(error_of(high(1'000'001)), Catch::StartsWith("t.csv:1000002: more than 1000000 rows"));
 }

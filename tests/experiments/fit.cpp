@@ -25,6 +25,7 @@ std::vector<FitRow> rows() {
         of.gpu.matrix_tflops = 312;
         of.gpu.memory_gb_per_s = 2'039;
         of.gpu.compute_units = 108;
+        of.gpu.clock_ghz = 1.41;
         of.strategy.tp = tp;
         of.strategy.micro_batch = micro_batch;
         of.strategy.global_batch = 8 * micro_batch;
@@ -62,7 +63,7 @@ TEST_CASE("one row far off moves a fit little") {
 
 TEST_CASE("a constant that no row depends on stays at its general value") {
   std::vector<FitRow> result = rows();
-  const std::vector<Constant> start{{"made_up", "gemm_efficiency", 0.8}, {"made_up", "fp8_gain", 3}};
+  const std::vector<Constant> start{{"made_up", "gemm_efficiency", 0.8}, {"made_up", "fp8_gemm_efficiency", 0.3}};
   for (FitRow& row : result) row.measured_s = predict_s(row, start);
-  CHECK(fit(result, start)[1].value == Approx(core::compute::Gpu{}.fp8_gain).epsilon(1e-3));
+  CHECK(fit(result, start)[1].value == Approx(core::compute::Gpu{}.gemm.at(1).efficiency).epsilon(1e-3));
 }

@@ -128,7 +128,8 @@ TEST_CASE("what is written as a table is read to the same times, to the picoseco
   for (const core::Time time_ps : std::initializer_list<core::Time>{1, 999'999, 1'000'000, 123'456'789'012})
     rows.push_back({measurement_key(memory_bound("gelu", time_ps)), time_ps, "modelled"});
   rows.push_back(
-      {measurement_key(fused_attention("attention", KernelClass::cudnn_forward, 64, 64, 2080, 32, 32, 4)), 7, ""});
+      {measurement_key(fused_attention("attention", KernelClass::cudnn_forward, {64, 64, 2080, 32, 32, 4, 4, 0})), 7,
+       ""});
   const MeasuredTimes back = import::parse_measured_kernels(import::measured_kernels_csv(rows), "k.csv");
   CHECK(back.size() == rows.size());
   for (const auto& row : rows) {

@@ -124,7 +124,7 @@ TEST_CASE("what the rule for copies reckons with is the machine's unless it is t
   };
   const auto plain = strategy({});
   const auto gpu = read(kExperts).experiments.at(0).config().configuration.gpu;
-  CHECK(plain.hot_expert_tflops == gpu.matrix_tflops * gpu.gemm_efficiency);
+  CHECK(plain.hot_expert_tflops == gpu.matrix_tflops * gpu.gemm.front().efficiency);
   CHECK(plain.hot_expert_gbps == 200);
   CHECK(strategy({"strategy.hot_expert_gbps=50"}).hot_expert_gbps == 50);
   CHECK(strategy({"strategy.hot_expert_tflops=11.5"}).hot_expert_tflops == 11.5);

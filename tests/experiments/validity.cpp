@@ -45,8 +45,6 @@ const std::vector<Breach> kBreaches{
     {"precision_on_gpu", {"strategy.stack.precision=bf16", "cluster.gpu=v100_32"}},
     {"precision_on_gpu",
      {"strategy.stack.precision=fp8", "cluster.gpu=h100_sxm", "cluster.second={nodes: 2, gpu: a100_40}"}},
-    {"gemms_below_peak", {"strategy.stack.precision=fp8", "cluster.gpu={like: h100_sxm, fp8_gain: 2.9}"}},
-    {"gemms_below_peak", {"strategy.stack.precision=nvfp4", "cluster.gpu={like: b200_hgx, fp4_tflops: 1000}"}},
     {"hidden_by_heads", {"model.hidden=66"}},
     {"heads_by_kv_heads", {"model.kv_heads=3"}},
     {"heads_by_tp", {"strategy.tp=4", "model.heads=6", "model.hidden=96"}},

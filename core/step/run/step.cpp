@@ -221,10 +221,14 @@ std::vector<SubsimulationUse> Step::kernels() const {
           .integer(static_cast<std::int64_t>(k.kernel_class))
           .integer(static_cast<std::int64_t>(k.dtype));
       for (const std::int64_t value : {k.m, k.n, k.k, k.batch, k.bytes, k.flops}) writer.integer(value);
-      if (k.expert_tokens.tokens > 0)
-        for (const std::int64_t value : {k.expert_tokens.tokens, k.expert_tokens.max_tokens, k.expert_tokens.tiles_64,
-                                         k.expert_tokens.tiles_128, k.expert_tokens.tiles_256})
-          writer.integer(value);
+      for (const std::int64_t value :
+           {std::int64_t{k.accumulates}, std::int64_t{k.one_by_one}, k.attention.pairs, k.attention.value_width,
+            k.attention.key_batch, k.attention.window, std::int64_t{k.attention.cut_by_mask}})
+        writer.integer(value);
+      if (k.expert_tokens.tokens > 0) {
+        writer.integer(k.expert_tokens.tokens).integer(k.expert_tokens.max_tokens);
+        for (const std::int64_t tiles : k.expert_tokens.tiles) writer.integer(tiles);
+      }
       const compute::Gpu& gpu = of.gpu_of(classes[number]);
       write_options(writer, compute::gpu_options().read(gpu));
       if (gpu.speed_factor != 1) writer.text("pace").real(gpu.speed_factor);

@@ -16,6 +16,7 @@ RankShapes ring_block_shapes(const RankShapes& shapes, std::int64_t cp) {
   RankShapes block = shapes;
   block.keys /= cp;
   block.pairs /= cp;
+  block.cut_by_mask = false;  // all but a rank's own block read half of its queries or keys, whole (Transformer Engine)
   return block;
 }
 

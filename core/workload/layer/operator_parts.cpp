@@ -108,7 +108,7 @@ Operator rotary(const RankShapes& shapes, std::int64_t elements) {
 void add_weight_gradient(OpList& ops, const RankShapes& shapes, compute::Kernel gradient, std::int64_t launches) {
   const std::int64_t elements = gradient.m * gradient.n * gradient.batch;
   const bool fused = shapes.stack.gradient_accumulation_fusion;
-  if (!fused) gradient.bytes -= 6 * elements;
+  if (!fused) gradient.bytes -= 6 * elements, gradient.accumulates = false;
   ops.push_back(weight_gradient_work(std::move(gradient)));
   ops.back().launches = launches;
   if (fused) return;

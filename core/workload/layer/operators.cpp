@@ -50,20 +50,30 @@ void add_unfused_attention(std::vector<Operator>& operators, const RankShapes& s
   operators.push_back(value);
 }
 
+/// Returns the kernels of a forward and of a backward pass.
+std::pair<KernelClass, KernelClass> attention_classes(AttentionKernel kind) {
+  if (kind == AttentionKernel::flash) return {KernelClass::flash_forward, KernelClass::flash_backward};
+  if (kind == AttentionKernel::flash2) return {KernelClass::flash2_forward, KernelClass::flash2_backward};
+  return {KernelClass::cudnn_forward, KernelClass::cudnn_backward};
+}
+
 /// Scores are never written: in addition to Q, K and V only one logarithm per query and head is saved, in fp32. Causal
 /// kernels compute half of the pairs.
 void add_fused_attention(std::vector<Operator>& operators, const RankShapes& shapes, AttentionKernel kind) {
-  const bool early = kind == AttentionKernel::flash;
   const auto pass = [&](KernelClass kernel_class) {
-    return kernel(fused_attention("attention", kernel_class, shapes.sequence, shapes.keys, shapes.pairs,
-                                  shapes.head_dim, shapes.value_dim, shapes.samples * shapes.heads));
+    return kernel(fused_attention(
+        "attention", kernel_class,
+        {shapes.sequence, shapes.keys, shapes.pairs, shapes.head_dim, shapes.value_dim, shapes.samples * shapes.heads,
+         shapes.samples * (shapes.stack.grouped_query_fusion ? shapes.kv_heads : shapes.heads), shapes.window,
+         shapes.cut_by_mask}));
   };
   Operator result;
   result.name = "attention";
   result.module_output_bytes = 2 * shapes.tokens * shapes.qkv_width();
   result.saved_bytes = result.module_output_bytes + 4 * shapes.tokens * shapes.heads;
-  result.forward.push_back(pass(early ? KernelClass::flash_forward : KernelClass::cudnn_forward));
-  result.backward.push_back(pass(early ? KernelClass::flash_backward : KernelClass::cudnn_backward));
+  const auto [forward, backward] = attention_classes(kind);
+  result.forward.push_back(pass(forward));
+  result.backward.push_back(pass(backward));
   operators.push_back(result);
 }
 

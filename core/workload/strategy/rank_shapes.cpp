@@ -74,6 +74,7 @@ RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind k
   shapes.sequence = share(model.sequence, strategy.cp, "sequence");
   shapes.keys = model.sequence;
   shapes.pairs = attended_pairs(model, strategy.cp, kind);
+  shapes.window = kind.windowed && model.window < model.sequence ? model.window : 0;
   shapes.tokens = strategy.micro_batch * shapes.sequence;
   const std::int64_t sp_sequence = share(shapes.sequence, shapes.sequence_parallel ? strategy.tp : 1, "sequence");
   shapes.sp_region_tokens = strategy.micro_batch * sp_sequence;

@@ -20,6 +20,8 @@ struct RankShapes {
   std::int64_t sequence = 0;            // tokens of a sample on this rank: a context-parallel share
   std::int64_t keys = 0;                // keys of a sample that attention reads: all tokens
   std::int64_t pairs = 0;               // (query, key) pairs of one head and sample within causal mask and window
+  std::int64_t window = 0;              // keys that a query sees at most; 0: all
+  bool cut_by_mask = true;              // whether the mask cuts tiles of attention
   std::int64_t tokens = 0;              // per micro-batch
   std::int64_t sp_region_tokens = 0;  // tokens on this rank outside tensor-parallel regions: norms, residuals, dropout
   std::int64_t hidden = 0;

@@ -5,9 +5,9 @@ namespace manyworlds::core::workload {
 
 const OptionTable<Stack>& stack_options() {
   static const OptionTable<Stack> table{
-      choice("attention", &Stack::attention, {"unfused", "flash", "cudnn"},
+      choice("attention", &Stack::attention, {"unfused", "flash", "flash2", "cudnn"},
              "attention kernels: unfused GEMMs, softmax and dropout; flash: the first fused ones (FlashAttention 1, "
-             "Triton); cudnn: FlashAttention 2 and 3, cuDNN"),
+             "Triton); flash2: FlashAttention 2; cudnn: those written for the GPU (cuDNN, FlashAttention 3)"),
       choice("precision", &Stack::precision, compute::precision_names(),
              "precision of the layers' GEMMs, by default bf16, or fp16 if the GPU has no bf16; below 16 bits separate "
              "kernels quantise the inputs"),

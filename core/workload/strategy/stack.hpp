@@ -10,8 +10,9 @@
 namespace manyworlds::core::workload {
 
 /// unfused: batched GEMMs, softmax and dropout as separate kernels; flash: the first fused kernels (FlashAttention 1,
-/// Triton; Dao et al. 2022); cudnn: FlashAttention 2 and 3, and cuDNN as Transformer Engine calls it.
-enum class AttentionKernel : std::uint8_t { unfused, flash, cudnn };
+/// Triton; Dao et al. 2022); flash2: FlashAttention 2 (Dao 2023), which was written for A100; cudnn: kernels written
+/// for the GPU, which are cuDNN's as Transformer Engine calls them, and FlashAttention 3 on Hopper.
+enum class AttentionKernel : std::uint8_t { unfused, flash, flash2, cudnn };
 
 /// Precision of the layers' GEMMs. Below 16 bits, separate kernels quantise the inputs; attention core and head keep 16
 /// bits.

@@ -2,8 +2,10 @@
 #include "core/compute/kernel.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "core/base/error.hpp"
+#include "core/compute/gemm.hpp"
 #include "core/compute/host.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
@@ -23,6 +25,7 @@ TEST_CASE("a GEMM whose tiles fill every wave takes its FLOPs over the achieved 
   CHECK(kernel.flops == 137'438'953'472);
   CHECK(kernel.bytes == 3 * 2 * 4'096 * 4'096);
   Gpu gpu = no_launch();
+  gpu.memory_gb_per_s = 1e9;
   gpu.compute_units = 128;  // 512 tiles of 256 x 128 in four waves
   // 137438953472 / 200e12 s = 687.19476736 us
   CHECK(modelled_time(kernel, gpu) == 687'194'767);
@@ -30,36 +33,87 @@ TEST_CASE("a GEMM whose tiles fill every wave takes its FLOPs over the achieved 
   CHECK(modelled_time(kernel, gpu) == 687'194'767 + 2'000'000);
 }
 
-TEST_CASE("a GEMM takes whole waves: one tile more than fills them costs another wave") {
+TEST_CASE("a GEMM takes whole waves where the idle units of the last are lost") {
   Gpu gpu = no_launch();
   gpu.compute_units = 32;
-  gpu.memory_gb_per_s = 1e7;  // memory is no limit, and adding up parts of K costs next to nothing
+  gpu.memory_gb_per_s = 1e9;      // memory is no limit
+  gpu.gemm.front().tiles = 0b10;  // 256 x 128
   // A wave of 256 x 128 tiles: 2 x 256 x 128 x 65536 FLOPs at 200e12 / 32 per second.
   const double wave_ps = 2.0 * 256 * 128 * 65'536 / (200.0 / 32);
   CHECK(modelled_time(gemm("full", 2'048, 512, 65'536), gpu) == Approx(wave_ps));
-  // Two more columns are 8 more tiles of that size; with K in four parts 160 blocks are five waves of a quarter.
-  CHECK(modelled_time(gemm("over", 2'048, 514, 65'536), gpu) == Approx(5 * wave_ps / 4).epsilon(1e-3));
+  // Two more columns are 8 more tiles of that size, 40 for 32 units: too many for K to be split.
+  CHECK(modelled_time(gemm("over", 2'048, 514, 65'536), gpu) == Approx(2 * wave_ps));
+  gpu.gemm.front().wave_loss = 0.25;  // 40 tiles fill 1.25 waves, and a quarter of the other 0.75 is lost
+  CHECK(modelled_time(gemm("over", 2'048, 514, 65'536), gpu) == Approx((1.25 + 0.25 * 0.75) * wave_ps));
 }
 
-TEST_CASE("a tile costs its prologue as so much more of K") {
+TEST_CASE("a GEMM of few tiles splits K, and adds up its parts through the cache") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 32;
+  gpu.memory_gb_per_s = 1e9;
+  GemmRates& rates = gpu.gemm.front();
+  rates.tiles = 0b10;  // 256 x 128
+  rates.max_split = 4;
+  const double tile_ps = 2.0 * 256 * 128 * 65'536 / (200.0 / 32);
+  CHECK(modelled_time(gemm("one tile", 256, 128, 65'536), gpu) == Approx(tile_ps / 4));
+  rates.max_split = 1;
+  CHECK(modelled_time(gemm("one tile", 256, 128, 65'536), gpu) == Approx(tile_ps));
+}
+
+TEST_CASE("a tile costs its prologue as so much more of K, and its epilogue in clocks") {
   Gpu gpu = no_launch();
   gpu.compute_units = 128;
+  gpu.memory_gb_per_s = 1e9;
+  GemmRates& rates = gpu.gemm.front();
+  rates.tiles = 0b10;
   const auto kernel = gemm("square", 4'096, 4'096, 4'096);
   const Time without = modelled_time(kernel, gpu);
-  gpu.gemm_prologue_k = 512;  // an eighth of K
+  rates.prologue_k = 512;  // an eighth of K
   CHECK(modelled_time(kernel, gpu) == Approx(1.125 * static_cast<double>(without)));
+  rates.prologue_k = 0;
+  rates.epilogue_clocks = 1'000;  // of each of four waves, at 1 GHz
+  CHECK(modelled_time(kernel, gpu) == Approx(static_cast<double>(without) + 4e6));
 }
 
-TEST_CASE("narrow inputs make a GEMM's main loop faster by their gains") {
+TEST_CASE("loop, loads and memory of a GEMM overlap, which costs a little where they are equally long") {
   Gpu gpu = no_launch();
   gpu.compute_units = 128;
-  gpu.fp8_gain = 2;
-  gpu.fp4_gain = 1.5;
+  gpu.memory_gb_per_s = 1e9;
+  GemmRates& rates = gpu.gemm.front();
+  rates.tiles = 0b10;
+  const auto kernel = gemm("square", 4'096, 4'096, 4'096);
+  const auto loop_ps = static_cast<double>(modelled_time(kernel, gpu));
+  // Four waves of 384 edges x 4096 x 2 bytes a unit: as long as the loop at this many bytes per clock of 1 ns.
+  rates.load_bytes_per_clock = 4.0 * 384 * 4'096 * 2 / (loop_ps * 1e-3);
+  CHECK(modelled_time(kernel, gpu) == Approx(loop_ps * std::sqrt(std::sqrt(2.0))));
+}
+
+TEST_CASE("the power limit slows long kernels of a benchmark, and all kernels of a step") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 128;
+  gpu.memory_gb_per_s = 1e9;
+  GemmRates& rates = gpu.gemm.front();
+  const auto kernel = gemm("square", 4'096, 4'096, 4'096);
+  const double full_ps = gemm_ps(kernel, rates, gpu, PowerState::burst);
+  rates.throttle = 0.2;
+  rates.throttle_ms = full_ps * 1e-9;  // half of it shows
+  CHECK(gemm_ps(kernel, rates, gpu, PowerState::burst) == Approx(1.1 * full_ps));
+  gpu.sustained_rate = 0.8;
+  CHECK(gemm_ps(kernel, rates, gpu, PowerState::sustained) == Approx(1.2 * full_ps / 0.8));
+  CHECK(static_cast<double>(modelled_time(kernel, gpu)) == Approx(1.2 * full_ps / 0.8));
+}
+
+TEST_CASE("narrow inputs make a GEMM's main loop faster by their peaks, each at its efficiency") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 128;
+  gpu.memory_gb_per_s = 1e9;
+  gpu.gemm[1].efficiency = 0.4;
+  gpu.gemm[2].efficiency = 0.25;
   const auto with = [&](Dtype dtype) {
     return static_cast<double>(modelled_time(gemm("g", 4'096, 4'096, 4'096, dtype), gpu));
   };
-  CHECK(with(Dtype::bf16) / with(Dtype::fp8) == Approx(2));
-  CHECK(with(Dtype::bf16) / with(Dtype::fp4) == Approx(3));
+  CHECK(with(Dtype::bf16) / with(Dtype::fp8) == Approx(2 * 0.4 / 0.5));
+  CHECK(with(Dtype::bf16) / with(Dtype::fp4) == Approx(4 * 0.25 / 0.5));
   CHECK(gemm("g", 8, 8, 8, Dtype::fp8).bytes == 2 * 64 + 2 * 64);
   CHECK(gemm("g", 8, 8, 8, Dtype::fp4).bytes == 64 + 2 * 64);
 }
@@ -68,21 +122,17 @@ TEST_CASE("a thin GEMM is bound by its bytes") {
   const Kernel kernel = gemm("thin", 1, 8'192, 8'192);
   // (8192 + 8192^2 + 8192) x 2 bytes at 1000 GB/s = 1 ps a thousandth: 134250496 bytes in 134250496 ps
   CHECK(kernel.bytes == 134'250'496);
-  CHECK(modelled_time(kernel, no_launch()) == 134'250'496);
+  Gpu gpu = no_launch();
+  gpu.matrix_tflops = 1e6;
+  CHECK(modelled_time(kernel, gpu) == Approx(134'250'496));
 }
 
-TEST_CASE("fused attention takes its FLOPs over its share of the peak, by generation and direction") {
+TEST_CASE("weight gradients that add to fp32 have a slower main loop") {
   Gpu gpu = no_launch();
-  gpu.flash_forward_efficiency = 0.5;
-  gpu.cudnn_backward_efficiency = 0.25;
-  const std::int64_t s = 4'096, d = 128, batch = 16;
-  const auto forward = fused_attention("a", KernelClass::flash_forward, s, s, s * s / 2, d, d, batch);
-  CHECK(forward.flops == 2 * s * s * d * batch);  // half of the scores, two GEMMs
-  CHECK(modelled_time(forward, gpu) == Approx(2.0 * s * s * d * batch / 200));
-  const auto backward = fused_attention("a", KernelClass::cudnn_backward, s, s, s * s / 2, d, d, batch);
-  CHECK(backward.flops == 5 * s * s * d * batch);
-  CHECK(modelled_time(backward, gpu) == Approx(5.0 * s * s * d * batch / 100));
-  CHECK(forward.bytes == 2 * 4 * s * d * batch);
+  gpu.compute_units = 128;
+  gpu.memory_gb_per_s = 1e9;
+  const auto forward = static_cast<double>(modelled_time(gemm("g", 4'096, 4'096, 4'096), gpu));
+  CHECK(modelled_time(weight_gradient("g", 4'096, 4'096, 4'096), gpu) == Approx(1.05 * forward));
 }
 
 TEST_CASE("the host sets the pace of a pass where launching takes longer than running") {

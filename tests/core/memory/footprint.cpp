@@ -243,8 +243,11 @@ TEST_CASE("gradients in 16 bits take half, and the optimizer copies of its share
 
 TEST_CASE("libraries take workspaces by GPU and stack, and buffers for every group of ranks") {
   constexpr std::int64_t mib = 1 << 20;
-  const manyworlds::core::compute::Gpu gpu{
-      .gemm_workspace_mib = 8, .engine_workspace_mib = 32, .communicator_mib = 100, .context_mib = 500};
+  manyworlds::core::compute::Gpu gpu;
+  gpu.gemm_workspace_mib = 8;
+  gpu.engine_workspace_mib = 32;
+  gpu.communicator_mib = 100;
+  gpu.context_mib = 500;
   Strategy strategy = layout(8, 4, 1, 64);
   const std::int64_t scores = 2 * 96LL * 2'048 * 2'048 / 8;
   CHECK(footprint(gpt3_175b(), strategy, gpu, 1).workspaces == 16 * mib + scores);

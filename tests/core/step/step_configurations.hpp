@@ -48,6 +48,8 @@ inline compute::Gpu gpu() {
   result.memory_gib = 80;
   result.memory_gb_per_s = 2000;
   result.compute_units = 100;
+  result.clock_ghz = 1;
+  result.sustained_rate = 1;
   result.host_kernel_us = 0.5;  // launching limits some passes of the tiny models, not all
   result.scale_up_gb_per_s = 200;
   return result;

@@ -114,9 +114,15 @@ inline Strategy layout(std::int64_t tp, std::int64_t pp, std::int64_t micro_batc
 inline compute::Gpu round_gpu() {
   compute::Gpu gpu;
   gpu.matrix_tflops = 400;
-  gpu.gemm_efficiency = 0.5;
   gpu.compute_units = 100;
-  gpu.gemm_prologue_k = 0;
+  gpu.clock_ghz = 1;
+  gpu.sustained_rate = 1;
+  for (compute::GemmRates& rates : gpu.gemm) {
+    rates.efficiency = rates.memory_efficiency = 0.5;
+    rates.prologue_k = rates.epilogue_clocks = rates.throttle = 0;
+    rates.load_bytes_per_clock = 1e9;
+    rates.wave_loss = 1;
+  }
   gpu.host_kernel_us = gpu.host_collective_us = 0;
   gpu.communication_slowdown = 0;
   gpu.memory_gb_per_s = 2'000;

@@ -1,0 +1,137 @@
+// Tables of measured kernels: what is read of them, what is refused by name, and what the catalog's constants may be.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "core/compute/kernel.hpp"
+#include "core/compute/measured.hpp"
+#include "experiments/measured/kernels.hpp"
+#include "experiments/settings/catalog.hpp"
+#include "tests/experiments/sweeps.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using measured::MeasuredKernel;
+using testing::error_of;
+using testing::kSingle;
+
+namespace {
+
+constexpr const char* kGemmColumns = "framework,device,kernel_source,gemm_dtype,m,n,k,latency\n";
+
+std::vector<MeasuredKernel> rows_of(const std::string& text) {
+  static const Catalog catalog;
+  return measured::read_kernels(import::parse_csv(text, "kernels.csv"), catalog);
+}
+
+MeasuredKernel gemm_row(const std::string& row) {
+  return rows_of(kGemmColumns + row + "\n").at(0);
+}
+
+/// Kernels of training, of sizes from tiny to those of the largest models.
+std::vector<core::compute::Kernel> training_kernels(core::compute::Dtype dtype) {
+  using core::compute::KernelClass;
+  std::vector<core::compute::Kernel> kernels;
+  for (const std::int64_t m : {256, 1'024, 4'096, 16'384})
+    for (const std::int64_t n : {512, 4'096, 28'672})
+      for (const std::int64_t k : {512, 8'192, 16'384}) {
+        kernels.push_back(core::compute::gemm("gemm", m, n, k, dtype));
+        kernels.push_back(core::compute::weight_gradient("gemm", n, k, m, dtype));
+      }
+  for (const std::int64_t sequence : {1'024, 8'192, 65'536})
+    for (const std::int64_t width : {64, 128})
+      for (const auto kernel_class : {KernelClass::cudnn_forward, KernelClass::cudnn_backward})
+        kernels.push_back(core::compute::fused_attention(
+            "attention", kernel_class, {sequence, sequence, sequence * sequence / 2, width, width, 32, 8, 0}));
+  for (const std::int64_t bytes : {std::int64_t{1'000'000}, std::int64_t{10'000'000'000}})
+    kernels.push_back(core::compute::memory_bound("copy", bytes));
+  return kernels;
+}
+
+}  // namespace
+
+TEST_CASE("a row of a table of GEMMs names its kind, format, GPU and range of time") {
+  const MeasuredKernel row = gemm_row("TRTLLM,NVIDIA H100 80GB HBM3,torch_flow,bfloat16,8192,8192,8192,1.6");
+  CHECK(row.unsupported.empty());
+  CHECK(row.family == "GEMM bf16 H100, from 50 us");
+  CHECK(row.measured_us == Approx(1'600));
+  // 2 x 8192^3 FLOPs cannot take less than at the datasheet's peak.
+  CHECK(row.predicted_us > 2 * std::pow(8'192.0, 3) / 989.4e6);
+  CHECK(row.predicted_us < 2 * std::pow(8'192.0, 3) / 989.4e6 / 0.5);
+  CHECK(gemm_row("TRTLLM,NVIDIA H100 80GB HBM3,torch_flow,bfloat16,8,8,8,0.004").family ==
+        "GEMM bf16 H100, below 50 us");
+}
+
+TEST_CASE("what a table of kernels has and the model has not is refused by name") {
+  const auto reason = [](const std::string& row) { return gemm_row(row).unsupported; };
+  CHECK(reason("T,NVIDIA H100 80GB HBM3,torch_flow,int8_wo,8,8,8,1") == "its number format is not modelled");
+  CHECK(reason("T,NVIDIA A100-SXM4-80GB,torch_flow,fp8,8,8,8,1") == "nothing is known of this operator on its GPU");
+  CHECK(reason("T,Abacus 9000,torch_flow,bfloat16,8,8,8,1") == "its GPU is not in the catalog");
+  CHECK(reason("T,NVIDIA H100 80GB HBM3,torch_flow,bfloat16,8,8,8,0") == "its time is not above 0");
+  CHECK(reason("T,NVIDIA H100 80GB HBM3,torch_flow,bfloat16,8,8,8,") == "its time is not above 0");
+  CHECK(reason("T,NVIDIA H100 80GB HBM3,torch_flow,bfloat16,8,-8,8,1") == "n is no size from 1 to 1048576");
+  CHECK(reason("T,NVIDIA H100 80GB HBM3,torch_flow,bfloat16,8,9999999,8,1") == "n is no size from 1 to 1048576");
+  CHECK(reason("T,NVIDIA H100 80GB HBM3,torch_flow,bfloat16,8,eight,8,1") == "a field cannot be read");
+  CHECK(gemm_row("T,NVIDIA H100 80GB HBM3,torch_flow,int8_wo,8,8,8,1").detail == "int8_wo");
+}
+
+TEST_CASE("tables of kernels are known by their columns") {
+  const auto is_table = [](const std::string& text) {
+    return measured::is_kernels_table(*import::parse_csv(text, "t.csv").header);
+  };
+  CHECK(is_table(kGemmColumns));
+  CHECK(is_table("device,attn_dtype,kv_cache_dtype,batch_size,isl,num_heads,num_key_value_heads,head_dim,latency\n"));
+  CHECK(is_table("device,mla_dtype,kv_cache_dtype,batch_size,isl,num_heads,latency\n"));
+  CHECK(is_table("op,latency_ms,device,b,h\n"));
+  CHECK(!is_table("device,gemm_dtype,m,n,latency\n"));
+}
+
+TEST_CASE("experts whose loads are printed are predicted, drawn ones are not") {
+  const std::string columns =
+      "device,kernel_source,moe_dtype,num_tokens,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,"
+      "distribution,latency\n";
+  const std::string row = "NVIDIA H100 80GB HBM3,moe_torch_flow_cutlass,bfloat16,4096,4096,1536,8,128,1,8,";
+  CHECK(rows_of(columns + row + "balanced,1\n").at(0).family == "experts bf16 H100, from 50 us");
+  CHECK(rows_of(columns + row + "power_law_1.2,1\n").at(0).unsupported ==
+        "the tokens of its experts are drawn and not printed");
+}
+
+TEST_CASE("shares of a GPU's peaks are above 0 and at most 1, and others are refused") {
+  const Catalog catalog;
+  std::size_t shares = 0;
+  for (const core::OptionInfo& info : core::compute::gpu_options().infos()) {
+    if (info.unit != "share" || info.name.ends_with("_throttle") || info.name == "communication_slowdown") continue;
+    CAPTURE(info.name);
+    CHECK(info.maximum == 1);
+    CHECK(info.minimum >= 0);
+    CHECK(error_of(kSingle, {"cluster.gpu." + info.name + "=1.01"}).find("1.01") != std::string::npos);
+    ++shares;
+    for (const auto& [name, gpu] : catalog.of("gpus")) {
+      const auto value = gpu.values.find(info.name);
+      if (value == gpu.values.end()) continue;
+      CAPTURE(name);
+      CHECK(std::get<double>(value->second.value) > 0);
+      CHECK(std::get<double>(value->second.value) <= 1);
+    }
+  }
+  CHECK(shares >= 17);
+}
+
+TEST_CASE("a newer GPU of a line is slower at nothing") {
+  const Catalog catalog;
+  const std::pair<core::compute::Dtype, std::vector<const char*>> lines[] = {
+      {core::compute::Dtype::bf16, {"a100_80", "h100_sxm", "h200_sxm", "b200_hgx", "gb200_nvl72", "gb300_nvl72"}},
+      {core::compute::Dtype::fp8, {"h100_sxm", "h200_sxm", "b200_hgx", "gb200_nvl72", "gb300_nvl72"}},
+      {core::compute::Dtype::fp4, {"b200_hgx", "gb200_nvl72", "gb300_nvl72"}},
+      {core::compute::Dtype::bf16, {"mi300x", "mi325x", "mi355x"}},
+      {core::compute::Dtype::bf16, {"v100_32", "a100_40", "a100_80"}}};
+  for (const auto& [dtype, gpus] : lines)
+    for (std::size_t i = 1; i < gpus.size(); ++i) {
+      const auto older = gpu_of(catalog.of("gpus").at(gpus[i - 1])), newer = gpu_of(catalog.of("gpus").at(gpus[i]));
+      for (const core::compute::Kernel& kernel : training_kernels(dtype)) {
+        CAPTURE(gpus[i - 1], gpus[i], core::compute::describe(core::compute::measurement_key(kernel)));
+        // 1 % for kernels of some microseconds, where launches and clocks are all that is left.
+        CHECK(static_cast<double>(modelled_time(kernel, newer)) <=
+              1.01 * static_cast<double>(modelled_time(kernel, older)));
+      }
+    }
+}
