@@ -113,7 +113,8 @@ core::step::Links links_of(const ExperimentConfig& config) {
                                                          static_cast<double>(fabric_spec.gpus_per_node)
                                                    : 1;
   const double nic = static_cast<double>(fabric_spec.nic_bits_per_second) * share * nic_share(config);
-  return {{fabric_spec.scale_up_bits_per_second, 2 * fabric_spec.scale_up_latency_ps},
+  const double scale_up = static_cast<double>(fabric_spec.scale_up_bits_per_second) * link_share(config);
+  return {{core::round_half_up(scale_up), 2 * fabric_spec.scale_up_latency_ps},
           {core::round_half_up(nic), 4 * fabric_spec.nic_latency_ps}};
 }
 

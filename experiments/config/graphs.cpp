@@ -24,10 +24,10 @@ std::vector<std::pair<std::string, std::string>> inputs_of(const ExperimentConfi
   return result;
 }
 
-void scale_network_rates(core::network::Graph& graph, double share) {
+void scale_rates(core::network::Graph& graph, core::network::LinkKind kind, double share) {
   if (share == 1) return;
   for (core::network::Link& link : graph.links)
-    if (link.kind == core::network::LinkKind::network)
+    if (link.kind == kind)
       link.bits_per_second =
           std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(link.bits_per_second) * share + 0.5));
 }
@@ -43,7 +43,7 @@ std::string key_of(const ExperimentConfig& config, const topologies::FabricSpec&
     key += fmt::format(" pcie={}x{}", fabric_spec.pcie_switch_gpus, fabric_spec.host_bits_per_second);
   if (fabric_spec.shared_nics > 0)
     key += fmt::format(" nics={} host={}", fabric_spec.shared_nics, fabric_spec.host_bits_per_second);
-  key += fmt::format(" nic_share={}", nic_share(config));
+  key += fmt::format(" nic_share={} link_share={}", nic_share(config), link_share(config));
   for (const auto& [name, value] : config.topology_options)
     key += fmt::format(" {}={}", name, std::visit([](const auto& held) { return fmt::format("{}", held); }, value));
   key += fmt::format(" down={} slow={}", config.faults.down, config.faults.slow);
@@ -57,6 +57,14 @@ std::string key_of(const ExperimentConfig& config, const topologies::FabricSpec&
 double nic_share(const ExperimentConfig& config) {
   const core::collective::Library& library = config.configuration.collectives;
   return library.protocol == core::collective::Protocol::calibrated ? library.calibration.nic_share : 1;
+}
+
+double link_share(const ExperimentConfig& config) {
+  const core::collective::Library& library = config.configuration.collectives;
+  const double share = library.protocol == core::collective::Protocol::calibrated
+                           ? library.calibration.link_share_in(library.version)
+                           : 1;
+  return share > 0 ? share : 1;
 }
 
 std::shared_ptr<const core::network::Graph> GraphCache::get(const ExperimentConfig& config) {
@@ -75,7 +83,8 @@ std::shared_ptr<const core::network::Graph> GraphCache::get(const ExperimentConf
   }
   core::network::Graph result = topologies::build_fabric(*topology, config.topology_options, fabric_spec);
   if (!fabric_spec.loaded_graph) set_link_rates(config, result);
-  scale_network_rates(result, nic_share(config));
+  scale_rates(result, core::network::LinkKind::network, nic_share(config));
+  scale_rates(result, core::network::LinkKind::scale_up, link_share(config));
   apply_faults(config.faults, result);
   graph = std::make_shared<const core::network::Graph>(std::move(result));
   return graph;

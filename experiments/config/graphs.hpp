@@ -14,6 +14,9 @@ namespace manyworlds::experiments {
 /// Returns the share of the rate between nodes that the communication library reaches; 1 if it is not calibrated.
 double nic_share(const ExperimentConfig& config);
 
+/// Returns the share of the scale-up links' rates that the communication library reaches; 1 unless it is calibrated.
+double link_share(const ExperimentConfig& config);
+
 class GraphCache {
  public:
   /// Returns the graph of `config`. Throws InputError if the topology does not fit the cluster.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/collective/algorithms/registry.hpp"
+#include "experiments/measured/published_collectives.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "experiments/settings/settings.hpp"
@@ -35,6 +36,24 @@ std::string algorithm_in(std::string_view printed_text) {
   for (const auto& [word, name] : {std::pair{"ring", "ring"}, {"nvls", "in_switch"}, {"tree", "double_tree"}})
     if (text.find(word) != std::string::npos) found = found.empty() ? name : "auto";
   return found.empty() ? "auto" : found;
+}
+
+/// Returns the option's value for a version of the library as printed, such as 2.27.3: the next older one.
+std::string library_version(const std::string& printed) {
+  const auto minor_of = [](const std::string& version) {
+    const std::size_t dot = version.find('.');
+    const std::string digits =
+        dot == std::string::npos ? "" : version.substr(dot + 1, version.find('.', dot + 1) - dot - 1);
+    const bool number = !digits.empty() && digits.size() < 6 &&
+                        std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return number ? std::stoi(digits) : -1;
+  };
+  const int minor = minor_of(printed);
+  if (minor < 0 || !printed.starts_with("2.")) throw UnsupportedRow{"its library's version is not known", printed};
+  std::string found = core::collective::version_names().front();
+  for (const std::string& name : core::collective::version_names())
+    if (minor_of(name) <= minor) found = name;
+  return found;
 }
 
 class RowReader {
@@ -128,7 +147,11 @@ class RowReader {
     set("topology", "rail_optimized");
     set("transport", "static_window");
     set("transport.payload_bytes", "16384");
+    // Links of 900 GB/s and 1 us there and back need more in flight than the default. Nothing congests inside a node.
+    if (result_.nodes == 1) set("transport.window_bytes", "4194304");
     set("collectives.protocol", "calibrated");
+    if (row_.given("version")) set("collectives.version", library_version(text("version")));
+    if (row_.integer("ll128_between_nodes") == 0) set("collectives.ll128_between_nodes", "false");
     set(fmt::format("collectives.{}", result_.op), result_.algorithm);
     if (const std::string missing = borrow_calibration(settings_, catalog_); !missing.empty())
       throw UnsupportedRow{"no GPU of the catalog is calibrated", missing};
@@ -148,11 +171,13 @@ class RowReader {
   }
 
   std::string family() const {
+    const char* size = result_.bytes < kLargeBytes ? ", below 1 MiB" : ", from 1 MiB";
+    if (row_.given("family")) return text("family") + size;
     std::string name = result_.gpu.substr(0, result_.gpu.find('_'));
     std::transform(name.begin(), name.end(), name.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
     name += result_.nodes > 1 ? " across nodes" : " in a node";
-    return name + (result_.bytes < kLargeBytes ? ", below 1 MiB" : ", from 1 MiB");
+    return name + size;
   }
 
   void set_nic() {
@@ -181,11 +206,12 @@ class RowReader {
 }  // namespace
 
 bool is_collectives_table(const import::CsvHeader& header) {
-  return std::all_of(std::begin(kRequiredColumns), std::end(kRequiredColumns),
-                     [&](const char* name) { return header.has(name); });
+  return is_published_collectives(header) || std::all_of(std::begin(kRequiredColumns), std::end(kRequiredColumns),
+                                                         [&](const char* name) { return header.has(name); });
 }
 
 std::vector<MeasuredCollective> read_collectives(const import::CsvTable& table, const Catalog& catalog) {
+  if (is_published_collectives(*table.header)) return read_collectives(as_collectives(table), catalog);
   for (const char* name : kRequiredColumns)
     if (!table.header->has(name))
       throw core::InputError(fmt::format("a table of collectives needs the column '{}'", name), table.header->file, 1);

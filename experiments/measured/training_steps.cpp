@@ -337,6 +337,9 @@ void RowReader::set_stack() {
   std::string stack = row_.given("stack") ? text("stack") : profile_->stack;
   if (!row_.given("stack") && !profile_->named()) assume("stack");
   if (catalog_.of("stacks").count(stack)) set("strategy.stack", stack);
+  if (const auto known = catalog_.of("stacks").find(stack);
+      known != catalog_.of("stacks").end() && !known->second.library.empty())
+    set("collectives.version", known->second.library);
   // Chunked collectives beside GEMMs need sequence parallelism; the software does not use them without it.
   const std::string chunked_overlap = "strategy.stack.overlap_tensor";
   if (has_key(chunked_overlap) && !std::get<bool>(settings_.at("strategy.sequence_parallel")))

@@ -7,66 +7,95 @@ namespace manyworlds::experiments {
 namespace {
 
 constexpr const char* kGpu = "cluster.gpu.";
-constexpr const char* kCalibrationMark = "library_launch_us";  // only calibrated GPUs have it
-constexpr const char* kLibraryFrom = "library_from";
+constexpr const char* kVersion = "collectives.version";
+constexpr const char* kCalibrationMark = "library_launch_us";  // every entry of a library has it
 
 double value_of(const Settings& settings, const std::string& name) {
   const auto found = settings.find(kGpu + name);
   return found == settings.end() ? 0 : std::get<double>(found->second);
 }
 
-double value_of(const CatalogEntry& gpu, const std::string& name) {
-  const auto found = gpu.values.find(name);
-  return found == gpu.values.end() ? 0 : std::get<double>(found->second.value);
+double value_of(const CatalogEntry& entry, const std::string& name) {
+  const auto found = entry.values.find(name);
+  return found == entry.values.end() ? 0 : std::get<double>(found->second.value);
 }
 
-bool is_in_switch_constant(const std::string& name) {
-  return name.starts_with("library_in_switch_");
+std::string text_of(const Settings& settings, const std::string& key) {
+  const auto found = settings.find(key);
+  return found == settings.end() ? std::string() : std::get<std::string>(found->second);
 }
 
-/// Returns whether a calibrated GPU may lack this constant.
-bool is_optional_constant(const std::string& name) {
-  return is_in_switch_constant(name) || name.starts_with("library_dispatch_");
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-struct CalibratedGpu {
-  std::string name;
-  const CatalogEntry* gpu = nullptr;
+struct Lender {
+  std::string gpu;  // on which the constants were measured
+  const CatalogEntry* library = nullptr;
   double speed_ratio = 1;  // link rate of the borrower over the lender's
+  bool borrowed = true;    // false: they were measured on this GPU
 };
 
-/// Returns the calibrated GPU whose scale-up rate is nearest; the first by name if several are.
-std::optional<CalibratedGpu> nearest_calibrated(const Catalog& catalog, double speed) {
-  std::optional<CalibratedGpu> best;
-  const auto distance = [](double ratio) { return std::max(ratio, 1 / ratio); };
-  for (const auto& [name, gpu] : catalog.of("gpus")) {
-    const double candidate_speed = value_of(gpu, "scale_up_gb_per_s");
-    if (value_of(gpu, kCalibrationMark) <= 0 || candidate_speed <= 0) continue;
-    const double ratio = speed > 0 ? speed / candidate_speed : 1;
-    if (!best || distance(ratio) < distance(best->speed_ratio)) best = CalibratedGpu{name, &gpu, ratio};
+/// Returns the library's constants for a GPU: those measured on it, with this version if possible; otherwise on the
+/// same chip; otherwise on the GPU whose scale-up rate is nearest, the first by name if several are.
+std::optional<Lender> find_lender(const Catalog& catalog, const std::string& version, const std::string& gpu,
+                                  double speed) {
+  const auto known = catalog.of("gpus").find(gpu);
+  const std::string same_chip =
+      known != catalog.of("gpus").end() && known->second.same_chip ? known->second.constants_of : std::string();
+  const auto distance = [](const Lender& lender) { return std::max(lender.speed_ratio, 1 / lender.speed_ratio); };
+  std::optional<Lender> own, chip, nearest, own_of_another_version;
+  for (const auto& [name, library] : catalog.of("libraries")) {
+    if (value_of(library, kCalibrationMark) <= 0) continue;
+    if (!contains(library.versions, version)) {
+      if (contains(library.gpus, gpu)) own_of_another_version = Lender{gpu, &library, 1, false};
+      continue;
+    }
+    for (const std::string& owner : library.gpus) {
+      const double lender_speed = value_of(catalog.of("gpus").at(owner), "scale_up_gb_per_s");
+      const Lender lender{owner, &library, speed > 0 && lender_speed > 0 ? speed / lender_speed : 1};
+      if (owner == gpu) own = Lender{owner, &library, 1, false};
+      if (owner == same_chip) chip = lender;
+      if (!nearest || distance(lender) < distance(*nearest)) nearest = lender;
+    }
   }
-  return best;
+  for (const auto& found : {own, chip, own_of_another_version})
+    if (found) return found;
+  return nearest;
+}
+
+/// Fills in what is absent; returns whether anything was.
+bool fill_in(Settings& settings, const Lender& lender) {
+  const std::string shape = text_of(settings, std::string(kGpu) + "scale_up");
+  bool filled = false;
+  for (const core::OptionInfo& info : core::collective::calibration_options().infos()) {
+    const auto lent = lender.library->values.find(info.name);
+    if (lent == lender.library->values.end()) continue;
+    if (info.kind != core::OptionInfo::Kind::real) {
+      if (text_of(settings, kGpu + info.name) == std::get<std::string>(info.default_value) ||
+          settings.count(kGpu + info.name) == 0)
+        settings[kGpu + info.name] = lent->second.value;
+      continue;
+    }
+    if (value_of(settings, info.name) > 0) continue;
+    if (lender.borrowed && info.name.starts_with("library_in_switch_") && shape != "nvswitch") continue;
+    const double ratio = info.unit == "GB/s" ? lender.speed_ratio : 1;
+    settings[kGpu + info.name] = std::get<double>(lent->second.value) * ratio;
+    filled = true;
+  }
+  return filled;
 }
 
 }  // namespace
 
 std::string borrow_calibration(Settings& settings, const Catalog& catalog) {
-  const auto protocol = settings.find("collectives.protocol");
-  if (protocol == settings.end() || std::get<std::string>(protocol->second) != "calibrated") return {};
-  const bool is_calibrated = value_of(settings, kCalibrationMark) > 0;
-  const auto lender =
-      is_calibrated ? std::nullopt : nearest_calibrated(catalog, value_of(settings, "scale_up_gb_per_s"));
-  if (!is_calibrated && !lender) return std::string(kGpu) + kCalibrationMark;
-  const auto shape = settings.find("cluster.gpu.scale_up");
-  const bool has_in_switch_reduction = shape != settings.end() && std::get<std::string>(shape->second) == "nvswitch";
-  for (const core::OptionInfo& info : core::collective::calibration_options().infos()) {
-    if (info.kind != core::OptionInfo::Kind::real || value_of(settings, info.name) > 0) continue;
-    if (is_calibrated && !is_optional_constant(info.name)) return kGpu + info.name;
-    if (is_calibrated || (is_in_switch_constant(info.name) && !has_in_switch_reduction)) continue;
-    const double ratio = info.unit == "GB/s" ? lender->speed_ratio : 1;
-    settings[kGpu + info.name] = value_of(*lender->gpu, info.name) * ratio;
-  }
-  if (!is_calibrated) settings[std::string(kGpu) + kLibraryFrom] = lender->name;
+  if (text_of(settings, "collectives.protocol") != "calibrated") return {};
+  const std::string version =
+      settings.count(kVersion) > 0 ? text_of(settings, kVersion) : core::collective::version_names().back();
+  const auto lender = find_lender(catalog, version, text_of(settings, std::string(kGpu) + "name"),
+                                  value_of(settings, "scale_up_gb_per_s"));
+  if (!lender) return value_of(settings, kCalibrationMark) > 0 ? std::string() : std::string(kGpu) + kCalibrationMark;
+  if (fill_in(settings, *lender) && lender->borrowed) settings[std::string(kGpu) + "library_from"] = lender->gpu;
   return {};
 }
 

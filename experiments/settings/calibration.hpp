@@ -1,5 +1,5 @@
-// NCCL constants of GPUs that were not calibrated: they are borrowed from the calibrated GPU with the nearest link
-// rate.
+// NCCL's constants of a GPU, from the catalog's entry for its version; for a GPU on which none were measured they are
+// borrowed.
 #pragma once
 
 #include "experiments/config/experiment_config.hpp"
@@ -7,10 +7,10 @@
 
 namespace manyworlds::experiments {
 
-/// If protocol `calibrated` is chosen and the GPU has no library_launch_us, fills in the missing library constants,
-/// scales rates by the ratio of link rates, and stores the lender's name in cluster.gpu.library_from. Returns the key
-/// of a constant that a calibrated GPU lacks, or of library_launch_us if no GPU is calibrated; empty if none is
-/// missing.
+/// If protocol `calibrated` is chosen, fills in the library constants that the settings do not give: those that were
+/// measured with this version on this GPU; otherwise on the same chip, or on the GPU whose link rate is nearest, with
+/// rates scaled by the ratio of link rates and the lender's name stored in cluster.gpu.library_from. Returns the key of
+/// library_launch_us if no GPU is calibrated for the version and none is given; otherwise nothing.
 std::string borrow_calibration(Settings& settings, const Catalog& catalog);
 
 /// Returns whether an option of a GPU is a constant of its communication library.

@@ -20,7 +20,7 @@ using core::OptionInfo;
 using import::Entry;
 using import::Node;
 
-const std::vector<std::string> kKinds{"clusters", "gpus", "models", "stacks"};
+const std::vector<std::string> kKinds{"clusters", "gpus", "libraries", "models", "stacks"};
 constexpr std::size_t kMaxFiles = 1'000;  // per kind, in a user's folder
 
 OptionInfo boolean_info() {
@@ -89,6 +89,7 @@ std::map<std::string, SourcedValue> read_sourced_values(const Node& node, const 
 }
 
 std::vector<OptionInfo> catalog_options(const std::string& kind) {
+  if (kind == "libraries") return core::collective::calibration_options().infos();
   std::vector<OptionInfo> options;
   for (const OptionInfo& info : catalog_section(kind).options)
     if (info.name != "name") options.push_back(info);
@@ -132,7 +133,8 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   const Section& strategy = *find_section(config_schema().subsections, "strategy");
   std::vector<std::string> known{"help", "source", "certainty", "values", "also_called"};
   if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
-  if (kind == "stacks") known.insert(known.end(), {"recipe", "schedules"});
+  if (kind == "stacks") known.insert(known.end(), {"recipe", "schedules", "library"});
+  if (kind == "libraries") known.insert(known.end(), {"versions", "gpus"});
   for (const Entry& entry : root.entries) {
     if (entry.key == "help")
       result.help = import::read_line(entry.value, "help");
@@ -148,6 +150,12 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
       recipe = &entry.value;
     else if (entry.key == "schedules" && kind == "stacks")
       result.schedules = read_names(entry.value, "schedules", find_option(strategy.options, "schedule")->choices);
+    else if (entry.key == "library" && kind == "stacks")
+      result.library = import::read_line(entry.value, "library", core::collective::version_names());
+    else if (entry.key == "versions" && kind == "libraries")
+      result.versions = read_names(entry.value, "versions", core::collective::version_names());
+    else if (entry.key == "gpus" && kind == "libraries")
+      result.gpus = read_names(entry.value, "gpus");
     else if (entry.key == "constants_of" && is_gpu)
       result.constants_of = import::read_line(entry.value, "constants_of");
     else if (entry.key == "same_chip" && is_gpu)
@@ -201,7 +209,7 @@ void Catalog::add_folder(const std::string& folder) {
     for (const fs::path& file : files_of(inside))
       add(kind, file.stem().string(), import::read_text(file.string()), file.string());
   }
-  if (!any) throw InputError("has none of the folders gpus, models, clusters and stacks", folder);
+  if (!any) throw InputError("has none of the folders gpus, libraries, models, clusters and stacks", folder);
 }
 
 namespace {
@@ -218,7 +226,7 @@ bool is_chip_constant(const std::string& key) {
 }  // namespace
 
 /// Copies constants of kernels to the GPUs that refer to another GPU's, which gets its own before. They are guesses
-/// unless they are of the same chip. Constants of the communication library depend on the links instead: see
+/// unless they are of the same chip. Constants of the communication library are in entries of their own: see
 /// borrow_calibration().
 void Catalog::copy_constants(const std::string& name, CatalogEntry& gpu) {
   if (gpu.constants_of.empty() || gpu.has_constants) return;
@@ -242,6 +250,12 @@ void Catalog::check_gpus() const {
     place.file = std::make_shared<const std::string>(fmt::format("catalog/clusters/{}.yaml", name));
     find("gpus", std::get<std::string>(gpu->second.value), place);
   }
+  for (const auto& [name, library] : of("libraries"))
+    for (const std::string& gpu : library.gpus) {
+      Node place;
+      place.file = std::make_shared<const std::string>(fmt::format("catalog/libraries/{}.yaml", name));
+      find("gpus", gpu, place);
+    }
 }
 
 const Catalog::Entries& Catalog::of(const std::string& kind) const {

@@ -1,5 +1,5 @@
-// Catalog of GPUs, models, clusters and software stacks: compiled in from catalog/*/*.yaml, plus a folder of the
-// user's.
+// Catalog of GPUs, communication libraries, models, clusters and software stacks: compiled in from catalog/*/*.yaml,
+// plus a folder of the user's.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace manyworlds::experiments {
 
 /// The data files that CMake compiled in, sorted by kind and name.
 struct CatalogFile {
-  const char* kind;  // "gpus", "models", "clusters", "stacks"
+  const char* kind;  // "gpus", "libraries", "models", "clusters", "stacks"
   const char* name;
   const char* text;
 };
@@ -36,6 +36,9 @@ struct CatalogEntry {
   std::map<std::string, SourcedValue> values;  // by option; a cluster also has "gpu", the name of its GPU
   std::map<std::string, SourcedValue> recipe;  // of a stack: strategy options that its own recipes set
   std::vector<std::string> schedules;          // of a stack: pipeline schedules that it offers; empty: not known
+  std::string library;                         // of a stack: version of the communication library of its time
+  std::vector<std::string> versions;           // of a library: the versions that its constants are of
+  std::vector<std::string> gpus;               // of a library: the GPUs on which they were measured
 };
 
 /// Returns a GPU with the values of its entry.
@@ -48,7 +51,7 @@ class Catalog {
  public:
   using Entries = std::map<std::string, CatalogEntry>;
 
-  /// Loads the compiled catalog and, if `folder` is not empty, its {gpus,models,clusters,stacks}/*.yaml.
+  /// Loads the compiled catalog and, if `folder` is not empty, its {gpus,libraries,models,clusters,stacks}/*.yaml.
   explicit Catalog(const std::string& folder = {});
 
   const Entries& of(const std::string& kind) const;

@@ -19,6 +19,7 @@ using core::OptionValue;
 constexpr const char* kStack = "strategy.stack.";
 constexpr const char* kStackName = "strategy.stack.name";
 constexpr const char* kProtocol = "collectives.protocol";
+constexpr const char* kLibraryVersion = "collectives.version";
 constexpr const char* kFeedForward = "model.ffn_hidden";
 constexpr const char* kDefaultStack = "megatron-core";
 /// Mean error of predicted memory peaks of models with experts, the larger of the two kinds that fill a GPU (rows
@@ -174,6 +175,12 @@ OptionValue global_batch(const Settings& settings, const Catalog&) {
   return std::min((gpus(settings) + share - 1) / share * share, max_batch);
 }
 
+/// Returns the version of the communication library that the stack had in its time, if that is not today's.
+std::optional<OptionValue> library_version(const Settings& settings, const Catalog& catalog) {
+  const std::string& version = stack_of(settings, catalog).library;
+  return version.empty() ? std::nullopt : std::optional<OptionValue>(version);
+}
+
 const std::vector<Convention>& conventions() {
   static const std::vector<Convention> all{
       // The architecture of Llama; models in the catalog have their own values.
@@ -190,6 +197,7 @@ const std::vector<Convention>& conventions() {
       constant_default("collectives.all_reduce", "auto"),
       constant_default(kProtocol, "calibrated"),
       constant_default("collectives.channels", std::int64_t{0}),
+      {kLibraryVersion, library_version},
       constant_default("cluster.memory_headroom", kMemoryHeadroom),
       {kTopology, topology},
       {"topology.nodes_per_pod", rail_ports},
@@ -289,6 +297,7 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
     filled.erase(width);  // it follows from hidden
   const CatalogEntry& stack = stack_of(settings, catalog);
   settings.add(kStackName, kDefaultStack);
+  settings.add(kLibraryVersion, core::collective::version_names().back());
   assume_stack(settings, stack);
   if (text(settings, kProtocol) == "auto") settings[kProtocol] = "calibrated";
   return filled;

@@ -50,6 +50,21 @@ std::vector<ListEntry> stacks(const Catalog& catalog) {
   return rows;
 }
 
+/// Returns the measured constants of each communication library, and the versions and GPUs that they are of.
+std::vector<ListEntry> libraries(const Catalog& catalog) {
+  std::vector<ListEntry> rows;
+  for (const auto& [name, entry] : catalog.of("libraries")) {
+    ListEntry row{name, entry.help, {}};
+    row.details.emplace_back("versions", fmt::format("{}", fmt::join(entry.versions, ", ")));
+    row.details.emplace_back("gpus", fmt::format("{}", fmt::join(entry.gpus, ", ")));
+    for (const auto& [key, sourced] : entry.values)
+      row.details.emplace_back(key,
+                               fmt::format("{} ({}: {})", text_of(sourced.value), sourced.certainty, sourced.source));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 std::vector<ListEntry> components(const Section& section) {
   std::vector<ListEntry> rows;
   for (const Choice& one : section.choices) {
@@ -175,8 +190,9 @@ std::vector<std::vector<std::string>> list_table(const std::string& kind, const 
 }
 
 const std::vector<std::string>& listings() {
-  static const std::vector<std::string> all{"gpus",        "models",    "clusters",   "stacks",   "topologies",
-                                            "collectives", "schedules", "transports", "routings", "rules"};
+  static const std::vector<std::string> all{"gpus",       "models",     "clusters",    "stacks",
+                                            "libraries",  "topologies", "collectives", "schedules",
+                                            "transports", "routings",   "rules"};
   return all;
 }
 
@@ -188,6 +204,7 @@ std::vector<ListEntry> list(const std::string& kind, const Catalog& catalog) {
   if (kind == "schedules") return pipeline_schedules();
   if (kind == "rules") return validity_rules();
   if (kind == "stacks") return stacks(catalog);
+  if (kind == "libraries") return libraries(catalog);
   if (kind != "gpus" && kind != "models" && kind != "clusters")
     throw core::InputError(fmt::format("cannot list '{}'{}", kind, suggestion(kind, listings())));
   std::vector<ListEntry> rows;

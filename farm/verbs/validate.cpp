@@ -64,8 +64,9 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
     for (const std::string& path : parsed["file"].as<std::vector<std::string>>())
       tables.emplace_back(path, experiments::import::read_table_text(path));
   else
-    for (const char* name : {"training_steps", "collectives", "kernels_gemm", "kernels_experts", "kernels_attention",
-                             "kernels_latent_attention", "kernels_elementwise", "memory"})
+    for (const char* name : {"training_steps", "collectives", "nccl_tables", "mare_nostrum", "kernels_gemm",
+                             "kernels_experts", "kernels_attention", "kernels_latent_attention", "kernels_elementwise",
+                             "memory"})
       tables.emplace_back(fmt::format("{}.csv", name), measured::compiled_table(name));
   return tables;
 }
@@ -126,7 +127,7 @@ int run_validate(const Invocation& invocation) {
   options.add_options()("file", "tables of measurements; default: those that come with the program",
                         cxxopts::value<std::vector<std::string>>(), "FILE.csv")(
       "o,output", "the run directory; default: a temporary one", cxxopts::value<std::string>(), "RUN_DIR")(
-      "catalog", "a folder with more gpus, models, clusters and stacks",
+      "catalog", "a folder with more gpus, libraries, models, clusters and stacks",
       cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "print every row")("json", "JSON output")(
       "markdown", "only the accuracy table, as in docs/accuracy.md")("svg", "a picture of measured against predicted",
                                                                      cxxopts::value<std::string>(), "FILE.svg")(

@@ -98,12 +98,12 @@ class Validate(unittest.TestCase):
     def test_a_collective_is_predicted_as_net_predicts_it(self):
         table = self.write("c.csv", "id,system,gpu,op,ranks,nodes,bytes,algorithm,time_us,inter_bw_GBps_per_gpu\n"
                                     "a,lab,A100,all_reduce,16,2,4194304,Ring,250,25\nb,lab,A100,shuffle,8,1,4096,,9,\n"
-                                    "c,lab,B200,all_gather,16,2,4096,,9,\n")
+                                    "c,lab,V100,all_gather,16,2,4096,,9,\n")
         told = json.loads(self.validate(table, "--json", "--rows"))
         collectives, = told["kinds"]
         self.assertEqual(collectives["kind"], "collectives")
         self.assertEqual([reason["rows"] for reason in collectives["left_out"]], [1])
-        self.assertEqual(told["assumed"], [{"column": "costs of the library: as h200_sxm, scaled by link speed", "rows": 1},
+        self.assertEqual(told["assumed"], [{"column": "costs of the library: as a100_40, scaled by link speed", "rows": 1},
                                            {"column": "inter_bw_GBps_per_gpu", "rows": 1}])
         spec = self.write("s.yaml", "base:\n  model: gpt3-1.3b\n  cluster: {gpu: a100_80, nodes: 2, gpus_per_node: 8, nic_gbps: 200}\n"
                                     "  topology: rail_optimized\n  transport: {static_window: {payload_bytes: 16384}}\n"

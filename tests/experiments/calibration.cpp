@@ -27,7 +27,7 @@ Experiment on(const std::string& gpu) {
 }  // namespace
 
 TEST_CASE("GPUs with collectives measured on them have figures of their own, and say so") {
-  for (const char* gpu : {"a100_40", "a100_80", "h200_sxm"}) {
+  for (const char* gpu : {"a100_40", "a100_80", "h100_sxm", "h200_sxm", "b200_hgx", "gb200_nvl72"}) {
     INFO(gpu);
     CHECK(said(on(gpu)) == "yes");
     CHECK(real(on(gpu), "library_launch_us") > 0);
@@ -36,42 +36,82 @@ TEST_CASE("GPUs with collectives measured on them have figures of their own, and
 }
 
 TEST_CASE("a GPU without figures takes those of the nearest link, rates scaled by its speed and times as they are") {
-  const Experiment a100 = on("a100_40"), v100 = on("v100_32"), b200 = on("b200_hgx"), h200 = on("h200_sxm");
+  const Experiment a100 = on("a100_40"), v100 = on("v100_32");
   CHECK(said(v100) == "as a100_40, scaled by link speed");
-  CHECK(said(b200) == "as h200_sxm, scaled by link speed");
-  CHECK(said(on("h100_sxm")) == "as h200_sxm, scaled by link speed");
   CHECK(real(v100, "library_copy_gb_per_s") == Approx(real(a100, "library_copy_gb_per_s") * 150 / 300));
-  CHECK(real(b200, "library_copy_gb_per_s") == Approx(real(h200, "library_copy_gb_per_s") * 900 / 450));
-  CHECK(real(b200, "library_in_switch_copy_gb_per_s") ==
-        Approx(real(h200, "library_in_switch_copy_gb_per_s") * 900 / 450));
   CHECK(real(v100, "library_launch_us") == real(a100, "library_launch_us"));
   CHECK(real(v100, "library_nic_share") == real(a100, "library_nic_share"));
+  CHECK(text(v100, "cluster.gpu.library_architecture") == "ampere");
+}
+
+TEST_CASE("the same chip lends its figures although another GPU's link is nearer") {
+  const Experiment h800 = on("h800_sxm"), h100 = on("h100_sxm");
+  CHECK(said(h800) == "as h100_sxm, scaled by link speed");  // 200 GB/s: A100 has 300, H100 450
+  CHECK(text(h800, "cluster.gpu.library_architecture") == "hopper");
+  CHECK(real(h800, "library_copy_gb_per_s") == Approx(real(h100, "library_copy_gb_per_s") * 200 / 450));
+  CHECK(real(h800, "library_in_switch_copy_gb_per_s") ==
+        Approx(real(h100, "library_in_switch_copy_gb_per_s") * 200 / 450));
+}
+
+TEST_CASE("a version has the figures that were measured with it, and a GPU without any of it keeps its own") {
+  const auto with_version = [](const std::string& gpu, const std::string& version) {
+    const std::string document =
+        kSingle + "  collectives: {protocol: calibrated, all_reduce: auto, version: \"" + version + "\"}\n";
+    return read(with(document, "a100_40", gpu)).experiments.front();
+  };
+  const Experiment today = with_version("a100_80", "2.29"), old = with_version("a100_80", "2.10");
+  CHECK(said(old) == "yes");
+  CHECK(real(old, "library_launch_us") > real(today, "library_launch_us"));
+  CHECK(real(old, "library_older_rate_share") == 0);
+  CHECK(real(with_version("h100_sxm", "2.10"), "library_launch_us") == real(on("h100_sxm"), "library_launch_us"));
+  CHECK(said(with_version("h100_sxm", "2.10")) == "yes");
 }
 
 TEST_CASE("what has no switches does not borrow reduction in them, and what a user gives stays") {
   const Experiment mi300 = on("mi300x");
   CHECK(said(mi300).rfind("as ", 0) == 0);
   CHECK(real(mi300, "library_in_switch_copy_gb_per_s") == 0);
-  const Experiment given = on("{like: v100_32, library_nic_share: 0.9}");
+  const Experiment given = on("{like: v100_32, library_nic_share: 0.9, library_architecture: hopper}");
   CHECK(real(given, "library_nic_share") == 0.9);
+  CHECK(text(given, "cluster.gpu.library_architecture") == "hopper");
 }
 
-TEST_CASE("a GPU with some library figures must have all but those of reduction in switches") {
-  CHECK(error_of(with(kCalibrated, "a100_40", "{like: v100_32, library_launch_us: 3}")) ==
-        "s.yaml:1: 'cluster.gpu.library_hop_us' is missing; protocol: calibrated needs every library_ constant of its "
-        "GPU except those of in-switch reduction");
+TEST_CASE("every share of a library is above 0 and at most 1, and every other figure is positive") {
+  std::size_t shares = 0, figures = 0;
+  const auto is_physical = [](const std::string& unit, double value) {
+    return value > 0 && (unit != "share" || value <= 1);
+  };
+  const Catalog catalog;
+  for (const auto& [name, library] : catalog.of("libraries"))
+    for (const core::OptionInfo& info : core::collective::calibration_options().infos()) {
+      const auto found = library.values.find(info.name);
+      if (found == library.values.end() || info.kind != core::OptionInfo::Kind::real) continue;
+      INFO(name << " " << info.name);
+      CHECK(is_physical(info.unit, std::get<double>(found->second.value)));
+      CHECK(info.name.ends_with("share") == (info.unit == "share"));
+      CHECK(found->second.source.size() > 10);
+      ++(info.unit == "share" ? shares : figures);
+    }
+  CHECK(shares > 40);
+  CHECK(figures > 100);
+  CHECK_FALSE(is_physical("share", 1.22));  // controls
+  CHECK_FALSE(is_physical("share", 0));
+  CHECK_FALSE(is_physical("us", 0));
+  CHECK(
+      error_of(with(kCalibrated, "a100_40", "{like: v100_32, library_link_share: 1.22}")).find("library_link_share") !=
+      std::string::npos);
 }
 
-TEST_CASE("a calibrated library reaches its share of the links between nodes, and all of those inside") {
+TEST_CASE("a calibrated library reaches its shares of the links between nodes and of those inside") {
   const Experiment plain = read(kSingle).experiments.front(), calibrated = on("a100_40");
   GraphCache graphs;
   const auto before = configure(plain, graphs).graph, after = configure(calibrated, graphs).graph;
-  const double share = real(calibrated, "library_nic_share");
-  CHECK(share < 1);
+  const double share = real(calibrated, "library_nic_share"), link_share = real(calibrated, "library_link_share");
+  CHECK((share < 1 && link_share < 1));
   REQUIRE(before->links.size() == after->links.size());
   for (std::size_t i = 0; i < before->links.size(); ++i) {
     const bool network = before->links[i].kind == core::network::LinkKind::network;
-    const double expected = static_cast<double>(before->links[i].bits_per_second) * (network ? share : 1);
+    const double expected = static_cast<double>(before->links[i].bits_per_second) * (network ? share : link_share);
     CHECK(static_cast<double>(after->links[i].bits_per_second) == Approx(expected));
   }
 }

@@ -91,8 +91,62 @@ TEST_CASE("rows that cannot be run say why, and a GPU that nobody measured says 
   experiments::GraphCache graphs;
   const auto predicted = predict(row("x,s,B200,all_gather,8,1,8,1048576,,9,,,,z"), graphs);
   CHECK(predicted.predicted_us);
-  CHECK(predicted.calibrated == "as h200_sxm, scaled by link speed");
+  CHECK(predicted.calibrated == "yes");
+  const auto v100 = predict(row("x,s,V100,all_gather,8,1,8,1048576,,9,,,,z"), graphs);
+  CHECK(v100.calibrated == "as a100_40, scaled by link speed");
   CHECK_THROWS_AS(rows_of("id,gpu,op\nx,A100,all_reduce\n"), core::InputError);
+}
+
+TEST_CASE("NCCL's tables and those of MareNostrum are read as they were published, versions by row or by file name") {
+  const std::string perf = "framework,version,device,op_name,kernel_source,nccl_dtype,num_gpus,message_size,latency\n";
+  const auto one = rows_of(perf + "TRTLLM,2.28.9,NVIDIA B200,alltoall,NCCL,half,8,1024,0.02\n").front();
+  CHECK(one.unsupported.empty());
+  CHECK((one.gpu == "b200_hgx" && one.op == "all_to_all" && one.ranks == 8 && one.nodes == 1));
+  CHECK(one.bytes == 2'048);  // sizes are in elements of two bytes
+  CHECK(one.measured_us == Approx(20));
+  CHECK(one.family == "NCCL B200 all_to_all, below 1 MiB");
+  CHECK(std::get<std::string>(one.settings.at("collectives.version")) == "2.26");
+  const auto int8 = rows_of(perf + "T,2.29.2,NVIDIA GB300,all_reduce,NCCL,int8,4,1048576,0.02\n").front();
+  CHECK((int8.gpu == "gb200_nvl72" && int8.bytes == 1 << 20 && int8.algorithm == "ring"));
+  CHECK(int8.family == "NCCL GB300 all_reduce, from 1 MiB");
+  CHECK(rows_of(perf + "T,new,NVIDIA B200,alltoall,NCCL,half,8,1024,0.02\n").front().unsupported ==
+        "its library's version is not known");
+  const auto of_file = experiments::measured::read_collectives(
+      experiments::import::parse_csv(
+          "nccl_dtype,num_gpus,message_size,kernel_source,op_name,latency\nhalf,2,1024,NCCL,all_gather,0.006\n",
+          "a/h100_sxm_comm_nccl_2.23_nccl_perf.csv"),
+      experiments::Catalog());
+  CHECK(of_file.front().gpu == "h100_sxm");
+  CHECK(std::get<std::string>(of_file.front().settings.at("collectives.version")) == "2.23");
+  const std::string pico = "nodes,gpus,test,bytes,algorithm,reps,median_ns\n";
+  const auto tree = rows_of(pico + "4,16,0,2048,allreduce_nccl_tree,9,25000\n").front();
+  CHECK((tree.algorithm == "double_tree" && tree.nodes == 4 && tree.ranks == 16 && tree.measured_us == Approx(25)));
+  CHECK(std::get<bool>(tree.settings.at("collectives.ll128_between_nodes")) == false);
+  CHECK(std::get<double>(tree.settings.at("cluster.nic_gbps")) == 200);
+  CHECK_FALSE(rows_of(pico + "4,16,0,2048,allreduce_nccl_pat,9,25000\n").front().unsupported.empty());
+}
+
+TEST_CASE("NCCL's tables are within 6 % from 1 MiB and 12 % below, for every GPU and operation; a slower link is not") {
+  std::map<std::string, Mean> means;
+  Mean slower;
+  experiments::GraphCache graphs;
+  for (MeasuredCollective one : rows_of(experiments::measured::compiled_table("nccl_tables"))) {
+    const PredictedCollective predicted = predict(one, graphs);
+    REQUIRE(predicted.predicted_us);
+    Mean& mean = means[one.family];
+    ++mean.rows;
+    mean.sum += std::abs(*predicted.predicted_us / one.measured_us - 1);
+    if (one.bytes < 64 << 20) continue;
+    one.settings["cluster.gpu.library_link_share"] = 0.6;  // the control
+    ++slower.rows;
+    slower.sum += std::abs(*predict(one, graphs).predicted_us / one.measured_us - 1);
+  }
+  CHECK(means.size() == 6 * 4 * 2);
+  for (const auto& [family, mean] : means) {
+    INFO(family << " " << mean.error());
+    CHECK(mean.error() <= (family.ends_with("from 1 MiB") ? 0.06 : 0.12));
+  }
+  CHECK(slower.error() > 0.1);
 }
 
 TEST_CASE("mutated tables of collectives are read, row by row, or refused with the file's name") {

@@ -8,7 +8,7 @@ using namespace manyworlds;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  for (const char* kind : {"gpus", "models", "clusters", "stacks"}) {
+  for (const char* kind : {"gpus", "libraries", "models", "clusters", "stacks"}) {
     try {
       for (const auto& [key, figure] : experiments::read_catalog_entry(kind, text, "x.yaml").values)
         fuzz::require(!key.empty() && !figure.source.empty() && !figure.certainty.empty());

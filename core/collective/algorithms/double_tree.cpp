@@ -10,8 +10,15 @@
 namespace manyworlds::core::collective {
 namespace {
 
-constexpr std::int64_t kMinChunkBytes = 64 << 10;  // of a calibrated library
-constexpr std::int64_t kMaxChunks = 64;
+constexpr std::int64_t kMaxChunks = 64;     // of a calibrated library, in each tree
+constexpr std::int64_t kPartsOfAChunk = 4;  // of Simple
+
+/// Returns the longest part that NCCL's trees forward in one channel: a chunk, of Simple's 512 KiB a quarter, because a
+/// member forwards the first part of a chunk while the rest arrives.
+std::int64_t longest_part(Protocol protocol) {
+  if (protocol == Protocol::calibrated_ll) return 32 << 10;
+  return protocol == Protocol::calibrated_ll128 ? 60 << 10 : 128 << 10;
+}
 
 /// Returns the parent of node i in an in-order binary tree over [0, n) with root 0. The level of i is its lowest set
 /// bit.
@@ -38,12 +45,12 @@ struct Tree {
   std::vector<std::uint32_t> top_down;               // all members, parents before their children
 };
 
-/// Returns tree `tree` (0 or 1) of a channel. The local index of its heads depends on tree and channel, which spreads
-/// them over the rails.
+/// Returns tree `tree` (0 or 1) of a channel. Both trees of a channel have the same heads, so that its NIC carries
+/// both: where a node is an inner one of a tree it is a leaf of the other, and every NIC has equally many bytes. The
+/// local index of the heads depends on the channel, which spreads them over the rails.
 Tree make_tree(const Shape& shape, std::uint32_t tree, std::uint32_t channel) {
-  const std::uint32_t p = shape.per_node, nodes = shape.members / p, trees = 2 * shape.channels;
-  const std::uint32_t index = 2 * channel + tree;
-  const std::uint32_t head = trees <= p ? index * (p / trees) : index % p;
+  const std::uint32_t p = shape.per_node, nodes = shape.members / p;
+  const std::uint32_t head = shape.channels <= p ? channel * (p / shape.channels) : channel % p;
   Tree binary_tree;
   binary_tree.parents.resize(shape.members);
   binary_tree.children.resize(shape.members);
@@ -96,22 +103,23 @@ CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
   // Half of the vector goes up each tree and down to two children: per direction, a connection carries all of it.
   if (s.nodes == 1)
     return {intra_node, inter_node, pipelined_bytes(s.bytes, intra_node + inter_node, 2 * shape.chunk_bytes), 0};
-  // The head of an inner node receives from two children and its parent, and sends as much. With two nodes it would be
-  // less, but libraries ignore that (NCCL's src/graph/tuning.cc).
-  const std::int64_t share = s.bytes / std::min(2 * s.channels, s.per_node);
+  // The head of a node receives from two children and its parent in one tree, from its parent in the other, and sends
+  // as much. With two nodes it would be less, but libraries ignore that (NCCL's src/graph/tuning.cc).
+  const std::int64_t share = s.bytes / (2 * std::min(s.channels, s.per_node));
   const std::int64_t chunk = shape.chunk_bytes > 0 ? std::min(share, shape.chunk_bytes) : share;
-  return {intra_node, inter_node, intra_node * chunk, 3 * share + (inter_node - 1) * chunk};
+  return {intra_node, inter_node, intra_node * chunk, 4 * share + (inter_node - 1) * chunk};
 }
 
-/// One channel per two members of a node, because a channel has two trees.
 void use_every_nic(Shape& shape) {
-  shape.channels = std::max({shape.channels, shape.per_node / 2, 1u});
+  shape.channels = std::max(shape.channels, shape.per_node);
 }
 
 void calibrate(Shape& shape) {
   use_every_nic(shape);
-  if (shape.chunk_bytes == 0)
-    shape.chunk_bytes = std::max(kMinChunkBytes, shape.bytes / (2 * shape.channels * kMaxChunks));
+  if (shape.chunk_bytes > 0) return;
+  const std::int64_t share = shape.bytes / (2 * shape.channels);
+  const std::int64_t part = shape.protocol == Protocol::calibrated_simple ? share / kPartsOfAChunk : share;
+  shape.chunk_bytes = std::max({std::min(part, longest_part(shape.protocol)), share / kMaxChunks, std::int64_t{1}});
 }
 
 }  // namespace

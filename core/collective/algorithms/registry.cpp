@@ -60,7 +60,7 @@ std::uint32_t Shape::root() const {
 }
 
 ProtocolCosts costs_of(const Shape& shape) {
-  const bool calibrated = shape.protocol == Protocol::calibrated_ll || shape.protocol == Protocol::calibrated_simple;
+  const bool calibrated = shape.protocol > Protocol::calibrated;
   return calibrated ? shape.calibrated : costs_of(shape.protocol, info_of(shape.algorithm).latency_group);
 }
 

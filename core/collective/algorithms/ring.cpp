@@ -47,10 +47,11 @@ void use_every_nic(Shape& shape) {
     shape.channels = std::max(shape.channels, shape.per_node);
 }
 
-/// Between nodes chunks are whole blocks, but two of them are in flight: NICs do not wait for a block to arrive.
+/// Between nodes LL's chunks are whole blocks, but two of them are in flight: the next does not wait for the NIC.
 void calibrate(Shape& shape) {
   use_every_nic(shape);
-  if (shape.algorithm == Algorithm::ring && shape.per_node < shape.members && shape.chunk_bytes == 0)
+  const bool between_nodes = shape.algorithm == Algorithm::ring && shape.per_node < shape.members;
+  if (between_nodes && shape.protocol == Protocol::calibrated_ll && shape.chunk_bytes == 0)
     shape.chunk_bytes = std::max<std::int64_t>(1, shape.bytes);
 }
 

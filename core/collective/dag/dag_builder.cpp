@@ -140,7 +140,7 @@ std::uint32_t DagBuilder::add(std::uint32_t source, std::uint32_t destination, c
   const bool inter_node = crosses_nodes(source, destination);
   // A switch forwards without delay.
   const std::uint32_t delay = source >= dag_.members ? 0 : inter_node ? costs_.inter_node_ps : costs_.intra_node_ps;
-  dag_.transfers.push_back({pair, delay, costs_.wire_bytes(bytes_of(block_set))});
+  dag_.transfers.push_back({pair, delay, costs_.wire_bytes(bytes_of(block_set), inter_node)});
   if (trace_ != nullptr) record_trace(number, block_set, effect);
   Connection& connection = connections_[pair];
   predecessors_.assign(after.begin(), after.end());

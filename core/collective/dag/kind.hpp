@@ -17,9 +17,10 @@ enum class Protocol : std::uint8_t {
   ll128,
   simple,
   automatic,      // only in Library
-  calibrated,     // only in Library: one of the two below
+  calibrated,     // only in Library: one of the three below
   calibrated_ll,  // only in Shape
-  calibrated_simple
+  calibrated_simple,
+  calibrated_ll128
 };
 
 }  // namespace manyworlds::core::collective

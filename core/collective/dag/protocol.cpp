@@ -26,7 +26,8 @@ constexpr Latencies kInSwitch{0, 1250, 1800};
 ProtocolCosts line_format_costs(Protocol protocol) {
   ProtocolCosts costs;
   if (protocol == Protocol::ll || protocol == Protocol::calibrated_ll) costs.line_bytes = 16, costs.payload_bytes = 8;
-  if (protocol == Protocol::ll128) costs.line_bytes = 128, costs.payload_bytes = 120;
+  if (protocol == Protocol::ll128 || protocol == Protocol::calibrated_ll128)
+    costs.line_bytes = 128, costs.payload_bytes = 120;
   return costs;
 }
 
@@ -45,8 +46,8 @@ ProtocolCosts costs_of(Protocol protocol, LatencyGroup group) {
 }
 
 const char* name_of(Protocol protocol) {
-  static constexpr std::array kNames{"none", "ll",         "ll128",         "simple",
-                                     "auto", "calibrated", "calibrated ll", "calibrated simple"};
+  static constexpr std::array kNames{
+      "none", "ll", "ll128", "simple", "auto", "calibrated", "calibrated ll", "calibrated simple", "calibrated ll128"};
   return kNames.at(static_cast<std::size_t>(protocol));
 }
 

@@ -17,8 +17,16 @@ struct ProtocolCosts {
   std::uint32_t inter_node_ps = 0;  // before each transfer between nodes
   std::int64_t line_bytes = 1;      // bytes on the wire
   std::int64_t payload_bytes = 1;   // per so many bytes of data
-  std::int64_t wire_bytes(std::int64_t data) const {
-    return line_bytes == payload_bytes ? data : (data + payload_bytes - 1) / payload_bytes * line_bytes;
+  // Millionths of the links' rates that transfers reach; what they lack is sent as additional bytes.
+  std::int64_t intra_node_rate_ppm = 1'000'000, inter_node_rate_ppm = 1'000'000;
+
+  /// Returns the bytes that a transfer of `data` bytes occupies on links inside a node or between nodes.
+  std::int64_t wire_bytes(std::int64_t data, bool inter_node = false) const {
+    const std::int64_t ppm = inter_node ? inter_node_rate_ppm : intra_node_rate_ppm;
+    const std::int64_t lines =
+        line_bytes == payload_bytes ? data : (data + payload_bytes - 1) / payload_bytes * line_bytes;
+    // In two parts, for a product of all bytes and a million may not fit.
+    return lines / ppm * 1'000'000 + (lines % ppm * 1'000'000 + ppm - 1) / ppm;
   }
   auto operator<=>(const ProtocolCosts&) const = default;
 };

@@ -1,125 +1,113 @@
 #include "core/collective/library/calibration.hpp"
 
-#include <cmath>
-#include <limits>
-
-#include "core/base/error.hpp"
-#include "core/collective/algorithms/registry.hpp"
-
 namespace manyworlds::core::collective {
-namespace {
 
-constexpr double kPsPerUs = 1e6;
-
-std::uint32_t hop_ps(double us) {
-  const Time ps = round_half_up(us * kPsPerUs);
-  MANYWORLDS_CHECK(ps >= 0 && ps <= std::numeric_limits<std::uint32_t>::max(), "a hop of {} us", us);
-  return static_cast<std::uint32_t>(ps);
+double Calibration::link_share_in(LibraryVersion version) const {
+  return version < LibraryVersion::v2_29 && older_rate_share > 0 ? link_share * older_rate_share : link_share;
 }
 
-/// Returns the time of `bytes` at a rate in GB/s, in picoseconds.
-double time_at_rate(double bytes, double gb_per_s) {
-  return bytes / gb_per_s * 1e3;
+double Calibration::older_launch_us_in(LibraryVersion version) const {
+  if (version <= LibraryVersion::v2_23) return older_launch_us_2_23;
+  return version == LibraryVersion::v2_26 ? older_launch_us_2_26 : 0;
 }
 
-LatencyGroup group_of(const Shape& shape) {
-  return info_of(shape.algorithm).latency_group;
+const std::vector<std::string>& version_names() {
+  static const std::vector<std::string> names{"2.10", "2.23", "2.26", "2.29"};
+  return names;
 }
-
-/// Returns the bytes that a member stores with flags: its part of the vector, or the whole vector if the algorithm
-/// moves whole vectors (trees and rooted operations).
-double stored_bytes(const Shape& shape) {
-  const auto bytes = static_cast<double>(shape.bytes);
-  const bool whole_vector =
-      group_of(shape) == LatencyGroup::tree || shape.kind == Kind::broadcast || shape.kind == Kind::reduce;
-  return whole_vector ? bytes : bytes / shape.members;
-}
-
-/// Tokens are sent at once, without latency per step. With several nodes, NICs are slower than the copies at the
-/// endpoints, so these are not counted.
-ProtocolCosts dispatch_costs(const Calibration& calibration, const Shape& shape, ProtocolCosts costs) {
-  double launch_ps = calibration.dispatch_launch_us * kPsPerUs;
-  const auto sent = static_cast<double>(shape.bytes - shape.bytes / shape.members);
-  if (shape.per_node == shape.members && calibration.dispatch_copy_gb_per_s > 0)
-    launch_ps += time_at_rate(sent, calibration.dispatch_copy_gb_per_s);
-  costs.launch_ps = round_half_up(launch_ps);
-  return costs;
-}
-
-}  // namespace
 
 const OptionTable<Calibration>& calibration_options() {
-  static constexpr Range kUs{0, 4'000}, kRate{0, 1e6};
+  static constexpr Range kUs{0, 4'000}, kRate{0, 1e6}, kShare{0, 1};
   static const OptionTable<Calibration> table{
+      choice("library_architecture", &Calibration::architecture, {"unknown", "ampere", "hopper", "blackwell"},
+             "architecture by whose tables the library chooses algorithms and protocols"),
+      option("library_link_share", &Calibration::link_share, "share of the scale-up rate that collectives reach",
+             kShare, "share"),
       option("library_launch_us", &Calibration::launch_us, "collectives, Simple: from the entry to the first transfer",
              kUs, "us"),
       option("library_hop_us", &Calibration::hop_us,
-             "collectives, Simple: before each transfer inside a node, beside the links' latency", kUs, "us"),
-      option("library_hop_between_us", &Calibration::hop_between_us,
-             "collectives, Simple: before each transfer between nodes, beside the links' latency", kUs, "us"),
+             "collectives, Simple: before each transfer inside a node, the wire included; two slices of a block "
+             "overlap in it",
+             kUs, "us"),
       option("library_copy_gb_per_s", &Calibration::copy_gb_per_s,
-             "collectives, Simple: rate at which a reduced and gathered vector passes the ends of its connections",
-             kRate, "GB/s"),
-      option("library_chunking_ns_per_sqrt_b", &Calibration::chunking_ns_per_sqrt_b,
-             "collectives, Simple: cost of cutting into chunks, which grows with the root of the bytes", {0, 1'000},
-             "ns/B^0.5"),
+             "collectives, Simple and LL128: rate at which a member copies its own block", kRate, "GB/s"),
+      option("library_fill_us", &Calibration::fill_us,
+             "collectives, Simple: filling the pipelines of all channels, half of it at 24 MiB", kUs, "us"),
+      option("library_fill_reduce_scatter_share", &Calibration::fill_reduce_scatter_share,
+             "share of library_fill_us in a reduce-scatter", kShare, "share"),
       option("library_ll_launch_us", &Calibration::ll_launch_us,
              "collectives, LL: from the entry to the first transfer", kUs, "us"),
       option("library_ll_hop_us", &Calibration::ll_hop_us,
-             "collectives, LL: before each transfer inside a node, beside the links' latency", kUs, "us"),
-      option("library_ll_hop_between_us", &Calibration::ll_hop_between_us,
-             "collectives, LL: before each transfer between nodes, beside the links' latency", kUs, "us"),
-      option("library_ll_gb_per_s", &Calibration::ll_gb_per_s,
-             "collectives, LL: rate at which a member stores its part of the vector, flags beside it", kRate, "GB/s"),
+             "collectives, LL: before each transfer inside a node, the wire included", kUs, "us"),
+      option("library_ll_store_launch_us", &Calibration::ll_store_launch_us,
+             "collectives, LL: the first stores of a block of 4 KiB or more, and of a smaller one in proportion", kUs,
+             "us"),
+      option("library_ll_store_us", &Calibration::ll_store_us,
+             "collectives, LL: the stores of each step, likewise, as far as the wire is not slower", kUs, "us"),
+      option("library_ll_copy_gb_per_s", &Calibration::ll_copy_gb_per_s,
+             "collectives, LL: rate at which a member copies its own block", kRate, "GB/s"),
+      option("library_ll128_launch_us", &Calibration::ll128_launch_us,
+             "collectives, LL128: from the entry to the first transfer", kUs, "us"),
+      option("library_ll128_hop_us", &Calibration::ll128_hop_us,
+             "collectives, LL128: before each transfer inside a node, the wire included", kUs, "us"),
+      option("library_ll128_share", &Calibration::ll128_share, "share of the rate of Simple that LL128 reaches", kShare,
+             "share"),
       option("library_in_switch_launch_us", &Calibration::in_switch_launch_us,
              "collectives reduced in switches: from the entry to the first transfer; none: switches do not reduce", kUs,
              "us"),
+      option("library_in_switch_round_us", &Calibration::in_switch_round_us,
+             "collectives reduced in switches: for each round of chunks over all channels", kUs, "us"),
       option("library_in_switch_copy_gb_per_s", &Calibration::in_switch_copy_gb_per_s,
              "collectives reduced in switches: rate at which the vector passes their ends", kRate, "GB/s"),
+      option("library_in_switch_fill_us", &Calibration::in_switch_fill_us,
+             "collectives reduced in switches: filling the pipelines of all channels, half of it at 24 MiB", kUs, "us"),
+      option("library_exchange_launch_us", &Calibration::exchange_launch_us,
+             "all-to-all and sends: from the entry to the first transfer", kUs, "us"),
+      option("library_exchange_launch_per_log2_us", &Calibration::exchange_launch_per_log2_us,
+             "all-to-all: added to the launch for each doubling of the members", kUs, "us"),
+      option("library_exchange_simple_us", &Calibration::exchange_simple_us,
+             "all-to-all and sends: added where messages are long enough for Simple", kUs, "us"),
+      option("library_exchange_simple_kib", &Calibration::exchange_simple_kib,
+             "all-to-all and sends: message from which all of library_exchange_simple_us is added", {0, 1e6}, "KiB"),
+      option("library_exchange_link_share", &Calibration::exchange_link_share,
+             "all-to-all and sends: share of the scale-up rate", kShare, "share"),
+      option("library_exchange_copy_gb_per_s", &Calibration::exchange_copy_gb_per_s,
+             "all-to-all and sends: rate at which a member copies its own message", kRate, "GB/s"),
+      option("library_exchange_fill_us", &Calibration::exchange_fill_us,
+             "all-to-all and sends: filling the pipelines of all channels, half of it at 24 MiB", kUs, "us"),
+      option("library_hop_between_us", &Calibration::hop_between_us,
+             "rings, Simple: before each transfer between nodes, the wire included", kUs, "us"),
+      option("library_ll_hop_between_us", &Calibration::ll_hop_between_us,
+             "rings, LL: before each transfer between nodes, the wire included", kUs, "us"),
+      option("library_ll128_hop_between_us", &Calibration::ll128_hop_between_us,
+             "rings, LL128: before each transfer between nodes, the wire included", kUs, "us"),
+      option(
+          "library_tree_hop_between_us", &Calibration::tree_hop_between_us,
+          "trees, Simple: before each chunk between nodes, the wire included, and the chunk itself unless it is longer",
+          kUs, "us"),
+      option("library_ll_tree_hop_between_us", &Calibration::ll_tree_hop_between_us,
+             "trees, LL: before each chunk between nodes, the wire included", kUs, "us"),
+      option("library_ll128_tree_hop_between_us", &Calibration::ll128_tree_hop_between_us,
+             "trees, LL128: before each chunk between nodes, the wire included", kUs, "us"),
+      option("library_nic_share", &Calibration::nic_share, "share of a NIC's line rate that the library reaches",
+             kShare, "share"),
+      option("library_tree_nic_share", &Calibration::tree_nic_share, "share of library_nic_share that trees reach",
+             kShare, "share"),
       option("library_dispatch_launch_us", &Calibration::dispatch_launch_us,
              "exchange of tokens (hybrid_ep): from the entry to the first transfer", kUs, "us"),
       option("library_dispatch_copy_gb_per_s", &Calibration::dispatch_copy_gb_per_s,
              "exchange of tokens (hybrid_ep) in a node: rate at which what a GPU sends passes the ends; 0: at no cost",
              kRate, "GB/s"),
-      option("library_nic_share", &Calibration::nic_share, "share of a NIC's line rate that the library reaches",
-             {0, 1}, "share"),
+      option("library_older_launch_us_2_23", &Calibration::older_launch_us_2_23,
+             "what versions before 2.26 add to every launch", kUs, "us"),
+      option("library_older_launch_us_2_26", &Calibration::older_launch_us_2_26,
+             "what versions 2.26 to 2.28 add to every launch", kUs, "us"),
+      option("library_older_rate_share", &Calibration::older_rate_share,
+             "share of the links' rates that versions before 2.29 reach", kShare, "share"),
       option("library_from", &Calibration::from,
-             "the GPU whose library_ figures these are, scaled by link speed, where this one has none of its own"),
+             "the GPU whose library_ figures these are, where none were measured on this one"),
   };
   return table;
-}
-
-ProtocolCosts calibrated_costs(const Calibration& calibration, const Shape& shape) {
-  if (calibration.copy_gb_per_s <= 0 || calibration.ll_gb_per_s <= 0)
-    throw InputError("protocol: calibrated needs the library_ figures of the GPU, of which some are 0");
-  ProtocolCosts costs = line_format_costs(shape.protocol);
-  if (shape.protocol == Protocol::calibrated_ll) {
-    costs.launch_ps =
-        round_half_up(calibration.ll_launch_us * kPsPerUs + time_at_rate(stored_bytes(shape), calibration.ll_gb_per_s));
-    costs.intra_node_ps = hop_ps(calibration.ll_hop_us);
-    costs.inter_node_ps = hop_ps(calibration.ll_hop_between_us);
-    return costs;
-  }
-  MANYWORLDS_CHECK(shape.protocol == Protocol::calibrated_simple, "protocol {} is not calibrated",
-                   static_cast<int>(shape.protocol));
-  if (group_of(shape) == LatencyGroup::token_exchange) return dispatch_costs(calibration, shape, costs);
-  const bool in_switch = group_of(shape) == LatencyGroup::in_switch;
-  const double copy_rate = in_switch ? calibration.in_switch_copy_gb_per_s : calibration.copy_gb_per_s;
-  if (copy_rate <= 0)
-    throw InputError(
-        fmt::format("{} is not calibrated on this GPU (library_in_switch_copy_gb_per_s is 0); take another "
-                    "algorithm, or give the figure",
-                    info_of(shape.algorithm).name));
-  // Operations that only reduce, gather or send copy the vector at the endpoints half as often as an all-reduce.
-  const double passes = shape.kind == Kind::all_reduce ? 1 : 0.5;
-  const auto bytes = static_cast<double>(shape.bytes);
-  const double copy_ps = time_at_rate(bytes, copy_rate) + calibration.chunking_ns_per_sqrt_b * 1e3 * std::sqrt(bytes);
-  costs.launch_ps = round_half_up((in_switch ? calibration.in_switch_launch_us : calibration.launch_us) * kPsPerUs +
-                                  passes * copy_ps);
-  if (in_switch) return costs;
-  costs.intra_node_ps = hop_ps(calibration.hop_us);
-  costs.inter_node_ps = hop_ps(calibration.hop_between_us);
-  return costs;
 }
 
 }  // namespace manyworlds::core::collective

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/dag/protocol.hpp"
+#include "core/collective/library/calibrated_costs.hpp"
+#include "core/collective/library/tuner.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -36,12 +39,6 @@ bool has_switches(const Communicator& communicator) {
 
 bool reduces_in_switches(Algorithm algorithm) {
   return info_of(algorithm).latency_group == LatencyGroup::in_switch;
-}
-
-/// Returns whether a calibrated library has LL for an algorithm; see LatencyGroup.
-bool has_ll(Algorithm algorithm) {
-  const LatencyGroup group = info_of(algorithm).latency_group;
-  return group == LatencyGroup::ring || group == LatencyGroup::tree;
 }
 
 /// Returns whether `automatic` considers an algorithm; a calibrated library only does if it is calibrated.
@@ -113,66 +110,92 @@ Time predicted_ps(const Shape& shape, const Communicator& communicator) {
     // of 16 and 64 members.
     const Time latencies = path_time(communicator.intra_node, costs.intra_node_ps, terms.intra_node_steps, 0) +
                            path_time(communicator.inter_node, costs.inter_node_ps, terms.inter_node_steps, 0);
-    const Time sent = path_time(communicator.inter_node, 0, 0, costs.wire_bytes(terms.inter_node_bytes));
+    const Time sent = path_time(communicator.inter_node, 0, 0, costs.wire_bytes(terms.inter_node_bytes, true));
     return costs.launch_ps + std::max(latencies, sent) + std::min(latencies, sent) / 2;
   }
   return costs.launch_ps +
          path_time(communicator.intra_node, costs.intra_node_ps, terms.intra_node_steps,
                    costs.wire_bytes(terms.intra_node_bytes)) +
          path_time(communicator.inter_node, costs.inter_node_ps, terms.inter_node_steps,
-                   costs.wire_bytes(terms.inter_node_bytes));
+                   costs.wire_bytes(terms.inter_node_bytes, true));
 }
 
 namespace {
 
-std::vector<Protocol> protocols_of(const Library& library) {
+/// Returns the protocols that a calibrated library has for an algorithm; see LatencyGroup.
+std::vector<Protocol> calibrated_protocols(Kind kind, Algorithm algorithm) {
+  const LatencyGroup group = info_of(algorithm).latency_group;
+  const bool flags = group == LatencyGroup::ring || group == LatencyGroup::tree;
+  if (!flags || kind == Kind::send || kind == Kind::all_to_all) return {Protocol::calibrated_simple};
+  return {Protocol::calibrated_ll, Protocol::calibrated_ll128, Protocol::calibrated_simple};
+}
+
+std::vector<Protocol> protocols_of(const Library& library, Kind kind, Algorithm algorithm) {
   if (library.protocol == Protocol::automatic) return {Protocol::ll, Protocol::ll128, Protocol::simple};
-  if (library.protocol == Protocol::calibrated) return {Protocol::calibrated_ll, Protocol::calibrated_simple};
+  if (library.protocol == Protocol::calibrated) return calibrated_protocols(kind, algorithm);
   return {library.protocol};
 }
 
 /// Applies the library's channels and chunks, and the costs that a calibrated library adds.
-void apply_library(Shape& shape, const Library& library) {
-  if (const auto use_every_nic = info_of(shape.algorithm).use_every_nic;
-      library.channels == 0 && use_every_nic != nullptr)
+void apply_library(Shape& shape, const Library& library, const Communicator& communicator) {
+  const Algorithm chosen = shape.algorithm;
+  if (const auto use_every_nic = info_of(chosen).use_every_nic; library.channels == 0 && use_every_nic != nullptr)
     use_every_nic(shape);
   if (library.protocol != Protocol::calibrated) return;
   if (const auto calibrate = info_of(shape.algorithm).calibrate; calibrate != nullptr) calibrate(shape);
-  shape.calibrated = calibrated_costs(library.calibration, shape);
+  shape.calibrated = calibrated_costs(library.calibration, library.version, communicator, shape, chosen);
+}
+
+TunerInput tuner_input(const Library& library, const Communicator& communicator) {
+  const auto line_rate = [](const Path& path, double share) {
+    return share > 0 ? static_cast<double>(path.bits_per_second) / 8e9 / share : 0;
+  };
+  return {library.calibration.architecture, library.version,
+          line_rate(communicator.intra_node, library.calibration.link_share_in(library.version)),
+          line_rate(communicator.inter_node, library.calibration.nic_share), library.ll128_between_nodes};
+}
+
+/// Returns the time by which a shape is preferred to others: the tuner's in a calibrated library.
+double rank_of(const Library& library, const Communicator& communicator, const Shape& shape, Algorithm chosen) {
+  if (library.protocol == Protocol::calibrated && shape.kind != Kind::all_to_all)
+    return tuner_us(tuner_input(library, communicator), shape.kind, chosen, shape.protocol, shape.members,
+                    shape.per_node, shape.bytes);
+  return static_cast<double>(predicted_ps(shape, communicator));
 }
 
 }  // namespace
 
 Shape choose_shape(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes,
                    const Split& split) {
-  Shape shape;
-  shape.kind = kind;
-  shape.members = communicator.members;
-  shape.per_node = communicator.per_node;
-  shape.bytes = bytes;
-  shape.channels = static_cast<std::uint32_t>(std::max<std::int64_t>(library.channels, 1));
-  shape.chunk_bytes = library.chunk_bytes;
-  shape.split = split;
-  const Shape base = shape;
-  const std::vector<Protocol> protocols = protocols_of(library);
+  Shape base;
+  base.kind = kind;
+  base.members = communicator.members;
+  base.per_node = communicator.per_node;
+  base.bytes = bytes;
+  base.channels = static_cast<std::uint32_t>(std::max<std::int64_t>(library.channels, 1));
+  base.chunk_bytes = library.chunk_bytes;
+  base.split = split;
   const std::vector<Algorithm> algorithms =
       kind == Kind::send ? std::vector{Algorithm::ring} : library.candidates(kind);
-  Time best_ps = kNever;
-  Shape best = shape;
-  for (const Algorithm algorithm : algorithms)
+  std::optional<double> least;
+  Shape best = base;
+  for (const Algorithm algorithm : algorithms) {
+    const bool configured = algorithms.size() == 1;
+    if (!configured && !is_candidate(info_of(algorithm), kind, library, communicator)) continue;
+    const Algorithm chosen =
+        reduces_in_switches(algorithm) && !has_switches(communicator) ? Algorithm::ring : algorithm;
+    const std::vector<Protocol> protocols = protocols_of(library, kind, chosen);
     for (const Protocol protocol : protocols) {
-      shape = base;
-      const bool configured = algorithms.size() == 1;
-      if (!configured && !is_candidate(info_of(algorithm), kind, library, communicator)) continue;
-      shape.algorithm = reduces_in_switches(algorithm) && !has_switches(communicator) ? Algorithm::ring : algorithm;
-      shape.rail_switches = reduces_in_switches(shape.algorithm) && configured && communicator.rail_switches;
+      Shape shape = base;
+      shape.algorithm = chosen;
+      shape.rail_switches = reduces_in_switches(chosen) && configured && communicator.rail_switches;
       shape.protocol = protocol;
-      if (protocol == Protocol::calibrated_ll && !has_ll(shape.algorithm)) continue;
-      apply_library(shape, library);
+      apply_library(shape, library, communicator);
       const bool only_choice = configured && protocols.size() == 1;
-      const Time predicted = only_choice || communicator.members < 2 ? 0 : predicted_ps(shape, communicator);
-      if (predicted < best_ps) best_ps = predicted, best = shape;
+      const double rank = only_choice || communicator.members < 2 ? 0 : rank_of(library, communicator, shape, chosen);
+      if (!least || rank < *least) least = rank, best = shape;
     }
+  }
   return canonical(best);
 }
 

@@ -1,9 +1,10 @@
 // Selection of a collective's algorithm, protocol and chunk size by a communication library: configured values, or
-// those that are fastest by the cost model, as in NCCL's tuner. A calibrated library has NCCL's defaults.
+// those that are fastest by the cost model. A calibrated library chooses as NCCL's tuner does (tuner.hpp).
 #pragma once
 
 #include "core/base/options.hpp"
 #include "core/collective/algorithms/communicator.hpp"
+#include "core/collective/dag/dag.hpp"
 #include "core/collective/library/calibration.hpp"
 
 namespace manyworlds::core::collective {
@@ -18,7 +19,9 @@ struct Library {
   Protocol protocol = Protocol::none;
   std::int64_t channels = 1;     // 0: as many as a node has members with NICs
   std::int64_t chunk_bytes = 0;  // see Shape
-  Calibration calibration = {};  // if `protocol` is calibrated
+  LibraryVersion version = LibraryVersion::v2_29;
+  bool ll128_between_nodes = true;  // NCCL leaves it out where NICs are not behind the switches of their GPUs
+  Calibration calibration = {};     // if `protocol` is calibrated
   bool operator==(const Library&) const = default;
 
   /// Returns whether the selection depends on the network: on its speeds, or on which members share a switch.

@@ -32,7 +32,10 @@ OptionTable<Library>::Row algorithm(Kind kind, Algorithm Library::*member) {
   for (const AlgorithmInfo& info : algorithms())
     if (supports(info.algorithm, kind)) names.emplace_back(info.name, info.algorithm);
   names.emplace_back("auto", Algorithm::automatic);
-  std::string help = fmt::format("algorithm of {} operations; auto: the fastest by alpha and beta", name_of(kind));
+  std::string help = fmt::format(
+      "algorithm of {} operations; auto: the fastest by alpha and beta, or with protocol: calibrated that of NCCL's "
+      "tuner",
+      name_of(kind));
   if (kind == Kind::all_gather || kind == Kind::reduce_scatter) {
     names.emplace_back("as_all_reduce", Algorithm::as_all_reduce);
     help += "; as_all_reduce: that of all_reduce if it has this half, otherwise ring";
@@ -76,6 +79,13 @@ const OptionTable<Library>& library_options() {
           "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a node; "
           "0: as many as their members have NICs in a node",
           {0, 64}),
+      choice("version", &Library::version, version_names(),
+             "version of the communication library (NCCL) of protocol: calibrated, or the next older one of these; "
+             "2.10 is that of 2020 to 2023"),
+      option(
+          "ll128_between_nodes", &Library::ll128_between_nodes,
+          "protocol: calibrated considers LL128 between nodes, which NCCL does where every NIC is behind the same PCIe "
+          "switch as its GPU"),
       option("chunk_bytes", &Library::chunk_bytes,
              fmt::format("most that a transfer of {} carries; 0: no limit", pipelined_algorithms()),
              {0, static_cast<double>(std::int64_t{1} << 40)}, "bytes"),

@@ -478,7 +478,8 @@ void write_shape(sharing::KeyWriter& writer, const collective::Shape& shape) {
   }
   const collective::ProtocolCosts& costs = shape.calibrated;
   for (const std::int64_t cost :
-       {costs.launch_ps, Time{costs.intra_node_ps}, Time{costs.inter_node_ps}, costs.line_bytes, costs.payload_bytes})
+       {costs.launch_ps, Time{costs.intra_node_ps}, Time{costs.inter_node_ps}, costs.line_bytes, costs.payload_bytes,
+        costs.intra_node_rate_ppm, costs.inter_node_rate_ppm})
     writer.integer(cost);
 }
 

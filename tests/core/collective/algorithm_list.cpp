@@ -46,8 +46,10 @@ Library automatic(bool calibrated) {
   library.all_reduce = library.all_to_all = library.broadcast = Algorithm::automatic;
   library.protocol = calibrated ? Protocol::calibrated : Protocol::none;
   Calibration& figures = library.calibration;
+  figures.architecture = Architecture::hopper, figures.link_share = 0.8, figures.nic_share = 0.5;
   figures.launch_us = 20, figures.hop_us = 2, figures.hop_between_us = 5, figures.copy_gb_per_s = 500;
-  figures.ll_launch_us = 4, figures.ll_hop_us = 1, figures.ll_hop_between_us = 3, figures.ll_gb_per_s = 2;
+  figures.ll_launch_us = 4, figures.ll_hop_us = 1, figures.ll_hop_between_us = 3, figures.ll_copy_gb_per_s = 200;
+  figures.ll128_launch_us = 10, figures.ll128_hop_us = 2, figures.ll128_share = 0.9;
   figures.in_switch_launch_us = 40, figures.in_switch_copy_gb_per_s = 1'000;
   return library;
 }

@@ -1,11 +1,12 @@
-// A calibrated library's costs as equations, what it chooses by them, and that keys hold them.
+// A calibrated library's costs as equations, and that keys hold them.
+#include "core/collective/library/calibration.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "core/collective/algorithms/registry.hpp"
+#include "core/collective/library/calibrated_costs.hpp"
 #include "core/collective/library/library.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
@@ -14,15 +15,40 @@ using namespace manyworlds::core::collective;
 
 namespace {
 
-/// Round figures; one nanosecond for the root of a byte.
+/// Round figures; every latency contains the wire, which is 1 us inside a node and 2 us between nodes.
 Calibration calibration() {
   Calibration result;
-  result.launch_us = 20, result.hop_us = 2, result.hop_between_us = 5;
-  result.copy_gb_per_s = 500, result.chunking_ns_per_sqrt_b = 1;
-  result.ll_launch_us = 4, result.ll_hop_us = 1, result.ll_hop_between_us = 3, result.ll_gb_per_s = 2;
-  result.in_switch_launch_us = 40, result.in_switch_copy_gb_per_s = 1'000;
-  result.nic_share = 0.5;
+  result.architecture = Architecture::hopper;
+  result.link_share = 0.8, result.nic_share = 0.5, result.tree_nic_share = 0.5;
+  result.launch_us = 20, result.hop_us = 8, result.copy_gb_per_s = 500;
+  result.fill_us = 10, result.fill_reduce_scatter_share = 0.5;
+  result.ll_launch_us = 4, result.ll_hop_us = 3, result.ll_store_launch_us = 2, result.ll_store_us = 1;
+  result.ll_copy_gb_per_s = 10;
+  result.ll128_launch_us = 12, result.ll128_hop_us = 5, result.ll128_share = 0.75;
+  result.in_switch_launch_us = 40, result.in_switch_round_us = 3, result.in_switch_copy_gb_per_s = 1'000;
+  result.in_switch_fill_us = 16;
+  result.exchange_launch_us = 30, result.exchange_launch_per_log2_us = 2, result.exchange_simple_us = 4;
+  result.exchange_simple_kib = 32, result.exchange_link_share = 0.6, result.exchange_copy_gb_per_s = 100;
+  result.exchange_fill_us = 6;
+  result.hop_between_us = 14, result.ll_hop_between_us = 3, result.ll128_hop_between_us = 4;
+  result.tree_hop_between_us = 14, result.ll_tree_hop_between_us = 5, result.ll128_tree_hop_between_us = 8;
+  result.older_launch_us_2_23 = 2, result.older_launch_us_2_26 = 1, result.older_rate_share = 0.5;
   return result;
+}
+
+/// 10 GB/s inside a node, 1 GB/s between nodes.
+Communicator communicator(std::uint32_t members, std::uint32_t per_node) {
+  return {members, per_node, {80'000'000'000, kMicrosecond}, {8'000'000'000, 2 * kMicrosecond}, true};
+}
+
+Shape shape_of(Kind kind, Algorithm algorithm, Protocol protocol, std::int64_t bytes, std::uint32_t per_node = 8) {
+  Shape shape{kind, algorithm, 8, bytes, per_node};
+  shape.protocol = protocol;
+  return shape;
+}
+
+ProtocolCosts costs_of_shape(const Shape& shape, LibraryVersion version = LibraryVersion::v2_29) {
+  return calibrated_costs(calibration(), version, communicator(shape.members, shape.per_node), shape, shape.algorithm);
 }
 
 Library library(Algorithm all_reduce) {
@@ -33,82 +59,197 @@ Library library(Algorithm all_reduce) {
   return result;
 }
 
-/// Bytes take 100 ps inside a node and 1,000 ps between nodes.
-Communicator communicator(std::uint32_t members, std::uint32_t per_node) {
-  return {members, per_node, {80'000'000'000, kMicrosecond}, {8'000'000'000, 2 * kMicrosecond}, true};
-}
+constexpr std::int64_t kFill = 24 << 20;  // bytes at which half of the fill is paid
 
-Shape shape_of(Kind kind, Algorithm algorithm, Protocol protocol, std::int64_t bytes) {
-  Shape shape{kind, algorithm, 8, bytes, 8};
-  shape.protocol = protocol;
-  return shape;
+/// Returns the time of a shape on four GPUs of one node, packet by packet, without headers.
+Time simulated(const Shape& shape, const std::shared_ptr<const network::Graph>& graph) {
+  network::Router router(graph, network::Routing::destination_mod_k, 1);
+  const Dag dag = build(shape);
+  step::Connections connections;
+  for (std::size_t pair = 0; pair < dag.pairs.size(); ++pair)
+    connections.routes.push_back(step::route_of(router, {dag.pairs, dag.switches}, {0, 1, 2, 3}, pair, 0));
+  network::Transport transport;
+  transport.header_bytes = 0;
+  network::ComponentCache cache(transport);
+  const auto result = step::simulate_isolated(dag, connections, *graph, cache);
+  return *std::max_element(result.exits.begin(), result.exits.end());
 }
 
 }  // namespace
 
 TEST_CASE(
-    "Simple launches, copies at the ends and pays for its chunks, and halves of an all-reduce copy half as much") {
-  const std::int64_t bytes = 1'000'000;  // 2 us at 500 GB/s, 1,000 ns for the root
-  const auto costs_of_kind = [&](Kind kind, Algorithm algorithm) {
-    return calibrated_costs(calibration(), shape_of(kind, algorithm, Protocol::calibrated_simple, bytes));
+    "a ring's pipeline is the slower of a first slice that waits in every step and of a link that is always busy") {
+  CHECK(pipeline(14, 6, 0) == 14 * 6);
+  CHECK(pipeline(14, 6, 4) == 14 * (6 + 2) + 2);  // slices wait: 114 > 62
+  CHECK(pipeline(14, 6, 20) == 6 + 14 * 20);      // the link is busy: 286 > 234
+  CHECK(pipeline(14, 0, 20) == 14 * 20);
+  CHECK(pipeline(1, 6, 20) == 6 + 20);
+}
+
+TEST_CASE("Simple launches, copies its own block and fills its channels, less of that in a reduce-scatter") {
+  const auto costs = [](Kind kind) {
+    return costs_of_shape(shape_of(kind, Algorithm::ring, Protocol::calibrated_simple, kFill));
   };
-  const ProtocolCosts whole = costs_of_kind(Kind::all_reduce, Algorithm::ring);
-  CHECK(whole.launch_ps == 20'000'000 + 2'000'000 + 1'000'000);
-  CHECK((whole.intra_node_ps == 2'000'000 && whole.inter_node_ps == 5'000'000));
-  CHECK(whole.wire_bytes(4'096) == 4'096);
-  CHECK(costs_of_kind(Kind::all_gather, Algorithm::ring).launch_ps == 20'000'000 + 1'500'000);
-  const ProtocolCosts in_switch = costs_of_kind(Kind::all_reduce, Algorithm::in_switch);
-  CHECK(in_switch.launch_ps == 40'000'000 + 1'000'000 + 1'000'000);
-  CHECK((in_switch.intra_node_ps == 0 && in_switch.inter_node_ps == 0));
+  // A block of 3 MiB takes 6,291,456 ps at 500 GB/s, and half of the fill is paid. It is 315 us on the link, which is
+  // busy after the first hop of 8 us: the wire's latency in 14 steps is 6 us more than that, in 7 steps 1 us less.
+  CHECK(costs(Kind::all_reduce).launch_ps == (20 + 5 - 6) * kMicrosecond + 6'291'456);
+  CHECK(costs(Kind::all_reduce).intra_node_ps == 0);
+  CHECK(costs(Kind::reduce_scatter).launch_ps == 22'500'000 + 6'291'456);
+  CHECK(costs(Kind::reduce_scatter).intra_node_ps == 142'857);
+  CHECK(costs(Kind::all_reduce).wire_bytes(4'096) == 4'096);
+}
+
+TEST_CASE("LL stores a block and a step's flags while the wire is not slower, and doubles what is on the wire") {
+  const std::int64_t bytes = 8 * 2'048;  // half of what the threads store at once
+  const ProtocolCosts ring =
+      costs_of_shape(shape_of(Kind::all_reduce, Algorithm::ring, Protocol::calibrated_ll, bytes));
+  CHECK(ring.launch_ps == 4'000'000 + 2'000'000 / 2 + 204'800);  // 2 KiB at 10 GB/s
+  // A hop of 3 us, of which the wire is 1, and half of 1 us of stores, less 4,096 B on the wire at 10 GB/s.
+  CHECK(ring.intra_node_ps == 2'000'000 + 500'000 - 409'600);
+  CHECK(ring.inter_node_ps == 1'000'000);
+  CHECK(ring.wire_bytes(4'096) == 8'192);
+}
+
+TEST_CASE("LL128 has 128 bytes for 120 at its share of the rate") {
+  const ProtocolCosts ring =
+      costs_of_shape(shape_of(Kind::all_reduce, Algorithm::ring, Protocol::calibrated_ll128, 8 * 1'200));
+  CHECK(ring.wire_bytes(1'200) == 1'707);  // 1,280 / 0.75, rounded up
+  CHECK(ring.wire_bytes(1'200, true) == 1'280);
+  // A block takes 170.667 ns; half of it overlaps in the hop, and the last slice comes after the first.
+  const double block = 1'200.0 * 128 / 120 / 7.5 * 1e-3, step = pipeline(14, 5, block) / 14;
+  CHECK(ring.intra_node_ps == Approx((step - block - 1) * 1e6).margin(1));
+  CHECK(ring.launch_ps == 12'000'000 + 2'400);
+}
+
+TEST_CASE("where the wire alone is slower than what was measured, the launch makes up for it") {
+  Calibration quick = calibration();
+  quick.ll_hop_us = 0.75, quick.ll_store_us = quick.ll_store_launch_us = 0;
+  const Shape shape = shape_of(Kind::all_gather, Algorithm::ring, Protocol::calibrated_ll, 8);
+  const ProtocolCosts costs =
+      calibrated_costs(quick, LibraryVersion::v2_29, communicator(8, 8), shape, Algorithm::ring);
+  CHECK(costs.intra_node_ps == 0);
+  CHECK(costs.launch_ps == 4'000'000 + 100 - 7 * 250'000);
+}
+
+TEST_CASE("a reduction in switches copies the vector and pays for rounds of chunks, whose size follows the vector") {
+  // 16 channels of 8 members: below 8 MiB 16 KiB, below 64 MiB 32, below 1 GiB 64.
+  CHECK(in_switch_chunk(Architecture::hopper, 8, (8 << 20) - 1) == 16 << 10);
+  CHECK(in_switch_chunk(Architecture::hopper, 8, 8 << 20) == 32 << 10);
+  CHECK(in_switch_chunk(Architecture::hopper, 8, 64 << 20) == 64 << 10);
+  CHECK(in_switch_chunk(Architecture::hopper, 8, (1 << 30) - 1) == 64 << 10);
+  CHECK(in_switch_chunk(Architecture::hopper, 8, 1 << 30) == 128 << 10);
+  CHECK(in_switch_chunk(Architecture::blackwell, 8, 64 << 20) == 32 << 10);
+  const ProtocolCosts costs =
+      costs_of_shape(shape_of(Kind::all_reduce, Algorithm::in_switch, Protocol::calibrated_simple, kFill));
+  // 25,165,824 ps of copies at 1 TB/s, six rounds of 4 MiB, half of the fill, and twice the wire, which is in them.
+  CHECK(costs.launch_ps == (40 + 6 * 3 + 8 - 2) * kMicrosecond + 25'165'824);
+  CHECK((costs.intra_node_ps == 0 && costs.inter_node_ps == 0));
+}
+
+TEST_CASE(
+    "an exchange pays for doublings of its members and for long messages, and sends at its own share of the rate") {
+  const auto launch_us = [](std::int64_t message, LibraryVersion version) {
+    const Shape shape = shape_of(Kind::all_to_all, Algorithm::pairwise, Protocol::calibrated_simple, 8 * message);
+    return static_cast<double>(costs_of_shape(shape, version).launch_ps) / 1e6;
+  };
+  // Of 30 + 3 x 2 us, seven rounds of the wire are simulated.
+  const auto rest = [](double message) { return message / 100e3 + 6 * 8 * message / (8 * message + kFill); };
+  CHECK(launch_us(8, LibraryVersion::v2_29) == Approx(29 + 4 * 8 / 32'768.0 + rest(8)));
+  CHECK(launch_us(65'536, LibraryVersion::v2_29) == Approx(29 + 4 + rest(65'536)));
+  CHECK(launch_us(65'536, LibraryVersion::v2_26) == Approx(30 + 4 * (0.3 + 0.7 * 65'536 / 5e5) + rest(65'536)));
+  const ProtocolCosts costs =
+      costs_of_shape(shape_of(Kind::all_to_all, Algorithm::pairwise, Protocol::calibrated_simple, 8'000));
+  CHECK(costs.wire_bytes(750) == 1'000);  // 0.6 of the rate, of which links have 0.8 already
+}
+
+TEST_CASE("older versions add to every launch and reach less of the links") {
+  const Shape shape = shape_of(Kind::all_gather, Algorithm::ring, Protocol::calibrated_ll, 64);
+  const auto launch_ps = [&](LibraryVersion version) { return costs_of_shape(shape, version).launch_ps; };
+  CHECK(launch_ps(LibraryVersion::v2_23) - launch_ps(LibraryVersion::v2_29) == 2 * kMicrosecond);
+  CHECK(launch_ps(LibraryVersion::v2_26) - launch_ps(LibraryVersion::v2_29) == kMicrosecond);
+  CHECK(calibration().link_share_in(LibraryVersion::v2_26) == 0.8 * 0.5);
+  CHECK(calibration().link_share_in(LibraryVersion::v2_29) == 0.8);
+}
+
+TEST_CASE("between nodes a ring's steps have the mean of its hops, and one that stands for it passes whole nodes") {
+  const Shape ring = shape_of(Kind::all_reduce, Algorithm::ring, Protocol::calibrated_simple, 64, 4);
+  // 14 steps, two of them between nodes: 12 x 8 + 2 x 14 us.
+  const ProtocolCosts costs = costs_of_shape(ring);
+  CHECK(costs.launch_ps == 20 * kMicrosecond);
+  CHECK(costs.intra_node_ps == Approx(124e6 / 14 - 1e6).margin(1));
+  CHECK(costs.inter_node_ps == Approx(124e6 / 14 - 2e6).margin(1));
+  Shape two_level = ring;
+  two_level.algorithm = Algorithm::two_level;
+  const ProtocolCosts standing =
+      calibrated_costs(calibration(), LibraryVersion::v2_29, communicator(8, 4), two_level, Algorithm::ring);
+  CHECK(standing.intra_node_ps == 7'000'000);
+  CHECK(standing.inter_node_ps == (14 + 3 * 8 - 2) * kMicrosecond);
+  // As many latencies as in the ring: two steps between nodes, and 2 x 3 inside.
+  CHECK(2 * (14 + 3 * 8) + 2 * 3 * 8 == 124);
+}
+
+TEST_CASE("a tree's hop of Simple contains a chunk, its rate is a share of the NIC's, and LL's is the host's") {
+  Shape tree = shape_of(Kind::all_reduce, Algorithm::double_tree, Protocol::calibrated_simple, 1 << 20, 4);
+  tree.chunk_bytes = 2'000;  // 4 us at half of 1 GB/s
+  CHECK(costs_of_shape(tree).inter_node_ps == (14 - 4 - 2) * kMicrosecond);
+  CHECK(costs_of_shape(tree).wire_bytes(1'000, true) == 2'000);
+  tree.chunk_bytes = 1 << 20;
+  CHECK(costs_of_shape(tree).inter_node_ps == (8 - 2) * kMicrosecond);
+  tree.protocol = Protocol::calibrated_ll;
+  CHECK(costs_of_shape(tree).inter_node_ps == (5 - 2) * kMicrosecond);
 }
 
 TEST_CASE("tokens are launched once, and pass the ends of their links only where no NIC is slower") {
-  Calibration figures;
-  figures.copy_gb_per_s = figures.ll_gb_per_s = 1;
-  figures.hop_us = figures.hop_between_us = 5;
+  Calibration figures = calibration();
   figures.dispatch_launch_us = 20, figures.dispatch_copy_gb_per_s = 1'000;
   Shape shape{Kind::all_to_all, Algorithm::hybrid_ep, 8, 80'000'000, 8};
   shape.protocol = Protocol::calibrated_simple;
-  const ProtocolCosts in_node = calibrated_costs(figures, shape);
-  CHECK(in_node.launch_ps == (20 + 70) * kMicrosecond);  // 70 MB leave the member
-  CHECK(in_node.intra_node_ps == 0);
-  shape.per_node = 4;
-  CHECK(calibrated_costs(figures, shape).launch_ps == 20 * kMicrosecond);
-  CHECK(calibrated_costs(figures, shape).inter_node_ps == 0);
-}
-
-TEST_CASE("LL stores a member's part with its flags, in trees the whole vector, and doubles what is on the wire") {
-  const std::int64_t bytes = 80'000;  // 10,000 of each of eight: 5 us at 2 GB/s
-  const auto costs = [&](Algorithm algorithm) {
-    return calibrated_costs(calibration(), shape_of(Kind::all_reduce, algorithm, Protocol::calibrated_ll, bytes));
+  const auto costs = [&] {
+    return calibrated_costs(figures, LibraryVersion::v2_29, communicator(8, shape.per_node), shape, shape.algorithm);
   };
-  CHECK(costs(Algorithm::ring).launch_ps == 4'000'000 + 5'000'000);
-  CHECK(costs(Algorithm::double_tree).launch_ps == 4'000'000 + 40'000'000);
-  CHECK((costs(Algorithm::ring).intra_node_ps == 1'000'000 && costs(Algorithm::ring).inter_node_ps == 3'000'000));
-  CHECK(costs(Algorithm::ring).wire_bytes(4'096) == 8'192);
+  CHECK(costs().launch_ps == (20 + 70) * kMicrosecond);  // 70 MB leave the member
+  CHECK(costs().intra_node_ps == 0);
+  shape.per_node = 4;
+  CHECK(costs().launch_ps == 20 * kMicrosecond);
+  CHECK(costs().inter_node_ps == 0);
 }
 
-TEST_CASE("a calibrated ring in a node lasts as its equation says, packet by packet") {
-  // Four GPUs, links of 1.6 Tb/s and 300 ns: each of six steps is a hop, a chunk, one packet more at the switch, and
-  // two latencies.
+TEST_CASE("rings in a node last as the pipeline says, packet by packet, for each protocol") {
   const auto graph = graph_of(Cluster{});
   network::Router router(graph, network::Routing::destination_mod_k, 1);
-  const network::Transport transport;
   const Communicator node = step::communicator_of(router, {0, 1, 2, 3}, 4);
-  const std::int64_t packets = 256, bytes = 4 * packets * 4'096;
-  const Shape shape = choose_shape(library(Algorithm::ring), node, Kind::all_reduce, bytes);
-  CHECK(shape.protocol == Protocol::calibrated_simple);
-  const Dag dag = build(shape);
-  step::Connections connections;
-  for (const auto& [from, to] : dag.pairs) connections.routes.push_back(router.route(from, to, 0));
-  network::ComponentCache cache(transport);
-  const auto result = step::simulate_isolated(dag, connections, *graph, cache);
-  const Time packet = serialization_ps(4'096 + 64, 1'600'000'000'000);
-  const Time step = 2'000'000 + (packets + 1) * packet + 2 * 300'000;
-  CHECK(*std::max_element(result.exits.begin(), result.exits.end()) == shape.calibrated.launch_ps + 6 * step);
+  const double wire_gb_per_s = static_cast<double>(node.intra_node.bits_per_second) / 8e9;
+  const Calibration c = calibration();
+  std::size_t compared = 0;
+  for (const Kind kind : {Kind::all_reduce, Kind::all_gather})
+    for (const double block : {0x1p16, 0x1p20, 0x1p23})
+      for (const Protocol protocol :
+           {Protocol::calibrated_ll, Protocol::calibrated_ll128, Protocol::calibrated_simple}) {
+        const double steps = kind == Kind::all_reduce ? 6 : 3, bytes = 4 * block;
+        Shape shape{kind, Algorithm::ring, 4, static_cast<std::int64_t>(bytes), 4};
+        shape.protocol = protocol;
+        shape.calibrated = calibrated_costs(c, LibraryVersion::v2_29, node, shape, Algorithm::ring);
+        const auto us = [&](double wire_bytes) { return wire_bytes / wire_gb_per_s * 1e-3; };
+        double expected = 0;
+        if (protocol == Protocol::calibrated_ll)
+          expected = c.ll_launch_us + c.ll_store_launch_us + block / c.ll_copy_gb_per_s * 1e-3 +
+                     steps * (c.ll_hop_us + std::max(c.ll_store_us, us(2 * block)));
+        if (protocol == Protocol::calibrated_ll128)
+          expected = c.ll128_launch_us + block / c.copy_gb_per_s * 1e-3 +
+                     pipeline(steps, c.ll128_hop_us, us(block * 128.0 / 120 / c.ll128_share));
+        if (protocol == Protocol::calibrated_simple)
+          expected = c.launch_us + block / c.copy_gb_per_s * 1e-3 + c.fill_us * bytes / (bytes + kFill) +
+                     pipeline(steps, c.hop_us, us(block));
+        INFO(shape.text() << " " << expected);
+        // The switch forwards whole packets, of 20 ns each.
+        const double forwarded = steps * us(4'096);
+        CHECK(static_cast<double>(simulated(shape, graph)) / 1e6 == Approx(expected + forwarded).epsilon(0.001));
+        ++compared;
+      }
+  CHECK(compared == 18);
 }
 
-TEST_CASE("a calibrated library takes LL for small messages, Simple for large ones, and is never faster for more") {
+TEST_CASE("a calibrated library is never faster for more by its own tuner, and takes LL for small messages") {
   for (const auto& [members, per_node] : {std::pair{8u, 8u}, {16u, 8u}, {8u, 1u}}) {
     const Communicator who = communicator(members, per_node);
     for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter}) {
@@ -117,30 +258,26 @@ TEST_CASE("a calibrated library takes LL for small messages, Simple for large on
       };
       CHECK(picked(64).protocol == Protocol::calibrated_ll);
       CHECK(picked(1 << 30).protocol == Protocol::calibrated_simple);
-      Time before = 0;
-      for (std::int64_t bytes = 64; bytes <= 1 << 30; bytes *= 2) {
-        const Time lasts = predicted_ps(picked(bytes), who);
-        CHECK(lasts >= before);
-        before = lasts;
-      }
     }
   }
 }
 
 TEST_CASE(
-    "across nodes a calibrated ring leaves by every NIC of its members, and goes on while a block is on its way") {
-  const auto ring = [](std::uint32_t members, std::uint32_t per_node) {
-    return choose_shape(library(Algorithm::ring), communicator(members, per_node), Kind::all_gather, 1 << 30);
+    "across nodes a calibrated ring leaves by every NIC of its members, and LL's goes on while a block is on its way") {
+  const auto ring = [](std::uint32_t members, std::uint32_t per_node, std::int64_t bytes) {
+    return choose_shape(library(Algorithm::ring), communicator(members, per_node), Kind::all_gather, bytes);
   };
-  CHECK(ring(16, 8).channels == 8);
-  CHECK(ring(16, 8).chunk_bytes == 1 << 30);
-  CHECK(ring(8, 1).channels == 1);
-  CHECK(ring(8, 8).channels == 1);
-  CHECK(ring(8, 8).chunk_bytes == 0);
+  CHECK(ring(16, 8, 1 << 30).channels == 8);
+  CHECK(ring(16, 8, 1 << 30).chunk_bytes == 0);
+  CHECK(ring(16, 8, 1 << 10).chunk_bytes == 1 << 10);
+  CHECK(ring(8, 1, 1 << 30).channels == 1);
+  CHECK(ring(8, 8, 1 << 30).channels == 1);
+  CHECK(ring(8, 8, 1 << 10).chunk_bytes == 0);
 }
 
 TEST_CASE("only libraries that were measured to reduce in switches do so, in a node, and may be told to") {
-  const Communicator node = communicator(8, 8);
+  Communicator node = communicator(8, 8);
+  node.intra_node.bits_per_second = 2'880'000'000'000;  // 360 GB/s
   const auto picked = [&](const Library& of) { return choose_shape(of, node, Kind::all_reduce, 1 << 28).algorithm; };
   Library all = library(Algorithm::automatic);
   CHECK(picked(all) == Algorithm::in_switch);
@@ -156,19 +293,11 @@ TEST_CASE("only libraries that were measured to reduce in switches do so, in a n
 TEST_CASE(
     "in a switch chunks overlap the two halves: nearer to a vector and a shard on each link than to two vectors") {
   const auto graph = graph_of(Cluster{});
-  network::Router router(graph, network::Routing::destination_mod_k, 1);
   const std::int64_t bytes = 256 << 20;
   const auto network_ps = [&](std::int64_t chunk_bytes) {
     Shape shape{Kind::all_reduce, Algorithm::in_switch, 4, bytes, 4};
     shape.chunk_bytes = chunk_bytes;
-    const Dag dag = build(shape);
-    step::Connections connections;
-    for (std::size_t pair = 0; pair < dag.pairs.size(); ++pair)
-      connections.routes.push_back(step::route_of(router, {dag.pairs, dag.switches}, {0, 1, 2, 3}, pair, 0));
-    const network::Transport transport;
-    network::ComponentCache cache(transport);
-    const auto result = step::simulate_isolated(dag, connections, *graph, cache);
-    return *std::max_element(result.exits.begin(), result.exits.end());
+    return simulated(shape, graph);
   };
   const Time sent = serialization_ps(bytes, 1'600'000'000'000);
   CHECK(network_ps(0) > 7 * sent / 4);
@@ -176,23 +305,32 @@ TEST_CASE(
   CHECK(network_ps(bytes / 4 / 8) > 5 * sent / 4);
 }
 
-TEST_CASE("every figure of a calibrated library that a collective depends on is in its key") {
-  const Communicator who = communicator(16, 8);
-  const auto key = [&](const Library& of, std::int64_t bytes) {
-    return step::collective_key(choose_shape(of, who, Kind::all_reduce, bytes), {}, {});
+TEST_CASE("every figure of a calibrated library that a collective depends on is in its key, and no other") {
+  const auto key = [&](const Library& of, std::uint32_t per_node, Kind kind, std::int64_t bytes) {
+    return step::collective_key(choose_shape(of, communicator(16, per_node), kind, bytes), {}, {});
   };
   struct Figure {
     double Calibration::*member;
+    std::uint32_t per_node;
+    Kind kind;
     std::int64_t bytes;
   };
+  const Kind sum = Kind::all_reduce, exchange = Kind::all_to_all;
   for (const Figure& figure :
-       {Figure{&Calibration::launch_us, 1 << 30}, Figure{&Calibration::hop_us, 1 << 30},
-        Figure{&Calibration::hop_between_us, 1 << 30}, Figure{&Calibration::copy_gb_per_s, 1 << 30},
-        Figure{&Calibration::chunking_ns_per_sqrt_b, 1 << 30}, Figure{&Calibration::ll_launch_us, 64},
-        Figure{&Calibration::ll_hop_us, 64}, Figure{&Calibration::ll_hop_between_us, 64},
-        Figure{&Calibration::ll_gb_per_s, 64}}) {
+       {Figure{&Calibration::launch_us, 8, sum, 1 << 30}, Figure{&Calibration::hop_us, 8, sum, 1 << 30},
+        Figure{&Calibration::hop_between_us, 8, sum, 1 << 30}, Figure{&Calibration::copy_gb_per_s, 16, sum, 1 << 30},
+        Figure{&Calibration::fill_us, 16, sum, 1 << 30}, Figure{&Calibration::ll_launch_us, 8, sum, 64},
+        Figure{&Calibration::ll_hop_us, 8, sum, 64}, Figure{&Calibration::ll_hop_between_us, 8, sum, 64},
+        Figure{&Calibration::ll_store_launch_us, 16, sum, 65'536},
+        Figure{&Calibration::ll_copy_gb_per_s, 16, sum, 65'536},
+        Figure{&Calibration::exchange_launch_us, 16, exchange, 1 << 20},
+        Figure{&Calibration::exchange_link_share, 16, exchange, 1 << 20}}) {
     Library other = library(Algorithm::ring);
-    other.calibration.*figure.member *= 1.5;
-    CHECK(key(library(Algorithm::ring), figure.bytes) != key(other, figure.bytes));
+    other.calibration.*figure.member *= 1.25;
+    CHECK(key(library(Algorithm::ring), figure.per_node, figure.kind, figure.bytes) !=
+          key(other, figure.per_node, figure.kind, figure.bytes));
   }
+  Library other = library(Algorithm::ring);  // the control: no all-reduce depends on an exchange
+  other.calibration.exchange_launch_us *= 1.25;
+  CHECK(key(library(Algorithm::ring), 8, sum, 1 << 30) == key(other, 8, sum, 1 << 30));
 }

@@ -148,8 +148,23 @@ TEST_CASE("no member of a double binary tree sends or receives more than twice i
   }
 }
 
-TEST_CASE("trees of nodes use two different rails where nodes have two GPUs") {
-  const Dag dag = build({Kind::all_reduce, Algorithm::double_tree, 32, 1'000, 8});
+TEST_CASE("both trees of a channel use its rail, so that a NIC carries at most twice its part of the vector") {
+  const std::int64_t bytes = 16'000;
+  const Dag dag = build({Kind::all_reduce, Algorithm::double_tree, 32, bytes, 8, 8});
+  std::vector<std::int64_t> sent(32, 0), received(32, 0);
+  for (const Transfer& transfer : dag.transfers) {
+    const auto [from, to] = dag.pairs[transfer.pair];
+    if (from / 8 == to / 8) continue;
+    sent[from] += transfer.bytes;
+    received[to] += transfer.bytes;
+  }
+  // An inner node of one tree sends to its parent and to two children there, and to its parent in the other tree.
+  CHECK(most(sent) == 2 * bytes / 8);
+  CHECK(most(received) == 2 * bytes / 8);
+}
+
+TEST_CASE("the trees of a channel connect nodes along one rail") {
+  const Dag dag = build({Kind::all_reduce, Algorithm::double_tree, 32, 1'000, 8, 2});
   std::set<std::uint32_t> used;
   for (const auto& [from, to] : dag.pairs)
     if (from / 8 != to / 8) {

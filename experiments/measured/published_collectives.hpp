@@ -1,0 +1,16 @@
+// Tables of collectives in the form in which others publish them: they become rows with the columns of collectives.csv.
+#pragma once
+
+#include "experiments/text/csv.hpp"
+
+namespace manyworlds::experiments::measured {
+
+/// Returns whether a header is that of NVIDIA's aiconfigurator (nccl_perf: op_name, num_gpus, message_size, latency) or
+/// of PICO's runs on MareNostrum 5 (gpus, algorithm, median_ns).
+bool is_published_collectives(const import::CsvHeader& header);
+
+/// Returns such a table with the columns of collectives.csv, row by row; what cannot be read stays as it is printed,
+/// for the reader of collectives to refuse it.
+import::CsvTable as_collectives(const import::CsvTable& table);
+
+}  // namespace manyworlds::experiments::measured
