@@ -59,7 +59,7 @@ struct Gpu {
   double communicator_mib = 256;      // buffers of the communication library per communicator, MiB
   double context_mib = 500;           // driver context: code and stacks, MiB
   double memory_gb_per_s = 0;         // peak memory bandwidth, GB/s
-  double clock_ghz = 0;               // clock of the matrix units that belongs to matrix_tflops, GHz
+  double clock_ghz = 1.7;             // clock of the matrix units that belongs to matrix_tflops, GHz
   double exp_per_clock = 16;          // exponentials per clock and compute unit
   std::int64_t compute_units = 0;  // units that work on tiles concurrently: streaming multiprocessors or compute units
 

@@ -176,7 +176,6 @@ void require_known(KernelClass kernel_class, const Gpu& gpu) {
   if (kernel_class == KernelClass::memory_bound) return;
   require_known(gpu.matrix_tflops, "matrix_tflops");
   require_known(static_cast<double>(gpu.compute_units), "compute_units");
-  require_known(gpu.clock_ghz, "clock_ghz");
 }
 
 double kernel_ps(const Kernel& kernel, const Gpu& gpu, double ps_per_byte) {

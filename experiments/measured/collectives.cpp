@@ -147,8 +147,6 @@ class RowReader {
     set("topology", "rail_optimized");
     set("transport", "static_window");
     set("transport.payload_bytes", "16384");
-    // Links of 900 GB/s and 1 us there and back need more in flight than the default. Nothing congests inside a node.
-    if (result_.nodes == 1) set("transport.window_bytes", "4194304");
     set("collectives.protocol", "calibrated");
     if (row_.given("version")) set("collectives.version", library_version(text("version")));
     if (row_.integer("ll128_between_nodes") == 0) set("collectives.ll128_between_nodes", "false");

@@ -71,7 +71,7 @@ std::string chip_of(std::string_view device) {
 }
 
 /// One row of aiconfigurator's tables: sizes are in elements, times in milliseconds. Switches do not reduce 8-bit
-/// integers. GB300 has the links of GB200, which stands for it.
+/// integers.
 std::vector<std::string> from_nccl_perf(const CsvRow& row) {
   const Measured with = measured_with(row);
   const std::string chip = chip_of(with.device);
@@ -79,10 +79,9 @@ std::vector<std::string> from_nccl_perf(const CsvRow& row) {
   const bool is_int8 = row.text("nccl_dtype") == "int8";
   const std::string algorithm = is_int8 && op == "all_reduce" ? "ring" : "";
   if (op == "alltoall") op = "all_to_all";
-  const std::string gpu = chip == "GB300" ? "gb200_nvl72" : with.device;
   return {fmt::format("nccl_{}_{}_{}_{}_{}", chip, with.version, op, row.text("num_gpus"), row.line()),
           "aiconfigurator",
-          gpu,
+          with.device,
           op,
           std::string(row.text("num_gpus")),
           "1",

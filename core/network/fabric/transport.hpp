@@ -33,7 +33,7 @@ struct Transport {
   std::int64_t payload_bytes = 4096;
   std::int64_t header_bytes = 64;
   std::int64_t ack_bytes = 64;            // coalesced acks only delay; they occupy no link
-  std::int64_t window_bytes = 1 << 20;    // static window of one transfer
+  std::int64_t window_bytes = 4 << 20;    // static window of one transfer: 900 GB/s for 4 us
   std::int64_t pfc_xoff_bytes = 400'000;  // PFC XOFF: pause above this, per ingress link
   std::int64_t pfc_xon_bytes = 300'000;   // PFC XON: resume at or below this
   std::int64_t buffer_bytes = 4'000'000;  // buffer per ingress link; must hold XOFF and the headroom
