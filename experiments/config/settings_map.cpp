@@ -1,21 +1,10 @@
 #include "experiments/config/settings_map.hpp"
 
 #include <algorithm>
-#include <mutex>
-#include <set>
 #include <stdexcept>
 
 namespace manyworlds::experiments {
 namespace {
-
-/// Returns the one copy of a key's text that all settings of this process share. There are some hundred keys.
-std::string_view shared_text(std::string_view key) {
-  static std::mutex mutex;
-  static std::set<std::string, std::less<>> texts;
-  const std::lock_guard lock(mutex);
-  const auto known = texts.find(key);
-  return known != texts.end() ? *known : *texts.emplace(key).first;
-}
 
 bool is_before(const Settings::value_type& setting, std::string_view key) {
   return setting.first < key;
@@ -50,7 +39,7 @@ core::OptionValue& Settings::at(std::string_view key) {
 core::OptionValue& Settings::operator[](std::string_view key) {
   const auto at = std::lower_bound(settings_.begin(), settings_.end(), key, is_before);
   if (at != settings_.end() && at->first == key) return at->second;
-  return settings_.emplace(at, shared_text(key), core::OptionValue())->second;
+  return settings_.emplace(at, std::string(key), core::OptionValue())->second;
 }
 
 bool Settings::add(std::string_view key, core::OptionValue value) {

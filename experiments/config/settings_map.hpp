@@ -14,11 +14,10 @@ namespace manyworlds::experiments {
 
 /// Values by dotted key, with every default filled in: "strategy.tp" -> 8. A choice is stored as its name ("topology"
 /// -> "fat_tree") beside its options ("topology.oversubscription" -> 4). Missing required values are absent. Each of
-/// a hundred thousand experiments has some hundred settings, so they lie in one block, sorted by key, and all
-/// experiments share the texts of the keys.
+/// a hundred thousand experiments has some hundred settings, so they lie in one block, sorted by key.
 class Settings {
  public:
-  using value_type = std::pair<std::string_view, core::OptionValue>;
+  using value_type = std::pair<std::string, core::OptionValue>;
   using const_iterator = std::vector<value_type>::const_iterator;
 
   Settings() = default;

@@ -226,10 +226,10 @@ Sweep deserialize(std::string_view text) {
 CommonSettings common_settings_of(const Sweep& sweep) {
   CommonSettings common{sweep.experiments.front().settings, sweep.inputs};
   for (const Experiment& experiment : sweep.experiments) {
-    std::vector<std::string_view> differing;
+    std::vector<std::string> differing;
     for_each_difference(common.settings, experiment.settings,
                         [&](const auto& setting) { differing.push_back(setting.first); });
-    for (const std::string_view key : differing) common.settings.erase(key);
+    for (const std::string& key : differing) common.settings.erase(key);
   }
   return common;
 }

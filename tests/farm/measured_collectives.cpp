@@ -126,7 +126,8 @@ TEST_CASE("NCCL's tables and those of MareNostrum are read as they were publishe
   CHECK_FALSE(rows_of(pico + "4,16,0,2048,allreduce_nccl_pat,9,25000\n").front().unsupported.empty());
 }
 
-TEST_CASE("NCCL's tables are within 6 % from 1 MiB and 12 % below, for every GPU and operation; a slower link is not") {
+TEST_CASE(
+    "NCCL's tables are within 6 % from 1 MiB and 12 % below, for every GPU and operation, and not with a slower link") {
   std::map<std::string, Mean> means;
   Mean slower;
   experiments::GraphCache graphs;
