@@ -24,6 +24,7 @@ using import::CsvRow;
 
 constexpr std::int64_t kMaxSize = 1 << 20;  // of each dimension: a product of three still has 63 bits
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 32, kMaxExperts = 1 << 16;
+constexpr double kMaxOperations = 1e17;
 constexpr double kPsPerUs = static_cast<double>(core::kMicrosecond);
 
 /// Thrown to stop reading a row that cannot be predicted.
@@ -159,6 +160,7 @@ class RowReader {
     const std::int64_t ffn = size("inter_size") / sharded, here = all / ranks;
     if (here < 2 || ffn < 1 || here * ranks != all || all > kMaxExperts)
       throw UnsupportedRow{"its experts are not modelled", fmt::format("{} of {}", here, all)};
+    check_work({4, tokens, chosen, ffn, hidden});
     const std::vector<std::int64_t> loads = balanced_loads(tokens * chosen, all, here);
     std::int64_t pairs = 0;
     for (const std::int64_t load : loads) pairs += load;
@@ -186,8 +188,10 @@ class RowReader {
     const std::int64_t samples = size("batch_size"), heads = size("num_heads"), kv_heads = size("num_key_value_heads");
     shape.batch = samples * heads;
     shape.key_batch = samples * kv_heads;
+    check_work({2, shape.batch, shape.keys, shape.keys, shape.width});
+    check_work({2, shape.key_batch, shape.keys, shape.width});
     const std::int64_t window = row_.integer("window_size").value_or(0);
-    shape.window = window < shape.keys ? window : 0;
+    shape.window = window > 0 && window < shape.keys ? window : 0;
     if (!text("kernel_source").starts_with("torch_flow") && !text("kernel_source").starts_with("default"))
       throw UnsupportedRow{"its attention kernel is not modelled", text("kernel_source")};
     const double bytes = 2.0 * static_cast<double>(samples * shape.keys) *
@@ -203,6 +207,7 @@ class RowReader {
     shape.value_width = kLatentValueWidth;
     const std::int64_t samples = size("batch_size"), heads = size("num_heads");
     shape.batch = shape.key_batch = samples * heads;
+    check_work({2, shape.batch, shape.keys, shape.keys, shape.width});
     const auto tokens = static_cast<double>(samples * shape.keys);
     const double read_bytes = 2 * tokens * static_cast<double>(heads * (2 * kLatentWidth + kLatentValueWidth));
     const double bytes = tokens * static_cast<double>(kLatentHeadBytes * heads + kLatentTokenBytes) +
@@ -249,6 +254,15 @@ class RowReader {
     if (!value || *value < 1 || *value > max)
       throw UnsupportedRow{fmt::format("{} is no size from 1 to {}", column, max), text(column)};
     return *value;
+  }
+
+  /// Refuses a row whose operations would not fit into an integer: no GPU ends so much.
+  static void check_work(std::initializer_list<std::int64_t> sizes) {
+    double operations = 1;
+    for (const std::int64_t one : sizes) operations *= static_cast<double>(one);
+    if (operations > kMaxOperations)
+      throw UnsupportedRow{"its operations are too many",
+                           fmt::format("{:.3g}, at most {:.3g}", operations, kMaxOperations)};
   }
 
   void read_time() {

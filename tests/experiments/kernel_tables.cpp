@@ -1,11 +1,14 @@
 // Tables of measured kernels: what is read of them, what is refused by name, and what the catalog's constants may be.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <random>
 
 #include "core/compute/kernel.hpp"
 #include "core/compute/measured.hpp"
 #include "experiments/measured/kernels.hpp"
+#include "experiments/measured/tables.hpp"
 #include "experiments/settings/catalog.hpp"
+#include "tests/experiments/mutations.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;
@@ -13,6 +16,7 @@ using namespace manyworlds::experiments;
 using measured::MeasuredKernel;
 using testing::error_of;
 using testing::kSingle;
+using testing::mutated;
 
 namespace {
 
@@ -93,6 +97,46 @@ TEST_CASE("experts whose loads are printed are predicted, drawn ones are not") {
   CHECK(rows_of(columns + row + "balanced,1\n").at(0).family == "experts bf16 H100, from 50 us");
   CHECK(rows_of(columns + row + "power_law_1.2,1\n").at(0).unsupported ==
         "the tokens of its experts are drawn and not printed");
+}
+
+TEST_CASE("rows of more operations than an integer holds are refused") {
+  const std::string columns =
+      "device,kernel_source,attn_dtype,kv_cache_dtype,batch_size,isl,num_heads,num_key_value_heads,head_dim,window_"
+      "size,"
+      "latency\n";
+  const std::string gpu = "NVIDIA H100 80GB HBM3,torch_flow,bfloat16,bfloat16,";
+  CHECK(rows_of(columns + gpu + "1048576,1048576,1048576,1,1048576,0,1\n").at(0).unsupported ==
+        "its operations are too many");
+  CHECK(rows_of(columns + gpu + "4,8192,32,8,128,-5,1\n").at(0).unsupported.empty());
+}
+
+TEST_CASE("mutated tables of measurements are read or refused with the file's name") {
+  const Catalog catalog;
+  std::mt19937_64 random(7);
+  std::size_t refused = 0, rows = 0;
+  for (const char* name :
+       {"kernels_gemm", "kernels_experts", "kernels_attention", "kernels_latent_attention", "kernels_elementwise"}) {
+    const std::string whole = measured::compiled_table(name);
+    std::size_t end = 0;
+    for (int line = 0; line < 12; ++line) end = whole.find('\n', end) + 1;
+    for (int i = 0; i < 400; ++i) {
+      const std::string bent = mutated(whole.substr(0, end), random);
+      CAPTURE(bent);
+      try {
+        const import::CsvTable table = import::parse_csv(bent, name);
+        if (!measured::is_kernels_table(*table.header)) continue;
+        for (const MeasuredKernel& row : measured::read_kernels(table, catalog)) {
+          if (row.unsupported.empty()) CHECK((row.predicted_us > 0 && std::isfinite(row.predicted_us)));
+          ++rows;
+        }
+      } catch (const core::InputError& error) {
+        ++refused;
+        CHECK(std::string(error.what()).rfind(name, 0) == 0);
+      }
+    }
+  }
+  CHECK(rows > 5'000);
+  CHECK(refused > 100);
 }
 
 TEST_CASE("shares of a GPU's peaks are above 0 and at most 1, and others are refused") {
