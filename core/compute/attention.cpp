@@ -24,29 +24,44 @@ bool is_windowed(const Kernel& kernel) {
   return kernel.attention.window > 0 && kernel.attention.window < kernel.n;
 }
 
-/// Returns the tiles that the mask cuts, in each row of tiles, beyond those that its pairs would fill: half a tile at
-/// the diagonal, and half a tile at the window's other end.
-double cut_tiles(const Kernel& kernel) {
-  if (!kernel.attention.cut_by_mask) return 0;
-  return is_windowed(kernel) ? 1 : 0.5;
-}
-
 /// The tiles of one head and sample.
 struct Tiles {
   double all = 0, longest = 0;  // of one thread block
   std::int64_t blocks = 0;
 };
 
+/// Returns the tiles of `blocks` thread blocks on a causal square, each of `tile` tokens, which walks the other side in
+/// steps. The longest block takes `longest` steps, which a window may limit: it has a mean over its alignments.
+double masked_tiles(std::int64_t blocks, double longest, std::int64_t tile, std::int64_t step) {
+  // The first blocks reach less than the window. If a step is wider than a block, several of them have equally many.
+  const auto reached = static_cast<std::int64_t>(longest * static_cast<double>(step) / static_cast<double>(tile));
+  const std::int64_t early = std::min(blocks - 1, reached);
+  const std::int64_t wide = std::max<std::int64_t>(step / tile, 1), narrow = std::max<std::int64_t>(tile / step, 1);
+  const std::int64_t groups = early / wide;
+  const std::int64_t counted = wide > 1 ? wide * groups * (groups + 1) / 2 + (early - groups * wide) * (groups + 1)
+                                        : narrow * early * (early + 1) / 2;
+  return static_cast<double>(counted) + static_cast<double>(blocks - early) * longest;
+}
+
 Tiles tiles_of(const Kernel& kernel, std::int64_t held, std::int64_t walked, std::int64_t tile, std::int64_t step) {
   Tiles tiles;
   tiles.blocks = ceil_div(held, tile);
   const auto whole = static_cast<double>(ceil_div(walked, step));
-  tiles.longest = whole;
-  if (is_windowed(kernel))
-    tiles.longest = std::min(whole, 1 + static_cast<double>(kernel.attention.window) / static_cast<double>(step));
-  const double filled = static_cast<double>(kernel.attention.pairs) / static_cast<double>(tile * step);
-  tiles.all = std::min(filled + cut_tiles(kernel) * static_cast<double>(tiles.blocks),
-                       whole * static_cast<double>(tiles.blocks));
+  // Ranks of context parallelism share the queries of a square, and have equally many tiles of it.
+  const std::int64_t side = std::max(held, walked);
+  auto longest = static_cast<double>(ceil_div(side, step));
+  if (is_windowed(kernel)) {
+    const auto reach = static_cast<double>(kernel.attention.window + tile - std::min(tile, step));
+    longest = std::min(longest, 1 + reach / static_cast<double>(step));
+  }
+  tiles.longest = std::min(whole, longest);
+  const double all_pairs = whole * static_cast<double>(tiles.blocks);
+  if (kernel.attention.cut_by_mask)
+    tiles.all = masked_tiles(ceil_div(side, tile), longest, tile, step) * static_cast<double>(std::min(held, walked)) /
+                static_cast<double>(side);
+  else
+    tiles.all = static_cast<double>(kernel.attention.pairs) / static_cast<double>(tile * step);
+  tiles.all = std::min(tiles.all, all_pairs);
   return tiles;
 }
 

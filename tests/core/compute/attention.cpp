@@ -31,7 +31,8 @@ double tiles_by_hand(std::int64_t sequence, std::int64_t rows, std::int64_t step
   std::int64_t tiles = 0;
   for (std::int64_t first = 0; first < sequence; first += rows)
     for (std::int64_t key = 0; key < sequence; key += step) {
-      const std::int64_t last_query = first + rows - 1, oldest = window > 0 ? first - window + 1 : 0;
+      const std::int64_t last_query = std::min(first + rows, sequence) - 1,
+                         oldest = window > 0 ? first - window + 1 : 0;
       tiles += key <= last_query && key + step > oldest;
     }
   return static_cast<double>(tiles);
@@ -48,7 +49,7 @@ TEST_CASE("a forward pass computes each tile that its mask leaves, whole") {
   const Gpu gpu = one_unit();
   for (const std::int64_t width : {64, 128, 256}) {
     const std::int64_t keys = width == 64 ? 256 : width == 128 ? 128 : 64;  // 32 KiB of keys in 16 bits
-    for (const std::int64_t sequence : {1'024, 4'096, 16'384}) {
+    for (const std::int64_t sequence : {1, 100, 1'024, 1'537, 4'096, 16'384}) {
       CAPTURE(width, sequence);
       // Two GEMMs of 64 x keys x width for each tile, at 200 TFLOP/s.
       const double tile_us = 2.0 * 2 * 64 * static_cast<double>(keys * width) / 200e6;
@@ -56,6 +57,28 @@ TEST_CASE("a forward pass computes each tile that its mask leaves, whole") {
             Approx(3 * tiles_by_hand(sequence, 64, keys, 0) * tile_us).epsilon(1e-9));
     }
   }
+}
+
+TEST_CASE("tiles that are narrower than a thread block are counted up to the diagonal") {
+  Gpu gpu = one_unit();
+  gpu.attention_tile_kib = 8;  // 32 keys of width 128
+  for (const std::int64_t sequence : {64, 1'000, 4'096})
+    CHECK(forward_us(causal(sequence, 128, 1), gpu) ==
+          Approx(tiles_by_hand(sequence, 64, 32, 0) * 2 * 2 * 64 * 32 * 128 / 200e6).epsilon(1e-9));
+}
+
+TEST_CASE("ranks of context parallelism share the tiles of a sample") {
+  const Gpu gpu = one_unit();
+  const AttentionShape whole = causal(16'384, 128, 1);
+  AttentionShape share = whole;
+  share.queries /= 4;
+  share.pairs /= 4;
+  CHECK(forward_us(share, gpu) == Approx(forward_us(whole, gpu) / 4));
+  const auto backward_us = [&](const AttentionShape& shape) {
+    return attention_backward_ps(fused_attention("a", KernelClass::cudnn_backward, shape), gpu, 0) * 1e-6;
+  };
+  // Each rank has thread blocks for all keys, of 2 us besides their tiles.
+  CHECK(backward_us(whole) - 128 * 2 == Approx(4 * (backward_us(share) - 128 * 2)));
 }
 
 TEST_CASE("without a mask a pass computes all tiles, and a window leaves those that it reaches") {
