@@ -64,6 +64,8 @@ const OptionTable<Gpu>& machine_options() {
              "instructions"),
       option("attention_tile_kib", &Gpu::attention_tile_kib, "memory of a tile of keys or values in fused attention",
              {1, 1'024}, "KiB"),
+      option("measured_shapes", &Gpu::measured_shapes,
+             "table of measured shapes of GEMMs that corrects the model of GEMMs; none: the model alone"),
       option("launch_us", &Gpu::launch_us, "GPU time per kernel besides its computation", {0, 1e6}, "us"),
       option("host_kernel_us", &Gpu::host_kernel_us, "host time to launch a kernel", {0, 1e6}, "us"),
       option("host_collective_us", &Gpu::host_collective_us, "host time to launch a tensor-parallel collective",

@@ -15,6 +15,7 @@
 namespace manyworlds::core::compute {
 
 class MeasuredTimes;
+struct MeasuredShapes;
 
 /// pcie: a tree of PCIe switches under the host's root complex. nvlink_pairs: GPUs 2i and 2i + 1 share an NVLink
 /// bridge, and all GPUs are on PCIe.
@@ -86,6 +87,11 @@ struct Gpu {
   std::int64_t scale_up_domain = 8;   // GPUs that the scale-up fabric connects
   std::int64_t pcie_switch_gpus = 4;  // GPUs per PCIe switch
   std::int64_t scale_up_planes = 1;   // scale-up switches, each with an equal share of every GPU's rate
+
+  /// Measured GEMMs, which correct the model, see compute/gemm_shapes.hpp; null: none. Their name and, if they are
+  /// given, their digest: it identifies them wherever all options are compared or are part of a key.
+  std::shared_ptr<const MeasuredShapes> shapes = nullptr;
+  std::string measured_shapes = "none";
 
   /// Measured times that replace those of the cost model, see compute/measured.hpp; null: none.
   std::shared_ptr<const MeasuredTimes> measured = nullptr;

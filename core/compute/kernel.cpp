@@ -178,10 +178,17 @@ void require_known(KernelClass kernel_class, const Gpu& gpu) {
   require_known(static_cast<double>(gpu.compute_units), "compute_units");
 }
 
-double kernel_ps(const Kernel& kernel, const Gpu& gpu, double ps_per_byte) {
+double corrected_gemm_ps(const Kernel& kernel, const Gpu& gpu, double ratio) {
+  const double modelled = gemm_ps(kernel, gemm_rates(kernel.dtype, gpu), gpu, PowerState::sustained);
+  if (ratio == 1) return modelled;
+  const double launches =
+      kernel.one_by_one ? static_cast<double>((kernel.batch - 1) * kMicrosecond) * gpu.launch_us : 0;
+  return (modelled - launches) * ratio + launches;
+}
+
+double kernel_ps(const Kernel& kernel, const Gpu& gpu, double ps_per_byte, double ratio) {
   if (kernel.kernel_class == KernelClass::memory_bound) return static_cast<double>(kernel.bytes) * ps_per_byte;
-  if (kernel.kernel_class == KernelClass::gemm)
-    return gemm_ps(kernel, gemm_rates(kernel.dtype, gpu), gpu, PowerState::sustained);
+  if (kernel.kernel_class == KernelClass::gemm) return corrected_gemm_ps(kernel, gpu, ratio);
   if (is_forward(kernel.kernel_class))
     return attention_forward_ps(kernel, attention_rates(kernel.kernel_class, gpu), gpu, ps_per_byte);
   return attention_backward_ps(kernel, gpu, ps_per_byte);
@@ -195,11 +202,12 @@ double ps_per_byte(const Gpu& gpu) {
                    require_known(gpu.memory_efficiency, "memory_efficiency"));
 }
 
-Time modelled_time(const Kernel& kernel, const Gpu& gpu) {
+Time modelled_time(const Kernel& kernel, const Gpu& gpu, double ratio) {
   const double per_byte = ps_per_byte(gpu);
   require_known(kernel.kernel_class, gpu);
   const Time launch = round_half_up(gpu.launch_us * static_cast<double>(kMicrosecond));
-  const Time total_ps = round_half_up(kernel_ps(kernel, gpu, per_byte)) + launches_of(kernel.kernel_class) * launch;
+  const Time total_ps =
+      round_half_up(kernel_ps(kernel, gpu, per_byte, ratio)) + launches_of(kernel.kernel_class) * launch;
   return gpu.speed_factor == 1 ? total_ps : round_half_up(static_cast<double>(total_ps) / gpu.speed_factor);
 }
 

@@ -104,7 +104,8 @@ Kernel memory_bound(std::string_view name, std::int64_t bytes, Dtype dtype = Dty
 double ps_per_byte(const Gpu& gpu);
 
 /// Returns the kernel's time on `gpu` by the cost model, rounded half up to a picosecond. Throws InputError, which
-/// names the missing option, if the model needs a value of the GPU that is unknown.
-Time modelled_time(const Kernel& kernel, const Gpu& gpu);
+/// names the missing option, if the model needs a value of the GPU that is unknown. `ratio` multiplies the time of a
+/// GEMM, but not its launches.
+Time modelled_time(const Kernel& kernel, const Gpu& gpu, double ratio = 1);
 
 }  // namespace manyworlds::core::compute

@@ -52,8 +52,25 @@ const MeasuredTime* MeasuredTimes::find(const MeasurementKey& key) const {
 KernelCost kernel_cost(const Kernel& kernel, const Gpu& gpu) {
   if (gpu.measured && is_measurable(kernel))
     if (const MeasuredTime* found = gpu.measured->find(measurement_key(kernel)))
-      return {found->time_ps, CostLevel::kernel};
-  return {modelled_time(kernel, gpu), CostLevel::model};
+      return {found->time_ps, CostLevel::kernel, TimeBasis::measured};
+  return estimated_cost(kernel, gpu);
+}
+
+KernelCost estimated_cost(const Kernel& kernel, const Gpu& gpu) {
+  const GemmShapes::Correction correction = shape_correction(kernel, gpu);
+  return {modelled_time(kernel, gpu, correction.ratio), CostLevel::model, correction.basis};
+}
+
+std::size_t kind_of(const Kernel& kernel) {
+  switch (kernel.kernel_class) {
+    case KernelClass::gemm:
+      return kernel.dtype == Dtype::fp8 ? 1 : kernel.dtype == Dtype::fp4 ? 2 : 0;
+    case KernelClass::memory_bound:
+      return kKernelKinds - 1;
+    default:
+      return kGemmFormats + static_cast<std::size_t>(kernel.kernel_class) -
+             static_cast<std::size_t>(KernelClass::flash_forward);
+  }
 }
 
 }  // namespace manyworlds::core::compute

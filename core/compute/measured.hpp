@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/compute/gemm_shapes.hpp"
 #include "core/compute/kernel.hpp"
 
 namespace manyworlds::core::compute {
@@ -26,6 +27,8 @@ inline constexpr std::array<std::string_view, 8> kKernelClassNames{
     "gemm",          "flash_forward",  "flash_backward", "flash2_forward", "flash2_backward",
     "cudnn_forward", "cudnn_backward", "memory_bound"};
 inline constexpr std::array<std::string_view, 4> kDtypeNames{"bf16", "fp32", "fp8", "fp4"};
+/// Names in the order of TimeBasis.
+inline constexpr std::array<std::string_view, 3> kTimeBasisNames{"modelled", "interpolated", "measured"};
 
 /// The key of a measured time. For a kernel, the members are those of Kernel. For a submodule or a layer, m is the
 /// number of tokens of a micro-batch on its rank, n the tokens of a sample that attention reads, k the model's hidden
@@ -74,9 +77,22 @@ class MeasuredTimes {
 struct KernelCost {
   Time ps = 0;
   CostLevel level = CostLevel::model;
+  TimeBasis basis = TimeBasis::modelled;
 };
 
-/// Returns the cost of a single kernel: the measured time if the GPU's table has one, otherwise the modelled time.
+/// Returns the cost of a single kernel: the measured time if the GPU's table has one, otherwise as estimated_cost().
 KernelCost kernel_cost(const Kernel& kernel, const Gpu& gpu);
+/// Returns the modelled time, which the GPU's measured shapes correct.
+KernelCost estimated_cost(const Kernel& kernel, const Gpu& gpu);
+
+/// Kinds of kernels, each of which has a rate of its own: GEMMs by format, passes of fused attention, all others.
+inline constexpr std::size_t kKernelKinds = kGemmFormats + 7;
+/// The option that has the rate, by kind.
+inline constexpr std::array<std::string_view, kKernelKinds> kRateOptions{
+    "gemm_efficiency",           "fp8_gemm_efficiency",       "fp4_gemm_efficiency",        "flash_forward_efficiency",
+    "flash_backward_efficiency", "flash2_forward_efficiency", "flash2_backward_efficiency", "cudnn_forward_efficiency",
+    "cudnn_backward_efficiency", "memory_efficiency"};
+/// Returns the kernel's kind, below kKernelKinds.
+std::size_t kind_of(const Kernel& kernel);
 
 }  // namespace manyworlds::core::compute

@@ -37,6 +37,7 @@ class Uncertainty {
   /// Returns an instance with the residuals and the catalog that are compiled in.
   static Uncertainty compiled();
 
+  const Catalog& catalog() const { return catalog_; }
   /// Returns the interval of the step time of `config`, which must be config_of(settings).
   Interval of(const Settings& settings, const ExperimentConfig& config) const;
 

@@ -7,6 +7,7 @@
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/config/inputs.hpp"
+#include "experiments/config/measured_shapes.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -70,6 +71,8 @@ Section make_config_schema() {
   for (const OptionInfo& info : price_options().infos()) machines.push_back(info);
   Section cluster = make_catalog_section("cluster", "machines, GPUs and NICs", std::move(machines), "clusters");
   std::vector<OptionInfo> gpu = core::compute::gpu_options().infos();
+  for (OptionInfo& info : gpu)
+    if (info.name == "measured_shapes") info.choices = shape_table_names();
   for (const OptionInfo& info : core::collective::calibration_options().infos()) gpu.push_back(info);
   for (const OptionInfo& info : kernel_table_options().infos()) gpu.push_back(info);
   for (const OptionInfo& info : power_options().infos()) gpu.push_back(info);

@@ -8,6 +8,7 @@
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/config/inputs.hpp"
+#include "experiments/config/measured_shapes.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -84,6 +85,7 @@ std::vector<OtherNodes> other_nodes_of(const Settings& settings, ExperimentConfi
     others.push_back({from_settings(node_group_options(), settings, path),
                       from_settings(core::compute::gpu_options(), settings, path + "gpu."),
                       from_settings(power_options(), settings, path + "gpu.")});
+    set_measured_shapes(others.back().gpu);
     config.has_measured_kernels |= names_kernel_table(settings, path + "gpu.");
   }
   return others;
@@ -196,6 +198,7 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   target.model.routing = std::move(routing.routing);
   config.routing_error = std::move(routing.error);
   target.gpu = from_settings(core::compute::gpu_options(), settings, "cluster.gpu.");
+  set_measured_shapes(target.gpu);
   target.strategy = from_settings(core::workload::strategy_options(), settings, "strategy.");
   target.strategy.stack = from_settings(core::workload::stack_options(), settings, "strategy.stack.");
   if (config.inputs) target.strategy.written = written_schedule(settings, *config.inputs);

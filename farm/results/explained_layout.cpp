@@ -282,7 +282,7 @@ std::string explained_text(const Explained& explained, const std::string& name) 
     text += fmt::format("step time         {:.6f} s\n{}tokens/s/GPU      {:.1f}\nMFU               {:.1f} % of {}\n",
                         row.number("step_time_s"), interval_text(row), row.number("tokens_per_s_per_gpu"),
                         100 * row.number("mfu"), io::mfu_peak_text(row.table, row.row));
-    text += breakdown_text(row);
+    text += breakdown_text(row) + time_basis_text(row);
   }
   text += memory_text(row, explained.layout);
   if (is_too_large_for_memory(explained)) text += fitting_text(fitting_neighbours(explained.layout));

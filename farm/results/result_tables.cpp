@@ -16,6 +16,7 @@
 #include "core/workload/layer/kernel_costs.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/program/step_parts.hpp"
+#include "experiments/analysis/guesses.hpp"
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "farm/results/result_costs.hpp"
@@ -39,6 +40,7 @@ struct Row {
   std::string status, reason;
   const StepResult* step = nullptr;                            // null unless it ran
   experiments::Interval interval;                              // if the step was simulated by packets
+  std::array<bool, core::compute::kKernelKinds> guessed{};     // kinds of kernels, if it ran
   std::optional<core::workload::MeasurementCoverage> kernels;  // if it ran with a table of measured times
   RowCosts costs;
 
@@ -205,6 +207,31 @@ void add_breakdown(std::vector<Column>& to, const Rows& rows) {
                              [&](const Row& row) { return row.step->breakdown[part.part]; }));
 }
 
+/// Returns the share of the kernels' time that is modelled, with guessed rates or with others.
+double modelled_share(const Row& row, bool guessed) {
+  double sum = 0;
+  for (std::size_t kind = 0; kind < row.guessed.size(); ++kind)
+    if (row.guessed[kind] == guessed) sum += row.step->kernel_shares.modelled[kind];
+  return sum;
+}
+
+/// Adds what the time of all kernels is based on.
+void add_time_basis(std::vector<Column>& to, const Rows& rows) {
+  to.push_back(
+      real_column("time_measured", "",
+                  "share of the kernels' time, over all ranks, that was measured: shapes of the GPU's table of "
+                  "GEMMs, and rows of a table of measured times",
+                  rows, [](const Row& row) { return row.step->kernel_shares.measured; }));
+  to.push_back(
+      real_column("time_interpolated", "",
+                  "share of it whose model is corrected by measured shapes that are near, or in another layout", rows,
+                  [](const Row& row) { return row.step->kernel_shares.interpolated; }));
+  to.push_back(real_column("time_modelled", "", "share of it by the model, with rates that are known, read or fitted",
+                           rows, [](const Row& row) { return modelled_share(row, false); }));
+  to.push_back(real_column("time_guessed", "", "share of it by the model, with a rate that is a guess", rows,
+                           [](const Row& row) { return modelled_share(row, true); }));
+}
+
 /// Adds the sources of kernel times for experiments with a table of measured times.
 void add_measured_kernels(std::vector<Column>& to, const Rows& rows) {
   using core::compute::CostLevel;
@@ -310,9 +337,9 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
     for (Column& column : cost_columns(all, sweep.objective)) to.push_back(std::move(column));
   };
   using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
-  for (const Adder& add :
-       {Adder(add_status_columns), Adder(add_throughput_columns), Adder(costs), Adder(add_uncertainty),
-        Adder(add_memory), Adder(add_breakdown), Adder(add_measured_kernels), Adder(add_routing), Adder(add_network)})
+  for (const Adder& add : {Adder(add_status_columns), Adder(add_throughput_columns), Adder(costs),
+                           Adder(add_uncertainty), Adder(add_memory), Adder(add_breakdown), Adder(add_time_basis),
+                           Adder(add_measured_kernels), Adder(add_routing), Adder(add_network)})
     add(computed, rows);
   for (Column& column : computed)  // `composition` may be an axis and then is a column already
     if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));
@@ -394,7 +421,7 @@ RowCosts costs_of(const experiments::ExperimentConfig& config, const StepResult*
 Row row_of(const experiments::Experiment& experiment, const Plan& plan, const StepResults& steps,
            const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty, experiments::GraphCache& graphs) {
   const experiments::ExperimentConfig config = experiment.config();
-  Row row{experiment, plan.experiments.at(experiment.id), config.configuration, "ran", "", nullptr, {}, {}, {}};
+  Row row{experiment, plan.experiments.at(experiment.id), config.configuration, "ran", "", nullptr, {}, {}, {}, {}};
   row.configuration.gpu.measured = measured_times(experiment);
   if (!row.planned.fits()) {
     row.status = "out_of_memory";
@@ -411,6 +438,7 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
   } else {
     row.step = &*step;
     row.interval = uncertainty.of(experiment.settings, config);
+    row.guessed = experiments::guessed_kinds(experiment.settings, uncertainty.catalog());
     const auto& configuration = row.configuration;
     if (configuration.gpu.measured)
       row.kernels =

@@ -37,6 +37,13 @@ std::string breakdown_text(const ResultRow& row) {
   return text;
 }
 
+std::string time_basis_text(const ResultRow& row) {
+  return fmt::format(
+      "kernel times      {:.1f} % measured, {:.1f} % interpolated, {:.1f} % modelled, {:.1f} % guessed\n",
+      100 * row.number("time_measured"), 100 * row.number("time_interpolated"), 100 * row.number("time_modelled"),
+      100 * row.number("time_guessed"));
+}
+
 std::string memory_text(const ResultRow& row, const experiments::Experiment& experiment) {
   const auto configuration = experiment.config().configuration;
   std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib_text(row.number("memory_peak_bytes")),

@@ -25,6 +25,8 @@ std::string gib_text(double bytes);
 std::string interval_text(const ResultRow& row);
 /// Returns the parts of the step time of a row that ran.
 std::string breakdown_text(const ResultRow& row);
+/// Returns what the time of its kernels is based on.
+std::string time_basis_text(const ResultRow& row);
 /// Returns the peak memory and its parts beside the memory of the experiment's GPU.
 std::string memory_text(const ResultRow& row, const experiments::Experiment& experiment);
 

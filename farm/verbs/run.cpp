@@ -100,7 +100,10 @@ int show_kernels(const experiments::Sweep& sweep, const std::string& level) {
   for (const auto& [what, sources] :
        core::workload::measurement_coverage(configuration.model, configuration.strategy, configuration.gpu).costs)
     if (kCostLevelNames.at(static_cast<std::size_t>(what.level)) == *named)
-      rows.push_back({what, sources.ps(), sources.measured ? "measured" : "modelled"});
+      rows.push_back(
+          {what, sources.ps(),
+           std::string(sources.measured ? "measured"
+                                        : core::compute::kTimeBasisNames.at(static_cast<std::size_t>(sources.basis)))});
   std::cout << experiments::import::measured_kernels_csv(rows);
   return kExitDone;
 }
@@ -145,7 +148,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
         std::pair("train_energy_kwh", "kWh to train"), std::pair("train_usd", "USD to train")})
     if (const io::Column* column = row.table.find(name); column != nullptr && !std::isnan(column->number_at(0)))
       text += fmt::format("{:<18}{}\n", title, io::format_cell(column, 0));
-  text += memory_text(row, sweep.experiments.front()) + breakdown_text(row) + kernels_text(row);
+  text += memory_text(row, sweep.experiments.front()) + breakdown_text(row) + time_basis_text(row) + kernels_text(row);
   text += "network           ";
   if (!analytic)
     text += fmt::format("{:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, ", row.number("link_hops"),

@@ -41,7 +41,8 @@ std::string mfu_peak_text(const Table& experiments, std::size_t row) {
 
 bool is_share(std::string_view column) {
   return column == "mfu" || column.starts_with("goodput") || column.ends_with("_share") ||
-         column.starts_with("time_by_");
+         column.starts_with("time_by_") || column == "time_measured" || column == "time_interpolated" ||
+         column == "time_modelled" || column == "time_guessed";
 }
 
 std::string format_value(const Column& column, double value) {

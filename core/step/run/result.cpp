@@ -10,6 +10,8 @@ template <class Result, class Field>
 void fields(Result& r, Field field) {
   field(r.step_ps), field(r.link_hops), field(r.ecn_marks), field(r.pauses), field(r.busiest_link_share);
   for (auto& seconds : r.breakdown) field(seconds);
+  field(r.kernel_shares.measured), field(r.kernel_shares.interpolated);
+  for (auto& share : r.kernel_shares.modelled) field(share);
   field(r.computed.simulated), field(r.computed.periods), field(r.computed.rate), field(r.cpu_s);
 }
 

@@ -1,12 +1,14 @@
 // The result of one training step, from which the result columns of an experiment are computed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "core/compute/measured.hpp"
 #include "core/network/engine/link_hops.hpp"
 #include "core/sharing/key.hpp"
 #include "core/workload/program/step_parts.hpp"
@@ -24,6 +26,12 @@ struct SubsimulationUse {
   std::int64_t times = 0;  // number of uses in this step
 };
 
+/// Shares of the kernels' time, over all ranks, by what it is based on; they add up to 1.
+struct KernelShares {
+  double measured = 0, interpolated = 0;
+  std::array<double, compute::kKernelKinds> modelled{};  // by kind of kernel
+};
+
 struct StepResult {
   bool too_large = false;
   Time step_ps = 0;
@@ -35,6 +43,7 @@ struct StepResult {
   std::int64_t pauses = 0;
   double busiest_link_share = 0;  // serialisation time on the busiest network link / step time
   std::vector<SubsimulationUse> kernels, collectives, episodes;  // sorted by key
+  KernelShares kernel_shares;
   // The cost of computing the result; never part of it.
   network::LinkHops computed;
   double cpu_s = 0;

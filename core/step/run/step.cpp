@@ -189,7 +189,7 @@ StepResult Step::finish() {
   result.breakdown = mean_of(all);
   for (const auto& some : by_kind) result.by_kind.push_back(some.empty() ? Breakdown{} : mean_of(some));
   if (recording_ != nullptr) finish_recording();
-  result.kernels = kernels();
+  add_kernels(result);
   if (keyed_network_ != nullptr) {
     for (const auto& [key, used] : keyed_network_->isolated_usage())
       result.collectives.push_back({key, used.parameters, used.duration, used.times});
@@ -208,48 +208,83 @@ void Step::finish_recording() {
   }
 }
 
-std::vector<SubsimulationUse> Step::kernels() const {
+namespace {
+
+sharing::Key kernel_key(const workload::KernelUse& use, const compute::Gpu& gpu) {
+  const compute::Kernel& k = use.kernel;
+  sharing::KeyWriter writer("kernel");
+  writer.text(k.name).integer(static_cast<std::int64_t>(k.kernel_class)).integer(static_cast<std::int64_t>(k.dtype));
+  for (const std::int64_t value : {k.m, k.n, k.k, k.batch, k.bytes, k.flops}) writer.integer(value);
+  for (const std::int64_t value :
+       {std::int64_t{k.accumulates}, std::int64_t{k.one_by_one}, k.attention.pairs, k.attention.value_width,
+        k.attention.key_batch, k.attention.window, std::int64_t{k.attention.cut_by_mask}})
+    writer.integer(value);
+  if (k.expert_tokens.tokens > 0) {
+    writer.integer(k.expert_tokens.tokens).integer(k.expert_tokens.max_tokens);
+    for (const std::int64_t tiles : k.expert_tokens.tiles) writer.integer(tiles);
+  }
+  write_options(writer, compute::gpu_options().read(gpu));
+  if (gpu.speed_factor != 1) writer.text("pace").real(gpu.speed_factor);
+  if (use.level != compute::CostLevel::model) writer.integer(static_cast<std::int64_t>(use.level)).integer(use.cost_ps);
+  return writer.finish();
+}
+
+std::string description_of(const workload::KernelUse& use) {
+  const compute::Kernel& k = use.kernel;
+  std::string text = fmt::format("{} {}x{}x{} batch {} {} B", k.name, k.m, k.n, k.k, k.batch, k.bytes);
+  if (k.expert_tokens.tokens > 0)
+    text += fmt::format(", {} tokens, at most {}", k.expert_tokens.tokens, k.expert_tokens.max_tokens);
+  if (use.level != compute::CostLevel::model)
+    text += fmt::format(", by a measured {}", compute::kCostLevelNames[static_cast<std::size_t>(use.level)]);
+  return text;
+}
+
+/// Sums of kernel times, by what they are based on.
+struct KernelSums {
+  Int128 all = 0, measured = 0, interpolated = 0;
+  std::array<Int128, compute::kKernelKinds> modelled{};
+
+  void add(const workload::KernelUse& use, std::int64_t ranks) {
+    const Int128 time = Int128{use.cost_ps} * use.times * ranks;
+    all += time;
+    if (use.basis == compute::TimeBasis::measured)
+      measured += time;
+    else if (use.basis == compute::TimeBasis::interpolated)
+      interpolated += time;
+    else
+      modelled.at(compute::kind_of(use.kernel)) += time;
+  }
+  KernelShares shares() const {
+    const auto share = [&](Int128 part) { return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0; };
+    KernelShares result{share(measured), share(interpolated), {}};
+    for (std::size_t kind = 0; kind < modelled.size(); ++kind) result.modelled[kind] = share(modelled[kind]);
+    return result;
+  }
+};
+
+}  // namespace
+
+void Step::add_kernels(StepResult& result) const {
   const Configuration& of = compiled_.configuration();
   const std::vector<workload::RankClass>& classes = compiled_.layout().classes();
   std::map<sharing::Key, SubsimulationUse> used;
-  for (std::uint32_t number = 0; number < classes.size(); ++number)
-    for (const workload::KernelUse& use :
-         workload::kernels_used(of.model, of.strategy, of.gpu_of(classes[number]), classes[number])) {
-      const compute::Kernel& k = use.kernel;
-      sharing::KeyWriter writer("kernel");
-      writer.text(k.name)
-          .integer(static_cast<std::int64_t>(k.kernel_class))
-          .integer(static_cast<std::int64_t>(k.dtype));
-      for (const std::int64_t value : {k.m, k.n, k.k, k.batch, k.bytes, k.flops}) writer.integer(value);
-      for (const std::int64_t value :
-           {std::int64_t{k.accumulates}, std::int64_t{k.one_by_one}, k.attention.pairs, k.attention.value_width,
-            k.attention.key_batch, k.attention.window, std::int64_t{k.attention.cut_by_mask}})
-        writer.integer(value);
-      if (k.expert_tokens.tokens > 0) {
-        writer.integer(k.expert_tokens.tokens).integer(k.expert_tokens.max_tokens);
-        for (const std::int64_t tiles : k.expert_tokens.tiles) writer.integer(tiles);
-      }
-      const compute::Gpu& gpu = of.gpu_of(classes[number]);
-      write_options(writer, compute::gpu_options().read(gpu));
-      if (gpu.speed_factor != 1) writer.text("pace").real(gpu.speed_factor);
-      const bool measured = use.level != compute::CostLevel::model;
-      if (measured) writer.integer(static_cast<std::int64_t>(use.level)).integer(use.cost_ps);
-      SubsimulationUse& slot = used[writer.finish()];
-      slot.parameters = fmt::format("{} {}x{}x{} batch {} {} B", k.name, k.m, k.n, k.k, k.batch, k.bytes);
-      if (k.expert_tokens.tokens > 0)
-        slot.parameters += fmt::format(", {} tokens, at most {}", k.expert_tokens.tokens, k.expert_tokens.max_tokens);
-      if (measured)
-        slot.parameters +=
-            fmt::format(", by a measured {}", compute::kCostLevelNames[static_cast<std::size_t>(use.level)]);
+  KernelSums sums;
+  for (std::uint32_t number = 0; number < classes.size(); ++number) {
+    const compute::Gpu& gpu = of.gpu_of(classes[number]);
+    const std::int64_t ranks = compiled_.layout().class_size(number);
+    for (const workload::KernelUse& use : workload::kernels_used(of.model, of.strategy, gpu, classes[number])) {
+      SubsimulationUse& slot = used[kernel_key(use, gpu)];
+      slot.parameters = description_of(use);
       slot.result_ps = use.cost_ps;
-      slot.times += use.times * compiled_.layout().class_size(number);
+      slot.times += use.times * ranks;
+      sums.add(use, ranks);
     }
-  std::vector<SubsimulationUse> sorted;
+  }
   for (auto& [key, use] : used) {
     use.key = key;
-    sorted.push_back(std::move(use));
+    result.kernels.push_back(std::move(use));
   }
-  return sorted;
+  result.kernel_shares = sums.shares();
 }
 
 }  // namespace manyworlds::core::step

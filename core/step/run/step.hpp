@@ -43,7 +43,7 @@ class Step {
   StepResult finish();
   void record_entries(Time at);
   void finish_recording();
-  std::vector<SubsimulationUse> kernels() const;
+  void add_kernels(StepResult& result) const;
 
   const CompiledStep& compiled_;
   stream::Timeline timeline_;

@@ -32,7 +32,8 @@ struct KernelUse {
   compute::Kernel kernel;
   Time cost_ps = 0;
   compute::CostLevel level = compute::CostLevel::model;  // what the cost is based on
-  std::int64_t times = 0;                                // executions in one step, on one rank
+  compute::TimeBasis basis = compute::TimeBasis::modelled;
+  std::int64_t times = 0;  // executions in one step, on one rank
 };
 
 /// Returns the distinct kernels of that program and their costs, sorted. The sum of times x cost_ps is the total

@@ -15,7 +15,10 @@ std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy
   for (const auto& chunk : work.chunks)
     for (const ModelPart part : chunk) parts[part] += strategy.chunk_micro_batches();
 
-  std::map<std::tuple<compute::Kernel, Time, compute::CostLevel>, std::int64_t> times;
+  std::map<std::tuple<compute::Kernel, Time, compute::CostLevel, compute::TimeBasis>, std::int64_t> times;
+  const auto add = [&](const compute::Kernel& kernel, const compute::KernelCost& cost, std::int64_t count) {
+    times[{kernel, cost.ps, cost.level, cost.basis}] += count;
+  };
   Parameters parameters;
   for (const auto& [part, runs] : parts) {
     const std::int64_t copies = runs / strategy.chunk_micro_batches();
@@ -24,17 +27,16 @@ std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy
     for (const PhaseList* pass : {&work.of(part).forward, &work.of(part).backward})
       for (const Phase& phase : *pass)
         for (const WorkItem& item : phase.ops)
-          if (item.kind == WorkItem::Kind::kernel)
-            times[{item.kernel, item.kernel_cost.ps, item.kernel_cost.level}] += runs;
+          if (item.kind == WorkItem::Kind::kernel) add(item.kernel, item.kernel_cost, runs);
   }
-  for (const compute::Kernel& kernel : optimizer_kernels(strategy, parameters)) {
-    const compute::KernelCost kernel_cost = compute::kernel_cost(kernel, gpu);
-    times[{kernel, kernel_cost.ps, kernel_cost.level}] += 1;
-  }
+  for (const compute::Kernel& kernel : optimizer_kernels(strategy, parameters))
+    add(kernel, compute::kernel_cost(kernel, gpu), 1);
 
   std::vector<KernelUse> uses;
-  for (const auto& [use, count] : times)
-    uses.push_back({std::get<compute::Kernel>(use), std::get<Time>(use), std::get<compute::CostLevel>(use), count});
+  for (const auto& [use, count] : times) {
+    const auto& [kernel, ps, level, basis] = use;
+    uses.push_back({kernel, ps, level, basis, count});
+  }
   return uses;
 }
 

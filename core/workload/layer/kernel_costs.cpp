@@ -13,6 +13,7 @@ using compute::CostLevel;
 using compute::Direction;
 using compute::KernelClass;
 using compute::MeasurementKey;
+using compute::TimeBasis;
 
 /// Ranks kernel classes: fused attention above GEMMs above everything else.
 int class_priority(KernelClass kernel_class) {
@@ -59,7 +60,7 @@ void distribute(const Group& group, Time sum_ps, Time whole_ps, CostLevel level)
     before += work->kernel_cost.ps;
     const Time up_to =
         sum_ps > 0 ? static_cast<Time>((static_cast<Int128>(before) * whole_ps + sum_ps / 2) / sum_ps) : whole_ps;
-    work->kernel_cost = {up_to - given, level};
+    work->kernel_cost = {up_to - given, level, TimeBasis::measured};
     given = up_to;
   }
 }
@@ -74,7 +75,12 @@ class PartCoster {
       Group all;
       for (Operator& each : operators) {
         const Group group = kernels_of(direction == Direction::forward ? each.forward : each.backward);
-        for (WorkItem* work : group) kernel(*work);
+        for (WorkItem* work : group) {
+          kernel(*work);
+          // Gradients of inputs have another layout than the GEMMs that the GPU's shapes were measured with.
+          if (direction == Direction::backward && work->kernel_cost.level == CostLevel::model)
+            work->kernel_cost.basis = std::min(work->kernel_cost.basis, TimeBasis::interpolated);
+        }
         cost_group(CostLevel::submodule, each.name, direction, group);
         all.insert(all.end(), group.begin(), group.end());
       }
@@ -102,7 +108,7 @@ class PartCoster {
     if (gpu_.measured)
       if (const auto* found = gpu_.measured->find(what)) sources.measured = *found;
     if (costs_) {
-      for (const WorkItem* work : group) sources.model_ps += compute::modelled_time(work->kernel, gpu_);
+      for (const WorkItem* work : group) sources.model_ps += compute::estimated_cost(work->kernel, gpu_).ps;
       costs_->try_emplace(what, sources);
     }
     if (sources.measured) distribute(group, sources.finer_ps, sources.measured->time_ps, level);
@@ -135,7 +141,9 @@ void record_cost(KernelCosts& costs, const compute::Kernel& kernel, const comput
   if (!compute::is_measurable(kernel)) return;
   const auto [entry, is_new] = costs.try_emplace(compute::measurement_key(kernel));
   if (!is_new) return;
-  entry->second.model_ps = entry->second.finer_ps = compute::modelled_time(kernel, gpu);
+  const compute::KernelCost estimated = compute::estimated_cost(kernel, gpu);
+  entry->second.model_ps = entry->second.finer_ps = estimated.ps;
+  entry->second.basis = estimated.basis;
   if (gpu.measured)
     if (const auto* found = gpu.measured->find(entry->first)) entry->second.measured = *found;
 }

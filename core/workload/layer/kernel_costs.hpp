@@ -22,6 +22,7 @@ struct CostSources {
   Time model_ps = 0;            // the model's time of all kernels inside
   Time finer_ps = 0;            // from finer measurements, and from the model where these are missing
   bool finer_measured = false;  // finer measurements cover all kernels
+  compute::TimeBasis basis = compute::TimeBasis::modelled;  // of a kernel's model_ps
   std::optional<compute::MeasuredTime> measured;
 
   Time ps() const { return measured ? measured->time_ps : finer_ps; }
