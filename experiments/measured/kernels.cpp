@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "core/compute/gemm.hpp"
-#include "experiments/measured/tables.hpp"
+#include "experiments/measured/kernel_operators.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/text/scalar.hpp"
 
@@ -32,14 +32,6 @@ struct UnsupportedRow {
   std::string reason, detail;
 };
 
-/// TensorRT-LLM's attention operator on one GPU: the rates of its fused kernel, and the other kernels of the operator,
-/// which rotate queries and keys, quantise, and write the cache of keys and values.
-struct AttentionOperator {
-  AttentionRates rates;
-  double fixed_us = 0, fixed_latent_us = 0;  // launches and small kernels; of latent attention
-  double preparation_efficiency = 1;         // share of the memory bandwidth
-};
-
 /// The share of a tile's fixed time that latent attention has, whose values are narrower than its keys.
 constexpr double kLatentTile = 0.7;
 /// Heads of latent attention as the tables measure it (DeepSeek-V3), and the bytes of its compressed input.
@@ -47,60 +39,9 @@ constexpr std::int64_t kLatentWidth = 192, kLatentValueWidth = 128, kLatentHeadB
 
 /// Fixed time of an element-wise kernel as NeuSight measured it, with PyTorch's dispatch.
 constexpr double kDispatchUs = 17;
-
-/// TensorRT-LLM's linear layers and layers of experts on one GPU: what its GEMMs reach, and its other kernels.
-struct GemmOperator {
-  core::compute::GemmRates rates;
-  double fixed_us = 0;
-  double quantise_us_per_m = 0;   // of a million elements of the left operand, which is quantised before the GEMM
-  double unpermute_us_per_m = 0;  // of a million elements of the experts' outputs, which are added up by token
-  double route_us_per_m = 0;      // of a million pairs of a token and one of its experts
-};
-
-class Operators {
- public:
-  Operators() {
-    const core::OptionTable<core::compute::GemmRates>& rates = core::compute::gemm_rate_options();
-    for (const CsvRow& row : import::parse_csv(compiled_table("gemm_operators"), "gemm_operators.csv").rows) {
-      core::OptionSet values;
-      for (const core::OptionInfo& info : rates.infos()) values[info.name] = value_of(row, info);
-      gemms_[{std::string(row.text("gpu")), std::string(row.text("format")), std::string(row.text("operator"))}] = {
-          rates.make(values), real(row, "fixed_us"), real(row, "quantise_us_per_m"), real(row, "unpermute_us_per_m"),
-          real(row, "route_us_per_m")};
-    }
-    for (const CsvRow& row : import::parse_csv(compiled_table("attention_operators"), "attention_operators.csv").rows) {
-      AttentionOperator& one = attention_[{std::string(row.text("gpu")), std::string(row.text("format"))}];
-      one.rates = {real(row, "matrix_efficiency"), real(row, "vector_ops"), real(row, "tile_us"),
-                   real(row, "wide_tile_us"), real(row, "window_us")};
-      one.fixed_us = real(row, "fixed_us");
-      one.fixed_latent_us = real(row, "fixed_latent_us");
-      one.preparation_efficiency = real(row, "preparation_efficiency");
-    }
-  }
-  /// Return null if nothing is known of that GPU.
-  const GemmOperator* gemm(const std::string& gpu, const std::string& format, const std::string& name) const {
-    const auto found = gemms_.find({gpu, format, name});
-    return found == gemms_.end() ? nullptr : &found->second;
-  }
-  const AttentionOperator* attention(const std::string& gpu, const std::string& format) const {
-    const auto found = attention_.find({gpu, format});
-    return found == attention_.end() ? nullptr : &found->second;
-  }
-
- private:
-  static double real(const CsvRow& row, const char* column) { return row.real(column).value_or(0); }
-  /// Returns the value of an option, whose column lacks the "gemm_" of its name.
-  static core::OptionValue value_of(const CsvRow& row, const core::OptionInfo& info) {
-    import::Node node;
-    node.kind = import::Node::Kind::scalar;
-    node.text = row.text(std::string_view(info.name).substr(std::string_view("gemm_").size()));
-    node.file = std::make_shared<const std::string>(row.header().file);
-    node.line = row.line();
-    return import::read_value(node, info, info.name);
-  }
-  std::map<std::pair<std::string, std::string>, AttentionOperator> attention_;
-  std::map<std::tuple<std::string, std::string, std::string>, GemmOperator> gemms_;
-};
+/// Rows that a compute unit works on at once in PyTorch's norm and softmax, and the ratio to the cache at which they
+/// are read again whole; a softmax of few columns keeps them in registers. Fitted to NeuSight's six GPUs.
+constexpr double kNormRows = 40, kNormSpill = 2.91, kSoftmaxRows = 10.1, kSoftmaxSpill = 3.78, kRegisterColumns = 1'024;
 
 class RowReader;
 /// A kind of table: its columns, and how one of its rows is predicted. It returns the kind of kernel with its number
@@ -140,9 +81,91 @@ class RowReader {
     const std::int64_t m = size("m"), n = size("n"), k = size("k");
     const double ps = core::compute::gemm_ps(core::compute::gemm("gemm", m, n, k, dtype_of(format)), known.rates, gpu(),
                                              core::compute::PowerState::burst);
-    result_.predicted_us =
-        ps / kPsPerUs + gpu().launch_us + known.fixed_us + known.quantise_us_per_m * 1e-6 * static_cast<double>(m * k);
+    result_.beside_us = gpu().launch_us + known.fixed_us + known.quantise_us_per_m * 1e-6 * static_cast<double>(m * k);
+    result_.predicted_us = ps / kPsPerUs + result_.beside_us;
+    if (format != "fp8_block") {  // whose kernels training does not run
+      result_.m = m, result_.n = n, result_.k = k;
+      result_.format = format == "bf16"  ? core::compute::GemmFormat::bf16
+                       : format == "fp8" ? core::compute::GemmFormat::fp8
+                                         : core::compute::GemmFormat::fp4;
+    }
     return family("GEMM", format, kLongKernelUs);
+  }
+
+  /// A GEMM of training, of one layer or of each of some experts, which SimuMax times many times in a row.
+  std::string training_gemm() {
+    const std::string pass = text("pass");
+    const std::int64_t m = size("m"), n = size("n"), k = size("k"), experts = row_.integer("experts").value_or(0);
+    if (experts < 0 || experts > kMaxExperts) throw UnsupportedRow{"its experts are not modelled", text("experts")};
+    check_work({2, m, n, k, std::max<std::int64_t>(1, experts)});
+    const bool adds = row_.integer("accumulate").value_or(0) != 0, fp32 = text("out_dtype") == "fp32";
+    Kernel kernel = experts > 0    ? adds && fp32
+                                         ? core::compute::grouped_weight_gradient("gemm", m, n, k, experts, Dtype::bf16)
+                                         : core::compute::grouped_gemm("gemm", m, n, k, experts, Dtype::bf16)
+                       : adds && fp32 ? core::compute::weight_gradient("gemm", m, n, k)
+                                   : core::compute::gemm("gemm", m, n, k);
+    if (adds && !fp32) kernel.bytes += 2 * m * n * std::max<std::int64_t>(1, experts);  // reads the gradient
+    const double ps = core::compute::gemm_ps(kernel, core::compute::gemm_rates(Dtype::bf16, gpu()), gpu(),
+                                             core::compute::PowerState::sustained);
+    result_.predicted_us = ps / kPsPerUs + gpu().launch_us;
+    for (const char* known : {"forward", "input gradient", "weight gradient"})
+      if (pass == known)
+        return family(fmt::format("{}{}", experts > 0 ? "experts' GEMM, " : "GEMM, ", pass), "bf16", kLongKernelUs);
+    throw UnsupportedRow{"its pass is not modelled", pass};
+  }
+
+  /// Fused attention of training, causal.
+  std::string training_attention() {
+    core::compute::AttentionShape shape;
+    shape.queries = shape.keys = size("isl");
+    shape.width = size("head_dim");
+    shape.value_width = size("v_head_dim");
+    const std::int64_t samples = size("batch_size");
+    shape.batch = samples * size("num_heads");
+    shape.key_batch = samples * size("num_key_value_heads");
+    shape.pairs = shape.keys * shape.keys / 2;
+    check_work({2, shape.batch, shape.keys, shape.keys, std::max(shape.width, shape.value_width)});
+    const bool cudnn = text("kernel_source") == "cudnn", backward = text("pass") == "backward";
+    if (!cudnn && text("kernel_source") != "flash2")
+      throw UnsupportedRow{"its attention kernel is not modelled", text("kernel_source")};
+    if (!backward && text("pass") != "forward") throw UnsupportedRow{"its pass is not modelled", text("pass")};
+    if (!cudnn) shape.value_width = std::max(shape.width, shape.value_width);  // which Transformer Engine pads
+    const KernelClass kernel_class = backward ? cudnn ? KernelClass::cudnn_backward : KernelClass::flash2_backward
+                                     : cudnn  ? KernelClass::cudnn_forward
+                                              : KernelClass::flash2_forward;
+    result_.predicted_us =
+        static_cast<double>(modelled_time(core::compute::fused_attention("attention", kernel_class, shape), gpu())) /
+        kPsPerUs;
+    return family(backward ? "attention, backward" : "attention, forward", "bf16",
+                  backward ? kLongKernelUs : kLongTracedUs);
+  }
+
+  /// The scale of a tensor for FP8: the difference between quantisation that computes its scale and one that is given
+  /// it, so one more read of 16 bits an element. Its kernel is limited by the compute units unless the cache holds it.
+  std::string scale() {
+    const MemoryOperator& known = memory_operator();
+    if (!(known.scale_gb_per_s > 0)) throw UnsupportedRow{"nothing is known of this operator on its GPU", result_.gpu};
+    const double bytes = 2 * static_cast<double>(size("m", kMaxRows)) * static_cast<double>(size("k"));
+    const double cached = std::min(bytes, known.scale_cached_share * known.cache_mb * 1e6);
+    result_.predicted_us = known.scale_fixed_us + cached / (known.scale_cache_gb_per_s * 1e3) +
+                           (bytes - cached) / (known.scale_gb_per_s * 1e3);
+    return family("quantisation", text("quant_dtype"), kLongMemoryBoundUs);
+  }
+
+  /// A layer norm or a softmax of PyTorch in fp32, without fusion: rows are read again, as far as the rows that the
+  /// compute units work on exceed the cache.
+  std::string row_operator(const std::string& op) {
+    const MemoryOperator& known = memory_operator();
+    const auto rows = static_cast<double>(size("b", kMaxRows)), columns = static_cast<double>(size("h"));
+    const bool norm = op == "ln";
+    const double in_flight = 4 * columns * (norm ? kNormRows : kSoftmaxRows) *
+                             static_cast<double>(gpu().compute_units) / (known.cache_mb * 1e6);
+    const double again = norm                          ? std::min(1.0, in_flight / kNormSpill)
+                         : columns <= kRegisterColumns ? 0
+                                                       : 2 * std::min(1.0, in_flight / kSoftmaxSpill);
+    result_.predicted_us =
+        kDispatchUs + 4 * rows * columns * (2 + again) * core::compute::ps_per_byte(gpu()) / kPsPerUs;
+    return family(norm ? "layer norm" : "softmax", "fp32", kLongMemoryBoundUs);
   }
 
   /// A layer of experts: routing, permutation, two grouped GEMMs with an activation between them, and the sums over the
@@ -216,6 +239,7 @@ class RowReader {
   }
 
   std::string elementwise() {
+    if (text("op") == "ln" || text("op") == "softmax") return row_operator(text("op"));
     constexpr std::pair<const char*, int> kAccesses[] = {{"add", 3}, {"addu", 2}, {"div", 3}, {"divu", 2}, {"gelu", 2},
                                                          {"mul", 3}, {"mulu", 2}, {"pow", 3}, {"relu", 2}, {"tanh", 2}};
     const auto known = std::find_if(std::begin(kAccesses), std::end(kAccesses),
@@ -244,6 +268,12 @@ class RowReader {
   const GemmOperator& gemm_operator(const std::string& format, const std::string& name) const {
     const GemmOperator* known = operators_.gemm(result_.gpu, format, name);
     if (!known) throw UnsupportedRow{"nothing is known of this operator on its GPU", result_.gpu + " " + format};
+    return *known;
+  }
+
+  const MemoryOperator& memory_operator() const {
+    const MemoryOperator* known = operators_.memory(result_.gpu);
+    if (!known) throw UnsupportedRow{"nothing is known of this operator on its GPU", result_.gpu};
     return *known;
   }
 
@@ -276,7 +306,10 @@ class RowReader {
     result_.gpu = catalog_.of("gpus").count(device) > 0 ? device : terms_.meaning("gpu", device).value_or("");
     if (result_.gpu.empty()) throw UnsupportedRow{"its GPU is not in the catalog", device};
     const auto& entries = catalog_.of("gpus");
-    if (gpus_.count(result_.gpu) == 0) gpus_[result_.gpu] = gpu_of(entries.at(result_.gpu));
+    if (gpus_.count(result_.gpu) == 0) {
+      gpus_[result_.gpu] = gpu_of(entries.at(result_.gpu));
+      operators_.lend_rates(gpus_[result_.gpu], result_.gpu, catalog_);
+    }
   }
 
   const Gpu& gpu() const { return gpus_.at(result_.gpu); }
@@ -333,7 +366,12 @@ const std::vector<Format>& formats() {
        &RowReader::attention},
       {{"device", "mla_dtype", "kv_cache_dtype", "batch_size", "isl", "num_heads", "latency"},
        &RowReader::latent_attention},
-      {{"device", "op", "b", "h", "latency_ms"}, &RowReader::elementwise}};
+      {{"device", "op", "b", "h", "latency_ms"}, &RowReader::elementwise},
+      {{"device", "op_name", "quant_dtype", "m", "k", "latency"}, &RowReader::scale},
+      {{"device", "pass", "accumulate", "out_dtype", "m", "n", "k", "experts", "latency"}, &RowReader::training_gemm},
+      {{"device", "pass", "kernel_source", "batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim",
+        "v_head_dim", "latency"},
+       &RowReader::training_attention}};
   return all;
 }
 
@@ -350,11 +388,12 @@ bool is_kernels_table(const import::CsvHeader& header) {
   return format_of(header) != nullptr;
 }
 
-std::vector<MeasuredKernel> read_kernels(const import::CsvTable& table, const Catalog& catalog) {
+std::vector<MeasuredKernel> read_kernels(const import::CsvTable& table, const Catalog& catalog,
+                                         KernelConstants constants) {
   const Format* format = format_of(*table.header);
   MANYWORLDS_CHECK(format != nullptr, "{} is no table of kernels", table.header->file);
   const TermTable terms;
-  const Operators operators;
+  const Operators operators(constants);
   std::map<std::string, Gpu> gpus;
   std::vector<MeasuredKernel> all;
   for (const CsvRow& row : table.rows) all.push_back(RowReader(row, terms, catalog, operators, gpus).read(*format));

@@ -35,7 +35,8 @@ std::string percent_text(OptionalShare metric) {
 
 const char* measurement_of(const std::string& title) {
   if (title == kStepsTitle) return "step time";
-  if (title == kKernelsTitle) return "kernel";
+  if (title == kLeftOutGpusTitle) return "kernel, GPU left out";
+  if (title == kKernelsTitle || title == kLeftOutShapesTitle) return "kernel";
   return title == kCollectivesTitle ? "collective" : "peak memory";
 }
 

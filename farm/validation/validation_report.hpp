@@ -14,6 +14,8 @@ inline constexpr const char* kStepsTitle = "training steps";
 inline constexpr const char* kHeldOutTitle = "training steps, each family with constants fitted to the others";
 inline constexpr const char* kCollectivesTitle = "collectives";
 inline constexpr const char* kKernelsTitle = "kernels";
+inline constexpr const char* kLeftOutGpusTitle = "kernels, each GPU with the constants of others";
+inline constexpr const char* kLeftOutShapesTitle = "GEMMs from 50 us, left out of the measured shapes";
 inline constexpr const char* kMemoryTitle = "memory peaks";
 
 struct Validation {

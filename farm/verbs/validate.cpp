@@ -66,7 +66,8 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
   else
     for (const char* name :
          {"training_steps", "collectives", "nccl_tables", "mare_nostrum", "kernels_gemm", "kernels_experts",
-          "kernels_attention", "kernels_latent_attention", "kernels_elementwise", "memory"})
+          "kernels_attention", "kernels_latent_attention", "kernels_training_gemm", "kernels_training_attention",
+          "kernels_elementwise", "kernels_norm", "kernels_softmax", "kernels_scale", "memory"})
       tables.emplace_back(fmt::format("{}.csv", name), measured::compiled_table(name));
   return tables;
 }
@@ -77,6 +78,7 @@ struct Measurements {
   std::vector<measured::MeasuredCollective> collectives;
   std::vector<measured::MemoryRow> memory;
   std::vector<measured::MeasuredKernel> kernels;
+  std::vector<measured::MeasuredKernel> left_out_kernels;  // with constants of other GPUs, if they are wanted
 
   bool empty() const { return steps.empty() && collectives.empty() && memory.empty() && kernels.empty(); }
 };
@@ -96,9 +98,12 @@ Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::
       append(measurements.collectives, measured::read_collectives(table, catalog));
     else if (measured::is_memory_table(*table.header))
       append(measurements.memory, measured::read_memory(table, catalog));
-    else if (measured::is_kernels_table(*table.header))
+    else if (measured::is_kernels_table(*table.header)) {
       append(measurements.kernels, measured::read_kernels(table, catalog));
-    else
+      if (parsed.count("leave-one-gpu-out") > 0)
+        append(measurements.left_out_kernels,
+               measured::read_kernels(table, catalog, measured::KernelConstants::of_relatives));
+    } else
       throw core::InputError(
           "its columns are those of no table of training steps (id, source, model, gpu, num_gpus, global_batch, "
           "measured_step_s, …), collectives (id, gpu, op, ranks, nodes, bytes, time_us, …), memory (test_case, device, "
@@ -121,6 +126,14 @@ int simulate(const cxxopts::ParseResult& parsed, Zygote& zygote, const std::vect
   return run_sweep_job(run, serialize_job(sweep_of(steps), {!no_sharing(parsed), {}}), report, zygote);
 }
 
+void compare_kernels(Validation& validation, const Measurements& tables, const experiments::Catalog& catalog) {
+  if (!tables.kernels.empty()) validation.kinds.emplace_back(kKernelsTitle, compare(tables.kernels));
+  if (!tables.left_out_kernels.empty())
+    validation.kinds.emplace_back(kLeftOutGpusTitle, compare(tables.left_out_kernels));
+  if (const auto left_out = measured::left_out_shapes(tables.kernels, catalog); !left_out.empty())
+    validation.kinds.emplace_back(kLeftOutShapesTitle, compare(left_out));
+}
+
 int run_validate(const Invocation& invocation) {
   cxxopts::Options options("manyworlds validate", "Predicted against published measurements, family by family.");
   add_run_options(options);
@@ -132,6 +145,7 @@ int run_validate(const Invocation& invocation) {
       "markdown", "only the accuracy table, as in docs/accuracy.md")("svg", "a picture of measured against predicted",
                                                                      cxxopts::value<std::string>(), "FILE.svg")(
       "leave-one-family-out", "also predict each family with constants fitted to the others")(
+      "leave-one-gpu-out", "also predict the kernels of each GPU with the constants of its relatives")(
       "by-proportion", "do that by the ratio of closed forms, without simulating again")(
       "fit", "write the constants of GPUs, fitted to these rows", cxxopts::value<std::string>(), "FILE.csv")(
       "residuals", "with --leave-one-family-out: write how far off it is, for intervals of predictions",
@@ -197,7 +211,7 @@ int run_validate(const Invocation& invocation) {
         required(*parsed, "residuals"),
         measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
   if (!tables.collectives.empty()) validation.kinds.emplace_back(kCollectivesTitle, compare(tables.collectives));
-  if (!tables.kernels.empty()) validation.kinds.emplace_back(kKernelsTitle, compare(tables.kernels));
+  compare_kernels(validation, tables, catalog);
   if (!tables.memory.empty()) validation.kinds.emplace_back(kMemoryTitle, compare(tables.memory));
   const bool rows = parsed->count("rows") > 0;
   std::cout << (parsed->count("markdown") > 0 ? validation_markdown(validation, catalog)

@@ -99,6 +99,85 @@ TEST_CASE("experts whose loads are printed are predicted, drawn ones are not") {
         "the tokens of its experts are drawn and not printed");
 }
 
+TEST_CASE("GEMMs and attention of training are read with their pass") {
+  const std::string gemms = "device,pass,accumulate,out_dtype,m,n,k,experts,latency\n";
+  const auto gemm = [&](const std::string& row) { return rows_of(gemms + "NVIDIA B200," + row + ",1\n").at(0); };
+  CHECK(gemm("forward,0,bf16,4096,8192,8192,0").family == "GEMM, forward bf16 B200, from 50 us");
+  CHECK(gemm("input gradient,0,bf16,512,4096,7168,64").family == "experts' GEMM, input gradient bf16 B200, from 50 us");
+  // Adding to fp32 takes longer than writing 16 bits, and adding to 16 bits reads them as well.
+  const double forward = gemm("forward,0,bf16,4096,8192,8192,0").predicted_us;
+  CHECK(gemm("weight gradient,1,fp32,4096,8192,8192,0").predicted_us > 1.02 * forward);
+  CHECK(gemm("weight gradient,1,bf16,4096,8192,8192,0").predicted_us > forward);
+  CHECK(gemm("weight gradient,1,bf16,4096,8192,8192,0").predicted_us < 1.03 * forward);
+  CHECK(gemm("sideways,0,bf16,4096,8192,8192,0").unsupported == "its pass is not modelled");
+  CHECK(gemm("forward,0,bf16,4096,8192,8192,-1").unsupported == "its experts are not modelled");
+
+  const std::string attentions =
+      "device,pass,kernel_source,batch_size,isl,num_heads,num_key_value_heads,head_dim,v_head_dim,latency\n";
+  const auto attention = [&](const std::string& row) { return rows_of(attentions + row + ",1\n").at(0); };
+  const MeasuredKernel backward = attention("NVIDIA B200,backward,cudnn,1,4096,64,8,128,128");
+  CHECK(backward.family == "attention, backward bf16 B200, from 50 us");
+  CHECK(backward.predicted_us > 2 * attention("NVIDIA B200,forward,cudnn,1,4096,64,8,128,128").predicted_us);
+  CHECK(attention("NVIDIA B200,forward,triton,1,4096,64,8,128,128").unsupported ==
+        "its attention kernel is not modelled");
+}
+
+TEST_CASE("norm, softmax and scales of tensors move the bytes that they must, at least") {
+  const auto norm = [](const char* op, std::int64_t columns) {
+    return rows_of(fmt::format("op,latency_ms,device,b,h\n{},1,Tesla V100-PCIE-32GB,32768,{}\n", op, columns)).at(0);
+  };
+  const auto at_peak_us = [](std::int64_t columns) { return 2.0 * 4 * 32'768 * static_cast<double>(columns) / 900e3; };
+  for (const char* op : {"ln", "softmax"})
+    for (const std::int64_t columns : {512, 1'024, 8'192}) {
+      CAPTURE(op, columns);
+      CHECK(norm(op, columns).predicted_us > at_peak_us(columns));
+    }
+  // Rows that the cache does not hold are read again: once by a norm, twice by a softmax.
+  CHECK(norm("ln", 10'240).predicted_us > 1.4 * at_peak_us(10'240));
+  CHECK(norm("softmax", 10'240).predicted_us > 1.5 * at_peak_us(10'240));
+  const MeasuredKernel scale =
+      rows_of("device,op_name,m,k,quant_dtype,latency\nNVIDIA H200,compute_scale,32768,16384,fp8,0.8\n").at(0);
+  CHECK(scale.family == "quantisation fp8 H200, from 20 us");
+  CHECK(scale.predicted_us > 2.0 * 32'768 * 16'384 / 4'800e3);
+}
+
+TEST_CASE("a GPU that is left out has constants of its relatives and its own peaks") {
+  static const Catalog catalog;
+  const auto predicted = [](const std::string& device, measured::KernelConstants constants) {
+    const std::string text = kGemmColumns + std::string("T,") + device + ",torch_flow,bfloat16,8192,8192,8192,1.6\n";
+    return measured::read_kernels(import::parse_csv(text, "k.csv"), catalog, constants).at(0);
+  };
+  using enum measured::KernelConstants;
+  for (const std::string device : {"NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA B200", "NVIDIA A100-SXM4-80GB"}) {
+    CAPTURE(device);
+    const double with_own = predicted(device, own).predicted_us, lent = predicted(device, of_relatives).predicted_us;
+    CHECK(lent != with_own);
+    CHECK(std::abs(lent / with_own - 1) < 0.2);
+  }
+  // Hopper's two GPUs lend each other everything, and have the same peak.
+  CHECK(predicted("NVIDIA H100 80GB HBM3", of_relatives).predicted_us ==
+        Approx(predicted("NVIDIA H200", own).predicted_us).epsilon(0.001));
+  const std::string attention =
+      "device,attn_dtype,kv_cache_dtype,batch_size,isl,num_heads,num_key_value_heads,head_dim,kernel_source,latency\n"
+      "Tesla V100-PCIE-32GB,bfloat16,bfloat16,1,4096,32,32,128,torch_flow,1\n";
+  CHECK(measured::read_kernels(import::parse_csv(attention, "k.csv"), catalog, of_relatives).at(0).unsupported ==
+        "nothing is known of this attention operator on its GPU");
+}
+
+TEST_CASE("a GEMM of the measured shapes is predicted as if they lacked it") {
+  static const Catalog catalog;
+  const auto rows = rows_of(std::string(kGemmColumns) +
+                            "T,NVIDIA B200,torch_flow,bfloat16,4096,4096,4096,0.1\n"
+                            "T,NVIDIA B200,torch_flow,bfloat16,64,4096,4096,0.1\n"
+                            "T,NVIDIA B200,torch_flow,bfloat16,4096,4096,4096,0.01\n");
+  const auto left_out = measured::left_out_shapes(rows, catalog);
+  REQUIRE(left_out.size() == 4);  // of the first row alone: the others are small or short
+  CHECK(left_out[0].family == "GEMM bf16, no shape measured");
+  CHECK(left_out[0].predicted_us == rows[0].predicted_us);
+  CHECK(left_out[1].family == "GEMM bf16, its shape left out");
+  for (std::size_t i = 1; i < 4; ++i) CHECK(left_out[i].predicted_us != rows[0].predicted_us);
+}
+
 TEST_CASE("rows of more operations than an integer holds are refused") {
   const std::string columns =
       "device,kernel_source,attn_dtype,kv_cache_dtype,batch_size,isl,num_heads,num_key_value_heads,head_dim,window_"
@@ -115,7 +194,8 @@ TEST_CASE("mutated tables of measurements are read or refused with the file's na
   std::mt19937_64 random(7);
   std::size_t refused = 0, rows = 0;
   for (const char* name :
-       {"kernels_gemm", "kernels_experts", "kernels_attention", "kernels_latent_attention", "kernels_elementwise"}) {
+       {"kernels_gemm", "kernels_experts", "kernels_attention", "kernels_latent_attention", "kernels_elementwise",
+        "kernels_norm", "kernels_softmax", "kernels_scale", "kernels_training_gemm", "kernels_training_attention"}) {
     const std::string whole = measured::compiled_table(name);
     std::size_t end = 0;
     for (int line = 0; line < 12; ++line) end = whole.find('\n', end) + 1;
