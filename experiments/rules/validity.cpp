@@ -91,10 +91,13 @@ std::vector<Rule> machine_rules() {
 
 std::vector<Rule> model_rules() {
   return {
-      rule("tp_in_node", "strategy.tp", "tp must divide gpus_per_node: a tensor-parallel group stays inside a node",
-           {"Narayanan et al. 2021 (SC21), section 3.2, takeaway 1; other groups are not built"},
-           [](const ExperimentConfig& e) {
-             return check_divisible("gpus_per_node", e.cluster.gpus_per_node, "tp", e.configuration.strategy.tp);
+      rule("tp_by_node", "strategy.tp",
+           "tp must divide gpus_per_node or be a multiple of it: a tensor-parallel group is a part of a node, or whole "
+           "nodes",
+           {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const std::int64_t node = e.cluster.gpus_per_node, tp = e.configuration.strategy.tp;
+             return tp % node == 0 ? std::nullopt : check_divisible("gpus_per_node", node, "tp", tp);
            }),
       rule("hidden_by_heads", "model.hidden", "without head_dim, hidden must be a multiple of heads", {kArguments},
            [](const ExperimentConfig& e) -> Violation {
@@ -234,7 +237,7 @@ std::vector<Rule> layout_rules() {
            }),
       rule("two_level_needs_levels", "collectives.all_reduce",
            "all_reduce two_level needs data-parallel groups with several members in each of several nodes",
-           {kConstruction, {"gpus_by_tp_pp", "tp_in_node"}},
+           {kConstruction, {"gpus_by_tp_pp", "tp_by_node"}},
            [](const ExperimentConfig& e) -> Violation {
              if (e.configuration.collectives.all_reduce != core::collective::Algorithm::two_level) return std::nullopt;
              const std::int64_t local = replicas_in_node(e), dp = e.configuration.strategy.replicas();

@@ -94,12 +94,12 @@ class Explain(unittest.TestCase):
         self.assertNotIn("step_time_change_s", none)
 
     def test_every_broken_rule_is_told_with_its_source(self):
-        sets = ("strategy.tp=8", "strategy.sequence_parallel=true", "model.sequence=255", "strategy.zero=3",
-                "strategy.stack.overlap_parameters=true")
+        sets = ("strategy.tp=8", "cluster.gpus_per_node=6", "strategy.sequence_parallel=true", "model.sequence=255",
+                "strategy.zero=3", "strategy.stack.overlap_parameters=true")
         told = json.loads(self.say("explain", *sets).stdout)
         self.assertTrue(told["refused"])
         rules = {rule["rule"]: rule for rule in told["rules"]}
-        self.assertEqual(list(rules), ["tp_in_node", "heads_by_tp", "kv_heads_by_tp", "gpus_by_tp_pp", "sequence_by_tp",
+        self.assertEqual(list(rules), ["tp_by_node", "heads_by_tp", "kv_heads_by_tp", "gpus_by_tp_pp", "sequence_by_tp",
                                        "overlap_parameters_needs_shards"])
         self.assertEqual(rules["heads_by_tp"]["values"], "heads 12, tp 8")
         self.assertIn("Megatron-LM", rules["heads_by_tp"]["source"])

@@ -148,7 +148,7 @@ class Search(unittest.TestCase):
                             (WORDS + ("--nodes", "none"), "--nodes"),
                             (WORDS + ("--packet", -1), "--packet"),
                             (WORDS + ("--gpu", "h100_sxm"), "leave --gpu out"),
-                            (WORDS + ("--tp", 3), "tp_in_node"),
+                            (WORDS + ("--tp", 3), "tp_by_node"),
                             (WORDS + ("--stack", "megatron"), "megatron"),
                             (WORDS + ("--sample", 10 ** 6), "valid points")):
             with self.subTest(words=words):

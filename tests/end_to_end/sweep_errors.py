@@ -57,7 +57,7 @@ RULES = {
     "heads_by_tp": ["strategy.tp=4", "model.heads=6", "model.kv_heads=6", "model.hidden=768"],
     "layers_by_stages": ["strategy.pp=8"],
     "gpus_by_tp_pp": ["cluster.nodes=3", "strategy.tp=4", "strategy.pp=2"],
-    "tp_in_node": ["strategy.tp=4", "cluster.gpus_per_node=2", "cluster.nodes=4"],
+    "tp_by_node": ["strategy.tp=4", "cluster.gpus_per_node=6", "cluster.nodes=2"],
     "batch_by_replicas": ["strategy.global_batch=7"],
     "sequence_parallel_needs_tp": ["strategy.tp=1", "strategy.sequence_parallel=true"],
     "schedule_fits": ["strategy.virtual_stages=2"],

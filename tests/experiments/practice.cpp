@@ -218,7 +218,7 @@ TEST_CASE("keys at the top of base may be typed with dots or by their last words
   CHECK_THAT(refusal({"stack="}), Contains("no value"));
   CHECK_THAT(refusal({"model.like=llama3-70b"}), Contains("model=NAME"));
   CHECK_THAT(refusal({}, "base:\n\tmodel: x\n"), Contains("s.yaml:2") && Contains("tab"));
-  CHECK_THAT(refusal({"tp=16"}), Contains("violates rule tp_in_node"));
+  CHECK_THAT(refusal({"tp=3"}), Contains("violates rule tp_by_node"));
   CHECK(integer(today({"strategy.tensor_parallel=2"}), "strategy.tp") == 2);
   CHECK(integer(today({"tensor_model_parallel_size=2"}), "strategy.tp") == 2);
   CHECK(integer(today({"model.hidden_size=4096"}), "model.hidden") == 4096);

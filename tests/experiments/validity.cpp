@@ -66,7 +66,7 @@ const std::vector<Breach> kBreaches{
      {"strategy.schedule=dualpipe", "strategy.virtual_stages=2", "strategy.global_batch=16",
       "strategy.offload_modules=mlp_fc1"}},
     {"gpus_by_tp_pp", {"cluster.nodes=3", "strategy.tp=4", "strategy.pp=4", "cluster.gpus_per_node=4"}},
-    {"tp_in_node", {"strategy.tp=4", "cluster.gpus_per_node=2", "cluster.nodes=4"}},
+    {"tp_by_node", {"strategy.tp=4", "cluster.gpus_per_node=6", "cluster.nodes=2"}},
     {"batch_by_replicas", {"strategy.global_batch=7"}},
     {"schedule_fits", {"strategy.virtual_stages=2"}},
     {"schedule_fits", {"strategy.schedule=interleaved"}},
@@ -250,10 +250,10 @@ TEST_CASE("the network by itself takes transports that steps do not") {
 
 TEST_CASE("a single invalid experiment names the line of the key") {
   CHECK_THAT(
-      error_of(with(kSingle, "tp: 2", "tp: 8")),
-      StartsWith(
-          "s.yaml:6: 'strategy.tp' violates rule tp_in_node: tp must divide gpus_per_node: a tensor-parallel group "
-          "stays inside a node: gpus_per_node 4, tp 8; it violates heads_by_tp, "));
+      error_of(with(kSingle, "tp: 2", "tp: 3")),
+      StartsWith("s.yaml:6: 'strategy.tp' violates rule tp_by_node: tp must divide gpus_per_node or be a multiple of "
+                 "it: a tensor-parallel group is a part of a node, or whole nodes: gpus_per_node 4, tp 3; it violates "
+                 "heads_by_tp, "));
   CHECK_THAT(error_of(with(kSingle, "hidden: 64", "hidden: 66")), StartsWith("s.yaml:2: 'model.hidden'"));
 }
 
@@ -261,7 +261,7 @@ TEST_CASE("in a sweep an invalid combination is left out and kept with its rule"
   const Sweep sweep = read(kSingle + "axes:\n  strategy.tp: [1, 2, 3, 4]\n");
   REQUIRE(sweep.experiments.size() == 3);
   REQUIRE(sweep.excluded.size() == 1);
-  CHECK(sweep.excluded[0].rule == "tp_in_node");
+  CHECK(sweep.excluded[0].rule == "tp_by_node");
   CHECK(sweep.excluded[0].axes == std::vector<core::OptionValue>{std::int64_t{3}});
   CHECK(integer(sweep.experiments[2], "strategy.tp") == 4);
   CHECK(sweep.experiments[2].id == 2);
