@@ -75,8 +75,6 @@ struct Gpu {
   double attention_vector_ops = 4;       // vector instructions of attention per query and key, besides the exponential
   std::int64_t attention_tile_kib = 32;  // memory of a tile of keys or values, KiB
   double launch_us = 3;                  // GPU time per kernel besides its computation
-  double host_kernel_us = 15;            // host time to launch a kernel
-  double host_collective_us = 15;        // host time to launch a collective
   double communication_slowdown = 0.2;   // additional time of kernels beside collectives, as a share of their time
 
   double host_gb_per_s = 25;  // GPU to host memory or back, all GPUs at once, one direction, GB/s

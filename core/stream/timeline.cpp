@@ -19,11 +19,6 @@ std::size_t stream_of(const Op& op) {
   return static_cast<std::size_t>(op.stream);
 }
 
-/// Whether an operation runs on the GPU, where collectives slow it down; waiting for the host does not.
-bool runs_on_gpu(const Op& op) {
-  return op.category != workload::StepPart::host;
-}
-
 bool is_pipeline(Role role) {
   return workload::is_pipeline_transfer(role);
 }
@@ -162,7 +157,6 @@ void Timeline::add_collective_load(std::uint32_t index, std::int64_t delta, Time
   constexpr auto kCompute = static_cast<std::size_t>(workload::Stream::compute);
   if (state.issued[kCompute] == state.done[kCompute] || state.ends[kCompute] == at) return;
   const std::uint32_t op = program_streams_[groups_[index].program].ops[kCompute][state.done[kCompute]];
-  if (!runs_on_gpu(programs_[groups_[index].program].ops[op])) return;
   const Time elapsed = at - state.pace_changed_at;
   state.remaining_work -= static_cast<Time>(Int128{elapsed} * before.denominator / before.numerator);
   state.pace_changed_at = at;
@@ -300,7 +294,8 @@ void Timeline::end_kernel(const RunningKernel& ended, Time at) {
     state.busy_until = at;
   }
   Cause cause;
-  cause.copy = op.stream != workload::Stream::compute;
+  if (op.stream != workload::Stream::compute)
+    cause.waiting = op.stream == workload::Stream::host ? StepPart::host : StepPart::exposed_offload;
   end_op(ended.group, ended.op, at, cause);
   if (is_recorded(groups_[ended.group])) records_[groups_[ended.group].record].spans.back().slowed = slowed;
   touch(ended.group);
@@ -349,7 +344,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     state.busy_until = until;  // extended if the kernel is slowed down
     state.remaining_work = op.duration_ps;
     state.pace_changed_at = at;
-    const Pace pace = runs_on_gpu(op) ? pace_of(group) : Pace{1, 1};
+    const Pace pace = pace_of(group);
     run_kernel(index, number, at + duration_at_pace(op.duration_ps, pace.numerator, pace.denominator));
   }
   for (const std::uint32_t rank : group.ranks)
@@ -368,11 +363,11 @@ void Timeline::account_wait(LockstepGroup& group, Time until) {
 /// time before its own entry is attributed to `before`, such as the pipeline transfer that brought the collective's
 /// data, or earlier communication on the same stream.
 void Timeline::attribute_wait(LockstepGroup& group, const Cause& cause, const Cause* before, Time from, Time until) {
-  if (!cause.collective) return add_wait(group, cause.copy ? StepPart::exposed_offload : StepPart::bubble, from, until);
+  if (!cause.collective) return add_wait(group, cause.waiting, from, until);
   const bool pipeline = is_pipeline(cause.role);
   const Time entered = pipeline ? from : std::clamp(cause.entered, from, until);
   const Time began = std::clamp(cause.began, entered, until);
-  if (entered != from && before != nullptr && (before->collective || before->copy))
+  if (entered != from && before != nullptr && (before->collective || before->waiting != StepPart::bubble))
     attribute_wait(group, *before, nullptr, from, entered);
   else
     add_wait(group, exposed_part(cause.role), from, entered);

@@ -103,7 +103,8 @@ class Timeline {
   struct Cause {
     Time entered = 0, began = 0;
     workload::Role role = workload::Role::tensor;
-    bool collective = false, copy = false;
+    bool collective = false;
+    StepPart waiting = StepPart::bubble;  // what waiting for another operation counts as
   };
   /// The completion of a collective for one rank.
   struct Completion {

@@ -3,14 +3,15 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
-#include <set>
 
+#include "core/base/error.hpp"
 #include "experiments/config/graphs.hpp"
 
 namespace manyworlds::experiments::fitting {
 namespace {
 
 using core::compute::Gpu;
+using core::workload::Stack;
 using Vector = Eigen::VectorXd;
 using Matrix = Eigen::MatrixXd;
 
@@ -21,27 +22,35 @@ constexpr double kNoise = 0.03;  // of a measurement's logarithm: repeats on a s
 constexpr double kHuberThreshold = 0.05;  // residual beyond which a row counts less
 constexpr double kMaxMove = 0.3;          // in the logarithm, per round
 
-double general_value(const std::string& key) {
-  return std::get<double>(core::compute::gpu_options().read(Gpu{}).at(key));
+core::OptionInfo option_of(const std::string& key) {
+  std::vector<core::OptionInfo> options = core::compute::gpu_options().infos();
+  for (core::OptionInfo& info : core::workload::stack_options().infos()) options.push_back(std::move(info));
+  const auto found = std::find_if(options.begin(), options.end(), [&](const auto& one) { return one.name == key; });
+  MANYWORLDS_CHECK(found != options.end(), "'{}' is an option of no GPU and no stack", key);
+  return *found;
 }
 
-Gpu with_constants(const Gpu& gpu, const std::vector<Constant>& constants, const std::string& name) {
-  const auto& table = core::compute::gpu_options();
-  core::OptionSet values = table.read(gpu);
+double general_value(const std::string& key) {
+  return std::get<double>(option_of(key).default_value);
+}
+
+/// Returns a GPU or a stack with its constants.
+template <class T>
+T with_constants(const T& owner, const core::OptionTable<T>& table, const std::vector<Constant>& constants,
+                 const std::string& name) {
+  core::OptionSet values = table.read(owner);
   for (const Constant& one : constants)
-    if (one.gpu == name) values[one.key] = one.value;
+    if (one.owner == name) values[one.key] = one.value;
   return table.make(values);
 }
 
-/// The rows and constants of one GPU: those of different GPUs are independent.
+bool uses(const FitRow& row, const Constant& one) {
+  return one.owner == row.gpu || one.owner == row.stack;
+}
+
 class Problem {
  public:
-  Problem(const std::vector<FitRow>& rows, std::vector<Constant>& constants, const std::string& gpu) {
-    for (const FitRow& row : rows)
-      if (row.gpu == gpu) rows_.push_back(&row);
-    for (Constant& one : constants)
-      if (one.gpu == gpu) constants_.push_back(&one);
-  }
+  Problem(const std::vector<FitRow>& rows, std::vector<Constant>& constants) : rows_(rows), constants_(constants) {}
 
   void solve() {
     if (rows_.empty()) return;
@@ -50,13 +59,19 @@ class Problem {
   }
 
  private:
-  std::vector<Constant> values() const {
-    std::vector<Constant> result;
-    for (const Constant* one : constants_) result.push_back(*one);
-    return result;
-  }
-  double residual(const FitRow& row, const std::vector<Constant>& at) const {
+  static double residual(const FitRow& row, const std::vector<Constant>& at) {
     return std::log(predict_s(row, at) / row.measured_s);
+  }
+  /// Returns the derivatives of a residual whose value is `here` by the logarithm of each constant.
+  Vector slope(const FitRow& row, double here) const {
+    Vector result = Vector::Zero(static_cast<Eigen::Index>(constants_.size()));
+    for (std::size_t i = 0; i < constants_.size(); ++i) {
+      if (!uses(row, constants_[i])) continue;
+      std::vector<Constant> moved = constants_;
+      moved[i].value *= std::exp(kDifferenceStep);
+      result[static_cast<Eigen::Index>(i)] = (residual(row, moved) - here) / kDifferenceStep;
+    }
+    return result;
   }
 
   /// Takes one Gauss-Newton step and returns its length.
@@ -64,22 +79,16 @@ class Problem {
     const auto n = static_cast<Eigen::Index>(constants_.size());
     Matrix normal = Matrix::Zero(n, n);
     Vector gradient = Vector::Zero(n);
-    const std::vector<Constant> at = values();
-    for (const FitRow* row : rows_) {
-      const double here = residual(*row, at);
-      Vector slope(n);
-      for (Eigen::Index i = 0; i < n; ++i) {
-        std::vector<Constant> moved = at;
-        moved[static_cast<std::size_t>(i)].value *= std::exp(kDifferenceStep);
-        slope[i] = (residual(*row, moved) - here) / kDifferenceStep;
-      }
+    for (const FitRow& row : rows_) {
+      const double here = residual(row, constants_);
+      const Vector by_constant = slope(row, here);
       const double huber_weight = std::abs(here) > kHuberThreshold ? kHuberThreshold / std::abs(here) : 1;
-      const double weight = row->weight * huber_weight / (kNoise * kNoise);
-      normal += weight * slope * slope.transpose();
-      gradient += weight * here * slope;
+      const double weight = row.weight * huber_weight / (kNoise * kNoise);
+      normal += weight * by_constant * by_constant.transpose();
+      gradient += weight * here * by_constant;
     }
     for (Eigen::Index i = 0; i < n; ++i) {
-      const Constant& one = at[static_cast<std::size_t>(i)];
+      const Constant& one = constants_[static_cast<std::size_t>(i)];
       const double prior_weight = 1 / (kPriorWidth * kPriorWidth);
       normal(i, i) += prior_weight;
       gradient[i] += prior_weight * std::log(one.value / general_value(one.key));
@@ -89,20 +98,14 @@ class Problem {
     for (Eigen::Index i = 0; i < n; ++i) {
       const double moved = std::clamp(step[i], -kMaxMove, kMaxMove);
       largest_move = std::max(largest_move, std::abs(moved));
-      Constant& one = *constants_[static_cast<std::size_t>(i)];
-      one.value = std::min(one.value * std::exp(moved), max_value_of(one.key));
+      Constant& one = constants_[static_cast<std::size_t>(i)];
+      one.value = std::min(one.value * std::exp(moved), option_of(one.key).maximum);
     }
     return largest_move;
   }
 
-  static double max_value_of(const std::string& key) {
-    for (const core::OptionInfo& info : core::compute::gpu_options().infos())
-      if (info.name == key) return info.maximum;
-    return 0;
-  }
-
-  std::vector<const FitRow*> rows_;
-  std::vector<Constant*> constants_;
+  const std::vector<FitRow>& rows_;
+  std::vector<Constant>& constants_;
 };
 
 }  // namespace
@@ -124,14 +127,14 @@ double closed_form_s(const ExperimentConfig& config) {
 
 double predict_s(const FitRow& row, const std::vector<Constant>& constants) {
   core::step::Configuration configuration = row.configuration;
-  configuration.gpu = with_constants(configuration.gpu, constants, row.gpu);
+  Stack& stack = configuration.strategy.stack;
+  configuration.gpu = with_constants(configuration.gpu, core::compute::gpu_options(), constants, row.gpu);
+  stack = with_constants(stack, core::workload::stack_options(), constants, row.stack);
   return core::step::closed_form(configuration, row.links).step_s;
 }
 
 std::vector<Constant> fit(const std::vector<FitRow>& rows, std::vector<Constant> start) {
-  std::set<std::string> gpus;
-  for (const Constant& one : start) gpus.insert(one.gpu);
-  for (const std::string& gpu : gpus) Problem(rows, start, gpu).solve();
+  Problem(rows, start).solve();
   return start;
 }
 

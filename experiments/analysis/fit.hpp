@@ -1,5 +1,5 @@
-// Fits the constants of GPUs to measured steps by closed forms: least squares of the logarithm of predicted over
-// measured time with Huber's weights, which reduce the influence of outliers. A loose prior around a general value
+// Fits the constants of GPUs and stacks to measured steps by closed forms: least squares of the logarithm of predicted
+// over measured time with Huber's weights, which reduce the influence of outliers. A loose prior around a general value
 // keeps constants sensible that the rows do not determine.
 #pragma once
 
@@ -21,18 +21,19 @@ double closed_form_s(const ExperimentConfig& config);
 struct FitRow {
   core::step::Configuration configuration;  // without its graph
   core::step::Links links;
-  std::string gpu;  // whose constants it uses
+  std::string gpu, stack;  // whose constants it uses
   double measured_s = 0;
   double weight = 1;
 };
 
 struct Constant {
-  std::string gpu, key;  // key: a fitted option of core::compute::Gpu
+  std::string owner, key;  // a GPU or a stack, and a fitted option of core::compute::Gpu or of workload::Stack
   double value = 0;
 };
 
-/// Returns the constants of `start` (each listed once), fitted to `rows`. Rows of GPUs without a constant there only
-/// cost time. Deterministic: the same rows in the same order give the same constants.
+/// Returns the constants of `start` (each listed once), fitted to `rows` all at once, since a GPU runs several stacks
+/// and a stack runs on several GPUs. Rows without a constant there only cost time. Deterministic: the same rows in the
+/// same order give the same constants.
 std::vector<Constant> fit(const std::vector<FitRow>& rows, std::vector<Constant> start);
 
 /// Returns the time of a row by closed forms with these constants.

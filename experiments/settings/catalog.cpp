@@ -133,7 +133,7 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   const Section& strategy = *find_section(config_schema().subsections, "strategy");
   std::vector<std::string> known{"help", "source", "certainty", "values", "also_called"};
   if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
-  if (kind == "stacks") known.insert(known.end(), {"recipe", "schedules", "library"});
+  if (kind == "stacks") known.insert(known.end(), {"constants_of", "recipe", "schedules", "library"});
   if (kind == "libraries") known.insert(known.end(), {"versions", "gpus"});
   for (const Entry& entry : root.entries) {
     if (entry.key == "help")
@@ -156,7 +156,7 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
       result.versions = read_names(entry.value, "versions", core::collective::version_names());
     else if (entry.key == "gpus" && kind == "libraries")
       result.gpus = read_names(entry.value, "gpus");
-    else if (entry.key == "constants_of" && is_gpu)
+    else if (entry.key == "constants_of" && (is_gpu || kind == "stacks"))
       result.constants_of = import::read_line(entry.value, "constants_of");
     else if (entry.key == "same_chip" && is_gpu)
       result.same_chip = std::get<bool>(import::read_value(entry.value, boolean_info(), "same_chip"));
@@ -183,7 +183,8 @@ Catalog::Catalog(const std::string& folder) {
   for (const CatalogFile& file : compiled_catalog())
     add(file.kind, file.name, file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name));
   if (!folder.empty()) add_folder(folder);
-  for (auto& [name, gpu] : kinds_.at("gpus")) copy_constants(name, gpu);
+  for (const char* kind : {"gpus", "stacks"})
+    for (auto& [name, entry] : kinds_.at(kind)) copy_constants(kind, name, entry);
   check_gpus();
 }
 
@@ -214,8 +215,9 @@ void Catalog::add_folder(const std::string& folder) {
 
 namespace {
 
-/// Whether a value tells how a chip runs kernels, or what its host takes, and not what it is sold as.
-bool is_chip_constant(const std::string& key) {
+/// Whether a value tells how a chip runs kernels or how fast a stack launches them, and not what the chip is sold as or
+/// what the stack chooses.
+bool is_fitted_constant(const std::string& key) {
   constexpr std::string_view kOthers[] = {"launch_us", "sustained_rate", "communication_slowdown", "host_kernel_us",
                                           "host_collective_us"};
   return key.ends_with("_efficiency") || key.starts_with("attention_") ||
@@ -225,21 +227,21 @@ bool is_chip_constant(const std::string& key) {
 
 }  // namespace
 
-/// Copies constants of kernels to the GPUs that refer to another GPU's, which gets its own before. They are guesses
+/// Copies constants to the GPUs and stacks that refer to another one's, which gets its own before. They are guesses
 /// unless they are of the same chip. Constants of the communication library are in entries of their own: see
 /// borrow_calibration().
-void Catalog::copy_constants(const std::string& name, CatalogEntry& gpu) {
-  if (gpu.constants_of.empty() || gpu.has_constants) return;
-  gpu.has_constants = true;
+void Catalog::copy_constants(const std::string& kind, const std::string& name, CatalogEntry& entry) {
+  if (entry.constants_of.empty() || entry.has_constants) return;
+  entry.has_constants = true;
   Node place;
-  place.file = std::make_shared<const std::string>(fmt::format("catalog/gpus/{}.yaml", name));
-  CatalogEntry& owner = kinds_.at("gpus").at(find_named("gpus", gpu.constants_of, place).first);
-  copy_constants(gpu.constants_of, owner);
+  place.file = std::make_shared<const std::string>(fmt::format("catalog/{}/{}.yaml", kind, name));
+  CatalogEntry& owner = kinds_.at(kind).at(find_named(kind, entry.constants_of, place).first);
+  copy_constants(kind, entry.constants_of, owner);
   for (const auto& [key, sourced] : owner.values)
-    if (is_chip_constant(key))
-      gpu.values.try_emplace(key,
-                             SourcedValue{sourced.value, fmt::format("as {}: {}", gpu.constants_of, sourced.source),
-                                          gpu.same_chip ? sourced.certainty : "guess"});
+    if (is_fitted_constant(key))
+      entry.values.try_emplace(key,
+                               SourcedValue{sourced.value, fmt::format("as {}: {}", entry.constants_of, sourced.source),
+                                            entry.same_chip ? sourced.certainty : "guess"});
 }
 
 void Catalog::check_gpus() const {

@@ -28,7 +28,8 @@ struct SourcedValue {
 
 struct CatalogEntry {
   std::string help;
-  /// The GPU from which a GPU takes fitted constants that it lacks: the same chip, or the most similar one measured.
+  /// The GPU or the stack from which another takes fitted constants that it lacks: the same chip, or the most similar
+  /// one measured.
   std::string constants_of;
   bool same_chip = false;
   bool has_constants = false;                  // has been given those
@@ -66,7 +67,7 @@ class Catalog {
   void add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file);
   void add_folder(const std::string& folder);
   void check_gpus() const;
-  void copy_constants(const std::string& name, CatalogEntry& gpu);
+  void copy_constants(const std::string& kind, const std::string& name, CatalogEntry& entry);
 
   std::map<std::string, Entries> kinds_;
 };

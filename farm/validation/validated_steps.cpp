@@ -84,17 +84,21 @@ Comparison compare(const std::vector<TrainingStep>& steps, const io::Results& re
 }
 
 std::vector<Constant> constants_of(const std::vector<TrainingStep>& steps, const experiments::Catalog& catalog) {
-  std::set<std::string> used;
-  for (const TrainingStep& step : steps)
-    if (!step.experiments.empty()) used.insert(step.gpu);
+  std::set<std::pair<std::string, std::string>> used;  // kinds and names of entries
+  for (const TrainingStep& step : steps) {
+    if (step.experiments.empty()) continue;
+    used.insert({"gpus", step.gpu});
+    const auto stack = step.experiments.front().find("strategy.stack.name");
+    if (stack != step.experiments.front().end()) used.insert({"stacks", std::get<std::string>(stack->second)});
+  }
   std::vector<Constant> constants;
-  for (const std::string& gpu : used)
-    for (const auto& [name, figure] : catalog.of("gpus").at(gpu).values) {
+  for (const auto& [kind, owner] : used)
+    for (const auto& [name, figure] : catalog.of(kind).at(owner).values) {
       if (figure.certainty != "fitted" && figure.certainty != "guess") continue;
-      const core::OptionInfo* info = experiments::find_option(experiments::catalog_section("gpus").options, name);
-      MANYWORLDS_CHECK(info, "no option '{}' of a GPU", name);
+      const core::OptionInfo* info = experiments::find_option(experiments::catalog_section(kind).options, name);
+      MANYWORLDS_CHECK(info, "no option '{}' of {}", name, kind);
       constants.push_back(
-          {gpu, name, json_text(figure.value), info->unit, figure.certainty, info->help, figure.source});
+          {owner, name, json_text(figure.value), info->unit, figure.certainty, info->help, figure.source});
     }
   return constants;
 }

@@ -24,9 +24,9 @@ experiments::Sweep sweep_of(const std::vector<experiments::measured::TrainingSte
 /// Compares `steps` with `results`, which must be the results of sweep_of(steps).
 Comparison compare(const std::vector<experiments::measured::TrainingStep>& steps, const io::Results& results);
 
-/// A fitted or guessed catalog value, of a GPU that rows use, on which predictions depend.
+/// A fitted or guessed catalog value, of a GPU or a stack (the owner) that rows use, on which predictions depend.
 struct Constant {
-  std::string gpu, name, value, unit, certainty, meaning, source;
+  std::string owner, name, value, unit, certainty, meaning, source;
 };
 std::vector<Constant> constants_of(const std::vector<experiments::measured::TrainingStep>& steps,
                                    const experiments::Catalog& catalog);

@@ -20,20 +20,34 @@ using experiments::fitting::Constant;
 using experiments::fitting::FitRow;
 using experiments::measured::TrainingStep;
 
-/// Returns the GPU whose catalog file contains the constants of `gpu`.
-const std::string& owner(const Catalog& catalog, const std::string& gpu) {
-  const auto& entry = catalog.of("gpus").at(gpu);
-  return entry.constants_of.empty() ? gpu : entry.constants_of;
+/// Kinds of catalog entries with constants that steps tell, and where settings hold them.
+struct OwnerKind {
+  const char *kind, *prefix;
+};
+constexpr OwnerKind kOwnerKinds[] = {{"gpus", "cluster.gpu."}, {"stacks", "strategy.stack."}};
+
+/// Returns the entry whose catalog file contains the constants of the step's GPU or stack; empty if none was named.
+std::string owner(const Catalog& catalog, const TrainingStep& step, const OwnerKind& of) {
+  const experiments::Settings& settings = step.experiments.front();
+  const auto named = settings.find(of.prefix + std::string("name"));
+  if (named == settings.end()) return {};
+  const auto& name = std::get<std::string>(named->second);
+  const auto entry = catalog.of(of.kind).find(name);
+  return entry == catalog.of(of.kind).end() || entry->second.constants_of.empty() ? name : entry->second.constants_of;
 }
 
 FitRow fit_row(const TrainingStep& step, const Catalog& catalog) {
   const experiments::ExperimentConfig config = experiments::config_of(step.experiments.front());
-  return {config.configuration, experiments::fitting::links_of(config), owner(catalog, step.gpu), step.measured_s,
+  return {config.configuration,
+          experiments::fitting::links_of(config),
+          owner(catalog, step, kOwnerKinds[0]),
+          owner(catalog, step, kOwnerKinds[1]),
+          step.measured_s,
           step.weight};
 }
 
-/// What whole steps tell of a GPU and its host. Constants of kernels and of the communication library have measurements
-/// of their own, and steps must not bend them.
+/// What whole steps tell of a GPU and of a stack. Constants of kernels and of the communication library have
+/// measurements of their own, and steps must not bend them.
 constexpr std::string_view kStepConstants[] = {"sustained_rate", "host_kernel_us", "host_collective_us",
                                                "communication_slowdown"};
 
@@ -44,14 +58,17 @@ bool is_fitted_here(const std::string& name, const experiments::SourcedValue& fi
 
 /// Returns the constants to fit, with the values that `steps` were simulated with.
 std::vector<Constant> constants_used(const std::vector<TrainingStep>& steps, const Catalog& catalog) {
-  std::map<std::string, const experiments::Settings*> of_gpu;
-  for (const TrainingStep& step : steps)
-    if (!step.experiments.empty()) of_gpu.try_emplace(owner(catalog, step.gpu), &step.experiments.front());
   std::vector<Constant> constants;
-  for (const auto& [gpu, settings] : of_gpu)
-    for (const auto& [key, figure] : catalog.of("gpus").at(gpu).values)
-      if (is_fitted_here(key, figure))
-        constants.push_back({gpu, key, std::get<double>(settings->at("cluster.gpu." + key))});
+  for (const OwnerKind& of : kOwnerKinds) {
+    std::map<std::string, const experiments::Settings*> used;
+    for (const TrainingStep& step : steps)
+      if (!step.experiments.empty()) used.try_emplace(owner(catalog, step, of), &step.experiments.front());
+    used.erase("");
+    for (const auto& [name, settings] : used)
+      for (const auto& [key, figure] : catalog.of(of.kind).at(name).values)
+        if (is_fitted_here(key, figure))
+          constants.push_back({name, key, std::get<double>(settings->at(of.prefix + key))});
+  }
   return constants;
 }
 
@@ -96,9 +113,13 @@ std::vector<TrainingStep> with_constants(const std::vector<TrainingStep>& steps,
     for (const FamilyConstants& family : constants) {
       if (!family.family.empty() && family.family != step.family) continue;
       TrainingStep changed = step;
-      for (experiments::Settings& settings : changed.experiments)
-        for (const Constant& constant : family.constants)
-          if (constant.gpu == owner(catalog, step.gpu)) settings["cluster.gpu." + constant.key] = constant.value;
+      for (const OwnerKind& of : kOwnerKinds) {
+        if (step.experiments.empty()) break;
+        const std::string name = owner(catalog, step, of);
+        for (experiments::Settings& settings : changed.experiments)
+          for (const Constant& constant : family.constants)
+            if (constant.owner == name) settings[of.prefix + constant.key] = constant.value;
+      }
       result.push_back(std::move(changed));
       break;
     }
@@ -124,31 +145,33 @@ Comparison scale_by_closed_form(const std::vector<TrainingStep>& steps, const Co
 }
 
 std::string constants_table(const std::vector<FamilyConstants>& constants) {
-  std::string text = "family,gpu,constant,value\n";
+  std::string text = "family,owner,constant,value\n";
   for (const FamilyConstants& family : constants)
     for (const Constant& constant : family.constants)
-      text += fmt::format("{},{},{},{:.17g}\n", core::csv_field(family.family), core::csv_field(constant.gpu),
+      text += fmt::format("{},{},{},{:.17g}\n", core::csv_field(family.family), core::csv_field(constant.owner),
                           constant.key, constant.value);
   return text;
 }
 
 std::vector<FamilyConstants> read_constants(const std::string& text, const std::string& file, const Catalog& catalog) {
   const experiments::import::CsvTable table = experiments::import::parse_csv(text, file);
-  for (const char* column : {"family", "gpu", "constant", "value"})
+  for (const char* column : {"family", "owner", "constant", "value"})
     if (!table.header->has(column))
-      throw core::InputError(fmt::format("has no column '{}'; constants have family, gpu, constant, value", column),
+      throw core::InputError(fmt::format("has no column '{}'; constants have family, owner, constant, value", column),
                              file, 1);
   std::vector<FamilyConstants> result;
   for (const auto& row : table.rows) {
-    const std::string family(row.text("family")), gpu(row.text("gpu")), key(row.text("constant"));
-    if (!catalog.of("gpus").count(gpu)) row.fail(fmt::format("unknown gpu '{}'", gpu));
-    const core::OptionInfo* info = experiments::find_option(experiments::catalog_section("gpus").options, key);
+    const std::string family(row.text("family")), name(row.text("owner")), key(row.text("constant"));
+    const auto of = std::find_if(std::begin(kOwnerKinds), std::end(kOwnerKinds),
+                                 [&](const OwnerKind& one) { return catalog.of(one.kind).count(name) > 0; });
+    if (of == std::end(kOwnerKinds)) row.fail(fmt::format("'{}' is no GPU and no stack of the catalog", name));
+    const core::OptionInfo* info = experiments::find_option(experiments::catalog_section(of->kind).options, key);
     if (!info || info->kind != core::OptionInfo::Kind::real) row.fail(fmt::format("unknown constant '{}'", key));
     const auto value = row.real("value");
     if (!value || !(*value >= info->minimum && *value <= info->maximum))
       row.fail(fmt::format("'{}' must be from {} to {}", key, info->minimum, info->maximum));
     if (result.empty() || result.back().family != family) result.push_back({family, {}});
-    result.back().constants.push_back({gpu, key, *value});
+    result.back().constants.push_back({name, key, *value});
   }
   return result;
 }

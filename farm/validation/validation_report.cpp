@@ -103,10 +103,11 @@ std::string counts_text(const std::string& title, const Counts& counts) {
 }
 
 std::string constants_text(const std::vector<Constant>& constants) {
-  std::string text = constants.empty() ? "" : "\nconstants that were fitted or guessed, one set for each GPU\n";
+  std::string text =
+      constants.empty() ? "" : "\nconstants that were fitted or guessed, one set for each GPU and stack\n";
   for (const Constant& one : constants)
-    text += fmt::format("  {:<12}  {:<28}{:>12} {:<8}{:<8}{}\n", one.gpu, one.name, one.value, one.unit, one.certainty,
-                        one.meaning);
+    text += fmt::format("  {:<22}  {:<28}{:>12} {:<8}{:<8}{}\n", one.owner, one.name, one.value, one.unit,
+                        one.certainty, one.meaning);
   return text;
 }
 
@@ -215,7 +216,7 @@ Json validation_json(const Validation& validation, bool every_row) {
   if (any_step(validation)) object["tick_ns"] = kMeasuredTickNs;
   object["constants"] = Json::array();
   for (const Constant& one : validation.constants)
-    object["constants"].push_back({{"gpu", one.gpu},
+    object["constants"].push_back({{"owner", one.owner},
                                    {"name", one.name},
                                    {"value", one.value},
                                    {"unit", one.unit},

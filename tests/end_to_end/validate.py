@@ -69,7 +69,7 @@ class Validate(unittest.TestCase):
         self.assertAlmostEqual(family["errors"]["mean_percent"], sum(errors) / 2, places=9)
         self.assertEqual(sum(reason["rows"] for reason in steps["left_out"]), 1)
         self.assertEqual(told["tick_ns"], 200)
-        self.assertTrue(any(one["gpu"] == "a100_80" and one["name"] == "gemm_efficiency" for one in told["constants"]))
+        self.assertTrue(any(one["owner"] == "a100_80" and one["name"] == "gemm_efficiency" for one in told["constants"]))
 
     def test_processes_and_order_change_nothing_and_the_run_directory_goes_away(self):
         table = self.write("t.csv", HEADER + "".join(ROWS))

@@ -93,11 +93,12 @@ TEST_CASE("every constant that was fitted or guessed has a meaning, a unit and a
   for (const auto& [library, entry] : catalog.of("libraries"))
     for (const auto& [key, one] : entry.values) constants += open_to_doubt(one) && one.source.size() > 10;
   CHECK(constants > 150);
-  // What was fitted or guessed is nowhere else: not in a model, and a stack holds names and switches but no number.
+  // What was fitted or guessed is nowhere else: not in a model, and the only numbers of a stack are its host's times.
   for (const char* kind : {"models", "stacks"})
     for (const auto& [name, entry] : catalog.of(kind))
       for (const auto& [key, one] : entry.values) {
         CAPTURE(name, key);
+        if (kind == std::string("stacks") && key.starts_with("host_")) continue;
         CHECK_FALSE(open_to_doubt(one));
         if (kind == std::string("stacks")) CHECK_FALSE(std::holds_alternative<double>(one.value));
         if (kind == std::string("stacks")) CHECK_FALSE(std::holds_alternative<std::int64_t>(one.value));

@@ -60,6 +60,8 @@ const std::map<std::string, std::vector<std::string>> kNumbers{
     {"strategy.hot_expert_spread", {"0", "0.5"}},
     {"strategy.hot_expert_tflops", {}},
     {"strategy.hot_expert_gbps", {}},
+    {"strategy.stack.host_kernel_us", {"0", "40"}},
+    {"strategy.stack.host_collective_us", {"0", "200"}},
 };
 
 /// What means something only together is drawn together, too.

@@ -30,7 +30,8 @@ std::vector<FitRow> rows() {
         of.strategy.micro_batch = micro_batch;
         of.strategy.global_batch = 8 * micro_batch;
         row.links = {{2'400'000'000'000, 1'000'000}, {200'000'000'000, 4'000'000}};
-        row.gpu = "made_up";
+        row.gpu = "example";
+        row.stack = "stack";
         result.push_back(row);
       }
   return result;
@@ -40,7 +41,7 @@ std::vector<FitRow> rows() {
 
 TEST_CASE("constants come back from the steps that were made with them") {
   const std::vector<Constant> truth{
-      {"made_up", "gemm_efficiency", 0.7}, {"made_up", "memory_efficiency", 0.95}, {"made_up", "host_kernel_us", 30}};
+      {"example", "gemm_efficiency", 0.7}, {"example", "memory_efficiency", 0.95}, {"stack", "host_kernel_us", 30}};
   std::vector<FitRow> result = rows();
   for (FitRow& row : result) row.measured_s = predict_s(row, truth);
   std::vector<Constant> start = truth;
@@ -53,7 +54,7 @@ TEST_CASE("constants come back from the steps that were made with them") {
 }
 
 TEST_CASE("one row far off moves a fit little") {
-  const std::vector<Constant> truth{{"made_up", "gemm_efficiency", 0.7}, {"made_up", "memory_efficiency", 0.95}};
+  const std::vector<Constant> truth{{"example", "gemm_efficiency", 0.7}, {"example", "memory_efficiency", 0.95}};
   std::vector<FitRow> result = rows();
   for (FitRow& row : result) row.measured_s = predict_s(row, truth);
   result[3].measured_s *= 2;
@@ -63,7 +64,7 @@ TEST_CASE("one row far off moves a fit little") {
 
 TEST_CASE("a constant that no row depends on stays at its general value") {
   std::vector<FitRow> result = rows();
-  const std::vector<Constant> start{{"made_up", "gemm_efficiency", 0.8}, {"made_up", "fp8_gemm_efficiency", 0.3}};
+  const std::vector<Constant> start{{"example", "gemm_efficiency", 0.8}, {"example", "fp8_gemm_efficiency", 0.3}};
   for (FitRow& row : result) row.measured_s = predict_s(row, start);
   CHECK(fit(result, start)[1].value == Approx(core::compute::Gpu{}.gemm.at(1).efficiency).epsilon(1e-3));
 }

@@ -121,9 +121,12 @@ TEST_CASE("a table of constants that names none is bad input") {
     }
     return std::string();
   };
-  const std::string header = "family,gpu,constant,value\n";
-  CHECK_THAT(error_of("gpu,constant,value\n"), Catch::Contains("c.csv:1: has no column 'family'"));
-  CHECK_THAT(error_of(header + ",a1000,gemm_efficiency,0.5\n"), Catch::Contains("c.csv:2: unknown gpu 'a1000'"));
+  const std::string header = "family,owner,constant,value\n";
+  CHECK_THAT(error_of("owner,constant,value\n"), Catch::Contains("c.csv:1: has no column 'family'"));
+  CHECK_THAT(error_of(header + ",a1000,gemm_efficiency,0.5\n"),
+             Catch::Contains("c.csv:2: 'a1000' is no GPU and no stack of the catalog"));
   CHECK_THAT(error_of(header + ",a100_80,gemm,0.5\n"), Catch::Contains("c.csv:2: unknown constant 'gemm'"));
+  CHECK_THAT(error_of(header + ",nanotron,gemm_efficiency,0.5\n"), Catch::Contains("unknown constant"));
+  CHECK_THAT(error_of(header + ",nanotron,host_kernel_us,5\n"), Catch::Equals(""));
   CHECK_THAT(error_of(header + ",a100_80,gemm_efficiency,5\n"), Catch::Contains("must be from 0.001 to 1"));
 }

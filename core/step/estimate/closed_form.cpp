@@ -209,15 +209,21 @@ class Estimator {
   }
 
   /// Returns the time of a pass on one rank: kernels run in order, collectives in order on streams of their own, with
-  /// joins between them.
+  /// joins between them. The host launches meanwhile, after it has waited for the tokens of experts.
   double pass_s(const PhaseList& pass, const workload::StageWork& of) const {
     double now = 0, network_free = 0;
     std::array<double, 2> stream_free{};  // when the stream of other collectives and the experts' stream are free
     std::vector<std::pair<workload::Role, double>> started;  // collectives not yet joined, and their ends
-    Time busy = 0;
-    compute::HostWork host;
+    double section_begin = 0;
+    compute::HostWork launches;
+    const auto end_section = [&] {
+      now = std::max(now, section_begin + seconds(of.launch_times.of(std::exchange(launches, {}))));
+      section_begin = now;
+    };
+    bool knows_counts = false;
     for (const auto& phase : pass)
       for (const auto& work : phase.ops) {
+        if (!knows_counts && work.needs_token_counts && of.launched_by_host(work)) end_section(), knows_counts = true;
         if (work.kind == workload::WorkItem::Kind::join) {
           const auto except_last = std::min<std::int64_t>(work.join_filter.except_last, std::ssize(started));
           const auto end = std::remove_if(started.begin(), started.end() - except_last, [&](const auto& one) {
@@ -227,7 +233,7 @@ class Estimator {
           });
           started.erase(end, started.end() - except_last);
         } else if (work.kind == workload::WorkItem::Kind::start) {
-          host.collectives += of.launched_by_host(work) ? 1 : 0;
+          launches.collectives += of.launched_by_host(work) ? 1 : 0;
           const bool of_experts = work.role == workload::Role::expert || work.role == workload::Role::expert_tensor;
           double& free = stream_free.at(of_experts ? 1 : 0);
           free = std::max(now, free) + shared_s(work);
@@ -235,12 +241,13 @@ class Estimator {
           started.emplace_back(work.role, free);
         } else {
           const Time cost = work.kernel_cost.ps;
-          if (of.launched_by_host(work)) host.kernels += work.launches, busy += cost;
+          if (of.launched_by_host(work)) launches.kernels += work.launches;
           now = after_kernel(now, seconds(cost), network_free);
         }
       }
     now = std::max(now, network_free);
-    return now + seconds(compute::host_wait(host, busy, *gpu_));
+    end_section();
+    return now;
   }
 
   /// Returns the factor by which a concurrent collective slows kernels down.

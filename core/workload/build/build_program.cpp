@@ -27,9 +27,8 @@ namespace {
 /// The segments of one model chunk, built once and issued for each micro-batch.
 class ChunkProgram {
  public:
-  ChunkProgram(const StageWork& work, const std::vector<ModelPart>& parts, const compute::Gpu& gpu,
-               std::int64_t micro_batches)
-      : work_(work), parts_(parts), gpu_(gpu), backward_passes_left_(micro_batches) {}
+  ChunkProgram(const StageWork& work, const std::vector<ModelPart>& parts, std::int64_t micro_batches)
+      : work_(work), parts_(parts), backward_passes_left_(micro_batches) {}
 
   std::size_t parts() const { return parts_.size(); }
   StepPass begin(const PipelinePass& pass) {
@@ -38,14 +37,13 @@ class ChunkProgram {
   }
   const std::vector<Segment>& segments(PassKind kind, bool split) {
     auto& result = segments_[{kind, split}];
-    if (result.empty()) result = segments_of(work_, parts_, kind, gpu_, split);
+    if (result.empty()) result = segments_of(work_, parts_, kind, split);
     return result;
   }
 
  private:
   const StageWork& work_;
   const std::vector<ModelPart>& parts_;
-  const compute::Gpu& gpu_;
   std::int64_t backward_passes_left_;  // micro-batches whose backward pass has not ended
   bool begun_ = false;
   std::map<std::pair<PassKind, bool>, std::vector<Segment>> segments_;
@@ -87,7 +85,7 @@ class ProgramAssembler {
         work_(stage_work(model, strategy, gpu, of)),
         replicas_(make_replica_traffic(model, strategy, work_, builder_)),
         host_(work_, gpu, orders[static_cast<std::size_t>(stage_)], builder_) {
-    for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, gpu, strategy.chunk_micro_batches());
+    for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, strategy.chunk_micro_batches());
   }
 
   Program build() {
@@ -131,6 +129,8 @@ class ProgramAssembler {
     ProgramBuilder::Waits waits;                   // pending waits while another pass is being issued
     std::vector<ProgramBuilder::Started> started;  // collectives that kernels do not wait for yet
     bool exchange_in_flight = false;               // a token exchange of the last segment is in flight
+    std::optional<std::uint32_t> input;            // the transfer that brings its input
+    std::uint32_t launch = 0;                      // the host's launches of the current section
   };
 
   PassCursor cursor_of(const PipelinePass& pass) {
@@ -208,7 +208,7 @@ class ProgramAssembler {
   void begin(PassCursor& of) {
     const PipelinePass& pass = of.step_pass.pass;
     for (const std::uint32_t sent : std::exchange(pending_sends_, {})) builder_.wait_for(sent);
-    receive_for(pass);
+    of.input = receive_for(pass);
     of.name = builder_.new_label(name_of(pass), pass);
     for (std::size_t part_index = 0;
          part_index < (of.split ? std::min<std::size_t>(1, of.chunk->parts()) : of.chunk->parts()); ++part_index)
@@ -258,13 +258,15 @@ class ProgramAssembler {
     return from && from->rank != stage_ ? from : std::nullopt;
   }
 
-  void receive_for(const PipelinePass& pass) {
-    if (const auto from = source_of(pass)) receive(pass, *from);
+  /// Returns the transfer, if the pass needs one.
+  std::optional<std::uint32_t> receive_for(const PipelinePass& pass) {
+    const auto from = source_of(pass);
+    return from ? std::optional(receive(pass, *from)) : std::nullopt;
   }
 
   /// Posts receives in the order in which the other rank sends, up to the one that the pass needs, and waits for that
   /// one.
-  void receive(const PipelinePass& pass, const ChunkLocation& from) {
+  std::uint32_t receive(const PipelinePass& pass, const ChunkLocation& from) {
     const bool reversed = stage_map_.is_reversed(pass.forward() ? from.chunk : pass.chunk);
     const P2pChannel channel = p2p_channel(pass.forward(), reversed, false);
     auto [known, is_new] = arrivals_.try_emplace(channel.role);
@@ -275,7 +277,9 @@ class ProgramAssembler {
       const auto& next = arrivals.expected[posted.size()];
       posted.emplace(next, transfer(channel, {}));
     }
-    builder_.wait_for(posted.at({pass.micro_batch, pass.chunk}));
+    const std::uint32_t op = posted.at({pass.micro_batch, pass.chunk});
+    builder_.wait_for(op);
+    return op;
   }
 
   /// Returns the micro-batch and chunk of this rank of each transfer that `from` sends on one channel, in its order.
@@ -298,10 +302,21 @@ class ProgramAssembler {
 
   void issue(const Segment& segment, PassCursor& of) {
     if (segment.waits_for_collectives) wait_for_started(segment.join_filter, of);
+    if (segment.launch_ps > 0) of.launch = builder_.launch(segment.launch_ps, launch_waits(segment, of));
+    if (segment.ends_launch) builder_.wait_for(of.launch);
     if (segment.kind != Segment::Kind::start) return builder_.compute(segment.category, segment.duration_ps, of.name);
     if (segment.role == Role::send_context) start(Stream::recv_context, Role::recv_context, segment, of);
     start(stream_of(segment.role), segment.role, segment, of);
     of.exchange_in_flight |= segment.role == Role::expert;
+  }
+
+  /// Returns what the host waits for before it launches a section: the kernels before it, if it needs their results,
+  /// and the transfer that brings the input of a pass, after which pipeline software synchronises.
+  ProgramBuilder::Waits launch_waits(const Segment& segment, PassCursor& of) {
+    ProgramBuilder::Waits waits;
+    if (segment.launch_waits) waits = builder_.last_kernel();
+    if (const auto input = std::exchange(of.input, std::nullopt)) waits.push_back(*input);
+    return waits;
   }
 
   void wait_for_started(const JoinFilter& join_filter, PassCursor& of) {
@@ -372,11 +387,12 @@ class ProgramAssembler {
   ProgramBuilder::Waits pending_sends_;  // sends of the last passes, if the next pass waits for them
 };
 
-/// Returns the duration of a pass through all parts of a chunk.
-Time pass_duration(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind, const compute::Gpu& gpu) {
-  Time sum = 0;
-  for (const Segment& segment : segments_of(work, chunk, kind, gpu, false)) sum += segment.duration_ps;
-  return sum;
+/// Returns the duration of a pass through all parts of a chunk: that of its kernels or of their launches.
+Time pass_duration(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind) {
+  Time kernels_ps = 0, launch_ps = 0;
+  for (const Segment& segment : segments_of(work, chunk, kind, false))
+    kernels_ps += segment.duration_ps, launch_ps += segment.launch_ps;
+  return std::max(kernels_ps, launch_ps);
 }
 
 /// Returns the costs averaged over the pipeline ranks, as the paper did for its published orders (Qi et al. 2024, table
@@ -386,9 +402,9 @@ PassCosts mean_costs(const Model& model, const Strategy& strategy, const compute
   for (std::int64_t stage = 0; stage < strategy.pp; ++stage) {
     const StageWork work = stage_work(model, strategy, gpu, stage);
     const std::vector<ModelPart>& chunk = work.chunks.at(0);
-    sum.forward_ps += pass_duration(work, chunk, PassKind::forward, gpu);
-    sum.input_gradient_ps += pass_duration(work, chunk, PassKind::input_gradient, gpu);
-    sum.weight_gradient_ps += pass_duration(work, chunk, PassKind::weight_gradient, gpu);
+    sum.forward_ps += pass_duration(work, chunk, PassKind::forward);
+    sum.input_gradient_ps += pass_duration(work, chunk, PassKind::input_gradient);
+    sum.weight_gradient_ps += pass_duration(work, chunk, PassKind::weight_gradient);
     for (const ModelPart part : chunk) {
       sum.saved_bytes += work.of(part).saved_bytes;
       sum.weight_gradient_input_bytes += std::min(work.of(part).weight_gradient_input_bytes, work.of(part).saved_bytes);

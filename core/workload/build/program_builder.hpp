@@ -58,6 +58,15 @@ class ProgramBuilder {
     return issue(op, label(name), waits);
   }
 
+  /// Appends launches of the host, which takes them one after another.
+  std::uint32_t launch(Time duration_ps, const Waits& waits) {
+    Op op;
+    op.stream = Stream::host;
+    op.category = StepPart::host;
+    op.duration_ps = duration_ps;
+    return issue(op, label("launch"), waits);
+  }
+
   /// A collective after all work so far; an operation that waits for it need not wait for its `prior_waits` as well.
   struct Started {
     std::uint32_t op = 0;

@@ -2,30 +2,49 @@
 #include "core/workload/build/segments.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "core/base/error.hpp"
-#include "core/compute/host.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
 class SegmentBuilder {
  public:
-  SegmentBuilder(const StageWork& work, const compute::Gpu& gpu) : work_(work), gpu_(gpu) {}
+  explicit SegmentBuilder(const StageWork& work) : work_(work) {}
 
-  /// Adds a pass, and the time by which the host's launches lengthen it.
-  void add(const PhaseList& pass) {
-    compute::HostWork host;
-    Time busy_ps = 0;
-    for (const Phase& phase : pass)
+  /// Adds the pass of a part. Equal parts in a row are launched as one section, since the host is as fast in all of
+  /// them. In a forward pass the host cannot launch experts before it knows their tokens, for which it waits.
+  void add(ModelPart part, PassKind kind) {
+    if (section_part_ != part) end_section();
+    section_part_ = part;
+    bool knows_counts = kind != PassKind::forward;
+    for (const Phase& phase : work_.of(part).pass(kind))
       for (const WorkItem& work : phase.ops) {
-        const Time cost_ps = add(work, phase.category);
+        if (!knows_counts && work.needs_token_counts && work_.launched_by_host(work)) {
+          end_section();
+          section_waits_ = knows_counts = true;
+        }
+        add(work, phase.category);
         if (!work_.launched_by_host(work)) continue;
-        host.kernels += work.kind == WorkItem::Kind::kernel ? work.launches : 0;
-        host.collectives += work.kind == WorkItem::Kind::start ? 1 : 0;
-        busy_ps += cost_ps;
+        launches_.kernels += work.kind == WorkItem::Kind::kernel ? work.launches : 0;
+        launches_.collectives += work.kind == WorkItem::Kind::start ? 1 : 0;
       }
-    if (const Time wait_ps = compute::host_wait(host, busy_ps, gpu_); wait_ps > 0) compute(StepPart::host, wait_ps);
+  }
+
+  void end_section() {
+    if (!work_.launch_times.any()) return;
+    const Time launch_ps = work_.launch_times.of(std::exchange(launches_, {}));
+    if (launch_ps > 0 && section_begin_ < segments_.size()) {
+      segments_[section_begin_].launch_ps = launch_ps;
+      segments_[section_begin_].launch_waits = section_waits_;
+      open_ = false;
+      compute(StepPart::host, 0);
+      segments_.back().ends_launch = true;
+    }
+    section_begin_ = segments_.size();
+    section_waits_ = open_ = false;
   }
 
   /// Ends the part: the next kernel begins a new segment.
@@ -42,8 +61,7 @@ class SegmentBuilder {
   }
 
  private:
-  /// Returns the time of a kernel; 0 for communication.
-  Time add(const WorkItem& work, StepPart category) {
+  void add(const WorkItem& work, StepPart category) {
     if (work.kind == WorkItem::Kind::join) {
       require_join(work.join_filter);
       open_ = false;
@@ -61,9 +79,7 @@ class SegmentBuilder {
       open_ = join_pending_ = false;
     } else {
       compute(category, work.kernel_cost.ps);
-      return work.kernel_cost.ps;
     }
-    return 0;
   }
 
   /// Merges a join into the pending one; one of the two must wait for everything that the other waits for.
@@ -91,21 +107,25 @@ class SegmentBuilder {
   }
 
   const StageWork& work_;
-  const compute::Gpu& gpu_;
   std::vector<Segment> segments_;
-  bool open_ = false;          // the last segment accepts more kernels
-  bool join_pending_ = false;  // the next segment waits for collectives started so far
-  JoinFilter join_filter_;     // selects these collectives
+  bool open_ = false;           // the last segment accepts more kernels
+  bool join_pending_ = false;   // the next segment waits for collectives started so far
+  JoinFilter join_filter_;      // selects these collectives
+  compute::HostWork launches_;  // of the section so far
+  std::size_t section_begin_ = 0;
+  bool section_waits_ = false;
+  std::optional<ModelPart> section_part_;
 };
 
 }  // namespace
 
 std::vector<Segment> segments_of(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind,
-                                 const compute::Gpu& gpu, bool split) {
-  SegmentBuilder builder(work, gpu);
+                                 bool split) {
+  SegmentBuilder builder(work);
   for (std::size_t part_index = 0; part_index < chunk.size(); ++part_index) {
     const ModelPart part = chunk[kind == PassKind::forward ? part_index : chunk.size() - 1 - part_index];
-    builder.add(work.of(part).pass(kind));
+    builder.add(part, kind);
+    if (part_index + 1 == chunk.size()) builder.end_section();
     if (split) builder.finish_part();
   }
   return builder.take();

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/compute/gpu.hpp"
 #include "core/workload/build/stage_work.hpp"
 
 namespace manyworlds::core::workload {
@@ -23,11 +22,15 @@ struct Segment {
   Role role = Role::tensor;                                    // start
   std::string_view name;                                       // start
   std::int32_t finished_parts = 0;                             // parts of the chunk that end with this segment (split)
+  // A section of a pass is launched as a whole: the host begins with its first segment, and its last segment, which
+  // takes no time, ends when the host is done.
+  Time launch_ps = 0;         // of the section that begins here; 0: none does
+  bool launch_waits = false;  // the host first waits for the kernels before the section
+  bool ends_launch = false;   // the section ends here
 };
 
 /// Returns the segments of a chunk's pass. Backward passes go through the parts in reverse; `split` ends a segment at
 /// the end of each part, so that parameters can arrive and gradients leave part by part.
-std::vector<Segment> segments_of(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind,
-                                 const compute::Gpu& gpu, bool split);
+std::vector<Segment> segments_of(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind, bool split);
 
 }  // namespace manyworlds::core::workload

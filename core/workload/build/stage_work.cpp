@@ -132,6 +132,7 @@ StageWork stage_work(const Model& model, const Strategy& strategy, const compute
   });
   work.parts = builder.take();
   work.cuda_graphs = strategy.stack.cuda_graphs;
+  work.launch_times = strategy.stack.launch_times();
   work.has_embedding_and_head = stages.has_first(stage) && stages.has_last(stage);
   work.replicated_parameters = replicated_parameters_of(model, strategy, stage);
   return work;

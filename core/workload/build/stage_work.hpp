@@ -50,6 +50,7 @@ struct StageWork {
   std::vector<std::vector<ModelPart>> chunks;  // by chunk of this rank, in forward order
   std::vector<std::size_t> model_order;        // indices of chunks, in the order of the model
   CudaGraphs cuda_graphs = CudaGraphs::none;
+  compute::LaunchTimes launch_times;
   bool has_embedding_and_head = false;  // embedding and head are on this rank
   /// Parameters whose gradients tensor-parallel ranks sum under sequence parallelism, since each rank has some of the
   /// tokens.

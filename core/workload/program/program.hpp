@@ -35,9 +35,10 @@ enum class Stream : std::uint8_t {
   recv_backward_reverse,
   data_inter_group,
   expert_data_inter_group,
-  reload
-};  // copies back from the host's memory
-inline constexpr std::size_t kStreams = 19;
+  reload,  // copies back from the host's memory
+  host     // the host's thread that launches kernels and collectives
+};
+inline constexpr std::size_t kStreams = 20;
 inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "tensor",
                                                                 "data",
@@ -56,7 +57,8 @@ inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "recv_backward_reverse",
                                                                 "data_inter_group",
                                                                 "expert_data_inter_group",
-                                                                "reload"};
+                                                                "reload",
+                                                                "host"};
 
 /// Which communicator of the rank a collective runs on. A send has a two-member communicator: (sender, receiver).
 enum class Role : std::uint8_t {

@@ -71,6 +71,10 @@ const OptionTable<Stack>& stack_options() {
              "attention is unfused"),
       option("deterministic", &Stack::deterministic,
              "kernels give the same bits every time: matrix multiplications take 32 MiB of workspace per thread"),
+      option("host_kernel_us", &Stack::host_kernel_us,
+             "host time to launch a kernel, with all that the framework does around it", {0, 1e6}, "us"),
+      option("host_collective_us", &Stack::host_collective_us,
+             "host time to launch a collective of tensor, context or expert parallelism", {0, 1e6}, "us"),
       option(
           "fused_loss", &Stack::fused_loss,
           "the loss's kernels are fused by the compiler (Megatron-LM's native fusion): one more fp32 copy of logits"),

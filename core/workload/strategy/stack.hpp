@@ -1,10 +1,11 @@
-// What the training software does with a parallel configuration: named choices, no numbers. The catalog holds the
-// choices behind published measurements as stack profiles, with their sources.
+// What the training software does with a parallel configuration: named choices, and the time that its host takes to
+// launch. The catalog holds those behind published measurements as stack profiles, with their sources.
 #pragma once
 
 #include <cstdint>
 
 #include "core/base/options.hpp"
+#include "core/compute/host.hpp"
 #include "core/compute/precision.hpp"
 
 namespace manyworlds::core::workload {
@@ -62,6 +63,10 @@ struct Stack {
   bool router_fusion = true;
   bool gradient_accumulation_fusion = true;  // GEMMs accumulate weight gradients of micro-batches
   bool overlap_experts = false;              // tokens are exchanged during the kernels of another micro-batch's pass
+  double host_kernel_us = 15;                // host time to launch a kernel, with what the framework does around it
+  double host_collective_us = 15;            // and a collective of tensor, context or expert parallelism
+
+  compute::LaunchTimes launch_times() const { return {host_kernel_us, host_collective_us}; }
 };
 
 const OptionTable<Stack>& stack_options();

@@ -135,16 +135,10 @@ TEST_CASE("weight gradients that add to fp32 have a slower main loop") {
   CHECK(modelled_time(weight_gradient("g", 4'096, 4'096, 4'096), gpu) == Approx(1.05 * forward));
 }
 
-TEST_CASE("the host sets the pace of a pass where launching takes longer than running") {
-  Gpu gpu = workload::round_gpu();
-  gpu.host_kernel_us = 10;
-  gpu.host_collective_us = 20;
-  const HostWork work{8, 1};  // 100 us
-  CHECK(host_wait(work, 0, gpu) == 100 * kMicrosecond);
-  CHECK(host_wait(work, 10'000 * kMicrosecond, gpu) == 0);
-  const auto equal = static_cast<double>(host_wait(work, 100 * kMicrosecond, gpu));
-  CHECK(equal == Approx(9.0507732665e6));  // 100 us x (2^(1/8) - 1)
-  CHECK(host_wait({}, 100 * kMicrosecond, gpu) == 0);
+TEST_CASE("the host's time is that of its kernels and collectives") {
+  const LaunchTimes launch{10, 20};
+  CHECK(launch.of({8, 1}) == 100 * kMicrosecond);
+  CHECK(launch.of({}) == 0);
 }
 
 TEST_CASE("a weight gradient reads and writes its result in fp32") {

@@ -50,7 +50,6 @@ inline compute::Gpu gpu() {
   result.compute_units = 100;
   result.clock_ghz = 1;
   result.sustained_rate = 1;
-  result.host_kernel_us = 0.5;  // launching limits some passes of the tiny models, not all
   result.scale_up_gb_per_s = 200;
   return result;
 }
@@ -78,6 +77,7 @@ inline step::Configuration config_of(const Cluster& cluster, std::int64_t tp, st
   result.strategy.dp = cluster.nodes * cluster.gpus_per_node / (tp * pp);
   result.strategy.global_batch = micro_batches * result.strategy.dp;
   result.strategy.bucket_parameters = 1'000'000;
+  result.strategy.stack.host_kernel_us = 0.5;  // launching limits some passes of the tiny models, not all
   return result;
 }
 

@@ -22,7 +22,8 @@ step::Configuration alone() {
   Cluster cluster;
   cluster.nodes = cluster.gpus_per_node = 1;
   step::Configuration configuration = config_of(cluster, 1, 1, 4);
-  configuration.gpu.host_kernel_us = configuration.gpu.host_collective_us = 0;
+  workload::Stack& stack = configuration.strategy.stack;
+  stack.host_kernel_us = stack.host_collective_us = 0;
   return configuration;
 }
 constexpr std::int64_t kLayerPasses = 16;

@@ -3,8 +3,10 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <tuple>
 #include <vector>
 
+#include "core/stream/timeline.hpp"
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "tests/core/workload/workload_grid.hpp"
@@ -226,4 +228,33 @@ TEST_CASE("the input gathered again in the backward pass hides behind the input 
     }
   }
   CHECK(beside == 2 * 8);
+}
+
+TEST_CASE("a step whose host is slow takes as long as its launches, and one whose GPU is slow as long as its kernels") {
+  const Model model = gpt(4, 512, 8, 512);
+  Strategy strategy = layout(1, 1, 1, 3);
+  const auto step = [&](double kernel_us) {
+    strategy.stack.host_kernel_us = kernel_us;
+    const std::vector<Program> programs{build_program(model, strategy, round_gpu(), 0)};
+    stream::Timeline timeline(programs, {0});
+    std::vector<stream::Entry> entries;
+    timeline.begin(entries);
+    while (!timeline.finished()) timeline.advance(timeline.next_kernel(), entries);
+    timeline.close_accounts();
+    Time launches = 0;
+    for (const Op& op : programs[0].ops) launches += op.stream == Stream::host ? op.duration_ps : 0;
+    return std::tuple{timeline.end(), launches, timeline.accounts()[0]};
+  };
+  const auto [free, none, kernels] = step(0);
+  CHECK(none == 0);
+  CHECK(kernels[StepPart::host] == 0);
+
+  const auto [slow, launches, waits] = step(10'000);  // a kernel takes less than a millisecond
+  CHECK(launches > 10 * free);
+  CHECK(slow == launches + kernels[StepPart::optimizer]);
+  CHECK(waits[StepPart::host] == slow - free);
+
+  const auto [hidden, few, little] = step(0.01);
+  CHECK(few > 0);
+  CHECK(hidden == free);
 }

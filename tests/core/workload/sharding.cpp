@@ -75,7 +75,6 @@ std::int64_t in_equal_shares(std::int64_t parameters, const Strategy& strategy) 
 class PlainSharding {
  public:
   PlainSharding(const Model& model, const Strategy& strategy, Time ps_per_byte) {
-    const compute::Gpu gpu = round_gpu();
     const StageWork work = stage_work(model, strategy, round_gpu(), 0);
     const auto costs = [&](const std::vector<Segment>& segments) {
       std::vector<Time> of(1);
@@ -85,8 +84,8 @@ class PlainSharding {
       }
       return of;
     };
-    const std::vector<Time> forward = costs(segments_of(work, work.chunks[0], PassKind::forward, gpu, true));
-    const std::vector<Time> backward = costs(segments_of(work, work.chunks[0], PassKind::backward, gpu, true));
+    const std::vector<Time> forward = costs(segments_of(work, work.chunks[0], PassKind::forward, true));
+    const std::vector<Time> backward = costs(segments_of(work, work.chunks[0], PassKind::backward, true));
     const std::size_t units = work.chunks[0].size();
     for (std::size_t i = 0; i < units; ++i) {
       std::int64_t parameters = work.of(work.chunks[0][i]).parameters.total();

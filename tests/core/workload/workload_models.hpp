@@ -98,6 +98,7 @@ inline Model gpt_oss_120b() {
   return model;
 }
 
+/// A layout whose host is never late.
 inline Strategy layout(std::int64_t tp, std::int64_t pp, std::int64_t micro_batch, std::int64_t global_batch,
                        std::int64_t virtual_stages = 1) {
   Strategy strategy;
@@ -106,6 +107,7 @@ inline Strategy layout(std::int64_t tp, std::int64_t pp, std::int64_t micro_batc
   strategy.micro_batch = micro_batch;
   strategy.global_batch = global_batch;
   strategy.virtual_stages = virtual_stages;
+  strategy.stack.host_kernel_us = strategy.stack.host_collective_us = 0;
   if (virtual_stages > 1) strategy.schedule = schedule_by_name("interleaved");
   return strategy;
 }
@@ -123,7 +125,6 @@ inline compute::Gpu round_gpu() {
     rates.load_bytes_per_clock = 1e9;
     rates.wave_loss = 1;
   }
-  gpu.host_kernel_us = gpu.host_collective_us = 0;
   gpu.communication_slowdown = 0;
   gpu.memory_gb_per_s = 2'000;
   gpu.memory_efficiency = 0.5;
