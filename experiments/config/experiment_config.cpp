@@ -119,6 +119,10 @@ const core::OptionTable<Cluster>& cluster_options() {
              "price of one GPU for an hour, its share of hosts and network included", {0.000001, 1e6}, "USD/h"),
       option("memory_headroom", &Cluster::memory_headroom,
              "share of a GPU's memory to keep free, for errors of predicted peaks and for fragmentation", {0, 0.9}),
+      option("pipeline_host_us", &Cluster::pipeline_host_us,
+             "host time that a collective of tensor parallelism takes in addition for each of its members, while "
+             "pipelines go from node to node",
+             {0, 1e6}, "us"),
       choice("network", &Cluster::network, {"infiniband", "roce"},
              "what the NICs speak; today's practice follows it: roce has transport dcqcn and routing ecmp_hash, "
              "infiniband a static window and routing destination_mod_k"),
@@ -211,6 +215,9 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   add_machine_kinds(config, other_nodes_of(settings, config));
   const std::int64_t replica = target.strategy.tp * target.strategy.cp * target.strategy.pp;
   target.strategy.dp = config.cluster.gpus() % replica == 0 ? config.cluster.gpus() / replica : 0;
+  if (target.strategy.pp > 1 && config.cluster.nodes > 1)
+    target.strategy.stack.host_collective_us +=
+        config.cluster.pipeline_host_us * static_cast<double>(target.strategy.tp);
 
   config.topology = text_of(settings, "topology");
   const Choice* choice_of_topology =

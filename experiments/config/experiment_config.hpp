@@ -30,6 +30,7 @@ struct Cluster {
   double nic_latency_us = 0.5;     // one link of the fabric, switching included
   double usd_per_gpu_hour = 0;     // its share of hosts and network included; 0: not given
   double memory_headroom = 0;      // share of a GPU's memory to keep free
+  double pipeline_host_us = 0;     // host time that each member adds to a tensor-parallel collective, see option
   enum class Network : std::uint8_t { infiniband, roce } network = Network::infiniband;  // protocol of its NICs
   std::int64_t gpus() const { return nodes * gpus_per_node; }
   bool shares_nics() const { return nics_per_node > 0 && nics_per_node < gpus_per_node; }

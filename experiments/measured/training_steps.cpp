@@ -42,6 +42,7 @@ constexpr Style kStyles[] = {
 
 /// NIC rate if neither row nor source names one, and the catalog has no cluster with the GPU.
 constexpr double kDefaultNicGbps = 400;
+constexpr const char* kDidNotRun = "it did not run, so that it has no step time";
 constexpr std::int64_t kNoLimit = 9'007'199'254'740'992;  // the largest value that may be set
 
 class RowReader {
@@ -67,6 +68,7 @@ class RowReader {
       result_.detail = error.what();
     }
     if (!result_.unsupported.empty()) result_.experiments.clear();
+    if (!result_.unsupported.empty() && result_.unsupported != kDidNotRun) result_.ran.reset();
     return std::move(result_);
   }
 
@@ -166,9 +168,10 @@ void RowReader::read_source() {
   result_.excluded_from_family = row_.integer("included") == 0;
   result_.exclusion_reason = text("exclusion_reason");
   const auto measured = row_.real("measured_step_s");
-  if (!measured) throw UnsupportedRow{"no step time is printed", ""};
-  if (*measured <= 0) throw UnsupportedRow{"measured_step_s is not above 0", text("measured_step_s")};
-  result_.measured_s = *measured;
+  if (row_.given("ran")) result_.ran = text("ran") == "true";
+  if (!measured && result_.ran != false) throw UnsupportedRow{"no step time is printed", ""};
+  if (measured && *measured <= 0) throw UnsupportedRow{"measured_step_s is not above 0", text("measured_step_s")};
+  result_.measured_s = measured.value_or(0);
   const std::string about = normalized_text(result_.source + text("model") + text("notes"));
   if (about.find("lora") != std::string::npos) throw UnsupportedRow{"low-rank adapters are not modelled", ""};
   one_layer_ = about.find("perlayer") != std::string::npos || about.find("singlelayer") != std::string::npos;
@@ -233,7 +236,11 @@ void RowReader::set_nic(std::int64_t nodes) {
     const auto nic = entry.values.find("nic_gbps"), gpu = entry.values.find("gpu");
     if (nic == entry.values.end()) continue;
     const double gbps = std::get<double>(nic->second.value);
-    if (name == cluster) return set("cluster.nic_gbps", fmt::format("{}", gbps));
+    if (name == cluster) {
+      for (const auto& [key, value] : entry.values)
+        if (key == "nic_gbps" || key == "pipeline_host_us") settings_["cluster." + key] = value.value;
+      return;
+    }
     if (!rate_with_gpu && gpu != entry.values.end() && std::get<std::string>(gpu->second.value) == result_.gpu)
       rate_with_gpu = gbps;
   }
@@ -405,7 +412,10 @@ void RowReader::finish() {
       static_cast<double>(core::memory::peak(result.model, result.strategy, result.gpu).total()) <= usable;
   result_.comparison_group = fmt::format("{}|{}|{}|{}|{}", settings_text("model.", {"model.name"}), result_.gpu, gpus_,
                                          result.strategy.global_batch, meaning("dtype").value_or(""));
+  result_.choice = fmt::format("{} on {} {}", text("model"), gpus_, result_.gpu);
   result_.layout = settings_text("strategy.", {"strategy.global_batch"});
+  if (result_.measured_s == 0)
+    throw UnsupportedRow{kDidNotRun, result_.fits_memory ? "predicted to fit into memory" : "predicted not to fit"};
   // The row was measured, so it fitted: the memory model must not keep it from being simulated.
   if (!result_.fits_memory) set("cluster.gpu.memory_gib", "1000000");
   result_.experiments.push_back(settings_);

@@ -2,6 +2,7 @@
 // simulated. README.md describes the columns and what is assumed if a row lacks one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,13 @@ struct TrainingStep {
   std::string exclusion_reason;       // if it is excluded
   std::string gpu;                    // name in the catalog
   std::string comparison_group;       // model, machines and batch: the same in rows that a user would choose among
+  std::string choice;                 // a name for that group
   std::string layout;                 // what the user would choose: the strategy
 
   std::vector<std::string> assumed;  // columns that the row lacks and whose values were assumed
   std::string unsupported;           // why it cannot be simulated; empty if it can
   std::string detail;                // of that reason, for this row
+  std::optional<bool> ran;           // whether it ran when it was tried, if the table tells and it can be simulated
   bool fits_memory = true;           // into the GPU's memory, by the memory model
 
   /// One experiment, or two if one layer was measured: a model of two layers and one of one, whose difference is

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "farm/validation/layout_choices.hpp"
+
 namespace manyworlds::farm {
 namespace {
 
@@ -48,8 +50,9 @@ bool any_step(const Validation& validation) {
 }
 
 std::size_t refused_by_memory(const Validation& validation) {
-  return static_cast<std::size_t>(std::count_if(validation.steps.begin(), validation.steps.end(),
-                                                [](const TrainingStep& step) { return !step.fits_memory; }));
+  return static_cast<std::size_t>(
+      std::count_if(validation.steps.begin(), validation.steps.end(),
+                    [](const TrainingStep& step) { return !step.fits_memory && step.ran != false; }));
 }
 
 std::map<std::string, std::size_t> rows_by_family(const Comparison& comparison) {
@@ -125,6 +128,50 @@ std::string rows_text(const Comparison& comparison) {
   return text;
 }
 
+/// Returns the choices among many layouts, each with its pick, and which layouts were predicted to run.
+std::string choices_text(const Validation& validation, const Comparison& comparison) {
+  std::string text;
+  const std::vector<LayoutChoice> choices = layout_choices(validation.steps, comparison);
+  if (!choices.empty())
+    text += fmt::format("\n{:<48}{:>9}{:>10}{:>9}{:>8}{:>9}\n",
+                        fmt::format("choices among {} layouts or more (%)", kMinLayouts), "measured", "simulated",
+                        "regret", "pairs", "correct");
+  for (const LayoutChoice& one : choices)
+    text += fmt::format("{:<48}{:>9}{:>10}{:>9.1f}{:>8}{:>9.1f}\n", one.family + ", " + one.name, one.measured,
+                        one.compared, percent(one.ranking.max_regret), one.ranking.pairs, percent(one.ranking.share()));
+  if (!choices.empty())
+    text += fmt::format("{:.1f} % of {} picks are within {:.0f} % of the best\n", percent(good_picks(choices)),
+                        choices.size(), percent(kGoodPick));
+  for (const RunVerdicts& one : run_verdicts(validation.steps))
+    text += fmt::format("{}: {} of {} layouts that ran, and {} of {} that did not, were predicted so: {:.1f} %\n",
+                        one.family, one.ran_right, one.ran, one.failed_right, one.failed, percent(one.share()));
+  return text;
+}
+
+Json choices_json(const Validation& validation, const Comparison& comparison) {
+  Json list = Json::array();
+  for (const LayoutChoice& one : layout_choices(validation.steps, comparison))
+    list.push_back({{"family", one.family},
+                    {"choice", one.name},
+                    {"measured", one.measured},
+                    {"simulated", one.compared},
+                    {"regret_percent", percent(one.ranking.max_regret)},
+                    {"pairs", one.ranking.pairs},
+                    {"ordered_right_percent", percent(one.ranking.share())}});
+  return list;
+}
+
+Json verdicts_json(const Validation& validation) {
+  Json list = Json::array();
+  for (const RunVerdicts& one : run_verdicts(validation.steps))
+    list.push_back({{"family", one.family},
+                    {"ran", one.ran},
+                    {"ran_right", one.ran_right},
+                    {"did_not_run", one.failed},
+                    {"did_not_run_right", one.failed_right}});
+  return list;
+}
+
 Json as_json(const Errors& errors) {
   return {{"rows", errors.rows},
           {"mean_percent", percent(errors.mean)},
@@ -188,6 +235,7 @@ std::string validation_text(const Validation& validation, bool every_row) {
   for (const auto& [title, comparison] : validation.kinds) {
     text += fmt::format("{}{}\n\n", text.empty() ? "" : "\n", title) + accuracy_table(comparison);
     text += counts_text("rows left out, by reason", reasons_of(comparison));
+    if (title == kStepsTitle) text += choices_text(validation, comparison);
     if (every_row) text += rows_text(comparison);
   }
   text += fmt::format(
@@ -210,9 +258,11 @@ Json validation_json(const Validation& validation, bool every_row) {
   for (const auto& [title, comparison] : validation.kinds) {
     object["kinds"].push_back(as_json(comparison, every_row));
     object["kinds"].back()["kind"] = title;
+    if (title == kStepsTitle) object["kinds"].back()["layout_choices"] = choices_json(validation, comparison);
   }
   object["assumed"] = as_json(assumptions_of(validation), "column");
   object["refused_by_memory"] = refused_by_memory(validation);
+  object["run_verdicts"] = verdicts_json(validation);
   if (any_step(validation)) object["tick_ns"] = kMeasuredTickNs;
   object["constants"] = Json::array();
   for (const Constant& one : validation.constants)
