@@ -120,18 +120,22 @@ def weigh(rows):
         row["weight"] = f"{1 / cells[cell(row)]:.6g}" if row["family"] == "vTrain single node" else "1"
 
 
+def write_normalised(rows, path):
+    words, sources = rows_of(MEASURED / "words.csv"), rows_of(MEASURED / "sources.csv")
+    rows = [normalised(row, words, sources) for row in rows]
+    weigh(rows)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [column for column in rows[0] if column not in ADDED] + ADDED, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("original")
     parser.add_argument("-o", "--output", default=str(MEASURED / "training_steps.csv"))
     given = parser.parse_args()
-    words, sources = rows_of(MEASURED / "words.csv"), rows_of(MEASURED / "sources.csv")
-    rows = [normalised(row, words, sources) for row in rows_of(given.original)]
-    weigh(rows)
-    with open(given.output, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [column for column in rows[0] if column not in ADDED] + ADDED, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_normalised(rows_of(given.original), given.output)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,7 @@ class RowReader {
   void set_split(std::int64_t stages);
   void set_schedule(std::int64_t pp);
   void set_stack();
+  void set_strategy_columns();
   void choose_recompute();
   void finish();
   std::string family() const;
@@ -316,7 +317,14 @@ void RowReader::read_strategy() {
     for (const char* kind : {"collectives.all_gather", "collectives.reduce_scatter"}) set(kind, profile_->sharded_by);
   set("strategy.overlap_grad_reduce", profile_->overlap_grad_reduce ? "true" : "false");
   set_stack();
+  set_strategy_columns();
   choose_recompute();
+}
+
+/// Sets options of the strategy whose columns have their names in a sweep.
+void RowReader::set_strategy_columns() {
+  for (const std::string& column : row_.header().names)
+    if (column.starts_with("strategy.") && row_.given(column)) set(column, text(column.c_str()));
 }
 
 void RowReader::set_schedule(std::int64_t pp) {

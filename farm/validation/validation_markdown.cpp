@@ -11,6 +11,7 @@
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/text/csv.hpp"
+#include "farm/validation/layout_choices.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -28,6 +29,10 @@ struct TableRow {
     return found == metrics.end() ? OptionalShare() : found->second;
   }
 };
+
+// Metrics of choices among layouts that have no column of their own.
+constexpr const char* kGoodPicks = "picks within 10 %";
+constexpr const char* kRunsRight = "verdicts on running";
 
 std::string percent_text(OptionalShare metric) {
   return metric ? fmt::format("{:.1f} %", 100 * *metric) : "–";
@@ -49,13 +54,15 @@ std::string targets_of(const TableRow& row_line) {
     if (row.text("what") != row_line.what || row.text("family") != row_line.family) continue;
     const std::string metric(row.text("figure"));
     const double target = row.real("percent").value() / 100;
-    const bool more_is_better = metric == "ordered right";
+    const bool more_is_better = metric == "ordered right" || metric == kGoodPicks || metric == kRunsRight;
     const OptionalShare reached = row_line.metric(metric);
     const bool met = reached && (more_is_better ? *reached >= target : *reached <= target);
-    text += fmt::format("{}{} {} {:g} %{}", text.empty() ? "" : ", ", metric, more_is_better ? "≥" : "≤", 100 * target,
-                        met       ? ""
-                        : reached ? " **missed**"
-                                  : " (not run)");
+    text += fmt::format(
+        "{}{} {} {:g} %{}", text.empty() ? "" : ", ", metric, more_is_better ? "≥" : "≤", 100 * target,
+        met       ? ""
+        : reached ? fmt::format(" **missed**{}",
+                                more_is_better && metric != "ordered right" ? " (" + percent_text(reached) + ")" : "")
+                  : " (not run)");
   }
   return text.empty() ? "–" : text;
 }
@@ -100,6 +107,20 @@ std::vector<TableRow> lines_of(const std::string& title, const Comparison& compa
   return lines;
 }
 
+/// Adds what families with large choices of layouts say about choosing.
+void add_choices(std::vector<TableRow>& lines, const Validation& validation, const Comparison& comparison) {
+  const std::vector<LayoutChoice> choices = layout_choices(validation.steps, comparison);
+  const std::vector<RunVerdicts> verdicts = run_verdicts(validation.steps);
+  for (TableRow& row_line : lines) {
+    std::vector<LayoutChoice> own;
+    for (const LayoutChoice& one : choices)
+      if (one.family == row_line.family) own.push_back(one);
+    if (!own.empty()) row_line.metrics[kGoodPicks] = good_picks(own);
+    for (const RunVerdicts& one : verdicts)
+      if (one.family == row_line.family) row_line.metrics[kRunsRight] = one.share();
+  }
+}
+
 /// Returns, for each chip, the unweighted mean over its families.
 std::vector<TableRow> means_over_families(const Validation& validation, const std::vector<TableRow>& families,
                                           const experiments::Catalog& catalog) {
@@ -138,6 +159,7 @@ std::string validation_markdown(const Validation& validation, const experiments:
     const bool steps = title == kStepsTitle;
     std::vector<TableRow> lines =
         lines_of(title, comparison, steps ? find_comparison(validation, kHeldOutTitle) : nullptr);
+    if (steps) add_choices(lines, validation, comparison);
     if (steps)
       for (TableRow& row_line : means_over_families(validation, lines, catalog)) lines.push_back(std::move(row_line));
     for (const TableRow& row_line : lines)

@@ -18,7 +18,7 @@ ROW = ("{id},\"A paper, table 1\",2022,{model},4,1024,16,16,4096,51200,1024,{gpu
        "1F1B,0,{dtype},{measured},\n")
 ROWS = [ROW.format(id="a", model="GPT small", gpu="A100-80GB", tp=2, dp=8, dtype="fp16", measured=0.1),
         ROW.format(id="b", model="GPT small", gpu="a100_80", tp=8, dp=2, dtype="fp16", measured=0.2),
-        ROW.format(id="c", model="GPT small", gpu="A100-80GB", tp=16, dp=1, dtype="fp16", measured=0.3)]
+        ROW.format(id="c", model="GPT small", gpu="A100-80GB", tp=5, dp=1, dtype="fp16", measured=0.3)]
 # The first of them as a user would write it.
 SPEC = """\
 base:
@@ -62,7 +62,7 @@ class Validate(unittest.TestCase):
         steps, = told["kinds"]
         rows = {row["id"]: row for row in steps["rows"]}
         self.assertEqual(rows["a"]["predicted"], json.loads(run.stdout)["step_time_s"])
-        self.assertEqual(rows["c"]["left_out"], "tp must divide gpus_per_node: a tensor-parallel group stays inside a node")
+        self.assertEqual(rows["c"]["left_out"], "tp x pp x cp x dp is not num_gpus")
         family, = steps["families"]
         self.assertEqual((family["family"], family["rows"], family["run"], family["pairs"]), ("A paper, table 1", 3, 2, 1))
         errors = [abs(rows[id]["predicted"] / rows[id]["measured"] - 1) * 100 for id in "ab"]
@@ -71,12 +71,33 @@ class Validate(unittest.TestCase):
         self.assertEqual(told["tick_ns"], 200)
         self.assertTrue(any(one["owner"] == "a100_80" and one["name"] == "gemm_efficiency" for one in told["constants"]))
 
+    def test_choices_of_layouts_are_judged_and_which_of_them_run(self):
+        lines = (ROOT / "experiments/measured/ultrascale_layouts.csv").read_text().splitlines(keepends=True)
+        columns = lines[0].rstrip().split(",")
+        small = [dict(zip(columns, line.rstrip().split(","))) for line in lines[1:]]
+        small = [row for row in small if row["model"] == "8B" and row["gpus"] == "8"]
+        table = self.write("u.csv", lines[0] + "".join(",".join(row.values()) + "\n" for row in small))
+        told = json.loads(self.validate(table, "--json", "--rows", "-j", "2"))
+        steps, = told["kinds"]
+        choice, = steps["layout_choices"]
+        times = {row["id"]: (row["measured"], row["predicted"]) for row in steps["rows"] if "predicted" in row}
+        best, pick = min(times.values()), min(times.values(), key=lambda one: one[1])
+        self.assertEqual((choice["measured"], choice["simulated"]), (len(times), len(times)))
+        self.assertAlmostEqual(choice["regret_percent"], 100 * (pick[0] / best[0] - 1), places=9)
+        verdicts, = told["run_verdicts"]
+        ran = sum(row["ran"] == "yes" for row in small)
+        self.assertEqual((verdicts["ran"], verdicts["did_not_run"]), (ran, len(small) - ran))
+        refused = [row for row in steps["rows"] if row.get("left_out", "").startswith("it did not run")]
+        self.assertEqual(len(refused), len(small) - ran)
+        self.assertEqual(sum(row["detail"] == "predicted not to fit" for row in refused), verdicts["did_not_run_right"])
+        self.assertIn("picks are within 10 % of the best", self.validate(table))
+
     def test_processes_and_order_change_nothing_and_the_run_directory_goes_away(self):
         table = self.write("t.csv", HEADER + "".join(ROWS))
         one = self.validate(table, "--rows", "--in-process", "-j", "1")
         two = self.validate(table, "--rows", "-j", "2", "--svg", "two.svg")
         self.assertEqual(one, two)
-        self.assertIn("left out: tp must divide", one)
+        self.assertIn("left out: tp x pp x cp x dp is not num_gpus", one)
         self.assertIn("on ticks of 200 ns", one)
         self.assertEqual(list(self.directory.glob("manyworlds-validate-*")), [])
         self.assertEqual((self.directory / "two.svg").read_text().count('r="3"'), 2)
