@@ -1,6 +1,8 @@
 // Parses catalog files: help, default source and certainty, and values, each of which may have its own.
 #include "experiments/settings/catalog.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -21,7 +23,7 @@ using import::Entry;
 using import::Node;
 
 const std::vector<std::string> kKinds{"clusters", "gpus", "libraries", "models", "stacks"};
-constexpr std::size_t kMaxFiles = 1'000;  // per kind, in a user's folder
+constexpr std::size_t kMaxFiles = 1'000;  // per kind, of a user
 
 OptionInfo boolean_info() {
   OptionInfo info;
@@ -121,10 +123,7 @@ std::vector<fs::path> files_of(const fs::path& folder) {
   return files;
 }
 
-}  // namespace
-
-CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text, const std::string& file) {
-  const Node root = import::parse_yaml(text, file);
+CatalogEntry read_entry(const std::string& kind, const Node& root) {
   if (root.kind != Node::Kind::mapping) root.fail(fmt::format("must be a mapping, not {}", import::describe(root)));
   CatalogEntry result;
   Provenance provenance;
@@ -170,6 +169,12 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   return result;
 }
 
+}  // namespace
+
+CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text, const std::string& file) {
+  return read_entry(kind, import::parse_yaml(text, file));
+}
+
 core::compute::Gpu gpu_of(const CatalogEntry& entry) {
   core::OptionSet values;
   for (const core::OptionInfo& info : core::compute::gpu_options().infos())
@@ -178,20 +183,25 @@ core::compute::Gpu gpu_of(const CatalogEntry& entry) {
   return core::compute::gpu_options().make(values);
 }
 
-Catalog::Catalog(const std::string& folder) {
+Catalog::Catalog(const std::string& path) {
   for (const std::string& kind : kKinds) kinds_[kind];
   for (const CatalogFile& file : compiled_catalog())
-    add(file.kind, file.name, file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name));
-  if (!folder.empty()) add_folder(folder);
+    add(file.kind, file.name, import::parse_yaml(file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name)));
+  std::error_code code;
+  if (fs::is_regular_file(path, code))
+    add_file(path);
+  else if (!path.empty())
+    add_folder(path);
   for (const char* kind : {"gpus", "stacks"})
     for (auto& [name, entry] : kinds_.at(kind)) copy_constants(kind, name, entry);
   check_gpus();
 }
 
-void Catalog::add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file) {
+void Catalog::add(const std::string& kind, const std::string& name, const Node& node) {
+  const std::string& file = *node.file;
   if (kinds_[kind].count(name))
-    throw InputError(fmt::format("'{}' is in the catalog already; give this one another file name", name), file);
-  CatalogEntry entry = read_catalog_entry(kind, text, file);
+    throw InputError(fmt::format("'{}' is in the catalog already; give this one another name", name), file);
+  CatalogEntry entry = read_entry(kind, node);
   for (const std::string& also : entry.also_called)
     for (const auto& [other, known] : kinds_[kind])
       if (also == other || std::count(known.also_called.begin(), known.also_called.end(), also) > 0)
@@ -199,16 +209,30 @@ void Catalog::add(const std::string& kind, const std::string& name, const std::s
   kinds_[kind][name] = std::move(entry);
 }
 
+/// Adds the entries of a file: mappings by kind, and in them by name.
+void Catalog::add_file(const std::string& path) {
+  const Node root = import::parse_yaml(import::read_text(path), path);
+  if (root.kind != Node::Kind::mapping || root.entries.empty())
+    root.fail(fmt::format("a catalog file must be a mapping of {} to entries by their names", fmt::join(kKinds, ", ")));
+  for (const Entry& kind : root.entries) {
+    if (std::find(kKinds.begin(), kKinds.end(), kind.key) == kKinds.end()) fail_unknown_key(kind, kKinds);
+    if (kind.value.kind != Node::Kind::mapping)
+      kind.value.fail(fmt::format("'{}' must be a mapping of names to entries", kind.key));
+    if (kind.value.entries.size() > kMaxFiles) kind.value.fail(fmt::format("holds more than {} entries", kMaxFiles));
+    for (const Entry& entry : kind.value.entries) add(kind.key, entry.key, entry.value);
+  }
+}
+
 void Catalog::add_folder(const std::string& folder) {
   std::error_code code;
-  if (!fs::is_directory(folder, code)) throw InputError("is no readable folder; --catalog wants one", folder);
+  if (!fs::is_directory(folder, code)) throw InputError("is no readable folder or file; --catalog wants one", folder);
   bool any = false;
   for (const std::string& kind : kKinds) {
     const fs::path inside = fs::path(folder) / kind;
     if (!fs::is_directory(inside, code)) continue;
     any = true;
     for (const fs::path& file : files_of(inside))
-      add(kind, file.stem().string(), import::read_text(file.string()), file.string());
+      add(kind, file.stem().string(), import::parse_yaml(import::read_text(file.string()), file.string()));
   }
   if (!any) throw InputError("has none of the folders gpus, libraries, models, clusters and stacks", folder);
 }

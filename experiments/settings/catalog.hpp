@@ -1,5 +1,5 @@
 // Catalog of GPUs, communication libraries, models, clusters and software stacks: compiled in from catalog/*/*.yaml,
-// plus a folder of the user's.
+// plus a folder or a file of the user's.
 #pragma once
 
 #include <map>
@@ -45,15 +45,16 @@ struct CatalogEntry {
 /// Returns a GPU with the values of its entry.
 core::compute::Gpu gpu_of(const CatalogEntry& entry);
 
-/// Parses one data file. Throws InputError with file and line.
+/// Parses one entry's data file. Throws InputError with file and line.
 CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text, const std::string& file);
 
 class Catalog {
  public:
   using Entries = std::map<std::string, CatalogEntry>;
 
-  /// Loads the compiled catalog and, if `folder` is not empty, its {gpus,libraries,models,clusters,stacks}/*.yaml.
-  explicit Catalog(const std::string& folder = {});
+  /// Loads the compiled catalog and what the user adds, if `path` is not empty: a folder with
+  /// {gpus,libraries,models,clusters,stacks}/*.yaml, or one YAML file with mappings of these names to entries.
+  explicit Catalog(const std::string& path = {});
 
   const Entries& of(const std::string& kind) const;
   /// Returns an entry by name or alias. Throws InputError at `at`, with the nearest name, if there is none.
@@ -64,7 +65,8 @@ class Catalog {
   const Entries::value_type& find_named(const std::string& kind, const std::string& name, const import::Node& at) const;
 
  private:
-  void add(const std::string& kind, const std::string& name, const std::string& text, const std::string& file);
+  void add(const std::string& kind, const std::string& name, const import::Node& entry);
+  void add_file(const std::string& path);
   void add_folder(const std::string& folder);
   void check_gpus() const;
   void copy_constants(const std::string& kind, const std::string& name, CatalogEntry& entry);

@@ -11,7 +11,7 @@ namespace manyworlds::farm::commands {
 void add_spec_options(cxxopts::Options& options) {
   options.add_options()("spec", "the sweep or experiment, a YAML file", cxxopts::value<std::string>(), "SPEC.yaml")(
       "set", "override a key of `base`; may be given many times", cxxopts::value<std::vector<std::string>>(),
-      "KEY=VALUE")("catalog", "a folder with more gpus, libraries, models, clusters and stacks",
+      "KEY=VALUE")("catalog", "a folder or file with more gpus, libraries, models, clusters and stacks",
                    cxxopts::value<std::string>()->default_value(""), "DIR");
   add_assume_option(options);
 }

@@ -76,7 +76,7 @@ int run_list(const Invocation& invocation) {
   options.add_options()("kind", fmt::format("one of {}", fmt::join(experiments::listings(), ", ")),
                         cxxopts::value<std::string>())("name", "one of that kind", cxxopts::value<std::string>())(
       "details", "of a KIND, everything with its figures, options and sources")(
-      "catalog", "a folder with more gpus, libraries, models, clusters and stacks",
+      "catalog", "a folder or file with more gpus, libraries, models, clusters and stacks",
       cxxopts::value<std::string>()->default_value(""), "DIR")("json", "JSON output, with all details");
   options.parse_positional({"kind", "name"});
   options.positional_help("[KIND [NAME]]");

@@ -11,7 +11,7 @@ namespace {
 
 int run_schema(const Invocation& invocation) {
   cxxopts::Options options("manyworlds schema", "The JSON Schema of a sweep, for editors.");
-  options.add_options()("catalog", "a folder with more gpus, libraries, models, clusters and stacks",
+  options.add_options()("catalog", "a folder or file with more gpus, libraries, models, clusters and stacks",
                         cxxopts::value<std::string>()->default_value(""), "DIR");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;

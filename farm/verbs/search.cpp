@@ -214,7 +214,7 @@ int run_search(const Invocation& invocation) {
       cxxopts::value<std::string>()->default_value(SearchOptions().topology),
       "NAME")("set", "override any key, or give a searched one its value or [values]; may be given many times",
               cxxopts::value<std::vector<std::string>>(),
-              "KEY=VALUE")("catalog", "a folder with more gpus, libraries, models, clusters and stacks",
+              "KEY=VALUE")("catalog", "a folder or file with more gpus, libraries, models, clusters and stacks",
                            cxxopts::value<std::string>()->default_value(""), "DIR")(
       "k", "how many of the best are listed", cxxopts::value<std::string>()->default_value("10"), "N")(
       "packet", "how many to simulate packet by packet at most; 0: screen only",

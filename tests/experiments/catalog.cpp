@@ -149,6 +149,29 @@ TEST_CASE("a folder of the user's adds to the catalog, and its faults are named"
   fails("x.yaml", "source: " + std::string(1'001, 's') + "\ncertainty: read\nvalues: {}\n", "one line of 1 to 1000");
 }
 
+TEST_CASE("one file of the user's adds entries of several kinds to the catalog, and its faults are named by line") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "mine.yaml").string();
+  folder.put(
+      "mine.yaml",
+      "gpus:\n  mine:\n    source: bench\n    certainty: read\n    values: {matrix_tflops: 100, memory_gib: 10}\n"
+      "libraries:\n  nccl-mine:\n    gpus: [mine]\n    source: bench\n    certainty: fitted\n"
+      "    values: {library_launch_us: 5}\n");
+  const Catalog catalog(path);
+  CHECK(std::get<double>(figure(catalog, "mine", "matrix_tflops").value) == 100.0);
+  CHECK(catalog.of("libraries").at("nccl-mine").gpus == std::vector<std::string>{"mine"});
+  const auto fails = [&](const std::string& text, const std::string& says) {
+    folder.put("mine.yaml", text);
+    CHECK_THROWS_WITH(Catalog(path), Catch::Contains(says));
+  };
+  fails("gpu:\n  mine: {values: {}}\n", "mine.yaml:1: unknown key 'gpu'; did you mean 'gpus'");
+  fails("gpus: 7\n", "mine.yaml:1: 'gpus' must be a mapping of names to entries");
+  fails("- 1\n", "must be a mapping of clusters, gpus, libraries, models, stacks");
+  fails("gpus:\n  a100_40: {source: s, certainty: read, values: {}}\n", "'a100_40' is in the catalog already");
+  fails("gpus:\n  mine:\n    source: s\n    certainty: read\n    values: {matrix_tflop: 1}\n",
+        "mine.yaml:5: unknown key 'matrix_tflop'");
+}
+
 TEST_CASE("a catalog's files have names of one line of text, and there are at most 1,000 of a kind") {
   const TemporaryFolder folder;
   const std::string good = "source: s\ncertainty: read\nvalues: {}\n";
