@@ -122,11 +122,44 @@ bool is_published_collectives(const CsvHeader& header) {
   return is_nccl_perf(header) || is_mare_nostrum(header);
 }
 
-CsvTable as_collectives(const CsvTable& table) {
+namespace {
+
+std::shared_ptr<const CsvHeader> header_of_collectives(const std::string& file) {
   auto header = std::make_shared<CsvHeader>();
   header->names = kColumns;
-  header->file = table.header->file;
+  header->file = file;
   for (std::size_t i = 0; i < kColumns.size(); ++i) header->column_index[kColumns[i]] = i;
+  return header;
+}
+
+}  // namespace
+
+CsvTable as_collectives(const std::vector<import::NcclTestRow>& rows, const std::string& file) {
+  CsvTable result{header_of_collectives(file), {}};
+  for (const import::NcclTestRow& row : rows) {
+    const std::string op = row.operation == "alltoall" ? "all_to_all" : row.operation;
+    const bool one_byte = row.type.ends_with("int8");  // switches do not reduce these
+    std::vector<std::string> fields{fmt::format("nccl_tests_{}_{}_{}", op, row.ranks, row.line),
+                                    "nccl-tests",
+                                    row.device,
+                                    op,
+                                    std::to_string(row.ranks),
+                                    std::to_string(row.nodes),
+                                    row.bytes,
+                                    row.time_us,
+                                    one_byte && op == "all_reduce" ? "ring" : "",
+                                    "",
+                                    row.version,
+                                    "nccl-tests",
+                                    fmt::format("nccl-tests {}", op),
+                                    ""};
+    result.rows.emplace_back(result.header, std::move(fields), row.line);
+  }
+  return result;
+}
+
+CsvTable as_collectives(const CsvTable& table) {
+  const auto header = header_of_collectives(table.header->file);
   const bool nccl_perf = is_nccl_perf(*table.header);
   CsvTable result{header, {}};
   for (const CsvRow& row : table.rows)

@@ -1,6 +1,7 @@
 // Tables of collectives in the form in which others publish them: they become rows with the columns of collectives.csv.
 #pragma once
 
+#include "experiments/import/nccl_tests.hpp"
 #include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
@@ -12,5 +13,8 @@ bool is_published_collectives(const import::CsvHeader& header);
 /// Returns such a table with the columns of collectives.csv, row by row; what cannot be read stays as it is printed,
 /// for the reader of collectives to refuse it.
 import::CsvTable as_collectives(const import::CsvTable& table);
+
+/// Returns the rows of nccl-tests with the columns of collectives.csv. Families are "nccl-tests" and the operation.
+import::CsvTable as_collectives(const std::vector<import::NcclTestRow>& rows, const std::string& file);
 
 }  // namespace manyworlds::experiments::measured

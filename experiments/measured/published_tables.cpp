@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "experiments/import/nccl_tests.hpp"
+#include "experiments/measured/published_collectives.hpp"
 #include "experiments/measured/tables.hpp"
 
 namespace manyworlds::experiments::measured {
@@ -47,8 +49,6 @@ std::string field_of(const PublishedColumn& column, const CsvRow& row) {
   return filled(filled(column.text, "{}", field), "{line}", std::to_string(row.line()));
 }
 
-}  // namespace
-
 CsvTable with_known_columns(const CsvTable& table) {
   static const std::map<std::string, PublishedTable> published_tables = read_published_tables();
   for (const auto& [name, published] : published_tables) {
@@ -68,6 +68,13 @@ CsvTable with_known_columns(const CsvTable& table) {
     return result;
   }
   return table;
+}
+
+}  // namespace
+
+CsvTable parse_measurements(std::string_view text, const std::string& name) {
+  if (import::is_nccl_tests(text)) return as_collectives(import::parse_nccl_tests(text, name), name);
+  return with_known_columns(import::parse_csv(text, name));
 }
 
 }  // namespace manyworlds::experiments::measured

@@ -1,13 +1,14 @@
-// Tables of training steps as their authors publish them, read as tables of this project: published_columns.csv tells
-// which of our columns is which of theirs, or what it is in every row.
+// Tables of measurements as their authors publish them, read as tables of this project: published_columns.csv tells of
+// training steps which of our columns is which of theirs, or what it is in every row.
 #pragma once
 
 #include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
 
-/// Returns the table with the columns of training_steps.csv if it is known under its own, otherwise the table itself.
-/// Lines stay those of the file.
-import::CsvTable with_known_columns(const import::CsvTable& table);
+/// Parses a table of measurements: a CSV file, or the text that nccl-tests prints, which becomes a table of
+/// collectives. A table of training steps that is known under its own columns gets those of training_steps.csv. Lines
+/// stay those of the file.
+import::CsvTable parse_measurements(std::string_view text, const std::string& name);
 
 }  // namespace manyworlds::experiments::measured

@@ -1,4 +1,4 @@
-// `manyworlds validate [FILE.csv]…`: simulates published measurements, from an empty store, and reports the prediction
+// `manyworlds validate [FILE]…`: simulates published measurements, from an empty store, and reports the prediction
 // errors.
 #include <fmt/format.h>
 
@@ -92,7 +92,7 @@ void append(std::vector<Row>& to, std::vector<Row> rows) {
 Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog) {
   Measurements measurements;
   for (const auto& [name, text] : tables_of(parsed)) {
-    const CsvTable table = measured::with_known_columns(experiments::import::parse_csv(text, name));
+    const CsvTable table = measured::parse_measurements(text, name);
     if (measured::is_training_steps_table(*table.header))
       append(measurements.steps, measured::read_training_steps(table, catalog));
     else if (measured::is_collectives_table(*table.header))
@@ -106,7 +106,8 @@ Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::
                measured::read_kernels(table, catalog, measured::KernelConstants::of_relatives));
     } else
       throw core::InputError(
-          "its columns are those of no table of training steps (id, source, model, gpu, num_gpus, global_batch, "
+          "it is no text of nccl-tests, and its columns are those of no table of training steps (id, source, model, "
+          "gpu, num_gpus, global_batch, "
           "measured_step_s, …), collectives (id, gpu, op, ranks, nodes, bytes, time_us, …), memory (test_case, device, "
           "mem_max_allocated_bytes, …) or kernels (device, gemm_dtype, m, n, k, latency; docs/formats.md has the "
           "others)",
@@ -138,10 +139,10 @@ void compare_kernels(Validation& validation, const Measurements& tables, const e
 int run_validate(const Invocation& invocation) {
   cxxopts::Options options("manyworlds validate", "Predicted against published measurements, family by family.");
   add_run_options(options);
-  options.add_options()("file", "tables of measurements; default: those that come with the program",
-                        cxxopts::value<std::vector<std::string>>(), "FILE.csv")(
+  options.add_options()("file", "tables of measurements, or logs of nccl-tests; default: what comes with the program",
+                        cxxopts::value<std::vector<std::string>>(), "FILE")(
       "o,output", "the run directory; default: a temporary one", cxxopts::value<std::string>(), "RUN_DIR")(
-      "catalog", "a folder with more gpus, libraries, models, clusters and stacks",
+      "catalog", "a folder or file with more gpus, libraries, models, clusters and stacks",
       cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "print every row")("json", "JSON output")(
       "markdown", "only the accuracy table, as in docs/accuracy.md")("svg", "a picture of measured against predicted",
                                                                      cxxopts::value<std::string>(), "FILE.svg")(
@@ -153,7 +154,7 @@ int run_validate(const Invocation& invocation) {
       cxxopts::value<std::string>(), "FILE.csv")("constants", "predict with these in the place of the catalog's",
                                                  cxxopts::value<std::string>(), "FILE.csv");
   options.parse_positional({"file"});
-  options.positional_help("[FILE.csv]…");
+  options.positional_help("[FILE]…");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   if (is_follower() && parsed->count("in-process") == 0)
