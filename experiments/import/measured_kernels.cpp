@@ -20,13 +20,14 @@ using core::InputError;
 
 constexpr std::array<const char*, 13> kColumns{"level", "name",  "pass",  "kind",  "dtype",   "m",     "n",
                                                "k",     "batch", "bytes", "flops", "time_us", "source"};
+constexpr const char* kDevice = "device";  // the GPU's name, which tables of measurements have; not written
 constexpr std::array<const char*, 5> kRequiredColumns{"level", "name", "kind", "dtype", "time_us"};
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 53;
 constexpr double kMaxTimeUs = 1e9;
 
 void check_columns(const CsvHeader& header) {
   for (const std::string& name : header.names)
-    if (std::find(kColumns.begin(), kColumns.end(), name) == kColumns.end())
+    if (name != kDevice && std::find(kColumns.begin(), kColumns.end(), name) == kColumns.end())
       throw InputError(fmt::format("unknown column '{}'{}", name, suggestion(name, {kColumns.begin(), kColumns.end()})),
                        header.file, 1);
   for (const char* name : kRequiredColumns)

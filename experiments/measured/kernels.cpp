@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/compute/gemm.hpp"
+#include "experiments/import/kernel_samples.hpp"
 #include "experiments/measured/kernel_operators.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/text/scalar.hpp"
@@ -250,6 +251,15 @@ class RowReader {
     return family("element-wise", "fp32", kLongMemoryBoundUs);
   }
 
+  /// A row of a table of measured kernels, such as script/measure_kernels.py writes.
+  std::string measured_kernel() {
+    const import::KernelSample sample = import::read_kernel_sample(row_);
+    if (!sample.unsupported.empty()) throw UnsupportedRow{sample.unsupported, sample.detail};
+    result_.predicted_us = import::predicted_us(sample, gpu());
+    const bool moves = sample.kernel.kernel_class == KernelClass::memory_bound;
+    return family(sample.kind, "", moves ? kLongMemoryBoundUs : kLongKernelUs);
+  }
+
  private:
   /// Returns the tokens of the first rank's experts: all experts of all ranks have equally many, the first of each rank
   /// one more if they do not divide.
@@ -296,9 +306,15 @@ class RowReader {
   }
 
   void read_time() {
-    const auto ms = row_.header().has("latency") ? row_.real("latency") : row_.real("latency_ms");
-    if (!ms || !(*ms > 0) || !std::isfinite(*ms)) throw UnsupportedRow{"its time is not above 0", text("latency")};
-    result_.measured_us = *ms * 1e3;
+    constexpr std::pair<const char*, double> kTimes[] = {{"latency", 1e3}, {"latency_ms", 1e3}, {"time_us", 1}};
+    for (const auto& [column, us] : kTimes) {
+      if (!row_.header().has(column)) continue;
+      const auto time = row_.real(column);
+      if (!time || !(*time > 0) || !std::isfinite(*time * us))
+        throw UnsupportedRow{"its time is not above 0", text(column)};
+      result_.measured_us = *time * us;
+      return;
+    }
   }
 
   void read_gpu() {
@@ -326,8 +342,8 @@ class RowReader {
     std::string name = result_.gpu.substr(0, result_.gpu.find('_'));
     std::transform(name.begin(), name.end(), name.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-    return fmt::format("{} {} {}, {} {:g} us", kind, format, name, result_.measured_us < long_us ? "below" : "from",
-                       long_us);
+    return fmt::format("{}{}{} {}, {} {:g} us", kind, format.empty() ? "" : " ", format, name,
+                       result_.measured_us < long_us ? "below" : "from", long_us);
   }
 
   std::string predict_attention(core::compute::AttentionShape shape, const std::string& format, double prepared_bytes,
@@ -371,7 +387,8 @@ const std::vector<Format>& formats() {
       {{"device", "pass", "accumulate", "out_dtype", "m", "n", "k", "experts", "latency"}, &RowReader::training_gemm},
       {{"device", "pass", "kernel_source", "batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim",
         "v_head_dim", "latency"},
-       &RowReader::training_attention}};
+       &RowReader::training_attention},
+      {{"device", "level", "name", "kind", "dtype", "time_us"}, &RowReader::measured_kernel}};
   return all;
 }
 

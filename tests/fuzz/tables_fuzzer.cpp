@@ -1,6 +1,8 @@
-// Any text as each of the tables that users give: measured kernels, logs of nccl-tests, flows and loads of experts.
+// Any text as each of the tables that users give: measured kernels, traces, logs of nccl-tests, flows and loads of
+// experts.
 #include "core/base/error.hpp"
 #include "experiments/import/flows.hpp"
+#include "experiments/import/kineto_trace.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "experiments/import/measured_routing.hpp"
 #include "experiments/import/nccl_tests.hpp"
@@ -12,6 +14,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     experiments::import::parse_measured_kernels(text, "kernels.csv");
+  } catch (const core::InputError&) {
+  }
+  core::compute::Gpu gpu;
+  gpu.matrix_tflops = 1'000, gpu.memory_gb_per_s = 1'000, gpu.compute_units = 100;
+  try {
+    for (const auto& sample : experiments::import::read_kernel_samples(experiments::import::parse_csv(text, "k.csv")))
+      if (sample.unsupported.empty() && !(predicted_us(sample, gpu) > 0)) __builtin_trap();
+  } catch (const core::InputError&) {
+  }
+  try {
+    for (const auto& sample : experiments::import::parse_kineto_trace(text, "trace.json"))
+      if (sample.unsupported.empty() && !(predicted_us(sample, gpu) > 0)) __builtin_trap();
   } catch (const core::InputError&) {
   }
   try {
