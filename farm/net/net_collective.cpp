@@ -47,6 +47,14 @@ Library library_with(const Library& library, const std::string& kind, const std:
 
 }  // namespace
 
+core::collective::Communicator communicator_of_all(const core::step::Configuration& configuration) {
+  core::network::Router router(configuration.graph, configuration.transport.routing,
+                               static_cast<std::uint64_t>(configuration.transport.seed));
+  std::vector<std::uint32_t> members(configuration.graph->gpus);
+  std::iota(members.begin(), members.end(), 0u);
+  return core::step::communicator_of(router, members, static_cast<std::uint32_t>(configuration.gpus_per_node));
+}
+
 Shape collective_of(const core::step::Configuration& configuration, const std::string& kind,
                     const std::string& algorithm, std::int64_t bytes) {
   const Kind kind_value = kind_named(kind);
@@ -54,12 +62,7 @@ Shape collective_of(const core::step::Configuration& configuration, const std::s
   if (gpus < 2) throw core::InputError("a collective needs at least two GPUs", "--collective");
   const Library library =
       algorithm.empty() ? configuration.collectives : library_with(configuration.collectives, kind, algorithm);
-  core::network::Router router(configuration.graph, configuration.transport.routing,
-                               static_cast<std::uint64_t>(configuration.transport.seed));
-  std::vector<std::uint32_t> members(gpus);
-  std::iota(members.begin(), members.end(), 0u);
-  const auto communicator =
-      core::step::communicator_of(router, members, static_cast<std::uint32_t>(configuration.gpus_per_node));
+  const core::collective::Communicator communicator = communicator_of_all(configuration);
   if ((algorithm == "two_level" || algorithm == "node_aware") &&
       (communicator.per_node < 2 || communicator.per_node == gpus))
     throw core::InputError("needs several nodes with several GPUs each", "--algorithm " + algorithm);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/collective/algorithms/communicator.hpp"
 #include "core/collective/dag/dag.hpp"
 #include "core/step/world/configuration.hpp"
 
@@ -13,5 +14,8 @@ namespace manyworlds::farm {
 /// than two GPUs.
 core::collective::Shape collective_of(const core::step::Configuration& configuration, const std::string& kind,
                                       const std::string& algorithm, std::int64_t bytes);
+
+/// Returns all GPUs as the members of a collective. `configuration` must have its graph.
+core::collective::Communicator communicator_of_all(const core::step::Configuration& configuration);
 
 }  // namespace manyworlds::farm

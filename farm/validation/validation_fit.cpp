@@ -46,8 +46,6 @@ FitRow fit_row(const TrainingStep& step, const Catalog& catalog) {
           step.weight};
 }
 
-/// What whole steps tell of a GPU and of a stack. Constants of kernels and of the communication library have
-/// measurements of their own, and steps must not bend them.
 constexpr std::string_view kStepConstants[] = {"sustained_rate", "host_kernel_us", "host_collective_us",
                                                "communication_slowdown"};
 
@@ -73,6 +71,10 @@ std::vector<Constant> constants_used(const std::vector<TrainingStep>& steps, con
 }
 
 }  // namespace
+
+std::span<const std::string_view> step_constants() {
+  return kStepConstants;
+}
 
 FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std::vector<ComparedRow>& compared,
                               const Catalog& catalog, const std::string& without) {

@@ -2,7 +2,9 @@
 // row's closed form is scaled to its packet simulation, so that it only contributes relative changes.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/analysis/fit.hpp"
@@ -17,6 +19,10 @@ struct FamilyConstants {
   std::string family;
   std::vector<experiments::fitting::Constant> constants;
 };
+
+/// Returns the keys of what whole steps tell of a GPU and its host. Constants of kernels and of the communication
+/// library have measurements of their own, and steps must not bend them.
+std::span<const std::string_view> step_constants();
 
 /// Returns the constants of the GPUs that `steps` use, fitted to the rows of `compared` except those of family
 /// `without` (empty: no exception). `compared` must have been predicted with the constants in `steps`. A family counts

@@ -22,6 +22,7 @@ namespace manyworlds::farm::commands {
   entry(diff)                   \
   entry(store)                  \
   entry(validate)               \
+  entry(calibrate)              \
   entry(slurm)                  \
   entry(list)                   \
   entry(schema)

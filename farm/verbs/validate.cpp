@@ -2,7 +2,6 @@
 // errors.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -24,6 +23,7 @@
 #include "farm/validation/validation_picture.hpp"
 #include "farm/validation/validation_report.hpp"
 #include "farm/validation/validation_residuals.hpp"
+#include "farm/verbs/run_folder.hpp"
 #include "io/log/file.hpp"
 
 namespace manyworlds::farm::commands {
@@ -32,30 +32,6 @@ namespace {
 
 namespace measured = experiments::measured;
 using experiments::import::CsvTable;
-
-/// A run directory given by the user, or a temporary one that is removed with this object.
-class RunFolder {
- public:
-  RunFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "manyworlds-validate-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw core::IoError("make", name);
-    path_ = name;
-    temporary_ = true;
-  }
-  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  ~RunFolder() {
-    std::error_code ignored;
-    if (temporary_) std::filesystem::remove_all(path_, ignored);
-  }
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-  bool temporary_ = false;
-};
 
 /// Returns the tables given on the command line, or those compiled in, as (name, text).
 std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseResult& parsed) {

@@ -99,7 +99,7 @@ class Validate(unittest.TestCase):
         self.assertEqual(one, two)
         self.assertIn("left out: tp x pp x cp x dp is not num_gpus", one)
         self.assertIn("on ticks of 200 ns", one)
-        self.assertEqual(list(self.directory.glob("manyworlds-validate-*")), [])
+        self.assertEqual(list(self.directory.glob("manyworlds-run-*")), [])
         self.assertEqual((self.directory / "two.svg").read_text().count('r="3"'), 2)
         self.validate(table, "-o", "kept", "--in-process", "-j", "1")
         self.assertTrue((self.directory / "kept" / "results.h5").exists())
