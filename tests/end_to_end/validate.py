@@ -143,8 +143,10 @@ class Validate(unittest.TestCase):
         self.assertRegex(printed[2], r"^\| A paper, table 1 \| step time \| 2 of 3 \| \d+\.\d % \| \d+\.\d % \| – \| \d+\.\d % \| – \|$")
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
         self.assertEqual({len(row) for row in rows}, {8})
-        with open(ROOT / "experiments/measured/training_steps.csv", newline="") as file:
-            families = {row["family"] for row in csv.DictReader(file)}
+        families = {"Ultra-Scale H100"}
+        for steps in ("training_steps", "layouts"):
+            with open(ROOT / f"experiments/measured/{steps}.csv", newline="") as file:
+                families |= {row["family"] for row in csv.DictReader(file)}
         self.assertEqual({row[0] for row in rows if row[1] == "step time" and "mean over families" not in row[0]}, families)
         self.assertEqual({row[1] for row in rows}, {"step time", "collective", "kernel", "peak memory"})
         # A bar holds or is called missed, and the worst family stands first.
