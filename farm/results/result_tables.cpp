@@ -217,15 +217,11 @@ double modelled_share(const Row& row, bool guessed) {
 
 /// Adds what the time of all kernels is based on.
 void add_time_basis(std::vector<Column>& to, const Rows& rows) {
-  to.push_back(
-      real_column("time_measured", "",
-                  "share of the kernels' time, over all ranks, that was measured: shapes of the GPU's table of "
-                  "GEMMs, and rows of a table of measured times",
-                  rows, [](const Row& row) { return row.step->kernel_shares.measured; }));
-  to.push_back(
-      real_column("time_interpolated", "",
-                  "share of it whose model is corrected by measured shapes that are near, or in another layout", rows,
-                  [](const Row& row) { return row.step->kernel_shares.interpolated; }));
+  to.push_back(real_column("time_measured", "",
+                           "share of the kernels' time, over all ranks, with a measurement of the same shape", rows,
+                           [](const Row& row) { return row.step->kernel_shares.measured; }));
+  to.push_back(real_column("time_interpolated", "", "share of it with measurements of shapes that are near", rows,
+                           [](const Row& row) { return row.step->kernel_shares.interpolated; }));
   to.push_back(real_column("time_modelled", "", "share of it by the model, with rates that are known, read or fitted",
                            rows, [](const Row& row) { return modelled_share(row, false); }));
   to.push_back(real_column("time_guessed", "", "share of it by the model, with a rate that is a guess", rows,
