@@ -110,10 +110,7 @@ class TiledTime {
 }  // namespace
 
 const GemmRates& gemm_rates(Dtype dtype, const Gpu& gpu) {
-  const GemmFormat format = dtype == Dtype::fp8   ? GemmFormat::fp8
-                            : dtype == Dtype::fp4 ? GemmFormat::fp4
-                                                  : GemmFormat::bf16;
-  return gpu.gemm.at(static_cast<std::size_t>(format));
+  return gpu.gemm.at(static_cast<std::size_t>(gemm_format(dtype)));
 }
 
 namespace {

@@ -16,6 +16,12 @@ enum class PowerState : std::uint8_t { burst, sustained };
 /// Returns the GEMM's time in picoseconds, without launch time. All values of `gpu` that the model needs must be known.
 double gemm_ps(const Kernel& kernel, const GemmRates& rates, const Gpu& gpu, PowerState power);
 
+/// Returns the format of GEMMs with inputs of `dtype`.
+constexpr GemmFormat gemm_format(Dtype dtype) {
+  if (dtype == Dtype::fp8) return GemmFormat::fp8;
+  return dtype == Dtype::fp4 ? GemmFormat::fp4 : GemmFormat::bf16;
+}
+
 /// Returns the rates of GEMMs with inputs of `dtype`.
 const GemmRates& gemm_rates(Dtype dtype, const Gpu& gpu);
 

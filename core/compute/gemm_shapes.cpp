@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/base/error.hpp"
+#include "core/compute/gemm.hpp"
 #include "core/compute/kernel.hpp"
 
 namespace manyworlds::core::compute {
@@ -94,10 +95,7 @@ GemmShapes::Correction GemmShapes::at(std::int64_t m, std::int64_t n, std::int64
 GemmShapes::Correction shape_correction(const Kernel& kernel, const Gpu& gpu) {
   if (!gpu.shapes || kernel.kernel_class != KernelClass::gemm || kernel.dtype == Dtype::fp32) return {};
   if (kernel.batch != 1 && !kernel.one_by_one) return {};
-  const GemmFormat format = kernel.dtype == Dtype::fp8   ? GemmFormat::fp8
-                            : kernel.dtype == Dtype::fp4 ? GemmFormat::fp4
-                                                         : GemmFormat::bf16;
-  const std::optional<GemmShapes>& shapes = gpu.shapes->gemm[static_cast<std::size_t>(format)];
+  const std::optional<GemmShapes>& shapes = gpu.shapes->gemm[static_cast<std::size_t>(gemm_format(kernel.dtype))];
   if (!shapes) return {};
   GemmShapes::Correction correction = shapes->at(kernel.m, kernel.n, kernel.k);
   if (kernel.accumulates || kernel.expert_tokens.tokens > 0)

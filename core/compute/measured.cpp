@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/compute/gemm.hpp"
+
 namespace manyworlds::core::compute {
 
 bool is_measurable(const Kernel& kernel) {
@@ -64,7 +66,7 @@ KernelCost estimated_cost(const Kernel& kernel, const Gpu& gpu) {
 std::size_t kind_of(const Kernel& kernel) {
   switch (kernel.kernel_class) {
     case KernelClass::gemm:
-      return kernel.dtype == Dtype::fp8 ? 1 : kernel.dtype == Dtype::fp4 ? 2 : 0;
+      return static_cast<std::size_t>(gemm_format(kernel.dtype));
     case KernelClass::memory_bound:
       return kKernelKinds - 1;
     default:
