@@ -9,6 +9,7 @@
 #include "core/compute/attention.hpp"
 #include "core/compute/gemm_shapes.hpp"
 #include "core/compute/measured.hpp"
+#include "experiments/import/unsupported_row.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {
@@ -20,11 +21,6 @@ constexpr double kPsPerUs = static_cast<double>(core::kMicrosecond);
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 32;
 constexpr double kMaxOperations = 1e17;  // no GPU ends so much, and products of sizes have 63 bits
 constexpr double kCausalMargin = 0.02;
-
-/// Thrown to stop reading a row that cannot be predicted.
-struct UnsupportedRow {
-  std::string reason, detail;
-};
 
 bool is_backward(KernelClass kernel_class) {
   return kernel_class == KernelClass::flash_backward || kernel_class == KernelClass::flash2_backward ||
@@ -125,16 +121,10 @@ KernelSample sample_of(const CsvRow& row, Fill&& fill) {
   sample.id = fmt::format("{}:{}", row.header().file, row.line());
   sample.line = row.line();
   sample.device = row.text("device");
-  try {
+  read_supported(sample, [&] {
     fill(sample);
     sample.kind = sample_kind(sample.kernel);
-  } catch (const UnsupportedRow& unsupported) {
-    sample.unsupported = unsupported.reason;
-    sample.detail = unsupported.detail;
-  } catch (const core::InputError& error) {
-    sample.unsupported = "a field cannot be read";
-    sample.detail = error.what();
-  }
+  });
   return sample;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "experiments/import/unsupported_row.hpp"
 #include "experiments/text/json.hpp"
 
 namespace manyworlds::experiments::import {
@@ -22,10 +23,6 @@ constexpr double kMaxElements = 1e12, kMaxOperations = 1e17;
 constexpr const char* kNoShape = "its operator's shapes are not in the trace (record_shapes=True)";
 constexpr const char* kNotModelled = "its operator is not modelled";
 using Dims = std::vector<std::int64_t>;
-
-struct UnsupportedOperator {
-  std::string reason, detail;
-};
 
 /// Returns a member of an object, or null.
 const json* member(const json& object, const char* name) {
@@ -109,20 +106,20 @@ std::int64_t bytes_of(const std::string& type) {
 void check_sizes(std::initializer_list<std::int64_t> sizes, double maximum = kMaxOperations) {
   double product = 1;
   for (const std::int64_t size : sizes) {
-    if (size < 1) throw UnsupportedOperator{"a size of its operator is not above 0", fmt::format("{}", size)};
+    if (size < 1) throw UnsupportedRow{"a size of its operator is not above 0", fmt::format("{}", size)};
     product *= static_cast<double>(size);
   }
-  if (product > maximum) throw UnsupportedOperator{"its operations are too many", fmt::format("{:.3g}", product)};
+  if (product > maximum) throw UnsupportedRow{"its operations are too many", fmt::format("{:.3g}", product)};
 }
 
 /// A matrix product of inputs `left` and `left` + 1; with `batch`, of matrices in three dimensions.
 Kernel product_of(const Operator& op, std::size_t left, bool batch) {
   const Dims a = op.dims(left), b = op.dims(left + 1);
-  if (!is_16_bit(op.type(left))) throw UnsupportedOperator{"GEMMs of this type are not modelled", op.type(left)};
-  if (a.size() != (batch ? 3 : 2) || b.size() != a.size()) throw UnsupportedOperator{kNoShape, op.name()};
+  if (!is_16_bit(op.type(left))) throw UnsupportedRow{"GEMMs of this type are not modelled", op.type(left)};
+  if (a.size() != (batch ? 3 : 2) || b.size() != a.size()) throw UnsupportedRow{kNoShape, op.name()};
   const std::int64_t m = a[a.size() - 2], k = a.back(), n = b.back(), count = batch ? a.front() : 1;
   check_sizes({8, m, n, k, count});
-  if (b[b.size() - 2] != k) throw UnsupportedOperator{"its operands do not fit", op.name()};
+  if (b[b.size() - 2] != k) throw UnsupportedRow{"its operands do not fit", op.name()};
   return count > 1 ? batched_gemm(kName, m, n, k, count) : gemm(kName, m, n, k);
 }
 
@@ -142,15 +139,15 @@ constexpr AttentionInputs kAttention[] = {
 
 Kernel attention_of(const Operator& op, const AttentionInputs& inputs) {
   const Dims q = op.dims(inputs.query), k = op.dims(inputs.query + 1), v = op.dims(inputs.query + 2);
-  if (q.size() != 4 || k.size() != 4 || v.size() != 4) throw UnsupportedOperator{kNoShape, op.name()};
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4) throw UnsupportedRow{kNoShape, op.name()};
   if (!is_16_bit(op.type(inputs.query)))
-    throw UnsupportedOperator{"attention of this type is not modelled", op.type(inputs.query)};
+    throw UnsupportedRow{"attention of this type is not modelled", op.type(inputs.query)};
   const std::size_t heads = inputs.heads_before_tokens ? 1 : 2, tokens = 3 - heads;
   AttentionShape shape;
   shape.queries = q[tokens], shape.keys = k[tokens], shape.width = q[3], shape.value_width = v[3];
   check_sizes({20, q[0], q[heads], q[tokens], k[tokens], q[3] + v[3]});
   check_sizes({k[0], k[heads]}, kMaxElements);
-  if (k[0] != q[0] || q[heads] % k[heads] != 0) throw UnsupportedOperator{"its operands do not fit", op.name()};
+  if (k[0] != q[0] || q[heads] % k[heads] != 0) throw UnsupportedRow{"its operands do not fit", op.name()};
   shape.batch = q[0] * q[heads], shape.key_batch = k[0] * k[heads];
   shape.cut_by_mask = op.is_set(inputs.causal);
   shape.pairs = shape.queries * shape.keys / (shape.cut_by_mask ? 2 : 1);
@@ -183,17 +180,17 @@ Kernel elementwise_of(const Operator& op, bool copies) {
     const Dims dims = op.dims(i);
     if (dims.empty()) continue;  // a number
     if (dims != first || !op.is_dense(i))
-      throw UnsupportedOperator{"its tensors are not equally shaped and without gaps", op.name()};
-    if (bytes_of(op.type(i)) == 0) throw UnsupportedOperator{"elements of this type are not modelled", op.type(i)};
+      throw UnsupportedRow{"its tensors are not equally shaped and without gaps", op.name()};
+    if (bytes_of(op.type(i)) == 0) throw UnsupportedRow{"elements of this type are not modelled", op.type(i)};
     moved += bytes_of(op.type(i));
     widest = std::max(widest, bytes_of(op.type(i)));
   }
-  if (first.empty() || moved == 0) throw UnsupportedOperator{kNoShape, op.name()};
+  if (first.empty() || moved == 0) throw UnsupportedRow{kNoShape, op.name()};
   return memory_bound(kName, elements * (copies ? moved : moved + widest), widest == 2 ? Dtype::bf16 : Dtype::fp32);
 }
 
 Kernel kernel_of(const Operator& op) {
-  if (!op.has_shapes()) throw UnsupportedOperator{kNoShape, op.name()};
+  if (!op.has_shapes()) throw UnsupportedRow{kNoShape, op.name()};
   if (op.name() == "aten::mm") return product_of(op, 0, false);
   if (op.name() == "aten::addmm") return product_of(op, 1, false);
   if (op.name() == "aten::bmm") return product_of(op, 0, true);
@@ -202,7 +199,7 @@ Kernel kernel_of(const Operator& op) {
   if (op.name() == "aten::copy_") return elementwise_of(op, true);
   if (std::find(std::begin(kElementwise), std::end(kElementwise), op.name()) != std::end(kElementwise))
     return elementwise_of(op, false);
-  throw UnsupportedOperator{kNotModelled, op.name()};
+  throw UnsupportedRow{kNotModelled, op.name()};
 }
 
 /// The kernels of one operator, in the order in which they first appear.
@@ -274,15 +271,11 @@ class Trace {
     KernelSample sample = empty_sample();
     const Operator op(*launched.op);
     sample.measured_us = launched.us;
-    try {
-      if (!(launched.us > 0) || !std::isfinite(launched.us))
-        throw UnsupportedOperator{"its time is not above 0", op.name()};
+    read_supported(sample, [&] {
+      if (!(launched.us > 0) || !std::isfinite(launched.us)) throw UnsupportedRow{"its time is not above 0", op.name()};
       sample.kernel = kernel_of(op);
       sample.kind = sample_kind(sample.kernel) + " in a step";
-    } catch (const UnsupportedOperator& unsupported) {
-      sample.unsupported = unsupported.reason;
-      sample.detail = unsupported.detail;
-    }
+    });
     return sample;
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/collective/algorithms/registry.hpp"
+#include "experiments/import/unsupported_row.hpp"
 #include "experiments/measured/published_collectives.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/settings/calibration.hpp"
@@ -14,11 +15,7 @@ namespace {
 
 using core::collective::Kind;
 using import::CsvRow;
-
-/// Thrown to stop reading a row that cannot be simulated.
-struct UnsupportedRow {
-  std::string reason, detail;
-};
+using import::UnsupportedRow;
 
 // Columns that every table of collectives has.
 constexpr const char* kRequiredColumns[] = {"id", "gpu", "op", "ranks", "nodes", "bytes", "time_us"};
@@ -68,140 +65,135 @@ class RowReader {
     result_.op = row_.text("op");
     result_.family = result_.system;  // for rows that are left out before their family is known
     result_.line = row_.line();
-    try {
+    import::read_supported(result_, [this] {
       read_operation();
-      read_machines();
-      result_.family = family();
-      result_.settings = std::move(settings_);
-    } catch (const UnsupportedRow& unsupported_row) {
-      result_.unsupported = unsupported_row.reason;
-      result_.detail = unsupported_row.detail;
-    } catch (const core::InputError& error) {
-      result_.unsupported = "a field cannot be read";
-      result_.detail = error.what();
-    }
-    return std::move(result_);
-  }
-
- private:
-  std::string text(const char* column) const { return std::string(row_.text(column)); }
-
-  std::int64_t required_integer(const char* column, std::int64_t minimum, std::int64_t maximum) const {
-    const auto value = row_.integer(column);
-    if (!value) throw UnsupportedRow{fmt::format("{} is not printed", column), ""};
-    if (*value < minimum || *value > maximum)
-      throw UnsupportedRow{fmt::format("{} is not from {} to {}", column, minimum, maximum), text(column)};
-    return *value;
-  }
-
-  void set(const std::string& key, const std::string& value) {
-    import::Node given;
-    given.kind = import::Node::Kind::scalar;
-    given.text = value;
-    given.file = std::make_shared<const std::string>(row_.header().file);
-    given.line = row_.line();
-    assigner_.assign(find_key(key, given), given);
-  }
-
-  void read_operation() {
-    const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                   [&](Kind one) { return result_.op == core::collective::name_of(one); });
-    if (kind == std::end(kKinds)) throw UnsupportedRow{"its operation is not simulated", result_.op};
-    result_.kind = *kind;
-    result_.algorithm = algorithm_in(row_.text("algorithm"));
-    if (result_.algorithm != "auto" && !supports(result_.algorithm)) result_.algorithm = "auto";
-    result_.ranks = required_integer("ranks", 2, kMaxRanks);
-    result_.nodes = required_integer("nodes", 1, kMaxRanks);
-    result_.bytes = required_integer("bytes", 1, kMaxBytes);
-    const auto measured = row_.real("time_us");
-    if (!measured) throw UnsupportedRow{"no time is printed", ""};
-    if (!(*measured > 0) || !std::isfinite(*measured)) throw UnsupportedRow{"time_us is not above 0", text("time_us")};
-    result_.measured_us = *measured;
+    read_machines();
     result_.family = family();
-    reject_renamed_columns(row_);
-    result_.excluded_from_family = row_.integer("included") == 0;
-    result_.exclusion_reason = text("exclusion_reason");
-  }
+    result_.settings = std::move(settings_);
+  });
+  return std::move(result_);
+}
 
-  bool supports(const std::string& algorithm) const {
-    const auto& all = core::collective::algorithms();
-    return std::any_of(all.begin(), all.end(), [&](const auto& info) {
-      return info.name == algorithm && core::collective::supports(info.algorithm, result_.kind);
-    });
-  }
+private : std::string
+          text(const char* column) const {
+  return std::string(row_.text(column));
+}
 
-  void read_machines() {
-    result_.gpu =
-        catalog_.of("gpus").count(text("gpu")) ? text("gpu") : terms_.meaning("gpu", text("gpu")).value_or("");
-    if (result_.gpu.empty()) throw UnsupportedRow{"its GPU is not in the catalog", text("gpu")};
-    if (result_.ranks % result_.nodes != 0)
-      throw UnsupportedRow{"ranks is no multiple of nodes", fmt::format("{} on {}", result_.ranks, result_.nodes)};
-    assigner_.defaults();
-    set("cluster.gpu", result_.gpu);
-    result_.nodes = result_.ranks / gpus_of_node();
-    set("cluster.nodes", std::to_string(result_.nodes));
-    set("cluster.gpus_per_node", std::to_string(result_.ranks / result_.nodes));
-    if (row_.given("intra_bw_GBps")) set("cluster.gpu.scale_up_gb_per_s", text("intra_bw_GBps"));
-    set_nic();
-    // Machines are configured as for measured steps, so that conclusions apply to both.
-    set("topology", "rail_optimized");
-    set("transport", "static_window");
-    set("transport.payload_bytes", "16384");
-    set("collectives.protocol", "calibrated");
-    if (row_.given("version")) set("collectives.version", library_version(text("version")));
-    if (row_.integer("ll128_between_nodes") == 0) set("collectives.ll128_between_nodes", "false");
-    set(fmt::format("collectives.{}", result_.op), result_.algorithm);
-    if (const std::string missing = borrow_calibration(settings_, catalog_); !missing.empty())
-      throw UnsupportedRow{"no GPU of the catalog is calibrated", missing};
-    if (result_.algorithm == "in_switch" &&
-        config_of(settings_).configuration.collectives.calibration.reduces_in_switches() == false)
-      throw UnsupportedRow{"its switches are not known to reduce", result_.gpu};
-  }
+std::int64_t required_integer(const char* column, std::int64_t minimum, std::int64_t maximum) const {
+  const auto value = row_.integer(column);
+  if (!value) throw UnsupportedRow{fmt::format("{} is not printed", column), ""};
+  if (*value < minimum || *value > maximum)
+    throw UnsupportedRow{fmt::format("{} is not from {} to {}", column, minimum, maximum), text(column)};
+  return *value;
+}
 
-  /// Returns the GPUs per node. A scale-up domain may join several servers: a rack of NVL72 is one node, whose size
-  /// must divide the number of ranks.
-  std::int64_t gpus_of_node() const {
-    const std::int64_t domain = std::get<std::int64_t>(settings_.at("cluster.gpu.scale_up_domain"));
-    std::int64_t members = result_.ranks / result_.nodes;
-    if (domain > 16)
-      for (members = std::min(result_.ranks, domain); result_.ranks % members != 0;) --members;
-    return members;
-  }
+void set(const std::string& key, const std::string& value) {
+  import::Node given;
+  given.kind = import::Node::Kind::scalar;
+  given.text = value;
+  given.file = std::make_shared<const std::string>(row_.header().file);
+  given.line = row_.line();
+  assigner_.assign(find_key(key, given), given);
+}
 
-  std::string family() const {
-    const char* size = result_.bytes < kLargeBytes ? ", below 1 MiB" : ", from 1 MiB";
-    if (row_.given("family")) return text("family") + size;
-    std::string name = result_.gpu.substr(0, result_.gpu.find('_'));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-    name += result_.nodes > 1 ? " across nodes" : " in a node";
-    return name + size;
-  }
+void read_operation() {
+  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                 [&](Kind one) { return result_.op == core::collective::name_of(one); });
+  if (kind == std::end(kKinds)) throw UnsupportedRow{"its operation is not simulated", result_.op};
+  result_.kind = *kind;
+  result_.algorithm = algorithm_in(row_.text("algorithm"));
+  if (result_.algorithm != "auto" && !supports(result_.algorithm)) result_.algorithm = "auto";
+  result_.ranks = required_integer("ranks", 2, kMaxRanks);
+  result_.nodes = required_integer("nodes", 1, kMaxRanks);
+  result_.bytes = required_integer("bytes", 1, kMaxBytes);
+  const auto measured = row_.real("time_us");
+  if (!measured) throw UnsupportedRow{"no time is printed", ""};
+  if (!(*measured > 0) || !std::isfinite(*measured)) throw UnsupportedRow{"time_us is not above 0", text("time_us")};
+  result_.measured_us = *measured;
+  result_.family = family();
+  reject_renamed_columns(row_);
+  result_.excluded_from_family = row_.integer("included") == 0;
+  result_.exclusion_reason = text("exclusion_reason");
+}
 
-  void set_nic() {
-    double gbps = kDefaultNicGbps;
-    if (const auto printed = row_.real("inter_bw_GBps_per_gpu"); printed && *printed > 0) {
-      gbps = *printed * 8;
-    } else if (result_.nodes > 1) {
-      result_.assumed.emplace_back("inter_bw_GBps_per_gpu");
-      for (const auto& [name, cluster] : catalog_.of("clusters")) {
-        const auto gpu = cluster.values.find("gpu"), nic = cluster.values.find("nic_gbps");
-        if (gpu == cluster.values.end() || nic == cluster.values.end()) continue;
-        if (std::get<std::string>(gpu->second.value) == result_.gpu) gbps = std::get<double>(nic->second.value);
-      }
+bool supports(const std::string& algorithm) const {
+  const auto& all = core::collective::algorithms();
+  return std::any_of(all.begin(), all.end(), [&](const auto& info) {
+    return info.name == algorithm && core::collective::supports(info.algorithm, result_.kind);
+  });
+}
+
+void read_machines() {
+  result_.gpu = catalog_.of("gpus").count(text("gpu")) ? text("gpu") : terms_.meaning("gpu", text("gpu")).value_or("");
+  if (result_.gpu.empty()) throw UnsupportedRow{"its GPU is not in the catalog", text("gpu")};
+  if (result_.ranks % result_.nodes != 0)
+    throw UnsupportedRow{"ranks is no multiple of nodes", fmt::format("{} on {}", result_.ranks, result_.nodes)};
+  assigner_.defaults();
+  set("cluster.gpu", result_.gpu);
+  result_.nodes = result_.ranks / gpus_of_node();
+  set("cluster.nodes", std::to_string(result_.nodes));
+  set("cluster.gpus_per_node", std::to_string(result_.ranks / result_.nodes));
+  if (row_.given("intra_bw_GBps")) set("cluster.gpu.scale_up_gb_per_s", text("intra_bw_GBps"));
+  set_nic();
+  // Machines are configured as for measured steps, so that conclusions apply to both.
+  set("topology", "rail_optimized");
+  set("transport", "static_window");
+  set("transport.payload_bytes", "16384");
+  set("collectives.protocol", "calibrated");
+  if (row_.given("version")) set("collectives.version", library_version(text("version")));
+  if (row_.integer("ll128_between_nodes") == 0) set("collectives.ll128_between_nodes", "false");
+  set(fmt::format("collectives.{}", result_.op), result_.algorithm);
+  if (const std::string missing = borrow_calibration(settings_, catalog_); !missing.empty())
+    throw UnsupportedRow{"no GPU of the catalog is calibrated", missing};
+  if (result_.algorithm == "in_switch" &&
+      config_of(settings_).configuration.collectives.calibration.reduces_in_switches() == false)
+    throw UnsupportedRow{"its switches are not known to reduce", result_.gpu};
+}
+
+/// Returns the GPUs per node. A scale-up domain may join several servers: a rack of NVL72 is one node, whose size
+/// must divide the number of ranks.
+std::int64_t gpus_of_node() const {
+  const std::int64_t domain = std::get<std::int64_t>(settings_.at("cluster.gpu.scale_up_domain"));
+  std::int64_t members = result_.ranks / result_.nodes;
+  if (domain > 16)
+    for (members = std::min(result_.ranks, domain); result_.ranks % members != 0;) --members;
+  return members;
+}
+
+std::string family() const {
+  const char* size = result_.bytes < kLargeBytes ? ", below 1 MiB" : ", from 1 MiB";
+  if (row_.given("family")) return text("family") + size;
+  std::string name = result_.gpu.substr(0, result_.gpu.find('_'));
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  name += result_.nodes > 1 ? " across nodes" : " in a node";
+  return name + size;
+}
+
+void set_nic() {
+  double gbps = kDefaultNicGbps;
+  if (const auto printed = row_.real("inter_bw_GBps_per_gpu"); printed && *printed > 0) {
+    gbps = *printed * 8;
+  } else if (result_.nodes > 1) {
+    result_.assumed.emplace_back("inter_bw_GBps_per_gpu");
+    for (const auto& [name, cluster] : catalog_.of("clusters")) {
+      const auto gpu = cluster.values.find("gpu"), nic = cluster.values.find("nic_gbps");
+      if (gpu == cluster.values.end() || nic == cluster.values.end()) continue;
+      if (std::get<std::string>(gpu->second.value) == result_.gpu) gbps = std::get<double>(nic->second.value);
     }
-    set("cluster.nic_gbps", fmt::format("{}", gbps));
   }
+  set("cluster.nic_gbps", fmt::format("{}", gbps));
+}
 
-  const CsvRow& row_;
-  const TermTable& terms_;
-  const Catalog& catalog_;
-  Settings settings_;
-  Assigner assigner_;
-  MeasuredCollective result_;
-};
+const CsvRow& row_;
+const TermTable& terms_;
+const Catalog& catalog_;
+Settings settings_;
+Assigner assigner_;
+MeasuredCollective result_;
+};  // namespace
 
-}  // namespace
+}  // namespace manyworlds::experiments::measured
 
 bool is_collectives_table(const import::CsvHeader& header) {
   return is_published_collectives(header) || std::all_of(std::begin(kRequiredColumns), std::end(kRequiredColumns),

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/memory/footprint.hpp"
+#include "experiments/import/unsupported_row.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/rules/validity.hpp"
 #include "experiments/settings/calibration.hpp"
@@ -14,11 +15,7 @@ namespace {
 
 using import::CsvRow;
 using import::Node;
-
-/// Thrown to stop reading a row that cannot be simulated.
-struct UnsupportedRow {
-  std::string reason, detail;
-};
+using import::UnsupportedRow;
 
 // Columns that every table of training steps has.
 constexpr const char* kRequiredColumns[] = {"id",       "source",       "model",          "gpu",
@@ -54,106 +51,106 @@ class RowReader {
     result_.id = row_.text("id");
     result_.source = row_.text("source");
     result_.line = row_.line();
-    try {
+    import::read_supported(result_, [this] {
       read_source();
-      read_machines();
-      read_model();
-      read_strategy();
-      finish();
-    } catch (const UnsupportedRow& unsupported_row) {
-      result_.unsupported = unsupported_row.reason;
-      result_.detail = unsupported_row.detail;
-    } catch (const core::InputError& error) {
-      result_.unsupported = "a field cannot be read";
-      result_.detail = error.what();
-    }
-    if (!result_.unsupported.empty()) result_.experiments.clear();
-    if (!result_.unsupported.empty() && result_.unsupported != kDidNotRun) result_.ran.reset();
-    return std::move(result_);
+    read_machines();
+    read_model();
+    read_strategy();
+    finish();
+  });
+  if (!result_.unsupported.empty()) result_.experiments.clear();
+  if (!result_.unsupported.empty() && result_.unsupported != kDidNotRun) result_.ran.reset();
+  return std::move(result_);
+}
+
+private : std::string
+          text(const char* column) const {
+  return std::string(row_.text(column));
+}
+
+void assume(const char* column) {
+  result_.assumed.emplace_back(column);
+}
+
+std::int64_t integer_or(const char* column, std::int64_t default_value) const {
+  return row_.integer(column).value_or(default_value);
+}
+
+/// Returns a number that a row must have.
+std::int64_t required_integer(const char* column) const {
+  const auto value = row_.integer(column);
+  if (!value) throw UnsupportedRow{fmt::format("{} is not printed", column), ""};
+  if (*value < 1) throw UnsupportedRow{fmt::format("{} is below 1", column), text(column)};
+  return *value;
+}
+
+Node node(std::string value) const {
+  Node result;
+  result.kind = Node::Kind::scalar;
+  result.text = std::move(value);
+  result.file = std::make_shared<const std::string>(row_.header().file);
+  result.line = row_.line();
+  return result;
+}
+
+/// Sets a key as a user would. A value that sweeps cannot express makes the row unsupported, not invalid.
+void set(const std::string& key, const std::string& value) {
+  try {
+    const Node given = node(value);
+    assigner_.assign(find_key(key, given), given);
+  } catch (const core::InputError& error) {
+    throw UnsupportedRow{fmt::format("{} is not modelled as the row has it", key), error.what()};
   }
+}
+void set(const std::string& key, std::int64_t value) {
+  set(key, std::to_string(value));
+}
 
- private:
-  std::string text(const char* column) const { return std::string(row_.text(column)); }
+/// Calls set() unless `value` equals `usual`, which holds also if there is no such option.
+void set_unless(const std::string& key, const std::string& value, const std::string& usual) {
+  if (value != usual || has_key(key)) set(key, value);
+}
 
-  void assume(const char* column) { result_.assumed.emplace_back(column); }
-
-  std::int64_t integer_or(const char* column, std::int64_t default_value) const {
-    return row_.integer(column).value_or(default_value);
+bool has_key(const std::string& key) const {
+  try {
+    find_key(key, node(""));
+    return true;
+  } catch (const core::InputError&) {
+    return false;
   }
+}
 
-  /// Returns a number that a row must have.
-  std::int64_t required_integer(const char* column) const {
-    const auto value = row_.integer(column);
-    if (!value) throw UnsupportedRow{fmt::format("{} is not printed", column), ""};
-    if (*value < 1) throw UnsupportedRow{fmt::format("{} is below 1", column), text(column)};
-    return *value;
-  }
+std::optional<std::string> meaning(const char* column) const {
+  const std::string given_text = text(column);
+  return given_text.empty() ? std::nullopt : terms_.meaning(column, given_text);
+}
 
-  Node node(std::string value) const {
-    Node result;
-    result.kind = Node::Kind::scalar;
-    result.text = std::move(value);
-    result.file = std::make_shared<const std::string>(row_.header().file);
-    result.line = row_.line();
-    return result;
-  }
+void read_source();
+void read_machines();
+void set_nic(std::int64_t nodes);
+void read_model();
+void set_style();
+void read_strategy();
+void set_split(std::int64_t stages);
+void set_schedule(std::int64_t pp);
+void set_stack();
+void set_strategy_columns();
+void choose_recompute();
+void finish();
+std::string family() const;
+std::string settings_text(const std::string& prefix, const std::set<std::string, std::less<>>& without) const;
 
-  /// Sets a key as a user would. A value that sweeps cannot express makes the row unsupported, not invalid.
-  void set(const std::string& key, const std::string& value) {
-    try {
-      const Node given = node(value);
-      assigner_.assign(find_key(key, given), given);
-    } catch (const core::InputError& error) {
-      throw UnsupportedRow{fmt::format("{} is not modelled as the row has it", key), error.what()};
-    }
-  }
-  void set(const std::string& key, std::int64_t value) { set(key, std::to_string(value)); }
-
-  /// Calls set() unless `value` equals `usual`, which holds also if there is no such option.
-  void set_unless(const std::string& key, const std::string& value, const std::string& usual) {
-    if (value != usual || has_key(key)) set(key, value);
-  }
-
-  bool has_key(const std::string& key) const {
-    try {
-      find_key(key, node(""));
-      return true;
-    } catch (const core::InputError&) {
-      return false;
-    }
-  }
-
-  std::optional<std::string> meaning(const char* column) const {
-    const std::string given_text = text(column);
-    return given_text.empty() ? std::nullopt : terms_.meaning(column, given_text);
-  }
-
-  void read_source();
-  void read_machines();
-  void set_nic(std::int64_t nodes);
-  void read_model();
-  void set_style();
-  void read_strategy();
-  void set_split(std::int64_t stages);
-  void set_schedule(std::int64_t pp);
-  void set_stack();
-  void set_strategy_columns();
-  void choose_recompute();
-  void finish();
-  std::string family() const;
-  std::string settings_text(const std::string& prefix, const std::set<std::string, std::less<>>& without) const;
-
-  const CsvRow& row_;
-  const TermTable& terms_;
-  const Catalog& catalog_;
-  GraphCache& graphs_;
-  Settings settings_;
-  Assigner assigner_;
-  const SourceProfile* profile_ = nullptr;
-  std::int64_t gpus_ = 0, dp_ = 0;
-  bool one_layer_ = false, has_experts_ = false;
-  TrainingStep result_;
-};
+const CsvRow& row_;
+const TermTable& terms_;
+const Catalog& catalog_;
+GraphCache& graphs_;
+Settings settings_;
+Assigner assigner_;
+const SourceProfile* profile_ = nullptr;
+std::int64_t gpus_ = 0, dp_ = 0;
+bool one_layer_ = false, has_experts_ = false;
+TrainingStep result_;
+};  // namespace
 
 void RowReader::read_source() {
   const std::string experts =
@@ -432,7 +429,7 @@ void RowReader::finish() {
   result_.experiments.front()["model.layers"] = std::int64_t{2};
 }
 
-}  // namespace
+}  // namespace manyworlds::experiments::measured
 
 bool is_training_steps_table(const import::CsvHeader& header) {
   return std::all_of(std::begin(kRequiredColumns), std::end(kRequiredColumns),
