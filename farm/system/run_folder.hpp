@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 
-namespace manyworlds::farm::commands {
+namespace manyworlds::farm {
 
 /// A run directory given by the user, or a temporary one that is removed with this object.
 class RunFolder {
@@ -33,4 +33,4 @@ class RunFolder {
   bool temporary_ = false;
 };
 
-}  // namespace manyworlds::farm::commands
+}  // namespace manyworlds::farm

@@ -14,8 +14,8 @@
 #include "farm/plan/serialized_job.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/system/run_folder.hpp"
 #include "farm/validation/validated_steps.hpp"
-#include "farm/verbs/run_folder.hpp"
 #include "io/log/file.hpp"
 
 namespace manyworlds::farm::commands {

@@ -17,13 +17,13 @@
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/system/run_folder.hpp"
 #include "farm/validation/validated_tables.hpp"
 #include "farm/validation/validation_fit.hpp"
 #include "farm/validation/validation_markdown.hpp"
 #include "farm/validation/validation_picture.hpp"
 #include "farm/validation/validation_report.hpp"
 #include "farm/validation/validation_residuals.hpp"
-#include "farm/verbs/run_folder.hpp"
 #include "io/log/file.hpp"
 
 namespace manyworlds::farm::commands {
