@@ -42,11 +42,10 @@ std::string values_text(const Values& values) {
 }
 
 void replace(Values& values, const CalibratedPart& part, const std::vector<std::string>& files) {
-  const auto fitted_to = static_cast<std::size_t>(
-      std::count_if(part.rows.begin(), part.rows.end(), [](const CalibratedRow& row) { return row.weight > 0; }));
   for (const CalibratedConstant& one : part.changes())
     values[one.key] = {
-        one.after, fmt::format("fitted by manyworlds calibrate to {} rows of {}", fitted_to, fmt::join(files, ", ")),
+        one.after,
+        fmt::format("fitted by manyworlds calibrate to {} rows of {}", part.fitted_rows(), fmt::join(files, ", ")),
         "fitted"};
 }
 

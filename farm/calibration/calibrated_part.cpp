@@ -24,6 +24,11 @@ double weighted_error(const CalibratedPart& part, Prediction prediction) {
 
 }  // namespace
 
+std::size_t CalibratedPart::fitted_rows() const {
+  return static_cast<std::size_t>(
+      std::count_if(rows.begin(), rows.end(), [](const CalibratedRow& row) { return row.weight > 0; }));
+}
+
 Errors errors_of(const CalibratedPart& part, const std::string& kind, Prediction prediction) {
   std::vector<ComparedRow> rows;
   for (const CalibratedRow& row : part.rows)

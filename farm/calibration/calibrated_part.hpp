@@ -31,6 +31,8 @@ struct CalibratedPart {
   bool taken = true;              // false: rows left out are predicted no better, so that all values stay
   std::vector<OmittedRow> omitted;
 
+  /// Returns the number of rows that constants are fitted to.
+  std::size_t fitted_rows() const;
   /// Returns the constants that change; none if they are not taken.
   std::vector<CalibratedConstant> changes() const { return taken ? fitted : std::vector<CalibratedConstant>(); }
 };

@@ -32,8 +32,7 @@ std::string error_line(const CalibratedPart& part, const std::string& kind) {
 }
 
 std::string how_left_out(const CalibratedPart& part) {
-  const auto fitted_to = static_cast<std::size_t>(
-      std::count_if(part.rows.begin(), part.rows.end(), [](const CalibratedRow& row) { return row.weight > 0; }));
+  const std::size_t fitted_to = part.fitted_rows();
   const std::size_t others = part.rows.size() - fitted_to;
   std::string text = fitted_to <= experiments::fitting::kLeaveOneOutRows
                          ? "left out: each row by itself"
