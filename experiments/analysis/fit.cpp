@@ -10,8 +10,6 @@
 namespace manyworlds::experiments::fitting {
 namespace {
 
-using core::compute::Gpu;
-using core::workload::Stack;
 using Vector = Eigen::VectorXd;
 using Matrix = Eigen::MatrixXd;
 
@@ -34,14 +32,13 @@ double general_value(const std::string& key) {
   return std::get<double>(option_of(key).default_value);
 }
 
-/// Returns a GPU or a stack with its constants.
+/// Gives a GPU or a stack its constants; what no option holds, as the table of measured shapes, stays.
 template <class T>
-T with_constants(const T& owner, const core::OptionTable<T>& table, const std::vector<Constant>& constants,
-                 const std::string& name) {
-  core::OptionSet values = table.read(owner);
-  for (const Constant& one : constants)
-    if (one.owner == name) values[one.key] = one.value;
-  return table.make(values);
+void set_constants(T& target, const core::OptionTable<T>& table, const std::vector<Constant>& constants,
+                   const std::string& name) {
+  for (const auto& row : table.rows())
+    for (const Constant& one : constants)
+      if (one.owner == name && one.key == row.info.name) row.set(target, one.value);
 }
 
 bool uses(const FitRow& row, const Constant& one) {
@@ -127,9 +124,8 @@ double closed_form_s(const ExperimentConfig& config) {
 
 double predict_s(const FitRow& row, const std::vector<Constant>& constants) {
   core::step::Configuration configuration = row.configuration;
-  Stack& stack = configuration.strategy.stack;
-  configuration.gpu = with_constants(configuration.gpu, core::compute::gpu_options(), constants, row.gpu);
-  stack = with_constants(stack, core::workload::stack_options(), constants, row.stack);
+  set_constants(configuration.gpu, core::compute::gpu_options(), constants, row.gpu);
+  set_constants(configuration.strategy.stack, core::workload::stack_options(), constants, row.stack);
   return core::step::closed_form(configuration, row.links).step_s;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/compute/measured.hpp"
 #include "core/step/world/step_summary.hpp"
+#include "experiments/analysis/fit.hpp"
 #include "experiments/analysis/guesses.hpp"
 #include "experiments/settings/catalog.hpp"
 #include "tests/experiments/mutations.hpp"
@@ -90,6 +91,14 @@ TEST_CASE("a GPU has its table unless the user wants none") {
   CHECK(kernel_cost(kernel, plain).basis == TimeBasis::measured);
   CHECK(kernel_cost(kernel, none).ps == modelled_time(kernel, plain));
   CHECK(error_of(kSingle, {"cluster.gpu.measured_shapes=h100"}).find("h100_sxm") != std::string::npos);
+}
+
+TEST_CASE("a fit of constants sees the measured shapes that answers see") {
+  const ExperimentConfig config = testing::read(with(kSingle, "a100_40", "h100_sxm")).experiments.front().config();
+  REQUIRE(config.configuration.gpu.shapes);
+  const fitting::FitRow row{config.configuration, fitting::links_of(config), "h100_sxm", "", 1, 1};
+  CHECK(fitting::predict_s(row, {}) == fitting::closed_form_s(config));
+  CHECK(fitting::predict_s(row, {{"h100_sxm", "launch_us", 50}}) > fitting::closed_form_s(config));
 }
 
 TEST_CASE("the digest of a table is part of every comparison and key of its GPU") {
