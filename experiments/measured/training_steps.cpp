@@ -133,6 +133,7 @@ void set_style();
 void read_strategy();
 void set_split(std::int64_t stages);
 void set_schedule(std::int64_t pp);
+void set_buckets(const std::string& stack);
 void set_stack();
 void set_strategy_columns();
 void choose_recompute();
@@ -345,6 +346,14 @@ void RowReader::set_split(std::int64_t stages) {
   set("strategy.split", (layers + 2) % stages == 0 ? "light_ends" : "light_last");
 }
 
+/// Gives gradients the buckets of the software's recipe, if it has one.
+void RowReader::set_buckets(const std::string& stack) {
+  const auto known = catalog_.of("stacks").find(stack);
+  if (known == catalog_.of("stacks").end()) return;
+  if (const auto buckets = known->second.recipe.find("bucket_parameters"); buckets != known->second.recipe.end())
+    set("strategy.bucket_parameters", std::get<std::int64_t>(buckets->second.value));
+}
+
 void RowReader::set_stack() {
   std::string stack = row_.given("stack") ? text("stack") : profile_->stack;
   if (!row_.given("stack") && !profile_->named()) assume("stack");
@@ -352,6 +361,7 @@ void RowReader::set_stack() {
   if (const auto known = catalog_.of("stacks").find(stack);
       known != catalog_.of("stacks").end() && !known->second.library.empty())
     set("collectives.version", known->second.library);
+  set_buckets(stack);
   // Chunked collectives beside GEMMs need sequence parallelism; the software does not use them without it.
   const std::string chunked_overlap = "strategy.stack.overlap_tensor";
   if (has_key(chunked_overlap) && !std::get<bool>(settings_.at("strategy.sequence_parallel")))

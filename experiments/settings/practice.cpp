@@ -21,6 +21,7 @@ constexpr const char* kStackName = "strategy.stack.name";
 constexpr const char* kProtocol = "collectives.protocol";
 constexpr const char* kLibraryVersion = "collectives.version";
 constexpr const char* kFeedForward = "model.ffn_hidden";
+constexpr const char* kBucketParameters = "strategy.bucket_parameters";
 constexpr const char* kDefaultStack = "megatron-core";
 /// Mean error of predicted memory peaks of models with experts, the larger of the two kinds that fill a GPU (rows
 /// "memory" of the table in docs/accuracy.md).
@@ -102,6 +103,12 @@ OptionValue feed_forward(const Settings& settings, const Catalog&) {
 OptionValue zero(const Settings& settings, const Catalog& catalog) {
   const OptionValue* recipe = recipe_value(settings, catalog, "zero");
   return recipe != nullptr && replicas(settings) > 1 ? *recipe : OptionValue(std::int64_t{0});
+}
+
+/// Follows the stack's recipe; other software has the buckets of the option's default.
+OptionValue bucket_parameters(const Settings& settings, const Catalog& catalog) {
+  const OptionValue* recipe = recipe_value(settings, catalog, "bucket_parameters");
+  return recipe != nullptr ? *recipe : find_key(kBucketParameters, {}).option->default_value;
 }
 
 /// Follows the stack's recipe, and is on for models with experts, if the sequence can be sharded.
@@ -192,6 +199,7 @@ const std::vector<Convention>& conventions() {
       constant_default("model.dropout", false),
       {kFeedForward, feed_forward},
       {"strategy.zero", zero},
+      {kBucketParameters, bucket_parameters},
       {"strategy.sequence_parallel", sequence_parallel},
       {"strategy.global_batch", global_batch},
       constant_default("collectives.all_reduce", "auto"),
@@ -295,6 +303,9 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
     filled.erase(ports);  // all nodes are on one switch
   if (const auto width = filled.find(kFeedForward); width != filled.end() && std::get<std::int64_t>(width->second) == 0)
     filled.erase(width);  // it follows from hidden
+  if (const auto buckets = filled.find(kBucketParameters);
+      buckets != filled.end() && buckets->second == find_key(kBucketParameters, {}).option->default_value)
+    filled.erase(buckets);  // as any other option
   const CatalogEntry& stack = stack_of(settings, catalog);
   settings.add(kStackName, kDefaultStack);
   settings.add(kLibraryVersion, core::collective::version_names().back());

@@ -48,6 +48,8 @@ TEST_CASE("a bare question is about Megatron-Core with its recipe, and a library
   for (const char* key : {"strategy.sequence_parallel", "strategy.stack.overlap_parameters",
                           "strategy.stack.overlap_tensor", "strategy.stack.overlap_input_gradient"})
     CHECK(flag(result, key));
+  CHECK(integer(result, "strategy.bucket_parameters") == 40'000'000);
+  CHECK(integer(today({"strategy.stack=nanotron"}), "strategy.bucket_parameters") == 13'107'200);
   CHECK(integer(result, "strategy.global_batch") == 16);
   CHECK(text(result, "collectives.all_reduce") == "auto");
   CHECK(text(result, "collectives.protocol") == "calibrated");

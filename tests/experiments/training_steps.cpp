@@ -81,6 +81,14 @@ TEST_CASE("a measured row in its source's words becomes the experiment that it w
   }
 }
 
+TEST_CASE("a row's gradients have the buckets of its software") {
+  CHECK(shown(read_one(kKorthikanti), "strategy.bucket_parameters") == "40000000");
+  const std::string columns = std::string(kColumns).replace(kColumns.find("notes"), 5, "stack");
+  const TrainingStep step = read(columns + std::string(kKorthikanti).insert(kKorthikanti.size() - 1, "nanotron")).at(0);
+  CHECK(step.unsupported + step.detail == "");
+  CHECK(shown(step, "strategy.bucket_parameters") == "13107200");  // 25 MiB of 16 bits
+}
+
 TEST_CASE("what a row does not say is assumed by documented rules and counted") {
   const TrainingStep nic = read_one(kKorthikanti, ",8,25,8,8,", ",8,,8,8,");
   CHECK(shown(nic, "cluster.nic_gbps") == "200.0");  // of dgx_a100_superpod, the cluster of that source
