@@ -10,7 +10,7 @@
 #include "core/network/flows/traffic.hpp"
 #include "core/network/transports/pfc_headroom.hpp"
 #include "core/network/transports/registry.hpp"
-#include "core/step/world/rank_layout.hpp"
+#include "core/step/compile/rank_layout.hpp"
 #include "io/process/cpu_time.hpp"
 
 namespace manyworlds::farm {

@@ -9,7 +9,7 @@
 #include "core/collective/dag/dag.hpp"
 #include "core/network/engine/link_hops.hpp"
 #include "core/network/flows/flows.hpp"
-#include "core/step/world/configuration.hpp"
+#include "core/step/compile/configuration.hpp"
 #include "experiments/import/flows.hpp"
 
 namespace manyworlds::farm {

@@ -11,8 +11,8 @@
 
 #include "core/base/error.hpp"
 #include "core/compute/gpu.hpp"
+#include "core/step/compile/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
-#include "core/step/world/memory_requirement.hpp"
 #include "farm/system/host_resources.hpp"
 
 namespace manyworlds::farm {

@@ -9,8 +9,8 @@
 
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
+#include "core/step/compile/memory_requirement.hpp"
 #include "core/step/run/result.hpp"
-#include "core/step/world/memory_requirement.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "core/workload/layer/expert_load.hpp"
 #include "core/workload/layer/kernel_costs.hpp"

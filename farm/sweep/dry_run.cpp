@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/compute/gpu.hpp"
-#include "core/step/world/rank_layout.hpp"
+#include "core/step/compile/rank_layout.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "farm/plan/plan.hpp"
 #include "farm/results/sweep_report.hpp"

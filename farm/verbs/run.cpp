@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/step/world/memory_requirement.hpp"
-#include "core/step/world/rank_layout.hpp"
+#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/compile/rank_layout.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "core/workload/layer/kernel_costs.hpp"
 #include "experiments/analysis/fit.hpp"

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/compute/measured.hpp"
-#include "core/step/world/step_summary.hpp"
+#include "core/step/compile/step_summary.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/analysis/guesses.hpp"
 #include "experiments/settings/catalog.hpp"

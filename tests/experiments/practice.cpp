@@ -1,7 +1,7 @@
 // What settings mean that nobody gives: today's practice, and that of 2021.
 #include <catch2/catch.hpp>
 
-#include "core/step/world/memory_requirement.hpp"
+#include "core/step/compile/memory_requirement.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "tests/experiments/sweeps.hpp"
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
+#include "core/step/compile/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
-#include "core/step/world/memory_requirement.hpp"
 #include "core/workload/layer/expert_load.hpp"
 #include "tests/experiments/sweeps.hpp"
 

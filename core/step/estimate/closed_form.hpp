@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/collective/library/library.hpp"
-#include "core/step/world/configuration.hpp"
+#include "core/step/compile/configuration.hpp"
 
 namespace manyworlds::core::step {
 

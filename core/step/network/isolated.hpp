@@ -10,7 +10,7 @@
 #include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/traffic.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/world/compiled_step.hpp"
+#include "core/step/compile/compiled_step.hpp"
 
 namespace manyworlds::core::step {
 

@@ -10,9 +10,9 @@
 
 #include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/traffic.hpp"
+#include "core/step/compile/compiled_step.hpp"
 #include "core/step/network/episode.hpp"
 #include "core/step/network/isolated.hpp"
-#include "core/step/world/compiled_step.hpp"
 
 namespace manyworlds::core::step {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/memory/footprint.hpp"
-#include "core/step/world/compiled_step.hpp"
+#include "core/step/compile/compiled_step.hpp"
 #include "core/stream/record.hpp"
 
 namespace manyworlds::core::step {

@@ -8,10 +8,10 @@
 #include <memory>
 #include <vector>
 
+#include "core/step/compile/step_summary.hpp"
 #include "core/step/network/isolated.hpp"
 #include "core/step/run/result.hpp"
 #include "core/step/run/step.hpp"
-#include "core/step/world/step_summary.hpp"
 
 namespace manyworlds::core::step {
 

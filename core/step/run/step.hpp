@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "core/network/flows/component_cache.hpp"
+#include "core/step/compile/compiled_step.hpp"
 #include "core/step/network/network_model.hpp"
 #include "core/step/network/ticked_completions.hpp"
 #include "core/step/run/recording.hpp"
 #include "core/step/run/result.hpp"
-#include "core/step/world/compiled_step.hpp"
 #include "core/stream/timeline.hpp"
 
 namespace manyworlds::core::step {

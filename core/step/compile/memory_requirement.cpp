@@ -1,6 +1,6 @@
-#include "core/step/world/memory_requirement.hpp"
+#include "core/step/compile/memory_requirement.hpp"
 
-#include "core/step/world/rank_layout.hpp"
+#include "core/step/compile/rank_layout.hpp"
 
 namespace manyworlds::core::step {
 

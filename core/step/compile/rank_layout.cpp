@@ -1,4 +1,4 @@
-#include "core/step/world/rank_layout.hpp"
+#include "core/step/compile/rank_layout.hpp"
 
 #include <algorithm>
 

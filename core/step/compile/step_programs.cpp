@@ -1,4 +1,4 @@
-#include "core/step/world/step_programs.hpp"
+#include "core/step/compile/step_programs.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/step/world/compiled_step.hpp"
+#include "core/step/compile/compiled_step.hpp"
 
 #include <algorithm>
 #include <utility>

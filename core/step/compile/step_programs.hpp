@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/step/world/rank_layout.hpp"
+#include "core/step/compile/rank_layout.hpp"
 #include "core/workload/program/program.hpp"
 
 namespace manyworlds::core::step {

@@ -1,4 +1,4 @@
-#include "core/step/world/rank_symmetry.hpp"
+#include "core/step/compile/rank_symmetry.hpp"
 
 #include <algorithm>
 #include <map>

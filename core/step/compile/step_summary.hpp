@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/step/world/step_programs.hpp"
+#include "core/step/compile/step_programs.hpp"
 
 namespace manyworlds::core::step {
 

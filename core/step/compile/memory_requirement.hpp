@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/memory/footprint.hpp"
-#include "core/step/world/configuration.hpp"
+#include "core/step/compile/configuration.hpp"
 
 namespace manyworlds::core::step {
 

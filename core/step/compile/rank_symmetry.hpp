@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/step/world/rank_layout.hpp"
+#include "core/step/compile/rank_layout.hpp"
 
 namespace manyworlds::core::step {
 

@@ -10,8 +10,8 @@
 
 #include "core/collective/dag/dag.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/world/rank_symmetry.hpp"
-#include "core/step/world/step_programs.hpp"
+#include "core/step/compile/rank_symmetry.hpp"
+#include "core/step/compile/step_programs.hpp"
 #include "core/workload/program/program.hpp"
 
 namespace manyworlds::core::step {

@@ -11,7 +11,7 @@
 #include "core/collective/dag/rotation.hpp"
 #include "core/network/fabric/router.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/world/configuration.hpp"
+#include "core/step/compile/configuration.hpp"
 #include "core/workload/layer/rank_class.hpp"
 #include "core/workload/program/program.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/step/world/step_summary.hpp"
+#include "core/step/compile/step_summary.hpp"
 
 #include <algorithm>
 #include <map>
