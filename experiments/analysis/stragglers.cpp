@@ -72,10 +72,10 @@ const char* phase_of(StepPart category) {
 
 /// Returns the time from the last member's entry to the last completion, summed by communicator and kind of collective.
 std::vector<Sample> communication_samples(const CompiledStep& compiled, const Recording& recording) {
-  std::map<std::pair<std::uint32_t, std::string>, Time> durations;
-  for (std::uint32_t instance = 0; instance < compiled.instances(); ++instance) {
-    const core::step::CollectiveInterval& course = recording.intervals.at(instance);
-    const std::uint32_t group = compiled.group_of(instance);
+  std::map<std::pair<core::step::GroupId, std::string>, Time> durations;
+  for (const core::step::InstanceId instance : compiled.instance_ids()) {
+    const core::step::CollectiveInterval& course = recording.intervals[instance];
+    const core::step::GroupId group = compiled.group_of(instance);
     const auto role = static_cast<std::size_t>(compiled.layout().groups()[group].role);
     const char* kind = core::collective::name_of(compiled.collective_op_of(instance).shape.kind);
     durations[{group, fmt::format("{} {}", core::workload::kRoleNames.at(role), kind)}] += course.ended - course.last;
@@ -84,7 +84,7 @@ std::vector<Sample> communication_samples(const CompiledStep& compiled, const Re
   for (const auto& [key, time] : durations) {
     const core::step::Group& group = compiled.layout().groups()[key.first];
     const auto& first = compiled.layout().classes()[compiled.layout().class_of(group.ranks[0])];
-    samples.push_back({key.first, StragglerLevel::communication, key.second,
+    samples.push_back({key.first.value(), StragglerLevel::communication, key.second,
                        fmt::format("{}: {}, {} members, {} in a node", key.second, peers_of(compiled, first),
                                    group.ranks.size(), group.per_node),
                        core::seconds(time)});
@@ -233,7 +233,7 @@ StragglerReport find_stragglers(const CompiledStep& compiled, const Recording& r
   PairProbes pair_probes(compiled);
   std::map<std::vector<std::uint32_t>, std::vector<Outlier>> probed;
   for (const Outlier& slow : suspects) {
-    const std::vector<std::uint32_t>& ranks = compiled.layout().groups()[slow.subject].ranks;
+    const std::vector<std::uint32_t>& ranks = compiled.layout().groups()[core::step::GroupId(slow.subject)].ranks;
     if (ranks.size() < kMinPeers) {
       if (slow.slower == 0) continue;
       report.unexplained.push_back(fmt::format("{} of ranks {} and {}", slow.activity, ranks[0], ranks[1]));

@@ -77,7 +77,7 @@ class Planner {
  private:
   struct CollectiveRef {
     std::uint32_t collective = 0;  // index in found_
-    std::uint32_t group = 0;       // that runs it
+    core::step::GroupId group;     // that runs it
   };
   struct FittingExperiment {
     std::uint32_t experiment = 0;

@@ -9,6 +9,7 @@
 #include "core/collective/dag/dag.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/sharing/key.hpp"
+#include "core/step/compile/ids.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "farm/protocol/job.hpp"
 
@@ -30,7 +31,7 @@ struct PlannedCollective {
   core::sharing::Key key;
   std::uint32_t experiment = 0;
   core::collective::Shape shape;
-  std::uint32_t group = 0;
+  core::step::GroupId group;
   double cost = 0;
   std::uint32_t layout = 0;  // of the experiment; equal for equal fabric, routes and rank placement
 };

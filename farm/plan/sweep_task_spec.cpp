@@ -80,7 +80,7 @@ std::string encode(const SweepTaskSpec& spec) {
   to.put(spec.kind).text(spec.settings);
   put(to, spec.key);
   put(to, spec.shape);
-  to.put(spec.group).put(static_cast<std::uint64_t>(spec.inputs.size()));
+  to.put(spec.group.value()).put(static_cast<std::uint64_t>(spec.inputs.size()));
   for (const Key& input : spec.inputs) put(to, input);
   return to.take();
 }
@@ -94,7 +94,7 @@ SweepTaskSpec decode_task_spec(const std::string& bytes) {
   spec.settings = from.text();
   spec.key = key(from);
   spec.shape = shape(from);
-  spec.group = from.get<std::uint32_t>();
+  spec.group = core::step::GroupId(from.get<std::uint32_t>());
   spec.inputs.resize(from.count(kKeyBytes));
   for (Key& input : spec.inputs) input = key(from);
   from.end();

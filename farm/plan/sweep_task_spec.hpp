@@ -8,6 +8,7 @@
 
 #include "core/collective/dag/dag.hpp"
 #include "core/sharing/key.hpp"
+#include "core/step/compile/ids.hpp"
 
 namespace manyworlds::farm {
 
@@ -24,7 +25,7 @@ struct SweepTaskSpec {
   std::string settings;    // own settings of one experiment that needs the task: experiments::serialize_own_settings()
   core::sharing::Key key;  // of a collective
   core::collective::Shape shape;           // of a collective
-  std::uint32_t group = 0;                 // of a collective: the group that runs it, as index in RankLayout::groups()
+  core::step::GroupId group;               // of a collective: the group that runs it
   std::vector<core::sharing::Key> inputs;  // of a step: the keys of the collectives whose results are its inputs
 };
 

@@ -177,7 +177,7 @@ class TraceWriter {
   }
 
   void write_collective(std::uint32_t rank, const Op& op, const Span& span, const std::string& label) {
-    const std::uint32_t instance = compiled_.instance_entered_by(rank, span.op).first;
+    const core::step::InstanceId instance = compiled_.instance_entered_by(rank, span.op).instance;
     const core::step::CollectiveInterval& timeline = recording_.intervals[instance];
     const core::collective::Shape& shape = compiled_.collective_op_of(instance).shape;
     std::string speed;

@@ -85,7 +85,7 @@ TEST_CASE("eight shards of the first sweep cost about the same, and hardly more 
 
 TEST_CASE("steps that ask for the same collectives stay in one shard where the shards are even all the same") {
   Plan plan;  // three families of four steps each, with a dear collective of their own
-  for (std::uint32_t family = 0; family < 3; ++family) plan.collectives.push_back({digest_of(family), 0, {}, 0, 100});
+  for (std::uint32_t family = 0; family < 3; ++family) plan.collectives.push_back({digest_of(family), 0, {}, {}, 100});
   for (std::uint32_t step = 0; step < 12; ++step)
     plan.steps.push_back({digest_of(100 + step), step, 1, {step % 3}, 1, 10});
   const auto shard_of = shards_of_steps(plan, 3);
@@ -95,7 +95,7 @@ TEST_CASE("steps that ask for the same collectives stay in one shard where the s
 
 TEST_CASE("one large family of steps is cut, because a shard that waits for another is worse than a collective twice") {
   Plan plan;
-  plan.collectives.push_back({digest_of(0), 0, {}, 0, 1});
+  plan.collectives.push_back({digest_of(0), 0, {}, {}, 1});
   for (std::uint32_t step = 0; step < 40; ++step) plan.steps.push_back({digest_of(100 + step), step, 1, {0}, 1, 10});
   std::map<std::uint32_t, int> steps;
   for (const auto shard : shards_of_steps(plan, 4)) ++steps[shard];

@@ -81,21 +81,20 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
   const std::vector<ShapedOperations> by_kind = shapes_by_kind();
   symmetry_ =
       ranks == Ranks::all ? trivial_symmetry(*layout_) : rank_symmetry_of(*layout_, collectives_of(by_kind, dags));
-  const std::vector<Group>& groups = layout_->groups();
-  std::vector<std::vector<std::uint32_t>> equivalent_groups(
+  const IdVector<GroupId, Group>& groups = layout_->groups();
+  IdVector<GroupId, std::vector<GroupId>> equivalent_groups(
       groups.size());  // by the first group of each equivalence class
-  for (std::uint32_t group = 0; group < groups.size(); ++group)
-    equivalent_groups[symmetry_.canonical[group]].push_back(group);
+  for (const GroupId group : groups.ids()) equivalent_groups[symmetry_.canonical[group]].push_back(group);
   LinkLoads link_loads(configuration_.transport, layout_->graph());
-  for (std::uint32_t group = 0; group < groups.size(); ++group) {
-    first_instance_.push_back(static_cast<std::uint32_t>(collective_op_of_.size()));
+  for (const GroupId group : groups.ids()) {
+    first_instance_.push_back(collective_op_of_.next_id());
     if (!equivalent_groups[group].empty())
       add_group(group, equivalent_groups[group], by_kind[groups[group].kind], dags, link_loads);
   }
   for (const std::uint32_t rank : symmetry_.representative_rank) {
     auto& slots = member_slots_.emplace_back();
     for (std::size_t role = 0; role < workload::kRoles; ++role) {
-      const std::uint32_t group = layout_->group_of(rank, static_cast<Role>(role));
+      const GroupId group = layout_->group_of(rank, static_cast<Role>(role));
       if (group == RankLayout::kNoGroup) continue;
       slots[role] = {first_instance_[symmetry_.canonical[group]],
                      layout_->member_of(rank, static_cast<Role>(role)) % symmetry_.rotation[group]};
@@ -137,7 +136,7 @@ std::vector<KindCollectives> CompiledStep::collectives_of(const std::vector<Shap
 }
 
 /// Checks that all members enter the same collectives; anything else is an error in building their programs.
-void CompiledStep::check_members(std::uint32_t group) const {
+void CompiledStep::check_members(GroupId group) const {
   const std::vector<std::uint32_t>& ranks = layout_->groups()[group].ranks;
   const OperationSequence& first = sequence(ranks[0], role_of(group, 0));
   for (std::uint32_t member = 1; member < ranks.size(); ++member) {
@@ -149,19 +148,19 @@ void CompiledStep::check_members(std::uint32_t group) const {
   }
 }
 
-void CompiledStep::add_group(std::uint32_t group, const std::vector<std::uint32_t>& equivalent_groups,
+void CompiledStep::add_group(GroupId group, const std::vector<GroupId>& equivalent_groups,
                              const ShapedOperations& operations, DagCache& dags, LinkLoads& link_loads) {
   check_members(group);
-  const auto first = static_cast<std::uint32_t>(collective_ops_.size());
+  const std::uint32_t first = collective_ops_.next_id().value();
   for (const collective::Shape& shape : operations.shapes)
     add_collective_op(equivalent_groups, shape, dags, link_loads);
   for (const std::uint32_t operation : sequence(layout_->groups()[group].ranks[0], role_of(group, 0)).operation)
-    collective_op_of_.push_back(first + operations.shape_of[operation]);
+    collective_op_of_.push_back(CollectiveOpId(first + operations.shape_of[operation]));
   group_of_instance_.resize(collective_op_of_.size(), group);
 }
 
-void CompiledStep::add_collective_op(const std::vector<std::uint32_t>& equivalent_groups,
-                                     const collective::Shape& shape, DagCache& dags, LinkLoads& link_loads) {
+void CompiledStep::add_collective_op(const std::vector<GroupId>& equivalent_groups, const collective::Shape& shape,
+                                     DagCache& dags, LinkLoads& link_loads) {
   CollectiveOp collective_op;
   collective_op.group = equivalent_groups.front();
   collective_op.shape = shape;
@@ -182,7 +181,7 @@ void CompiledStep::add_collective_op(const std::vector<std::uint32_t>& equivalen
 
   const std::vector<PairLoad> loads = loads_of(*collective_op.dag, configuration_.transport);
   std::map<std::uint32_t, std::pair<const Connections*, std::int64_t>> groups_by_signature;
-  for (const std::uint32_t group : equivalent_groups) {
+  for (const GroupId group : equivalent_groups) {
     const Connections& connections = *layout_->connections_of(group, pairs);
     ++groups_by_signature.try_emplace(connections.signature_number, &connections, 0).first->second.second;
     const InstanceLoad one = link_loads.of(loads, connections, is_full ? nullptr : &quotient_dag->representative);
@@ -196,26 +195,25 @@ void CompiledStep::add_collective_op(const std::vector<std::uint32_t>& equivalen
   collective_ops_.push_back(std::move(collective_op));
 }
 
-Role CompiledStep::role_of(std::uint32_t group, std::uint32_t member) const {
+Role CompiledStep::role_of(GroupId group, std::uint32_t member) const {
   const Role role = layout_->groups()[group].role;
   return member == 0 ? role : workload::receiver_of(role);
 }
 
-std::pair<std::uint32_t, std::uint32_t> CompiledStep::instance_entered_by(std::uint32_t representative,
-                                                                          std::uint32_t op) const {
+Member CompiledStep::instance_entered_by(std::uint32_t representative, std::uint32_t op) const {
   const std::uint32_t rank = symmetry_.representative_rank[representative], of = layout_->class_of(rank);
   const Role role = programs_[of].ops[op].role;
   MANYWORLDS_CHECK(layout_->group_of(rank, role) != RankLayout::kNoGroup,
                    "rank {} enters a collective of a role it does not play", rank);
   const MemberSlot& slot = member_slots_[representative][static_cast<std::size_t>(role)];
-  return {slot.first_instance + position_in_role_[of][op], slot.member};
+  return {InstanceId(slot.first_instance.value() + position_in_role_[of][op]), slot.member};
 }
 
-std::pair<std::uint32_t, std::uint32_t> CompiledStep::operation_of(std::uint32_t instance, std::uint32_t member) const {
-  const std::uint32_t group = group_of_instance_[instance];
-  const std::uint32_t rank = layout_->groups()[group].ranks[member];
-  return {symmetry_.representative_of[rank],
-          sequence(rank, role_of(group, member)).ops[instance - first_instance_[group]]};
+std::pair<std::uint32_t, std::uint32_t> CompiledStep::operation_of(const Member& member) const {
+  const GroupId group = group_of_instance_[member.instance];
+  const std::uint32_t rank = layout_->groups()[group].ranks[member.member];
+  const std::uint32_t position = member.instance.value() - first_instance_[group].value();
+  return {symmetry_.representative_of[rank], sequence(rank, role_of(group, member.member)).ops[position]};
 }
 
 }  // namespace manyworlds::core::step

@@ -10,6 +10,7 @@
 
 #include "core/collective/dag/dag.hpp"
 #include "core/sharing/key.hpp"
+#include "core/step/compile/ids.hpp"
 #include "core/step/compile/rank_symmetry.hpp"
 #include "core/step/compile/step_programs.hpp"
 #include "core/workload/program/program.hpp"
@@ -18,7 +19,7 @@ namespace manyworlds::core::step {
 
 /// A collective operation of a group, with everything that its instances have in common.
 struct CollectiveOp {
-  std::uint32_t group = 0;
+  GroupId group;
   collective::Shape shape;
   std::shared_ptr<const collective::Dag> dag;      // contains one of each set of equivalent members
   std::shared_ptr<const Connections> connections;  // routes of that DAG
@@ -75,34 +76,36 @@ class CompiledStep {
   /// Returns the representatives and the equivalent groups. With Ranks::all every rank is its own representative.
   const RankSymmetry& symmetry() const { return symmetry_; }
   bool has_all_ranks() const { return symmetry_.representative_rank.size() == layout_->ranks(); }
-  const std::vector<CollectiveOp>& collective_ops() const { return collective_ops_; }
+  const IdVector<CollectiveOpId, CollectiveOp>& collective_ops() const { return collective_ops_; }
   std::size_t instances() const { return collective_op_of_.size(); }
-  /// Instances are numbered by group, then by the order in which the group runs them; this order also breaks ties.
-  const CollectiveOp& collective_op_of(std::uint32_t instance) const {
+  /// Returns all instances; their order also breaks ties.
+  IdRange<InstanceId> instance_ids() const { return collective_op_of_.ids(); }
+  const CollectiveOp& collective_op_of(InstanceId instance) const {
     return collective_ops_[collective_op_of_[instance]];
   }
-  std::uint32_t collective_op_number(std::uint32_t instance) const { return collective_op_of_[instance]; }
-  /// Returns the communicator that runs it, as an index in RankLayout::groups().
-  std::uint32_t group_of(std::uint32_t instance) const { return group_of_instance_[instance]; }
+  CollectiveOpId collective_op_id(InstanceId instance) const { return collective_op_of_[instance]; }
+  /// Returns the communicator that runs it.
+  GroupId group_of(InstanceId instance) const { return group_of_instance_[instance]; }
 
   /// Returns the instance that operation `op` of a representative enters, and the member as which it does.
-  std::pair<std::uint32_t, std::uint32_t> instance_entered_by(std::uint32_t representative, std::uint32_t op) const;
+  Member instance_entered_by(std::uint32_t representative, std::uint32_t op) const;
   /// Returns the representative and its operation for a member of an instance.
-  std::pair<std::uint32_t, std::uint32_t> operation_of(std::uint32_t instance, std::uint32_t member) const;
+  std::pair<std::uint32_t, std::uint32_t> operation_of(const Member& member) const;
 
  private:
   struct MemberSlot {
-    std::uint32_t first_instance = 0, member = 0;
+    InstanceId first_instance;
+    std::uint32_t member = 0;
   };
   void add_programs();
   std::vector<ShapedOperations> shapes_by_kind() const;
   static std::vector<KindCollectives> collectives_of(const std::vector<ShapedOperations>& by_kind, DagCache& dags);
-  void check_members(std::uint32_t group) const;
-  void add_group(std::uint32_t group, const std::vector<std::uint32_t>& equivalent_groups,
-                 const ShapedOperations& operations, DagCache& dags, LinkLoads& link_loads);
-  void add_collective_op(const std::vector<std::uint32_t>& equivalent_groups, const collective::Shape& shape,
-                         DagCache& dags, LinkLoads& link_loads);
-  workload::Role role_of(std::uint32_t group, std::uint32_t member) const;
+  void check_members(GroupId group) const;
+  void add_group(GroupId group, const std::vector<GroupId>& equivalent_groups, const ShapedOperations& operations,
+                 DagCache& dags, LinkLoads& link_loads);
+  void add_collective_op(const std::vector<GroupId>& equivalent_groups, const collective::Shape& shape, DagCache& dags,
+                         LinkLoads& link_loads);
+  workload::Role role_of(GroupId group, std::uint32_t member) const;
   const OperationSequence& sequence(std::uint32_t rank, workload::Role role) const {
     return sequences_[layout_->class_of(rank)][static_cast<std::size_t>(role)];
   }
@@ -114,10 +117,11 @@ class CompiledStep {
   std::vector<workload::Program> programs_;
   std::vector<SequencesByRole> sequences_;                    // by class
   std::vector<std::vector<std::uint32_t>> position_in_role_;  // by class and op: its index in the sequence of its role
-  std::vector<CollectiveOp> collective_ops_;
-  std::vector<std::uint32_t> collective_op_of_, group_of_instance_;     // by instance
+  IdVector<CollectiveOpId, CollectiveOp> collective_ops_;
+  IdVector<InstanceId, CollectiveOpId> collective_op_of_;
+  IdVector<InstanceId, GroupId> group_of_instance_;
   std::vector<std::array<MemberSlot, workload::kRoles>> member_slots_;  // by representative
-  std::vector<std::uint32_t> first_instance_;                           // by group
+  IdVector<GroupId, InstanceId> first_instance_;
 };
 
 }  // namespace manyworlds::core::step

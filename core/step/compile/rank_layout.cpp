@@ -163,10 +163,10 @@ RankLayout::RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::
     class_of_.push_back(static_cast<std::uint32_t>(number));
     ++class_sizes_[class_of_.back()];
   }
-  std::array<std::uint32_t, workload::kRoles> none;
+  std::array<GroupId, workload::kRoles> none;
   none.fill(kNoGroup);
   group_of_.assign(rank_count, none);
-  member_of_.assign(rank_count, none);
+  member_of_.resize(rank_count);
   add_groups(parallel);
   number_kinds(parallel.depends_on_network);
 }
@@ -275,7 +275,7 @@ void RankLayout::add_group(Role role, std::vector<std::uint32_t> ranks, Role rol
   bool contiguous = true;  // members of a node are contiguous
   for (std::size_t i = 0; i < group.ranks.size(); ++i) {
     const Role member_role = i == 0 ? role : role_of_others;
-    group_of_[group.ranks[i]][static_cast<std::size_t>(member_role)] = static_cast<std::uint32_t>(groups_.size());
+    group_of_[group.ranks[i]][static_cast<std::size_t>(member_role)] = groups_.next_id();
     member_of_[group.ranks[i]][static_cast<std::size_t>(member_role)] = static_cast<std::uint32_t>(i);
     const std::int64_t node = gpu_of_[group.ranks[i]] / gpus_per_node_;
     contiguous &= node == last || per_node.count(node) == 0;
@@ -373,18 +373,18 @@ std::uint32_t RankLayout::connectivity_number(const collective::Dag& dag) {
   const Connectivity connectivity{dag.pairs, dag.switches};
   while (number < route_tables_.size() && route_tables_[number].connectivity != connectivity) ++number;
   if (number == route_tables_.size())
-    route_tables_.push_back({connectivity, std::vector<std::shared_ptr<const Connections>>(groups_.size())});
+    route_tables_.push_back({connectivity, IdVector<GroupId, std::shared_ptr<const Connections>>(groups_.size())});
   return number;
 }
 
-const std::shared_ptr<const Connections>& RankLayout::connections_of(std::uint32_t group, std::uint32_t pairs) {
+const std::shared_ptr<const Connections>& RankLayout::connections_of(GroupId group, std::uint32_t pairs) {
   std::shared_ptr<const Connections>& slot = route_tables_[pairs].by_group[group];
   if (slot) return slot;
   Connections result;
   const std::vector<std::uint32_t> gpus = gpus_of(groups_[group]);
   const Connectivity& connectivity = route_tables_[pairs].connectivity;
   for (std::size_t pair = 0; pair < connectivity.pairs.size(); ++pair) {
-    const std::uint64_t connection = static_cast<std::uint64_t>(group) << 32 | pair;
+    const std::uint64_t connection = std::uint64_t{group.value()} << 32 | pair;
     result.routes.push_back(route_of(*router_, connectivity, gpus, pair, connection));
     result.links.insert(result.links.end(), result.routes.back().begin(), result.routes.back().end());
   }
@@ -397,7 +397,7 @@ const std::shared_ptr<const Connections>& RankLayout::connections_of(std::uint32
   return slot = std::make_shared<const Connections>(std::move(result));
 }
 
-const PathClasses& RankLayout::path_classes(std::uint32_t group, const collective::Dag& dag) {
+const PathClasses& RankLayout::path_classes(GroupId group, const collective::Dag& dag) {
   const std::uint32_t pairs = connectivity_number(dag);
   const auto [slot, is_new] = route_tables_[pairs].path_classes.try_emplace(group);
   PathClasses& result = slot->second;
@@ -426,10 +426,10 @@ std::uint32_t RankLayout::rotation_period(const std::shared_ptr<const collective
 const sharing::Key& RankLayout::full_route_signature(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind) {
   if (const auto known = full_signatures_.find(pairs_of_kind); known != full_signatures_.end()) return known->second;
   sharing::KeyWriter writer("layout");
-  for (std::uint32_t group = 0; group < groups_.size(); ++group)
+  for (const GroupId group : groups_.ids())
     for (const std::uint32_t pairs : pairs_of_kind[groups_[group].kind]) connections_of(group, pairs);
   writer_.restart_numbering();
-  for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+  for (const GroupId group : groups_.ids()) {
     const Group& current = groups_[group];
     writer.integer(static_cast<std::int64_t>(current.role))
         .integer(static_cast<std::int64_t>(current.ranks.size()))

@@ -12,6 +12,7 @@
 #include "core/network/fabric/router.hpp"
 #include "core/sharing/key.hpp"
 #include "core/step/compile/configuration.hpp"
+#include "core/step/compile/ids.hpp"
 #include "core/workload/layer/rank_class.hpp"
 #include "core/workload/program/program.hpp"
 
@@ -145,11 +146,11 @@ class RankLayout {
   const std::vector<workload::RankClass>& classes() const { return classes_; }  // ascending
   std::uint32_t class_of(std::uint32_t rank) const { return class_of_[rank]; }
   std::uint32_t class_size(std::uint32_t number) const { return class_sizes_[number]; }  // number of ranks
-  const std::vector<Group>& groups() const { return groups_; }
+  const IdVector<GroupId, Group>& groups() const { return groups_; }
   const std::vector<GroupKind>& kinds() const { return kinds_; }
   /// Returns the group in which `rank` has `role`, or kNoGroup if there is none; member_of() is its index in that
-  /// group.
-  std::uint32_t group_of(std::uint32_t rank, workload::Role role) const {
+  /// group, if there is one.
+  GroupId group_of(std::uint32_t rank, workload::Role role) const {
     return group_of_[rank][static_cast<std::size_t>(role)];
   }
   std::uint32_t member_of(std::uint32_t rank, workload::Role role) const {
@@ -159,9 +160,9 @@ class RankLayout {
   /// Returns a number for the connectivity of `dag`, equal for all DAGs with the same pairs and switches.
   std::uint32_t connectivity_number(const collective::Dag& dag);
   /// Returns the routes of those pairs between the members of `group`.
-  const std::shared_ptr<const Connections>& connections_of(std::uint32_t group, std::uint32_t pairs);
+  const std::shared_ptr<const Connections>& connections_of(GroupId group, std::uint32_t pairs);
   /// Returns the path class of each pair of `dag` between the members of `group`.
-  const PathClasses& path_classes(std::uint32_t group, const collective::Dag& dag);
+  const PathClasses& path_classes(GroupId group, const collective::Dag& dag);
   /// Returns collective::rotation_period() of `dag` on these paths, cached.
   std::uint32_t rotation_period(const std::shared_ptr<const collective::Dag>& dag, const PathClasses& path_classes);
   std::size_t signature_count() const {
@@ -172,13 +173,13 @@ class RankLayout {
   const sharing::Key& full_route_signature(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind);
   const network::Graph& graph() const { return router_->graph(); }
 
-  static constexpr std::uint32_t kNoGroup = UINT32_MAX;
+  static constexpr GroupId kNoGroup{UINT32_MAX};
 
  private:
   struct RouteTable {
     Connectivity connectivity;
-    std::vector<std::shared_ptr<const Connections>> by_group;
-    std::map<std::uint32_t, PathClasses> path_classes = {};  // by group
+    IdVector<GroupId, std::shared_ptr<const Connections>> by_group;
+    std::map<GroupId, PathClasses> path_classes = {};
   };
   void add_groups(const ParallelConfig& parallel);
   void add_expert_groups(const ParallelConfig& parallel, const std::vector<std::uint32_t>& first_ranks);
@@ -196,9 +197,10 @@ class RankLayout {
   std::vector<workload::RankClass> classes_;
   std::vector<std::uint32_t> class_of_;     // by rank
   std::vector<std::uint32_t> class_sizes_;  // by class
-  std::vector<Group> groups_;
+  IdVector<GroupId, Group> groups_;
   std::vector<GroupKind> kinds_;
-  std::vector<std::array<std::uint32_t, workload::kRoles>> group_of_, member_of_;
+  std::vector<std::array<GroupId, workload::kRoles>> group_of_;         // by rank
+  std::vector<std::array<std::uint32_t, workload::kRoles>> member_of_;  // by rank
   RouteWriter writer_;
   std::vector<RouteTable> route_tables_;
   std::map<sharing::Key, std::uint32_t> signature_numbers_;

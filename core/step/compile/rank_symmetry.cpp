@@ -28,7 +28,7 @@ struct GroupProfile {
   std::uint32_t rotation = 1;
 };
 
-GroupProfile profile_of(RankLayout& layout, std::uint32_t group, const KindCollectives& collectives) {
+GroupProfile profile_of(RankLayout& layout, GroupId group, const KindCollectives& collectives) {
   const Group& communicator = layout.groups()[group];
   const auto members = static_cast<std::uint32_t>(communicator.ranks.size());
   GroupProfile result{{communicator.kind}, collectives.rotation ? 1 : members};
@@ -62,17 +62,18 @@ RankSymmetry trivial_symmetry(const RankLayout& layout) {
   std::iota(result.representative_of.begin(), result.representative_of.end(), 0);
   result.representative_rank = result.representative_of;
   result.count.assign(layout.ranks(), 1);
-  result.canonical.resize(layout.groups().size());
-  std::iota(result.canonical.begin(), result.canonical.end(), 0);
-  for (const Group& group : layout.groups()) result.rotation.push_back(static_cast<std::uint32_t>(group.ranks.size()));
+  for (const GroupId group : layout.groups().ids()) {
+    result.canonical.push_back(group);
+    result.rotation.push_back(static_cast<std::uint32_t>(layout.groups()[group].ranks.size()));
+  }
   return result;
 }
 
 RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind) {
-  const std::vector<Group>& groups = layout.groups();
-  std::vector<std::uint32_t> base_rotation, route_signature;
+  const IdVector<GroupId, Group>& groups = layout.groups();
+  IdVector<GroupId, std::uint32_t> base_rotation, route_signature;
   std::map<std::vector<std::uint32_t>, std::uint32_t> profile_numbers;
-  for (std::uint32_t group = 0; group < groups.size(); ++group) {
+  for (const GroupId group : groups.ids()) {
     GroupProfile profile = profile_of(layout, group, by_kind[groups[group].kind]);
     base_rotation.push_back(profile.rotation);
     route_signature.push_back(
@@ -83,11 +84,11 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
   RankSymmetry result;
   std::vector<std::uint32_t>& colours = result.representative_of;
   for (std::uint32_t rank = 0; rank < layout.ranks(); ++rank) colours.push_back(layout.class_of(rank));
-  std::vector<std::uint32_t> group_class(groups.size());  // by group: the number of its equivalence class
+  IdVector<GroupId, std::uint32_t> group_class(groups.size());  // the number of its equivalence class
   for (std::uint32_t known = 0;;) {
     result.rotation.clear();
     std::map<std::vector<std::uint32_t>, std::uint32_t> group_classes;
-    for (std::uint32_t group = 0; group < groups.size(); ++group) {
+    for (const GroupId group : groups.ids()) {
       const std::vector<std::uint32_t>& ranks = groups[group].ranks;
       result.rotation.push_back(rotation_of(ranks, colours, base_rotation[group]));
       std::vector<std::uint32_t> signature{route_signature[group]};
@@ -101,7 +102,7 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
       PairNumbering slot_numbers, next;
       for (std::uint32_t rank = 0; rank < layout.ranks(); ++rank) {
         const auto current_role = static_cast<workload::Role>(role);
-        const std::uint32_t group = layout.group_of(rank, current_role);
+        const GroupId group = layout.group_of(rank, current_role);
         if (group == RankLayout::kNoGroup)
           colours[rank] = next(colours[rank], UINT32_MAX);
         else
@@ -118,8 +119,8 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
       result.representative_rank.push_back(rank), result.count.push_back(0);
     ++result.count[colours[rank]];
   }
-  std::vector<std::uint32_t> first_of_class;
-  for (std::uint32_t group = 0; group < groups.size(); ++group) {
+  std::vector<GroupId> first_of_class;
+  for (const GroupId group : groups.ids()) {
     if (group_class[group] == first_of_class.size()) first_of_class.push_back(group);
     result.canonical.push_back(first_of_class[group_class[group]]);
   }

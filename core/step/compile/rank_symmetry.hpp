@@ -18,8 +18,8 @@ struct RankSymmetry {
   std::vector<std::uint32_t> representative_of;    // by rank: the number of its representative
   std::vector<std::uint32_t> representative_rank;  // by representative: its rank, the first of its class; ascending
   std::vector<std::uint32_t> count;                // by representative: the number of ranks in its class
-  std::vector<std::uint32_t> canonical;            // by group: the first equivalent group
-  std::vector<std::uint32_t> rotation;             // by group: members i and i + rotation are equivalent
+  IdVector<GroupId, GroupId> canonical;            // the first equivalent group of each
+  IdVector<GroupId, std::uint32_t> rotation;       // members i and i + rotation of the group are equivalent
 };
 
 /// Returns the trivial symmetry, in which every rank is its own representative.

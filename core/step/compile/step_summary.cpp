@@ -141,7 +141,7 @@ StepSummary summary_of(const Configuration& configuration, const StepOperations&
     result.cost += static_cast<double>(operations.in_program(number) * layout.class_size(number));
   const sharing::Key transport = transport_key(configuration.transport);
   std::vector<std::vector<bool>> seen;  // by numbers of shape and route signature
-  for (std::uint32_t group = 0; group < layout.groups().size(); ++group)
+  for (const GroupId group : layout.groups().ids())
     for (const ShapedOp& operation : by_kind[layout.groups()[group].kind]) {
       const Connections& connections = *layout.connections_of(group, operation.pairs);
       result.instances += operation.times;

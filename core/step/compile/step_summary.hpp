@@ -34,7 +34,7 @@ struct StepSummary {
   struct Collective {
     sharing::Key key;
     collective::Shape shape;
-    std::uint32_t group = 0;  // the first that runs it, as index in RankLayout::groups()
+    GroupId group;  // the first that runs it
     std::size_t transfers = 0;
   };
   /// The key of the whole step: the inputs of its programs, and every route of its communicators with links renumbered.

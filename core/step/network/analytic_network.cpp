@@ -29,7 +29,7 @@ class AnalyticNetwork final : public KeyedNetwork {
   }
 
   Time next_exit(Time limit) override {
-    for (const std::uint32_t instance : unresolved_) begin_isolated(instance);
+    for (const InstanceId instance : unresolved_) begin_isolated(instance);
     unresolved_.clear();
     return due_exits_.empty() || due_exits_.top().at > limit ? kNever : due_exits_.top().at;
   }
@@ -43,7 +43,7 @@ class AnalyticNetwork final : public KeyedNetwork {
         continue;
       }
       InstanceState& state = instance_states_[due.instance];
-      const auto& leaving = isolated_[compiled_.collective_op_number(due.instance)].exits;
+      const auto& leaving = isolated_[compiled_.collective_op_id(due.instance)].exits;
       for (; state.exits_taken < leaving.size() && state.origin + leaving[state.exits_taken].first == at;
            ++state.exits_taken)
         exits.push_back({due.instance, leaving[state.exits_taken].second});
@@ -60,15 +60,15 @@ class AnalyticNetwork final : public KeyedNetwork {
   network::Counters counters() const override { return counters_; }
   const UsageCounts& episode_usage() const override { return no_episodes_; }
 
-  std::vector<std::uint32_t> missing() const override {
-    std::vector<std::uint32_t> collective_ops;
-    for (const std::uint32_t instance : unresolved_) collective_ops.push_back(compiled_.collective_op_number(instance));
+  std::vector<CollectiveOpId> missing() const override {
+    std::vector<CollectiveOpId> collective_ops;
+    for (const InstanceId instance : unresolved_) collective_ops.push_back(compiled_.collective_op_id(instance));
     return missing_results(compiled_, isolated_, results_, std::move(collective_ops));
   }
 
   UsageCounts isolated_usage() const override {
     UsageCounts all;
-    for (std::size_t collective_op = 0; collective_op < isolated_.size(); ++collective_op) {
+    for (const CollectiveOpId collective_op : isolated_.ids()) {
       if (isolated_[collective_op].times == 0) continue;
       for (const auto& [key, groups] : compiled_.collective_ops()[collective_op].keys) {
         UsageCount& used = all[key];
@@ -83,7 +83,8 @@ class AnalyticNetwork final : public KeyedNetwork {
   static constexpr std::uint32_t kAllMembers = UINT32_MAX;  // stands for all members of an isolated instance
   struct Due {
     Time at;
-    std::uint32_t instance, member;
+    InstanceId instance;
+    std::uint32_t member;
     bool operator>(const Due& other) const { return at > other.at; }
   };
   struct InstanceState {
@@ -116,9 +117,9 @@ class AnalyticNetwork final : public KeyedNetwork {
     for (const Member& member : members) enter_member(at, member);
   }
 
-  void begin_isolated(std::uint32_t instance) {
+  void begin_isolated(InstanceId instance) {
     const CollectiveOp& collective_op = compiled_.collective_op_of(instance);
-    IsolatedCollectives& isolated = isolated_[compiled_.collective_op_number(instance)];
+    IsolatedCollectives& isolated = isolated_[compiled_.collective_op_id(instance)];
     isolated.look_up(collective_op, results_);
     ++isolated.times;
     counters_ += isolated.result->counters * collective_op.groups;
@@ -130,7 +131,7 @@ class AnalyticNetwork final : public KeyedNetwork {
     const CollectiveOp& collective_op = compiled_.collective_op_of(member.instance);
     if (!critical_paths)
       critical_paths =
-          std::make_unique<CriticalPaths>(collective_op.dag, paths_of(compiled_.collective_op_number(member.instance))),
+          std::make_unique<CriticalPaths>(collective_op.dag, paths_of(compiled_.collective_op_id(member.instance))),
       ++open_instances_;
     exits_.clear();
     critical_paths->enter(compiled_.transport(), member.member, at, 0, exits_);
@@ -140,11 +141,11 @@ class AnalyticNetwork final : public KeyedNetwork {
     critical_paths = nullptr, --open_instances_;
   }
 
-  const std::shared_ptr<const CriticalPaths::Paths>& paths_of(std::uint32_t number) {
-    std::shared_ptr<const CriticalPaths::Paths>& slot = paths_[number];
+  const std::shared_ptr<const CriticalPaths::Paths>& paths_of(CollectiveOpId collective_op) {
+    std::shared_ptr<const CriticalPaths::Paths>& slot = paths_[collective_op];
     if (slot) return slot;
     auto new_paths = std::make_shared<CriticalPaths::Paths>();
-    for (const network::Route& route : compiled_.collective_ops()[number].connections->routes) {
+    for (const network::Route& route : compiled_.collective_ops()[collective_op].connections->routes) {
       auto& path = new_paths->emplace_back();
       for (const std::uint32_t link : route) path.push_back(network::spec_of(compiled_.layout().graph(), link));
     }
@@ -153,10 +154,10 @@ class AnalyticNetwork final : public KeyedNetwork {
 
   const CompiledStep& compiled_;
   const IsolatedResults& results_;
-  std::vector<IsolatedCollectives> isolated_;                       // by operation
-  std::vector<std::shared_ptr<const CriticalPaths::Paths>> paths_;  // by operation
-  std::vector<InstanceState> instance_states_;                      // by instance
-  std::vector<std::uint32_t> unresolved_;  // isolated instances whose exits are not scheduled yet
+  IdVector<CollectiveOpId, IsolatedCollectives> isolated_;
+  IdVector<CollectiveOpId, std::shared_ptr<const CriticalPaths::Paths>> paths_;
+  IdVector<InstanceId, InstanceState> instance_states_;
+  std::vector<InstanceId> unresolved_;  // isolated instances whose exits are not scheduled yet
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_exits_;
   std::vector<network::Exit> exits_;  // scratch of enter_member()
   std::size_t open_instances_ = 0;    // number of instances with critical paths

@@ -17,11 +17,11 @@ struct Component {
   bool live = false;
   std::uint32_t generation = 0;
   Time origin = 0;
-  std::vector<std::uint32_t> instances;                         // by number in the component
-  std::vector<std::uint32_t> links;                             // links of the graph, by number in the component
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> groups;  // (group, its number in the component), ascending
-  std::map<const Connections*, std::uint32_t> connections;      // numbers in the component
-  std::size_t exits_taken = 0;                                  // exits given so far
+  std::vector<InstanceId> instances;                        // by number in the component
+  std::vector<std::uint32_t> links;                         // links of the graph, by number in the component
+  std::vector<std::pair<GroupId, std::uint32_t>> groups;    // (group, its number in the component), ascending
+  std::map<const Connections*, std::uint32_t> connections;  // numbers in the component
+  std::size_t exits_taken = 0;                              // exits given so far
   // Set only for an isolated collective (its links are the links of its connections):
   const IsolatedCollectives* isolated = nullptr;
   // Set only for an episode:
@@ -58,7 +58,7 @@ class ComposedNetwork final : public KeyedNetwork {
     return all;
   }
   network::Counters counters() const override { return counters_; }
-  std::vector<std::uint32_t> missing() const override;
+  std::vector<CollectiveOpId> missing() const override;
   UsageCounts isolated_usage() const override;
   const UsageCounts& episode_usage() const override { return episode_usage_; }
 
@@ -76,8 +76,8 @@ class ComposedNetwork final : public KeyedNetwork {
   std::uint32_t convert_to_episode(std::uint32_t index);
   std::uint32_t merge(const std::vector<std::uint32_t>& components);
   void join(Time at, std::uint32_t index, const ContentionGroup& contention_group);
-  LogEntry::JoiningCollective joining(Component& component, std::uint32_t instance);
-  void number_group(Component& component, std::uint32_t group, LogEntry::JoiningCollective& joining);
+  LogEntry::JoiningCollective joining(Component& component, InstanceId instance);
+  void number_group(Component& component, GroupId group, LogEntry::JoiningCollective& joining);
   std::pair<std::uint32_t, bool> number_of_link(Component& component, std::uint32_t link);
   void extend(Component& component, LogEntry entry);
 
@@ -85,9 +85,9 @@ class ComposedNetwork final : public KeyedNetwork {
   EpisodeCache& episodes_;
   const IsolatedResults& results_;
   ContentionTracker contention_;
-  std::vector<IsolatedCollectives> isolated_;       // by operation
-  std::vector<std::uint32_t> number_in_component_;  // by instance: its number in its component, if that is an episode
-  std::vector<std::uint32_t> link_number_;          // by link: its number in the component that numbered it last
+  IdVector<CollectiveOpId, IsolatedCollectives> isolated_;
+  IdVector<InstanceId, std::uint32_t> number_in_component_;  // its number in its component, if that is an episode
+  std::vector<std::uint32_t> link_number_;  // by link: its number in the component that numbered it last
   std::vector<Component> components_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> unresolved_;                                 // isolated components without a result
@@ -129,7 +129,7 @@ bool ComposedNetwork::drained(Component& component, Time at) {
   const auto index = static_cast<std::uint32_t>(&component - components_.data());
   if (component.isolated) {
     if (!component.isolated->result || component.origin + component.isolated->result->drained > at) return false;
-    ++isolated_[compiled_.collective_op_number(component.instances[0])].times;
+    ++isolated_[compiled_.collective_op_id(component.instances[0])].times;
     counters_ += component.isolated->result->counters;
   } else {
     component.episode->exit(component.exits_taken, at - component.origin);
@@ -166,9 +166,10 @@ void ComposedNetwork::enter(Time at, const std::vector<Member>& members) {
 }
 
 void ComposedNetwork::begin_isolated(Time at, const ContentionGroup& contention_group) {
-  const std::uint32_t index = open(at), instance = contention_group.instances[0];
+  const std::uint32_t index = open(at);
+  const InstanceId instance = contention_group.instances[0];
   Component& component = components_[index];
-  component.isolated = &isolated_[compiled_.collective_op_number(instance)];
+  component.isolated = &isolated_[compiled_.collective_op_id(instance)];
   component.instances.push_back(instance);
   contention_.assign_links(compiled_.collective_op_of(instance).connections->links, index);
   contention_.place(instance, index);
@@ -177,14 +178,14 @@ void ComposedNetwork::begin_isolated(Time at, const ContentionGroup& contention_
 
 void ComposedNetwork::schedule_isolated(std::uint32_t index) {
   const Component& component = components_[index];
-  IsolatedCollectives& isolated = isolated_[compiled_.collective_op_number(component.instances[0])];
+  IsolatedCollectives& isolated = isolated_[compiled_.collective_op_id(component.instances[0])];
   isolated.look_up(compiled_.collective_op_of(component.instances[0]), results_);
   due_exits_.push({component.origin + isolated.exits[0].first, index, component.generation});
 }
 
 UsageCounts ComposedNetwork::isolated_usage() const {
   UsageCounts all;
-  for (std::size_t collective_op = 0; collective_op < isolated_.size(); ++collective_op) {
+  for (const CollectiveOpId collective_op : isolated_.ids()) {
     if (isolated_[collective_op].times == 0) continue;
     UsageCount& used = all[compiled_.collective_ops()[collective_op].key];
     used = {compiled_.collective_ops()[collective_op].shape.text(), isolated_[collective_op].exits.back().first,
@@ -193,10 +194,10 @@ UsageCounts ComposedNetwork::isolated_usage() const {
   return all;
 }
 
-std::vector<std::uint32_t> ComposedNetwork::missing() const {
-  std::vector<std::uint32_t> collective_ops;
+std::vector<CollectiveOpId> ComposedNetwork::missing() const {
+  std::vector<CollectiveOpId> collective_ops;
   for (const std::uint32_t index : unresolved_)
-    collective_ops.push_back(compiled_.collective_op_number(components_[index].instances[0]));
+    collective_ops.push_back(compiled_.collective_op_id(components_[index].instances[0]));
   return missing_results(compiled_, isolated_, results_, std::move(collective_ops));
 }
 
@@ -205,7 +206,7 @@ std::vector<std::uint32_t> ComposedNetwork::missing() const {
 std::uint32_t ComposedNetwork::convert_to_episode(std::uint32_t index) {
   Component& component = components_[index];
   if (!component.isolated) return index;
-  const std::uint32_t instance = component.instances[0];
+  const InstanceId instance = component.instances[0];
   component.isolated = nullptr;
   component.instances.clear();
   ++component.generation;  // its scheduled exits no longer count
@@ -228,7 +229,7 @@ std::pair<std::uint32_t, bool> ComposedNetwork::number_of_link(Component& compon
   return {link_number_[link], true};
 }
 
-LogEntry::JoiningCollective ComposedNetwork::joining(Component& component, std::uint32_t instance) {
+LogEntry::JoiningCollective ComposedNetwork::joining(Component& component, InstanceId instance) {
   const CollectiveOp& collective_op = compiled_.collective_op_of(instance);
   LogEntry::JoiningCollective result{collective_op.shape, collective_op.dag, 0, 0, 0, {}, {}};
   number_group(component, collective_op.group, result);
@@ -248,7 +249,7 @@ LogEntry::JoiningCollective ComposedNetwork::joining(Component& component, std::
   return result;
 }
 
-void ComposedNetwork::number_group(Component& component, std::uint32_t group, LogEntry::JoiningCollective& joining) {
+void ComposedNetwork::number_group(Component& component, GroupId group, LogEntry::JoiningCollective& joining) {
   auto& groups = component.groups;
   const auto at = std::lower_bound(groups.begin(), groups.end(), std::pair{group, std::uint32_t{0}});
   const bool known = at != groups.end() && at->first == group;
@@ -268,7 +269,7 @@ void ComposedNetwork::join(Time at, std::uint32_t index, const ContentionGroup& 
   LogEntry entry;
   entry.at = at - component.origin;
   const std::size_t links = component.links.size();
-  for (const std::uint32_t instance : contention_group.instances) entry.joining.push_back(joining(component, instance));
+  for (const InstanceId instance : contention_group.instances) entry.joining.push_back(joining(component, instance));
   contention_.assign_links({component.links.data() + links, component.links.size() - links}, index);
   for (const Member& member : contention_group.entries)
     entry.entries.emplace_back(number_in_component_[member.instance], member.member);

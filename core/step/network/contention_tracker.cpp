@@ -69,7 +69,7 @@ std::span<ContentionGroup> ContentionTracker::contention_groups(const std::vecto
       else
         first_on_link_[link] = i;
     }
-  for (const std::uint32_t instance : arrived.newly_active)
+  for (const InstanceId instance : arrived.newly_active)
     for (const std::uint32_t link : compiled_.collective_op_of(instance).connections->links)
       first_on_link_[link] = kNone;
   for (const Member& member : arrived.continuing) node_of(component_of(member.instance));

@@ -16,7 +16,8 @@ inline constexpr std::uint32_t kNoComponent = UINT32_MAX;
 /// A connected set of entries at one instant: newly active instances, the components with which they share links or to
 /// which entering members belong, and the entries. All ascending.
 struct ContentionGroup {
-  std::vector<std::uint32_t> instances, components;
+  std::vector<InstanceId> instances;
+  std::vector<std::uint32_t> components;
   std::vector<Member> entries;
 };
 
@@ -31,8 +32,8 @@ class ContentionTracker {
   /// of their instance. The result is valid until the next call.
   std::span<ContentionGroup> contention_groups(const std::vector<Member>& members, const Drained& drained);
 
-  std::uint32_t component_of(std::uint32_t instance) const { return instances_[instance].component; }
-  void place(std::uint32_t instance, std::uint32_t component) { instances_[instance].component = component; }
+  std::uint32_t component_of(InstanceId instance) const { return instances_[instance].component; }
+  void place(InstanceId instance, std::uint32_t component) { instances_[instance].component = component; }
   /// Assigns links to the component that uses them, or to none (kNoComponent).
   void assign_links(std::span<const std::uint32_t> links, std::uint32_t component) {
     for (const std::uint32_t link : links) component_of_link_[link] = component;
@@ -40,8 +41,8 @@ class ContentionTracker {
 
  private:
   struct Arrivals {
-    std::vector<std::uint32_t> newly_active;  // newly active instances
-    std::vector<Member> continuing;           // members of active instances
+    std::vector<InstanceId> newly_active;
+    std::vector<Member> continuing;  // members of active instances
   };
   static constexpr std::uint32_t kNone = UINT32_MAX;
   std::uint32_t open_list();
@@ -53,7 +54,7 @@ class ContentionTracker {
     std::uint32_t component = kNoComponent;  // once it is active
   };
   const CompiledStep& compiled_;
-  std::vector<Instance> instances_;
+  IdVector<InstanceId, Instance> instances_;
   std::vector<std::uint32_t> component_of_link_;  // by link of the graph: the component that uses it
   std::vector<std::uint32_t> first_on_link_;  // by link of the graph: scratch, the first newly active instance on it
   std::vector<std::vector<std::uint32_t>> waiting_;

@@ -24,7 +24,7 @@ class CoupledNetwork final : public NetworkModel {
         const CollectiveOp& collective_op = compiled_.collective_op_of(member.instance);
         traffic_.add(collective_op.dag, collective_op.connections->routes);
         instances_.push_back(member.instance);
-        traffic_.add_tie_order(member.instance);
+        traffic_.add_tie_order(member.instance.value());
       }
       traffic_.enter(slot->second, member.member);
     }
@@ -49,8 +49,8 @@ class CoupledNetwork final : public NetworkModel {
  private:
   const CompiledStep& compiled_;
   network::Traffic traffic_;
-  std::unordered_map<std::uint32_t, std::uint32_t> number_of_;  // by instance: its number in `traffic_`
-  std::vector<std::uint32_t> instances_;                        // by number in `traffic_`
+  std::unordered_map<InstanceId, std::uint32_t> number_of_;  // by instance: its number in `traffic_`
+  std::vector<InstanceId> instances_;                        // by number in `traffic_`
   std::vector<network::Exit> exits_;
   std::size_t taken_ = 0;
 };

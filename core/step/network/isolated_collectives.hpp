@@ -31,11 +31,11 @@ struct IsolatedCollectives {
 
 /// Returns the operations in `collective_ops` whose results are missing, ascending without duplicates, as
 /// NetworkModel::missing() does. `collective_ops` may be in any order and may contain duplicates.
-inline std::vector<std::uint32_t> missing_results(const CompiledStep& compiled,
-                                                  const std::vector<IsolatedCollectives>& by_op,
-                                                  const IsolatedResults& results,
-                                                  std::vector<std::uint32_t> collective_ops) {
-  std::erase_if(collective_ops, [&](std::uint32_t collective_op) {
+inline std::vector<CollectiveOpId> missing_results(const CompiledStep& compiled,
+                                                   const IdVector<CollectiveOpId, IsolatedCollectives>& by_op,
+                                                   const IsolatedResults& results,
+                                                   std::vector<CollectiveOpId> collective_ops) {
+  std::erase_if(collective_ops, [&](CollectiveOpId collective_op) {
     return by_op[collective_op].result || results.count(compiled.collective_ops()[collective_op].key) > 0;
   });
   std::sort(collective_ops.begin(), collective_ops.end());

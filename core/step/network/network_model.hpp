@@ -16,13 +16,6 @@
 
 namespace manyworlds::core::step {
 
-/// A member of a collective instance.
-struct Member {
-  std::uint32_t instance = 0;
-  std::uint32_t member = 0;
-  auto operator<=>(const Member&) const = default;
-};
-
 /// The use of a keyed sub-simulation by a composed network model, for the results file.
 struct UsageCount {
   std::string parameters;  // description for people
@@ -44,9 +37,8 @@ class NetworkModel {
   /// transfers forever.
   virtual network::PauseDependencies deadlock() const = 0;
   virtual network::Counters counters() const = 0;
-  /// Returns the isolated collectives, as indices in CompiledStep::collective_ops(), whose results must be available
-  /// before next_exit() may be called.
-  virtual std::vector<std::uint32_t> missing() const { return {}; }
+  /// Returns the operations whose isolated results must be available before next_exit() may be called.
+  virtual std::vector<CollectiveOpId> missing() const { return {}; }
 };
 
 std::unique_ptr<NetworkModel> make_coupled(const CompiledStep& compiled);

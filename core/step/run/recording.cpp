@@ -67,11 +67,10 @@ std::map<workload::PipelinePass, TimeRange> passes_of(const workload::Program& p
 std::vector<LinkUtilization> busiest_links(const CompiledStep& compiled, const Recording& recording,
                                            std::size_t max_links) {
   const network::Graph& graph = compiled.layout().graph();
-  std::vector<std::int64_t> times(compiled.collective_ops().size(), 0);  // by operation: number of its instances
-  for (std::uint32_t instance = 0; instance < compiled.instances(); ++instance)
-    ++times[compiled.collective_op_number(instance)];
+  IdVector<CollectiveOpId, std::int64_t> times(compiled.collective_ops().size(), 0);  // number of its instances
+  for (const InstanceId instance : compiled.instance_ids()) ++times[compiled.collective_op_id(instance)];
   std::vector<Time> busy(graph.links.size(), 0);
-  for (std::size_t collective_op = 0; collective_op < times.size(); ++collective_op)
+  for (const CollectiveOpId collective_op : times.ids())
     for (const auto& [link, one] : compiled.collective_ops()[collective_op].busy)
       busy[link] += one * times[collective_op];
 
@@ -88,15 +87,15 @@ std::vector<LinkUtilization> busiest_links(const CompiledStep& compiled, const R
   }
 
   // By operation: (index of a selected link, bytes of one instance on it).
-  std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> bytes_on_links(times.size());
+  IdVector<CollectiveOpId, std::vector<std::pair<std::size_t, std::int64_t>>> bytes_on_links(times.size());
   LinkLoads link_loads(compiled.transport(), graph);
-  for (std::size_t collective_op = 0; collective_op < times.size(); ++collective_op)
+  for (const CollectiveOpId collective_op : times.ids())
     for (const auto& [link, bytes] : link_loads.of(compiled.collective_ops()[collective_op]).network_bytes)
       if (const auto at = position.find(link); at != position.end())
         bytes_on_links[collective_op].emplace_back(at->second, bytes);
   std::vector<std::vector<Transmission>> transmissions(intervals.size());
-  for (std::uint32_t instance = 0; instance < compiled.instances(); ++instance)
-    for (const auto& [link, bytes] : bytes_on_links[compiled.collective_op_number(instance)]) {
+  for (const InstanceId instance : compiled.instance_ids())
+    for (const auto& [link, bytes] : bytes_on_links[compiled.collective_op_id(instance)]) {
       const CollectiveInterval& course = recording.intervals[instance];
       const Time begin = compiled.collective_op_of(instance).dag->switches.empty() ? course.second : course.first;
       MANYWORLDS_CHECK(begin < course.ended, "collective {} has {} B to carry from {} to {}", instance, bytes, begin,

@@ -32,7 +32,7 @@ struct Recording {
   Time end = 0;             // end of the step; 0 if it did not finish, and then the rest is empty
   std::vector<Rank> ranks;  // ascending
   std::vector<stream::Record> records;
-  std::vector<CollectiveInterval> intervals;  // by instance of the step
+  IdVector<InstanceId, CollectiveInterval> intervals;
   bool operator==(const Recording&) const = default;
 };
 

@@ -81,9 +81,9 @@ IsolatedResult SimulationContext::isolated(const CompiledStep& step, const Colle
 }
 
 IsolatedResult SimulationContext::isolated(const Configuration& configuration, const collective::Shape& shape,
-                                           std::uint32_t group, const sharing::Key& key) {
+                                           GroupId group, const sharing::Key& key) {
   const std::shared_ptr<RankLayout> ranks = layout(configuration);
-  MANYWORLDS_CHECK(group < ranks->groups().size(), "group {} of {}", group, ranks->groups().size());
+  MANYWORLDS_CHECK(group < ranks->groups().next_id(), "group {} of {}", group, ranks->groups().size());
   const std::shared_ptr<const collective::Dag> dag = dags_.get(shape);
   const Connections& connections = *ranks->connections_of(group, ranks->connectivity_number(*dag));
   const sharing::Key found = collective_key(shape, connections.route_signature, transport_key(configuration.transport));
@@ -108,8 +108,8 @@ StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults&
       done->computed = link_hops_ - before;
       return std::move(*done);
     }
-    for (const std::uint32_t number : std::get<MissingResults>(outcome).collective_ops) {
-      const CollectiveOp& collective_op = compiled.collective_ops()[number];
+    for (const CollectiveOpId id : std::get<MissingResults>(outcome).collective_ops) {
+      const CollectiveOp& collective_op = compiled.collective_ops()[id];
       auto& slot = results[collective_op.key];
       if (!slot) slot = std::make_shared<IsolatedResult>(isolated(compiled, collective_op));
     }

@@ -28,7 +28,7 @@ class SimulationContext {
   IsolatedResult isolated(const CompiledStep& step, const CollectiveOp& collective_op);
   /// Simulates an isolated collective of a shape in a group of the configuration's layout, without building programs.
   /// Throws InternalError if its key is not `key`.
-  IsolatedResult isolated(const Configuration& configuration, const collective::Shape& shape, std::uint32_t group,
+  IsolatedResult isolated(const Configuration& configuration, const collective::Shape& shape, GroupId group,
                           const sharing::Key& key);
   /// Runs a step to its end. Missing isolated results are computed and added to `results`. For `recording` and
   /// `reached` see Step.

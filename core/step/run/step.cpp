@@ -111,7 +111,7 @@ std::variant<StepResult, MissingResults> Step::advance() {
     if (recording_ != nullptr)
       for (const Member& member : exits) recording_->intervals[member.instance].ended = at;
     for (const Member& member : exits) {
-      const auto [representative, op] = compiled_.operation_of(member.instance, member.member);
+      const auto [representative, op] = compiled_.operation_of(member);
       timeline_.complete(representative, op, last_entry_[member.instance]);
     }
     timeline_.advance(at, entries_);
@@ -126,8 +126,7 @@ void Step::enter(Time at) {
   if (recording_ != nullptr) record_entries(at);
   entering_.clear();
   for (const stream::Entry& entry : entries_) {
-    const auto [instance, member] = compiled_.instance_entered_by(entry.rank, entry.op);
-    entering_.push_back({instance, member});
+    const InstanceId instance = entering_.emplace_back(compiled_.instance_entered_by(entry.rank, entry.op)).instance;
     const CollectiveOp& use = compiled_.collective_op_of(instance);
     if (members_entered_[instance]++ == 0) {
       link_hops_ += use.link_hops;
@@ -143,7 +142,7 @@ void Step::enter(Time at) {
 
 void Step::record_entries(Time at) {
   for (const stream::Entry& entry : entries_) {
-    CollectiveInterval& interval = recording_->intervals[compiled_.instance_entered_by(entry.rank, entry.op).first];
+    CollectiveInterval& interval = recording_->intervals[compiled_.instance_entered_by(entry.rank, entry.op).instance];
     if (interval.first == kNever)
       interval.first = at;
     else if (interval.second == kNever)

@@ -18,10 +18,9 @@
 
 namespace manyworlds::core::step {
 
-/// Isolated collectives, as indices in CompiledStep::collective_ops(), whose results must be added to the
-/// IsolatedResults before the step can continue; ascending.
+/// Isolated collectives whose results must be added to the IsolatedResults before the step can continue; ascending.
 struct MissingResults {
-  std::vector<std::uint32_t> collective_ops;
+  std::vector<CollectiveOpId> collective_ops;
 };
 
 class Step {
@@ -52,9 +51,9 @@ class Step {
   TickedCompletions completions_;
   std::vector<stream::Entry> entries_;
   std::vector<Member> entering_;
-  std::vector<std::uint32_t> members_entered_;  // by instance: members entered so far
-  std::vector<Time> last_entry_;                // by instance: entry time of the last member so far
-  std::vector<Time> link_busy_;                 // by network link: total serialisation time
+  IdVector<InstanceId, std::uint32_t> members_entered_;  // members entered so far
+  IdVector<InstanceId, Time> last_entry_;                // entry time of the last member so far
+  std::vector<Time> link_busy_;                          // by network link: total serialisation time
   std::int64_t link_hops_ = 0, events_ = 0;
   Recording* recording_;        // null: no recording
   std::atomic<Time>* reached_;  // null: progress is not reported

@@ -113,11 +113,11 @@ void require_breakdown(const Recorded& of) {
 
 /// Courses of collectives against the spans of all members.
 void require_courses(const Recorded& of) {
-  std::map<std::uint32_t, std::pair<std::vector<Time>, std::vector<Time>>> members;  // entries, exits; by instance
+  std::map<step::InstanceId, std::pair<std::vector<Time>, std::vector<Time>>> members;  // entries, exits; by instance
   for (const Recording::Rank& rank : of.recording.ranks)
     for (const stream::Span& span : of.recording.records.at(rank.record).spans)
       if (op_of(of, rank.rank, span).is_collective) {
-        auto& [entries, exits] = members[of.compiled.instance_entered_by(rank.rank, span.op).first];
+        auto& [entries, exits] = members[of.compiled.instance_entered_by(rank.rank, span.op).instance];
         entries.push_back(span.begin), exits.push_back(span.end);
       }
   REQUIRE(members.size() == of.compiled.instances());
@@ -127,7 +127,7 @@ void require_courses(const Recorded& of) {
     std::sort(entries.begin(), entries.end());
     const step::CollectiveInterval expected{entries.front(), entries.at(1), entries.back(),
                                             *std::max_element(exits.begin(), exits.end())};
-    REQUIRE(of.recording.intervals.at(instance) == expected);
+    REQUIRE(of.recording.intervals[instance] == expected);
   }
 }
 
@@ -135,7 +135,7 @@ void require_courses(const Recorded& of) {
 std::map<std::uint32_t, std::int64_t> bytes_on_network(const step::CompiledStep& compiled) {
   std::map<std::uint32_t, std::int64_t> bytes;
   const network::Transport& transport = compiled.transport();
-  for (std::uint32_t instance = 0; instance < compiled.instances(); ++instance) {
+  for (const step::InstanceId instance : compiled.instance_ids()) {
     const step::CollectiveOp& use = compiled.collective_op_of(instance);
     for (const collective::Transfer& transfer : use.dag->transfers)
       for (const std::uint32_t link : use.connections->routes[transfer.pair]) {

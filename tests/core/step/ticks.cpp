@@ -75,10 +75,15 @@ Time longest_chain(const step::Configuration& configuration) {
   return static_cast<Time>(ops);
 }
 
+step::Member member(std::uint32_t instance, std::uint32_t position) {
+  return {step::InstanceId(instance), position};
+}
+
 }  // namespace
 
 TEST_CASE("what leaves the network between two ticks is noticed at the second, together and in order") {
-  Exits network({{101, {{7, 1}}}, {150, {{2, 0}, {2, 1}}}, {200, {{5, 0}}}, {300, {{1, 0}}}});
+  Exits network(
+      {{101, {member(7, 1)}}, {150, {member(2, 0), member(2, 1)}}, {200, {member(5, 0)}}, {300, {member(1, 0)}}});
   step::TickedCompletions held{stream::Clock(100)};
   CHECK(held.due() == kNever);
   CHECK(held.take_due(100).empty());
@@ -87,12 +92,12 @@ TEST_CASE("what leaves the network between two ticks is noticed at the second, t
     CHECK(held.due() == 200);
   }
   CHECK(held.take_due(100).empty());
-  CHECK(held.take_due(200) == std::vector<step::Member>{{2, 0}, {2, 1}, {5, 0}, {7, 1}});
+  CHECK(held.take_due(200) == std::vector<step::Member>{member(2, 0), member(2, 1), member(5, 0), member(7, 1)});
   CHECK(held.due() == kNever);
   held.take_exits(network, 300);  // on a tick: noticed there and then
-  CHECK(held.take_due(300) == std::vector<step::Member>{{1, 0}});
+  CHECK(held.take_due(300) == std::vector<step::Member>{member(1, 0)});
 
-  Exits late({{101, {{7, 1}}}, {201, {{2, 0}}}});
+  Exits late({{101, {member(7, 1)}}, {201, {member(2, 0)}}});
   held.take_exits(late, 101);
   CHECK_THROWS_AS(held.take_exits(late, 201), InternalError);
 }
