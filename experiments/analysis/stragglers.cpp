@@ -20,6 +20,8 @@ namespace {
 using core::Time;
 using core::network::Router;
 using core::step::CompiledStep;
+using core::step::GroupId;
+using core::step::RankId;
 using core::step::Recording;
 using core::workload::Op;
 using core::workload::StepPart;
@@ -71,20 +73,20 @@ const char* phase_of(StepPart category) {
 }
 
 /// Returns the time from the last member's entry to the last completion, summed by communicator and kind of collective.
-std::vector<Sample> communication_samples(const CompiledStep& compiled, const Recording& recording) {
-  std::map<std::pair<core::step::GroupId, std::string>, Time> durations;
+std::vector<Sample<GroupId>> communication_samples(const CompiledStep& compiled, const Recording& recording) {
+  std::map<std::pair<GroupId, std::string>, Time> durations;
   for (const core::step::InstanceId instance : compiled.instance_ids()) {
     const core::step::CollectiveInterval& course = recording.intervals[instance];
-    const core::step::GroupId group = compiled.group_of(instance);
+    const GroupId group = compiled.group_of(instance);
     const auto role = static_cast<std::size_t>(compiled.layout().groups()[group].role);
     const char* kind = core::collective::name_of(compiled.collective_op_of(instance).shape.kind);
     durations[{group, fmt::format("{} {}", core::workload::kRoleNames.at(role), kind)}] += course.ended - course.last;
   }
-  std::vector<Sample> samples;
+  std::vector<Sample<GroupId>> samples;
   for (const auto& [key, time] : durations) {
     const core::step::Group& group = compiled.layout().groups()[key.first];
     const auto& first = compiled.layout().classes()[compiled.layout().class_of(group.ranks[0])];
-    samples.push_back({key.first.value(), StragglerLevel::communication, key.second,
+    samples.push_back({key.first, StragglerLevel::communication, key.second,
                        fmt::format("{}: {}, {} members, {} in a node", key.second, peers_of(compiled, first),
                                    group.ranks.size(), group.per_node),
                        core::seconds(time)});
@@ -101,16 +103,16 @@ class PairProbes {
                 static_cast<std::uint64_t>(compiled.transport().seed)) {}
 
   /// Returns for each rank the median time of its sends to and from others, separately inside its node and beyond.
-  std::vector<Sample> samples_among(const std::vector<std::uint32_t>& ranks) {
-    std::vector<Sample> samples;
-    const auto node = [&](std::uint32_t rank) {
-      return compiled_.layout().gpu_of(rank) / compiled_.configuration().gpus_per_node;
+  std::vector<Sample<RankId>> samples_among(const std::vector<RankId>& ranks) {
+    std::vector<Sample<RankId>> samples;
+    const auto node = [&](RankId rank) {
+      return compiled_.layout().gpu_of(rank).value() / compiled_.configuration().gpus_per_node;
     };
     for (const bool inside : {true, false})
       for (std::size_t i = 0; i < ranks.size(); ++i) {
         std::vector<double> times;
         for (std::size_t step = 1; step < ranks.size() && times.size() < 2 * kPartnersPerSide; ++step) {
-          const std::uint32_t other = ranks[(i + step) % ranks.size()];
+          const RankId other = ranks[(i + step) % ranks.size()];
           if ((node(other) == node(ranks[i])) != inside) continue;
           times.push_back(seconds(ranks[i], other));
           times.push_back(seconds(other, ranks[i]));
@@ -123,13 +125,14 @@ class PairProbes {
   }
 
  private:
-  double seconds(std::uint32_t from, std::uint32_t to) {
+  double seconds(RankId from, RankId to) {
     const auto [known, is_new] = known_.try_emplace({from, to}, 0);
     if (!is_new) return known->second;
     const auto flows = core::network::make_flows(compiled_.transport());
     core::network::Route route;
-    for (const std::uint32_t link :
-         router_.route(compiled_.layout().gpu_of(from), compiled_.layout().gpu_of(to), std::uint64_t{from} << 32 | to))
+    const std::uint32_t from_gpu = compiled_.layout().gpu_of(from).value(),
+                        to_gpu = compiled_.layout().gpu_of(to).value();
+    for (const std::uint32_t link : router_.route(from_gpu, to_gpu, std::uint64_t{from.value()} << 32 | to.value()))
       route.push_back(flows->add_link(core::network::spec_of(router_.graph(), link)));
     flows->set_tie_order({0});
     flows->start({0, 0}, flows->add_route(route), kProbeBytes);
@@ -140,16 +143,18 @@ class PairProbes {
 
   const CompiledStep& compiled_;
   Router router_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, double> known_;
+  std::map<std::pair<RankId, RankId>, double> known_;
 };
 
 }  // namespace
 
-std::vector<Outlier> outliers(const std::vector<Sample>& samples, const MeasurementModel& measurement) {
+template <class Subject>
+std::vector<Outlier<Subject>> outliers(const std::vector<Sample<Subject>>& samples,
+                                       const MeasurementModel& measurement) {
   std::map<std::string, std::vector<double>> times_of_peers;
-  for (const Sample& one : samples) times_of_peers[one.activity + "|" + one.peers].push_back(one.seconds);
-  std::vector<Outlier> found;
-  for (const Sample& one : samples) {
+  for (const Sample<Subject>& one : samples) times_of_peers[one.activity + "|" + one.peers].push_back(one.seconds);
+  std::vector<Outlier<Subject>> found;
+  for (const Sample<Subject>& one : samples) {
     const std::vector<double>& times = times_of_peers.at(one.activity + "|" + one.peers);
     if (times.size() < kMinPeers) continue;
     const double middle = median(times);
@@ -163,9 +168,10 @@ std::vector<Outlier> outliers(const std::vector<Sample>& samples, const Measurem
   return found;
 }
 
-std::vector<Sample> with_noise(std::vector<Sample> samples, const MeasurementModel& measurement) {
+template <class Subject>
+std::vector<Sample<Subject>> with_noise(std::vector<Sample<Subject>> samples, const MeasurementModel& measurement) {
   auto state = static_cast<std::uint64_t>(measurement.seed) * 0xd1342543de82ef95 + 1;
-  for (Sample& one : samples) {
+  for (Sample<Subject>& one : samples) {
     std::vector<double> steps;
     for (std::int64_t step = 0; step < measurement.steps; ++step) {
       const double error = 1 + measurement.noise * normal(state);
@@ -176,8 +182,13 @@ std::vector<Sample> with_noise(std::vector<Sample> samples, const MeasurementMod
   return samples;
 }
 
-std::vector<Sample> kernel_samples(const CompiledStep& compiled, const Recording& recording) {
-  std::vector<Sample> samples;
+template std::vector<Outlier<RankId>> outliers(const std::vector<Sample<RankId>>&, const MeasurementModel&);
+template std::vector<Outlier<GroupId>> outliers(const std::vector<Sample<GroupId>>&, const MeasurementModel&);
+template std::vector<Sample<RankId>> with_noise(std::vector<Sample<RankId>>, const MeasurementModel&);
+template std::vector<Sample<GroupId>> with_noise(std::vector<Sample<GroupId>>, const MeasurementModel&);
+
+std::vector<Sample<RankId>> kernel_samples(const CompiledStep& compiled, const Recording& recording) {
+  std::vector<Sample<RankId>> samples;
   for (const Recording::Rank& rank : recording.ranks) {
     const std::uint32_t number = compiled.layout().class_of(rank.rank);
     const core::workload::Program& program = compiled.programs()[number];
@@ -204,10 +215,10 @@ StragglerReport find_stragglers(const CompiledStep& compiled, const Recording& r
   MANYWORLDS_CHECK(recording.ranks.size() == compiled.layout().ranks(), "{} of {} ranks are recorded",
                    recording.ranks.size(), compiled.layout().ranks());
   StragglerReport report;
-  std::map<std::uint32_t, std::vector<Outlier>> seen;
-  const std::vector<Sample> kernels = with_noise(kernel_samples(compiled, recording), measurement);
-  std::set<std::pair<std::uint32_t, std::string>> slow_phases;
-  for (Outlier& one : outliers(kernels, measurement)) {
+  std::map<RankId, std::vector<Outlier<RankId>>> seen;
+  const std::vector<Sample<RankId>> kernels = with_noise(kernel_samples(compiled, recording), measurement);
+  std::set<std::pair<RankId, std::string>> slow_phases;
+  for (Outlier<RankId>& one : outliers(kernels, measurement)) {
     // A slow pass of a phase that is slow as a whole is no further information.
     if (one.level == StragglerLevel::phase) slow_phases.emplace(one.subject, one.activity);
     if (one.level == StragglerLevel::pass &&
@@ -216,24 +227,25 @@ StragglerReport find_stragglers(const CompiledStep& compiled, const Recording& r
     seen[one.subject].push_back(std::move(one));
   }
   std::vector<double> seconds_of_rank(compiled.layout().ranks(), 0);
-  for (const Sample& one : kernels)
-    if (one.level == StragglerLevel::phase) seconds_of_rank[one.subject] += one.seconds;
+  for (const Sample<RankId>& one : kernels)
+    if (one.level == StragglerLevel::phase) seconds_of_rank[one.subject.value()] += one.seconds;
   const auto [minimum, maximum] = std::minmax_element(seconds_of_rank.begin(), seconds_of_rank.end());
-  report.min_s = *minimum, report.min_rank = static_cast<std::uint32_t>(minimum - seconds_of_rank.begin());
-  report.max_s = *maximum, report.max_rank = static_cast<std::uint32_t>(maximum - seconds_of_rank.begin());
+  report.min_s = *minimum, report.min_rank = RankId(minimum - seconds_of_rank.begin());
+  report.max_s = *maximum, report.max_rank = RankId(maximum - seconds_of_rank.begin());
 
-  const std::vector<Sample> communication = with_noise(communication_samples(compiled, recording), measurement);
-  std::map<std::string, std::vector<std::uint32_t>> by_peers;  // communicators that should take equally long
-  for (const Sample& one : communication) by_peers[one.peers].push_back(one.subject);
-  std::vector<Outlier> suspects = outliers(communication, measurement);
+  const std::vector<Sample<GroupId>> communication =
+      with_noise(communication_samples(compiled, recording), measurement);
+  std::map<std::string, std::vector<GroupId>> by_peers;  // communicators that should take equally long
+  for (const Sample<GroupId>& one : communication) by_peers[one.peers].push_back(one.subject);
+  std::vector<Outlier<GroupId>> suspects = outliers(communication, measurement);
   for (const auto& [peers, groups] : by_peers)
     if (groups.size() < kMinPeers)  // there are no peers to compare with
-      for (const std::uint32_t group : groups)
+      for (const GroupId group : groups)
         suspects.push_back({group, StragglerLevel::communication, peers.substr(0, peers.find(':')), 0});
   PairProbes pair_probes(compiled);
-  std::map<std::vector<std::uint32_t>, std::vector<Outlier>> probed;
-  for (const Outlier& slow : suspects) {
-    const std::vector<std::uint32_t>& ranks = compiled.layout().groups()[core::step::GroupId(slow.subject)].ranks;
+  std::map<std::vector<RankId>, std::vector<Outlier<RankId>>> probed;
+  for (const Outlier<GroupId>& slow : suspects) {
+    const std::vector<RankId>& ranks = compiled.layout().groups()[slow.subject].ranks;
     if (ranks.size() < kMinPeers) {
       if (slow.slower == 0) continue;
       report.unexplained.push_back(fmt::format("{} of ranks {} and {}", slow.activity, ranks[0], ranks[1]));
@@ -241,7 +253,7 @@ StragglerReport find_stragglers(const CompiledStep& compiled, const Recording& r
     }
     const auto [known, is_new] = probed.try_emplace(ranks);
     if (is_new) known->second = outliers(with_noise(pair_probes.samples_among(ranks), measurement), measurement);
-    for (const Outlier& one : known->second) {
+    for (const Outlier<RankId>& one : known->second) {
       if (slow.slower > 0) seen[one.subject].push_back({one.subject, slow.level, slow.activity, slow.slower});
       if (is_new) seen[one.subject].push_back(one);
     }
@@ -250,17 +262,17 @@ StragglerReport find_stragglers(const CompiledStep& compiled, const Recording& r
   }
 
   std::map<std::string, std::size_t> peers;
-  for (const Sample& one : kernels)
+  for (const Sample<RankId>& one : kernels)
     if (one.level == StragglerLevel::phase && one.activity == "forward") ++peers[one.peers];
   for (const auto& [name, count] : peers)
     if (count < kMinPeers) report.not_compared.push_back(fmt::format("kernels of {}: {} ranks", name, count));
   for (auto& [rank, outlying] : seen) {
     std::stable_sort(outlying.begin(), outlying.end(),
-                     [](const Outlier& a, const Outlier& b) { return a.slower > b.slower; });
+                     [](const Outlier<RankId>& a, const Outlier<RankId>& b) { return a.slower > b.slower; });
     std::stable_sort(outlying.begin(), outlying.end(),
-                     [](const Outlier& a, const Outlier& b) { return a.level < b.level; });
-    const std::uint32_t gpu = compiled.layout().gpu_of(rank);
-    report.found.push_back({rank, gpu, gpu / compiled.configuration().gpus_per_node, outlying});
+                     [](const Outlier<RankId>& a, const Outlier<RankId>& b) { return a.level < b.level; });
+    const core::step::GpuId gpu = compiled.layout().gpu_of(rank);
+    report.found.push_back({rank, gpu, gpu.value() / compiled.configuration().gpus_per_node, outlying});
   }
   return report;
 }

@@ -29,35 +29,42 @@ struct MeasurementModel {
 
 enum class StragglerLevel : std::uint8_t { phase, pass, communication };  // L0; L1: a phase of one chunk; L2
 
-/// The time that a rank (or a communicator) needs for one activity.
+/// The time that a rank or a communicator, `Subject` is the id of which, needs for one activity.
+template <class Subject>
 struct Sample {
-  std::uint32_t subject = 0;
+  Subject subject;
   StragglerLevel level = StragglerLevel::phase;
   std::string activity;  // "forward", "forward, chunk 1"
   std::string peers;     // samples with the same text should take equally long
   double seconds = 0;
 };
 
+template <class Subject>
 struct Outlier {
-  std::uint32_t subject = 0;
+  Subject subject;
   StragglerLevel level = StragglerLevel::phase;
   std::string activity;
   double slower = 0;  // share above the median of the peers
 };
 /// Returns the samples that are longer than those of their peers, in order. Samples in groups of fewer than 3,
 /// themselves included, are skipped.
-std::vector<Outlier> outliers(const std::vector<Sample>& samples, const MeasurementModel& measurement);
+template <class Subject>
+std::vector<Outlier<Subject>> outliers(const std::vector<Sample<Subject>>& samples,
+                                       const MeasurementModel& measurement);
 
 /// Returns `samples` with measurement noise added.
-std::vector<Sample> with_noise(std::vector<Sample> samples, const MeasurementModel& measurement);
+template <class Subject>
+std::vector<Sample<Subject>> with_noise(std::vector<Sample<Subject>> samples, const MeasurementModel& measurement);
 
 /// Returns the kernel times of the ranks; `recording` must contain all ranks.
-std::vector<Sample> kernel_samples(const core::step::CompiledStep& compiled, const core::step::Recording& recording);
+std::vector<Sample<core::step::RankId>> kernel_samples(const core::step::CompiledStep& compiled,
+                                                       const core::step::Recording& recording);
 
 struct Straggler {
-  std::uint32_t rank = 0, gpu = 0;
+  core::step::RankId rank;
+  core::step::GpuId gpu;
   std::int64_t node = 0;
-  std::vector<Outlier> seen;  // by level, then with the largest excess over the peers first
+  std::vector<Outlier<core::step::RankId>> seen;  // by level, then with the largest excess over the peers first
 };
 
 struct StragglerReport {
@@ -65,7 +72,7 @@ struct StragglerReport {
   std::vector<std::string> unexplained;   // slow communicators none of whose members is slow
   std::vector<std::string> not_compared;  // groups of fewer than 3 ranks, whose kernels were not compared
   double min_s = 0, max_s = 0;            // kernel time of a step on a rank: Megatron-LM's MnRtt and MxRtt
-  std::uint32_t min_rank = 0, max_rank = 0;
+  core::step::RankId min_rank, max_rank;
 };
 StragglerReport find_stragglers(const core::step::CompiledStep& compiled, const core::step::Recording& recording,
                                 const MeasurementModel& measurement);

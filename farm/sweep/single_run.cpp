@@ -9,7 +9,7 @@ namespace manyworlds::farm {
 SingleRun::SingleRun(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks, RunProgress* progress) {
   const SweepJob job(serialize_job(sweep, {}));
   runner_ = std::make_unique<SweepRunner>(job.common_spec());
-  for (const std::uint32_t rank : ranks) recording_.ranks.push_back({rank});
+  for (const std::uint32_t rank : ranks) recording_.ranks.push_back({core::step::RankId(rank)});
   if (!ranks.empty()) runner_->record_steps(&recording_);
   if (progress != nullptr) {
     progress->tasks = job.tasks().size();

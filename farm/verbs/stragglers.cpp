@@ -20,12 +20,12 @@ namespace manyworlds::farm::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using experiments::Outlier;
+using RankOutlier = experiments::Outlier<core::step::RankId>;
 using experiments::StragglerReport;
 
 constexpr std::array<const char*, 3> kLevels{"L0", "L1", "L2"};
 
-const char* level_of(const Outlier& one) {
+const char* level_of(const RankOutlier& one) {
   return kLevels.at(static_cast<std::size_t>(one.level));
 }
 
@@ -63,7 +63,7 @@ std::string as_text(const StragglerReport& report, const core::step::CompiledSte
   if (report.found.empty()) text += "no rank is slower than its peers\n";
   for (const experiments::Straggler& one : report.found) {
     text += fmt::format("rank {} (gpu{}, node {}) is slow\n", one.rank, one.gpu, one.node);
-    for (const Outlier& seen : one.seen)
+    for (const RankOutlier& seen : one.seen)
       text += fmt::format("  {}  {:<34}{:+.1f} %\n", level_of(seen), seen.activity, 100 * seen.slower);
   }
   for (const std::string& activity : report.unexplained)
@@ -79,17 +79,18 @@ Json as_json(const StragglerReport& report, const core::step::CompiledStep& comp
               {"noise", measurement.noise},
               {"seed", measurement.seed},
               {"min_kernels_s", report.min_s},
-              {"min_rank", report.min_rank},
+              {"min_rank", report.min_rank.value()},
               {"max_kernels_s", report.max_s},
-              {"max_rank", report.max_rank},
+              {"max_rank", report.max_rank.value()},
               {"stragglers", Json::array()},
               {"unexplained", report.unexplained},
               {"too_few_to_compare", report.not_compared}};
   for (const experiments::Straggler& one : report.found) {
     Json seen = Json::array();
-    for (const Outlier& each : one.seen)
+    for (const RankOutlier& each : one.seen)
       seen.push_back({{"level", level_of(each)}, {"what", each.activity}, {"slower", each.slower}});
-    result["stragglers"].push_back({{"rank", one.rank}, {"gpu", one.gpu}, {"node", one.node}, {"seen", seen}});
+    result["stragglers"].push_back(
+        {{"rank", one.rank.value()}, {"gpu", one.gpu.value()}, {"node", one.node}, {"seen", seen}});
   }
   return result;
 }

@@ -53,7 +53,8 @@ class TraceWriter {
     begin(options);
     for (const Recording::Rank& rank : recording_.ranks) {
       const auto& requested = options.ranks;
-      if (!requested.empty() && std::find(requested.begin(), requested.end(), rank.rank) == requested.end()) continue;
+      if (!requested.empty() && std::find(requested.begin(), requested.end(), rank.rank.value()) == requested.end())
+        continue;
       name_rank(rank);
       write_idle(rank);
       write_streams(rank);
@@ -81,7 +82,7 @@ class TraceWriter {
     put(format, std::forward<Values>(values)...);
   }
 
-  std::uint32_t process_of(const Recording::Rank& rank) const { return rank.rank + 1; }  // Perfetto reserves 0
+  std::uint32_t process_of(const Recording::Rank& rank) const { return rank.rank.value() + 1; }  // Perfetto reserves 0
 
   void begin(const TraceOptions& options) {
     links_ = core::step::busiest_links(compiled_, recording_, options.links);
@@ -125,7 +126,7 @@ class TraceWriter {
             ? fmt::format("represents all {} ranks of its stage", stage_ranks)
             : fmt::format("represents {} of {} ranks of its stage", rank.lockstep_count, stage_ranks);
     name_process(process_of(rank), fmt::format("stage {}, rank {} ({}): {}", layout.stage_of(rank.rank), rank.rank,
-                                               layout.graph().names[layout.gpu_of(rank.rank)], others));
+                                               layout.graph().names[layout.gpu_of(rank.rank).value()], others));
   }
 
   /// Writes a slice as a begin and an end event. Equal instants have equal text, so adjacent slices still touch after a
@@ -160,7 +161,7 @@ class TraceWriter {
       name_thread(process_of(rank), thread_of(stream), kStreamNames[stream]);
       for (const Span* span : streams[stream]) {
         const Op& op = program.ops[span->op];
-        op.is_collective ? write_collective(rank.rank, op, *span, labels[op.label])
+        op.is_collective ? write_collective(rank, op, *span, labels[op.label])
                          : write_kernel(rank, program, *span, labels[op.label]);
       }
     }
@@ -176,8 +177,9 @@ class TraceWriter {
           R"("op":{},"category":"{}"{},"slowed_ps":{})", span.op, category, pass, span.slowed);
   }
 
-  void write_collective(std::uint32_t rank, const Op& op, const Span& span, const std::string& label) {
-    const core::step::InstanceId instance = compiled_.instance_entered_by(rank, span.op).instance;
+  void write_collective(const Recording::Rank& rank, const Op& op, const Span& span, const std::string& label) {
+    const core::step::InstanceId instance =
+        compiled_.instance_entered_by(core::step::RepresentativeId(rank.rank.value()), span.op).instance;
     const core::step::CollectiveInterval& timeline = recording_.intervals[instance];
     const core::collective::Shape& shape = compiled_.collective_op_of(instance).shape;
     std::string speed;
@@ -186,7 +188,7 @@ class TraceWriter {
           fmt::format(R"(,"algbw_GBps":{:.3f},"busbw_GBps":{:.3f})", core::collective::algorithm_gb_per_s(shape, lasts),
                       core::collective::bus_gb_per_s(shape, lasts));
     const bool send = shape.kind == core::collective::Kind::send;
-    slice(rank + 1, thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, "collective",
+    slice(process_of(rank), thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, "collective",
           R"("op":{},"kind":"{}","role":"{}","algorithm":"{}","members":{},"bytes":{},)"
           R"("last_entered_us":{},"last_left_us":{}{})",
           span.op, core::collective::name_of(shape.kind), core::workload::kRoleNames[static_cast<std::size_t>(op.role)],

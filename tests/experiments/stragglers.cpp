@@ -11,6 +11,7 @@
 using namespace manyworlds;
 using namespace manyworlds::experiments;
 using namespace manyworlds::experiments::testing;
+using core::step::RankId;
 
 namespace {
 
@@ -29,7 +30,7 @@ StragglerReport examine(const std::vector<std::string>& faults, const Measuremen
   core::step::IsolatedResults results;
   const core::step::CompiledStep compiled = context.compile(configure(read(text, faults).experiments.front(), graphs));
   core::step::Recording recording;
-  for (std::uint32_t rank = 0; rank < compiled.layout().ranks(); ++rank) recording.ranks.push_back({rank, 0, 1});
+  for (const RankId rank : compiled.layout().rank_ids()) recording.ranks.push_back({rank, 0, 1});
   context.run(compiled, results, &recording);
   return find_stragglers(compiled, recording, measurement);
 }
@@ -57,14 +58,14 @@ TEST_CASE("in 100 measurements the rank whose kernels are a fifth slower is foun
     const StragglerReport report = examine({fmt::format("faults.slow_gpus=gpu{}=0.8", rank)}, seeded(seed));
     CAPTURE(seed, rank);
     REQUIRE(report.found.size() == 1);
-    CHECK(report.found[0].rank == rank);
+    CHECK(report.found[0].rank == RankId(rank));
     CHECK(report.found[0].node == rank / 4);
     REQUIRE(report.found[0].seen.size() == 3);  // all phases, and none of its communication
-    for (const Outlier& one : report.found[0].seen) {
+    for (const Outlier<RankId>& one : report.found[0].seen) {
       CHECK(one.level == StragglerLevel::phase);
       CHECK(one.slower == Approx(0.25).margin(0.06));  // the time at a pace of 0.8
     }
-    CHECK(report.max_rank == rank);
+    CHECK(report.max_rank == RankId(rank));
   }
 }
 
@@ -74,9 +75,9 @@ TEST_CASE("in 100 measurements the rank with a NIC at 0.8 of its rate is found, 
     const StragglerReport report = examine({fmt::format("faults.slow=gpu{}-rail{}=0.8", rank, rank % 4)}, seeded(seed));
     CAPTURE(seed, rank);
     REQUIRE(report.found.size() == 1);
-    CHECK(report.found[0].rank == rank);
+    CHECK(report.found[0].rank == RankId(rank));
     std::set<std::string> seen;
-    for (const Outlier& one : report.found[0].seen) {
+    for (const Outlier<RankId>& one : report.found[0].seen) {
       CHECK(one.level == StragglerLevel::communication);
       CHECK(one.slower == Approx(0.25).margin(0.1));
       seen.insert(one.activity);
@@ -93,9 +94,9 @@ TEST_CASE("in 100 measurements the rank that makes one all-to-all a fifth longer
         examine({fmt::format("faults.slow=gpu{}-nvswitch{}={:.6f}", rank, rank / 4, 1 / 1.25)}, seeded(seed));
     CAPTURE(seed, rank);
     REQUIRE(report.found.size() == 1);
-    CHECK(report.found[0].rank == rank);
+    CHECK(report.found[0].rank == RankId(rank));
     std::map<std::string, double> seen;
-    for (const Outlier& one : report.found[0].seen) seen[one.activity] = one.slower;
+    for (const Outlier<RankId>& one : report.found[0].seen) seen[one.activity] = one.slower;
     REQUIRE(seen.count("expert all_to_all") == 1);
     CHECK(seen.at("expert all_to_all") == Approx(0.2).margin(0.1));
     CHECK(seen.count("sends inside the node") == 1);
@@ -108,29 +109,29 @@ TEST_CASE("two slow nodes of two kinds are told from the peers of their kind, no
   CHECK(examine({"strategy.tp=1", "cluster.gpu.memory_gib=1000"}, seeded(1), mixed).found.empty());
   const StragglerReport report = examine({"faults.slow_gpus=gpu1=0.8, node5=0.8"}, seeded(1), mixed);
   std::vector<std::uint32_t> ranks;
-  for (const Straggler& one : report.found) ranks.push_back(one.rank);
+  for (const Straggler& one : report.found) ranks.push_back(one.rank.value());
   CHECK(ranks == std::vector<std::uint32_t>{1, 20, 21, 22, 23});
 }
 
 TEST_CASE("a rank that is slow in one pass alone is seen at L1, and needs three peers to be seen at all") {
   const auto sample = [](std::uint32_t subject, const std::string& peers, double seconds) {
-    return Sample{subject, StragglerLevel::pass, "backward, chunk 1", peers, seconds};
+    return Sample<RankId>{RankId(subject), StragglerLevel::pass, "backward, chunk 1", peers, seconds};
   };
-  const auto found =
-      outliers({sample(0, "a", 1), sample(1, "a", 1.3), sample(2, "a", 1), sample(3, "b", 1), sample(4, "b", 1.5)}, {});
+  const auto found = outliers<RankId>(
+      {sample(0, "a", 1), sample(1, "a", 1.3), sample(2, "a", 1), sample(3, "b", 1), sample(4, "b", 1.5)}, {});
   REQUIRE(found.size() == 1);
-  CHECK(found[0].subject == 1);
+  CHECK(found[0].subject == RankId(1));
   CHECK(found[0].slower == Approx(0.3));
   CHECK(found[0].level == StragglerLevel::pass);
 }
 
 TEST_CASE("what is measured is off by the noise, and by nothing without") {
-  std::vector<Sample> samples(10'000, {0, StragglerLevel::phase, "forward", "a", 1});
+  std::vector<Sample<RankId>> samples(10'000, {RankId(0), StragglerLevel::phase, "forward", "a", 1});
   MeasurementModel measurement;
   measurement.steps = 1;
   double sum = 0, squares = 0;
   std::size_t spikes = 0;
-  for (const Sample& one : with_noise(samples, measurement)) {
+  for (const Sample<RankId>& one : with_noise(samples, measurement)) {
     if (one.seconds > 1.3) {
       ++spikes;
       continue;
@@ -141,5 +142,5 @@ TEST_CASE("what is measured is off by the noise, and by nothing without") {
   CHECK(std::sqrt(squares / 1e4) == Approx(0.02).epsilon(0.05));
   CHECK(spikes == Approx(100).margin(30));  // one in a hundred
   measurement.noise = 0, measurement.steps = 9;
-  for (const Sample& one : with_noise(samples, measurement)) REQUIRE(one.seconds == 1);
+  for (const Sample<RankId>& one : with_noise(samples, measurement)) REQUIRE(one.seconds == 1);
 }

@@ -91,7 +91,7 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
     if (!equivalent_groups[group].empty())
       add_group(group, equivalent_groups[group], by_kind[groups[group].kind], dags, link_loads);
   }
-  for (const std::uint32_t rank : symmetry_.representative_rank) {
+  for (const RankId rank : symmetry_.representative_rank) {
     auto& slots = member_slots_.emplace_back();
     for (std::size_t role = 0; role < workload::kRoles; ++role) {
       const GroupId group = layout_->group_of(rank, static_cast<Role>(role));
@@ -137,7 +137,7 @@ std::vector<KindCollectives> CompiledStep::collectives_of(const std::vector<Shap
 
 /// Checks that all members enter the same collectives; anything else is an error in building their programs.
 void CompiledStep::check_members(GroupId group) const {
-  const std::vector<std::uint32_t>& ranks = layout_->groups()[group].ranks;
+  const std::vector<RankId>& ranks = layout_->groups()[group].ranks;
   const OperationSequence& first = sequence(ranks[0], role_of(group, 0));
   for (std::uint32_t member = 1; member < ranks.size(); ++member) {
     const OperationSequence& other = sequence(ranks[member], role_of(group, member));
@@ -200,18 +200,19 @@ Role CompiledStep::role_of(GroupId group, std::uint32_t member) const {
   return member == 0 ? role : workload::receiver_of(role);
 }
 
-Member CompiledStep::instance_entered_by(std::uint32_t representative, std::uint32_t op) const {
-  const std::uint32_t rank = symmetry_.representative_rank[representative], of = layout_->class_of(rank);
-  const Role role = programs_[of].ops[op].role;
+Member CompiledStep::instance_entered_by(RepresentativeId representative, std::uint32_t op) const {
+  const RankId rank = symmetry_.representative_rank[representative];
+  const std::uint32_t rank_class = layout_->class_of(rank);
+  const Role role = programs_[rank_class].ops[op].role;
   MANYWORLDS_CHECK(layout_->group_of(rank, role) != RankLayout::kNoGroup,
                    "rank {} enters a collective of a role it does not play", rank);
   const MemberSlot& slot = member_slots_[representative][static_cast<std::size_t>(role)];
-  return {InstanceId(slot.first_instance.value() + position_in_role_[of][op]), slot.member};
+  return {InstanceId(slot.first_instance.value() + position_in_role_[rank_class][op]), slot.member};
 }
 
-std::pair<std::uint32_t, std::uint32_t> CompiledStep::operation_of(const Member& member) const {
+std::pair<RepresentativeId, std::uint32_t> CompiledStep::operation_of(const Member& member) const {
   const GroupId group = group_of_instance_[member.instance];
-  const std::uint32_t rank = layout_->groups()[group].ranks[member.member];
+  const RankId rank = layout_->groups()[group].ranks[member.member];
   const std::uint32_t position = member.instance.value() - first_instance_[group].value();
   return {symmetry_.representative_of[rank], sequence(rank, role_of(group, member.member)).ops[position]};
 }

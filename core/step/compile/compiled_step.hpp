@@ -88,9 +88,9 @@ class CompiledStep {
   GroupId group_of(InstanceId instance) const { return group_of_instance_[instance]; }
 
   /// Returns the instance that operation `op` of a representative enters, and the member as which it does.
-  Member instance_entered_by(std::uint32_t representative, std::uint32_t op) const;
+  Member instance_entered_by(RepresentativeId representative, std::uint32_t op) const;
   /// Returns the representative and its operation for a member of an instance.
-  std::pair<std::uint32_t, std::uint32_t> operation_of(const Member& member) const;
+  std::pair<RepresentativeId, std::uint32_t> operation_of(const Member& member) const;
 
  private:
   struct MemberSlot {
@@ -106,7 +106,7 @@ class CompiledStep {
   void add_collective_op(const std::vector<GroupId>& equivalent_groups, const collective::Shape& shape, DagCache& dags,
                          LinkLoads& link_loads);
   workload::Role role_of(GroupId group, std::uint32_t member) const;
-  const OperationSequence& sequence(std::uint32_t rank, workload::Role role) const {
+  const OperationSequence& sequence(RankId rank, workload::Role role) const {
     return sequences_[layout_->class_of(rank)][static_cast<std::size_t>(role)];
   }
 
@@ -120,7 +120,7 @@ class CompiledStep {
   IdVector<CollectiveOpId, CollectiveOp> collective_ops_;
   IdVector<InstanceId, CollectiveOpId> collective_op_of_;
   IdVector<InstanceId, GroupId> group_of_instance_;
-  std::vector<std::array<MemberSlot, workload::kRoles>> member_slots_;  // by representative
+  IdVector<RepresentativeId, std::array<MemberSlot, workload::kRoles>> member_slots_;
   IdVector<GroupId, InstanceId> first_instance_;
 };
 

@@ -5,6 +5,12 @@
 
 namespace manyworlds::core::step {
 
+/// A rank of the job, in the order of tensor, context, data and pipeline parallelism.
+using RankId = Id<struct RankTag>;
+/// A GPU of the cluster, numbered node by node: a vertex of the graph below Graph::gpus.
+using GpuId = Id<struct GpuTag>;
+/// A rank that is simulated for all that are equivalent to it (rank_symmetry.hpp), in the order of their ranks.
+using RepresentativeId = Id<struct RepresentativeTag>;
 /// A communicator, in the order of RankLayout::groups().
 using GroupId = Id<struct GroupTag>;
 /// A collective operation of a group, in the order of CompiledStep::collective_ops().

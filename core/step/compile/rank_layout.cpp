@@ -92,11 +92,11 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
 
 namespace {
 
-workload::RankClass class_of(const ParallelConfig& parallel, std::uint32_t rank) {
+workload::RankClass class_of(const ParallelConfig& parallel, RankId rank) {
   const std::int64_t per_stage = parallel.tp * parallel.cp * parallel.dp;
-  const std::int64_t expert_rank = rank % per_stage / parallel.etp % parallel.ep;
-  return {rank / per_stage, parallel.expert_ranks_differ ? expert_rank : 0,
-          parallel.kind_of_gpu.empty() ? 0 : parallel.kind_of_gpu.at(gpu_of(parallel, rank))};
+  const std::int64_t expert_rank = rank.value() % per_stage / parallel.etp % parallel.ep;
+  return {rank.value() / per_stage, parallel.expert_ranks_differ ? expert_rank : 0,
+          parallel.kind_of_gpu.empty() ? 0 : parallel.kind_of_gpu.at(gpu_of(parallel, rank).value())};
 }
 
 std::vector<workload::RankClass> keys_of(const std::map<workload::RankClass, std::uint32_t>& classes) {
@@ -107,19 +107,19 @@ std::vector<workload::RankClass> keys_of(const std::map<workload::RankClass, std
 
 }  // namespace
 
-std::uint32_t gpu_of(const ParallelConfig& parallel, std::uint32_t rank) {
-  if (parallel.placement == Placement::tp_dp_pp) return rank;
+GpuId gpu_of(const ParallelConfig& parallel, RankId id) {
+  if (parallel.placement == Placement::tp_dp_pp) return GpuId(id.value());
   const auto tp = static_cast<std::uint32_t>(parallel.tp), cp = static_cast<std::uint32_t>(parallel.cp),
              pp = static_cast<std::uint32_t>(parallel.pp), dp = static_cast<std::uint32_t>(parallel.dp);
-  const std::uint32_t t = rank % tp, replica = rank / tp % (cp * dp), p = rank / (tp * cp * dp);
-  return t + tp * (replica % cp + cp * (p + pp * (replica / cp)));
+  const std::uint32_t rank = id.value(), t = rank % tp, replica = rank / tp % (cp * dp), p = rank / (tp * cp * dp);
+  return GpuId(t + tp * (replica % cp + cp * (p + pp * (replica / cp))));
 }
 
 std::map<workload::RankClass, std::uint32_t> classes_of(const ParallelConfig& parallel) {
   std::map<workload::RankClass, std::uint32_t> classes;
   const std::int64_t rank_count = parallel.tp * parallel.cp * parallel.dp * parallel.pp;
   if (!parallel.kind_of_gpu.empty()) {
-    for (std::uint32_t rank = 0; rank < rank_count; ++rank) ++classes[class_of(parallel, rank)];
+    for (const RankId rank : IdRange<RankId>(rank_count)) ++classes[class_of(parallel, rank)];
     return classes;
   }
   const std::int64_t expert_ranks = parallel.expert_ranks_differ ? parallel.ep : 1;
@@ -156,7 +156,7 @@ RankLayout::RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::
   MANYWORLDS_CHECK(rank_count <= router_->graph().gpus, "{} ranks on {} GPUs", rank_count, router_->graph().gpus);
   gpu_of_.resize(rank_count);
   class_sizes_.assign(classes_.size(), 0);
-  for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
+  for (const RankId rank : rank_ids()) {
     gpu_of_[rank] = step::gpu_of(parallel, rank);
     const workload::RankClass current = step::class_of(parallel, rank);
     const auto number = std::lower_bound(classes_.begin(), classes_.end(), current) - classes_.begin();
@@ -175,11 +175,11 @@ void RankLayout::add_groups(const ParallelConfig& parallel) {
   const auto tp = static_cast<std::uint32_t>(parallel.tp), cp = static_cast<std::uint32_t>(parallel.cp),
              pp = static_cast<std::uint32_t>(parallel.pp);
   const std::uint32_t replicas = per_stage_ / tp;  // numbered with the context-parallel rank varying fastest
-  const auto rank = [&](std::uint32_t t, std::uint32_t r, std::uint32_t p) { return t + tp * r + per_stage_ * p; };
+  const auto rank = [&](auto t, auto r, auto p) { return RankId(t + tp * r + per_stage_ * p); };
   // The order of groups breaks ties between their transfers; it is the same on every node.
   for (std::uint32_t p = 0; p < pp && tp > 1; ++p)
     for (std::uint32_t r = 0; r < replicas; ++r) {
-      std::vector<std::uint32_t> members;
+      std::vector<RankId> members;
       for (std::uint32_t t = 0; t < tp; ++t) members.push_back(rank(t, r, p));
       add_group(Role::tensor, std::move(members), Role::tensor);
     }
@@ -189,7 +189,7 @@ void RankLayout::add_groups(const ParallelConfig& parallel) {
   const std::uint32_t distinct_stages = mirrored ? pp / 2 : pp;  // stages that hold different parameters
   for (std::uint32_t p = 0; p < distinct_stages && (replicas > 1 || mirrored); ++p)
     for (std::uint32_t t = 0; t < tp; ++t) {
-      std::vector<std::uint32_t> members;
+      std::vector<RankId> members;
       for (std::uint32_t r = 0; r < replicas; ++r) members.push_back(rank(t, r, p));
       for (std::uint32_t r = 0; r < replicas && mirrored; ++r) members.push_back(rank(t, r, pp - 1 - p));
       add_replicas(Role::data, Role::data_inter_group, parallel.zero_groups, std::move(members));
@@ -202,7 +202,7 @@ void RankLayout::add_groups(const ParallelConfig& parallel) {
   for (std::uint32_t p = 0; p < edges; ++p)
     for (std::uint32_t r = 0; r < replicas; ++r)
       for (std::uint32_t t = 0; t < tp; ++t) {
-        const std::uint32_t here = rank(t, r, p), next = rank(t, r, (p + 1) % pp);
+        const RankId here = rank(t, r, p), next = rank(t, r, (p + 1) % pp);
         add_group(Role::send_forward, {here, next}, Role::recv_forward);
         add_group(Role::send_backward, {next, here}, Role::recv_backward);
         if (!folded) continue;
@@ -212,7 +212,7 @@ void RankLayout::add_groups(const ParallelConfig& parallel) {
   for (std::uint32_t p = 0; p < pp && cp > 1 && !parallel.context_ring; ++p)
     for (std::uint32_t r = 0; r < replicas; r += cp)
       for (std::uint32_t t = 0; t < tp; ++t) {
-        std::vector<std::uint32_t> members;
+        std::vector<RankId> members;
         for (std::uint32_t c = 0; c < cp; ++c) members.push_back(rank(t, r + c, p));
         add_group(Role::context, std::move(members), Role::context);
       }
@@ -221,54 +221,54 @@ void RankLayout::add_groups(const ParallelConfig& parallel) {
       for (std::uint32_t t = 0; t < tp; ++t)
         add_group(Role::send_context, {rank(t, r, p), rank(t, r / cp * cp + (r + 1) % cp, p)}, Role::recv_context);
   for (std::uint32_t p = 0; p < distinct_stages && parallel.has_experts; ++p) {
-    std::vector<std::uint32_t> first_ranks{p * per_stage_};
-    if (mirrored) first_ranks.push_back((pp - 1 - p) * per_stage_);
+    std::vector<RankId> first_ranks{rank(0, 0, p)};
+    if (mirrored) first_ranks.push_back(rank(0, 0, pp - 1 - p));
     add_expert_groups(parallel, first_ranks);
   }
 }
 
 /// Adds the expert groups of stages that hold the same parameters; `first_ranks` has the first rank of each. In rank
 /// order, `etp` adjacent ranks share an expert, and `ep` such sets hold all experts of a layer.
-void RankLayout::add_expert_groups(const ParallelConfig& parallel, const std::vector<std::uint32_t>& first_ranks) {
+void RankLayout::add_expert_groups(const ParallelConfig& parallel, const std::vector<RankId>& first_ranks) {
   const auto etp = static_cast<std::uint32_t>(parallel.etp), ep = static_cast<std::uint32_t>(parallel.ep);
   const std::uint32_t in_stage = per_stage_ / (etp * ep);
   const auto copies = in_stage * static_cast<std::uint32_t>(first_ranks.size());
   const auto rank = [&](std::uint32_t t, std::uint32_t e, std::uint32_t c) {
-    return first_ranks[c / in_stage] + t + etp * (e + ep * (c % in_stage));
+    return RankId(first_ranks[c / in_stage].value() + t + etp * (e + ep * (c % in_stage)));
   };
   for (std::uint32_t c = 0; c < copies && etp > 1; ++c)
     for (std::uint32_t e = 0; e < ep; ++e) {
-      std::vector<std::uint32_t> members;
+      std::vector<RankId> members;
       for (std::uint32_t t = 0; t < etp; ++t) members.push_back(rank(t, e, c));
       add_group(Role::expert_tensor, std::move(members), Role::expert_tensor);
     }
   for (std::uint32_t c = 0; c < copies && ep > 1; ++c)
     for (std::uint32_t t = 0; t < etp; ++t) {
-      std::vector<std::uint32_t> members;
+      std::vector<RankId> members;
       for (std::uint32_t e = 0; e < ep; ++e) members.push_back(rank(t, e, c));
       add_group(Role::expert, std::move(members), Role::expert);
     }
   for (std::uint32_t e = 0; e < ep && copies > 1; ++e)
     for (std::uint32_t t = 0; t < etp; ++t) {
-      std::vector<std::uint32_t> members;
+      std::vector<RankId> members;
       for (std::uint32_t c = 0; c < copies; ++c) members.push_back(rank(t, e, c));
       add_replicas(Role::expert_data, Role::expert_data_inter_group, parallel.zero_groups, std::move(members));
     }
 }
 
-void RankLayout::add_replicas(Role role, Role across, std::int64_t groups, std::vector<std::uint32_t> ranks) {
+void RankLayout::add_replicas(Role role, Role across, std::int64_t groups, std::vector<RankId> ranks) {
   const auto shards = static_cast<std::ptrdiff_t>(ranks.size()) / groups;
   for (auto first = ranks.begin(); first != ranks.end() && shards > 1; first += shards)
     add_group(role, {first, first + shards}, role);
   for (std::ptrdiff_t share = 0; share < shards && groups > 1; ++share) {
-    std::vector<std::uint32_t> members;
+    std::vector<RankId> members;
     for (std::int64_t group = 0; group < groups; ++group)
       members.push_back(ranks[static_cast<std::size_t>(share + group * shards)]);
     add_group(across, std::move(members), across);
   }
 }
 
-void RankLayout::add_group(Role role, std::vector<std::uint32_t> ranks, Role role_of_others) {
+void RankLayout::add_group(Role role, std::vector<RankId> ranks, Role role_of_others) {
   Group group{role, std::move(ranks), 1, 0};
   std::map<std::int64_t, std::uint32_t> per_node;
   std::int64_t last = -1;
@@ -277,7 +277,7 @@ void RankLayout::add_group(Role role, std::vector<std::uint32_t> ranks, Role rol
     const Role member_role = i == 0 ? role : role_of_others;
     group_of_[group.ranks[i]][static_cast<std::size_t>(member_role)] = groups_.next_id();
     member_of_[group.ranks[i]][static_cast<std::size_t>(member_role)] = static_cast<std::uint32_t>(i);
-    const std::int64_t node = gpu_of_[group.ranks[i]] / gpus_per_node_;
+    const std::int64_t node = gpu_of_[group.ranks[i]].value() / gpus_per_node_;
     contiguous &= node == last || per_node.count(node) == 0;
     ++per_node[node];
     last = node;
@@ -349,7 +349,7 @@ collective::Communicator communicator_of(network::Router& router, const std::vec
 
 std::vector<std::uint32_t> RankLayout::gpus_of(const Group& group) const {
   std::vector<std::uint32_t> gpus;
-  for (const std::uint32_t rank : group.ranks) gpus.push_back(gpu_of_[rank]);
+  for (const RankId rank : group.ranks) gpus.push_back(gpu_of_[rank].value());
   return gpus;
 }
 

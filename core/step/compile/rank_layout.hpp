@@ -83,12 +83,12 @@ ParallelConfig parallel_config_of(const Configuration& configuration);
 /// Returns the classes of the ranks, ascending, and the number of ranks in each.
 std::map<workload::RankClass, std::uint32_t> classes_of(const ParallelConfig& parallel);
 /// Returns the GPU that a rank is placed on.
-std::uint32_t gpu_of(const ParallelConfig& parallel, std::uint32_t rank);
+GpuId gpu_of(const ParallelConfig& parallel, RankId rank);
 
 /// A communicator. Sends have two members: sender, receiver.
 struct Group {
   workload::Role role = workload::Role::tensor;  // role of the first member
-  std::vector<std::uint32_t> ranks;
+  std::vector<RankId> ranks;
   std::uint32_t per_node = 1;  // members on each node; 1 if nodes hold unequal numbers
   std::uint32_t kind = 0;      // index in RankLayout::kinds(); groups of one kind run the same collectives
 };
@@ -140,20 +140,19 @@ class RankLayout {
   RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::Router> router);
 
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(gpu_of_.size()); }
-  std::uint32_t gpu_of(std::uint32_t rank) const { return gpu_of_[rank]; }
-  std::uint32_t stage_of(std::uint32_t rank) const { return rank / per_stage_; }
+  IdRange<RankId> rank_ids() const { return gpu_of_.ids(); }
+  GpuId gpu_of(RankId rank) const { return gpu_of_[rank]; }
+  std::uint32_t stage_of(RankId rank) const { return rank.value() / per_stage_; }
   std::uint32_t ranks_per_stage() const { return per_stage_; }
   const std::vector<workload::RankClass>& classes() const { return classes_; }  // ascending
-  std::uint32_t class_of(std::uint32_t rank) const { return class_of_[rank]; }
+  std::uint32_t class_of(RankId rank) const { return class_of_[rank]; }
   std::uint32_t class_size(std::uint32_t number) const { return class_sizes_[number]; }  // number of ranks
   const IdVector<GroupId, Group>& groups() const { return groups_; }
   const std::vector<GroupKind>& kinds() const { return kinds_; }
   /// Returns the group in which `rank` has `role`, or kNoGroup if there is none; member_of() is its index in that
   /// group, if there is one.
-  GroupId group_of(std::uint32_t rank, workload::Role role) const {
-    return group_of_[rank][static_cast<std::size_t>(role)];
-  }
-  std::uint32_t member_of(std::uint32_t rank, workload::Role role) const {
+  GroupId group_of(RankId rank, workload::Role role) const { return group_of_[rank][static_cast<std::size_t>(role)]; }
+  std::uint32_t member_of(RankId rank, workload::Role role) const {
     return member_of_[rank][static_cast<std::size_t>(role)];
   }
 
@@ -182,25 +181,25 @@ class RankLayout {
     std::map<GroupId, PathClasses> path_classes = {};
   };
   void add_groups(const ParallelConfig& parallel);
-  void add_expert_groups(const ParallelConfig& parallel, const std::vector<std::uint32_t>& first_ranks);
+  void add_expert_groups(const ParallelConfig& parallel, const std::vector<RankId>& first_ranks);
   /// Adds the groups of ranks that hold replicas of the same parameters: the groups among which ZeRO shards them, and
   /// the groups across those. With `groups` = 1, also without ZeRO, all ranks are one group.
-  void add_replicas(workload::Role role, workload::Role across, std::int64_t groups, std::vector<std::uint32_t> ranks);
-  void add_group(workload::Role role, std::vector<std::uint32_t> ranks, workload::Role role_of_others);
+  void add_replicas(workload::Role role, workload::Role across, std::int64_t groups, std::vector<RankId> ranks);
+  void add_group(workload::Role role, std::vector<RankId> ranks, workload::Role role_of_others);
   void number_kinds(bool by_network);
   std::vector<std::uint32_t> gpus_of(const Group& group) const;
 
   std::int64_t gpus_per_node_;
   std::uint32_t per_stage_;
   std::shared_ptr<network::Router> router_;
-  std::vector<std::uint32_t> gpu_of_;
+  IdVector<RankId, GpuId> gpu_of_;
   std::vector<workload::RankClass> classes_;
-  std::vector<std::uint32_t> class_of_;     // by rank
+  IdVector<RankId, std::uint32_t> class_of_;
   std::vector<std::uint32_t> class_sizes_;  // by class
   IdVector<GroupId, Group> groups_;
   std::vector<GroupKind> kinds_;
-  std::vector<std::array<GroupId, workload::kRoles>> group_of_;         // by rank
-  std::vector<std::array<std::uint32_t, workload::kRoles>> member_of_;  // by rank
+  IdVector<RankId, std::array<GroupId, workload::kRoles>> group_of_;
+  IdVector<RankId, std::array<std::uint32_t, workload::kRoles>> member_of_;
   RouteWriter writer_;
   std::vector<RouteTable> route_tables_;
   std::map<sharing::Key, std::uint32_t> signature_numbers_;

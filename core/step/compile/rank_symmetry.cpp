@@ -42,7 +42,7 @@ GroupProfile profile_of(RankLayout& layout, GroupId group, const KindCollectives
 }
 
 /// Returns the least multiple of `rotation` with which the colours of the members are periodic.
-std::uint32_t rotation_of(const std::vector<std::uint32_t>& ranks, const std::vector<std::uint32_t>& colours,
+std::uint32_t rotation_of(const std::vector<RankId>& ranks, const IdVector<RankId, std::uint32_t>& colours,
                           std::uint32_t rotation) {
   const auto repeats = [&](std::uint32_t shift) {
     for (std::size_t i = shift; i < ranks.size(); ++i)
@@ -58,9 +58,10 @@ std::uint32_t rotation_of(const std::vector<std::uint32_t>& ranks, const std::ve
 
 RankSymmetry trivial_symmetry(const RankLayout& layout) {
   RankSymmetry result;
-  result.representative_of.resize(layout.ranks());
-  std::iota(result.representative_of.begin(), result.representative_of.end(), 0);
-  result.representative_rank = result.representative_of;
+  for (const RankId rank : layout.rank_ids()) {
+    result.representative_of.push_back(RepresentativeId(rank.value()));
+    result.representative_rank.push_back(rank);
+  }
   result.count.assign(layout.ranks(), 1);
   for (const GroupId group : layout.groups().ids()) {
     result.canonical.push_back(group);
@@ -82,14 +83,14 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
             .first->second);
   }
   RankSymmetry result;
-  std::vector<std::uint32_t>& colours = result.representative_of;
-  for (std::uint32_t rank = 0; rank < layout.ranks(); ++rank) colours.push_back(layout.class_of(rank));
+  IdVector<RankId, std::uint32_t> colours;
+  for (const RankId rank : layout.rank_ids()) colours.push_back(layout.class_of(rank));
   IdVector<GroupId, std::uint32_t> group_class(groups.size());  // the number of its equivalence class
   for (std::uint32_t known = 0;;) {
     result.rotation.clear();
     std::map<std::vector<std::uint32_t>, std::uint32_t> group_classes;
     for (const GroupId group : groups.ids()) {
-      const std::vector<std::uint32_t>& ranks = groups[group].ranks;
+      const std::vector<RankId>& ranks = groups[group].ranks;
       result.rotation.push_back(rotation_of(ranks, colours, base_rotation[group]));
       std::vector<std::uint32_t> signature{route_signature[group]};
       for (std::uint32_t i = 0; i < result.rotation.back(); ++i) signature.push_back(colours[ranks[i]]);
@@ -100,7 +101,7 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
     std::uint32_t colour_count = 0;
     for (std::size_t role = 0; role < workload::kRoles; ++role) {
       PairNumbering slot_numbers, next;
-      for (std::uint32_t rank = 0; rank < layout.ranks(); ++rank) {
+      for (const RankId rank : layout.rank_ids()) {
         const auto current_role = static_cast<workload::Role>(role);
         const GroupId group = layout.group_of(rank, current_role);
         if (group == RankLayout::kNoGroup)
@@ -114,10 +115,12 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
     if (colour_count == known) break;
     known = colour_count;
   }
-  for (std::uint32_t rank = 0; rank < layout.ranks(); ++rank) {
-    if (colours[rank] == result.representative_rank.size())
+  for (const RankId rank : layout.rank_ids()) {
+    const RepresentativeId representative(colours[rank]);
+    if (representative == result.representative_rank.next_id())
       result.representative_rank.push_back(rank), result.count.push_back(0);
-    ++result.count[colours[rank]];
+    ++result.count[representative];
+    result.representative_of.push_back(representative);
   }
   std::vector<GroupId> first_of_class;
   for (const GroupId group : groups.ids()) {

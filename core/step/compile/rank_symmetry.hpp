@@ -15,11 +15,11 @@
 namespace manyworlds::core::step {
 
 struct RankSymmetry {
-  std::vector<std::uint32_t> representative_of;    // by rank: the number of its representative
-  std::vector<std::uint32_t> representative_rank;  // by representative: its rank, the first of its class; ascending
-  std::vector<std::uint32_t> count;                // by representative: the number of ranks in its class
-  IdVector<GroupId, GroupId> canonical;            // the first equivalent group of each
-  IdVector<GroupId, std::uint32_t> rotation;       // members i and i + rotation of the group are equivalent
+  IdVector<RankId, RepresentativeId> representative_of;
+  IdVector<RepresentativeId, RankId> representative_rank;  // the first rank of its class; ascending
+  IdVector<RepresentativeId, std::uint32_t> count;         // the number of ranks in its class
+  IdVector<GroupId, GroupId> canonical;                    // the first equivalent group of each
+  IdVector<GroupId, std::uint32_t> rotation;               // members i and i + rotation of the group are equivalent
 };
 
 /// Returns the trivial symmetry, in which every rank is its own representative.

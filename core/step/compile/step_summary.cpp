@@ -79,7 +79,8 @@ void write_machines(sharing::KeyWriter& writer, const Configuration& of) {
   }
   const ParallelConfig parallel = parallel_config_of(of);
   const std::int64_t ranks = parallel.tp * parallel.cp * parallel.dp * parallel.pp;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) writer.integer(parallel.kind_of_gpu.at(gpu_of(parallel, rank)));
+  for (const RankId rank : IdRange<RankId>(ranks))
+    writer.integer(parallel.kind_of_gpu.at(gpu_of(parallel, rank).value()));
 }
 
 sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_kind, RankLayout& layout) {

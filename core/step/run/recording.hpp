@@ -24,7 +24,7 @@ struct CollectiveInterval {
 /// The recorded ranks are set by the caller, the rest is filled in by Step.
 struct Recording {
   struct Rank {
-    std::uint32_t rank = 0;
+    RankId rank;
     std::uint32_t record = 0;          // index in `records`; ranks in lockstep share one
     std::uint32_t lockstep_count = 1;  // ranks of its stage, itself included, with the same events at the same instants
     bool operator==(const Rank&) const = default;

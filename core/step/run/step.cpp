@@ -10,10 +10,9 @@ namespace {
 
 /// Returns the class of each representative.
 std::vector<std::uint32_t> classes(const CompiledStep& compiled) {
-  std::vector<std::uint32_t> of;
-  for (const std::uint32_t rank : compiled.symmetry().representative_rank)
-    of.push_back(compiled.layout().class_of(rank));
-  return of;
+  std::vector<std::uint32_t> classes;
+  for (const RankId rank : compiled.symmetry().representative_rank) classes.push_back(compiled.layout().class_of(rank));
+  return classes;
 }
 
 /// Returns no interference under `fidelity: analytic`, which must remain a lower bound: a collective that starts
@@ -72,7 +71,8 @@ Step::Step(const CompiledStep& compiled, EpisodeCache& episodes, const IsolatedR
   if (recording_ != nullptr) {
     MANYWORLDS_CHECK(compiled.has_all_ranks(), "a rank is to be recorded that another stands for");
     std::vector<std::uint32_t> ranks;
-    for (const Recording::Rank& one : recording_->ranks) ranks.push_back(one.rank);
+    for (const Recording::Rank& one : recording_->ranks)
+      ranks.push_back(one.rank.value());  // each is its own representative
     timeline_.record(ranks);
     recording_->intervals.assign(compiled.instances(), {});
   }
@@ -112,7 +112,7 @@ std::variant<StepResult, MissingResults> Step::advance() {
       for (const Member& member : exits) recording_->intervals[member.instance].ended = at;
     for (const Member& member : exits) {
       const auto [representative, op] = compiled_.operation_of(member);
-      timeline_.complete(representative, op, last_entry_[member.instance]);
+      timeline_.complete(representative.value(), op, last_entry_[member.instance]);
     }
     timeline_.advance(at, entries_);
     enter(at);
@@ -126,7 +126,8 @@ void Step::enter(Time at) {
   if (recording_ != nullptr) record_entries(at);
   entering_.clear();
   for (const stream::Entry& entry : entries_) {
-    const InstanceId instance = entering_.emplace_back(compiled_.instance_entered_by(entry.rank, entry.op)).instance;
+    const InstanceId instance =
+        entering_.emplace_back(compiled_.instance_entered_by(RepresentativeId(entry.rank), entry.op)).instance;
     const CollectiveOp& use = compiled_.collective_op_of(instance);
     if (members_entered_[instance]++ == 0) {
       link_hops_ += use.link_hops;
@@ -142,7 +143,8 @@ void Step::enter(Time at) {
 
 void Step::record_entries(Time at) {
   for (const stream::Entry& entry : entries_) {
-    CollectiveInterval& interval = recording_->intervals[compiled_.instance_entered_by(entry.rank, entry.op).instance];
+    CollectiveInterval& interval =
+        recording_->intervals[compiled_.instance_entered_by(RepresentativeId(entry.rank), entry.op).instance];
     if (interval.first == kNever)
       interval.first = at;
     else if (interval.second == kNever)
@@ -178,12 +180,13 @@ StepResult Step::finish() {
   const Configuration& of = compiled_.configuration();
   Accounts all;
   std::vector<Accounts> by_kind(of.is_mixed() ? 1 + of.other_gpus.size() : 0);
-  for (std::uint32_t representative = 0; representative < accounts.size(); ++representative) {
-    const std::uint32_t rank = compiled_.symmetry().representative_rank[representative],
-                        times = compiled_.symmetry().count[representative];
-    all.emplace_back(&accounts[representative], times);
+  for (const RepresentativeId representative : compiled_.symmetry().count.ids()) {
+    const RankId rank = compiled_.symmetry().representative_rank[representative];
+    const std::uint32_t times = compiled_.symmetry().count[representative];
+    const stream::Account& account = accounts[representative.value()];
+    all.emplace_back(&account, times);
     if (!by_kind.empty())
-      by_kind[of.kind_of_gpu[compiled_.layout().gpu_of(rank)]].emplace_back(&accounts[representative], times);
+      by_kind[of.kind_of_gpu[compiled_.layout().gpu_of(rank).value()]].emplace_back(&account, times);
   }
   result.breakdown = mean_of(all);
   for (const auto& some : by_kind) result.by_kind.push_back(some.empty() ? Breakdown{} : mean_of(some));
@@ -202,8 +205,8 @@ void Step::finish_recording() {
   recording_->end = timeline_.end();
   recording_->records = timeline_.records();
   for (Recording::Rank& one : recording_->ranks) {
-    one.record = timeline_.record_of(one.rank);
-    one.lockstep_count = static_cast<std::uint32_t>(timeline_.lockstep_ranks(one.rank).size());
+    one.record = timeline_.record_of(one.rank.value());
+    one.lockstep_count = static_cast<std::uint32_t>(timeline_.lockstep_ranks(one.rank.value()).size());
   }
 }
 

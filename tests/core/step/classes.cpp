@@ -33,11 +33,12 @@ TEST_CASE("where all ranks of a stage are alike each stage is a class, else each
   const step::RankLayout alike = layout_of(configuration, false), apart = layout_of(configuration, true);
   CHECK(alike.classes() == std::vector<RankClass>{{0, 0}, {1, 0}});
   CHECK(apart.classes() == std::vector<RankClass>{{0, 0}, {0, 1}, {1, 0}, {1, 1}});
-  for (std::uint32_t rank = 0; rank < 16; ++rank) {
-    CHECK(alike.class_of(rank) == rank / 8);
-    CHECK(apart.class_of(rank) == rank / 8 * 2 + rank % 8 / 2 % 2);
-    CHECK(apart.class_of(rank) ==
-          apart.stage_of(rank) * 2 + apart.member_of(rank, workload::Role::expert));  // its place in its expert group
+  for (const step::RankId id : alike.rank_ids()) {
+    const std::uint32_t rank = id.value();
+    CHECK(alike.class_of(id) == rank / 8);
+    CHECK(apart.class_of(id) == rank / 8 * 2 + rank % 8 / 2 % 2);
+    CHECK(apart.class_of(id) ==
+          apart.stage_of(id) * 2 + apart.member_of(id, workload::Role::expert));  // its place in its expert group
   }
   CHECK(alike.class_size(1) == 8);
   CHECK(apart.class_size(3) == 4);

@@ -120,15 +120,20 @@ TEST_CASE("groups are neighbours, and across them stand the replicas with the sa
   const step::RankLayout layout(
       step::parallel_config_of(configuration),
       std::make_shared<network::Router>(configuration.graph, configuration.transport.routing, 0));
+  const auto group = [&](std::uint32_t rank, Role role) -> const step::Group& {
+    return layout.groups()[layout.group_of(step::RankId(rank), role)];
+  };
   const auto members = [&](std::uint32_t rank, Role role) {
-    return layout.groups()[layout.group_of(rank, role)].ranks;
+    std::vector<std::uint32_t> ranks;
+    for (const step::RankId member : group(rank, role).ranks) ranks.push_back(member.value());
+    return ranks;
   };
   for (std::uint32_t rank = 0; rank < 16; ++rank) {
     const std::uint32_t first = rank / 4 * 4, stage = rank / 8 * 8;
     CHECK(members(rank, Role::data) == std::vector{first, first + 1, first + 2, first + 3});
     CHECK(members(rank, Role::data_inter_group) == std::vector{stage + rank % 4, stage + 4 + rank % 4});
-    CHECK(layout.groups()[layout.group_of(rank, Role::data)].per_node == 4);              // inside a node
-    CHECK(layout.groups()[layout.group_of(rank, Role::data_inter_group)].per_node == 1);  // from node to node
+    CHECK(group(rank, Role::data).per_node == 4);              // inside a node
+    CHECK(group(rank, Role::data_inter_group).per_node == 1);  // from node to node
   }
 }
 

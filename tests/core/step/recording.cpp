@@ -31,7 +31,7 @@ Recorded record(step::Configuration configuration, step::Composition composition
     ranks.resize(recorded.compiled.layout().ranks());
     std::iota(ranks.begin(), ranks.end(), 0);
   }
-  for (const std::uint32_t rank : ranks) recorded.recording.ranks.push_back({rank});
+  for (const std::uint32_t rank : ranks) recorded.recording.ranks.push_back({step::RankId(rank)});
   recorded.result = context.run(recorded.compiled, results, &recorded.recording);
   return recorded;
 }
@@ -54,7 +54,7 @@ step::Configuration draw_any(std::uint64_t seed) {
   return configuration;
 }
 
-const Op& op_of(const Recorded& of, std::uint32_t rank, const stream::Span& span) {
+const Op& op_of(const Recorded& of, step::RankId rank, const stream::Span& span) {
   return of.compiled.programs()[of.compiled.layout().class_of(rank)].ops.at(span.op);
 }
 
@@ -117,7 +117,8 @@ void require_courses(const Recorded& of) {
   for (const Recording::Rank& rank : of.recording.ranks)
     for (const stream::Span& span : of.recording.records.at(rank.record).spans)
       if (op_of(of, rank.rank, span).is_collective) {
-        auto& [entries, exits] = members[of.compiled.instance_entered_by(rank.rank, span.op).instance];
+        auto& [entries, exits] =
+            members[of.compiled.instance_entered_by(step::RepresentativeId(rank.rank.value()), span.op).instance];
         entries.push_back(span.begin), exits.push_back(span.end);
       }
   REQUIRE(members.size() == of.compiled.instances());
@@ -208,7 +209,7 @@ TEST_CASE("what is recorded of a rank does not depend on which others are") {
     REQUIRE(part.recording.ranks.size() == some.size());
     REQUIRE(part.recording.intervals == all.recording.intervals);
     for (const Recording::Rank& rank : part.recording.ranks) {
-      const Recording::Rank& same = all.recording.ranks.at(rank.rank);
+      const Recording::Rank& same = all.recording.ranks.at(rank.rank.value());
       REQUIRE(rank.rank == same.rank);
       REQUIRE(rank.lockstep_count == same.lockstep_count);
       REQUIRE(part.recording.records.at(rank.record) == all.recording.records.at(same.record));

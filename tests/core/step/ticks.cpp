@@ -54,7 +54,7 @@ Time by_hand(step::SimulationContext& context, const step::CompiledStep& compile
       begin = std::max(begin, ends[program.waits[wait]]);
     Time lasts = op.duration_ps;
     if (op.is_collective) {
-      const auto [instance, member] = compiled.instance_entered_by(0, i);
+      const auto [instance, member] = compiled.instance_entered_by(step::RepresentativeId(0), i);
       const step::IsolatedResult alone = context.isolated(compiled, compiled.collective_op_of(instance));
       for (const Time exit : alone.exits) REQUIRE(exit == alone.exits[member]);
       lasts = alone.exits[member];
