@@ -30,7 +30,7 @@ std::array<bool, core::compute::kKernelKinds> guessed_kinds(const Settings& sett
     for (std::size_t kind = 0; kind < guessed.size(); ++kind) {
       const std::string option(core::compute::kRateOptions.at(kind));
       if (const auto value = settings.find(path + option); value != settings.end())
-        guessed.at(kind) = guessed.at(kind) || is_guess(value->second, option, name, catalog.of("gpus"));
+        guessed.at(kind) = guessed.at(kind) || is_guess(value->second, option, name, catalog.entries("gpus"));
     }
   }
   return guessed;

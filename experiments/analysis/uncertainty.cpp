@@ -67,8 +67,8 @@ std::string layout_kind(const core::step::Configuration& configuration) {
 }
 
 std::string chip_of(const Catalog& catalog, const std::string& gpu) {
-  const auto found = catalog.of("gpus").find(gpu);
-  return found != catalog.of("gpus").end() && found->second.same_chip ? found->second.constants_of : gpu;
+  const auto found = catalog.entries("gpus").find(gpu);
+  return found != catalog.entries("gpus").end() && found->second.same_chip ? found->second.constants_of : gpu;
 }
 
 Uncertainty Uncertainty::compiled() {
@@ -78,8 +78,8 @@ Uncertainty Uncertainty::compiled() {
 
 /// Returns whether all fitted constants have the values of the catalog.
 bool Uncertainty::uses_catalog_constants(const Settings& settings, const std::string& gpu) const {
-  const auto entry = catalog_.of("gpus").find(gpu);
-  if (entry == catalog_.of("gpus").end()) return false;
+  const auto entry = catalog_.entries("gpus").find(gpu);
+  if (entry == catalog_.entries("gpus").end()) return false;
   const auto& figures = entry->second.values;
   return std::all_of(figures.begin(), figures.end(), [&](const auto& one) {
     const auto& [name, sourced] = one;

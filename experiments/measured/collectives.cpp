@@ -124,7 +124,8 @@ bool supports(const std::string& algorithm) const {
 }
 
 void read_machines() {
-  result_.gpu = catalog_.of("gpus").count(text("gpu")) ? text("gpu") : terms_.meaning("gpu", text("gpu")).value_or("");
+  result_.gpu =
+      catalog_.entries("gpus").count(text("gpu")) ? text("gpu") : terms_.meaning("gpu", text("gpu")).value_or("");
   if (result_.gpu.empty()) throw UnsupportedRow{"its GPU is not in the catalog", text("gpu")};
   if (result_.ranks % result_.nodes != 0)
     throw UnsupportedRow{"ranks is no multiple of nodes", fmt::format("{} on {}", result_.ranks, result_.nodes)};
@@ -176,7 +177,7 @@ void set_nic() {
     gbps = *printed * 8;
   } else if (result_.nodes > 1) {
     result_.assumed.emplace_back("inter_bw_GBps_per_gpu");
-    for (const auto& [name, cluster] : catalog_.of("clusters")) {
+    for (const auto& [name, cluster] : catalog_.entries("clusters")) {
       const auto gpu = cluster.values.find("gpu"), nic = cluster.values.find("nic_gbps");
       if (gpu == cluster.values.end() || nic == cluster.values.end()) continue;
       if (std::get<std::string>(gpu->second.value) == result_.gpu) gbps = std::get<double>(nic->second.value);

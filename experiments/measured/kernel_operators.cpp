@@ -43,11 +43,11 @@ Names relatives_of(const std::string& gpu) {
   return found == relatives.end() ? Names{} : found->second;
 }
 
-/// Returns the mean of numbers that `of` reads from each operator.
-template <class Operator, class Of>
-double mean(const std::vector<const Operator*>& some, const Of& of) {
+/// Returns the mean of numbers that `read` takes from each operator.
+template <class Operator, class Read>
+double mean(const std::vector<const Operator*>& some, const Read& read) {
   double sum = 0;
-  for (const Operator* one : some) sum += of(*one);
+  for (const Operator* one : some) sum += read(*one);
   return sum / static_cast<double>(some.size());
 }
 
@@ -171,8 +171,8 @@ const MemoryOperator* Operators::memory(const std::string& gpu) const {
 
 void Operators::lend_rates(Gpu& gpu, const std::string& name, const Catalog& catalog) const {
   if (constants_ == KernelConstants::own) return;
-  const auto rate = [&](const std::string& of, const char* option) {
-    return std::get<double>(catalog.of("gpus").at(of).values.at(option).value);
+  const auto rate = [&](const std::string& owner, const char* option) {
+    return std::get<double>(catalog.entries("gpus").at(owner).values.at(option).value);
   };
   double sum = 0;
   const Names relatives = relatives_of(name);

@@ -312,9 +312,9 @@ void read_time() {
 
 void read_gpu() {
   const std::string device = text("device");
-  result_.gpu = catalog_.of("gpus").count(device) > 0 ? device : terms_.meaning("gpu", device).value_or("");
+  result_.gpu = catalog_.entries("gpus").count(device) > 0 ? device : terms_.meaning("gpu", device).value_or("");
   if (result_.gpu.empty()) throw UnsupportedRow{"its GPU is not in the catalog", device};
-  const auto& entries = catalog_.of("gpus");
+  const auto& entries = catalog_.entries("gpus");
   if (gpus_.count(result_.gpu) == 0) {
     gpus_[result_.gpu] = gpu_of(entries.at(result_.gpu));
     operators_.lend_rates(gpus_[result_.gpu], result_.gpu, catalog_);

@@ -23,7 +23,7 @@ using ShapesByGpu = std::map<std::string, std::shared_ptr<const core::compute::M
 
 ShapesByGpu shapes_of(const Catalog& catalog) {
   ShapesByGpu all;
-  for (const auto& [name, entry] : catalog.of("gpus")) {
+  for (const auto& [name, entry] : catalog.entries("gpus")) {
     core::compute::Gpu gpu = gpu_of(entry);
     set_measured_shapes(gpu);
     if (gpu.shapes) all[name] = gpu.shapes;

@@ -290,7 +290,7 @@ void read_device(MemoryRow& result, const CsvRow& row, const Catalog& catalog) {
   const auto known = std::find_if(std::begin(kDevices), std::end(kDevices),
                                   [&](const TestDevice& one) { return one.name == name || one.gpu == name; });
   result.gpu = known == std::end(kDevices) ? name : std::string(known->gpu);
-  const auto& gpus = catalog.of("gpus");
+  const auto& gpus = catalog.entries("gpus");
   const auto entry = gpus.find(result.gpu);
   if (entry == gpus.end()) row.fail(fmt::format("device '{}' is not in the catalog of GPUs", name));
   result.device = gpu_of(entry->second);

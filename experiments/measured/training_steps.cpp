@@ -159,7 +159,7 @@ void RowReader::read_source() {
   profile_ =
       &terms_.profile(result_.source + text("notes") + text("gpu") + text("dtype") + experts, integer_or("year", 0));
   result_.gpu = meaning("gpu").value_or("");
-  if (catalog_.of("gpus").count(text("gpu"))) result_.gpu = text("gpu");
+  if (catalog_.entries("gpus").count(text("gpu"))) result_.gpu = text("gpu");
   result_.family = row_.given("family") ? text("family") : family();
   result_.weight = row_.real("weight").value_or(1);
   if (result_.weight <= 0) throw UnsupportedRow{"weight is not above 0", text("weight")};
@@ -189,7 +189,7 @@ std::string RowReader::family() const {
   std::transform(gpu.begin(), gpu.end(), gpu.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
   const bool sharded = text("zero_stage").starts_with('3');
   fill("{gpu}", gpu);
-  const auto& models = catalog_.of("models");
+  const auto& models = catalog_.entries("models");
   const auto model = models.find(meaning("model").value_or(""));
   const bool experts = model != models.end() && model->second.values.count("experts") > 0;
   fill("{kind}", experts || row_.integer("ep").value_or(1) > 1 ? "MoE" : "dense");
@@ -231,7 +231,7 @@ void RowReader::set_nic(std::int64_t nodes) {
   if (nodes > 1) assume("inter_bw_GBps_per_gpu");
   const std::string cluster = row_.given("cluster") ? text("cluster") : profile_->cluster;
   std::optional<double> rate_with_gpu;
-  for (const auto& [name, entry] : catalog_.of("clusters")) {
+  for (const auto& [name, entry] : catalog_.entries("clusters")) {
     const auto nic = entry.values.find("nic_gbps"), gpu = entry.values.find("gpu");
     if (nic == entry.values.end()) continue;
     const double gbps = std::get<double>(nic->second.value);
@@ -248,9 +248,9 @@ void RowReader::set_nic(std::int64_t nodes) {
 
 void RowReader::read_model() {
   const std::string name = text("model");
-  std::string known = catalog_.of("models").count(name) ? name : terms_.meaning("model", name).value_or("");
+  std::string known = catalog_.entries("models").count(name) ? name : terms_.meaning("model", name).value_or("");
   if (row_.given("catalog_model")) known = text("catalog_model");
-  const bool found = catalog_.of("models").count(known) > 0;
+  const bool found = catalog_.entries("models").count(known) > 0;
   if (found) set("model", known);
   for (const core::OptionInfo& info : catalog_section("models").options) {
     std::string column = info.name;
@@ -348,8 +348,8 @@ void RowReader::set_split(std::int64_t stages) {
 
 /// Gives gradients the buckets of the software's recipe, if it has one.
 void RowReader::set_buckets(const std::string& stack) {
-  const auto known = catalog_.of("stacks").find(stack);
-  if (known == catalog_.of("stacks").end()) return;
+  const auto known = catalog_.entries("stacks").find(stack);
+  if (known == catalog_.entries("stacks").end()) return;
   if (const auto buckets = known->second.recipe.find("bucket_parameters"); buckets != known->second.recipe.end())
     set("strategy.bucket_parameters", std::get<std::int64_t>(buckets->second.value));
 }
@@ -357,9 +357,9 @@ void RowReader::set_buckets(const std::string& stack) {
 void RowReader::set_stack() {
   std::string stack = row_.given("stack") ? text("stack") : profile_->stack;
   if (!row_.given("stack") && !profile_->named()) assume("stack");
-  if (catalog_.of("stacks").count(stack)) set("strategy.stack", stack);
-  if (const auto known = catalog_.of("stacks").find(stack);
-      known != catalog_.of("stacks").end() && !known->second.library.empty())
+  if (catalog_.entries("stacks").count(stack)) set("strategy.stack", stack);
+  if (const auto known = catalog_.entries("stacks").find(stack);
+      known != catalog_.entries("stacks").end() && !known->second.library.empty())
     set("collectives.version", known->second.library);
   set_buckets(stack);
   // Chunked collectives beside GEMMs need sequence parallelism; the software does not use them without it.

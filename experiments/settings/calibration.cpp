@@ -40,19 +40,19 @@ struct Lender {
 /// same chip; otherwise on the GPU whose scale-up rate is nearest, the first by name if several are.
 std::optional<Lender> find_lender(const Catalog& catalog, const std::string& version, const std::string& gpu,
                                   double speed) {
-  const auto known = catalog.of("gpus").find(gpu);
+  const auto known = catalog.entries("gpus").find(gpu);
   const std::string same_chip =
-      known != catalog.of("gpus").end() && known->second.same_chip ? known->second.constants_of : std::string();
+      known != catalog.entries("gpus").end() && known->second.same_chip ? known->second.constants_of : std::string();
   const auto distance = [](const Lender& lender) { return std::max(lender.speed_ratio, 1 / lender.speed_ratio); };
   std::optional<Lender> own, chip, nearest, own_of_another_version;
-  for (const auto& [name, library] : catalog.of("libraries")) {
+  for (const auto& [name, library] : catalog.entries("libraries")) {
     if (value_of(library, kCalibrationMark) <= 0) continue;
     if (!contains(library.versions, version)) {
       if (contains(library.gpus, gpu)) own_of_another_version = Lender{gpu, &library, 1, false};
       continue;
     }
     for (const std::string& owner : library.gpus) {
-      const double lender_speed = value_of(catalog.of("gpus").at(owner), "scale_up_gb_per_s");
+      const double lender_speed = value_of(catalog.entries("gpus").at(owner), "scale_up_gb_per_s");
       const Lender lender{owner, &library, speed > 0 && lender_speed > 0 ? speed / lender_speed : 1};
       if (owner == gpu) own = Lender{owner, &library, 1, false};
       if (owner == same_chip) chip = lender;

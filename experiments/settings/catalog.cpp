@@ -269,14 +269,14 @@ void Catalog::copy_constants(const std::string& kind, const std::string& name, C
 }
 
 void Catalog::check_gpus() const {
-  for (const auto& [name, cluster] : of("clusters")) {
+  for (const auto& [name, cluster] : entries("clusters")) {
     const auto gpu = cluster.values.find("gpu");
     if (gpu == cluster.values.end()) continue;
     Node place;
     place.file = std::make_shared<const std::string>(fmt::format("catalog/clusters/{}.yaml", name));
     find("gpus", std::get<std::string>(gpu->second.value), place);
   }
-  for (const auto& [name, library] : of("libraries"))
+  for (const auto& [name, library] : entries("libraries"))
     for (const std::string& gpu : library.gpus) {
       Node place;
       place.file = std::make_shared<const std::string>(fmt::format("catalog/libraries/{}.yaml", name));
@@ -284,7 +284,7 @@ void Catalog::check_gpus() const {
     }
 }
 
-const Catalog::Entries& Catalog::of(const std::string& kind) const {
+const Catalog::Entries& Catalog::entries(const std::string& kind) const {
   const auto found = kinds_.find(kind);
   MANYWORLDS_CHECK(found != kinds_.end(), "no catalog of '{}'", kind);
   return found->second;
@@ -292,22 +292,22 @@ const Catalog::Entries& Catalog::of(const std::string& kind) const {
 
 const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind, const std::string& name,
                                                         const Node& at) const {
-  const Entries& entries = of(kind);
-  const auto found = entries.find(name);
-  if (found != entries.end()) return *found;
+  const Entries& known = entries(kind);
+  const auto found = known.find(name);
+  if (found != known.end()) return *found;
   std::string lower_case_name = name;  // people write H100
   std::transform(lower_case_name.begin(), lower_case_name.end(), lower_case_name.begin(),
                  [](unsigned char c) { return std::tolower(c); });
-  if (const auto lower_case_entry = entries.find(lower_case_name); lower_case_entry != entries.end())
+  if (const auto lower_case_entry = known.find(lower_case_name); lower_case_entry != known.end())
     return *lower_case_entry;
   const auto also = [&](const Entries::value_type& entry) {
     const auto& names = entry.second.also_called;
     return std::any_of(names.begin(), names.end(),
                        [&](const std::string& one) { return one == name || one == lower_case_name; });
   };
-  if (const auto called = std::find_if(entries.begin(), entries.end(), also); called != entries.end()) return *called;
+  if (const auto called = std::find_if(known.begin(), known.end(), also); called != known.end()) return *called;
   std::vector<std::string> names;
-  for (const auto& [known, entry] : entries) names.push_back(known);
+  for (const auto& [entry_name, entry] : known) names.push_back(entry_name);
   constexpr const char* kCustomClusterHint =
       "; or give one of your own, as in cluster: {gpu: {like: a100_80, scale_up: pcie, scale_up_gb_per_s: 24}, "
       "nodes: 4, gpus_per_node: 8, nic_gbps: 200}";

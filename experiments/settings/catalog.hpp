@@ -56,7 +56,7 @@ class Catalog {
   /// {gpus,libraries,models,clusters,stacks}/*.yaml, or one YAML file with mappings of these names to entries.
   explicit Catalog(const std::string& path = {});
 
-  const Entries& of(const std::string& kind) const;
+  const Entries& entries(const std::string& kind) const;
   /// Returns an entry by name or alias. Throws InputError at `at`, with the nearest name, if there is none.
   const CatalogEntry& find(const std::string& kind, const std::string& name, const import::Node& at) const {
     return find_named(kind, name, at).second;

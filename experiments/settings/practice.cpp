@@ -64,7 +64,7 @@ std::int64_t replicas(const Settings& settings) {
 
 /// Returns the stack that was named, or today's default.
 const CatalogEntry& stack_of(const Settings& settings, const Catalog& catalog) {
-  const auto& stacks = catalog.of("stacks");
+  const auto& stacks = catalog.entries("stacks");
   const auto named = stacks.find(text(settings, kStackName));
   return named == stacks.end() ? stacks.at(kDefaultStack) : named->second;
 }
@@ -296,7 +296,7 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
     if (key == kTransport || key == kTopology) add_component_options(settings, key, std::get<std::string>(*value));
     filled.add(key, std::move(*value));
   };
-  if (catalog.of("stacks").count(text(settings, kStackName)) == 0) filled["strategy.stack"] = kDefaultStack;
+  if (catalog.entries("stacks").count(text(settings, kStackName)) == 0) filled["strategy.stack"] = kDefaultStack;
   for (const Convention& one : conventions()) fill(one.key, one.today(settings, catalog));
   if (const auto ports = filled.find("topology.nodes_per_pod");
       ports != filled.end() && std::get<std::int64_t>(ports->second) == 0)

@@ -37,7 +37,7 @@ ListEntry from_catalog(const std::string& name, const CatalogEntry& entry, const
 /// Returns what each stack sets beside the defaults of options, and what its recipe sets in the strategy.
 std::vector<ListEntry> stacks(const Catalog& catalog) {
   std::vector<ListEntry> rows;
-  for (const auto& [name, entry] : catalog.of("stacks")) {
+  for (const auto& [name, entry] : catalog.entries("stacks")) {
     ListEntry row{name, entry.help, {}};
     for (const auto& [key, sourced] : entry.values) row.details.emplace_back(key, value_text(sourced.value));
     for (const auto& [key, sourced] : entry.recipe)
@@ -53,7 +53,7 @@ std::vector<ListEntry> stacks(const Catalog& catalog) {
 /// Returns the measured constants of each communication library, and the versions and GPUs that they are of.
 std::vector<ListEntry> libraries(const Catalog& catalog) {
   std::vector<ListEntry> rows;
-  for (const auto& [name, entry] : catalog.of("libraries")) {
+  for (const auto& [name, entry] : catalog.entries("libraries")) {
     ListEntry row{name, entry.help, {}};
     row.details.emplace_back("versions", fmt::format("{}", fmt::join(entry.versions, ", ")));
     row.details.emplace_back("gpus", fmt::format("{}", fmt::join(entry.gpus, ", ")));
@@ -172,7 +172,7 @@ std::vector<std::vector<std::string>> list_table(const std::string& kind, const 
   if (models) lines[0].insert(lines[0].end(), {"parameters, B", "active, B"});
   for (const TableColumn& column : columns) lines[0].emplace_back(column.title);
   if (stacks) lines[0].insert(lines[0].end(), {"schedules", "what it is"});
-  for (const auto& [name, entry] : catalog.of(kind)) {
+  for (const auto& [name, entry] : catalog.entries(kind)) {
     std::vector<std::string> line{name};
     if (models) {
       auto [all, active] = parameters_of(entry);
@@ -208,7 +208,8 @@ std::vector<ListEntry> list(const std::string& kind, const Catalog& catalog) {
   if (kind != "gpus" && kind != "models" && kind != "clusters")
     throw core::InputError(fmt::format("cannot list '{}'{}", kind, suggestion(kind, listings())));
   std::vector<ListEntry> rows;
-  for (const auto& [name, entry] : catalog.of(kind)) rows.push_back(from_catalog(name, entry, catalog_section(kind)));
+  for (const auto& [name, entry] : catalog.entries(kind))
+    rows.push_back(from_catalog(name, entry, catalog_section(kind)));
   return rows;
 }
 

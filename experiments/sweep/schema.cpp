@@ -67,7 +67,7 @@ json options_schema(const std::vector<OptionInfo>& options) {
 
 json names_schema(const std::string& kind, const Catalog& catalog) {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : catalog.of(kind)) {
+  for (const auto& [name, entry] : catalog.entries(kind)) {
     names.push_back(name);
     names.insert(names.end(), entry.also_called.begin(), entry.also_called.end());
   }

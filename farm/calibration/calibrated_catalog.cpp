@@ -59,7 +59,7 @@ Values library_values(const CalibratedMachine& machine, const experiments::Catal
   if (lender.empty()) lender = machine.base;
   const std::string version = std::get<std::string>(settings.at("collectives.version"));
   const experiments::CatalogEntry* library = nullptr;
-  for (const auto& [name, entry] : catalog.of("libraries"))
+  for (const auto& [name, entry] : catalog.entries("libraries"))
     if (std::count(entry.gpus.begin(), entry.gpus.end(), lender) > 0 &&
         (library == nullptr || std::count(entry.versions.begin(), entry.versions.end(), version) > 0))
       library = &entry;
@@ -88,7 +88,7 @@ std::string library_name(const CalibratedMachine& machine) {
 }
 
 std::string catalog_file(const CalibratedMachine& machine, const experiments::Catalog& catalog) {
-  const experiments::CatalogEntry& base = catalog.of("gpus").at(machine.base);
+  const experiments::CatalogEntry& base = catalog.entries("gpus").at(machine.base);
   Values values = base.values;
   replace(values, machine.kernels, machine.files.kernel_files);
   replace(values, machine.steps, machine.files.step_files);

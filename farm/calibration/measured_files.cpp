@@ -123,7 +123,7 @@ class Reader {
   void note_device(const std::string& path, const std::string& device) {
     if (device.empty() || !noted_.insert({path, device}).second) return;
     const std::string known =
-        catalog_.of("gpus").count(device) > 0 ? device : terms_.meaning("gpu", device).value_or("");
+        catalog_.entries("gpus").count(device) > 0 ? device : terms_.meaning("gpu", device).value_or("");
     if (known != gpu_)
       files_.notes.push_back(fmt::format("{} names the device {}, {}; peaks and all that is not fitted are those of {}",
                                          path, device, known.empty() ? "which the catalog lacks" : "which is " + known,

@@ -201,7 +201,7 @@ const experiments::Catalog::Entries::value_type& cluster_of(const SearchOptions&
                                                             const experiments::Catalog& catalog) {
   if (!options.cluster.empty()) return catalog.find_named("clusters", options.cluster, source_node("--cluster"));
   const std::string& gpu = catalog.find_named("gpus", options.gpu, source_node("--gpu")).first;
-  for (const auto& cluster : catalog.of("clusters"))
+  for (const auto& cluster : catalog.entries("clusters"))
     if (text_value(cluster.second, "gpu") == gpu) return cluster;
   throw core::InputError(fmt::format("no cluster of the catalog has {}; name one with --cluster", gpu), "--gpu");
 }

@@ -93,7 +93,7 @@ std::vector<Constant> constants_of(const std::vector<TrainingStep>& steps, const
   }
   std::vector<Constant> constants;
   for (const auto& [kind, owner] : used)
-    for (const auto& [name, figure] : catalog.of(kind).at(owner).values) {
+    for (const auto& [name, figure] : catalog.entries(kind).at(owner).values) {
       if (figure.certainty != "fitted" && figure.certainty != "guess") continue;
       const core::OptionInfo* info = experiments::find_option(experiments::catalog_section(kind).options, name);
       MANYWORLDS_CHECK(info, "no option '{}' of {}", name, kind);

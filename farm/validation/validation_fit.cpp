@@ -27,13 +27,15 @@ struct OwnerKind {
 constexpr OwnerKind kOwnerKinds[] = {{"gpus", "cluster.gpu."}, {"stacks", "strategy.stack."}};
 
 /// Returns the entry whose catalog file contains the constants of the step's GPU or stack; empty if none was named.
-std::string owner(const Catalog& catalog, const TrainingStep& step, const OwnerKind& of) {
+std::string owner(const Catalog& catalog, const TrainingStep& step, const OwnerKind& owner_kind) {
   const experiments::Settings& settings = step.experiments.front();
-  const auto named = settings.find(of.prefix + std::string("name"));
+  const auto named = settings.find(owner_kind.prefix + std::string("name"));
   if (named == settings.end()) return {};
   const auto& name = std::get<std::string>(named->second);
-  const auto entry = catalog.of(of.kind).find(name);
-  return entry == catalog.of(of.kind).end() || entry->second.constants_of.empty() ? name : entry->second.constants_of;
+  const auto entry = catalog.entries(owner_kind.kind).find(name);
+  return entry == catalog.entries(owner_kind.kind).end() || entry->second.constants_of.empty()
+             ? name
+             : entry->second.constants_of;
 }
 
 FitRow fit_row(const TrainingStep& step, const Catalog& catalog) {
@@ -57,15 +59,15 @@ bool is_fitted_here(const std::string& name, const experiments::SourcedValue& fi
 /// Returns the constants to fit, with the values that `steps` were simulated with.
 std::vector<Constant> constants_used(const std::vector<TrainingStep>& steps, const Catalog& catalog) {
   std::vector<Constant> constants;
-  for (const OwnerKind& of : kOwnerKinds) {
+  for (const OwnerKind& owner_kind : kOwnerKinds) {
     std::map<std::string, const experiments::Settings*> used;
     for (const TrainingStep& step : steps)
-      if (!step.experiments.empty()) used.try_emplace(owner(catalog, step, of), &step.experiments.front());
+      if (!step.experiments.empty()) used.try_emplace(owner(catalog, step, owner_kind), &step.experiments.front());
     used.erase("");
     for (const auto& [name, settings] : used)
-      for (const auto& [key, figure] : catalog.of(of.kind).at(name).values)
+      for (const auto& [key, figure] : catalog.entries(owner_kind.kind).at(name).values)
         if (is_fitted_here(key, figure))
-          constants.push_back({name, key, std::get<double>(settings->at(of.prefix + key))});
+          constants.push_back({name, key, std::get<double>(settings->at(owner_kind.prefix + key))});
   }
   return constants;
 }
@@ -115,12 +117,12 @@ std::vector<TrainingStep> with_constants(const std::vector<TrainingStep>& steps,
     for (const FamilyConstants& family : constants) {
       if (!family.family.empty() && family.family != step.family) continue;
       TrainingStep changed = step;
-      for (const OwnerKind& of : kOwnerKinds) {
+      for (const OwnerKind& owner_kind : kOwnerKinds) {
         if (step.experiments.empty()) break;
-        const std::string name = owner(catalog, step, of);
+        const std::string name = owner(catalog, step, owner_kind);
         for (experiments::Settings& settings : changed.experiments)
           for (const Constant& constant : family.constants)
-            if (constant.owner == name) settings[of.prefix + constant.key] = constant.value;
+            if (constant.owner == name) settings[owner_kind.prefix + constant.key] = constant.value;
       }
       result.push_back(std::move(changed));
       break;
@@ -164,10 +166,12 @@ std::vector<FamilyConstants> read_constants(const std::string& text, const std::
   std::vector<FamilyConstants> result;
   for (const auto& row : table.rows) {
     const std::string family(row.text("family")), name(row.text("owner")), key(row.text("constant"));
-    const auto of = std::find_if(std::begin(kOwnerKinds), std::end(kOwnerKinds),
-                                 [&](const OwnerKind& one) { return catalog.of(one.kind).count(name) > 0; });
-    if (of == std::end(kOwnerKinds)) row.fail(fmt::format("'{}' is no GPU and no stack of the catalog", name));
-    const core::OptionInfo* info = experiments::find_option(experiments::catalog_section(of->kind).options, key);
+    const auto owner_kind = std::find_if(std::begin(kOwnerKinds), std::end(kOwnerKinds), [&](const OwnerKind& one) {
+      return catalog.entries(one.kind).count(name) > 0;
+    });
+    if (owner_kind == std::end(kOwnerKinds)) row.fail(fmt::format("'{}' is no GPU and no stack of the catalog", name));
+    const core::OptionInfo* info =
+        experiments::find_option(experiments::catalog_section(owner_kind->kind).options, key);
     if (!info || info->kind != core::OptionInfo::Kind::real) row.fail(fmt::format("unknown constant '{}'", key));
     const auto value = row.real("value");
     if (!value || !(*value >= info->minimum && *value <= info->maximum))

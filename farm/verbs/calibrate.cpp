@@ -33,7 +33,7 @@ std::string name_of(const cxxopts::ParseResult& parsed, const experiments::Catal
   if (name.size() > kMaxName || !std::all_of(name.begin(), name.end(), is_plain) || !(name[0] >= 'a' && name[0] <= 'z'))
     throw core::InputError("must be a letter followed by lower-case letters, digits, '_', '-' and '.'",
                            "--name " + name);
-  for (const auto& [known, entry] : catalog.of("gpus"))
+  for (const auto& [known, entry] : catalog.entries("gpus"))
     if (known == name || std::count(entry.also_called.begin(), entry.also_called.end(), name) > 0)
       throw core::InputError("is the name of a GPU in the catalog; give another", "--name " + name);
   return name;
@@ -87,7 +87,7 @@ int run_calibrate(const Invocation& invocation) {
 
   machine.files =
       read_measured_files((*parsed)["file"].as<std::vector<std::string>>(), machine.base, nic_gbps, catalog);
-  core::compute::Gpu start = gpu_of(catalog.of("gpus").at(machine.base));
+  core::compute::Gpu start = gpu_of(catalog.entries("gpus").at(machine.base));
   experiments::set_measured_shapes(start);  // as in every answer
   machine.kernels = calibrate_kernels(machine.files.kernels, start);
   machine.collectives = calibrate_library(machine.files.collectives);

@@ -82,7 +82,7 @@ TEST_CASE("every share of a library is above 0 and at most 1, and every other fi
     return value > 0 && (unit != "share" || value <= 1);
   };
   const Catalog catalog;
-  for (const auto& [name, library] : catalog.of("libraries"))
+  for (const auto& [name, library] : catalog.entries("libraries"))
     for (const core::OptionInfo& info : core::collective::calibration_options().infos()) {
       const auto found = library.values.find(info.name);
       if (found == library.values.end() || info.kind != core::OptionInfo::Kind::real) continue;

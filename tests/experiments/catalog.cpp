@@ -16,7 +16,7 @@ using namespace manyworlds::experiments::testing;
 namespace {
 
 const SourcedValue& figure(const Catalog& catalog, const std::string& gpu, const std::string& key) {
-  return catalog.of("gpus").at(gpu).values.at(key);
+  return catalog.entries("gpus").at(gpu).values.at(key);
 }
 
 }  // namespace
@@ -25,21 +25,21 @@ TEST_CASE("the catalog holds the GPUs and models that the project promises") {
   const Catalog catalog;
   for (const char* name : {"v100_32", "a100_40", "a100_80", "h100_sxm", "h800_sxm", "h200_sxm", "b200_hgx", "mi300x",
                            "ascend_910b", "metax_c500", "metax_c550"})
-    CHECK(catalog.of("gpus").count(name) == 1);
+    CHECK(catalog.entries("gpus").count(name) == 1);
   for (const char* name :
        {"gpt3-125m", "gpt3-13b", "gpt3-175b", "megatron-22b", "megatron-530b", "megatron-1t", "llama2-7b", "llama2-70b",
         "llama3-8b", "llama3-70b", "llama3-405b", "qwen3-30b-a3b", "qwen3-235b-a22b", "deepseek-v3", "gpt-oss-20b",
         "gpt-oss-120b", "kimi-k2", "mixtral-8x7b", "mixtral-8x22b"})
-    CHECK(catalog.of("models").count(name) == 1);
-  CHECK(catalog.of("clusters").size() >= 2);
+    CHECK(catalog.entries("models").count(name) == 1);
+  CHECK(catalog.entries("clusters").size() >= 2);
 }
 
 TEST_CASE("every figure has a source, and what nobody publishes is absent") {
   const Catalog catalog;
   for (const char* kind : {"gpus", "models", "clusters"})
-    for (const auto& [name, entry] : catalog.of(kind))
+    for (const auto& [name, entry] : catalog.entries(kind))
       for (const auto& [key, one] : entry.values) CHECK(one.source.size() > 3);
-  CHECK(catalog.of("gpus").at("metax_c500").values.count("scale_up_gb_per_s") == 0);
+  CHECK(catalog.entries("gpus").at("metax_c500").values.count("scale_up_gb_per_s") == 0);
   CHECK(figure(catalog, "metax_c500", "matrix_tflops").certainty == "guess");
   CHECK(std::get<double>(figure(catalog, "a100_80", "memory_gb_per_s").value) == 2039.0);
   CHECK(std::get<std::string>(figure(catalog, "mi300x", "scale_up").value) == "full_mesh");
@@ -48,7 +48,7 @@ TEST_CASE("every figure has a source, and what nobody publishes is absent") {
 TEST_CASE("a GPU of the catalog multiplies what its datasheet names, below its peak, and nothing else") {
   const Catalog catalog;
   std::size_t allowed = 0, refused = 0;
-  for (const auto& [gpu, entry] : catalog.of("gpus")) {
+  for (const auto& [gpu, entry] : catalog.entries("gpus")) {
     const auto has = core::split_list(std::get<std::string>(figure(catalog, gpu, "precisions").value));
     for (const std::string& precision : core::compute::precision_names()) {
       const std::string said = error_of(kSingle, {"cluster.gpu=" + gpu, "strategy.stack.precision=" + precision});
@@ -79,7 +79,7 @@ TEST_CASE("every constant that was fitted or guessed has a meaning, a unit and a
     return figure.certainty == "fitted" || figure.certainty == "guess";
   };
   std::size_t constants = 0;
-  for (const auto& [gpu, entry] : catalog.of("gpus"))
+  for (const auto& [gpu, entry] : catalog.entries("gpus"))
     for (const auto& [key, one] : entry.values) {
       if (!open_to_doubt(one)) continue;
       CAPTURE(gpu, key);
@@ -90,12 +90,12 @@ TEST_CASE("every constant that was fitted or guessed has a meaning, a unit and a
       CHECK(one.source.size() > 10);
       ++constants;
     }
-  for (const auto& [library, entry] : catalog.of("libraries"))
+  for (const auto& [library, entry] : catalog.entries("libraries"))
     for (const auto& [key, one] : entry.values) constants += open_to_doubt(one) && one.source.size() > 10;
   CHECK(constants > 150);
   // What was fitted or guessed is nowhere else: not in a model, and the only numbers of a stack are its host's times.
   for (const char* kind : {"models", "stacks"})
-    for (const auto& [name, entry] : catalog.of(kind))
+    for (const auto& [name, entry] : catalog.entries(kind))
       for (const auto& [key, one] : entry.values) {
         CAPTURE(name, key);
         if (kind == std::string("stacks") && key.starts_with("host_")) continue;
@@ -107,7 +107,7 @@ TEST_CASE("every constant that was fitted or guessed has a meaning, a unit and a
 
 TEST_CASE("every catalog model runs somewhere, with widths that fit its heads") {
   const Catalog catalog;
-  for (const auto& [name, entry] : catalog.of("models")) {
+  for (const auto& [name, entry] : catalog.entries("models")) {
     CAPTURE(name);
     CHECK(error_of("base: {model: " + name +
                    ", cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}") == "(no error)");
@@ -159,7 +159,7 @@ TEST_CASE("one file of the user's adds entries of several kinds to the catalog, 
       "    values: {library_launch_us: 5}\n");
   const Catalog catalog(path);
   CHECK(std::get<double>(figure(catalog, "mine", "matrix_tflops").value) == 100.0);
-  CHECK(catalog.of("libraries").at("nccl-mine").gpus == std::vector<std::string>{"mine"});
+  CHECK(catalog.entries("libraries").at("nccl-mine").gpus == std::vector<std::string>{"mine"});
   const auto fails = [&](const std::string& text, const std::string& says) {
     folder.put("mine.yaml", text);
     CHECK_THROWS_WITH(Catalog(path), Catch::Contains(says));
@@ -183,7 +183,7 @@ TEST_CASE("a catalog's files have names of one line of text, and there are at mo
   for (int i = 0; i < 1'001; ++i) folder.put("gpus/g" + std::to_string(i) + ".yaml", good);
   CHECK_THROWS_WITH(Catalog(folder.path.string()), Catch::Contains("more than 1000 files"));
   std::filesystem::remove(folder / "gpus" / "g7.yaml");
-  CHECK(Catalog(folder.path.string()).of("gpus").contains("g1000"));
+  CHECK(Catalog(folder.path.string()).entries("gpus").contains("g1000"));
 }
 
 TEST_CASE("every kind of list has rows, and an unknown kind is named") {

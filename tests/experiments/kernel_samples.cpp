@@ -69,7 +69,7 @@ TEST_CASE("every kernel that the program writes to a table comes back as it was"
 }
 
 TEST_CASE("a sample in a step takes what the model says without launch, one of a benchmark runs at boost clock") {
-  const Gpu gpu = gpu_of(Catalog().of("gpus").at("h100_sxm"));
+  const Gpu gpu = gpu_of(Catalog().entries("gpus").at("h100_sxm"));
   KernelSample moved = sample(row_of(memory_bound("", 3'350'000)));
   CHECK(import::predicted_us(moved, gpu) == Approx(1 / gpu.memory_efficiency + gpu.launch_us));
   moved.with_launch = false;
@@ -154,7 +154,7 @@ TEST_CASE("damaged traces and tables give samples or one message") {
             R"(["c10::Half", "c10::Half", "c10::Half"])", "", R"(["", "", "", "", "", "", "", "", "True"])");
   const std::string table = kHeader + row_of(gemm("", 4'096, 8'192, 1'024)) + row_of(memory_bound("", 1 << 28));
   std::mt19937_64 random(1);
-  const Gpu gpu = gpu_of(Catalog().of("gpus").at("h100_sxm"));
+  const Gpu gpu = gpu_of(Catalog().entries("gpus").at("h100_sxm"));
   for (int i = 0; i < 600; ++i) try {
       const auto samples =
           i % 2 == 0

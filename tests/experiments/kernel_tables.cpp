@@ -229,7 +229,7 @@ TEST_CASE("shares of a GPU's peaks are above 0 and at most 1, and others are ref
     CHECK(info.minimum >= 0);
     CHECK(error_of(kSingle, {"cluster.gpu." + info.name + "=1.01"}).find("1.01") != std::string::npos);
     ++shares;
-    for (const auto& [name, gpu] : catalog.of("gpus")) {
+    for (const auto& [name, gpu] : catalog.entries("gpus")) {
       const auto value = gpu.values.find(info.name);
       if (value == gpu.values.end()) continue;
       CAPTURE(name);
@@ -250,7 +250,8 @@ TEST_CASE("a newer GPU of a line is slower at nothing") {
       {core::compute::Dtype::bf16, {"v100_32", "a100_40", "a100_80"}}};
   for (const auto& [dtype, gpus] : lines)
     for (std::size_t i = 1; i < gpus.size(); ++i) {
-      const auto older = gpu_of(catalog.of("gpus").at(gpus[i - 1])), newer = gpu_of(catalog.of("gpus").at(gpus[i]));
+      const auto older = gpu_of(catalog.entries("gpus").at(gpus[i - 1])),
+                 newer = gpu_of(catalog.entries("gpus").at(gpus[i]));
       for (const core::compute::Kernel& kernel : training_kernels(dtype)) {
         CAPTURE(gpus[i - 1], gpus[i], core::compute::describe(core::compute::measurement_key(kernel)));
         // 1 % for kernels of some microseconds, where launches and clocks are all that is left.

@@ -68,7 +68,7 @@ TEST_CASE("each compiled table is that of the GPU of its name, and no ratio is a
   std::size_t gpus = 0;
   for (const ShapesFile& file : compiled_shapes()) {
     CAPTURE(file.name);
-    const auto& values = catalog.of("gpus").at(file.name).values;
+    const auto& values = catalog.entries("gpus").at(file.name).values;
     CHECK(std::get<std::string>(values.at("measured_shapes").value) == file.name);
     const core::compute::MeasuredShapes shapes = parse_shapes(file.text, file.name);
     REQUIRE(shapes.gemm[0]);
@@ -77,7 +77,7 @@ TEST_CASE("each compiled table is that of the GPU of its name, and no ratio is a
     ++gpus;
   }
   CHECK(gpus >= 6);
-  for (const auto& [name, gpu] : catalog.of("gpus")) {
+  for (const auto& [name, gpu] : catalog.entries("gpus")) {
     const auto table = gpu.values.find("measured_shapes");
     CHECK((table == gpu.values.end() || std::get<std::string>(table->second.value) == name));
   }

@@ -65,7 +65,7 @@ TEST_CASE("without one of its two figures a GPU's energy is not known") {
 
 TEST_CASE("every GPU of the catalog idles below half of what its board is built for") {
   const Catalog catalog;
-  for (const auto& [name, entry] : catalog.of("gpus")) {
+  for (const auto& [name, entry] : catalog.entries("gpus")) {
     CAPTURE(name);
     REQUIRE((entry.values.count("board_power_w") == 1 && entry.values.count("idle_power_w") == 1));
     const double board = std::get<double>(entry.values.at("board_power_w").value);

@@ -64,7 +64,7 @@ TEST_CASE("what a layout has no use for is off, and no rule is broken that nobod
   // A layout of each kind under every stack of the catalog, with experts and without.
   const Catalog catalog;
   for (const char* model : {"llama3-8b", "mixtral-8x7b", "deepseek-v3"})
-    for (const auto& [stack, entry] : catalog.of("stacks"))
+    for (const auto& [stack, entry] : catalog.entries("stacks"))
       for (const std::vector<std::string>& layout : {std::vector<std::string>{},
                                                      {"strategy.tp=8"},
                                                      {"strategy.tp=2", "strategy.pp=2", "model.layers=32"},

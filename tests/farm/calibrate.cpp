@@ -31,7 +31,7 @@ const CalibratedConstant* find(const CalibratedPart& part, const std::string& ke
 
 core::compute::Gpu h100() {
   static const experiments::Catalog catalog;
-  return gpu_of(catalog.of("gpus").at("h100_sxm"));
+  return gpu_of(catalog.entries("gpus").at("h100_sxm"));
 }
 
 /// Kernels of many sizes with the times that the model has for this truth, and an error of `noise` up and down by
@@ -153,14 +153,14 @@ TEST_CASE("the catalog file of a machine is read back with its constants, and pr
   const TemporaryFolder folder;
   folder.put("mine.yaml", text);
   const experiments::Catalog with_mine((folder / "mine.yaml").string());
-  const experiments::CatalogEntry& gpu = with_mine.of("gpus").at("mine");
-  const experiments::CatalogEntry& library = with_mine.of("libraries").at("nccl-mine");
+  const experiments::CatalogEntry& gpu = with_mine.entries("gpus").at("mine");
+  const experiments::CatalogEntry& library = with_mine.entries("libraries").at("nccl-mine");
   const auto& efficiency = gpu.values.at("gemm_efficiency");
   CHECK(std::get<double>(efficiency.value) == find(machine.kernels, "gemm_efficiency")->after);
   CHECK(efficiency.certainty == "fitted");
   CHECK_THAT(efficiency.source, Catch::Contains("manyworlds calibrate") && Catch::Contains("kernels.csv"));
   CHECK_THAT(library.values.at("library_link_share").source, Catch::Contains("nccl \"1\".log"));
-  for (const auto& [key, sourced] : catalog.of("gpus").at("h100_sxm").values)
+  for (const auto& [key, sourced] : catalog.entries("gpus").at("h100_sxm").values)
     if (find(machine.kernels, key) == nullptr) CHECK(gpu.values.at(key).value == sourced.value);
 
   std::string rows = kRows;

@@ -71,7 +71,7 @@ TEST_CASE("rows that took longer than predicted lower what a GPU reaches, and a 
 TEST_CASE("rows that were predicted right with given constants are a reason to keep those, not the catalog's") {
   const Catalog catalog;
   auto rows = steps(catalog);
-  const double catalogs = std::get<double>(catalog.of("gpus").at("a100_40").values.at("sustained_rate").value);
+  const double catalogs = std::get<double>(catalog.entries("gpus").at("a100_40").values.at("sustained_rate").value);
   const double given = catalogs / 2;
   rows = with_constants(rows, {{"", {{"a100_80", "sustained_rate", given}}}}, catalog);
   std::vector<ComparedRow> compared = as_measured(rows);

@@ -66,8 +66,9 @@ InstanceLoad LinkLoads::of(const std::vector<PairLoad>& loads, const Connections
   return result;
 }
 
-bool can_deduplicate_ranks(const Configuration& of) {
-  return of.transport.fidelity == network::Fidelity::analytic && of.composition == Composition::composed;
+bool can_deduplicate_ranks(const Configuration& configuration) {
+  return configuration.transport.fidelity == network::Fidelity::analytic &&
+         configuration.composition == Composition::composed;
 }
 
 CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<RankLayout> layout, DagCache& dags,

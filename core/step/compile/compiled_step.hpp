@@ -61,7 +61,7 @@ class LinkLoads {
 /// Which ranks are simulated: all, or one representative of each class of equivalent ranks (analytic fidelity only).
 enum class Ranks : std::uint8_t { all, representatives };
 /// Whether representatives suffice, which is so if collectives do not affect each other.
-bool can_deduplicate_ranks(const Configuration& of);
+bool can_deduplicate_ranks(const Configuration& configuration);
 
 class CompiledStep {
  public:

@@ -39,15 +39,15 @@ OpsByKind shaped_ops(const Configuration& configuration, const StepOperations& o
 }
 
 /// Writes inputs that are not options: the expert loads of a routing file, and a pipeline schedule from a file.
-void write_external_inputs(sharing::KeyWriter& writer, const Configuration& of) {
-  if (of.model.routing) writer.text("routing").key(of.model.routing->key);
-  if (of.strategy.written) writer.text("schedule").key(workload::key_of(*of.strategy.written));
+void write_external_inputs(sharing::KeyWriter& writer, const Configuration& configuration) {
+  if (configuration.model.routing) writer.text("routing").key(configuration.model.routing->key);
+  if (configuration.strategy.written) writer.text("schedule").key(workload::key_of(*configuration.strategy.written));
 }
 
 /// Writes the measured times of kernels, in program order. Rows of the table that match no kernel do not affect the
 /// key.
-void write_measured(sharing::KeyWriter& writer, const Configuration& of) {
-  if (!of.gpu.measured) return;
+void write_measured(sharing::KeyWriter& writer, const Configuration& configuration) {
+  if (!configuration.gpu.measured) return;
   sharing::KeyWriter times("measured");
   std::int64_t position = 0, measured = 0;
   const auto write = [&](const compute::KernelCost& kernel_cost) {
@@ -56,28 +56,32 @@ void write_measured(sharing::KeyWriter& writer, const Configuration& of) {
     ++measured;
     times.integer(position).integer(static_cast<std::int64_t>(kernel_cost.level)).integer(kernel_cost.ps);
   };
-  for (const workload::RankClass& one : workload::rank_classes(of.model, of.strategy)) {
-    for (const workload::PartWork& part : workload::stage_work(of.model, of.strategy, of.gpu, one).parts)
+  for (const workload::RankClass& one : workload::rank_classes(configuration.model, configuration.strategy)) {
+    for (const workload::PartWork& part :
+         workload::stage_work(configuration.model, configuration.strategy, configuration.gpu, one).parts)
       for (const workload::PhaseList* pass : {&part.forward, &part.backward})
         for (const workload::Phase& phase : *pass)
           for (const workload::WorkItem& work : phase.ops)
             if (work.kind == workload::WorkItem::Kind::kernel) write(work.kernel_cost);
-    for (const compute::Kernel& kernel :
-         workload::optimizer_kernels(of.strategy, workload::stage_parameters(of.model, of.strategy, one.stage)))
-      write(compute::kernel_cost(kernel, of.gpu));
+    for (const compute::Kernel& kernel : workload::optimizer_kernels(
+             configuration.strategy,
+             workload::stage_parameters(configuration.model, configuration.strategy, one.stage)))
+      write(compute::kernel_cost(kernel, configuration.gpu));
   }
   if (measured > 0) writer.key(times.finish());
 }
 
 /// Writes the GPUs of the other machine kinds, and the machine kind of every rank.
-void write_machines(sharing::KeyWriter& writer, const Configuration& of) {
-  if (!of.is_mixed()) return;
-  writer.text("machines").integer(static_cast<std::int64_t>(of.other_gpus.size())).real(of.gpu.speed_factor);
-  for (const compute::Gpu& gpu : of.other_gpus) {
+void write_machines(sharing::KeyWriter& writer, const Configuration& configuration) {
+  if (!configuration.is_mixed()) return;
+  writer.text("machines")
+      .integer(static_cast<std::int64_t>(configuration.other_gpus.size()))
+      .real(configuration.gpu.speed_factor);
+  for (const compute::Gpu& gpu : configuration.other_gpus) {
     write_options(writer, compute::gpu_options().read(gpu));
     writer.real(gpu.speed_factor);
   }
-  const ParallelConfig parallel = parallel_config_of(of);
+  const ParallelConfig parallel = parallel_config_of(configuration);
   const std::int64_t ranks = parallel.tp * parallel.cp * parallel.dp * parallel.pp;
   for (const RankId rank : IdRange<RankId>(ranks))
     writer.integer(parallel.kind_of_gpu.at(gpu_of(parallel, rank).value()));

@@ -30,7 +30,8 @@ using workload::kParameterBytes;
 
 class Estimator {
  public:
-  Estimator(const Configuration& of, const Links& links) : configuration_(of), strategy_(of.strategy), links_(links) {}
+  Estimator(const Configuration& configuration, const Links& links)
+      : configuration_(configuration), strategy_(configuration.strategy), links_(links) {}
 
   ClosedForm step() {
     ClosedForm result;
@@ -78,10 +79,10 @@ class Estimator {
   /// gradients.
   SlowestRank slowest_of(std::int64_t stage) {
     SlowestRank slowest_rank;
-    for (const auto& [of, ranks] : classes_) {
-      if (of.stage != stage) continue;
-      gpu_ = &configuration_.gpu_of(of);
-      StageWork work = workload::stage_work(configuration_.model, strategy_, *gpu_, of);
+    for (const auto& [rank_class, ranks] : classes_) {
+      if (rank_class.stage != stage) continue;
+      gpu_ = &configuration_.gpu_of(rank_class);
+      StageWork work = workload::stage_work(configuration_.model, strategy_, *gpu_, rank_class);
       const Passes one = passes_of(work);
       if (slowest_rank.gpu == nullptr ||
           one.forward + one.backward > slowest_rank.passes.forward + slowest_rank.passes.backward)
@@ -210,20 +211,21 @@ class Estimator {
 
   /// Returns the time of a pass on one rank: kernels run in order, collectives in order on streams of their own, with
   /// joins between them. The host launches meanwhile, after it has waited for the tokens of experts.
-  double pass_s(const PhaseList& pass, const workload::StageWork& of) const {
+  double pass_s(const PhaseList& pass, const workload::StageWork& stage) const {
     double now = 0, network_free = 0;
     std::array<double, 2> stream_free{};  // when the stream of other collectives and the experts' stream are free
     std::vector<std::pair<workload::Role, double>> started;  // collectives not yet joined, and their ends
     double section_begin = 0;
     compute::HostWork launches;
     const auto end_section = [&] {
-      now = std::max(now, section_begin + seconds(of.launch_times.of(std::exchange(launches, {}))));
+      now = std::max(now, section_begin + seconds(stage.launch_times.of(std::exchange(launches, {}))));
       section_begin = now;
     };
     bool knows_counts = false;
     for (const auto& phase : pass)
       for (const auto& work : phase.ops) {
-        if (!knows_counts && work.needs_token_counts && of.launched_by_host(work)) end_section(), knows_counts = true;
+        if (!knows_counts && work.needs_token_counts && stage.launched_by_host(work))
+          end_section(), knows_counts = true;
         if (work.kind == workload::WorkItem::Kind::join) {
           const auto except_last = std::min<std::int64_t>(work.join_filter.except_last, std::ssize(started));
           const auto end = std::remove_if(started.begin(), started.end() - except_last, [&](const auto& one) {
@@ -233,7 +235,7 @@ class Estimator {
           });
           started.erase(end, started.end() - except_last);
         } else if (work.kind == workload::WorkItem::Kind::start) {
-          launches.collectives += of.launched_by_host(work) ? 1 : 0;
+          launches.collectives += stage.launched_by_host(work) ? 1 : 0;
           const bool of_experts = work.role == workload::Role::expert || work.role == workload::Role::expert_tensor;
           double& free = stream_free.at(of_experts ? 1 : 0);
           free = std::max(now, free) + shared_s(work);
@@ -241,7 +243,7 @@ class Estimator {
           started.emplace_back(work.role, free);
         } else {
           const Time cost = work.kernel_cost.ps;
-          if (of.launched_by_host(work)) launches.kernels += work.launches;
+          if (stage.launched_by_host(work)) launches.kernels += work.launches;
           now = after_kernel(now, seconds(cost), network_free);
         }
       }
@@ -301,8 +303,8 @@ class Estimator {
 
 }  // namespace
 
-ClosedForm closed_form(const Configuration& of, const Links& links) {
-  return Estimator(of, links).step();
+ClosedForm closed_form(const Configuration& configuration, const Links& links) {
+  return Estimator(configuration, links).step();
 }
 
 }  // namespace manyworlds::core::step

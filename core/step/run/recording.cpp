@@ -109,13 +109,15 @@ std::vector<LinkUtilization> busiest_links(const CompiledStep& compiled, const R
 
 std::vector<MemoryAt> memory_over_time(const CompiledStep& compiled, const Recording& recording,
                                        const Recording::Rank& rank) {
-  const Configuration& of = compiled.configuration();
+  const Configuration& configuration = compiled.configuration();
   const std::uint32_t number = compiled.layout().class_of(rank.rank);
   const workload::RankClass& one = compiled.layout().classes()[number];
   const auto passes = passes_of(compiled.programs()[number], recording.records[rank.record]);
-  std::vector<MemoryAt> course{{0, memory::static_footprint(of.model, of.strategy, of.gpu_of(one), one)}};
+  std::vector<MemoryAt> course{
+      {0, memory::static_footprint(configuration.model, configuration.strategy, configuration.gpu_of(one), one)}};
   Time over = 0;
-  for (const memory::PassFootprint& held : memory::footprints_by_pass(of.model, of.strategy, of.gpu_of(one), one)) {
+  for (const memory::PassFootprint& held :
+       memory::footprints_by_pass(configuration.model, configuration.strategy, configuration.gpu_of(one), one)) {
     const auto pass = passes.find(held.pass);
     const TimeRange when = pass == passes.end() ? TimeRange{over, over} : pass->second;
     const Time begin = std::max(over, when.begin);

@@ -17,10 +17,10 @@ std::vector<std::uint32_t> classes(const CompiledStep& compiled) {
 
 /// Returns no interference under `fidelity: analytic`, which must remain a lower bound: a collective that starts
 /// earlier may slow down more kernels.
-stream::Interference interference(const Configuration& of, const compute::Gpu& gpu) {
+stream::Interference interference(const Configuration& configuration, const compute::Gpu& gpu) {
   using workload::CommunicationEngine;
-  if (of.transport.fidelity == network::Fidelity::analytic) return {};
-  const workload::Stack& stack = of.strategy.stack;
+  if (configuration.transport.fidelity == network::Fidelity::analytic) return {};
+  const workload::Stack& stack = configuration.strategy.stack;
   if (stack.communication_engine == CommunicationEngine::calibrated)
     return round_half_up(gpu.communication_slowdown * 1e6);
   stream::Interference result;
@@ -32,8 +32,8 @@ stream::Interference interference(const Configuration& of, const compute::Gpu& g
 
 std::vector<stream::Interference> interferences(const CompiledStep& compiled) {
   std::vector<stream::Interference> by_class;
-  for (const workload::RankClass& of : compiled.layout().classes())
-    by_class.push_back(interference(compiled.configuration(), compiled.configuration().gpu_of(of)));
+  for (const workload::RankClass& rank_class : compiled.layout().classes())
+    by_class.push_back(interference(compiled.configuration(), compiled.configuration().gpu_of(rank_class)));
   return by_class;
 }
 
@@ -177,16 +177,16 @@ StepResult Step::finish() {
   result.busiest_link_share = static_cast<double>(busiest) / static_cast<double>(std::max<Time>(1, result.step_ps));
 
   const std::vector<stream::Account> accounts = timeline_.accounts();
-  const Configuration& of = compiled_.configuration();
+  const Configuration& configuration = compiled_.configuration();
   Accounts all;
-  std::vector<Accounts> by_kind(of.is_mixed() ? 1 + of.other_gpus.size() : 0);
+  std::vector<Accounts> by_kind(configuration.is_mixed() ? 1 + configuration.other_gpus.size() : 0);
   for (const RepresentativeId representative : compiled_.symmetry().count.ids()) {
     const RankId rank = compiled_.symmetry().representative_rank[representative];
     const std::uint32_t times = compiled_.symmetry().count[representative];
     const stream::Account& account = accounts[representative.value()];
     all.emplace_back(&account, times);
     if (!by_kind.empty())
-      by_kind[of.kind_of_gpu[compiled_.layout().gpu_of(rank).value()]].emplace_back(&account, times);
+      by_kind[configuration.kind_of_gpu[compiled_.layout().gpu_of(rank).value()]].emplace_back(&account, times);
   }
   result.breakdown = mean_of(all);
   for (const auto& some : by_kind) result.by_kind.push_back(some.empty() ? Breakdown{} : mean_of(some));
@@ -267,14 +267,15 @@ struct KernelSums {
 }  // namespace
 
 void Step::add_kernels(StepResult& result) const {
-  const Configuration& of = compiled_.configuration();
+  const Configuration& configuration = compiled_.configuration();
   const std::vector<workload::RankClass>& classes = compiled_.layout().classes();
   std::map<sharing::Key, SubsimulationUse> used;
   KernelSums sums;
   for (std::uint32_t number = 0; number < classes.size(); ++number) {
-    const compute::Gpu& gpu = of.gpu_of(classes[number]);
+    const compute::Gpu& gpu = configuration.gpu_of(classes[number]);
     const std::int64_t ranks = compiled_.layout().class_size(number);
-    for (const workload::KernelUse& use : workload::kernels_used(of.model, of.strategy, gpu, classes[number])) {
+    for (const workload::KernelUse& use :
+         workload::kernels_used(configuration.model, configuration.strategy, gpu, classes[number])) {
       SubsimulationUse& slot = used[kernel_key(use, gpu)];
       slot.parameters = description_of(use);
       slot.result_ps = use.cost_ps;

@@ -37,10 +37,10 @@ class BucketedTraffic : public ReplicaTraffic {
     for (const std::size_t chunk : model_order_)
       for (Family& family : families_) {
         if (family.spec.shards == 1) continue;
-        Chunk& of = family.chunks[chunk];
-        of.gathers.resize(of.buckets.size());
-        for (std::size_t bucket = of.buckets.size(); bucket-- > 0;)
-          of.gathers[bucket] = gather(family, of.buckets[bucket], {});
+        Chunk& gathered = family.chunks[chunk];
+        gathered.gathers.resize(gathered.buckets.size());
+        for (std::size_t bucket = gathered.buckets.size(); bucket-- > 0;)
+          gathered.gathers[bucket] = gather(family, gathered.buckets[bucket], {});
       }
   }
 

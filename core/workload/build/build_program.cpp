@@ -74,15 +74,15 @@ P2pChannel p2p_channel(bool forward, bool reversed, bool sends) {
 class ProgramAssembler {
  public:
   ProgramAssembler(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                   const std::vector<PassOrder>& orders, RankClass of)
+                   const std::vector<PassOrder>& orders, RankClass rank_class)
       : model_(model),
         strategy_(strategy),
         gpu_(gpu),
         orders_(orders),
-        stage_(of.stage),
+        stage_(rank_class.stage),
         stage_map_(strategy.stages()),
         shapes_(rank_shapes(model, strategy)),
-        work_(stage_work(model, strategy, gpu, of)),
+        work_(stage_work(model, strategy, gpu, rank_class)),
         replicas_(make_replica_traffic(model, strategy, work_, builder_)),
         host_(work_, gpu, orders[static_cast<std::size_t>(stage_)], builder_) {
     for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, strategy.chunk_micro_batches());
@@ -140,8 +140,8 @@ class ProgramAssembler {
     result.split = replicas_->splits(result.step_pass) || host_.splits(pass);
     return result;
   }
-  const std::vector<Segment>& segments_of(const PassCursor& of) {
-    return of.chunk->segments(of.step_pass.pass.kind, of.split);
+  const std::vector<Segment>& segments_of(const PassCursor& cursor) {
+    return cursor.chunk->segments(cursor.step_pass.pass.kind, cursor.split);
   }
 
   void issue(PassCursor& one) {
@@ -205,41 +205,42 @@ class ProgramAssembler {
     end(*other);
   }
 
-  void begin(PassCursor& of) {
-    const PipelinePass& pass = of.step_pass.pass;
+  void begin(PassCursor& cursor) {
+    const PipelinePass& pass = cursor.step_pass.pass;
     for (const std::uint32_t sent : std::exchange(pending_sends_, {})) builder_.wait_for(sent);
-    of.input = receive_for(pass);
-    of.name = builder_.new_label(name_of(pass), pass);
+    cursor.input = receive_for(pass);
+    cursor.name = builder_.new_label(name_of(pass), pass);
     for (std::size_t part_index = 0;
-         part_index < (of.split ? std::min<std::size_t>(1, of.chunk->parts()) : of.chunk->parts()); ++part_index)
-      before_part(of, part_index);
+         part_index < (cursor.split ? std::min<std::size_t>(1, cursor.chunk->parts()) : cursor.chunk->parts());
+         ++part_index)
+      before_part(cursor, part_index);
   }
 
-  void before_part(PassCursor& of, std::size_t part_index) {
-    replicas_->before_part(of.step_pass, part_index);
-    host_.before_part(of.step_pass.pass, part_index);
+  void before_part(PassCursor& cursor, std::size_t part_index) {
+    replicas_->before_part(cursor.step_pass, part_index);
+    host_.before_part(cursor.step_pass.pass, part_index);
   }
-  void after_part(PassCursor& of, std::size_t part_index) {
-    host_.after_part(of.step_pass.pass, part_index);
-    replicas_->after_part(of.step_pass, part_index);
+  void after_part(PassCursor& cursor, std::size_t part_index) {
+    host_.after_part(cursor.step_pass.pass, part_index);
+    replicas_->after_part(cursor.step_pass, part_index);
   }
 
-  void issue_next(PassCursor& of) {
-    const Segment& segment = segments_of(of)[of.at++];
-    issue(segment, of);
+  void issue_next(PassCursor& cursor) {
+    const Segment& segment = segments_of(cursor)[cursor.at++];
+    issue(segment, cursor);
     for (std::int32_t part = 0; part < segment.finished_parts; ++part) {
-      after_part(of, of.part_index++);
-      if (of.part_index < of.chunk->parts()) before_part(of, of.part_index);
+      after_part(cursor, cursor.part_index++);
+      if (cursor.part_index < cursor.chunk->parts()) before_part(cursor, cursor.part_index);
     }
   }
 
-  void end(PassCursor& of) {
-    while (of.part_index < of.chunk->parts()) after_part(of, of.part_index++);
-    send_output(of);
+  void end(PassCursor& cursor) {
+    while (cursor.part_index < cursor.chunk->parts()) after_part(cursor, cursor.part_index++);
+    send_output(cursor);
   }
 
-  void send_output(const PassCursor& of) {
-    const PipelinePass& pass = of.step_pass.pass;
+  void send_output(const PassCursor& cursor) {
+    const PipelinePass& pass = cursor.step_pass.pass;
     const auto to = pass.forward()           ? stage_map_.after(stage_, pass.chunk)
                     : pass.begins_backward() ? stage_map_.before(stage_, pass.chunk)
                                              : std::nullopt;
@@ -300,42 +301,45 @@ class ProgramAssembler {
                                channel.name, waits);
   }
 
-  void issue(const Segment& segment, PassCursor& of) {
-    if (segment.waits_for_collectives) wait_for_started(segment.join_filter, of);
-    if (segment.launch_ps > 0) of.launch = builder_.launch(segment.launch_ps, launch_waits(segment, of));
-    if (segment.ends_launch) builder_.wait_for(of.launch);
-    if (segment.kind != Segment::Kind::start) return builder_.compute(segment.category, segment.duration_ps, of.name);
-    if (segment.role == Role::send_context) start(Stream::recv_context, Role::recv_context, segment, of);
-    start(stream_of(segment.role), segment.role, segment, of);
-    of.exchange_in_flight |= segment.role == Role::expert;
+  void issue(const Segment& segment, PassCursor& cursor) {
+    if (segment.waits_for_collectives) wait_for_started(segment.join_filter, cursor);
+    if (segment.launch_ps > 0) cursor.launch = builder_.launch(segment.launch_ps, launch_waits(segment, cursor));
+    if (segment.ends_launch) builder_.wait_for(cursor.launch);
+    if (segment.kind != Segment::Kind::start)
+      return builder_.compute(segment.category, segment.duration_ps, cursor.name);
+    if (segment.role == Role::send_context) start(Stream::recv_context, Role::recv_context, segment, cursor);
+    start(stream_of(segment.role), segment.role, segment, cursor);
+    cursor.exchange_in_flight |= segment.role == Role::expert;
   }
 
   /// Returns what the host waits for before it launches a section: the kernels before it, if it needs their results,
   /// and the transfer that brings the input of a pass, after which pipeline software synchronises.
-  ProgramBuilder::Waits launch_waits(const Segment& segment, PassCursor& of) {
+  ProgramBuilder::Waits launch_waits(const Segment& segment, PassCursor& cursor) {
     ProgramBuilder::Waits waits;
     if (segment.launch_waits) waits = builder_.last_kernel();
-    if (const auto input = std::exchange(of.input, std::nullopt)) waits.push_back(*input);
+    if (const auto input = std::exchange(cursor.input, std::nullopt)) waits.push_back(*input);
     return waits;
   }
 
-  void wait_for_started(const JoinFilter& join_filter, PassCursor& of) {
-    const auto before = std::max<std::int64_t>(std::ssize(of.started) - join_filter.except_last, 0);
-    auto remaining = of.started.begin();
-    for (auto one = of.started.begin(); one != of.started.end(); ++one)
-      if (one - of.started.begin() < before && (!join_filter.role || builder_.role_of(one->op) == *join_filter.role))
+  void wait_for_started(const JoinFilter& join_filter, PassCursor& cursor) {
+    const auto before = std::max<std::int64_t>(std::ssize(cursor.started) - join_filter.except_last, 0);
+    auto remaining = cursor.started.begin();
+    for (auto one = cursor.started.begin(); one != cursor.started.end(); ++one)
+      if (one - cursor.started.begin() < before &&
+          (!join_filter.role || builder_.role_of(one->op) == *join_filter.role))
         builder_.replace_waits(*one);
       else if (remaining++ != one)
         *std::prev(remaining) = std::move(*one);
-    of.started.erase(remaining, of.started.end());
+    cursor.started.erase(remaining, cursor.started.end());
   }
 
   static Stream stream_of(Role role) {
     if (role == Role::expert || role == Role::expert_tensor) return Stream::expert;
     return role == Role::send_context || role == Role::context ? Stream::send_context : Stream::tensor;
   }
-  void start(Stream stream, Role role, const Segment& segment, PassCursor& of) {
-    of.started.push_back(builder_.start(stream, role, segment.collective, segment.bytes, segment.name, segment.split));
+  void start(Stream stream, Role role, const Segment& segment, PassCursor& cursor) {
+    cursor.started.push_back(
+        builder_.start(stream, role, segment.collective, segment.bytes, segment.name, segment.split));
   }
 
   /// Issues the reductions of gradients that remain after the last backward pass, and waits for them.
@@ -430,12 +434,12 @@ std::vector<PassOrder> pipeline_orders(const Model& model, const Strategy& strat
 }
 
 Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                      const std::vector<PassOrder>& orders, RankClass of) {
-  return ProgramAssembler(model, strategy, gpu, orders, of).build();
+                      const std::vector<PassOrder>& orders, RankClass rank_class) {
+  return ProgramAssembler(model, strategy, gpu, orders, rank_class).build();
 }
 
-Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of) {
-  return build_program(model, strategy, gpu, pipeline_orders(model, strategy, gpu), of);
+Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass rank_class) {
+  return build_program(model, strategy, gpu, pipeline_orders(model, strategy, gpu), rank_class);
 }
 
 }  // namespace manyworlds::core::workload

@@ -9,8 +9,8 @@
 namespace manyworlds::core::workload {
 
 std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
-                                    RankClass of) {
-  const StageWork work = stage_work(model, strategy, gpu, of);
+                                    RankClass rank_class) {
+  const StageWork work = stage_work(model, strategy, gpu, rank_class);
   std::map<ModelPart, std::int64_t> parts;
   for (const auto& chunk : work.chunks)
     for (const ModelPart part : chunk) parts[part] += strategy.chunk_micro_batches();

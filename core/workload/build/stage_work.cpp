@@ -112,10 +112,10 @@ class StageBuilder {
 
 }  // namespace
 
-StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of,
+StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass rank_class,
                      KernelCosts* costs) {
-  const std::int64_t stage = of.stage;
-  StageBuilder builder(model, strategy, gpu, of.expert_rank, costs);
+  const std::int64_t stage = rank_class.stage;
+  StageBuilder builder(model, strategy, gpu, rank_class.expert_rank, costs);
   StageWork work;
   const StageMap stages = strategy.stages();
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {

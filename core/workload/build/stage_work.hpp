@@ -64,7 +64,7 @@ struct StageWork {
 };
 
 /// Returns the work of a class, with the cost of every kernel; `costs`, if given, collects the sources of these costs.
-StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass of,
+StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass rank_class,
                      KernelCosts* costs = nullptr);
 
 /// Returns the kernels at the end of a rank's step: gradient norm and mixed-precision Adam over its share of

@@ -123,15 +123,15 @@ struct TokenExchange {
     return result;
   }
 };
-TokenExchange token_exchange(std::string_view name, const TokenTraffic& of, const Strategy& strategy, bool out) {
+TokenExchange token_exchange(std::string_view name, const TokenTraffic& traffic, const Strategy& strategy, bool out) {
   TokenExchange result;
   result.departure.name = result.arrival.name = name;
-  const bool crosses_ranks = strategy.ep > 1 && of.bytes > 0;
-  const std::int64_t whole = of.received_bytes * strategy.etp;
+  const bool crosses_ranks = strategy.ep > 1 && traffic.bytes > 0;
+  const std::int64_t whole = traffic.received_bytes * strategy.etp;
   const auto begin = [&](OpList& ops, bool back) {
     if (!crosses_ranks) return;
-    start(ops, name, Kind::all_to_all, of.bytes, Role::expert);
-    ops.back().split = {of.to_ranks.bytes, back && !of.to_ranks.even()};
+    start(ops, name, Kind::all_to_all, traffic.bytes, Role::expert);
+    ops.back().split = {traffic.to_ranks.bytes, back && !traffic.to_ranks.even()};
   };
   const auto end = [&](OpList& ops) {
     if (crosses_ranks) join(ops);
@@ -184,23 +184,23 @@ class ExpertGemms {
   }
 
   /// Returns one linear layer of all experts.
-  Operator linear(const Linear& of) const {
+  Operator linear(const Linear& layer) const {
     Operator result;
-    result.name = of.name;
-    result.saved_bytes = stored_bytes(of.dtype, load_.computed * of.in);
-    quantise_rows(result.forward, of.dtype, of.in);
-    product(result.forward, of.name, of.out, of.in, of.dtype);
-    quantise_rows(result.backward, of.dtype, of.out);
-    product(result.backward, of.name, of.in, of.out, of.dtype);
+    result.name = layer.name;
+    result.saved_bytes = stored_bytes(layer.dtype, load_.computed * layer.in);
+    quantise_rows(result.forward, layer.dtype, layer.in);
+    product(result.forward, layer.name, layer.out, layer.in, layer.dtype);
+    quantise_rows(result.backward, layer.dtype, layer.out);
+    product(result.backward, layer.name, layer.in, layer.out, layer.dtype);
     add_weight_gradient(
         result.backward, shapes_,
         load_.experts.empty()
-            ? grouped_weight_gradient(of.name, of.out, of.in, each_, experts_, of.dtype)
-            : compute::grouped_weight_gradient(of.name, of.out, of.in, std::span(load_.experts), of.dtype),
+            ? grouped_weight_gradient(layer.name, layer.out, layer.in, each_, experts_, layer.dtype)
+            : compute::grouped_weight_gradient(layer.name, layer.out, layer.in, std::span(load_.experts), layer.dtype),
         launches_);
-    if (of.bias)
-      result.backward.push_back(weight_gradient_work(memory_bound("bias_gradient", 2 * load_.computed * of.out)));
-    result.weight_gradient_input_bytes = result.saved_bytes + stored_bytes(of.dtype, load_.computed * of.out);
+    if (layer.bias)
+      result.backward.push_back(weight_gradient_work(memory_bound("bias_gradient", 2 * load_.computed * layer.out)));
+    result.weight_gradient_input_bytes = result.saved_bytes + stored_bytes(layer.dtype, load_.computed * layer.out);
     return result;
   }
 
@@ -289,10 +289,11 @@ Operator delayed_weight_gradients(std::vector<Operator>& experts) {
 
 /// Adds the operators between the router and the sum of a token's results, whose sizes are known only after routing,
 /// and the passes of `shared` that overlap with them.
-void add_routed(std::vector<Operator>& operators, const Model& model, const Strategy& strategy, const ExpertLayer& of,
-                const RankShapes& shapes, compute::Dtype dtype, const std::vector<Operator>& shared) {
-  const ExpertLoad load = expert_load(model, strategy, of.kind);
-  const RankLoad own_load = rank_load(model, strategy, load, of.expert_rank);
+void add_routed(std::vector<Operator>& operators, const Model& model, const Strategy& strategy,
+                const ExpertLayer& layer, const RankShapes& shapes, compute::Dtype dtype,
+                const std::vector<Operator>& shared) {
+  const ExpertLoad load = expert_load(model, strategy, layer.kind);
+  const RankLoad own_load = rank_load(model, strategy, load, layer.expert_rank);
   const bool copied = strategy.stack.dispatcher == Dispatcher::all_to_all;
   const TokenTraffic tokens = token_traffic(model, strategy, shapes, load, own_load);
   const bool needs_sorting = copied && strategy.ep * strategy.etp > 1 && shapes.experts > 1;
@@ -359,14 +360,14 @@ double mean_parts_reached(const Model& model, std::int64_t parts) {
   return static_cast<double>(parts) * (1 - miss_probability);
 }
 
-void add_experts(std::vector<Operator>& operators, const Model& model, const Strategy& strategy, const ExpertLayer& of,
-                 const RankShapes& shapes, compute::Dtype dtype) {
+void add_experts(std::vector<Operator>& operators, const Model& model, const Strategy& strategy,
+                 const ExpertLayer& layer, const RankShapes& shapes, compute::Dtype dtype) {
   const std::size_t first = operators.size();
   add_router(operators, model, shapes);
   add_capacity(operators, model, strategy, shapes);
   const std::vector<Operator> shared = shared_expert(model, shapes, dtype);
   const bool beside = strategy.stack.overlap_shared_expert;
-  add_routed(operators, model, strategy, of, shapes, dtype, beside ? shared : std::vector<Operator>());
+  add_routed(operators, model, strategy, layer, shapes, dtype, beside ? shared : std::vector<Operator>());
   if (!beside) operators.insert(operators.end(), shared.begin(), shared.end());
   if (!shared.empty()) operators.push_back(elementwise("add_shared", shapes.sp_region_tokens * shapes.hidden, 6, 0, 0));
   for (std::size_t i = first; i < operators.size(); ++i) operators[i].in_modules |= recompute::moe;
