@@ -62,6 +62,7 @@ class IdVector {
   IdVector() = default;
   explicit IdVector(std::size_t size) : elements_(size) {}
   IdVector(std::size_t size, const T& value) : elements_(size, value) {}
+  explicit IdVector(std::vector<T> elements) : elements_(std::move(elements)) {}
 
   decltype(auto) operator[](Id id) { return elements_[id.value()]; }
   decltype(auto) operator[](Id id) const { return elements_[id.value()]; }

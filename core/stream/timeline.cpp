@@ -54,16 +54,17 @@ Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32
       stream.push_back(op);
     }
   }
-  for (std::uint32_t rank = 0; rank < program_of_.size(); ++rank) {
+  for (const RepresentativeId rank : program_of_.ids()) {
     groups_[program_of_[rank]].ranks.push_back(rank);
     unfinished_ += programs[program_of_[rank]].ops.size();
   }
 }
 
-void Timeline::record(const std::vector<std::uint32_t>& ranks) {
+void Timeline::record(const std::vector<RepresentativeId>& ranks) {
   recorded_ranks_.assign(program_of_.size(), false);
-  for (const std::uint32_t rank : ranks) {
-    recorded_ranks_.at(rank) = true;
+  for (const RepresentativeId rank : ranks) {
+    MANYWORLDS_CHECK(rank < recorded_ranks_.next_id(), "rank {} of {} is to be recorded", rank, recorded_ranks_.size());
+    recorded_ranks_[rank] = true;
     LockstepGroup& group = groups_[group_of_[rank]];
     if (is_recorded(group)) continue;
     group.record = static_cast<std::uint32_t>(records_.size());
@@ -81,8 +82,8 @@ Time Timeline::next_kernel() const {
 }
 
 std::vector<Account> Timeline::accounts() const {
-  std::vector<Account> all(program_of_.size());
-  for (std::uint32_t rank = 0; rank < all.size(); ++rank) all[rank] = groups_[group_of_[rank]].state.account;
+  std::vector<Account> all;
+  for (const std::uint32_t group : group_of_) all.push_back(groups_[group].state.account);
   return all;
 }
 
@@ -90,7 +91,7 @@ void Timeline::touch(std::uint32_t group) {
   if (!std::exchange(groups_[group].touched, true)) touched_.push_back(group);
 }
 
-void Timeline::complete(std::uint32_t rank, std::uint32_t op, Time began) {
+void Timeline::complete(RepresentativeId rank, std::uint32_t op, Time began) {
   groups_[group_of_[rank]].completions.push_back({rank, op, began});
   touch(group_of_[rank]);
 }
@@ -206,11 +207,11 @@ void Timeline::split(std::uint32_t index, Time at) {
   // others.
   struct Subgroup {
     std::size_t begin, size;
-    std::vector<std::uint32_t> ranks;
+    std::vector<RepresentativeId> ranks;
   };
   std::vector<Subgroup> subgroups;
   std::size_t begin = 0;
-  for (const std::uint32_t rank : groups_[index].ranks) {
+  for (const RepresentativeId rank : groups_[index].ranks) {
     std::size_t end = begin;
     while (end < all.size() && all[end].rank == rank) ++end;
     auto subgroup = std::find_if(subgroups.begin(), subgroups.end(), [&](const Subgroup& one) {
@@ -237,7 +238,7 @@ void Timeline::split(std::uint32_t index, Time at) {
       }
   std::make_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
   for (std::size_t i = 0; i < subgroups.size(); ++i) {
-    for (const std::uint32_t rank : subgroups[i].ranks) group_of_[rank] = group_ids[i];
+    for (const RepresentativeId rank : subgroups[i].ranks) group_of_[rank] = group_ids[i];
     groups_[group_ids[i]].ranks = std::move(subgroups[i].ranks);
   }
   if (const std::uint32_t record = std::exchange(groups_[index].record, kNoRecord); record != kNoRecord)
@@ -252,7 +253,8 @@ void Timeline::split_record(std::uint32_t record, const std::vector<std::uint32_
   bool assigned = false;
   for (const std::uint32_t subgroup : groups) {
     LockstepGroup& group = groups_[subgroup];
-    if (std::none_of(group.ranks.begin(), group.ranks.end(), [&](std::uint32_t rank) { return recorded_ranks_[rank]; }))
+    if (std::none_of(group.ranks.begin(), group.ranks.end(),
+                     [&](RepresentativeId rank) { return recorded_ranks_[rank]; }))
       continue;
     group.record = assigned ? static_cast<std::uint32_t>(records_.size()) : record;
     if (std::exchange(assigned, true)) records_.push_back(Record(records_[record]));
@@ -347,7 +349,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     const Pace pace = pace_of(group);
     run_kernel(index, number, at + duration_at_pace(op.duration_ps, pace.numerator, pace.denominator));
   }
-  for (const std::uint32_t rank : group.ranks)
+  for (const RepresentativeId rank : group.ranks)
     for (const std::uint32_t op : issued_) entries.push_back({rank, op});
 }
 
@@ -418,14 +420,14 @@ void Timeline::close_accounts() {
 }
 
 std::string Timeline::deadlock() const {
-  const auto name = [&](std::uint32_t rank, std::uint32_t index) {
+  const auto name = [&](RepresentativeId rank, std::uint32_t index) {
     const Program& program = programs_[program_of_[rank]];
     const Op& op = program.ops[index];
     const std::string label = op.label < program.labels.size() ? program.labels[op.label] : "operation";
     return fmt::format("'{}' (operation {} of rank {}, stream {})", label, index, rank,
                        workload::kStreamNames[stream_of(op)]);
   };
-  for (std::uint32_t rank = 0; rank < program_of_.size(); ++rank) {
+  for (const RepresentativeId rank : program_of_.ids()) {
     const Program& program = programs_[program_of_[rank]];
     const ProgramStreams& streams = program_streams_[program_of_[rank]];
     for (std::size_t stream = 0; stream < workload::kStreams; ++stream) {

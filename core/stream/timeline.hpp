@@ -21,12 +21,15 @@
 #include "core/base/units.hpp"
 #include "core/stream/clock.hpp"
 #include "core/stream/record.hpp"
+#include "core/workload/program/ids.hpp"
 #include "core/workload/program/program.hpp"
 
 namespace manyworlds::core::stream {
 
+using workload::RepresentativeId;
+
 struct Entry {
-  std::uint32_t rank = 0;
+  RepresentativeId rank;
   std::uint32_t op = 0;
 };
 
@@ -46,8 +49,8 @@ using Account = workload::ByPart<Time>;
 
 class Timeline {
  public:
-  /// `programs` must outlive the timeline; `program_of_rank` has the index of each rank's program. The clock ticks
-  /// every `tick_ps` picoseconds.
+  /// `programs` must outlive the timeline; `program_of_rank` has the index of each rank's program, by
+  /// RepresentativeId. The clock ticks every `tick_ps` picoseconds.
   Timeline(const std::vector<workload::Program>& programs, std::vector<std::uint32_t> program_of_rank,
            const Interference& interference = {}, Time tick_ps = 1);
   /// The same with a different interference for each program.
@@ -58,14 +61,14 @@ class Timeline {
   /// configurations in which no rank waits for another between two steps. Must be called before begin().
   void begin_unsynchronised() { unsynchronised_ = true; }
   /// Keeps a Record of each of these ranks. Must be called before begin().
-  void record(const std::vector<std::uint32_t>& ranks);
+  void record(const std::vector<RepresentativeId>& ranks);
   /// Issues all operations that can start at time 0 and appends the collectives entered, group by group.
   void begin(std::vector<Entry>& entries);
   /// Returns the end of the kernel that ends next, or kNever if none runs.
   Time next_kernel() const;
   /// Completes a collective for a rank that has entered it, at the instant of the next advance(). `began` is the entry
   /// time of the collective's last member.
-  void complete(std::uint32_t rank, std::uint32_t op, Time began);
+  void complete(RepresentativeId rank, std::uint32_t op, Time began);
   /// Ends the kernels that end at `at`, which must be a tick, and the collectives completed since the last call; issues
   /// every operation that can then start and appends the collectives entered.
   void advance(Time at, std::vector<Entry>& entries);
@@ -74,7 +77,7 @@ class Timeline {
   Time end() const { return end_; }
   /// Returns the duration of the longest step of any rank: end(), unless ranks are unsynchronised.
   Time duration() const;
-  const workload::Op& op(std::uint32_t rank, std::uint32_t op) const { return programs_[program_of_[rank]].ops[op]; }
+  const workload::Op& op(RepresentativeId rank, std::uint32_t op) const { return programs_[program_of_[rank]].ops[op]; }
   /// Returns the account of each rank.
   std::vector<Account> accounts() const;
   /// Closes the accounts and records at the end of the step. The time between a rank's last kernel and the end is
@@ -83,9 +86,11 @@ class Timeline {
   /// Returns the records, and the index of the record of `rank`, which must have been given to record(). Ranks of one
   /// lockstep group share a record.
   const std::vector<Record>& records() const { return records_; }
-  std::uint32_t record_of(std::uint32_t rank) const { return groups_[group_of_[rank]].record; }
+  std::uint32_t record_of(RepresentativeId rank) const { return groups_[group_of_[rank]].record; }
   /// Returns the ranks of the lockstep group of `rank`, itself included, ascending.
-  const std::vector<std::uint32_t>& lockstep_ranks(std::uint32_t rank) const { return groups_[group_of_[rank]].ranks; }
+  const std::vector<RepresentativeId>& lockstep_ranks(RepresentativeId rank) const {
+    return groups_[group_of_[rank]].ranks;
+  }
   /// Describes a deadlock in one line, with an operation that waits and the one that it waits for.
   std::string deadlock() const;
 
@@ -108,7 +113,8 @@ class Timeline {
   };
   /// The completion of a collective for one rank.
   struct Completion {
-    std::uint32_t rank, op;
+    RepresentativeId rank;
+    std::uint32_t op;
     Time began;
     bool is_like(const Completion& other) const { return op == other.op && began == other.began; }
   };
@@ -128,7 +134,7 @@ class Timeline {
   static constexpr std::uint32_t kNoRecord = UINT32_MAX;
   struct LockstepGroup {
     std::uint32_t program = 0;
-    std::vector<std::uint32_t> ranks;  // ascending
+    std::vector<RepresentativeId> ranks;  // ascending
     State state;
     std::vector<Completion> completions;  // at this instant
     bool touched = false;
@@ -166,14 +172,14 @@ class Timeline {
   const std::vector<workload::Program>& programs_;
   const std::vector<Interference> interference_;  // by program
   const Clock clock_;
-  std::vector<std::uint32_t> program_of_;
+  IdVector<RepresentativeId, std::uint32_t> program_of_;
   std::vector<ProgramStreams> program_streams_;  // by program
   std::vector<LockstepGroup> groups_;
-  std::vector<std::uint32_t> group_of_;         // by rank
-  std::vector<RunningKernel> running_kernels_;  // min-heap by end time; may contain outdated entries
-  std::vector<std::uint32_t> touched_;          // groups with an event at this instant
-  std::vector<std::uint32_t> issued_;           // scratch of issue(): the collectives issued
-  std::vector<bool> recorded_ranks_;            // by rank: whether it is recorded; empty if none is
+  IdVector<RepresentativeId, std::uint32_t> group_of_;
+  std::vector<RunningKernel> running_kernels_;       // min-heap by end time; may contain outdated entries
+  std::vector<std::uint32_t> touched_;               // groups with an event at this instant
+  std::vector<std::uint32_t> issued_;                // scratch of issue(): the collectives issued
+  IdVector<RepresentativeId, bool> recorded_ranks_;  // whether it is recorded; empty if none is
   std::vector<Record> records_;
   std::size_t unfinished_ = 0;
   Time end_ = 0;

@@ -179,7 +179,7 @@ class TraceWriter {
 
   void write_collective(const Recording::Rank& rank, const Op& op, const Span& span, const std::string& label) {
     const core::step::InstanceId instance =
-        compiled_.instance_entered_by(core::step::RepresentativeId(rank.rank.value()), span.op).instance;
+        compiled_.instance_entered_by(compiled_.symmetry().representative_of[rank.rank], span.op).instance;
     const core::step::CollectiveInterval& timeline = recording_.intervals[instance];
     const core::collective::Shape& shape = compiled_.collective_op_of(instance).shape;
     std::string speed;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/id.hpp"
+#include "core/workload/program/ids.hpp"
 
 namespace manyworlds::core::step {
 
@@ -9,8 +10,7 @@ namespace manyworlds::core::step {
 using RankId = Id<struct RankTag>;
 /// A GPU of the cluster, numbered node by node: a vertex of the graph below Graph::gpus.
 using GpuId = Id<struct GpuTag>;
-/// A rank that is simulated for all that are equivalent to it (rank_symmetry.hpp), in the order of their ranks.
-using RepresentativeId = Id<struct RepresentativeTag>;
+using workload::RepresentativeId;  // equivalent ranks: rank_symmetry.hpp
 /// A communicator, in the order of RankLayout::groups().
 using GroupId = Id<struct GroupTag>;
 /// A collective operation of a group, in the order of CompiledStep::collective_ops().

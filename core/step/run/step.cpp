@@ -70,9 +70,9 @@ Step::Step(const CompiledStep& compiled, EpisodeCache& episodes, const IsolatedR
   if (compiled.configuration().strategy.stack.post_validation) timeline_.begin_unsynchronised();
   if (recording_ != nullptr) {
     MANYWORLDS_CHECK(compiled.has_all_ranks(), "a rank is to be recorded that another stands for");
-    std::vector<std::uint32_t> ranks;
+    std::vector<RepresentativeId> ranks;
     for (const Recording::Rank& one : recording_->ranks)
-      ranks.push_back(one.rank.value());  // each is its own representative
+      ranks.push_back(compiled.symmetry().representative_of[one.rank]);
     timeline_.record(ranks);
     recording_->intervals.assign(compiled.instances(), {});
   }
@@ -112,7 +112,7 @@ std::variant<StepResult, MissingResults> Step::advance() {
       for (const Member& member : exits) recording_->intervals[member.instance].ended = at;
     for (const Member& member : exits) {
       const auto [representative, op] = compiled_.operation_of(member);
-      timeline_.complete(representative.value(), op, last_entry_[member.instance]);
+      timeline_.complete(representative, op, last_entry_[member.instance]);
     }
     timeline_.advance(at, entries_);
     enter(at);
@@ -126,8 +126,7 @@ void Step::enter(Time at) {
   if (recording_ != nullptr) record_entries(at);
   entering_.clear();
   for (const stream::Entry& entry : entries_) {
-    const InstanceId instance =
-        entering_.emplace_back(compiled_.instance_entered_by(RepresentativeId(entry.rank), entry.op)).instance;
+    const InstanceId instance = entering_.emplace_back(compiled_.instance_entered_by(entry.rank, entry.op)).instance;
     const CollectiveOp& use = compiled_.collective_op_of(instance);
     if (members_entered_[instance]++ == 0) {
       link_hops_ += use.link_hops;
@@ -143,8 +142,7 @@ void Step::enter(Time at) {
 
 void Step::record_entries(Time at) {
   for (const stream::Entry& entry : entries_) {
-    CollectiveInterval& interval =
-        recording_->intervals[compiled_.instance_entered_by(RepresentativeId(entry.rank), entry.op).instance];
+    CollectiveInterval& interval = recording_->intervals[compiled_.instance_entered_by(entry.rank, entry.op).instance];
     if (interval.first == kNever)
       interval.first = at;
     else if (interval.second == kNever)
@@ -205,8 +203,9 @@ void Step::finish_recording() {
   recording_->end = timeline_.end();
   recording_->records = timeline_.records();
   for (Recording::Rank& one : recording_->ranks) {
-    one.record = timeline_.record_of(one.rank.value());
-    one.lockstep_count = static_cast<std::uint32_t>(timeline_.lockstep_ranks(one.rank.value()).size());
+    const RepresentativeId representative = compiled_.symmetry().representative_of[one.rank];
+    one.record = timeline_.record_of(representative);
+    one.lockstep_count = static_cast<std::uint32_t>(timeline_.lockstep_ranks(representative).size());
   }
 }
 

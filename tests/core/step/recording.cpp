@@ -118,7 +118,8 @@ void require_courses(const Recorded& of) {
     for (const stream::Span& span : of.recording.records.at(rank.record).spans)
       if (op_of(of, rank.rank, span).is_collective) {
         auto& [entries, exits] =
-            members[of.compiled.instance_entered_by(step::RepresentativeId(rank.rank.value()), span.op).instance];
+            members[of.compiled.instance_entered_by(of.compiled.symmetry().representative_of[rank.rank], span.op)
+                        .instance];
         entries.push_back(span.begin), exits.push_back(span.end);
       }
   REQUIRE(members.size() == of.compiled.instances());

@@ -66,7 +66,7 @@ Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint3
   for (Time now = 0;; timeline.advance(now, entries)) {
     for (const Entry& entry : entries) {
       const std::uint64_t draw = (seed + entry.op) * 0x9E3779B97F4A7C15ull,
-                          own = (draw ^ entry.rank) * 0xD1342543DE82EF95ull;
+                          own = (draw ^ entry.rank.value()) * 0xD1342543DE82EF95ull;
       const bool alike = own >> 60 != 0;
       const Time lasts = static_cast<Time>((alike ? draw : own) >> 33 & 3) * 7 + 1;
       ends.emplace(now + lasts, std::tuple{entry, now + (alike ? 0 : lasts / 2)});
@@ -197,7 +197,7 @@ TEST_CASE("a kernel whose pace changes ends on the tick nearest to when what is 
     for (bool ended = false; !timeline.finished();) {
       const Time at = ended ? timeline.next_kernel() : std::min(timeline.next_kernel(), until);
       if (!std::exchange(ended, ended || at == until)) {
-        if (at == until) timeline.complete(0, collective, 0);
+        if (at == until) timeline.complete(RepresentativeId(0), collective, 0);
       }
       timeline.advance(at, entries);
     }
@@ -228,7 +228,7 @@ TEST_CASE("a kernel beside a collective takes longer by the slow-down for as lon
     while (!timeline.finished()) {
       const Time kernel_end = timeline.next_kernel();
       const Time at = ended ? kernel_end : std::min(kernel_end, until);
-      if (!ended && at == until) timeline.complete(0, collective, 0), ended = true;
+      if (!ended && at == until) timeline.complete(RepresentativeId(0), collective, 0), ended = true;
       timeline.advance(at, entries);
     }
     timeline.close_accounts();
@@ -261,7 +261,7 @@ TEST_CASE(
     while (!timeline.finished()) {
       const Time at = std::min(timeline.next_kernel(), *std::min_element(ends.begin(), ends.end()));
       for (std::size_t i = 0; i < ends.size(); ++i)
-        if (ends[i] == at) timeline.complete(0, collectives[i], 0), ends[i] = kNever;
+        if (ends[i] == at) timeline.complete(RepresentativeId(0), collectives[i], 0), ends[i] = kNever;
       timeline.advance(at, entries);
     }
     timeline.close_accounts();

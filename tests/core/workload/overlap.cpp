@@ -58,7 +58,7 @@ Time played(std::int64_t chunks, const std::string& name, collective::Kind kind,
     now = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
     REQUIRE(now != kNever);
     for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin()))
-      timeline.complete(0, ends.begin()->second, now);
+      timeline.complete(stream::RepresentativeId(0), ends.begin()->second, now);
   }
   timeline.close_accounts();
   const std::vector<stream::Account> accounts = timeline.accounts();
@@ -188,7 +188,7 @@ Time exposed(const Program& program, Time exchange) {
     now = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
     REQUIRE(now != kNever);
     for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin()))
-      timeline.complete(0, ends.begin()->second, began.at(ends.begin()->second));
+      timeline.complete(stream::RepresentativeId(0), ends.begin()->second, began.at(ends.begin()->second));
   }
   timeline.close_accounts();
   return timeline.accounts()[0][StepPart::exposed_ep];

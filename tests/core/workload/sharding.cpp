@@ -56,7 +56,7 @@ Time play(const Program& program, Time ps_per_byte) {
     now = std::min(collective, timeline.next_kernel());
     REQUIRE(now != kNever);
     if (collective == now) {
-      for (const std::uint32_t op : ends.begin()->second) timeline.complete(0, op, now);
+      for (const std::uint32_t op : ends.begin()->second) timeline.complete(stream::RepresentativeId(0), op, now);
       ends.erase(ends.begin());
     }
     timeline.advance(now, entries);

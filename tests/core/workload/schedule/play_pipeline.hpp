@@ -94,9 +94,10 @@ inline Timeline play(const std::vector<workload::Program>& programs, Time transf
       for (const Entry& entry : batch) {
         const Role role = timeline.op(entry.rank, entry.op).role;
         const auto& [sends, away] = known.at(role);
-        std::uint32_t who = (entry.rank + away) % stages;
-        if (role == Role::data) who = std::min(entry.rank, stages - 1 - entry.rank);
-        auto& met = waiting[{sends, who, count[{role, entry.rank}]++}];
+        const std::uint32_t rank = entry.rank.value();
+        std::uint32_t who = (rank + away) % stages;
+        if (role == Role::data) who = std::min(rank, stages - 1 - rank);
+        auto& met = waiting[{sends, who, count[{role, rank}]++}];
         met.push_back(entry);
         if (met.size() == 2)
           for (const Entry& member : met) ends.emplace(now + transfer, std::pair{member, now});
