@@ -1,6 +1,7 @@
 #include "experiments/analysis/uncertainty.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "experiments/measured/tables.hpp"
 #include "experiments/settings/calibration.hpp"
@@ -9,6 +10,8 @@ namespace manyworlds::experiments {
 namespace {
 
 using measured::Residuals;
+
+constexpr double kOtherGpuWeight = 0.5;
 
 /// Values and their weights.
 using Weighted = std::vector<std::pair<double, double>>;
@@ -27,20 +30,29 @@ double quantile(Weighted values, double share) {
   return 0;
 }
 
-/// Evidence for a layout: each family with the same GPU counts as one, all other families together as one more.
+/// Evidence for a layout: each family with the same GPU counts as one, each of other GPUs as half.
 struct ResidualFamilies {
   std::vector<const Residuals*> same_gpu, other_gpus;
 
-  Weighted values(std::vector<double> Residuals::*of) const {
+  Weighted values(std::vector<double> Residuals::*member) const {
     Weighted result;
-    const auto count = [of](const auto& some) {
-      return std::count_if(some.begin(), some.end(), [of](const Residuals* one) { return !(one->*of).empty(); });
-    };
-    for (const Residuals* one : same_gpu) add(result, one->*of, 1);
-    for (const Residuals* one : other_gpus) add(result, one->*of, 1 / static_cast<double>(count(other_gpus)));
+    for (const Residuals* one : same_gpu) add(result, one->*member, 1);
+    for (const Residuals* one : other_gpus) add(result, one->*member, kOtherGpuWeight);
     return result;
   }
 };
+
+/// Return the residuals below and above which a tenth of the measurements of one more family is to be expected, of
+/// which nothing is known: it counts as one, half of it below all others and half above. The result is not beyond what
+/// was measured (Lee, Barber and Willett 2023, arXiv 2306.06342, section 3).
+std::pair<double, double> bounds_of(Weighted values, double coverage) {
+  if (values.empty()) return {0, 0};
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const double low = least->first, high = most->first;
+  constexpr double kBeyond = std::numeric_limits<double>::infinity();
+  values.insert(values.end(), {{-kBeyond, 0.5}, {kBeyond, 0.5}});
+  return {std::max(low, quantile(values, (1 - coverage) / 2)), std::min(high, quantile(values, (1 + coverage) / 2))};
+}
 
 /// Return the bound 1 + residual, further from 1 by `widening` but on the same side of 1.
 double widened_high(double residual, double widening) {
@@ -101,7 +113,7 @@ Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& confi
   if (!families.same_gpu.empty()) {
     result.basis = fmt::format("{} on {}: {}", kind, chip, families_text(families.same_gpu.size()));
     if (!families.other_gpus.empty())
-      result.basis += fmt::format(", {} of other GPUs as one more", families.other_gpus.size());
+      result.basis += fmt::format(", {} of other GPUs at half weight", families.other_gpus.size());
     if (!uses_catalog_constants(settings, gpu))
       reasons = "constants of its own";
     else if (config.configuration.collectives.protocol != core::collective::Protocol::calibrated &&
@@ -118,9 +130,9 @@ Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& confi
   if (!config.machines.empty()) reasons += std::string(reasons.empty() ? "" : ", ") + "machines of several kinds";
   const double widening = reasons.empty() ? 1 : kWidening;
   if (!reasons.empty()) result.basis += fmt::format("; {} times as wide: {}", kWidening, reasons);
-  const Weighted steps = families.values(&Residuals::steps);
-  result.low = widened_low(quantile(steps, (1 - kCoverage) / 2), widening);
-  result.high = widened_high(quantile(steps, (1 + kCoverage) / 2), widening);
+  const auto [low, high] = bounds_of(families.values(&Residuals::steps), kCoverage);
+  result.low = widened_low(low, widening);
+  result.high = widened_high(high, widening);
   // Few families compare layouts; if none of this kind does, all families are used.
   Weighted pairs = families.values(&Residuals::pair_errors);
   const bool borrowed = pairs.empty();

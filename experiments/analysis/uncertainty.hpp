@@ -1,7 +1,7 @@
 // Uncertainty of predicted step times: 80 % intervals by split conformal prediction (Lei et al. 2018), from the errors
 // for published steps on the same GPU and of the same kind, each family predicted with constants fitted to the others.
-// Families count equally, however many rows they have, since a new user is a new family. docs/model/uncertainty.md
-// explains what the intervals mean.
+// Families count equally, however many rows they have, since a new user is a new family, which nothing is known of yet.
+// docs/model/uncertainty.md explains what the intervals mean.
 #pragma once
 
 #include <string>
