@@ -18,7 +18,8 @@ constexpr double kDifferenceStep = 0.02;  // in the logarithm, for finite differ
 constexpr double kPriorWidth = 0.5;       // of a constant's logarithm around its general value
 constexpr double kNoise = 0.03;  // of a measurement's logarithm: repeats on a shared cluster differ by this much
 constexpr double kHuberThreshold = 0.05;  // residual beyond which a row counts less
-constexpr double kMaxMove = 0.3;          // in the logarithm, per round
+constexpr double kMaxSlowdown = 0.32;  // NCCL runs on at most 32 SMs (its MAXCHANNELS), which leaves kernels 100 of 132
+constexpr double kMaxMove = 0.3;       // in the logarithm, per round
 
 core::OptionInfo option_of(const std::string& key) {
   std::vector<core::OptionInfo> options = core::compute::gpu_options().infos();
@@ -26,6 +27,11 @@ core::OptionInfo option_of(const std::string& key) {
   const auto found = std::find_if(options.begin(), options.end(), [&](const auto& one) { return one.name == key; });
   MANYWORLDS_CHECK(found != options.end(), "'{}' is an option of no GPU and no stack", key);
   return *found;
+}
+
+/// Returns the largest value that a constant may have.
+double maximum(const std::string& key) {
+  return key == "communication_slowdown" ? kMaxSlowdown : option_of(key).maximum;
 }
 
 double general_value(const std::string& key) {
@@ -96,7 +102,7 @@ class Problem {
       const double moved = std::clamp(step[i], -kMaxMove, kMaxMove);
       largest_move = std::max(largest_move, std::abs(moved));
       Constant& one = constants_[static_cast<std::size_t>(i)];
-      one.value = std::min(one.value * std::exp(moved), option_of(one.key).maximum);
+      one.value = std::min(one.value * std::exp(moved), maximum(one.key));
     }
     return largest_move;
   }
