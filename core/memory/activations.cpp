@@ -44,24 +44,28 @@ TensorBytes weight_gradient_inputs(const std::vector<Operator>& operators) {
 }
 
 /// Returns the working memory of a layer's backward pass at its maximum: gradients before and after the activation
-/// function of the feed-forward layer, or before and after the softmax of the attention scores, or keys and values
-/// gathered from all ranks with their gradients, whichever are largest; plus the gradients of the residual stream and
-/// of copied experts.
+/// function of the feed-forward layer, or of tokens before and after they are sent back to their ranks, or before and
+/// after the softmax of the attention scores, or keys and values gathered from all ranks with their gradients,
+/// whichever are largest; plus the gradients of the residual stream and of copied experts. While the activation
+/// function's gradient is computed, the gradient of its output has the place of that output, which is no longer saved.
 std::int64_t working_bytes(const Model& model, const Strategy& strategy, workload::LayerKind kind,
                            std::int64_t expert_rank) {
   const RankShapes shapes = workload::rank_shapes(model, strategy, kind);
-  const std::int64_t ffn_tensors = model.activation == workload::Activation::swiglu ? 3 : 2;
-  std::int64_t ffn_elements = shapes.tokens * shapes.ffn, delayed_elements = 0, copied_gradient_bytes = 0;
+  const std::int64_t ffn_tensors = model.activation == workload::Activation::swiglu ? 2 : 1;
+  std::int64_t ffn_elements = shapes.tokens * shapes.ffn, sent_elements = 0, delayed_elements = 0,
+               copied_gradient_bytes = 0;
   if (kind.experts) {
     const workload::ExpertLoad load = workload::expert_load(model, strategy, kind);
     const std::int64_t rows = workload::rank_load(model, strategy, load, expert_rank).computed;
     ffn_elements = rows * shapes.expert_ffn;
+    sent_elements = (strategy.ep * strategy.etp > 1 ? 2 : 1) * rows * shapes.hidden;
     // Delayed weight gradients need the gradient of the experts' output until they are computed.
     if (strategy.stack.delay_expert_weights) delayed_elements = rows * shapes.hidden;
     copied_gradient_bytes = static_cast<std::int64_t>(load.copied.size()) * workload::gradient_bytes(strategy) *
                             workload::expert_parameters(model, strategy.etp);
   }
-  const std::int64_t feed_forward = 2 * (ffn_tensors * ffn_elements + delayed_elements) + copied_gradient_bytes;
+  const std::int64_t feed_forward =
+      2 * (std::max(ffn_tensors * ffn_elements, sent_elements) + delayed_elements) + copied_gradient_bytes;
   const bool gathers_keys = strategy.cp > 1 && strategy.cp_comm == workload::ContextExchange::all_gather;
   const std::int64_t gathered_bytes = gathers_keys ? 2 * workload::gathered_key_bytes(shapes, strategy.cp) : 0;
   return std::max({feed_forward, 2 * score_bytes(model, strategy), gathered_bytes}) + shapes.hidden_bytes();
@@ -94,7 +98,8 @@ LayerBytes layer_bytes(const Model& model, const Strategy& strategy, const Layer
 }
 
 EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& strategy) {
-  const std::int64_t logits = workload::rank_shapes(model, strategy).logits();
+  const RankShapes shapes = workload::rank_shapes(model, strategy);
+  const std::int64_t logits = shapes.logits(), table_bytes = 2 * shapes.hidden * shapes.vocabulary;
   EmbeddingHeadBytes embedding_head;
   embedding_head.embedding = saved(workload::embedding_operators(model, strategy));
   std::vector<Operator> head = workload::head_operators(model, strategy);
@@ -104,6 +109,11 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   embedding_head.saved_logits = 4 * logits;
   // In 16 bits: the GEMM's output, then its gradient. Megatron-LM's fused loss has one more copy in fp32.
   embedding_head.transient_logits = (strategy.stack.fused_loss ? 6 : 2) * logits;
+  embedding_head.logits_gradient = 2 * logits;
+  // Under sequence parallelism the head's input is gathered again, and its gradient is reduced to the rank's own share.
+  embedding_head.head_working = table_bytes + shapes.hidden_bytes();
+  if (shapes.sequence_parallel) embedding_head.head_working += shapes.hidden_bytes() + shapes.boundary_bytes();
+  embedding_head.embedding_working = table_bytes + shapes.hidden_bytes();
   return embedding_head;
 }
 

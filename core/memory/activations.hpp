@@ -47,8 +47,11 @@ LayerBytes layer_bytes(const workload::Model& model, const workload::Strategy& s
 struct EmbeddingHeadBytes {
   TensorBytes embedding, head;
   TensorBytes head_weight_gradient_inputs;  // as LayerBytes::weight_gradient_inputs
-  std::int64_t saved_logits = 0;            // fp32 logits
+  std::int64_t saved_logits = 0;            // from the loss's forward to its backward pass
   std::int64_t transient_logits = 0;        // additional bytes while the loss or its gradient is computed
+  std::int64_t logits_gradient = 0;         // in 16 bits: the input of the head's backward pass
+  std::int64_t head_working = 0;       // while that runs: the weight's gradient in 16 bits, and those of activations
+  std::int64_t embedding_working = 0;  // while the embedding's backward pass runs: the gradient of its whole table
 };
 
 EmbeddingHeadBytes embedding_head_bytes(const workload::Model& model, const workload::Strategy& strategy);

@@ -10,6 +10,7 @@
 #include "core/memory/allocator.hpp"
 #include "core/memory/libraries.hpp"
 #include "core/memory/model_state.hpp"
+#include "core/memory/placeholders.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/host_traffic.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -103,11 +104,13 @@ Footprint static_footprint(const Model& model, const Strategy& strategy, const c
   bytes.gradients = state.gradients;
   bytes.optimizer = state.optimizer;
   bytes.gathered = state.gathered;
-  bytes.workspaces = libraries.workspaces;
+  const TensorBytes placeholders = placeholder_gradients(model, strategy, rank_class.stage);
+  bytes.workspaces = libraries.workspaces + placeholders.bytes;
   bytes.communicators = libraries.communicators;
   bytes.context = libraries.context;
   for (const std::int64_t part : {state.weights, state.gradients, state.optimizer, state.gathered})
     bytes.rounding += reserved_bytes(part) - part;
+  bytes.rounding += placeholders.rounding;
   return bytes;
 }
 
@@ -157,16 +160,21 @@ void simulate_passes(const Model& model, const Strategy& strategy, const workloa
     }
     Footprint during = current;  // maximum so far; first, the loss's forward or backward pass
     if (head) during.logits += embedding_head.transient_logits;
+    const auto reach = [&during](Footprint other, std::int64_t working, std::int64_t recomputed = 0) {
+      other.working = working, other.recomputed = recomputed;
+      if (other.total() > during.total()) during = other;
+    };
     if (pass.begins_backward()) {
-      if (head) current.logits -= embedding_head.saved_logits;  // freed before the last layer's backward pass begins
-      Footprint backward = current;
-      backward.recomputed = chunk.recomputed;
-      backward.working = chunk.working;
-      if (backward.total() > during.total()) during = backward;
+      if (head) {
+        current.logits += embedding_head.logits_gradient - embedding_head.saved_logits;
+        reach(current, embedding_head.head_working);
+        current.logits -= embedding_head.logits_gradient;  // freed before the last layer's backward pass begins
+      }
+      reach(current, chunk.working, chunk.recomputed);
       release(chunk.saved);
       offload(-chunk.offloaded);
       if (!pass.ends_backward()) add(chunk.weight_gradient_inputs);
-      if (current.total() > during.total()) during = current;
+      reach(current, stages.is_first(stage, pass.chunk) ? embedding_head.embedding_working : 0);
     }
     visit(pass, during, current);
   }

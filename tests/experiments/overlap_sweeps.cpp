@@ -123,7 +123,8 @@ TEST_CASE("kernels that are not fused cost their launches and their way through 
     REQUIRE(fused != nullptr);
     REQUIRE(chained != nullptr);
     CHECK(chained->exposed_s == Approx(fused->exposed_s));
-    CHECK(chained->peak_bytes >= fused->peak_bytes);
+    // Gradients that nobody reads are kept only where GEMMs add weight gradients to earlier ones.
+    if (fusions != "gradient_accumulation_fusion=false") CHECK(chained->peak_bytes >= fused->peak_bytes);
     return chained->step_s / fused->step_s - 1;
   };
   const std::string all =

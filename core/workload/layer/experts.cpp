@@ -224,6 +224,13 @@ class ExpertGemms {
   std::int64_t experts_ = 0, each_ = 0, launches_ = 0;
 };
 
+/// Returns whether the kernel of the activation function also weights its output by the token's probability, as only
+/// the fused one of SwiGLU does (Megatron-Core, transformer/mlp.py). Otherwise the output is saved before the
+/// weighting.
+bool weights_inside_activation(const Model& model, const RankShapes& shapes) {
+  return model.activation == Activation::swiglu && shapes.stack.bias_activation_fusion;
+}
+
 /// Adds what the experts of this rank compute. If they have more tokens than the strategy saves activations for, only
 /// their input is saved.
 void add_computation(std::vector<Operator>& operators, const Model& model, const Strategy& strategy,
@@ -234,6 +241,7 @@ void add_computation(std::vector<Operator>& operators, const Model& model, const
   const std::int64_t up = model.activation == Activation::swiglu ? 2 * shapes.expert_ffn : shapes.expert_ffn;
   operators.push_back(gemms.linear({"expert_up", shapes.hidden, up, model.biases, dtype}));
   operators.push_back(activation(model, shapes, load.computed * shapes.expert_ffn));
+  if (!weights_inside_activation(model, shapes)) operators.back().saved_bytes += 2 * load.computed * shapes.expert_ffn;
   operators.push_back(gemms.linear({"expert_down", shapes.expert_ffn, shapes.hidden, model.biases, dtype}));
   const Modules overloaded = recomputes_experts(strategy, load) ? recompute::overloaded_experts : 0;
   Operator* const result = &operators[first];
@@ -313,11 +321,8 @@ void add_routed(std::vector<Operator>& operators, const Model& model, const Stra
   const std::int64_t rows = copied ? tokens.routed : tokens.sent * strategy.etp;
   Operator permuted = permute(shapes, model, rows, copied ? tokens.copies : own_load.computed);
   Operator unpermuted = unpermute(shapes, permuted);
-  // If experts are on other ranks too, tokens are permuted before they are sent, and results are weighted by
-  // probabilities when they return, so both are saved. A dispatcher that copies tokens on arrival saves neither: it
-  // needs only token indices, and the experts have weighted their results (Megatron-Core's flex dispatcher, DeepEP).
-  if (copied && strategy.ep * strategy.etp > 1) permuted.saved_bytes = 2 * tokens.copies * shapes.hidden;
-  if (copied) unpermuted.saved_bytes = 2 * tokens.copies * strategy.etp * shapes.hidden;
+  // Neither saves its rows: both need only token indices, since the experts weight their results by probabilities that
+  // come with the tokens (Megatron-Core since 0.12).
   mark_input_from(permuted, recompute::moe);
   mark_input_from(unpermuted, recompute::moe);
   const TokenExchange dispatch = token_exchange("dispatch", tokens, strategy, true),

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "core/memory/placeholders.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "tests/core/workload/workload_models.hpp"
@@ -150,19 +151,63 @@ Model wordy() {
 }
 
 TEST_CASE("the last stage holds its logits in fp32 and 16 bits when nothing is recomputed") {
-  Strategy strategy = layout(8, 8, 1, 64, 3);
+  Strategy strategy = layout(8, 8, 8, 512, 3);
   const Footprint last = footprint(wordy(), strategy, {}, 7);
-  CHECK(last.logits == 6LL * 2'048 * 524'288 / 8);
+  CHECK(last.logits == 6LL * 8 * 2'048 * 524'288 / 8);
   CHECK(last.recomputed == 0);
   CHECK(last.working == 0);
   strategy.stack.fused_loss = true;
-  CHECK(footprint(wordy(), strategy, {}, 7).logits == 10LL * 2'048 * 524'288 / 8);
+  CHECK(footprint(wordy(), strategy, {}, 7).logits == 10LL * 8 * 2'048 * 524'288 / 8);
+}
+
+TEST_CASE("with few tokens the last stage peaks in the head's backward pass, with the gradient of its weight") {
+  Strategy strategy = layout(8, 8, 1, 64, 3);
+  const std::int64_t weight = 12'288LL * 524'288 / 8, hidden = 2'048LL * 12'288;
+  const Footprint whole = footprint(wordy(), strategy, {}, 7);
+  CHECK(whole.logits == 2LL * 2'048 * 524'288 / 8);
+  CHECK(whole.working == 2 * weight + 2 * hidden);
+  // Its input is gathered again, and the gradient of that is reduced to the rank's share.
+  strategy.sequence_parallel = true;
+  CHECK(footprint(wordy(), strategy, {}, 7).working == 2 * weight + 2 * (2 * hidden + hidden / 8));
+}
+
+TEST_CASE("the first stage peaks with the gradient of a large vocabulary's table if its layers hold little") {
+  Model model = wordy();
+  model.layers = 8;
+  Strategy strategy = with(layout(8, 8, 1, 1), Recompute::full, false);
+  CHECK(footprint(model, strategy, {}, 0).working == 2 * (12'288LL * 524'288 / 8 + 2'048LL * 12'288));
+}
+
+TEST_CASE("Transformer Engine keeps one gradient that nobody reads for each shape of a weight") {
+  const Model model = llama3_70b();
+  Strategy strategy = layout(2, 2, 1, 8);
+  const auto kept = [&] { return placeholder_gradients(model, strategy, 1).bytes; };
+  CHECK(kept() == 0);
+  strategy.stack.layers = LayerLibrary::transformer_engine;
+  const std::int64_t qkv = 8'192 + 2 * 1'024, output = 8'192, up = 2 * 28'672, down = 28'672;
+  CHECK(kept() == 2 * 8'192 * (qkv + output + up + down) / 2);
+  const std::int64_t before = footprint(model, strategy, {}, 1).workspaces;
+  strategy.stack.gradient_accumulation_fusion = false;
+  CHECK(kept() == 0);
+  CHECK(before - footprint(model, strategy, {}, 1).workspaces == 8'192 * (qkv + output + up + down));
+}
+
+TEST_CASE("all experts of a rank share the gradients that nobody reads") {
+  Model model = llama3_70b();
+  Strategy strategy = layout(1, 1, 1, 8);
+  strategy.stack.layers = LayerLibrary::transformer_engine;
+  const std::int64_t dense = placeholder_gradients(model, strategy, 0).bytes;
+  model.experts = 8, model.experts_per_token = 2, model.expert_ffn_hidden = 2'048;
+  CHECK(placeholder_gradients(model, strategy, 0).bytes == dense - 2 * 8'192 * 3 * (28'672 - 2'048));
 }
 
 TEST_CASE("GPipe keeps the logits of every micro-batch") {
   Strategy strategy = layout(8, 4, 1, 16);
   strategy.schedule = schedule_by_name("gpipe");
-  CHECK(footprint(wordy(), strategy, {}, 3).logits == (4LL * 16 + 2) * 2'048 * 524'288 / 8);
+  const Footprint last = footprint(wordy(), strategy, {}, 3);
+  // The first backward pass begins when all have run forward. The head's own then takes the place of the loss's.
+  CHECK(last.logits == (4LL * 15 + 2) * 2'048 * 524'288 / 8);
+  CHECK(last.working > 4LL * 2'048 * 524'288 / 8);
 }
 
 TEST_CASE("ZeRO 1 cuts the optimizer's share over the replicas and nothing else") {
@@ -255,10 +300,11 @@ TEST_CASE("libraries take workspaces by GPU and stack, and buffers for every gro
   CHECK(footprint(gpt3_175b(), strategy, gpu, 1).context == 500 * mib);
   strategy.dp = 2;
   strategy.stack.layers = LayerLibrary::transformer_engine;
-  CHECK(footprint(gpt3_175b(), strategy, gpu, 1).workspaces == (16 + 32) * mib);
+  const std::int64_t placeholders = placeholder_gradients(gpt3_175b(), strategy, 1).bytes;
+  CHECK(footprint(gpt3_175b(), strategy, gpu, 1).workspaces == (16 + 32) * mib + placeholders);
   CHECK(footprint(gpt3_175b(), strategy, gpu, 1).communicators == 300 * mib);
   strategy.stack.deterministic = true;
-  CHECK(footprint(gpt3_175b(), strategy, gpu, 1).workspaces == (64 + 32) * mib);
+  CHECK(footprint(gpt3_175b(), strategy, gpu, 1).workspaces == (64 + 32) * mib + placeholders);
 }
 
 TEST_CASE("the parts of a footprint are its total, and those outside the framework's allocator are not allocated") {
@@ -286,11 +332,20 @@ TEST_CASE("a layer with experts keeps what its share of the tokens needs, once p
     return activation_bytes_per_layer(model, of, {.experts = true}) - activation_bytes_per_layer(dense, of) + known;
   };
   const std::int64_t router = 2 * region * hidden + 8 * region * experts, shared = 3 * 2 * tokens * 768 / 2;
-  const auto routed = [&](std::int64_t count, std::int64_t ffn) { return 2 * count * (2 * hidden + 3 * ffn); };
+  const auto routed = [&](std::int64_t count, std::int64_t ffn) { return 2 * count * (hidden + 3 * ffn); };
   CHECK(feed_forward(strategy) == router + shared + routed(8 * region, 768));
-  const std::int64_t permuted = 2 * 8 * region * hidden;
   strategy.ep = 8;
-  CHECK(feed_forward(strategy) == router + shared + routed(8 * region, 768) + permuted);
+  CHECK(feed_forward(strategy) == router + shared + routed(8 * region, 768));
   strategy.etp = 2;  // both tensor ranks bring their tokens to half an expert
-  CHECK(feed_forward(strategy) == router + shared + routed(16 * region, 384) + permuted);
+  CHECK(feed_forward(strategy) == router + shared + routed(16 * region, 384));
+  // Unless one kernel weights the products by the tokens' probabilities, they are saved before that, as are the
+  // sigmoids of the unfused SwiGLU, here and in the shared expert.
+  const std::int64_t fused = feed_forward(strategy);
+  Strategy unfused = strategy;
+  unfused.stack.bias_activation_fusion = false;
+  Model dense = model;
+  dense.experts = 0, dense.ffn_hidden = 768;
+  const std::int64_t sigmoids_of_dense =
+      activation_bytes_per_layer(dense, unfused) - activation_bytes_per_layer(dense, strategy);
+  CHECK(feed_forward(unfused) + sigmoids_of_dense - fused == 2 * 2 * 16 * region * 384 + 2 * tokens * 768 / 2);
 }

@@ -293,7 +293,7 @@ TEST_CASE("keys and values that a rank has gathered, and their gradients, are in
   gathered.cp_comm = ContextExchange::all_gather;
   const std::int64_t hidden = 2 * 65'536 / 8 * 512;
   CHECK(memory::layer_bytes(model, gathered, {}).working == 2 * 2 * 65'536 * 2 * 512 + hidden);
-  CHECK(memory::layer_bytes(model, ring, {}).working == 2 * 3 * 65'536 / 8 * 64 + hidden);
+  CHECK(memory::layer_bytes(model, ring, {}).working == 2 * 2 * 65'536 / 8 * 64 + hidden);
 }
 
 TEST_CASE("heads take their tokens with two copies of each tensor on the way") {

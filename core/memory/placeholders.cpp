@@ -1,0 +1,46 @@
+#include "core/memory/placeholders.hpp"
+
+#include <set>
+#include <utility>
+
+#include "core/memory/allocator.hpp"
+#include "core/workload/layer/operators.hpp"
+#include "core/workload/strategy/parameters.hpp"
+
+namespace manyworlds::core::memory {
+namespace {
+
+using workload::LayerKind;
+
+/// Rows and columns of a weight on one rank.
+using WeightShape = std::pair<std::int64_t, std::int64_t>;
+
+/// Adds the shapes of a layer's weights, but for the router's: the framework multiplies by that one itself.
+void add_weight_shapes(std::set<WeightShape>& shapes, const std::vector<workload::Operator>& layer) {
+  for (const workload::Operator& op : layer) {
+    if (op.name == "router") continue;
+    for (const workload::WorkItem& work : op.backward)
+      if (work.weight_gradient_work && work.kernel.n > 0) shapes.emplace(work.kernel.m, work.kernel.n);
+  }
+}
+
+}  // namespace
+
+TensorBytes placeholder_gradients(const workload::Model& model, const workload::Strategy& strategy,
+                                  std::int64_t stage) {
+  TensorBytes sum;
+  const workload::Stack& stack = strategy.stack;
+  if (stack.layers != workload::LayerLibrary::transformer_engine || !stack.gradient_accumulation_fusion) return sum;
+  std::set<LayerKind> kinds;
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+    for (const LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) kinds.insert(kind);
+  std::set<WeightShape> shapes;
+  for (const LayerKind kind : kinds) add_weight_shapes(shapes, workload::layer_operators(model, strategy, kind));
+  for (const auto& [rows, columns] : shapes) {
+    const std::int64_t bytes = workload::kParameterBytes * rows * columns;
+    sum += {bytes, reserved_bytes(bytes) - bytes};
+  }
+  return sum;
+}
+
+}  // namespace manyworlds::core::memory
