@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Makes experiments/measured/memory.csv from a table of the peaks that Megatron-LM's functional tests keep.
 
-    script/normalise_memory.py ORIGINAL.csv [-o experiments/measured/memory.csv]
+    script/normalise_memory.py ORIGINAL.csv [-o experiments/measured/memory.csv] [--prefix memory]
 
 Columns stay that program's arguments, in their order; those that no row gives are left out. Rows get an id, the
 number of GPUs where the recipes of the tests say it, and a mark where another run of the same test contradicts them. Given its own output it makes it again.
@@ -20,6 +20,8 @@ RELEASE_GPUS = {
     "gpt/gpt3_15b_8t_release": 128,
     "gpt/gpt3_15b_8t_release_sm": 128,
     "gpt/gpt3_15b_8t_release_sm_gb200": 64,
+    "mixtral/mixtral_8x22b_tp2pp8ep8vpp1_release": 128,
+    "mixtral/mixtral_8x7b_alltoall_tp2pp4ep4_release_sm": 128,
 }
 
 
@@ -50,11 +52,11 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def normalised(rows):
+def normalised(rows, prefix):
     made = []
     for number, row in enumerate(rows, 1):
         row = {name: value for name, value in row.items() if name not in ADDED}
-        made.append({"id": f"memory_{number:03}", "gpus": str(gpus_of(row))} | row)
+        made.append({"id": f"{prefix}_{number:03}", "gpus": str(gpus_of(row))} | row)
     mark_contradictions(made)
     given = [name for name in made[0] if any(row[name] for row in made)]
     return given, [{name: row[name] for name in given} for row in made]
@@ -64,8 +66,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("original")
     parser.add_argument("-o", "--output", default=str(MEASURED / "memory.csv"))
+    parser.add_argument("--prefix", default="memory", help="what the ids of rows begin with")
     given = parser.parse_args()
-    columns, rows = normalised(rows_of(given.original))
+    columns, rows = normalised(rows_of(given.original), given.prefix)
     with open(given.output, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "core/memory/footprint.hpp"
+#include "experiments/import/unsupported_row.hpp"
+#include "experiments/measured/architectures.hpp"
 #include "experiments/rules/validity.hpp"
 
 namespace manyworlds::experiments::measured {
@@ -31,7 +33,7 @@ struct Tokenizer {
   std::int64_t vocabulary;
 };
 constexpr Tokenizer kTokenizers[] = {
-    {"", 50'257}, {"GPT2BPETokenizer", 50'257}, {"GPTSentencePieceTokenizer", 256'000}};
+    {"", 50'257}, {"GPT2BPETokenizer", 50'257}, {"GPTSentencePieceTokenizer", 256'000}, {"Llama2Tokenizer", 32'000}};
 
 /// The names of GPUs in tests, and the number of GPUs in their nodes.
 struct TestDevice {
@@ -46,7 +48,10 @@ std::int64_t count(const CsvRow& row, std::string_view column, std::int64_t defa
   return value;
 }
 
+/// Returns a column's number, or its default; a default of 0 says that the column must be given.
 std::int64_t positive(const CsvRow& row, std::string_view column, std::int64_t default_value) {
+  if (default_value == 0 && !row.given(column))
+    throw import::UnsupportedRow{fmt::format("{} is not given", column), ""};
   const std::int64_t value = count(row, column, default_value);
   if (value == 0) row.fail(fmt::format("{} must be 1 to {}", column, kMaxCount));
   return value;
@@ -279,6 +284,9 @@ void check_supported(MemoryRow& result, const CsvRow& row) {
   if (count(row, "mtp-num-layers", 0) > 0) unsupported(result, "multi-token prediction");
   if (row.given("optimizer") && row.text("optimizer") != "adam")
     unsupported(result, fmt::format("optimizer {}", row.text("optimizer")));
+  for (const char* column : {"main-grads-dtype", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"})
+    if (row.given(column) && row.text(column) != "fp32")
+      unsupported(result, fmt::format("{} {}", column, row.text(column)));
   const bool embedding = flag(row, "account-for-embedding-in-pipeline-split");
   if (embedding != flag(row, "account-for-loss-in-pipeline-split"))
     unsupported(result, "embedding or loss alone counts as a layer");
@@ -292,7 +300,7 @@ void read_device(MemoryRow& result, const CsvRow& row, const Catalog& catalog) {
   result.gpu = known == std::end(kDevices) ? name : std::string(known->gpu);
   const auto& gpus = catalog.entries("gpus");
   const auto entry = gpus.find(result.gpu);
-  if (entry == gpus.end()) row.fail(fmt::format("device '{}' is not in the catalog of GPUs", name));
+  if (entry == gpus.end()) throw import::UnsupportedRow{"its GPU is not in the catalog", name};
   result.device = gpu_of(entry->second);
 
   // Tests run on eight GPUs, in one node or two; tests named 1node use the GPUs of one node.
@@ -318,33 +326,41 @@ void check_valid(MemoryRow& result) {
   }
 }
 
-MemoryRow read_row(const CsvRow& row, const Catalog& catalog) {
-  MemoryRow result;
-  result.line = row.line();
-  result.test_case = row.text("test_case");
-  result.id = row.given("id") ? std::string(row.text("id"))
-                              : fmt::format("{} {} {}", result.test_case, row.text("track"), row.text("device"));
+void read_fields(MemoryRow& result, const CsvRow& row, const Catalog& catalog) {
   const auto measured = row.integer("mem_max_allocated_bytes");
   if (!measured || *measured <= 0) row.fail("mem_max_allocated_bytes must be a number of bytes");
   result.measured_bytes = *measured;
+  if (const auto other = other_architecture(row))
+    throw import::UnsupportedRow{"another architecture: " + other->name, other->shown_by};
   result.exclusion_reason = row.text("note");
   result.contradicted = flag(row, "contradicted");
   if (result.contradicted && result.exclusion_reason.empty())
     result.exclusion_reason = "another run of the same test on the same GPU peaked more than 15 % apart";
   read_device(result, row, catalog);
+  check_supported(result, row);
   read_parallelism(result.strategy, row);
   read_model(result, row);
   read_strategy(result, row);
   result.kind = result.strategy.zero == 3 ? "fsdp" : result.model.has_experts() ? "moe" : "dense";
-  check_supported(result, row);
   const std::int64_t sequence = result.model.sequence;
   if (sequence > kMaxScores / sequence / result.strategy.micro_batch)
     row.fail(fmt::format("micro-batch-size x seq-length^2 must be at most {}", kMaxScores));
   check_valid(result);
-  return result;
 }
 
+MemoryRow read_row(const CsvRow& row, const Catalog& catalog) {
+  MemoryRow result;
+  result.line = row.line();
+  result.test_case = row.text("test_case");
+  result.kind = "other";
+  result.id = row.given("id") ? std::string(row.text("id"))
+                              : fmt::format("{} {} {}", result.test_case, row.text("track"), row.text("device"));
+  import::read_supported(result, [&] { read_fields(result, row, catalog);
+});
+return result;
 }  // namespace
+
+}  // namespace manyworlds::experiments::measured
 
 bool is_memory_table(const import::CsvHeader& header) {
   return header.has("test_case") && header.has("mem_max_allocated_bytes");

@@ -16,7 +16,7 @@ namespace manyworlds::experiments::measured {
 
 struct MemoryRow {
   std::string id, test_case;
-  std::string kind;  // dense, moe or fsdp
+  std::string kind;  // dense, moe, fsdp, or other: an architecture that is not modelled, or a row that cannot be read
   std::string gpu;   // name in the catalog
   int line = 0;      // line in the file
   std::int64_t gpus = 0;
@@ -25,6 +25,7 @@ struct MemoryRow {
   bool contradicted = false;         // by another run of the same test on the same GPU, which excludes it
   std::vector<std::string> assumed;  // columns that the row lacks and whose values were assumed
   std::string unsupported;           // why it cannot be predicted; empty if it can
+  std::string detail;                // of that reason, for this row
 
   core::workload::Model model;
   core::workload::Strategy strategy;
@@ -34,8 +35,8 @@ struct MemoryRow {
 /// Returns whether a header has the columns of such a table.
 bool is_memory_table(const import::CsvHeader& header);
 
-/// Returns all rows in order. Throws InputError for a number that is invalid or out of range, and for a GPU that is not
-/// in the catalog; what the model lacks is stored in `unsupported`.
+/// Returns all rows in order. What the model lacks, other architectures, and fields that cannot be read are stored in
+/// `unsupported`.
 std::vector<MemoryRow> read_memory(const import::CsvTable& table, const Catalog& catalog);
 
 /// Returns the bytes that the framework allocates on the last pipeline rank, whose values the tests record.

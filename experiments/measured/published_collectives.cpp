@@ -31,17 +31,21 @@ bool is_mare_nostrum(const CsvHeader& header) {
   return has_all(header, {"nodes", "gpus", "bytes", "algorithm", "median_ns"});
 }
 
-/// Returns the number times `factor`, or the text as it is if it is no number.
-std::string scaled_integer(const CsvRow& row, const char* column, std::int64_t factor) {
+/// Returns the number times `factor`, or the text as it is if it is no number: the reader of collectives says so.
+std::string scaled_integer(const CsvRow& row, const char* column, std::int64_t factor) try {
   const auto value = row.integer(column);
   constexpr std::int64_t kMax = std::int64_t{1} << 50;
   if (!value || *value < 0 || *value > kMax / factor) return std::string(row.text(column));
   return std::to_string(*value * factor);
+} catch (const core::InputError&) {
+  return std::string(row.text(column));
 }
 
-std::string scaled_real(const CsvRow& row, const char* column, double factor) {
+std::string scaled_real(const CsvRow& row, const char* column, double factor) try {
   const auto value = row.real(column);
   return value ? fmt::format("{}", *value * factor) : std::string(row.text(column));
+} catch (const core::InputError&) {
+  return std::string(row.text(column));
 }
 
 /// The device and the version of the library that a row was measured with. Tables that lack these columns have them in

@@ -23,7 +23,8 @@ Comparison compare(const std::vector<MemoryRow>& rows) {
   Comparison comparison;
   for (const MemoryRow& row : rows) {
     if (!row.unsupported.empty()) {
-      comparison.omitted.push_back({row.id, family_of(row), row.unsupported, row.test_case});
+      comparison.omitted.push_back(
+          {row.id, family_of(row), row.unsupported, row.detail.empty() ? row.test_case : row.detail});
       continue;
     }
     const auto predicted = static_cast<double>(experiments::measured::predicted_bytes(row));

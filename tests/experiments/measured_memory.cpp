@@ -24,13 +24,9 @@ std::vector<MemoryRow> read(const std::string& text) {
   return read_memory(import::parse_csv(text, "table.csv"), Catalog());
 }
 
-std::string message(const std::string& text) {
-  try {
-    read(text);
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "";
+/// Why a row is left out, with the detail.
+std::string reason(const MemoryRow& row) {
+  return row.unsupported + (row.detail.empty() ? "" : " (" + row.detail + ")");
 }
 
 struct Group {
@@ -97,16 +93,68 @@ TEST_CASE("what our model of memory lacks, and layouts that cannot be, are left 
   CHECK_THAT(why("tokenizer-type", "Own"), Catch::Contains("vocabulary"));
 }
 
-TEST_CASE("faults of a table of memory name file, line and what would be right") {
-  const std::string row = "t,dev,h100,5000,1,1,8,1024,12,512,8\n", columns = kColumns.substr(0, kColumns.size() - 1);
-  CHECK(message(columns + "\n" + row) == "");
-  CHECK_THAT(message(columns + "\n" + row + "t,dev,tpu,5000,1,1,8,1024,12,512,8\n"),
-             Catch::StartsWith("table.csv:3: device 'tpu'"));
-  CHECK_THAT(message(columns + "\nt,dev,h100,5000,1,1,8,1024,0,512,8\n"),
-             Catch::StartsWith("table.csv:2: num-layers must be 1 to 1048576"));
-  CHECK_THAT(message(columns + "\nt,dev,h100,,1,1,8,1024,12,512,8\n"), Catch::Contains("mem_max_allocated_bytes"));
-  CHECK_THAT(message(columns + ",swiglu\nt,dev,h100,5000,1,1,8,1024,12,512,8,perhaps\n"),
-             Catch::Contains("swiglu must be true, false or empty, not 'perhaps'"));
+TEST_CASE("a row of memory that cannot be read is left out with its reason, and the next one is read") {
+  const std::string row = "t,dev,h100,5000,1,1,8,1024,12,512,8", columns = kColumns.substr(0, kColumns.size() - 1);
+  const auto why = [&](const std::string& bent, const std::string& column = "", const std::string& field = "") {
+    const std::string more = column.empty() ? "" : ",";
+    const auto rows = read(columns + more + column + "\n" + bent + more + field + "\n" + row + more + "\n");
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[1].unsupported == "");
+    return reason(rows[0]);
+  };
+  CHECK(why(row) == "");
+  CHECK(why("t,dev,tpu,5000,1,1,8,1024,12,512,8") == "its GPU is not in the catalog (tpu)");
+  CHECK(why("t,dev,h100,5000,1,1,8,1024,,512,8") == "num-layers is not given");
+  CHECK(why("t,dev,h100,5000,1,1,8,1024,0,512,8") ==
+        "a field cannot be read (table.csv:2: num-layers must be 1 to 1048576)");
+  CHECK_THAT(why("t,dev,h100,5000,1,1,8,1024,twelve,512,8"), Catch::Contains("table.csv:2"));
+  CHECK_THAT(why("t,dev,h100,,1,1,8,1024,12,512,8"), Catch::Contains("mem_max_allocated_bytes"));
+  CHECK_THAT(why(row, "swiglu", "perhaps"), Catch::Contains("swiglu must be true, false or empty, not 'perhaps'"));
+  CHECK(why(row, "exp-avg-dtype", "bf16") == "exp-avg-dtype bf16");
+}
+
+TEST_CASE("other architectures are left out by name, with the word or the column that tells") {
+  const auto why = [](const std::string& test, const std::string& column = "note", const std::string& field = "") {
+    const MemoryRow row =
+        read(kColumns + column + "\n" + test + ",dev,h100,5000,1,1,8,1024,12,512,8," + field + "\n").at(0);
+    CHECK((row.unsupported.empty() || row.kind == "other"));
+    return reason(row);
+  };
+  CHECK(why("t5/t5_release") == "another architecture: T5: an encoder and a decoder (test_case: t5)");
+  CHECK(why("bert/mcore_tp1") == "another architecture: BERT: an encoder (test_case: bert)");
+  CHECK(why("gpt/hybrid_mr_tp2") == "another architecture: hybrid: Mamba and attention (test_case: hybrid)");
+  CHECK_THAT(why("nemotron/nemotron3_super"), Catch::Contains("Mamba"));
+  CHECK_THAT(why("mimo/mimo_vlm_pretrain"), Catch::Contains("multimodal"));
+  CHECK_THAT(why("gpt/Multimodal-LLaVA_tp1"), Catch::Contains("multimodal"));
+  CHECK_THAT(why("gpt/one", "hybrid-override-pattern", "M-M*"), Catch::Contains("(hybrid-override-pattern: M-M*)"));
+  CHECK_THAT(why("gpt/one", "encoder-num-layers", "12"), Catch::Contains("T5"));
+  // Parts of longer words tell nothing, nor do arguments that are switched off.
+  CHECK(why("gpt/gpt3_bertha_vp1_dist5") == "");
+  CHECK(why("gpt/one", "is-hybrid-model", "False") == "");
+  CHECK(why("nemotron/nemotron4_15b") == "");
+}
+
+TEST_CASE("tests of other models: each is predicted or named, and Mixtral's releases are met") {
+  const Catalog catalog;
+  std::map<std::string, std::int64_t> left_out;
+  Group mixtral;
+  for (const MemoryRow& row :
+       read_memory(import::parse_csv(compiled_table("memory_other"), "memory_other.csv"), catalog)) {
+    CAPTURE(row.test_case, reason(row));
+    if (!row.unsupported.empty()) {
+      ++left_out[row.test_case.substr(0, row.test_case.find('/'))];
+      continue;
+    }
+    CHECK(row.test_case.starts_with("mixtral/mixtral"));
+    ++mixtral.rows;
+    mixtral.error += std::abs(static_cast<double>(predicted_bytes(row)) / static_cast<double>(row.measured_bytes) - 1);
+  }
+  CHECK(left_out["bert"] + left_out["t5"] == 39);
+  CHECK(left_out["hybrid"] + left_out["nemotron"] == 7);
+  CHECK(left_out["mimo"] + left_out["multimodal-llava"] == 4);
+  CHECK(left_out["mixtral"] == 2);  // DeepSeek-V3 with multi-token prediction
+  CHECK(mixtral.rows == 3);
+  CHECK(mixtral.mean() <= 0.05);
 }
 
 TEST_CASE("mutated tables of memory are read or refused") {
@@ -130,11 +178,12 @@ TEST_CASE("mutated tables of memory are read or refused") {
       REQUIRE(std::string(error.what()).rfind("table.csv", 0) == 0);
     }
   }
-  CHECK(refused > 50);
+  CHECK(refused > 20);  // bent headers, quotes and numbers of fields
   CHECK(refused < 300);
 }
 
-TEST_CASE("published peaks of memory are met: dense to 3 % from 20 GB on and to 6 % below, experts and FSDP to 10 %") {
+TEST_CASE(
+    "published peaks of memory are met: dense to 1 % from 20 GB on and to 6 % below, experts to 5 %, FSDP to 10 %") {
   const Catalog catalog;
   std::map<std::string, Group> groups, with_contradicted;
   std::int64_t apart = 0;
@@ -154,11 +203,11 @@ TEST_CASE("published peaks of memory are met: dense to 3 % from 20 GB on and to 
     }
   }
   CHECK(groups["large"].rows == 12);
-  CHECK(groups["large"].mean() <= 0.03);
+  CHECK(groups["large"].mean() <= 0.01);
   CHECK(groups["small"].rows >= 370);
   CHECK(groups["small"].mean() <= 0.06);
   CHECK(groups["moe"].rows >= 70);
-  CHECK(groups["moe"].mean() <= 0.10);
+  CHECK(groups["moe"].mean() <= 0.05);
   CHECK(groups["fsdp"].rows >= 8);
   CHECK(groups["fsdp"].mean() <= 0.10);
   // Nor does it rest on leaving out the tests whose own runs disagree, but for FSDP, where they are a third.

@@ -133,6 +133,18 @@ TEST_CASE("what is missing of a log is named, and a torn row is left for its rea
   CHECK(rows[1].unsupported == "bytes is not printed");
 }
 
+TEST_CASE("a number that cannot be read leaves out its row of a published table, not the table") {
+  const std::string text =
+      "nodes,gpus,bytes,algorithm,median_ns\n4,16,lots,allreduce_nccl_ring,9\n4,16,1024,allreduce_nccl_ring,soon\n"
+      "4,16,1048576,allreduce_nccl_ring,90000\n";
+  const auto rows = measured::read_collectives(measured::parse_measurements(text, "mn.csv"), Catalog());
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].unsupported == "a field cannot be read");
+  CHECK_THAT(rows[0].detail, Catch::Contains("mn.csv:2") && Catch::Contains("bytes"));
+  CHECK_THAT(rows[1].detail, Catch::Contains("mn.csv:3") && Catch::Contains("time_us"));
+  CHECK(rows[2].unsupported == "");
+}
+
 TEST_CASE("damaged logs give rows or one message") {
   const std::string text = import::read_text(kLog);
   std::mt19937_64 random(1);
