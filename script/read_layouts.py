@@ -10,6 +10,7 @@ tables, in their columns and in the tables of the readmes. Rows then are as scri
 
 import argparse
 import csv
+import json
 import pathlib
 import re
 
@@ -19,7 +20,8 @@ COLUMNS = ["id", "source", "year", "model", "params_b", "layers", "hidden", "hea
            "gpu", "num_gpus", "gpus_per_node", "intra_bw_GBps", "inter_bw_GBps_per_gpu", "tp", "pp", "dp", "cp", "ep",
            "vpp_interleave", "sequence_parallel", "micro_batch", "global_batch", "recompute", "schedule", "zero_stage",
            "dtype", "measured_step_s", "notes", "strategy.zero_group", "strategy.recompute_modules", "stack.overlap_tensor",
-           "stack.bias_activation_fusion", "stack.bias_dropout_fusion", "stack.overlap_transfers"]
+           "stack.bias_activation_fusion", "stack.bias_dropout_fusion", "stack.overlap_transfers", "rank_allocated_mib",
+           "rank_reserved_mib"]
 
 MAX_GPUS = 128
 
@@ -46,18 +48,27 @@ def number(pattern, text, otherwise=None):
     return int(found[1]) if found else otherwise
 
 
+def rank_memory(row):
+    """Peaks of every rank. Cases with more micro-batches repeat those of the case with four, which was measured alone."""
+    if row["memory_source_case"] != row["case"]:
+        return {}
+    peaks = sorted(json.loads(row["peak_memory_by_rank_mb"]).items(), key=lambda item: int(item[0]))
+    return {f"rank_{what}_mib": "+".join(f"{peak[f'max_{what}_mb']:.1f}" for _, peak in peaks) for what in ("allocated", "reserved")}
+
+
 def simumax_rows(folder):
     """Eight B200 with sequences of 4,096; a case has micro-batches of one sample, `mbc` of them for each replica."""
     for row in rows_of(folder / "simumax_b200.csv"):
         tp, pp, ep = (number(f"{kind}(\\d+)", row["parallel"], 1) for kind in ("tp", "pp", "ep"))
         cp = int(row["cp_size"] or 1)
         dp = 8 // (tp * pp * cp)
+        shape = {"kv_heads": 16} if row["model"] == "llama3-405b" else {}  # run_pretrain_llama3.sh has 16 groups, not 8
         yield {"id": f"simumax_{row['case'].removesuffix('_cef')}", "source": "MooreThreads/SimuMax @4dcaae5, B200", "year": 2026,
                "model": row["model"], "layers": int(row["layer_num"]), "seq_len": number(r"seq(\d+)", row["case"], 4096),
                "gpu": "B200", "num_gpus": 8, "gpus_per_node": 8, "tp": tp, "pp": pp, "dp": dp, "cp": cp, "ep": ep,
                "vpp_interleave": int(row["vp_size"]), "sequence_parallel": int(tp > 1), "micro_batch": 1,
                "global_batch": int(row["mbc"]) * dp, "recompute": "none", "schedule": "1F1B", "zero_stage": "1", "dtype": "BF16",
-               "measured_step_s": f"{float(row['real_ms']) / 1000:g}"}
+               "measured_step_s": f"{float(row['real_ms']) / 1000:g}", **shape, **rank_memory(row)}
 
 
 def readme_layouts(path):

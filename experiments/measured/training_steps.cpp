@@ -429,6 +429,7 @@ void RowReader::finish() {
                                          result.strategy.global_batch, meaning("dtype").value_or(""));
   result_.choice = fmt::format("{} on {} {}", text("model"), gpus_, result_.gpu);
   result_.layout = settings_text("strategy.", {"strategy.global_batch"});
+  result_.rank_memory = read_rank_memory(row_, gpus_);
   if (result_.measured_s == 0)
     throw UnsupportedRow{kDidNotRun, result_.fits_memory ? "predicted to fit into memory" : "predicted not to fit"};
   // The row was measured, so it fitted: the memory model must not keep it from being simulated.

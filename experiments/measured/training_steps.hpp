@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/config/experiment_config.hpp"
+#include "experiments/measured/rank_memory.hpp"
 #include "experiments/settings/catalog.hpp"
 #include "experiments/text/csv.hpp"
 
@@ -29,6 +30,7 @@ struct TrainingStep {
   std::string detail;                // of that reason, for this row
   std::optional<bool> ran;           // whether it ran when it was tried, if the table tells and it can be simulated
   bool fits_memory = true;           // into the GPU's memory, by the memory model
+  RankMemory rank_memory;            // measured besides, if the table has it
 
   /// One experiment, or two if one layer was measured: a model of two layers and one of one, whose difference is
   /// compared.

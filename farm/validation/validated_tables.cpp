@@ -1,6 +1,9 @@
 #include "farm/validation/validated_tables.hpp"
 
+#include <fmt/format.h>
+
 #include "core/base/error.hpp"
+#include "core/memory/footprint.hpp"
 #include "experiments/config/graphs.hpp"
 #include "farm/validation/predicted_collectives.hpp"
 
@@ -9,6 +12,7 @@ namespace {
 
 using experiments::measured::MeasuredCollective;
 using experiments::measured::MemoryRow;
+using experiments::measured::TrainingStep;
 
 constexpr std::int64_t kLargePeak = 20'000'000'000;
 
@@ -32,6 +36,37 @@ Comparison compare(const std::vector<MemoryRow>& rows) {
     comparison.rows.push_back({row.id, family_of(row), row.id, "", static_cast<double>(row.measured_bytes), predicted,
                                "bytes", 1, !row.exclusion_reason.empty()});
   }
+  return comparison;
+}
+
+namespace {
+
+/// Adds the ranks of a step to its family. The footprint of a rank is that of its pipeline stage, and stages follow one
+/// another in Megatron-LM's order of ranks.
+void compare_ranks(Comparison& comparison, const TrainingStep& step) {
+  const auto configuration = experiments::config_of(step.experiments.back()).configuration;
+  std::vector<core::memory::Footprint> stages;
+  for (std::int64_t stage = 0; stage < configuration.strategy.pp; ++stage)
+    stages.push_back(core::memory::footprint(configuration.model, configuration.strategy, configuration.gpu, stage));
+  const auto add = [&](const std::vector<double>& measured_mib, const char* what, auto bytes) {
+    for (std::size_t rank = 0; rank < measured_mib.size(); ++rank) {
+      const auto& stage = stages[rank * stages.size() / measured_mib.size()];
+      const std::string id = fmt::format("{} rank {}", step.id, rank);
+      comparison.rows.push_back({id, fmt::format("memory, {}, {}", step.family, what), id, "",
+                                 measured_mib[rank] * (1 << 20), static_cast<double>(bytes(stage)), "bytes", 1,
+                                 step.excluded_from_family});
+    }
+  };
+  add(step.rank_memory.allocated_mib, "allocated", [](const auto& stage) { return stage.allocated(); });
+  add(step.rank_memory.reserved_mib, "reserved", [](const auto& stage) { return stage.allocated() + stage.rounding; });
+}
+
+}  // namespace
+
+Comparison compare_rank_memory(const std::vector<TrainingStep>& steps) {
+  Comparison comparison;
+  for (const TrainingStep& step : steps)
+    if (!step.rank_memory.empty() && !step.experiments.empty() && !step.one_layer()) compare_ranks(comparison, step);
   return comparison;
 }
 

@@ -58,8 +58,11 @@ std::string stages_text(const std::vector<core::memory::Footprint>& stages, doub
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
     row(part.name, [&](const auto& stage) { return stage.*part.member; });
   row("allocated", [](const auto& stage) { return stage.allocated(); });
+  row("reserved", [](const auto& stage) { return stage.allocated() + stage.rounding; });
   row("total", [](const auto& stage) { return stage.total(); });
-  return text + "\nallocated is what the framework counts: without rounding, communicators and context\n";
+  return text +
+         "\nallocated is what the framework counts: without rounding, communicators and context; reserved is what its "
+         "allocator takes: with rounding\n";
 }
 
 Json stages_json(const std::vector<core::memory::Footprint>& stages, double memory_gib) {
@@ -69,6 +72,7 @@ Json stages_json(const std::vector<core::memory::Footprint>& stages, double memo
     for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
       row[fmt::format("{}_bytes", part.name)] = stage.*part.member;
     row["allocated_bytes"] = stage.allocated();
+    row["reserved_bytes"] = stage.allocated() + stage.rounding;
     row["total_bytes"] = stage.total();
     object["stages"].push_back(row);
   }

@@ -112,6 +112,12 @@ void compare_kernels(Validation& validation, const Measurements& tables, const e
     validation.kinds.emplace_back(kLeftOutShapesTitle, compare(left_out));
 }
 
+void compare_memory(Validation& validation, const Measurements& tables) {
+  Comparison peaks = compare(tables.memory);
+  append(peaks.rows, compare_rank_memory(validation.steps).rows);
+  if (!peaks.rows.empty() || !peaks.omitted.empty()) validation.kinds.emplace_back(kMemoryTitle, std::move(peaks));
+}
+
 int run_validate(const Invocation& invocation) {
   cxxopts::Options options("manyworlds validate", "Predicted against published measurements, family by family.");
   add_run_options(options);
@@ -190,7 +196,7 @@ int run_validate(const Invocation& invocation) {
         measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
   if (!tables.collectives.empty()) validation.kinds.emplace_back(kCollectivesTitle, compare(tables.collectives));
   compare_kernels(validation, tables, catalog);
-  if (!tables.memory.empty()) validation.kinds.emplace_back(kMemoryTitle, compare(tables.memory));
+  compare_memory(validation, tables);
   const bool rows = parsed->count("rows") > 0;
   std::cout << (parsed->count("markdown") > 0 ? validation_markdown(validation, catalog)
                 : parsed->count("json") > 0   ? validation_json(validation, rows).dump(1) + "\n"

@@ -143,8 +143,9 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(len(told["stages"]), 8)
         outside = ("rounding_bytes", "communicators_bytes", "context_bytes")
         for stage in told["stages"]:
-            total, allocated = stage.pop("total_bytes"), stage.pop("allocated_bytes")
+            total, allocated, reserved = (stage.pop(f"{what}_bytes") for what in ("total", "allocated", "reserved"))
             self.assertEqual(sum(stage.values()), total)
+            self.assertEqual(allocated + stage["rounding_bytes"], reserved)
             self.assertEqual(total - sum(stage[part] for part in outside), allocated)
         # Earlier ranks keep more micro-batches; those in the middle hold equal layers.
         kept = [stage["activations_bytes"] for stage in told["stages"]]

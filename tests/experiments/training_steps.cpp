@@ -154,6 +154,25 @@ TEST_CASE("what cannot be simulated is left out with its reason and never ends t
   CHECK(reason(",64,8,25,", ",8x,8,25,") == "a field cannot be read");
 }
 
+TEST_CASE("peaks of memory of every rank stand beside a step, one number for each") {
+  const auto read_peaks = [](const std::string& allocated) {
+    std::string columns = kColumns, row = "two" + kKorthikanti.substr(3);
+    columns.pop_back(), row.pop_back();
+    const std::string from = "A100-80GB,64,8,25,8,8,1,1,3,1,1,64,", to = "A100-80GB,2,2,25,2,1,1,1,1,1,1,64,";
+    row.replace(row.find(from), from.size(), to);
+    row.replace(row.find("interleaved 1F1B"), 16, "1F1B");
+    return read(columns + ",rank_allocated_mib,rank_reserved_mib\n" + row + "," + allocated + ",\n").at(0);
+  };
+  const TrainingStep step = read_peaks("68149.2+64478.5");
+  CHECK(step.unsupported + step.detail == "");
+  CHECK(step.rank_memory.allocated_mib == std::vector<double>{68149.2, 64478.5});
+  CHECK(step.rank_memory.reserved_mib.empty());
+  CHECK(read_peaks("").rank_memory.empty());
+  CHECK(read_peaks("1+2+3").unsupported == "rank_allocated_mib must have one number for each rank");
+  CHECK(read_peaks("1+").detail == "1 numbers, 2 ranks");
+  CHECK(read_peaks("1+-2").detail == "'-2'");
+}
+
 TEST_CASE("a rack of GB200 is one node") {
   const TrainingStep step = read_one(
       "g,NVIDIA Megatron-Bridge,2026,LLAMA3_70B,80,8192,64,8,28672,128256,8192,GB200,256,4,,2,4,32,1,5,,1,256,none,"
