@@ -93,7 +93,8 @@ std::vector<Rule> routing_rules() {
              const auto& s = e.configuration.strategy;
              if (s.stack.dispatcher == Dispatcher::all_to_all) return std::nullopt;
              if (!e.configuration.model.routing && s.capacity_factor == 0) return std::nullopt;
-             return fmt::format("dispatcher hybrid_ep, capacity_factor {}", s.capacity_factor);
+             return fmt::format("dispatcher {}, capacity_factor {}",
+                                s.stack.dispatcher == Dispatcher::deepep ? "deepep" : "hybrid_ep", s.capacity_factor);
            }),
       rule("expert_keys_wanted", "strategy", "capacity_factor, expert_recompute_tokens and hot_experts need experts",
            {kArguments},

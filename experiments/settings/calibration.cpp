@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kGpu = "cluster.gpu.";
 constexpr const char* kVersion = "collectives.version";
-constexpr const char* kCalibrationMark = "library_launch_us";  // every entry of a library has it
+constexpr const char* kCalibrationMark = "library_launch_us";  // every entry of NCCL has it
 
 double value_of(const Settings& settings, const std::string& name) {
   const auto found = settings.find(kGpu + name);
@@ -29,6 +29,12 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// Returns the chip whose GPUs lend each other constants; nothing if there is no other GPU of it.
+std::string same_chip_as(const Catalog& catalog, const std::string& gpu) {
+  const auto known = catalog.entries("gpus").find(gpu);
+  return known != catalog.entries("gpus").end() && known->second.same_chip ? known->second.constants_of : std::string();
+}
+
 struct Lender {
   std::string gpu;  // on which the constants were measured
   const CatalogEntry* library = nullptr;
@@ -40,9 +46,7 @@ struct Lender {
 /// same chip; otherwise on the GPU whose scale-up rate is nearest, the first by name if several are.
 std::optional<Lender> find_lender(const Catalog& catalog, const std::string& version, const std::string& gpu,
                                   double speed) {
-  const auto known = catalog.entries("gpus").find(gpu);
-  const std::string same_chip =
-      known != catalog.entries("gpus").end() && known->second.same_chip ? known->second.constants_of : std::string();
+  const std::string same_chip = same_chip_as(catalog, gpu);
   const auto distance = [](const Lender& lender) { return std::max(lender.speed_ratio, 1 / lender.speed_ratio); };
   std::optional<Lender> own, chip, nearest, own_of_another_version;
   for (const auto& [name, library] : catalog.entries("libraries")) {
@@ -64,13 +68,17 @@ std::optional<Lender> find_lender(const Catalog& catalog, const std::string& ver
   return nearest;
 }
 
-/// Fills in what is absent; returns whether anything was.
+bool is_token_figure(const core::OptionInfo& info) {
+  return info.name.starts_with(core::collective::kTokenPrefix);
+}
+
+/// Fills in what is absent, but for the exchange of tokens; returns whether anything was.
 bool fill_in(Settings& settings, const Lender& lender) {
   const std::string shape = text_of(settings, std::string(kGpu) + "scale_up");
   bool filled = false;
   for (const core::OptionInfo& info : core::collective::calibration_options().infos()) {
     const auto lent = lender.library->values.find(info.name);
-    if (lent == lender.library->values.end()) continue;
+    if (lent == lender.library->values.end() || is_token_figure(info)) continue;
     if (info.kind != core::OptionInfo::Kind::real) {
       if (text_of(settings, kGpu + info.name) == std::get<std::string>(info.default_value) ||
           settings.count(kGpu + info.name) == 0)
@@ -86,7 +94,52 @@ bool fill_in(Settings& settings, const Lender& lender) {
   return filled;
 }
 
+/// Returns the figures of a set of kernels, which do not depend on NCCL's version: those measured on this GPU, on the
+/// same chip, or on the GPU whose scale-up rate is nearest.
+std::optional<Lender> find_token_lender(const Catalog& catalog, const std::string& mark, const std::string& gpu,
+                                        double speed) {
+  std::optional<Lender> nearest;
+  const std::string same_chip = same_chip_as(catalog, gpu);
+  const auto rank = [&](const Lender& lender) {
+    if (lender.gpu == gpu) return 0.0;
+    if (lender.gpu == same_chip) return 0.5;
+    return std::max(lender.speed_ratio, 1 / lender.speed_ratio);
+  };
+  for (const auto& [name, library] : catalog.entries("libraries")) {
+    if (value_of(library, mark) <= 0) continue;
+    for (const std::string& owner : library.gpus) {
+      const double owner_speed = value_of(catalog.entries("gpus").at(owner), "scale_up_gb_per_s");
+      const Lender lender{owner, &library, speed > 0 && owner_speed > 0 ? speed / owner_speed : 1, owner != gpu};
+      if (!nearest || rank(lender) < rank(*nearest)) nearest = lender;
+    }
+  }
+  return nearest;
+}
+
+/// Fills in the figures of one set of kernels as they were measured: they are those of compute units, which do not
+/// change with the links. Only rates in GB/s are a share of these.
+void fill_in_tokens(Settings& settings, const Catalog& catalog, const core::collective::TokenSetInfo& set) {
+  const std::string mark = core::collective::figure_name(set, false, set.figures.front());
+  const auto lender = find_token_lender(catalog, mark, text_of(settings, std::string(kGpu) + "name"),
+                                        value_of(settings, "scale_up_gb_per_s"));
+  if (!lender) return;
+  for (const bool combine : {false, true})
+    for (const core::collective::TokenFigureInfo& figure : set.figures) {
+      const std::string name = core::collective::figure_name(set, combine, figure);
+      const double ratio = std::string_view(figure.unit) == "GB/s" ? lender->speed_ratio : 1;
+      const double lent = value_of(*lender->library, name);
+      if (lent > 0 && value_of(settings, name) <= 0) settings[kGpu + name] = lent * ratio;
+    }
+  if (lender->borrowed) settings[kGpu + core::collective::from_name(set)] = lender->gpu;
+}
+
 }  // namespace
+
+void borrow_token_figures(Settings& settings, const Catalog& catalog, core::collective::TokenKernels kernels,
+                          bool over_nodes) {
+  for (const core::collective::TokenSet set : core::collective::token_sets_of(kernels, over_nodes))
+    fill_in_tokens(settings, catalog, core::collective::token_sets().at(static_cast<std::size_t>(set)));
+}
 
 std::string borrow_calibration(Settings& settings, const Catalog& catalog) {
   if (text_of(settings, "collectives.protocol") != "calibrated") return {};
@@ -96,12 +149,19 @@ std::string borrow_calibration(Settings& settings, const Catalog& catalog) {
                                   value_of(settings, "scale_up_gb_per_s"));
   if (!lender) return value_of(settings, kCalibrationMark) > 0 ? std::string() : std::string(kGpu) + kCalibrationMark;
   if (fill_in(settings, *lender) && lender->borrowed) settings[std::string(kGpu) + "library_from"] = lender->gpu;
+  if (text_of(settings, "strategy.stack.dispatcher") == "deepep")
+    borrow_token_figures(settings, catalog, core::collective::TokenKernels::deepep, true);
   return {};
 }
 
 std::string describe_calibration(const core::collective::Library& library) {
   if (library.protocol != core::collective::Protocol::calibrated) return "no";
-  return library.calibration.from.empty() ? "yes" : "as " + library.calibration.from + ", scaled by link speed";
+  const core::collective::Calibration& calibration = library.calibration;
+  std::string text = calibration.from.empty() ? "yes" : "as " + calibration.from + ", scaled by link speed";
+  for (std::size_t set = 0; set < calibration.tokens.size(); ++set)
+    if (const std::string& from = calibration.tokens.at(set).from; !from.empty())
+      text += fmt::format("; {} as on {}, a guess", core::collective::token_sets().at(set).help, from);
+  return text;
 }
 
 }  // namespace manyworlds::experiments

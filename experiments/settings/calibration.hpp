@@ -2,6 +2,7 @@
 // borrowed.
 #pragma once
 
+#include "core/collective/library/token_exchange.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/settings/catalog.hpp"
 
@@ -11,7 +12,13 @@ namespace manyworlds::experiments {
 /// measured with this version on this GPU; otherwise on the same chip, or on the GPU whose link rate is nearest, with
 /// rates scaled by the ratio of link rates and the lender's name stored in cluster.gpu.library_from. Returns the key of
 /// library_launch_us if no GPU is calibrated for the version and none is given; otherwise nothing.
+/// Figures of DeepEP's kernels are filled in if the stack's dispatcher is deepep: from the GPU that they were measured
+/// on, the same chip or the nearest link rate, unscaled; cluster.gpu.library_tokens_deepep_from has the lender's name.
 std::string borrow_calibration(Settings& settings, const Catalog& catalog);
+
+/// Fills in the figures of kernels that exchange tokens in the same way, inside a node and, if wanted, over nodes.
+void borrow_token_figures(Settings& settings, const Catalog& catalog, core::collective::TokenKernels kernels,
+                          bool over_nodes);
 
 /// Returns "no", "yes", or the GPU whose constants were borrowed, for tables and messages.
 std::string describe_calibration(const core::collective::Library& library);

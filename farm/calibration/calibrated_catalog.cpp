@@ -60,7 +60,7 @@ Values library_values(const CalibratedMachine& machine, const experiments::Catal
   const std::string version = std::get<std::string>(settings.at("collectives.version"));
   const experiments::CatalogEntry* library = nullptr;
   for (const auto& [name, entry] : catalog.entries("libraries"))
-    if (std::count(entry.gpus.begin(), entry.gpus.end(), lender) > 0 &&
+    if (std::count(entry.gpus.begin(), entry.gpus.end(), lender) > 0 && entry.values.count("library_launch_us") > 0 &&
         (library == nullptr || std::count(entry.versions.begin(), entry.versions.end(), version) > 0))
       library = &entry;
   Values values;

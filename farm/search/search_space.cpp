@@ -307,12 +307,14 @@ LinkedAxes tensor_sizes(const ModelShape& shape, std::int64_t gpus_per_node) {
   return result;
 }
 
-void add_expert_axes(SweepDocument& document, const ModelShape& shape, std::int64_t gpus) {
+/// Adds the sizes of expert parallelism and the dispatchers: that of the stack, if it copies no tokens, or HybridEP's.
+void add_expert_axes(SweepDocument& document, const ModelShape& shape, std::int64_t gpus, const CatalogEntry& stack) {
   Sizes sizes;
   for (std::int64_t size = 1; size <= std::min(shape.experts, gpus); ++size)
     if (shape.experts % size == 0 && gpus % size == 0) sizes.push_back(size);
   document.add("ep", texts_of(sizes));
-  document.add("stack.dispatcher", {"all_to_all", "hybrid_ep"});
+  const std::string own = text_value(stack, "dispatcher");
+  document.add("stack.dispatcher", {"all_to_all", own.empty() || own == "all_to_all" ? "hybrid_ep" : own});
   document.add_where("strategy.ep > 1 or strategy.stack.dispatcher == \"all_to_all\"");
 }
 
@@ -343,7 +345,7 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   const bool fused = !attention.empty() && attention != "unfused";  // stores nothing that `selective` would drop
   document.add("recompute", fused ? Texts{"none", "full"} : Texts{"none", "selective", "full"});
   document.add(tensor_sizes(shape, machines.gpus_per_node));
-  if (shape.experts > 0) add_expert_axes(document, shape, gpus);
+  if (shape.experts > 0) add_expert_axes(document, shape, gpus, entry);
   Texts wanted = document.take("strategy.schedule");
   if (wanted.empty()) wanted = schedules_wanted(options, entry);
   document.add(schedules(shape, wanted, document.take("strategy.virtual_stages")));

@@ -67,6 +67,32 @@ TEST_CASE("a version has the figures that were measured with it, and a GPU witho
   CHECK(said(with_version("h100_sxm", "2.10")) == "yes");
 }
 
+TEST_CASE(
+    "a stack that sends tokens by DeepEP has the figures of its kernels, its own GPU's or a relative's as they are") {
+  const auto with_stack = [](const std::string& gpu, const std::string& dispatcher) {
+    const std::string given = "global_batch: 8, stack: {dispatcher: " + dispatcher + "}";
+    return read(with(with(kCalibrated, "global_batch: 8", given), "a100_40", gpu)).experiments.front();
+  };
+  const std::string launch = "library_tokens_deepep_dispatch_launch_us",
+                    wire = "library_tokens_deepep_combine_wire_gb_per_s",
+                    between = "library_tokens_deepep_between_dispatch_token_gb_per_s";
+  const auto h100 = with_stack("h100_sxm", "deepep"), h800 = with_stack("h800_sxm", "deepep"),
+             b200 = with_stack("b200_hgx", "deepep"), gb300 = with_stack("gb300_nvl72", "deepep");
+  CHECK(said(h100) == "yes");
+  CHECK(real(h100, launch) > 0);
+  // 200 GB/s a link, of which the kernels take no more than there is.
+  CHECK(real(h800, wire) == real(h100, wire));
+  CHECK(said(h800).find("DeepEP's normal kernels in a node as on h100_sxm, a guess") != std::string::npos);
+  CHECK(said(b200) == "yes; DeepEP's normal kernels over nodes as on h100_sxm, a guess");
+  CHECK(real(b200, launch) > real(h100, launch));
+  CHECK(real(b200, between) == real(h100, between));
+  CHECK(real(gb300, launch) == real(b200, launch));
+  CHECK(real(h100, "library_tokens_low_latency_dispatch_launch_us") == 0);
+  CHECK(real(with_stack("h100_sxm", "hybrid_ep"), launch) == 0);
+  const auto given = with_stack("{like: h200_sxm, " + launch + ": 7}", "deepep");
+  CHECK(real(given, launch) == 7);
+}
+
 TEST_CASE("what has no switches does not borrow reduction in them, and what a user gives stays") {
   const Experiment mi300 = on("mi300x");
   CHECK(said(mi300).rfind("as ", 0) == 0);

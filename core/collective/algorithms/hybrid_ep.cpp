@@ -4,19 +4,19 @@
 // repository). Data for the sender's own node is sent first. Results return along the same paths and are added up on
 // the way, with equally many bytes, so the combine step uses the same DAG.
 #include "core/collective/algorithms/algorithm_info.hpp"
+#include "core/collective/algorithms/token_chunks.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
 
-constexpr std::uint32_t kChunksPerNode = 2;  // chunks per remote node: one is forwarded while the next arrives
-
 /// A serialized resource per member (its NIC, or its links inside the node): tracks the last send and receive of each.
 class SerializedLinks {
  public:
-  SerializedLinks(DagBuilder& dag, std::uint32_t members)
-      : dag_(dag), sent_(members, kNoNode), received_(members, kNoNode) {}
+  SerializedLinks(DagBuilder& dag, std::uint32_t members, bool at_once)
+      : dag_(dag), at_once_(at_once), sent_(members, kNoNode), received_(members, kNoNode) {}
 
-  /// Adds a transfer of the current round; it waits for the previous round of both members and for `predecessor`.
+  /// Adds a transfer of the current round; it waits for `predecessor` and, unless all start at once, for the previous
+  /// round of both members.
   std::uint32_t send(std::uint32_t from, std::uint32_t to, const BlockSet& block_set, std::uint32_t predecessor) {
     const std::uint32_t transfer = dag_.add(from, to, block_set, Effect::copy,
                                             {sent_[from], received_[from], sent_[to], received_[to], predecessor});
@@ -24,7 +24,8 @@ class SerializedLinks {
     return transfer;
   }
   void end_round() {
-    for (const auto& [from, to, transfer] : round_) sent_[from] = received_[to] = transfer;
+    for (const auto& [from, to, transfer] : round_)
+      if (!at_once_) sent_[from] = received_[to] = transfer;
     round_.clear();
   }
 
@@ -33,22 +34,23 @@ class SerializedLinks {
     std::uint32_t from, to, transfer;
   };
   DagBuilder& dag_;
+  bool at_once_;
   std::vector<std::uint32_t> sent_, received_;
   std::vector<Sent> round_;
 };
 
 void add(DagBuilder& dag, const Shape& shape) {
-  const std::uint32_t n = shape.members, p = shape.per_node, nodes = n / p;
+  const std::uint32_t n = shape.members, p = shape.per_node, nodes = n / p, chunks = token_chunks(nodes);
   dag.set_block_partition(n, n);
-  SerializedLinks rails(dag, n), intra_node(dag, n);
+  SerializedLinks rails(dag, n, shape.at_once), intra_node(dag, n, shape.at_once);
   // By member: transfers from the member at distance 1, 2, … nodes before it, chunk by chunk.
   std::vector<std::vector<std::uint32_t>> arrivals(n);
   for (std::uint32_t nodes_ahead = 1; nodes_ahead < nodes; ++nodes_ahead)
-    for (std::uint32_t share = 0; share < kChunksPerNode; ++share) {
+    for (std::uint32_t share = 0; share < chunks; ++share) {
       for (std::uint32_t i = 0; i < n; ++i) {
         const std::uint32_t to = (i + nodes_ahead * p) % n;
-        BlockSet block_set{i * n + to / p * p, p, 1, share, kChunksPerNode};
-        if (shape.node_bytes > 0) block_set.bytes = chunk_bytes(shape.node_bytes, kChunksPerNode, share);
+        BlockSet block_set{i * n + to / p * p, p, 1, share, chunks};
+        if (shape.node_bytes > 0) block_set.bytes = chunk_bytes(shape.node_bytes, chunks, share);
         arrivals[to].push_back(rails.send(i, to, block_set, kNoNode));
       }
       rails.end_round();
@@ -57,8 +59,7 @@ void add(DagBuilder& dag, const Shape& shape) {
     for (std::uint32_t local_offset = 1; local_offset < p; ++local_offset) {
       for (std::uint32_t i = 0; i < n; ++i) {
         const std::uint32_t to = i / p * p + (i + local_offset) % p, source = (i + n - nodes_back * p) % n;
-        const std::uint32_t predecessor =
-            nodes_back == 0 ? kNoNode : arrivals[i][(nodes_back - 1) * kChunksPerNode + share];
+        const std::uint32_t predecessor = nodes_back == 0 ? kNoNode : arrivals[i][(nodes_back - 1) * chunks + share];
         intra_node.send(i, to, {source * n + to, 1, 1, share, shares}, predecessor);
       }
       intra_node.end_round();
@@ -66,14 +67,17 @@ void add(DagBuilder& dag, const Shape& shape) {
   };
   forward_inside_node(0, 0, 1);
   for (std::uint32_t nodes_back = 1; nodes_back < nodes; ++nodes_back)
-    for (std::uint32_t share = 0; share < kChunksPerNode; ++share)
-      forward_inside_node(nodes_back, share, kChunksPerNode);
+    for (std::uint32_t share = 0; share < chunks; ++share) forward_inside_node(nodes_back, share, chunks);
 }
 
 /// The data of the last node is forwarded after all other data.
 CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
   const std::int64_t to_node = shape.node_bytes > 0 ? shape.node_bytes : s.bytes / s.nodes;
-  return {s.per_node - 1, s.nodes - 1, s.bytes / s.members * (s.per_node - 1), to_node * (s.nodes - 1)};
+  const auto latencies = [&](std::int64_t rounds) {
+    return shape.at_once ? std::min<std::int64_t>(rounds, 1) : rounds;
+  };
+  return {latencies(s.per_node - 1), latencies(s.nodes - 1), s.bytes / s.members * (s.per_node - 1),
+          to_node * (s.nodes - 1)};
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ struct Shape {
   bool rail_switches = false;     // in_switch: members of equal local index share one switch
   ProtocolCosts calibrated = {};  // if the protocol is calibrated; other protocols have fixed costs
   std::int64_t node_bytes = 0;    // hybrid_ep: deduplicated bytes per remote node; 0: no deduplication
+  bool at_once = false;           // hybrid_ep: transfers wait for their data alone, and not for those before them
   Split split = {};               // all_to_all, broadcast and reduce only
   auto operator<=>(const Shape&) const = default;
   std::uint32_t root() const;  // the root of a broadcast or reduce

@@ -16,9 +16,58 @@ const std::vector<std::string>& version_names() {
   return names;
 }
 
+namespace {
+
+/// A row for a member of the calibration's figures of kernels that exchange tokens.
+template <class Value, class Member>
+OptionTable<Calibration>::Row token_option(OptionInfo info, Member member) {
+  return {std::move(info),
+          [member](Calibration& to, const OptionValue& value) { member(to.tokens) = std::get<Value>(value); },
+          [member](const Calibration& from) {
+            TokenCalibration tokens = from.tokens;
+            return OptionValue(member(tokens));
+          }};
+}
+
+OptionInfo token_info(std::string name, std::string help, OptionInfo::Kind kind) {
+  OptionInfo info;
+  info.name = std::move(name);
+  info.help = std::move(help);
+  info.kind = kind;
+  return info;
+}
+
+OptionTable<Calibration> with_token_options(OptionTable<Calibration> table) {
+  for (std::size_t i = 0; i < kTokenSets; ++i) {
+    const TokenSetInfo& set = token_sets().at(i);
+    for (const bool combine : {false, true})
+      for (const TokenFigureInfo& figure : set.figures) {
+        OptionInfo info = token_info(
+            figure_name(set, combine, figure),
+            fmt::format("exchange of tokens by {}, {}: {}", set.help, combine ? "combine" : "dispatch", figure.help),
+            OptionInfo::Kind::real);
+        info.unit = figure.unit;
+        info.minimum = 0;
+        info.maximum = figure.maximum;
+        const auto direction = combine ? &TokenKernelFigures::combine : &TokenKernelFigures::dispatch;
+        const auto member = figure.member;
+        table.add(token_option<double>(std::move(info),
+                                       [=](TokenCalibration& of) -> double& { return of.at(i).*direction.*member; }));
+      }
+    table.add(token_option<std::string>(
+        token_info(from_name(set),
+                   fmt::format("the GPU whose figures of {} these are, where none were measured on this one", set.help),
+                   OptionInfo::Kind::text),
+        [=](TokenCalibration& of) -> std::string& { return of.at(i).from; }));
+  }
+  return table;
+}
+
+}  // namespace
+
 const OptionTable<Calibration>& calibration_options() {
   static constexpr Range kUs{0, 4'000}, kRate{0, 1e6}, kShare{0, 1};
-  static const OptionTable<Calibration> table{
+  static const OptionTable<Calibration> table = with_token_options(OptionTable<Calibration>{
       choice("library_architecture", &Calibration::architecture, {"unknown", "ampere", "hopper", "blackwell"},
              "architecture by whose tables the library chooses algorithms and protocols"),
       option("library_link_share", &Calibration::link_share, "share of the scale-up rate that collectives reach",
@@ -106,7 +155,7 @@ const OptionTable<Calibration>& calibration_options() {
              "share of the links' rates that versions before 2.29 reach", kShare, "share"),
       option("library_from", &Calibration::from,
              "the GPU whose library_ figures these are, where none were measured on this one"),
-  };
+  });
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/options.hpp"
+#include "core/collective/library/token_figures.hpp"
 
 namespace manyworlds::core::collective {
 
@@ -59,6 +60,7 @@ struct Calibration {
   double older_launch_us_2_26 = 0;    // and by 2.26 to 2.28
   double older_rate_share = 0;        // of the links' rates, before 2.29
   std::string from;                   // the GPU whose values these are; empty: this GPU
+  TokenCalibration tokens;            // kernels that exchange tokens
 
   bool reduces_in_switches() const { return in_switch_copy_gb_per_s > 0; }
   /// Returns the share of the scale-up rate that a version reaches.

@@ -5,7 +5,6 @@
 #include "core/base/error.hpp"
 #include "core/network/transports/registry.hpp"
 #include "core/workload/layer/expert_load.hpp"
-#include "core/workload/layer/experts.hpp"
 
 namespace manyworlds::core::step {
 
@@ -127,23 +126,6 @@ std::map<workload::RankClass, std::uint32_t> classes_of(const ParallelConfig& pa
     for (std::int64_t e = 0; e < expert_ranks; ++e)
       classes[{stage, e}] = static_cast<std::uint32_t>(rank_count / parallel.pp / expert_ranks);
   return classes;
-}
-
-collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
-                           std::int64_t bytes, const collective::Split& split) {
-  const bool is_token_exchange = group.role == Role::expert && kind == collective::Kind::all_to_all;
-  if (!is_token_exchange || configuration.strategy.stack.dispatcher != workload::Dispatcher::hybrid_ep)
-    return collective::choose_shape(configuration.collectives, group.communicator, kind, bytes, split);
-  collective::Library library = configuration.collectives;
-  library.all_to_all = collective::Algorithm::hybrid_ep;
-  collective::Shape shape = collective::choose_shape(library, group.communicator, kind, bytes);
-  const std::int64_t members = shape.members, nodes = members / shape.per_node, own_bytes = bytes / members;
-  if (nodes > 1 && shape.per_node > 1) {
-    const double growth = workload::mean_parts_reached(configuration.model, nodes) / static_cast<double>(nodes) /
-                          (workload::mean_parts_reached(configuration.model, members) / static_cast<double>(members));
-    shape.node_bytes = round_half_up(static_cast<double>(own_bytes) * growth);
-  }
-  return shape;
 }
 
 RankLayout::RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::Router> router)
@@ -472,6 +454,7 @@ void write_shape(sharing::KeyWriter& writer, const collective::Shape& shape) {
   writer.integer(shape.members).integer(shape.bytes).integer(shape.per_node);
   writer.integer(shape.channels).integer(shape.chunk_bytes).integer(static_cast<std::int64_t>(shape.protocol));
   writer.integer(shape.rail_switches).integer(shape.node_bytes);
+  if (shape.at_once) writer.text("at once");
   if (!shape.split.even()) {
     writer.text(shape.split.by_source ? "by source" : "by destination");
     for (const std::int64_t bytes : shape.split.bytes) writer.integer(bytes);

@@ -62,7 +62,7 @@ TokenTraffic token_traffic(const Model& model, const Strategy& strategy, const R
   result.routed = shapes.sp_region_tokens;
   result.copies = load.all_rows();
   result.sent = own_load.sent;
-  if (strategy.stack.dispatcher == Dispatcher::hybrid_ep) {
+  if (strategy.stack.dispatcher != Dispatcher::all_to_all) {
     const double reached = mean_parts_reached(model, strategy.ep) / static_cast<double>(strategy.ep);
     result.sent =
         round_half_up(static_cast<double>(result.routed) * reached) * strategy.ep;  // equally many to each rank
@@ -127,11 +127,12 @@ TokenExchange token_exchange(std::string_view name, const TokenTraffic& traffic,
   TokenExchange result;
   result.departure.name = result.arrival.name = name;
   const bool crosses_ranks = strategy.ep > 1 && traffic.bytes > 0;
+  const bool directions_differ = !traffic.to_ranks.even() || strategy.stack.dispatcher == Dispatcher::deepep;
   const std::int64_t whole = traffic.received_bytes * strategy.etp;
   const auto begin = [&](OpList& ops, bool back) {
     if (!crosses_ranks) return;
     start(ops, name, Kind::all_to_all, traffic.bytes, Role::expert);
-    ops.back().split = {traffic.to_ranks.bytes, back && !traffic.to_ranks.even()};
+    ops.back().split = {traffic.to_ranks.bytes, back && directions_differ};
   };
   const auto end = [&](OpList& ops) {
     if (crosses_ranks) join(ops);
@@ -354,15 +355,19 @@ void add_routed(std::vector<Operator>& operators, const Model& model, const Stra
 
 }  // namespace
 
-double mean_parts_reached(const Model& model, std::int64_t parts) {
-  const auto experts = static_cast<double>(model.experts);
-  const double elsewhere = experts - experts / static_cast<double>(parts);
+double mean_parts_reached(std::int64_t experts, std::int64_t experts_per_token, std::int64_t parts) {
+  const auto all = static_cast<double>(experts);
+  const double elsewhere = all - all / static_cast<double>(parts);
   double miss_probability = 1;  // probability that no expert of a token is in a given part
-  for (std::int64_t i = 0; i < model.experts_per_token; ++i) {
+  for (std::int64_t i = 0; i < experts_per_token; ++i) {
     const auto chosen = static_cast<double>(i);
-    miss_probability *= std::max(0.0, elsewhere - chosen) / (experts - chosen);
+    miss_probability *= std::max(0.0, elsewhere - chosen) / (all - chosen);
   }
   return static_cast<double>(parts) * (1 - miss_probability);
+}
+
+double mean_parts_reached(const Model& model, std::int64_t parts) {
+  return mean_parts_reached(model.experts, model.experts_per_token, parts);
 }
 
 void add_experts(std::vector<Operator>& operators, const Model& model, const Strategy& strategy,

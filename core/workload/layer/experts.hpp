@@ -13,6 +13,7 @@ namespace manyworlds::core::workload {
 
 /// Returns in how many of `parts` equal parts of the experts a token's experts are, averaged over random choices.
 double mean_parts_reached(const Model& model, std::int64_t parts);
+double mean_parts_reached(std::int64_t experts, std::int64_t experts_per_token, std::int64_t parts);
 
 /// A layer as seen by the ranks with one position among those that share its experts.
 struct ExpertLayer {

@@ -22,9 +22,11 @@ const OptionTable<Stack>& stack_options() {
       choice("cuda_graphs", &Stack::cuda_graphs, {"none", "all_but_experts", "all"},
              "what CUDA graphs launch, without host overhead: nothing, everything except experts and their exchange, "
              "everything"),
-      choice("dispatcher", &Stack::dispatcher, {"all_to_all", "hybrid_ep"},
-             "how tokens go to their experts: all_to_all: a copy for each; hybrid_ep: once to each rank and node that "
-             "holds some of them (DeepEP, HybridEP)"),
+      choice("dispatcher", &Stack::dispatcher, {"all_to_all", "hybrid_ep", "deepep"},
+             "how tokens go to their experts: all_to_all: a copy for each; hybrid_ep, deepep: once to each rank and "
+             "node that holds some of them, by the kernels of HybridEP or DeepEP"),
+      option("dispatcher_sms", &Stack::dispatcher_sms,
+             "deepep: compute units that its kernels run on (Megatron-LM's moe_deepep_num_sms)", {1, 1'024}, "units"),
       option("overlap_experts", &Stack::overlap_experts,
              "tokens are sent to their experts and back during the kernels of another micro-batch (Megatron-Core's "
              "overlap_moe_expert_parallel_comm)"),

@@ -23,8 +23,9 @@ using compute::Precision;
 enum class LayerLibrary : std::uint8_t { framework, transformer_engine };
 
 /// How tokens are sent to their experts. all_to_all: the communication library sends one copy for each expert;
-/// hybrid_ep: one copy to each rank, and one to each node, that holds some of a token's experts (DeepEP, HybridEP).
-enum class Dispatcher : std::uint8_t { all_to_all, hybrid_ep };
+/// hybrid_ep and deepep: one copy to each rank, and one to each node, that holds some of a token's experts, by the
+/// kernels of HybridEP or by DeepEP's normal ones.
+enum class Dispatcher : std::uint8_t { all_to_all, hybrid_ep, deepep };
 
 /// What CUDA graphs launch: nothing; all but experts and their exchange, whose sizes the host must know first;
 /// everything.
@@ -48,8 +49,9 @@ struct Stack {
   bool fused_loss = false;     // the compiler fuses the loss's kernels, which adds a copy of the logits
   CudaGraphs cuda_graphs = CudaGraphs::none;  // kernels in a graph do not wait for the host
   Dispatcher dispatcher = Dispatcher::all_to_all;
-  bool overlap_transfers = true;  // kernels continue while a pipeline rank's outputs are sent
-  bool post_validation = false;   // no rank waits for others before its optimizer (Qi et al. 2024, section 4)
+  std::int64_t dispatcher_sms = 20;  // compute units of DeepEP's kernels (Megatron-LM's moe_deepep_num_sms)
+  bool overlap_transfers = true;     // kernels continue while a pipeline rank's outputs are sent
+  bool post_validation = false;      // no rank waits for others before its optimizer (Qi et al. 2024, section 4)
   CommunicationEngine communication_engine = CommunicationEngine::calibrated;
   std::int64_t communication_sms = 0;  // compute units of a collective that reduces or that kernels run
   bool overlap_shared_expert = false;  // the shared expert computes during the token exchange of the other experts
