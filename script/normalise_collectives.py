@@ -12,7 +12,8 @@ import csv
 
 from normalise_measured import MEASURED, normal, rows_of
 
-ADDED = ["included", "exclusion_reason", "original"]
+EXCHANGE = ["kernels", "tokens", "top_k", "experts", "units", "row_bytes", "node_limit"]
+ADDED = EXCHANGE + ["included", "exclusion_reason", "original"]
 
 # Rows to keep and not to count, by id: what is odd about them.
 APART = {
@@ -21,6 +22,15 @@ APART = {
 }
 APART |= {f"mle_h200_ar8_{bytes}": "timed in torch: some 18 us of the harness are in it"
           for bytes in (32768, 65536, 131072, 262144, 524288)}
+
+
+def exchange_of(row):
+    """The columns of an exchange of experts' tokens, from what DeepEP's README says of its table and its tests of 24
+    multiprocessors: 8-bit rows with a scale for 128 values are sent, 16-bit rows return."""
+    if not row["id"].startswith("deepep1_"):
+        return dict.fromkeys(EXCHANGE, "")
+    row_bytes = 7168 + 7168 // 32 if row["op"] == "moe_dispatch" else 2 * 7168
+    return dict(zip(EXCHANGE, ["deepep", "4096", "8", "256", "24", str(row_bytes), "4"]))
 
 
 def restored(row):
@@ -38,6 +48,9 @@ def normalised(row, words):
     for column in ("ranks", "nodes", "gpus_per_node", "bytes"):
         if made[column]:
             made[column] = str(int(float(made[column])))
+    made |= exchange_of(made)
+    if made["kernels"]:
+        made["intra_bw_GBps"] = ""  # the 160 GB/s of the README are what its authors reached, not the link's rate
     made["exclusion_reason"] = APART.get(made["id"], "")
     made["included"] = "0" if made["exclusion_reason"] else "1"
     made["original"] = " | ".join(f"{column}={text}" for column, text in before.items() if made[column] != text)

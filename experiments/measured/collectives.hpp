@@ -2,10 +2,12 @@
 // it cannot be simulated. README.md describes the columns and what is assumed if a row lacks one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/collective/dag/kind.hpp"
+#include "core/collective/library/token_exchange.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/settings/catalog.hpp"
 #include "experiments/text/csv.hpp"
@@ -21,9 +23,10 @@ struct MeasuredCollective {
   core::collective::Kind kind = core::collective::Kind::all_reduce;
   std::string algorithm;  // a name of the registry if the row says which one ran, otherwise "auto"
   std::string gpu;        // name in the catalog
-  std::int64_t ranks = 0, nodes = 0, bytes = 0;  // bytes as defined by core::collective::Kind
-  bool excluded_from_family = false;             // excluded from its family's statistics
-  std::string exclusion_reason;                  // if it is excluded
+  std::int64_t ranks = 0, nodes = 0, bytes = 0;           // bytes as defined by core::collective::Kind
+  std::optional<core::collective::TokenExchange> tokens;  // of an exchange of experts' tokens, an all_to_all
+  bool excluded_from_family = false;                      // excluded from its family's statistics
+  std::string exclusion_reason;                           // if it is excluded
 
   std::vector<std::string> assumed;  // columns that the row lacks and whose values were assumed
   std::string unsupported;           // why it cannot be simulated; empty if it can

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/measured/published_exchanges.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::measured {
@@ -18,10 +19,6 @@ const std::vector<std::string> kColumns{"id",        "system",
                                         "algorithm", "inter_bw_GBps_per_gpu",
                                         "version",   "source",
                                         "family",    "ll128_between_nodes"};
-
-bool has_all(const CsvHeader& header, const std::vector<const char*>& columns) {
-  return std::all_of(columns.begin(), columns.end(), [&](const char* name) { return header.has(name); });
-}
 
 bool is_nccl_perf(const CsvHeader& header) {
   return has_all(header, {"op_name", "nccl_dtype", "num_gpus", "message_size", "latency"});
@@ -65,13 +62,6 @@ Measured measured_with(const CsvRow& row) {
   std::transform(device.begin(), device.end(), device.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   return {device, name.substr(version + kBefore.size(), end - version - kBefore.size())};
-}
-
-/// Returns the first word of a device's name after its maker's, up to a hyphen: A100 of "NVIDIA A100-SXM4-80GB".
-std::string chip_of(std::string_view device) {
-  constexpr std::string_view kMaker = "NVIDIA ";
-  if (device.starts_with(kMaker)) device.remove_prefix(kMaker.size());
-  return std::string(device.substr(0, device.find_first_of(" -")));
 }
 
 /// One row of aiconfigurator's tables: sizes are in elements, times in milliseconds. Switches do not reduce 8-bit
@@ -122,8 +112,18 @@ std::vector<std::string> from_mare_nostrum(const CsvRow& row) {
 
 }  // namespace
 
+bool has_all(const CsvHeader& header, std::initializer_list<const char*> columns) {
+  return std::all_of(columns.begin(), columns.end(), [&](const char* name) { return header.has(name); });
+}
+
+std::string chip_of(std::string_view device) {
+  constexpr std::string_view kMaker = "NVIDIA ";
+  if (device.starts_with(kMaker)) device.remove_prefix(kMaker.size());
+  return std::string(device.substr(0, device.find_first_of(" -")));
+}
+
 bool is_published_collectives(const CsvHeader& header) {
-  return is_nccl_perf(header) || is_mare_nostrum(header);
+  return is_nccl_perf(header) || is_mare_nostrum(header) || is_published_exchanges(header);
 }
 
 namespace {
@@ -163,6 +163,7 @@ CsvTable as_collectives(const std::vector<import::NcclTestRow>& rows, const std:
 }
 
 CsvTable as_collectives(const CsvTable& table) {
+  if (is_published_exchanges(*table.header)) return exchanges_as_collectives(table);
   const auto header = header_of_collectives(table.header->file);
   const bool nccl_perf = is_nccl_perf(*table.header);
   CsvTable result{header, {}};

@@ -25,7 +25,7 @@ constexpr int kRounds = 2;  // fits, each scaled to the simulation with the cons
 bool is_told_by_logs(const core::OptionInfo& info) {
   constexpr std::string_view kOthers[] = {"library_fill_reduce_scatter_share", "library_exchange_simple_kib"};
   return info.kind == core::OptionInfo::Kind::real && !info.name.starts_with("library_older_") &&
-         !info.name.starts_with("library_dispatch_") &&
+         !info.name.starts_with("library_dispatch_") && !info.name.starts_with(core::collective::kTokenPrefix) &&
          std::find(std::begin(kOthers), std::end(kOthers), info.name) == std::end(kOthers);
 }
 
@@ -86,6 +86,7 @@ class LibraryFit {
 
   void add(const MeasuredCollective& row) {
     if (!row.unsupported.empty()) return omit(row, row.unsupported, row.detail);
+    if (row.tokens) return omit(row, "the kernels of exchanges of tokens are not calibrated", row.op);
     if (row.excluded_from_family) return omit(row, "it is excluded in its table", row.exclusion_reason);
     const PredictedCollective prediction = predict(row, graphs_);
     if (!prediction.predicted_us) return omit(row, prediction.reason, prediction.detail);

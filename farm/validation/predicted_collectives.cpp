@@ -21,7 +21,9 @@ PredictedCollective predict(const experiments::measured::MeasuredCollective& row
   try {
     core::step::Configuration configuration = config.configuration;
     configuration.graph = graphs.get(config);
-    const core::collective::Shape shape = collective_of(configuration, row.op, "", row.bytes);
+    const core::collective::Shape shape =
+        row.tokens ? token_exchange_shape(configuration.collectives, communicator_of_all(configuration), *row.tokens)
+                   : collective_of(configuration, row.op, "", row.bytes);
     prediction.algorithm = shape.text();
     prediction.predicted_us = core::seconds(run_collective(configuration, shape, false).end()) * 1e6;
   } catch (const core::InputError& error) {

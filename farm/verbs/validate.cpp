@@ -40,11 +40,27 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
     for (const std::string& path : parsed["file"].as<std::vector<std::string>>())
       tables.emplace_back(path, experiments::import::read_table_text(path));
   else
-    for (const char* name :
-         {"training_steps", "collectives", "nccl_tables", "mare_nostrum", "kernels_gemm", "kernels_experts",
-          "kernels_attention", "kernels_latent_attention", "kernels_training_gemm", "kernels_training_attention",
-          "kernels_elementwise", "kernels_norm", "kernels_softmax", "kernels_scale", "memory", "memory_other",
-          "layouts", "ultrascale_layouts"})
+    for (const char* name : {"training_steps",
+                             "collectives",
+                             "nccl_tables",
+                             "mare_nostrum",
+                             "exchanges_deepep",
+                             "exchanges_low_latency",
+                             "exchanges_trtllm",
+                             "kernels_gemm",
+                             "kernels_experts",
+                             "kernels_attention",
+                             "kernels_latent_attention",
+                             "kernels_training_gemm",
+                             "kernels_training_attention",
+                             "kernels_elementwise",
+                             "kernels_norm",
+                             "kernels_softmax",
+                             "kernels_scale",
+                             "memory",
+                             "memory_other",
+                             "layouts",
+                             "ultrascale_layouts"})
       tables.emplace_back(fmt::format("{}.csv", name), measured::compiled_table(name));
   return tables;
 }
