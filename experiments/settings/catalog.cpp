@@ -56,25 +56,45 @@ struct Provenance {
   std::string source, certainty;
 };
 
+/// Reads the range of a guess, whose ends are values of the option, around the value.
+GuessedRange read_range(const Node& node, const OptionInfo& info, const SourcedValue& figure) {
+  const auto fail = [&](const std::string& what) { node.fail(fmt::format("the range of '{}' {}", info.name, what)); };
+  const auto value = number_of(figure.value);
+  if (!value) fail("must go; its value is no number");
+  if (figure.certainty != "guess") fail(fmt::format("is for guesses, and its value is {}", figure.certainty));
+  if (node.kind != Node::Kind::sequence || node.items.size() != 2)
+    fail(fmt::format("must be a list of two numbers, the least and the greatest, not {}", import::describe(node)));
+  const auto end = [&](std::size_t i) { return *number_of(import::read_value(node.items[i], info, info.name)); };
+  const GuessedRange range{end(0), end(1)};
+  if (!(range.low < range.high)) fail(fmt::format("must rise, not go from {} to {}", range.low, range.high));
+  if (*value < range.low || *value > range.high)
+    fail(fmt::format("must hold its value, {}, and goes from {} to {}", *value, range.low, range.high));
+  return range;
+}
+
 SourcedValue read_sourced_value(const Node& node, const OptionInfo& info, Provenance provenance) {
-  const Node* value = &node;
+  const Node *value = &node, *range = nullptr;
   if (node.kind == Node::Kind::mapping) {
     value = nullptr;
     for (const Entry& entry : node.entries) {
       if (entry.key == "value")
         value = &entry.value;
+      else if (entry.key == "range")
+        range = &entry.value;
       else if (entry.key == "source")
         provenance.source = import::read_line(entry.value, "source");
       else if (entry.key == "certainty")
         provenance.certainty = read_certainty(entry.value);
       else
-        fail_unknown_key(entry, {"value", "source", "certainty"});
+        fail_unknown_key(entry, {"value", "range", "source", "certainty"});
     }
     if (!value) node.fail(fmt::format("'{}' has no value", info.name));
   }
   if (provenance.source.empty() || provenance.certainty.empty())
     node.fail(fmt::format("value '{}' needs a source and a certainty (read, known, fitted or guess)", info.name));
-  return {import::read_value(*value, info, info.name), provenance.source, provenance.certainty};
+  SourcedValue result{import::read_value(*value, info, info.name), provenance.source, provenance.certainty, {}};
+  if (range) result.range = read_range(*range, info, result);
+  return result;
 }
 
 std::map<std::string, SourcedValue> read_sourced_values(const Node& node, const std::vector<OptionInfo>& options,
@@ -175,6 +195,17 @@ CatalogEntry read_catalog_entry(const std::string& kind, const std::string& text
   return read_entry(kind, import::parse_yaml(text, file));
 }
 
+std::optional<double> number_of(const core::OptionValue& value) {
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+  return std::nullopt;
+}
+
+std::string figure_text(const core::OptionValue& value, const std::optional<GuessedRange>& range) {
+  const std::string text = import::value_text(value);
+  return range ? fmt::format("{} ({:.6g} to {:.6g})", text, range->low, range->high) : text;
+}
+
 core::compute::Gpu gpu_of(const CatalogEntry& entry) {
   core::OptionSet values;
   for (const core::OptionInfo& info : core::compute::gpu_options().infos())
@@ -251,9 +282,20 @@ bool is_fitted_constant(const std::string& key) {
 
 }  // namespace
 
+/// Returns what a constant is on the GPUs or stacks for which it was fitted or read; nothing if that is one value.
+std::optional<GuessedRange> Catalog::measured_span(const std::string& kind, const std::string& key) const {
+  std::vector<double> values;
+  for (const auto& [name, entry] : entries(kind))
+    if (const auto found = entry.values.find(key); found != entry.values.end() && found->second.certainty != "guess")
+      if (const auto number = number_of(found->second.value)) values.push_back(*number);
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  if (values.empty() || *low == *high) return std::nullopt;
+  return GuessedRange{*low, *high};
+}
+
 /// Copies constants to the GPUs and stacks that refer to another one's, which gets its own before. They are guesses
-/// unless they are of the same chip. Constants of the communication library are in entries of their own: see
-/// borrow_calibration().
+/// unless they are of the same chip, with the range that they span where they were measured. Constants of the
+/// communication library are in entries of their own: see borrow_calibration().
 void Catalog::copy_constants(const std::string& kind, const std::string& name, CatalogEntry& entry) {
   if (entry.constants_of.empty() || entry.has_constants) return;
   entry.has_constants = true;
@@ -261,11 +303,16 @@ void Catalog::copy_constants(const std::string& kind, const std::string& name, C
   place.file = std::make_shared<const std::string>(fmt::format("catalog/{}/{}.yaml", kind, name));
   CatalogEntry& owner = kinds_.at(kind).at(find_named(kind, entry.constants_of, place).first);
   copy_constants(kind, entry.constants_of, owner);
-  for (const auto& [key, sourced] : owner.values)
-    if (is_fitted_constant(key))
-      entry.values.try_emplace(key,
-                               SourcedValue{sourced.value, fmt::format("as {}: {}", entry.constants_of, sourced.source),
-                                            entry.same_chip ? sourced.certainty : "guess"});
+  for (const auto& [key, sourced] : owner.values) {
+    if (!is_fitted_constant(key) || entry.values.contains(key)) continue;
+    SourcedValue copy{sourced.value, fmt::format("as {}: {}", entry.constants_of, sourced.source), sourced.certainty,
+                      sourced.range};
+    if (!entry.same_chip && sourced.certainty != "guess") {
+      copy.certainty = "guess";
+      copy.range = measured_span(kind, key);
+    }
+    entry.values.emplace(key, std::move(copy));
+  }
 }
 
 void Catalog::check_gpus() const {

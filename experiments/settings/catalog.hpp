@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,21 @@ struct CatalogFile {
 };
 const std::vector<CatalogFile>& compiled_catalog();
 
+/// What a guessed number may be, the value itself included.
+struct GuessedRange {
+  double low = 0, high = 0;
+};
+
 struct SourcedValue {
   core::OptionValue value;
   std::string source;
-  std::string certainty;  // read, known, fitted or guess
+  std::string certainty;              // read, known, fitted or guess
+  std::optional<GuessedRange> range;  // of a guess; none: nobody says how far off it may be
 };
+/// Returns the number that an option holds; nothing for texts and switches.
+std::optional<double> number_of(const core::OptionValue& value);
+/// Returns the value as text, with its range if it has one: "1800 (1555 to 2039)".
+std::string figure_text(const core::OptionValue& value, const std::optional<GuessedRange>& range);
 
 struct CatalogEntry {
   std::string help;
@@ -70,6 +81,7 @@ class Catalog {
   void add_folder(const std::string& folder);
   void check_gpus() const;
   void copy_constants(const std::string& kind, const std::string& name, CatalogEntry& entry);
+  std::optional<GuessedRange> measured_span(const std::string& kind, const std::string& key) const;
 
   std::map<std::string, Entries> kinds_;
 };

@@ -26,8 +26,9 @@ ListEntry from_catalog(const std::string& name, const CatalogEntry& entry, const
     const std::string unit = info.unit.empty() ? "" : " " + info.unit;
     const auto found = entry.values.find(info.name);
     if (found != entry.values.end())
-      row.details.emplace_back(info.name, fmt::format("{}{} ({}: {})", value_text(found->second.value), unit,
-                                                      found->second.certainty, found->second.source));
+      row.details.emplace_back(info.name,
+                               fmt::format("{}{} ({}: {})", figure_text(found->second.value, found->second.range), unit,
+                                           found->second.certainty, found->second.source));
     else if (!has_default(info))
       row.details.emplace_back(info.name, "not published");
   }

@@ -36,7 +36,8 @@ std::string value_text(const core::OptionValue& value) {
 std::string values_text(const Values& values) {
   std::string text;
   for (const auto& [key, sourced] : values)
-    text += fmt::format("      {}: {{value: {}, certainty: {}, source: {}}}\n", key, value_text(sourced.value),
+    text += fmt::format("      {}: {{value: {}, {}certainty: {}, source: {}}}\n", key, value_text(sourced.value),
+                        sourced.range ? fmt::format("range: [{}, {}], ", sourced.range->low, sourced.range->high) : "",
                         sourced.certainty, quoted(sourced.source));
   return text;
 }
@@ -46,7 +47,8 @@ void replace(Values& values, const CalibratedPart& part, const std::vector<std::
     values[one.key] = {
         one.after,
         fmt::format("fitted by manyworlds calibrate to {} rows of {}", part.fitted_rows(), fmt::join(files, ", ")),
-        "fitted"};
+        "fitted",
+        {}};
 }
 
 /// Returns the library's values with which the rows were predicted, each with its source.
@@ -67,7 +69,7 @@ Values library_values(const CalibratedMachine& machine, const experiments::Catal
   for (const core::OptionInfo& info : core::collective::calibration_options().infos()) {
     const auto set = settings.find("cluster.gpu." + info.name);
     if (info.name == "library_from" || set == settings.end() || set->second == info.default_value) continue;
-    values[info.name] = {set->second, fmt::format("as {}, by the rate of its links", lender), "guess"};
+    values[info.name] = {set->second, fmt::format("as {}, by the rate of its links", lender), "guess", {}};
     if (library == nullptr) continue;
     const auto known = library->values.find(info.name);
     if (known != library->values.end() && known->second.value == set->second) values[info.name] = known->second;
