@@ -109,6 +109,7 @@ Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& confi
   Interval result;
   result.chip = chip;
   result.kind = kind;
+  result.measured = !families.same_gpu.empty();
   std::string reasons;
   if (!families.same_gpu.empty()) {
     result.basis = fmt::format("{} on {}: {}", kind, chip, families_text(families.same_gpu.size()));
@@ -139,6 +140,15 @@ Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& confi
   if (borrowed)
     for (const Residuals& one : residuals_) add(pairs, one.pair_errors, 1);
   result.distinguishable_ratio = widened_high(quantile(pairs, kCoverage), borrowed ? kWidening : widening);
+  return result;
+}
+
+Interval Uncertainty::with_guesses(const Settings& settings, const ExperimentConfig& config) const {
+  Interval result = of(settings, config);
+  if (result.measured) return result;
+  result.guesses = guessed_time(settings, config, catalog_);
+  result.low *= result.guesses.low;
+  result.high *= result.guesses.high;
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/analysis/guesses.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/measured/residuals.hpp"
 #include "experiments/settings/catalog.hpp"
@@ -24,6 +25,8 @@ struct Interval {
   double distinguishable_ratio = 1;  // smallest ratio of step times in one comparison group that is distinguishable
   std::string chip, kind;            // chip_of() the GPU and layout_kind(), by which measurements are selected
   std::string basis;                 // the residuals that were used
+  bool measured = false;             // steps of that chip and kind are among them
+  GuessedTime guesses;               // by which with_guesses() has widened the bounds
 };
 
 class Uncertainty {
@@ -40,6 +43,9 @@ class Uncertainty {
   const Catalog& catalog() const { return catalog_; }
   /// Returns the interval of the step time of `config`, which must be config_of(settings).
   Interval of(const Settings& settings, const ExperimentConfig& config) const;
+  /// Returns the same, wider by what the guesses of the catalog are worth where no such step of the chip was measured:
+  /// errors of measured steps hold what their guesses are worth.
+  Interval with_guesses(const Settings& settings, const ExperimentConfig& config) const;
 
  private:
   bool uses_catalog_constants(const Settings& settings, const std::string& gpu) const;

@@ -1,8 +1,12 @@
 #include "farm/cli/shared_options.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <set>
 
 #include "core/base/error.hpp"
+#include "experiments/analysis/guesses.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/system/host_resources.hpp"
 
@@ -36,6 +40,31 @@ SpecOptions read_spec_options(const cxxopts::ParseResult& parsed) {
     if (const auto equals = set.find('='); equals == 0 || equals == std::string::npos)
       throw core::InputError(fmt::format("--set {}: it takes KEY=VALUE, as in --set strategy.tp=8", set));
   return spec_options;
+}
+
+void add_guess_option(cxxopts::Options& options) {
+  options.add_options()("no-guesses", "refuse what would rest on a figure that the catalog calls a guess");
+}
+
+void refuse_guesses(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep) {
+  if (parsed.count("no-guesses") > 0)
+    refuse_guesses(parsed, sweep, experiments::Catalog(parsed["catalog"].as<std::string>()));
+}
+
+void refuse_guesses(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep,
+                    const experiments::Catalog& catalog) {
+  if (parsed.count("no-guesses") == 0) return;
+  std::map<std::string, std::set<std::string>> named;  // figures by the catalog's file
+  for (const experiments::Experiment& one : sweep.experiments)
+    for (const auto& guess : experiments::guesses_in_use(one.settings, one.config(), catalog))
+      named[guess.file].insert(guess.key + " " + experiments::figure_text(guess.value, guess.range));
+  if (named.empty()) return;
+  std::vector<std::string> files;
+  for (const auto& [file, figures] : named) files.push_back(fmt::format("{}: {}", file, fmt::join(figures, ", ")));
+  throw core::InputError(fmt::format("the answer would rest on guesses of the catalog, {}; give figures of your own "
+                                     "with --set KEY=VALUE, or leave the option out",
+                                     fmt::join(files, "; ")),
+                         "--no-guesses");
 }
 
 std::string default_store_limit() {

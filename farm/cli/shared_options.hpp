@@ -1,6 +1,8 @@
 // Options that several verbs share, so that they have the same meaning everywhere.
 #pragma once
 
+#include "experiments/settings/catalog.hpp"
+#include "experiments/sweep/experiment.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/run/run_job.hpp"
 
@@ -18,6 +20,14 @@ struct SpecOptions {
 };
 void add_spec_options(cxxopts::Options& options);
 SpecOptions read_spec_options(const cxxopts::ParseResult& parsed);
+
+/// The option --no-guesses, by which refuse_guesses() refuses a sweep if an answer rests on a guess of the catalog: it
+/// throws core::InputError, which names every such figure.
+void add_guess_option(cxxopts::Options& options);
+void refuse_guesses(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep,
+                    const experiments::Catalog& catalog);
+/// The same with the compiled catalog and what --catalog adds.
+void refuse_guesses(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep);
 
 /// Returns the default size limit of a store as the value of an option: "20GiB".
 std::string default_store_limit();

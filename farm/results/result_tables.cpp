@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -162,31 +163,33 @@ void add_throughput_columns(std::vector<Column>& to, const Rows& rows) {
 
 /// Adds the uncertainty of step times. A lower bound has no interval.
 void add_uncertainty(std::vector<Column>& to, const Rows& rows) {
-  struct Part {
-    const char *name, *unit, *description;
-    std::function<double(const Row&)> value;
+  using experiments::Interval;
+  const auto add = [&](const char* name, const char* unit, const char* description, auto value) {
+    std::vector<double> values;
+    for (const Row& row : rows) values.push_back(row.has_interval() ? value(row) : kNaN);
+    to.push_back({name, unit, description, std::move(values)});
   };
   const auto step_s = [](const Row& row) { return core::seconds(row.step->step_ps); };
-  for (const Part& part :
-       {Part{"step_time_low_s", "s", "lower end of the 80 % interval of a measured step, given the prediction",
-             [&](const Row& row) { return step_s(row) * row.interval.low; }},
-        Part{"step_time_high_s", "s", "its upper end", [&](const Row& row) { return step_s(row) * row.interval.high; }},
-        Part{"distinguishable_ratio", "",
-             "layouts of one model, batch and machine whose step times have a smaller ratio are indistinguishable",
-             [](const Row& row) { return row.interval.distinguishable_ratio; }}}) {
-    std::vector<double> values;
-    for (const Row& row : rows) values.push_back(row.has_interval() ? part.value(row) : kNaN);
-    to.push_back({part.name, part.unit, part.description, std::move(values)});
-  }
-  const auto basis = [&](const char* name, const char* description, std::string experiments::Interval::*member) {
-    to.push_back(
-        text_column(name, std::string(description) + "; empty where there is no interval", rows,
-                    [&](const Row& row) { return row.has_interval() ? row.interval.*member : std::string(); }));
+  add("step_time_low_s", "s", "lower end of the 80 % interval of a measured step, given the prediction",
+      [&](const Row& row) { return step_s(row) * row.interval.low; });
+  add("step_time_high_s", "s", "its upper end", [&](const Row& row) { return step_s(row) * row.interval.high; });
+  add("step_time_guesses_low", "", "factor of the lower end for guessed figures, each at the fast end of its range",
+      [](const Row& row) { return row.interval.guesses.low; });
+  add("step_time_guesses_high", "", "factor of the upper end, each at the slow end of its range",
+      [](const Row& row) { return row.interval.guesses.high; });
+  add("distinguishable_ratio", "",
+      "layouts of one model, batch and machine whose step times have a smaller ratio are indistinguishable",
+      [](const Row& row) { return row.interval.distinguishable_ratio; });
+  const auto basis = [&](const char* name, const char* description, auto text) {
+    to.push_back(text_column(name, std::string(description) + "; empty where there is no interval", rows,
+                             [&](const Row& row) { return row.has_interval() ? text(row.interval) : std::string(); }));
   };
-  basis("step_time_basis", "source of the residuals behind the three columns before", &experiments::Interval::basis);
-  basis("step_time_basis_gpu", "the chip whose published steps count most for it", &experiments::Interval::chip);
+  basis("step_time_basis", "source of the residuals behind the columns before", std::mem_fn(&Interval::basis));
+  basis("step_time_basis_gpu", "the chip whose published steps count most for it", std::mem_fn(&Interval::chip));
   basis("step_time_basis_kind", "the kind of layout it is: dense, experts (a mixture of them), or sharded (ZeRO 3)",
-        &experiments::Interval::kind);
+        std::mem_fn(&Interval::kind));
+  basis("step_time_guesses", "guessed figures with their ranges, by which the interval is wider",
+        [](const Interval& interval) { return interval.guesses.figures; });
 }
 
 void add_memory(std::vector<Column>& to, const Rows& rows) {
@@ -433,7 +436,7 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
     row.reason = fmt::format("beyond limit: link_hops {}, events {}", limit.link_hops, limit.events);
   } else {
     row.step = &*step;
-    row.interval = uncertainty.of(experiment.settings, config);
+    if (row.has_interval()) row.interval = uncertainty.with_guesses(experiment.settings, config);
     row.guessed = experiments::guessed_kinds(experiment.settings, uncertainty.catalog());
     const auto& configuration = row.configuration;
     if (configuration.gpu.measured)

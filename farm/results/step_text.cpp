@@ -24,7 +24,14 @@ std::string gib_text(double bytes) {
 std::string interval_text(const ResultRow& row) {
   if (row.text("step_time_basis").empty()) return "";
   return fmt::format("80 % interval     {}, from errors on published runs ({})\n",
-                     io::format_interval(row.table, row.row), row.text("step_time_basis"));
+                     io::format_interval(row.table, row.row), row.text("step_time_basis")) +
+         guesses_text(row);
+}
+
+std::string guesses_text(const ResultRow& row) {
+  if (row.text("step_time_guesses").empty()) return "";
+  return fmt::format("guessed           {}: {}\n", io::format_guesses(row.table, {row.row}),
+                     row.text("step_time_guesses"));
 }
 
 std::string breakdown_text(const ResultRow& row) {

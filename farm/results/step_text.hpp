@@ -21,7 +21,9 @@ struct ResultRow {
 /// Returns "1.25 GiB".
 std::string gib_text(double bytes);
 
-/// Returns the interval of the step time and its basis; empty if there is none.
+/// Returns which guessed figures the interval is wider by, and what they are worth; empty if there are none.
+std::string guesses_text(const ResultRow& row);
+/// Returns the interval of the step time, its basis and the guesses in it; empty if there is none.
 std::string interval_text(const ResultRow& row);
 /// Returns the parts of the step time of a row that ran.
 std::string breakdown_text(const ResultRow& row);

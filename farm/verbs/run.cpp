@@ -17,6 +17,7 @@
 #include "farm/cli/command.hpp"
 #include "farm/cli/one_experiment.hpp"
 #include "farm/cli/run_recording.hpp"
+#include "farm/cli/shared_options.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/results/step_text.hpp"
 #include "farm/run/ticking_line.hpp"
@@ -193,6 +194,7 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
 int run_run(const Invocation& invocation) {
   cxxopts::Options options("manyworlds run", "One experiment, in this process: its step time and what it is made of.");
   add_experiment_options(options);
+  add_guess_option(options);
   options.add_options()("coupled", "all packets of the step in one event loop: slow, simple, the oracle")(
       "memory", "only what each pipeline rank needs of memory, part by part; nothing is simulated")(
       "kernels",
@@ -205,6 +207,7 @@ int run_run(const Invocation& invocation) {
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   experiments::Sweep sweep = one_experiment(*parsed);
+  refuse_guesses(*parsed, sweep);
   RecordingOptions recording(*parsed, sweep);
   if (parsed->count("memory") > 0) return show_memory(sweep, parsed->count("json") > 0);
   if (parsed->count("kernels") > 0) return show_kernels(sweep, (*parsed)["kernels"].as<std::string>());

@@ -197,6 +197,7 @@ int run_search(const Invocation& invocation) {
                            "analytically, and the best simulated packet by packet until no other can be faster.");
   add_run_options(options);
   add_assume_option(options);
+  add_guess_option(options);
   options.add_options()("model", "a model of the catalog", cxxopts::value<std::string>(), "NAME")(
       "cluster", "a cluster of the catalog", cxxopts::value<std::string>(), "NAME")(
       "gpu", "instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(), "NAME")(
@@ -245,6 +246,7 @@ int run_search(const Invocation& invocation) {
     std::cout << searched.yaml;
     return kExitDone;
   }
+  refuse_guesses(*parsed, searched.sweep, catalog);
   if (!search_options.global_batch) print_message("assumed: a sample of each step for every GPU (--global-batch N)\n");
   if (!search_options.sequence) print_message("assumed: the model's own sequence length (--sequence N)\n");
   const RunOptions run_options = read_run_options(*parsed, run_directory_of(*parsed, searched.sweep.name));

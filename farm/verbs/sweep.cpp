@@ -29,6 +29,7 @@ int dry_run(const experiments::Sweep& sweep, const Shard& shard, bool json) {
 int run_sweep(const Invocation& invocation) {
   cxxopts::Options options("manyworlds sweep", "Runs every experiment of a sweep and ranks them.");
   add_spec_options(options);
+  add_guess_option(options);
   add_run_options(options);
   add_serve_options(options);
   options.add_options()("o,output", "the run directory; default: runs/NAME", cxxopts::value<std::string>(), "RUN_DIR")(
@@ -48,6 +49,7 @@ int run_sweep(const Invocation& invocation) {
 
   std::optional<experiments::Sweep> sweep =
       experiments::read_sweep(spec_options.spec, spec_options.set, spec_options.catalog);
+  refuse_guesses(*parsed, *sweep);
   const Shard shard = parsed->count("shard") > 0 ? parse_shard(required(*parsed, "shard")) : Shard{};
   if (parsed->count("dry-run") > 0) {
     rank_count(read_run_options(*parsed, "").ranks);

@@ -77,6 +77,20 @@ std::string basis_of(const Results& results, const Ranking& ranking) {
   return text;
 }
 
+/// Returns the guessed figures in the intervals of the listed rows, and what they are worth.
+std::string guesses_in(const Results& results, const Ranking& ranking) {
+  const Column* figures = results.experiments.find("step_time_guesses");
+  if (figures == nullptr) return "";
+  std::map<std::string, std::vector<std::size_t>> rows;
+  for (const Ranking::Row& row : ranking.rows)
+    if (std::string text = figures->text_at(row.row); !text.empty()) rows[std::move(text)].push_back(row.row);
+  std::string text;
+  for (const auto& [named, with_them] : rows)
+    text +=
+        fmt::format("guessed, and in these intervals {}: {}\n", format_guesses(results.experiments, with_them), named);
+  return text;
+}
+
 /// Returns the peaks to which the listed MFUs refer.
 std::string peaks_of(const Results& results, const Ranking& ranking) {
   std::set<std::string> peaks;
@@ -97,7 +111,7 @@ std::string footer(const Results& results, const Ranking& ranking) {
   if (const auto bounds = analytic_rows(results, ranking); bounds > 0)
     text += fmt::format("; {} shown of analytic fidelity: lower bounds of the step time", bounds);
   return text + "\n" + tight_rows(results, ranking) + peaks_of(results, ranking) + basis_of(results, ranking) +
-         assumed_text(assumed_defaults(results));
+         guesses_in(results, ranking) + assumed_text(assumed_defaults(results));
 }
 
 /// Returns whether two experiments have identical results: the settings in which they differ had no effect.

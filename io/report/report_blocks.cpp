@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "core/base/version.hpp"
@@ -328,6 +329,18 @@ void add_sharing(Report& report) {
                   group_digits(number("tasks_from_journal")), group_digits(number("tasks_from_store")))});
 }
 
+/// Names the guessed figures by which intervals are wider.
+void add_guesses(Report& report) {
+  const io::Table& experiments = report.results->experiments;
+  const Column* figures = experiments.find("step_time_guesses");
+  std::map<std::string, std::vector<std::size_t>> rows;
+  for (std::size_t row = 0; figures != nullptr && row < figures->rows(); ++row)
+    if (!figures->text_at(row).empty()) rows[figures->text_at(row)].push_back(row);
+  for (const auto& [named, with_them] : rows)
+    report.blocks.push_back(Paragraph{fmt::format("Guessed figures widen the intervals of {} experiments by {}: {}.",
+                                                  with_them.size(), format_guesses(experiments, with_them), named)});
+}
+
 void add_accuracy(Report& report) {
   std::set<std::string> chips;
   const Column *chip = report.results->experiments.find("step_time_basis_gpu"),
@@ -358,6 +371,7 @@ void add_accuracy(Report& report) {
   if (report.errors.empty()) text = fmt::format("No published training step of {} is known.", fmt::join(words, ", "));
   report.blocks.push_back(
       Paragraph{text + " The 80 % intervals are made of these and, where there are few, of other GPUs'."});
+  add_guesses(report);
   if (report.errors.empty()) return;
   report.blocks.push_back(Picture{Picture::Kind::accuracy, "accuracy", "measured over predicted step time, less 1"});
   TableBlock lines{{{"family", "GPU", "layouts", "steps", "mean error", "largest", "from", "to"}},

@@ -61,6 +61,17 @@ std::string format_cell(const Column* column, std::size_t row) {
   return column->is_text() ? column->text_at(row) : format_value(*column, column->number_at(row));
 }
 
+std::string format_guesses(const Table& experiments, const std::vector<std::size_t>& rows) {
+  const Column *low = experiments.find("step_time_guesses_low"), *high = experiments.find("step_time_guesses_high");
+  if (low == nullptr || high == nullptr) return kMissing;
+  double least = 1, greatest = 1;
+  for (const std::size_t row : rows) {
+    least = std::min(least, low->number_at(row));
+    greatest = std::max(greatest, high->number_at(row));
+  }
+  return fmt::format("{:.1f} % to +{:.1f} %", 100 * (least - 1), 100 * (greatest - 1));
+}
+
 std::string format_interval(const Table& experiments, std::size_t row) {
   const Column *low = experiments.find("step_time_low_s"), *high = experiments.find("step_time_high_s");
   if (low == nullptr || high == nullptr || !std::isfinite(low->number_at(row)) || !std::isfinite(high->number_at(row)))
