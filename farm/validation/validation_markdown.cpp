@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -148,6 +149,30 @@ std::vector<TableRow> means_over_families(const Validation& validation, const st
   return means;
 }
 
+/// Returns what each switch is worth: the time before over the time after, as published and as predicted, means over
+/// pairs of steps and, in brackets, the least and the greatest.
+std::string switches_table(const Comparison& comparison) {
+  std::string text =
+      "\n| what changes | pairs of steps | published: before over after | predicted | mean error | largest |\n"
+      "|---|---|---|---|---|---|\n";
+  for (const FamilyAccuracy& one : accuracy_by_family(comparison.rows)) {
+    std::vector<ComparedRow> rows;
+    std::copy_if(comparison.rows.begin(), comparison.rows.end(), std::back_inserter(rows),
+                 [&](const ComparedRow& row) { return row.family == one.family; });
+    const auto ratios = [&](double ComparedRow::*side) {
+      double sum = 0, least = rows.front().*side, most = least;
+      for (const ComparedRow& row : rows) {
+        sum += row.*side;
+        least = std::min(least, row.*side), most = std::max(most, row.*side);
+      }
+      return fmt::format("{:.2f} ({:.2f} to {:.2f})", sum / static_cast<double>(rows.size()), least, most);
+    };
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", one.family, rows.size(), ratios(&ComparedRow::measured),
+                        ratios(&ComparedRow::predicted), percent_text(one.errors.mean), percent_text(one.errors.max));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string validation_markdown(const Validation& validation, const experiments::Catalog& catalog) {
@@ -155,7 +180,7 @@ std::string validation_markdown(const Validation& validation, const experiments:
       "| family | what | rows | mean error | largest | held out | pairs ordered right | bar |\n"
       "|---|---|---|---|---|---|---|---|\n";
   for (const auto& [title, comparison] : validation.kinds) {
-    if (title == kHeldOutTitle) continue;
+    if (title == kHeldOutTitle || title == kSwitchesTitle) continue;
     const bool steps = title == kStepsTitle;
     std::vector<TableRow> lines =
         lines_of(title, comparison, steps ? find_comparison(validation, kHeldOutTitle) : nullptr);
@@ -168,6 +193,7 @@ std::string validation_markdown(const Validation& validation, const experiments:
                           percent_text(row_line.metric("max")), percent_text(row_line.metric("held out")),
                           percent_text(row_line.metric("ordered right")), targets_of(row_line));
   }
+  if (const Comparison* switches = find_comparison(validation, kSwitchesTitle)) text += switches_table(*switches);
   return text;
 }
 

@@ -12,6 +12,7 @@ namespace manyworlds::farm {
 // Titles of the kinds of measurements.
 inline constexpr const char* kStepsTitle = "training steps";
 inline constexpr const char* kHeldOutTitle = "training steps, each family with constants fitted to the others";
+inline constexpr const char* kSwitchesTitle = "steps that differ in one thing: the time before over the time after";
 inline constexpr const char* kCollectivesTitle = "collectives";
 inline constexpr const char* kKernelsTitle = "kernels";
 inline constexpr const char* kLeftOutGpusTitle = "kernels, each GPU with the constants of others";

@@ -18,6 +18,7 @@
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/run_folder.hpp"
+#include "farm/validation/compared_switches.hpp"
 #include "farm/validation/validated_tables.hpp"
 #include "farm/validation/validation_fit.hpp"
 #include "farm/validation/validation_markdown.hpp"
@@ -60,7 +61,8 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
                              "memory",
                              "memory_other",
                              "layouts",
-                             "ultrascale_layouts"})
+                             "ultrascale_layouts",
+                             "switches"})
       tables.emplace_back(fmt::format("{}.csv", name), measured::compiled_table(name));
   return tables;
 }
@@ -134,6 +136,13 @@ void compare_memory(Validation& validation, const Measurements& tables) {
   if (!peaks.rows.empty() || !peaks.omitted.empty()) validation.kinds.emplace_back(kMemoryTitle, std::move(peaks));
 }
 
+/// Compares steps that differ in one thing, while their constants are those that were simulated.
+void add_switches(Validation& validation) {
+  if (validation.kinds.empty()) return;
+  Comparison switches = compare_switches(validation.steps, validation.kinds.front().second);
+  if (!switches.rows.empty()) validation.kinds.emplace_back(kSwitchesTitle, std::move(switches));
+}
+
 int run_validate(const Invocation& invocation) {
   cxxopts::Options options("manyworlds validate", "Predicted against published measurements, family by family.");
   add_run_options(options);
@@ -192,6 +201,7 @@ int run_validate(const Invocation& invocation) {
   }
   const std::vector<ComparedRow> compared =
       validation.kinds.empty() ? std::vector<ComparedRow>() : validation.kinds.front().second.rows;
+  add_switches(validation);
   if (parsed->count("fit") > 0)
     io::write_atomically(required(*parsed, "fit"),
                          constants_table({fit_constants(validation.steps, compared, catalog)}));
