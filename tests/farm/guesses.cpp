@@ -36,7 +36,7 @@ TEST_CASE("MetaX GPUs run, and the answer names its guesses and what they are wo
   CHECK_THAT(run("h100_sxm", {}).output, !Catch::Contains("\nguessed  "));
 }
 
-TEST_CASE("--no-guesses refuses what rests on a guess, and runs what does not") {
+TEST_CASE("with --no-guesses nothing runs that rests on a guess, and all else does") {
   CHECK(run("metax_c500", {"--no-guesses"}).exit_code == 2);
   CHECK(run("metax_c500", {"--no-guesses"}).output.empty());
   const std::vector<std::string> own{"--no-guesses", "--set", "strategy.stack.host_kernel_us=30", "--set",
