@@ -22,6 +22,7 @@ using core::workload::Recompute;
 using core::workload::Stack;
 using core::workload::Strategy;
 using import::CsvRow;
+using import::read_supported;
 
 constexpr std::int64_t kMaxCount = 1 << 20;
 /// Maximum of micro-batch x sequence^2, the attention scores of one head; sums of bytes beyond it might exceed 64 bits.
@@ -355,12 +356,11 @@ MemoryRow read_row(const CsvRow& row, const Catalog& catalog) {
   result.kind = "other";
   result.id = row.given("id") ? std::string(row.text("id"))
                               : fmt::format("{} {} {}", result.test_case, row.text("track"), row.text("device"));
-  import::read_supported(result, [&] { read_fields(result, row, catalog);
-});
-return result;
-}  // namespace
+  read_supported(result, [&] { read_fields(result, row, catalog); });
+  return result;
+}
 
-}  // namespace manyworlds::experiments::measured
+}  // namespace
 
 bool is_memory_table(const import::CsvHeader& header) {
   return header.has("test_case") && header.has("mem_max_allocated_bytes");

@@ -15,6 +15,7 @@ namespace {
 
 using import::CsvRow;
 using import::Node;
+using import::read_supported;
 using import::UnsupportedRow;
 
 // Columns that every table of training steps has.
@@ -51,107 +52,101 @@ class RowReader {
     result_.id = row_.text("id");
     result_.source = row_.text("source");
     result_.line = row_.line();
-    import::read_supported(result_, [this] {
+    read_supported(result_, [this] {
       read_source();
-    read_machines();
-    read_model();
-    read_strategy();
-    finish();
-  });
-  if (!result_.unsupported.empty()) result_.experiments.clear();
-  if (!result_.unsupported.empty() && result_.unsupported != kDidNotRun) result_.ran.reset();
-  return std::move(result_);
-}
-
-private : std::string
-          text(const char* column) const {
-  return std::string(row_.text(column));
-}
-
-void assume(const char* column) {
-  result_.assumed.emplace_back(column);
-}
-
-std::int64_t integer_or(const char* column, std::int64_t default_value) const {
-  return row_.integer(column).value_or(default_value);
-}
-
-/// Returns a number that a row must have.
-std::int64_t required_integer(const char* column) const {
-  const auto value = row_.integer(column);
-  if (!value) throw UnsupportedRow{fmt::format("{} is not printed", column), ""};
-  if (*value < 1) throw UnsupportedRow{fmt::format("{} is below 1", column), text(column)};
-  return *value;
-}
-
-Node node(std::string value) const {
-  Node result;
-  result.kind = Node::Kind::scalar;
-  result.text = std::move(value);
-  result.file = std::make_shared<const std::string>(row_.header().file);
-  result.line = row_.line();
-  return result;
-}
-
-/// Sets a key as a user would. A value that sweeps cannot express makes the row unsupported, not invalid.
-void set(const std::string& key, const std::string& value) {
-  try {
-    const Node given = node(value);
-    assigner_.assign(find_key(key, given), given);
-  } catch (const core::InputError& error) {
-    throw UnsupportedRow{fmt::format("{} is not modelled as the row has it", key), error.what()};
+      read_machines();
+      read_model();
+      read_strategy();
+      finish();
+    });
+    if (!result_.unsupported.empty()) result_.experiments.clear();
+    if (!result_.unsupported.empty() && result_.unsupported != kDidNotRun) result_.ran.reset();
+    return std::move(result_);
   }
-}
-void set(const std::string& key, std::int64_t value) {
-  set(key, std::to_string(value));
-}
 
-/// Calls set() unless `value` equals `usual`, which holds also if there is no such option.
-void set_unless(const std::string& key, const std::string& value, const std::string& usual) {
-  if (value != usual || has_key(key)) set(key, value);
-}
+ private:
+  std::string text(const char* column) const { return std::string(row_.text(column)); }
 
-bool has_key(const std::string& key) const {
-  try {
-    find_key(key, node(""));
-    return true;
-  } catch (const core::InputError&) {
-    return false;
+  void assume(const char* column) { result_.assumed.emplace_back(column); }
+
+  std::int64_t integer_or(const char* column, std::int64_t default_value) const {
+    return row_.integer(column).value_or(default_value);
   }
-}
 
-std::optional<std::string> meaning(const char* column) const {
-  const std::string given_text = text(column);
-  return given_text.empty() ? std::nullopt : terms_.meaning(column, given_text);
-}
+  /// Returns a number that a row must have.
+  std::int64_t required_integer(const char* column) const {
+    const auto value = row_.integer(column);
+    if (!value) throw UnsupportedRow{fmt::format("{} is not printed", column), ""};
+    if (*value < 1) throw UnsupportedRow{fmt::format("{} is below 1", column), text(column)};
+    return *value;
+  }
 
-void read_source();
-void read_machines();
-void set_nic(std::int64_t nodes);
-void read_model();
-void set_style();
-void read_strategy();
-void set_split(std::int64_t stages);
-void set_schedule(std::int64_t pp);
-void set_buckets(const std::string& stack);
-void set_stack();
-void set_strategy_columns();
-void choose_recompute();
-void finish();
-std::string family() const;
-std::string settings_text(const std::string& prefix, const std::set<std::string, std::less<>>& without) const;
+  Node node(std::string value) const {
+    Node result;
+    result.kind = Node::Kind::scalar;
+    result.text = std::move(value);
+    result.file = std::make_shared<const std::string>(row_.header().file);
+    result.line = row_.line();
+    return result;
+  }
 
-const CsvRow& row_;
-const TermTable& terms_;
-const Catalog& catalog_;
-GraphCache& graphs_;
-Settings settings_;
-Assigner assigner_;
-const SourceProfile* profile_ = nullptr;
-std::int64_t gpus_ = 0, dp_ = 0;
-bool one_layer_ = false, has_experts_ = false;
-TrainingStep result_;
-};  // namespace
+  /// Sets a key as a user would. A value that sweeps cannot express makes the row unsupported, not invalid.
+  void set(const std::string& key, const std::string& value) {
+    try {
+      const Node given = node(value);
+      assigner_.assign(find_key(key, given), given);
+    } catch (const core::InputError& error) {
+      throw UnsupportedRow{fmt::format("{} is not modelled as the row has it", key), error.what()};
+    }
+  }
+  void set(const std::string& key, std::int64_t value) { set(key, std::to_string(value)); }
+
+  /// Calls set() unless `value` equals `usual`, which holds also if there is no such option.
+  void set_unless(const std::string& key, const std::string& value, const std::string& usual) {
+    if (value != usual || has_key(key)) set(key, value);
+  }
+
+  bool has_key(const std::string& key) const {
+    try {
+      find_key(key, node(""));
+      return true;
+    } catch (const core::InputError&) {
+      return false;
+    }
+  }
+
+  std::optional<std::string> meaning(const char* column) const {
+    const std::string given_text = text(column);
+    return given_text.empty() ? std::nullopt : terms_.meaning(column, given_text);
+  }
+
+  void read_source();
+  void read_machines();
+  void set_nic(std::int64_t nodes);
+  void read_model();
+  void set_style();
+  void read_strategy();
+  void set_split(std::int64_t stages);
+  void set_schedule(std::int64_t pp);
+  void set_known_stack(const std::string& name, const CatalogEntry& entry);
+  void set_stack();
+  void set_strategy_columns();
+  void choose_recompute();
+  void finish();
+  std::string family() const;
+  std::string settings_text(const std::string& prefix, const std::set<std::string, std::less<>>& without) const;
+
+  const CsvRow& row_;
+  const TermTable& terms_;
+  const Catalog& catalog_;
+  GraphCache& graphs_;
+  Settings settings_;
+  Assigner assigner_;
+  const SourceProfile* profile_ = nullptr;
+  std::int64_t gpus_ = 0, dp_ = 0;
+  bool one_layer_ = false, has_experts_ = false;
+  TrainingStep result_;
+};
 
 void RowReader::read_source() {
   const std::string experts =
@@ -346,22 +341,19 @@ void RowReader::set_split(std::int64_t stages) {
   set("strategy.split", (layers + 2) % stages == 0 ? "light_ends" : "light_last");
 }
 
-/// Gives gradients the buckets of the software's recipe, if it has one.
-void RowReader::set_buckets(const std::string& stack) {
-  const auto known = catalog_.entries("stacks").find(stack);
-  if (known == catalog_.entries("stacks").end()) return;
-  if (const auto buckets = known->second.recipe.find("bucket_parameters"); buckets != known->second.recipe.end())
+/// Sets a stack of the catalog, with the library of its time and the buckets of its recipe.
+void RowReader::set_known_stack(const std::string& name, const CatalogEntry& entry) {
+  set("strategy.stack", name);
+  if (!entry.library.empty()) set("collectives.version", entry.library);
+  if (const auto buckets = entry.recipe.find("bucket_parameters"); buckets != entry.recipe.end())
     set("strategy.bucket_parameters", std::get<std::int64_t>(buckets->second.value));
 }
 
 void RowReader::set_stack() {
-  std::string stack = row_.given("stack") ? text("stack") : profile_->stack;
+  const std::string stack = row_.given("stack") ? text("stack") : profile_->stack;
   if (!row_.given("stack") && !profile_->named()) assume("stack");
-  if (catalog_.entries("stacks").count(stack)) set("strategy.stack", stack);
-  if (const auto known = catalog_.entries("stacks").find(stack);
-      known != catalog_.entries("stacks").end() && !known->second.library.empty())
-    set("collectives.version", known->second.library);
-  set_buckets(stack);
+  const Catalog::Entries& stacks = catalog_.entries("stacks");
+  if (const auto known = stacks.find(stack); known != stacks.end()) set_known_stack(stack, known->second);
   // Chunked collectives beside GEMMs need sequence parallelism; the software does not use them without it.
   const std::string chunked_overlap = "strategy.stack.overlap_tensor";
   if (has_key(chunked_overlap) && !std::get<bool>(settings_.at("strategy.sequence_parallel")))
@@ -440,7 +432,7 @@ void RowReader::finish() {
   result_.experiments.front()["model.layers"] = std::int64_t{2};
 }
 
-}  // namespace manyworlds::experiments::measured
+}  // namespace
 
 bool is_training_steps_table(const import::CsvHeader& header) {
   return std::all_of(std::begin(kRequiredColumns), std::end(kRequiredColumns),
