@@ -5,12 +5,12 @@
 
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/registry.hpp"
+#include "core/collective/library/path_rates.hpp"
 #include "core/collective/library/tuner.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
 
-constexpr double kPsPerUs = 1e6;
 constexpr double kFullFill = 24 << 20;             // bytes at which half of the fill is paid
 constexpr double kStoredBlock = 4'096;             // bytes that the threads of one channel store at once: 512 of 8 B
 constexpr double kLongMessageBefore229 = 5e5;      // bytes from which an exchange is all Simple before 2.29
@@ -18,30 +18,10 @@ constexpr double kFirstMessageBefore229 = 32'768;  // bytes from which it is so 
 constexpr double kFirstPartBefore229 = 0.3;        // this one
 constexpr std::int64_t kWholeRate = 1'000'000;     // see ProtocolCosts
 
-/// Returns the time of `bytes` at a rate in GB/s, in microseconds; 0 if there is no such rate.
-double us_at(double bytes, double gb_per_s) {
-  return gb_per_s > 0 ? bytes / gb_per_s * 1e-3 : 0;
-}
-
-double gb_per_s(const Path& path) {
-  return static_cast<double>(path.bits_per_second) / 8e9;
-}
-
-double latency_us(const Path& path) {
-  return static_cast<double>(path.latency_ps) / kPsPerUs;
-}
-
 std::uint32_t ps_of_hop(double us) {
   const Time ps = round_half_up(std::max(us, 0.0) * kPsPerUs);
   MANYWORLDS_CHECK(ps <= std::numeric_limits<std::uint32_t>::max(), "a hop of {} us", us);
   return static_cast<std::uint32_t>(ps);
-}
-
-/// Returns the base-2 logarithm, linear between powers of two.
-double log2_of(std::uint32_t n) {
-  double log = 0, power = 1;
-  for (; 2 * power <= n; power *= 2) ++log;
-  return log + (n / power - 1);
 }
 
 /// The constants of one protocol in rings and trees.

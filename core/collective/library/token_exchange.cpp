@@ -6,26 +6,14 @@
 
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/token_chunks.hpp"
+#include "core/collective/library/path_rates.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
 
-constexpr double kPsPerUs = 1e6;
 constexpr double kWholeRatePpm = 1e6;  // see ProtocolCosts
 // Share of an exchange's time by which rounds may be too slow: many transfers at once take longer to simulate.
 constexpr double kTolerance = 0.05;
-
-double us_at(double bytes, double gb_per_s) {
-  return gb_per_s > 0 ? bytes / gb_per_s * 1e-3 : 0;
-}
-
-double gb_per_s(const Path& path) {
-  return static_cast<double>(path.bits_per_second) / 8e9;
-}
-
-double latency_us(const Path& path) {
-  return static_cast<double>(path.latency_ps) / kPsPerUs;
-}
 
 /// Returns the cube root of a number from 1 to 2 by Newton's method, with the same bits on every machine.
 double cube_root(double x) {
@@ -40,13 +28,6 @@ double longer_of(double a, double b) {
   if (most <= 0) return 0;
   const double cubed = least / most * (least / most) * (least / most);
   return most * std::sqrt(cube_root(1 + cubed * cubed));
-}
-
-/// Returns the base-2 logarithm of a number from 1 on, linear between powers of two.
-double log2_of(double n) {
-  double log = 0, power = 1;
-  for (; 2 * power <= n; power *= 2) ++log;
-  return log + (n / power - 1);
 }
 
 /// Returns the set of figures inside a node or between nodes; nothing if these kernels do not go there.
