@@ -87,8 +87,8 @@ void write_machines(sharing::KeyWriter& writer, const Configuration& configurati
     writer.integer(parallel.kind_of_gpu.at(gpu_of(parallel, rank).value()));
 }
 
-sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_kind, RankLayout& layout) {
-  sharing::KeyWriter writer("step");
+/// Writes what the operations of every rank depend on, but for dp.
+void write_configuration(sharing::KeyWriter& writer, const Configuration& configuration) {
   write_options(writer, workload::model_options().read(configuration.model));
   write_options(writer, workload::strategy_options().read(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
@@ -96,6 +96,11 @@ sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_ki
   write_external_inputs(writer, configuration);
   write_measured(writer, configuration);
   write_machines(writer, configuration);
+}
+
+sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_kind, RankLayout& layout) {
+  sharing::KeyWriter writer("step");
+  write_configuration(writer, configuration);
   writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
   if (configuration.tick_ns > 0) writer.text("tick").integer(configuration.tick_ns);
@@ -127,13 +132,7 @@ StepOperations::StepOperations(const Configuration& configuration) {
 
 sharing::Key operations_key(const Configuration& configuration) {
   sharing::KeyWriter writer("operations");
-  write_options(writer, workload::model_options().read(configuration.model));
-  write_options(writer, workload::strategy_options().read(configuration.strategy));
-  write_options(writer, workload::stack_options().read(configuration.strategy.stack));
-  write_options(writer, compute::gpu_options().read(configuration.gpu));
-  write_external_inputs(writer, configuration);
-  write_measured(writer, configuration);
-  write_machines(writer, configuration);
+  write_configuration(writer, configuration);
   return writer.integer(configuration.strategy.dp).finish();
 }
 
