@@ -24,11 +24,6 @@ bool is_guess(const OptionValue& value, const std::string& option, const std::st
   return value == find_option(catalog_section("gpus").options, option)->default_value;
 }
 
-std::string text_of(const Settings& settings, const std::string& key) {
-  const auto found = settings.find(key);
-  return found == settings.end() ? std::string() : std::get<std::string>(found->second);
-}
-
 /// Adds the guesses of one entry that the settings below `path` left as they are.
 void add_guesses(std::vector<Guess>& to, const Settings& settings, const std::string& path, const std::string& kind,
                  const std::string& name, const Catalog& catalog) {
@@ -44,10 +39,10 @@ void add_guesses(std::vector<Guess>& to, const Settings& settings, const std::st
 
 /// Adds the guesses among the library's constants. Those of another GPU's library are all guesses, named as one.
 void add_library_guesses(std::vector<Guess>& to, const Settings& settings, const Catalog& catalog) {
-  const std::string from_key = "cluster.gpu.library_from", from = text_of(settings, from_key);
-  if (text_of(settings, "collectives.protocol") != "calibrated") return;
-  const std::string owner = from.empty() ? text_of(settings, "cluster.gpu.name") : from;
-  const std::string version = text_of(settings, "collectives.version");
+  const std::string from_key = "cluster.gpu.library_from", from = settings.text(from_key);
+  if (settings.text("collectives.protocol") != "calibrated") return;
+  const std::string owner = from.empty() ? settings.text("cluster.gpu.name") : from;
+  const std::string version = settings.text("collectives.version");
   for (const auto& [name, library] : catalog.entries("libraries")) {
     const auto has = [](const std::vector<std::string>& names, const std::string& one) {
       return std::find(names.begin(), names.end(), one) != names.end();
@@ -130,11 +125,11 @@ std::vector<Guess> guesses_of(const Settings& settings, const Catalog& catalog) 
   for (const std::string group : kNodeGroups) groups.push_back("cluster." + group + ".");
   for (const std::string& group : groups) {
     const std::string gpu = group + "gpu.";
-    add_guesses(result, settings, gpu, "gpus", text_of(settings, gpu + "name"), catalog);
+    add_guesses(result, settings, gpu, "gpus", settings.text(gpu + "name"), catalog);
   }
   add_library_guesses(result, settings, catalog);
-  add_guesses(result, settings, "cluster.", "clusters", text_of(settings, "cluster.name"), catalog);
-  add_guesses(result, settings, "strategy.stack.", "stacks", text_of(settings, "strategy.stack.name"), catalog);
+  add_guesses(result, settings, "cluster.", "clusters", settings.text("cluster.name"), catalog);
+  add_guesses(result, settings, "strategy.stack.", "stacks", settings.text("strategy.stack.name"), catalog);
   return result;
 }
 

@@ -62,11 +62,6 @@ double widened_low(double residual, double widening) {
   return 1 / (1 + widening * std::max(0.0, 1 / (1 + residual) - 1));
 }
 
-std::string text_of(const Settings& settings, const std::string& key) {
-  const auto found = settings.find(key);
-  return found == settings.end() ? std::string() : std::get<std::string>(found->second);
-}
-
 std::string families_text(std::size_t families) {
   return fmt::format("{} {}", families, families == 1 ? "family" : "families");
 }
@@ -101,7 +96,7 @@ bool Uncertainty::uses_catalog_constants(const Settings& settings, const std::st
 }
 
 Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& config) const {
-  const std::string kind = layout_kind(config.configuration), gpu = text_of(settings, "cluster.gpu.name");
+  const std::string kind = layout_kind(config.configuration), gpu = settings.text("cluster.gpu.name");
   const std::string chip = chip_of(catalog_, gpu);
   ResidualFamilies families;
   for (const Residuals& one : residuals_)

@@ -36,6 +36,11 @@ core::OptionValue& Settings::at(std::string_view key) {
   return (*this)[key];
 }
 
+std::string Settings::text(std::string_view key) const {
+  const auto found = find(key);
+  return found == end() ? std::string() : std::get<std::string>(found->second);
+}
+
 core::OptionValue& Settings::operator[](std::string_view key) {
   const auto at = std::lower_bound(settings_.begin(), settings_.end(), key, is_before);
   if (at != settings_.end() && at->first == key) return at->second;

@@ -34,6 +34,8 @@ class Settings {
   /// Throws std::out_of_range for a key that is not there.
   const core::OptionValue& at(std::string_view key) const;
   core::OptionValue& at(std::string_view key);
+  /// Returns the text that `key` has; empty if the key is not there.
+  std::string text(std::string_view key) const;
 
   /// Returns the value of `key`, which is added if it is not there.
   core::OptionValue& operator[](std::string_view key);

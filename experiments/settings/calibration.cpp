@@ -20,11 +20,6 @@ double value_of(const CatalogEntry& entry, const std::string& name) {
   return found == entry.values.end() ? 0 : std::get<double>(found->second.value);
 }
 
-std::string text_of(const Settings& settings, const std::string& key) {
-  const auto found = settings.find(key);
-  return found == settings.end() ? std::string() : std::get<std::string>(found->second);
-}
-
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -74,13 +69,13 @@ bool is_token_figure(const core::OptionInfo& info) {
 
 /// Fills in what is absent, but for the exchange of tokens; returns whether anything was.
 bool fill_in(Settings& settings, const Lender& lender) {
-  const std::string shape = text_of(settings, std::string(kGpu) + "scale_up");
+  const std::string shape = settings.text(std::string(kGpu) + "scale_up");
   bool filled = false;
   for (const core::OptionInfo& info : core::collective::calibration_options().infos()) {
     const auto lent = lender.library->values.find(info.name);
     if (lent == lender.library->values.end() || is_token_figure(info)) continue;
     if (info.kind != core::OptionInfo::Kind::real) {
-      if (text_of(settings, kGpu + info.name) == std::get<std::string>(info.default_value) ||
+      if (settings.text(kGpu + info.name) == std::get<std::string>(info.default_value) ||
           settings.count(kGpu + info.name) == 0)
         settings[kGpu + info.name] = lent->second.value;
       continue;
@@ -120,7 +115,7 @@ std::optional<Lender> find_token_lender(const Catalog& catalog, const std::strin
 /// change with the links. Only rates in GB/s are a share of these.
 void fill_in_tokens(Settings& settings, const Catalog& catalog, const core::collective::TokenSetInfo& set) {
   const std::string mark = core::collective::figure_name(set, false, set.figures.front());
-  const auto lender = find_token_lender(catalog, mark, text_of(settings, std::string(kGpu) + "name"),
+  const auto lender = find_token_lender(catalog, mark, settings.text(std::string(kGpu) + "name"),
                                         value_of(settings, "scale_up_gb_per_s"));
   if (!lender) return;
   for (const bool combine : {false, true})
@@ -142,14 +137,14 @@ void borrow_token_figures(Settings& settings, const Catalog& catalog, core::coll
 }
 
 std::string borrow_calibration(Settings& settings, const Catalog& catalog) {
-  if (text_of(settings, "collectives.protocol") != "calibrated") return {};
+  if (settings.text("collectives.protocol") != "calibrated") return {};
   const std::string version =
-      settings.count(kVersion) > 0 ? text_of(settings, kVersion) : core::collective::version_names().back();
-  const auto lender = find_lender(catalog, version, text_of(settings, std::string(kGpu) + "name"),
-                                  value_of(settings, "scale_up_gb_per_s"));
+      settings.count(kVersion) > 0 ? settings.text(kVersion) : core::collective::version_names().back();
+  const auto lender =
+      find_lender(catalog, version, settings.text(std::string(kGpu) + "name"), value_of(settings, "scale_up_gb_per_s"));
   if (!lender) return value_of(settings, kCalibrationMark) > 0 ? std::string() : std::string(kGpu) + kCalibrationMark;
   if (fill_in(settings, *lender) && lender->borrowed) settings[std::string(kGpu) + "library_from"] = lender->gpu;
-  if (text_of(settings, "strategy.stack.dispatcher") == "deepep")
+  if (settings.text("strategy.stack.dispatcher") == "deepep")
     borrow_token_figures(settings, catalog, core::collective::TokenKernels::deepep, true);
   return {};
 }

@@ -37,11 +37,6 @@ std::int64_t integer(const Settings& settings, const std::string& key, std::int6
   return found == settings.end() ? fallback : std::get<std::int64_t>(found->second);
 }
 
-std::string text(const Settings& settings, const std::string& key) {
-  const auto found = settings.find(key);
-  return found == settings.end() ? std::string() : std::get<std::string>(found->second);
-}
-
 /// Returns whether a switch is on; false if it is absent or not boolean.
 bool flag(const Settings& settings, const std::string& key) {
   const auto found = settings.find(key);
@@ -65,7 +60,7 @@ std::int64_t replicas(const Settings& settings) {
 /// Returns the stack that was named, or today's default.
 const CatalogEntry& stack_of(const Settings& settings, const Catalog& catalog) {
   const auto& stacks = catalog.entries("stacks");
-  const auto named = stacks.find(text(settings, kStackName));
+  const auto named = stacks.find(settings.text(kStackName));
   return named == stacks.end() ? stacks.at(kDefaultStack) : named->second;
 }
 
@@ -95,7 +90,7 @@ std::int64_t gated_width(std::int64_t hidden) {
 
 /// 0 means 4 x hidden. Models with experts get 0 too, since their layers of experts do not use this width.
 OptionValue feed_forward(const Settings& settings, const Catalog&) {
-  const bool gated = text(settings, "model.activation") == "swiglu" && integer(settings, "model.experts") == 0;
+  const bool gated = settings.text("model.activation") == "swiglu" && integer(settings, "model.experts") == 0;
   return gated ? gated_width(integer(settings, "model.hidden")) : std::int64_t{0};
 }
 
@@ -139,18 +134,18 @@ double oversubscription(const Settings& settings) {
 /// Returns the topology that the section began with, or nothing for a single node, which has no fabric.
 std::optional<OptionValue> topology(const Settings& settings, const Catalog&) {
   if (gpus(settings) == integer(settings, "cluster.gpus_per_node", 1)) return std::nullopt;
-  return text(settings, kTopology);
+  return settings.text(kTopology);
 }
 
 /// Returns as many nodes per pod as a switch has ports; 0, which means all nodes, if they all fit on one.
 std::optional<OptionValue> rail_ports(const Settings& settings, const Catalog&) {
-  if (text(settings, kTopology) != "rail_optimized") return std::nullopt;
+  if (settings.text(kTopology) != "rail_optimized") return std::nullopt;
   const std::int64_t ports = leaf_ports(oversubscription(settings), 1);
   return gpus(settings) / integer(settings, "cluster.gpus_per_node", 1) > ports ? ports : std::int64_t{0};
 }
 
 std::optional<OptionValue> leaf_hosts(const Settings& settings, const Catalog&) {
-  const std::string fabric = text(settings, kTopology);
+  const std::string fabric = settings.text(kTopology);
   if (fabric == "dragonfly_plus") return std::int64_t{0};
   if (fabric != "fat_tree") return std::nullopt;
   const double ratio = oversubscription(settings);
@@ -160,7 +155,7 @@ std::optional<OptionValue> leaf_hosts(const Settings& settings, const Catalog&) 
 }
 
 bool is_roce(const Settings& settings) {
-  return text(settings, "cluster.network") == "roce";
+  return settings.text("cluster.network") == "roce";
 }
 
 /// NICs and switches for RoCE are set up for DCQCN; InfiniBand has credit-based flow control.
@@ -224,7 +219,7 @@ bool has_effect(const Settings& settings, const std::string& option) {
     return integer(settings, "strategy.tp", 1) == 1 || flag(settings, "strategy.sequence_parallel");
   const bool tokens_travel = integer(settings, "model.experts") > 0 && integer(settings, "strategy.ep", 1) > 1;
   if (option == "overlap_experts")
-    return tokens_travel && text(settings, "strategy.recompute") != "full" &&
+    return tokens_travel && settings.text("strategy.recompute") != "full" &&
            (integer(settings, "strategy.pp", 1) == 1 || integer(settings, "strategy.virtual_stages", 1) > 1);
   if (option == "delay_expert_weights") return tokens_travel;
   if (option == "overlap_shared_expert") return tokens_travel && integer(settings, "model.shared_ffn_hidden") > 0;
@@ -296,7 +291,7 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
     if (key == kTransport || key == kTopology) add_component_options(settings, key, std::get<std::string>(*value));
     filled.add(key, std::move(*value));
   };
-  if (catalog.entries("stacks").count(text(settings, kStackName)) == 0) filled["strategy.stack"] = kDefaultStack;
+  if (catalog.entries("stacks").count(settings.text(kStackName)) == 0) filled["strategy.stack"] = kDefaultStack;
   for (const Convention& one : conventions()) fill(one.key, one.today(settings, catalog));
   if (const auto ports = filled.find("topology.nodes_per_pod");
       ports != filled.end() && std::get<std::int64_t>(ports->second) == 0)
@@ -310,7 +305,7 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
   settings.add(kStackName, kDefaultStack);
   settings.add(kLibraryVersion, core::collective::version_names().back());
   assume_stack(settings, stack);
-  if (text(settings, kProtocol) == "auto") settings[kProtocol] = "calibrated";
+  if (settings.text(kProtocol) == "auto") settings[kProtocol] = "calibrated";
   return filled;
 }
 
@@ -323,7 +318,7 @@ void change_setting(Settings& settings, const std::string& key, OptionValue valu
   if (tp == 1) settings[kParallel] = false;
   if (tp > 1 && (flag(settings, kOverlapTensor) || integer(settings, "model.experts") > 0)) settings[kParallel] = true;
   if (replicas(settings) == 1) settings["strategy.zero"] = std::int64_t{0};
-  const std::string schedule = text(settings, kSchedule);
+  const std::string schedule = settings.text(kSchedule);
   const bool interleaves = integer(settings, "strategy.pp", 1) > 1 && integer(settings, kChunks, 1) > 1;
   if (schedule == "interleaved" && !interleaves) settings[kSchedule] = "1f1b";
   if (schedule == "1f1b" || (schedule == "interleaved" && !interleaves)) settings[kChunks] = std::int64_t{1};
@@ -334,7 +329,7 @@ void change_setting(Settings& settings, const std::string& key, OptionValue valu
 std::string unused_oversubscription_note(const Settings& settings) {
   const std::int64_t nodes = gpus(settings) / integer(settings, "cluster.gpus_per_node", 1);
   const std::int64_t pod = integer(settings, "topology.nodes_per_pod"), leaf = integer(settings, "topology.leaf_hosts");
-  const std::string fabric = text(settings, kTopology);
+  const std::string fabric = settings.text(kTopology);
   const bool one_leaf =
       (fabric == "rail_optimized" && (pod == 0 || nodes <= pod)) || (fabric == "fat_tree" && gpus(settings) <= leaf);
   if (!one_leaf || oversubscription(settings) == 1) return "";
