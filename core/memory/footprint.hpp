@@ -33,6 +33,8 @@ struct Footprint {
   std::int64_t total() const;
   /// Returns what the framework counts as allocated (torch.cuda.max_memory_allocated): all but the last three parts.
   std::int64_t allocated() const { return total() - rounding - communicators - context; }
+  /// What the framework's allocator takes, but for fragmentation: max_memory_reserved().
+  std::int64_t reserved() const { return allocated() + rounding; }
 };
 
 /// One part of a footprint, with the name and description that tables show.

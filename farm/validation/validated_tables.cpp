@@ -58,7 +58,7 @@ void compare_ranks(Comparison& comparison, const TrainingStep& step) {
     }
   };
   add(step.rank_memory.allocated_mib, "allocated", [](const auto& stage) { return stage.allocated(); });
-  add(step.rank_memory.reserved_mib, "reserved", [](const auto& stage) { return stage.allocated() + stage.rounding; });
+  add(step.rank_memory.reserved_mib, "reserved", [](const auto& stage) { return stage.reserved(); });
 }
 
 }  // namespace

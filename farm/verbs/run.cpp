@@ -59,7 +59,7 @@ std::string stages_text(const std::vector<core::memory::Footprint>& stages, doub
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
     row(part.name, [&](const auto& stage) { return stage.*part.member; });
   row("allocated", [](const auto& stage) { return stage.allocated(); });
-  row("reserved", [](const auto& stage) { return stage.allocated() + stage.rounding; });
+  row("reserved", [](const auto& stage) { return stage.reserved(); });
   row("total", [](const auto& stage) { return stage.total(); });
   return text +
          "\nallocated is what the framework counts: without rounding, communicators and context; reserved is what its "
@@ -73,7 +73,7 @@ Json stages_json(const std::vector<core::memory::Footprint>& stages, double memo
     for (const core::memory::FootprintPart& part : core::memory::footprint_parts())
       row[fmt::format("{}_bytes", part.name)] = stage.*part.member;
     row["allocated_bytes"] = stage.allocated();
-    row["reserved_bytes"] = stage.allocated() + stage.rounding;
+    row["reserved_bytes"] = stage.reserved();
     row["total_bytes"] = stage.total();
     object["stages"].push_back(row);
   }
