@@ -8,6 +8,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/calibrated_costs.hpp"
 #include "core/collective/library/library.hpp"
+#include "tests/core/collective/simulated_collective.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
@@ -60,20 +61,6 @@ Library library(Algorithm all_reduce) {
 }
 
 constexpr std::int64_t kFill = 24 << 20;  // bytes at which half of the fill is paid
-
-/// Returns the time of a shape on four GPUs of one node, packet by packet, without headers.
-Time simulated(const Shape& shape, const std::shared_ptr<const network::Graph>& graph) {
-  network::Router router(graph, network::Routing::destination_mod_k, 1);
-  const Dag dag = build(shape);
-  step::Connections connections;
-  for (std::size_t pair = 0; pair < dag.pairs.size(); ++pair)
-    connections.routes.push_back(step::route_of(router, {dag.pairs, dag.switches}, {0, 1, 2, 3}, pair, 0));
-  network::Transport transport;
-  transport.header_bytes = 0;
-  network::ComponentCache cache(transport);
-  const auto result = step::simulate_isolated(dag, connections, *graph, cache);
-  return *std::max_element(result.exits.begin(), result.exits.end());
-}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/token_chunks.hpp"
 #include "core/workload/layer/experts.hpp"
+#include "tests/core/collective/simulated_collective.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
@@ -57,21 +58,6 @@ double launch_us(const Shape& shape) {
 /// The sum of two times of which the longer one hides the shorter.
 double longer_of(double a, double b) {
   return std::pow(std::pow(a, 6) + std::pow(b, 6), 1.0 / 6);
-}
-
-Time simulated(const Shape& shape, const std::shared_ptr<const network::Graph>& graph) {
-  network::Router router(graph, network::Routing::destination_mod_k, 1);
-  const Dag dag = build(shape);
-  std::vector<std::uint32_t> members(shape.members);
-  for (std::uint32_t i = 0; i < shape.members; ++i) members[i] = i;
-  step::Connections connections;
-  for (std::size_t pair = 0; pair < dag.pairs.size(); ++pair)
-    connections.routes.push_back(step::route_of(router, {dag.pairs, dag.switches}, members, pair, 0));
-  network::Transport transport;
-  transport.header_bytes = 0;
-  network::ComponentCache cache(transport);
-  const auto result = step::simulate_isolated(dag, connections, *graph, cache);
-  return *std::max_element(result.exits.begin(), result.exits.end());
 }
 
 }  // namespace
