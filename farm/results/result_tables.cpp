@@ -21,13 +21,12 @@
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "farm/results/result_costs.hpp"
+#include "farm/results/subsimulation_table.hpp"
 
 namespace manyworlds::farm {
 namespace {
 
-using core::sharing::Key;
 using core::step::StepResult;
-using core::step::SubsimulationUse;
 using io::Column;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -357,43 +356,6 @@ io::Table excluded_table(const experiments::Sweep& sweep) {
   table.columns.push_back({"reason", "", "what would be right, and the values that broke it", reasons});
   return table;
 }
-
-/// The sub-simulations of one kind that the steps used, by key.
-class SubsimulationTable {
- public:
-  void add(const std::vector<SubsimulationUse>& used, std::uint32_t experiments) {
-    for (const SubsimulationUse& one : used) {
-      const auto [entry, is_new] = by_key_.try_emplace(one.key, Entry{one.parameters, one.result_ps, 0});
-      MANYWORLDS_CHECK(entry->second.result_ps == one.result_ps, "{} gives {} ps and {} ps", one.key.hex(),
-                       entry->second.result_ps, one.result_ps);
-      entry->second.used_by += experiments;
-      times_ += one.times * experiments;
-    }
-  }
-  io::Table table() const {
-    std::vector<std::string> keys, parameters;
-    std::vector<std::int64_t> results, used_by;
-    for (const auto& [key, entry] : by_key_) {
-      keys.push_back(key.hex());
-      parameters.push_back(entry.parameters);
-      results.push_back(entry.result_ps);
-      used_by.push_back(entry.used_by);
-    }
-    return {{{"key", "", "digest of everything it depends on", std::move(keys)},
-             {"parameters", "", "what it is", std::move(parameters)},
-             {"result_ps", "ps", "how long it lasts", std::move(results)},
-             {"used_by", "", "experiments that use it", std::move(used_by)}}};
-  }
-  std::int64_t times() const { return times_; }
-
- private:
-  struct Entry {
-    std::string parameters;
-    std::int64_t result_ps, used_by;
-  };
-  std::map<Key, Entry> by_key_;
-  std::int64_t times_ = 0;
-};
 
 /// The results of steps by step number; empty for steps without a result.
 using StepResults = std::map<std::uint32_t, std::optional<StepResult>>;
