@@ -136,15 +136,22 @@ class Validate(unittest.TestCase):
                                places=6)
 
     def test_the_accuracy_page_has_a_table_that_is_of_the_form_that_is_printed_and_has_every_family(self):
-        text = (ROOT / "docs/accuracy.md").read_text().split("<!-- accuracy-table -->\n")[1].split("<!-- /accuracy-table -->")[0]
+        part = (ROOT / "docs/accuracy.md").read_text().split("<!-- accuracy-table -->\n")[1].split("<!-- /accuracy-table -->")[0]
+        text, switches = part.split("\n\n")
         table = self.write("t.csv", HEADER + "".join(ROWS))
         printed = self.validate(table, "--markdown", "--in-process", "-j", "1").splitlines()
         self.assertEqual(text.splitlines()[:2], printed[:2])
         self.assertRegex(printed[2], r"^\| A paper, table 1 \| step time \| 2 of 3 \| \d+\.\d % \| \d+\.\d % \| – \| \d+\.\d % \| – \|$")
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
         self.assertEqual({len(row) for row in rows}, {8})
+        # What switches are worth stands behind it, in a table of its own.
+        self.assertRegex(switches.splitlines()[0], r"^\| what changes \| pairs of steps \| ")
+        changes = [[cell.strip() for cell in line.strip("|").split("|")] for line in switches.splitlines()[2:]]
+        self.assertEqual({len(change) for change in changes}, {6})
+        self.assertLessEqual({"A100 to H100", "bf16 to fp8", "no recomputation to selective", "fused kernels"},
+                             {change[0] for change in changes})
         families = {"Ultra-Scale H100"}
-        for steps in ("training_steps", "layouts"):
+        for steps in ("training_steps", "layouts", "switches"):
             with open(ROOT / f"experiments/measured/{steps}.csv", newline="") as file:
                 families |= {row["family"] for row in csv.DictReader(file)}
         self.assertEqual({row[0] for row in rows if row[1] == "step time" and "mean over families" not in row[0]}, families)
