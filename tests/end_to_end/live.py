@@ -183,6 +183,7 @@ class Live(unittest.TestCase):
             self.finish(process)
 
     def test_only_who_has_the_token_is_let_in_from_elsewhere_and_it_outlives_a_life_of_the_run(self):
+        (self.directory / "slow.yaml").write_text(LONG_SWEEP)
         process = self.sweep("--stop-after", "3s", serve=f"0.0.0.0:{self.port}")
         said = process.stderr.readline()
         address = re.fullmatch(r"live page: http://[^/]+:(\d+)/\?token=([0-9a-f]{32})\n", said)
