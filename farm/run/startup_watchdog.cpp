@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "farm/run/supervisor.hpp"
 #include "farm/status/progress.hpp"
+#include "farm/system/exit_code.hpp"
 
 namespace manyworlds::farm {
 
@@ -13,6 +15,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+
+constexpr milliseconds kLook{500};  // how often the launcher is looked for
 
 sigset_t only_sigterm() {
   sigset_t set;
@@ -24,7 +28,10 @@ sigset_t only_sigterm() {
 }  // namespace
 
 StartupWatchdog::StartupWatchdog(milliseconds timeout, OnTimeout on_timeout)
-    : deadline_(steady_clock::now() + timeout), timeout_(timeout), on_timeout_(std::move(on_timeout)) {
+    : parent_(::getppid()),
+      deadline_(steady_clock::now() + timeout),
+      timeout_(timeout),
+      on_timeout_(std::move(on_timeout)) {
   // SIGTERM is blocked in all threads, so that the watching thread receives it.
   const sigset_t sigterm = only_sigterm();
   ::pthread_sigmask(SIG_BLOCK, &sigterm, &saved_mask_);
@@ -43,9 +50,14 @@ void StartupWatchdog::watch() {
   for (;;) {
     const auto remaining =
         std::max(std::chrono::duration_cast<milliseconds>(deadline_ - steady_clock::now()), milliseconds{0});
-    const timespec wait{remaining.count() / 1000, remaining.count() % 1000 * 1'000'000};
+    const auto wait_ms = std::min(remaining, kLook).count();
+    const timespec wait{wait_ms / 1000, wait_ms % 1000 * 1'000'000};
     const bool terminated = ::sigtimedwait(&sigterm, nullptr, &wait) == SIGTERM;
     if (started_) return;
+    const std::optional<bool> supervised = supervisor_lives();
+    if (supervised == false) ::_exit(kExitInternal);
+    if (!supervised && ::getppid() != parent_)
+      ::_exit(on_timeout_("the launcher of the ranks ended while they were starting"));
     if (!terminated && steady_clock::now() < deadline_) continue;
     const double seconds = std::chrono::duration<double>(timeout_).count();
     ::_exit(on_timeout_(terminated

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 
 #include "core/base/error.hpp"
 #include "farm/status/progress.hpp"
@@ -18,6 +19,7 @@
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"
+#include "io/log/file.hpp"
 #include "io/log/run_directory.hpp"
 
 namespace manyworlds::farm {
@@ -38,6 +40,12 @@ std::vector<std::string> launch_command(const SuperviseOptions& options) {
   return command;
 }
 
+/// Returns where this process's ids of processes are valid.
+std::string process_namespace() {
+  std::error_code ignored;
+  return io::host_name() + " " + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string();
+}
+
 pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
   std::vector<std::string> command = launch_command(options);
   std::vector<char*> arguments;
@@ -53,7 +61,7 @@ pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
   ::pthread_sigmask(SIG_SETMASK, &inherited, nullptr);
   if (const int null_device = ::open("/dev/null", O_RDONLY); null_device >= 0) ::dup2(null_device, STDIN_FILENO);
   set_launch_environment();
-  ::setenv(kSupervised, "1", 1);
+  ::setenv(kSupervised, supervisor_mark(parent).c_str(), 1);
   ::execvp(arguments[0], arguments.data());
   ::_exit(127);
 }
@@ -213,6 +221,21 @@ class Supervision {
 };
 
 }  // namespace
+
+std::string supervisor_mark(pid_t supervisor) {
+  return fmt::format("{} {}", supervisor, process_namespace());
+}
+
+std::optional<bool> supervisor_lives() {
+  const char* const supervised = std::getenv(kSupervised);
+  if (supervised == nullptr) return std::nullopt;
+  std::istringstream words(supervised);
+  pid_t supervisor = 0;
+  std::string place;
+  if (!(words >> supervisor) || !std::getline(words >> std::ws, place) || place != process_namespace())
+    return std::nullopt;
+  return ::kill(supervisor, 0) == 0 || errno != ESRCH;
+}
 
 int supervise(const SuperviseOptions& options) {
   sigset_t signals, inherited;

@@ -4,9 +4,12 @@
 // ranks that ignore a request to stop; complete.json then gives the reason.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +17,14 @@
 
 namespace manyworlds::farm {
 
-/// Environment variable of ranks whose supervisor prints the messages.
+/// Environment variable of ranks whose supervisor prints the messages. It says which process that is, and where.
 inline constexpr const char* kSupervised = "MANYWORLDS_SUPERVISED";
+
+/// Returns the value of that variable for ranks of the supervisor with this process id.
+std::string supervisor_mark(pid_t supervisor);
+/// Returns whether this rank's supervisor is there; nothing if the rank has none, or cannot see it because it is on
+/// another host or in another namespace of processes.
+std::optional<bool> supervisor_lives();
 
 struct SuperviseOptions {
   std::filesystem::path directory;  // run directory
