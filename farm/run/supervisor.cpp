@@ -31,6 +31,7 @@ using std::chrono::steady_clock;
 
 constexpr int kMaxUncoordinatedPolls = 4;  // half a second each
 constexpr seconds kExitGrace{10};          // grace for mpirun to exit after the run is complete
+constexpr seconds kAskAgain{1};            // after this time, ranks that have not heard a request hear it again
 constexpr seconds kStopTimeout{30};        // grace for ranks that were asked to stop to report
 
 std::vector<std::string> launch_command(const SuperviseOptions& options) {
@@ -80,6 +81,7 @@ class Supervision {
       if (options_.poll) options_.poll();
       draw();
       if (ended_) break;
+      ask_again();
       end_when_overdue();
       end_without_coordinator();
       end_when_unresponsive();
@@ -103,7 +105,17 @@ class Supervision {
     }
     stop_signal_ = signal;
     last_report_ = steady_clock::now();
+    ask_to_stop();
+  }
+
+  void ask_to_stop() {
+    asked_ = steady_clock::now();
     ::kill(mpirun_, SIGUSR1);
+  }
+
+  /// A request that came before the ranks listened is lost, so that it is made until they have reported that they stop.
+  void ask_again() {
+    if (stop_signal_ != 0 && state_ != "draining" && steady_clock::now() - asked_ > kAskAgain) ask_to_stop();
   }
 
   /// Returns the text of status.json; nullopt if it cannot be read.
@@ -122,7 +134,9 @@ class Supervision {
     status_changed_ = true;
     last_report_ = steady_clock::now();
     try {
-      line_.draw(progress_line(parse_status(*status_, "status.json")));
+      const auto parsed = parse_status(*status_, "status.json");
+      state_ = parsed.at("state");
+      line_.draw(progress_line(parsed));
     } catch (const std::exception&) {  // progress is optional
     }
   }
@@ -208,7 +222,9 @@ class Supervision {
   pid_t mpirun_;
   int wait_status_ = 0;
   bool ended_ = false, was_coordinated_ = false;
-  int stop_signal_ = 0;  // the signal that asked to stop; 0: none
+  int stop_signal_ = 0;             // the signal that asked to stop; 0: none
+  steady_clock::time_point asked_;  // when they were last asked to stop
+  std::string state_;               // as they last reported
   int uncoordinated_polls_ = 0;
   std::string kill_reason_;  // why the ranks were killed; "": they were not
   int exit_code_ = 0;

@@ -240,6 +240,20 @@ TEST_CASE("SIGTERM ends a run whose ranks cannot start, at once") {
   CHECK(slurp(run_directory / "answer") == expected("7"));
 }
 
+TEST_CASE("asked to stop before its ranks listen, a run drains all the same") {
+  for (const int when_ms : {0, 50, 100, 200, 300, 400}) {
+    INFO(when_ms);
+    Directory directory;
+    const fs::path run_directory = directory.path / "run";
+    const pid_t program = start(run_directory, "tasks=4000 us=20000 seed=7 -j 2");
+    REQUIRE(eventually([&] { return processes_of(run_directory).size() >= 2; }, kLongest));  // mpirun was started
+    std::this_thread::sleep_for(std::chrono::milliseconds(when_ms));
+    ::kill(program, SIGINT);
+    CHECK(wait_for(program, kLongest) == 75);
+    check_nothing_left(run_directory);
+  }
+}
+
 TEST_CASE("a store serves another run, and its answer is the same") {
   Directory directory;
   const std::string words = "tasks=400 seed=7 -j 2 --store " + (directory.path / "store").string();
