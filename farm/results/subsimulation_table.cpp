@@ -7,8 +7,8 @@ namespace manyworlds::farm {
 void SubsimulationTable::add(const std::vector<core::step::SubsimulationUse>& used, std::uint32_t experiments) {
   for (const core::step::SubsimulationUse& one : used) {
     const auto [entry, is_new] = by_key_.try_emplace(one.key, Entry{one.parameters, one.result_ps, 0});
-    MANYWORLDS_CHECK(entry->second.result_ps == one.result_ps, "{} gives {} ps and {} ps", one.key.hex(),
-                     entry->second.result_ps, one.result_ps);
+    MANYWORLDS_CHECK(entry->second.result_ps == one.result_ps, "{} ({}) gives {} ps and {} ps", one.parameters,
+                     one.key.hex(), entry->second.result_ps, one.result_ps);
     entry->second.used_by += experiments;
   }
 }

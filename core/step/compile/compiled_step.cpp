@@ -22,11 +22,18 @@ std::vector<PairLoad> loads_of(const collective::Dag& dag, const network::Transp
   return loads;
 }
 
-/// Returns a ring's DAG with the bytes of `shape`, which its canonical DAG leaves open.
-collective::Dag with_bytes(collective::Dag dag, const collective::Shape& shape) {
-  if (dag_is_byte_independent(shape))
-    for (collective::Transfer& transfer : dag.transfers) transfer.bytes = wire_bytes_per_transfer(shape);
-  return dag;
+/// Returns the quotient of a ring's DAG with the bytes of `shape`, which its canonical DAG leaves open.
+collective::Dag with_bytes(const collective::QuotientDag& quotient, const collective::Dag& full_dag,
+                           const collective::Shape& shape) {
+  collective::Dag result = quotient.dag;
+  if (!dag_is_byte_independent(shape)) return result;
+  const std::int64_t intra_node = wire_bytes_per_transfer(shape, false),
+                     inter_node = wire_bytes_per_transfer(shape, true);
+  for (collective::Transfer& transfer : result.transfers) {
+    const auto& [source, destination] = full_dag.pairs[quotient.pairs[transfer.pair]];
+    transfer.bytes = source / shape.per_node == destination / shape.per_node ? intra_node : inter_node;
+  }
+  return result;
 }
 
 /// Returns a subset of a group's connections, in the order of `pairs`.
@@ -128,7 +135,7 @@ std::vector<KindCollectives> CompiledStep::collectives_of(const std::vector<Shap
     KindCollectives& result = all.emplace_back();
     for (const collective::Shape& shape : operations.shapes) {
       result.dags.push_back(dags.canonical(shape));
-      if (dag_is_byte_independent(shape)) result.rotation &= wire_bytes_per_transfer(shape) >= 0;
+      if (dag_is_byte_independent(shape)) result.rotation &= wire_bytes_per_transfer(shape, false) >= 0;
     }
     std::sort(result.dags.begin(), result.dags.end());
     result.dags.erase(std::unique(result.dags.begin(), result.dags.end()), result.dags.end());
@@ -173,7 +180,7 @@ void CompiledStep::add_collective_op(const std::vector<GroupId>& equivalent_grou
   const std::uint32_t pairs = layout_->connectivity_number(*full_dag);
   const std::shared_ptr<const Connections>& full_connections = layout_->connections_of(collective_op.group, pairs);
   collective_op.dag =
-      is_full ? full_dag : std::make_shared<const collective::Dag>(with_bytes(quotient_dag->dag, shape));
+      is_full ? full_dag : std::make_shared<const collective::Dag>(with_bytes(*quotient_dag, *full_dag, shape));
   collective_op.connections =
       is_full ? full_connections
               : std::make_shared<const Connections>(subset_of(*full_connections, quotient_dag->pairs));

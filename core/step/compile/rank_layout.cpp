@@ -20,10 +20,10 @@ bool dag_is_byte_independent(const collective::Shape& shape) {
   return shape.algorithm == collective::Algorithm::ring && shape.chunk_bytes == 0 && shape.split.even();
 }
 
-std::int64_t wire_bytes_per_transfer(const collective::Shape& shape) {
+std::int64_t wire_bytes_per_transfer(const collective::Shape& shape, bool inter_node) {
   const std::int64_t parts = std::int64_t{shape.members} * shape.channels;
   if (shape.bytes % parts != 0) return -1;
-  return collective::costs_of(shape).wire_bytes(shape.bytes / parts);
+  return collective::costs_of(shape).wire_bytes(shape.bytes / parts, inter_node);
 }
 
 std::shared_ptr<const collective::Dag> DagCache::canonical(const collective::Shape& shape) {

@@ -38,8 +38,9 @@ class DagCache {
 /// Whether all shapes that differ from this one only in bytes share one canonical DAG. It is so for an unchunked ring
 /// with an even split, whose transfers have few sizes.
 bool dag_is_byte_independent(const collective::Shape& shape);
-/// Returns the wire bytes of each transfer of such a shape, which its canonical DAG leaves open, or -1 if they differ.
-std::int64_t wire_bytes_per_transfer(const collective::Shape& shape);
+/// Returns the wire bytes of each transfer of such a shape inside a node, or between nodes, which its canonical DAG
+/// leaves open, or -1 if their data differ in size.
+std::int64_t wire_bytes_per_transfer(const collective::Shape& shape, bool inter_node);
 
 /// Writes routes into a key with links numbered by first occurrence; a link's rate, latency and kind are written where
 /// it first occurs. Consecutive routes share one numbering, until restart_numbering().

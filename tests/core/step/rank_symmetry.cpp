@@ -147,6 +147,7 @@ TEST_CASE("a step that simulates one rank of each class is the step of all of th
       for (const workload::ScheduleType& type : workload::schedules())
         if (type.name == std::string(seed % 2 == 0 ? "zb_v" : "dualpipe"))
           configuration = with_schedule(configuration, type);
+    if (seed % 4 == 3) configuration = with_calibrated_library(configuration);
     const Both both = run_both(configuration);
     REQUIRE(both.all == both.representatives);
     fewer += both.simulated_ranks < both.ranks;

@@ -7,6 +7,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/network/transports/registry.hpp"
 #include "core/step/run/simulation_context.hpp"
+#include "tests/core/collective/calibration_figures.hpp"
 
 namespace manyworlds::tests {
 
@@ -212,6 +213,17 @@ inline step::Configuration draw_routed(std::uint64_t seed) {
   s.hot_expert_tflops = 0.1, s.hot_expert_gbps = 400;  // slow enough to compute for copies to pay
   s.stack.overlap_experts = seed % 7 < 3;
   if (seed % 3 == 1) configuration.collectives.all_to_all = collective::Algorithm::node_aware;
+  return configuration;
+}
+
+/// With a calibrated library's choices and costs. Its shares of the links' rates are unequal inside nodes and between
+/// them.
+inline step::Configuration with_calibrated_library(step::Configuration configuration) {
+  configuration.collectives = {};
+  configuration.collectives.all_reduce = collective::Algorithm::automatic;
+  configuration.collectives.protocol = collective::Protocol::calibrated;
+  configuration.collectives.channels = 0;
+  configuration.collectives.calibration = calibration();
   return configuration;
 }
 
