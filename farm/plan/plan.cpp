@@ -3,54 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <map>
-#include <thread>
 #include <tuple>
-#include <unordered_map>
 
 #include "core/base/error.hpp"
-#include "core/compute/gpu.hpp"
 #include "core/step/compile/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
-#include "farm/system/host_resources.hpp"
+#include "farm/plan/footprints.hpp"
+#include "farm/system/slices.hpp"
 
 namespace manyworlds::farm {
 namespace {
 
-using core::memory::Footprint;
 using core::sharing::Key;
 using core::step::Configuration;
 using core::step::StepSummary;
-
-template <class T>
-void append(std::string& to, const core::OptionTable<T>& table, const T& from) {
-  for (const auto& row : table.rows())
-    std::visit([&to](const auto& value) { to += fmt::format("{} ", value); }, row.get(from));
-}
-
-/// A cache of memory footprints, keyed by everything they depend on; experiments that differ only in fabric or
-/// transport have the same footprint.
-class Footprints {
- public:
-  core::step::MemoryRequirement requirement_of(const Configuration& configuration) {
-    if (configuration.is_mixed()) return memory_requirement_of(configuration);
-    const core::workload::Strategy& strategy = configuration.strategy;
-    std::string key = fmt::format("{} ", strategy.dp);
-    append(key, core::workload::model_options(), configuration.model);
-    append(key, core::workload::strategy_options(), strategy);
-    append(key, core::workload::stack_options(), strategy.stack);
-    append(key, core::compute::gpu_options(), configuration.gpu);
-    if (configuration.model.routing) key += configuration.model.routing->key.hex();
-    if (strategy.written) key += core::workload::key_of(*strategy.written).hex();
-    const auto [known, is_new] = known_.try_emplace(std::move(key));
-    if (is_new) known->second = core::memory::peak(configuration.model, strategy, configuration.gpu);
-    return {known->second, core::step::usable_memory_gib(configuration, configuration.gpu)};
-  }
-
- private:
-  std::unordered_map<std::string, Footprint> known_;
-};
 
 /// Examines all experiments, summarizes those that fit in an order of its own, and numbers the results in the order of
 /// the experiments.
@@ -122,34 +89,17 @@ class Planner {
                          .first->second;
   }
 
-  /// Returns the summaries of the experiments in `order`, computed by one thread per available CPU. Each thread takes a
-  /// contiguous range and has its own caches. If several fail, the exception of the first in the order is thrown, as
-  /// with one thread.
+  /// Returns the summaries of the experiments in `order`.
   std::vector<StepSummary> summarize_all(const std::vector<std::uint32_t>& order) const {
-    constexpr std::size_t kMinPerThread = 64;  // minimum experiments per thread
-    constexpr std::size_t kMaxThreads = 16;    // maximum threads: each has routes and programs of its own
-    const std::size_t threads =
-        std::clamp<std::size_t>(order.size() / kMinPerThread, 1, std::min<std::size_t>(kMaxThreads, available_cpus()));
     std::vector<StepSummary> result(order.size());
-    std::vector<std::exception_ptr> failed(threads);
-    const auto work = [&](std::size_t slice) {
-      try {
-        experiments::GraphCache graphs;
-        core::step::SimulationContext context(share_);
-        for (std::size_t i = order.size() * slice / threads; i < order.size() * (slice + 1) / threads; ++i) {
-          const auto& experiment = sweep_.experiments[fitting_[order[i]].experiment];
-          with_error_context(experiment, [&] { result[i] = summary(configure(experiment, graphs), context); });
-        }
-      } catch (...) {
-        failed[slice] = std::current_exception();
+    for_each_slice(order.size(), [&](std::size_t begin, std::size_t end) {
+      experiments::GraphCache graphs;
+      core::step::SimulationContext context(share_);
+      for (std::size_t i = begin; i < end; ++i) {
+        const auto& experiment = sweep_.experiments[fitting_[order[i]].experiment];
+        with_error_context(experiment, [&] { result[i] = summary(configure(experiment, graphs), context); });
       }
-    };
-    std::vector<std::thread> others;
-    for (std::size_t slice = 1; slice < threads; ++slice) others.emplace_back(work, slice);
-    work(0);
-    for (std::thread& one : others) one.join();
-    for (const std::exception_ptr& one : failed)
-      if (one) std::rethrow_exception(one);
+    });
     return result;
   }
 
