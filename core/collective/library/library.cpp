@@ -19,15 +19,6 @@ std::int64_t bytes_of_busiest(const Shape& shape) {
   return shape.members * *std::max_element(shape.split.bytes.begin(), shape.split.bytes.end());
 }
 
-CostTerms cost_terms_of(const Shape& shape) {
-  const std::int64_t nodes = shape.members / shape.per_node, passes = shape.kind == Kind::all_reduce ? 2 : 1;
-  const CollectiveSizes sizes{shape.members, shape.per_node, nodes, bytes_of_busiest(shape), shape.channels, passes};
-  if (shape.kind != Kind::send) return info_of(shape.algorithm).cost(shape, sizes);
-  CostTerms terms = shape.per_node > 1 ? CostTerms{1, 0, shape.bytes, 0} : CostTerms{0, 1, 0, shape.bytes};
-  terms.two_in_flight = shape.chunk_bytes > 0;
-  return terms;
-}
-
 Time path_time(const Path& path, Time step_ps, std::int64_t steps, std::int64_t wire_bytes) {
   const Time sent = wire_bytes > 0 ? serialization_ps(wire_bytes, path.bits_per_second) : 0;
   return steps * (path.latency_ps + step_ps) + sent;
@@ -100,6 +91,15 @@ std::vector<Algorithm> Library::candidates(Kind kind) const {
   if (configured == Algorithm::as_all_reduce)
     configured = all_reduce == Algorithm::automatic || supports(all_reduce, kind) ? all_reduce : Algorithm::ring;
   return configured == Algorithm::automatic ? supporting_algorithms(kind) : std::vector{configured};
+}
+
+CostTerms cost_terms_of(const Shape& shape) {
+  const std::int64_t nodes = shape.members / shape.per_node, passes = shape.kind == Kind::all_reduce ? 2 : 1;
+  const CollectiveSizes sizes{shape.members, shape.per_node, nodes, bytes_of_busiest(shape), shape.channels, passes};
+  if (shape.kind != Kind::send) return info_of(shape.algorithm).cost(shape, sizes);
+  CostTerms terms = shape.per_node > 1 ? CostTerms{1, 0, shape.bytes, 0} : CostTerms{0, 1, 0, shape.bytes};
+  terms.two_in_flight = shape.chunk_bytes > 0;
+  return terms;
 }
 
 Time predicted_ps(const Shape& shape, const Communicator& communicator) {

@@ -4,6 +4,7 @@
 
 #include "core/base/options.hpp"
 #include "core/collective/algorithms/communicator.hpp"
+#include "core/collective/algorithms/cost_terms.hpp"
 #include "core/collective/dag/dag.hpp"
 #include "core/collective/library/calibration.hpp"
 
@@ -36,6 +37,9 @@ const OptionTable<Library>& library_options();
 /// DAG have their defaults, so that equal DAGs have equal shapes in most cases.
 Shape choose_shape(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes,
                    const Split& split = {});
+
+/// Returns the terms of a shape's algorithm in that model, or those of a send.
+CostTerms cost_terms_of(const Shape& shape);
 
 /// Returns the predicted time of a collective by the library's alpha-beta cost model.
 Time predicted_ps(const Shape& shape, const Communicator& communicator);

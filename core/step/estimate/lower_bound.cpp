@@ -1,0 +1,414 @@
+#include "core/step/estimate/lower_bound.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/collective/algorithms/registry.hpp"
+#include "core/step/compile/rank_layout.hpp"
+#include "core/workload/build/buckets.hpp"
+#include "core/workload/build/replica_traffic.hpp"
+#include "core/workload/build/stage_work.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
+
+namespace manyworlds::core::step {
+namespace {
+
+using collective::Kind;
+using workload::ModelPart;
+using workload::Parameters;
+using workload::PhaseList;
+using workload::Role;
+using workload::StageWork;
+
+/// Returns the time of `steps` transfers in sequence, `bytes` in all, over one path.
+Time in_sequence(const collective::Path& path, Time step_ps, std::int64_t steps, std::int64_t bytes) {
+  return steps * (path.latency_ps + step_ps) + (bytes > 0 ? serialization_ps(bytes, path.bits_per_second) : 0);
+}
+
+/// Least times of the collectives of a configuration.
+class LeastTimes {
+ public:
+  LeastTimes(const Configuration& configuration, const Links& links)
+      : configuration_(configuration), strategy_(configuration.strategy), links_(links) {}
+
+  Time of(Role role, Kind kind, std::int64_t bytes, const collective::Split& split = {}) {
+    if (bytes == 0 || !split.even()) return 0;
+    const auto [known, is_new] = known_.try_emplace({role, kind, bytes}, Time{0});
+    if (is_new) known->second = compute(role, kind, bytes);
+    return known->second;
+  }
+
+ private:
+  struct Group {
+    std::int64_t members = 1, stride = 1;  // ranks, and the distance of neighbours
+  };
+
+  /// Returns the ranks of a communicator. Those whose ranks are not at equal distances count as one rank.
+  Group group_of(Role role) const {
+    const workload::Strategy& s = strategy_;
+    const std::int64_t expert = s.ep * s.etp;
+    switch (role) {
+      case Role::tensor:
+        return {s.tp, 1};
+      case Role::expert_tensor:
+        return {s.etp, 1};
+      case Role::expert:
+        return {s.ep, s.etp};
+      default:
+        break;
+    }
+    if (configuration_.placement != Placement::tp_dp_pp || s.stage_copies() > 1) return {};
+    switch (role) {
+      case Role::context:
+        return {s.cp, s.tp};
+      case Role::send_context:
+        return {2, s.tp};
+      case Role::send_forward:
+        return {2, s.tp * s.cp * s.dp};
+      case Role::data:
+        return {s.shards(), s.tp};
+      case Role::expert_data:
+        return {s.expert_shards(), expert};
+      case Role::data_inter_group:
+        return {s.zero_groups(), s.tp * s.shards()};
+      case Role::expert_data_inter_group:
+        return {s.zero_groups(), expert * s.expert_shards()};
+      default:
+        return {};
+    }
+  }
+
+  Time compute(Role role, Kind kind, std::int64_t bytes) const {
+    const Group group = group_of(role);
+    if (group.members < 2) return 0;
+    collective::Communicator communicator;
+    communicator.members = static_cast<std::uint32_t>(group.members);
+    const std::int64_t local = std::clamp<std::int64_t>(configuration_.gpus_per_node / group.stride, 1, group.members);
+    communicator.per_node = static_cast<std::uint32_t>(group.members % local == 0 ? local : 1);
+    communicator.intra_node = links_.intra_node;
+    communicator.inter_node = links_.inter_node;
+    communicator.node_switches = communicator.rail_switches = true;
+    collective::Shape shape = shape_of(configuration_, {0, role, communicator}, kind, bytes, {});
+    shape.per_node = communicator.per_node;  // shape_of() leaves it out if the DAG does not depend on it
+    return least_ps(shape, communicator);
+  }
+
+  const Configuration& configuration_;
+  const workload::Strategy& strategy_;
+  const Links links_;
+  std::map<std::tuple<Role, Kind, std::int64_t>, Time> known_;
+};
+
+/// A pass of one rank by itself: kernels run in order, collectives in order on their streams, and no other rank is
+/// waited for. Begins with all streams free, so that passes in a row take at least the sum of theirs.
+class Chain {
+ public:
+  explicit Chain(LeastTimes& least) : least_(least) {}
+
+  void add(const PhaseList& pass) {
+    for (const auto& phase : pass)
+      for (const auto& work : phase.ops) add(work);
+  }
+  void wait_until(Time at) { now_ = std::max(now_, at); }
+  Time now() const { return now_; }
+
+ private:
+  void add(const workload::WorkItem& work) {
+    if (work.kind == workload::WorkItem::Kind::kernel)
+      now_ += work.kernel_cost.ps;
+    else if (work.kind == workload::WorkItem::Kind::start)
+      start(work);
+    else
+      join(work.join_filter);
+  }
+
+  void start(const workload::WorkItem& work) {
+    Time& free = stream_free_.at(stream_of(work.role));
+    free = std::max(now_, free) + least_.of(work.role, work.collective, work.bytes, work.split);
+    started_.emplace_back(work.role, free);
+  }
+
+  void join(const workload::JoinFilter& filter) {
+    const auto end = started_.end() - std::min<std::int64_t>(filter.except_last, std::ssize(started_));
+    const auto waited = std::remove_if(started_.begin(), end, [&](const auto& one) {
+      if (filter.role && *filter.role != one.first) return false;
+      wait_until(one.second);
+      return true;
+    });
+    started_.erase(waited, end);
+  }
+
+  static std::size_t stream_of(Role role) {
+    if (role == Role::expert || role == Role::expert_tensor) return 1;
+    return role == Role::send_context || role == Role::context ? 2 : 0;
+  }
+
+  LeastTimes& least_;
+  Time now_ = 0;
+  std::array<Time, 3> stream_free_{};           // of tensor, expert and context collectives
+  std::vector<std::pair<Role, Time>> started_;  // collectives not yet joined, and their ends
+};
+
+/// The forward and backward pass of one micro-batch through a chunk.
+struct Passes {
+  Time forward = 0, backward = 0;
+};
+
+/// What the ranks of a class do at least.
+struct RankWork {
+  std::vector<Passes> chunks;  // by chunk of the rank, in the order of the model
+  Passes first;                // through the first of them, until its output may be sent
+  Time launches = 0;           // of a micro-batch through all chunks, by the host
+  Time optimizer = 0;
+  Time reductions = 0, gathers = 0;  // of all gradients and all parameters once
+};
+
+class Bound {
+ public:
+  Bound(const Configuration& configuration, const Links& links)
+      : configuration_(configuration),
+        strategy_(configuration.strategy),
+        families_(workload::replicated_families(configuration.model, strategy_)),
+        least_(configuration, links) {}
+
+  Time step() {
+    std::vector<std::vector<RankWork>> stages(static_cast<std::size_t>(strategy_.pp));
+    for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration_)))
+      stages[static_cast<std::size_t>(rank_class.stage)].push_back(work_of(rank_class));
+    Time result = 0;
+    Passes fill;  // passes through the stages before: of the first micro-batch, and back of the last
+    for (const std::vector<RankWork>& stage : stages) {
+      for (const RankWork& rank : stage) result = std::max(result, rank_ps(rank, fill));
+      if (fills_in_order()) add_to(fill, stage);
+    }
+    return result;
+  }
+
+ private:
+  /// Whether passes through the first chunk of each rank come first and last, and backward passes are whole.
+  bool fills_in_order() const {
+    return workload::schedule_type(strategy_.schedule).has_formula && !strategy_.stack.post_validation;
+  }
+  /// Whether kernels of one micro-batch fill the waits of another.
+  bool interleaves() const {
+    return strategy_.stack.overlap_experts || !workload::schedule_type(strategy_.schedule).has_formula;
+  }
+
+  RankWork work_of(const workload::RankClass& rank_class) {
+    const compute::Gpu& gpu = configuration_.gpu_of(rank_class);
+    const StageWork work = workload::stage_work(configuration_.model, strategy_, gpu, rank_class);
+    const Parameters parameters = workload::stage_parameters(configuration_.model, strategy_, rank_class.stage);
+    RankWork result;
+    for (const std::size_t chunk : work.model_order) result.chunks.push_back(passes_of(work, work.chunks[chunk]));
+    result.first =
+        strategy_.zero == 3 ? kernels_of(work, work.chunks[work.model_order.front()]) : result.chunks.front();
+    result.launches = launches_of(work);
+    for (const auto& kernel : workload::optimizer_kernels(strategy_, parameters))
+      result.optimizer += compute::kernel_cost(kernel, gpu).ps;
+    if (strategy_.zero < 3) add_buckets(work, result);
+    return result;
+  }
+
+  Passes passes_of(const StageWork& work, const std::vector<ModelPart>& chunk) {
+    if (interleaves()) return kernels_of(work, chunk);
+    if (strategy_.zero == 3) return sharded_passes(work, chunk);
+    Chain forward(least_), backward(least_);
+    for (const ModelPart part : chunk) forward.add(work.of(part).forward);
+    for (auto part = chunk.rbegin(); part != chunk.rend(); ++part) backward.add(work.of(*part).backward);
+    return {forward.now(), backward.now()};
+  }
+
+  static Time kernels_of(const PhaseList& pass) {
+    Time sum = 0;
+    for (const auto& phase : pass)
+      for (const auto& work : phase.ops)
+        if (work.kind == workload::WorkItem::Kind::kernel) sum += work.kernel_cost.ps;
+    return sum;
+  }
+
+  static Passes kernels_of(const StageWork& work, const std::vector<ModelPart>& chunk) {
+    Passes sum;
+    for (const ModelPart index : chunk) {
+      const workload::PartWork& part = work.of(index);
+      sum.forward += kernels_of(part.forward);
+      sum.backward +=
+          std::min(kernels_of(part.backward), kernels_of(part.input_gradient) + kernels_of(part.weight_gradient));
+    }
+    return sum;
+  }
+
+  /// ZeRO 3: a unit is gathered during the unit before it at the earliest, the first of a forward pass before it; a
+  /// backward pass ends when its gradients are scattered. Gathers that may be left out, because the unit was just used
+  /// or is one with another, are not counted.
+  Passes sharded_passes(const StageWork& work, const std::vector<ModelPart>& chunk) {
+    const std::size_t tied =
+        configuration_.model.tied_embeddings && work.has_embedding_and_head ? chunk.size() - 1 : SIZE_MAX;
+    const auto gather = [&](std::size_t unit) {
+      if (unit >= chunk.size() || unit == tied) return Time{0};
+      return replicas_ps(Kind::all_gather, workload::kParameterBytes, work.of(chunk[unit]).parameters);
+    };
+    const auto scatter = [&](std::size_t unit) {
+      if (unit == tied) return Time{0};
+      return replicas_ps(Kind::reduce_scatter, workload::gradient_bytes(strategy_), work.of(chunk[unit]).parameters);
+    };
+    const auto unit_ps = [&](const PhaseList& pass, Time next_gather) {
+      Chain unit(least_);
+      unit.add(pass);
+      return std::max(unit.now(), next_gather);
+    };
+    Passes units, network;
+    units.forward = gather(0);
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      const workload::PartWork& part = work.of(chunk[i]);
+      units.forward += unit_ps(part.forward, gather(i + 1));
+      units.backward += unit_ps(part.backward, i > 0 ? gather(i - 1) : 0);
+      network.forward += gather(i);
+      network.backward += scatter(i) + (i + 1 < chunk.size() ? gather(i) : 0);
+    }
+    return {std::max(units.forward, network.forward), std::max(units.backward, network.backward)};
+  }
+
+  /// Returns the time of a collective over parameters among replicas; families use streams of their own.
+  Time replicas_ps(Kind kind, std::int64_t bytes_each, const Parameters& parameters) {
+    Time result = 0;
+    for (const workload::ParameterFamily& family : families_)
+      if (const std::int64_t count = parameters.*family.count; count > 0 && family.shards > 1)
+        result = std::max(result, least_.of(family.role, kind, bytes_each * family.padded(count)));
+    return result;
+  }
+
+  void add_buckets(const StageWork& work, RankWork& result) {
+    const Kind reduction = strategy_.zero > 0 ? Kind::reduce_scatter : Kind::all_reduce;
+    for (const workload::ParameterFamily& family : families_) {
+      if (family.shards == 1) continue;
+      Time reductions = 0, gathers = 0;
+      for (const auto& chunk : work.chunks) {
+        std::vector<std::int64_t> backward_order;
+        for (auto part = chunk.rbegin(); part != chunk.rend(); ++part)
+          backward_order.push_back(work.of(*part).parameters.*family.count);
+        for (const workload::Bucket& bucket : workload::buckets(backward_order, strategy_.bucket_parameters)) {
+          const std::int64_t count = strategy_.zero > 0 ? family.padded(bucket.parameters) : bucket.parameters;
+          reductions += least_.of(family.role, reduction, workload::gradient_bytes(strategy_) * count);
+          if (strategy_.zero > 0)
+            gathers += least_.of(family.role, Kind::all_gather, workload::kParameterBytes * count);
+        }
+      }
+      result.reductions = std::max(result.reductions, reductions);
+      result.gathers = std::max(result.gathers, gathers);
+    }
+  }
+
+  Time launches_of(const StageWork& work) const {
+    Time sum = 0;
+    for (const auto& chunk : work.chunks)
+      for (const ModelPart part : chunk) {
+        compute::HostWork launches;
+        for (const PhaseList* pass : {&work.of(part).forward, &work.of(part).backward})
+          for (const auto& phase : *pass)
+            for (const auto& item : phase.ops) {
+              if (!work.launched_by_host(item)) continue;
+              launches.kernels += item.kind == workload::WorkItem::Kind::kernel ? item.launches : 0;
+              launches.collectives += item.kind == workload::WorkItem::Kind::start ? 1 : 0;
+            }
+        sum += work.launch_times.of(launches);
+      }
+    return sum - sum / kRoundedShare;
+  }
+
+  /// Returns the time of a step in which the rank waits for nothing but the stages before it.
+  Time rank_ps(const RankWork& rank, const Passes& fill) const {
+    const Time micro_batches = strategy_.chunk_micro_batches();
+    Time passes = 0, backward = 0, first_reduction = kNever;
+    for (const Passes& chunk : rank.chunks) {
+      passes += micro_batches * (chunk.forward + chunk.backward);
+      backward += micro_batches * chunk.backward;
+      first_reduction = std::min(first_reduction, micro_batches * (chunk.forward + chunk.backward) - chunk.backward);
+    }
+    Time drained = std::max(fill.forward + passes, micro_batches * rank.launches);
+    const bool gathers_first = strategy_.zero > 0 && strategy_.stack.overlap_parameters;
+    if (gathers_first)
+      drained = std::max(drained, rank.gathers + (micro_batches - 1) * rank.chunks.back().forward + backward);
+    const bool after_each_pass = strategy_.zero == 2;
+    const Time reductions = (after_each_pass ? micro_batches : 1) * rank.reductions;
+    const Time reduced = strategy_.overlap_grad_reduce
+                             ? std::max(drained, fill.forward + (after_each_pass ? 0 : first_reduction) + reductions)
+                             : drained + reductions;
+    return std::max(reduced + rank.optimizer + (gathers_first ? 0 : rank.gathers), drained + fill.backward);
+  }
+
+  void add_to(Passes& fill, const std::vector<RankWork>& stage) {
+    Passes least{kNever, kNever};
+    for (const RankWork& rank : stage) {
+      least.forward = std::min(least.forward, rank.first.forward);
+      least.backward = std::min(least.backward, rank.first.backward);
+    }
+    const std::int64_t bytes = workload::rank_shapes(configuration_.model, strategy_).boundary_bytes();
+    const Time transfer = least_.of(Role::send_forward, Kind::send, bytes);
+    fill.forward += least.forward + transfer;
+    fill.backward += least.backward + transfer;
+  }
+
+  static constexpr Time kRoundedShare = 1'000'000;  // sections of launches are rounded, parts here are
+
+  const Configuration& configuration_;
+  const workload::Strategy& strategy_;
+  const std::vector<workload::ParameterFamily> families_;
+  LeastTimes least_;
+};
+
+/// Whether the cost formula of an algorithm counts steps and bytes of its DAG.
+bool has_exact_terms(const collective::Shape& shape) {
+  return shape.kind == Kind::send || shape.algorithm == collective::Algorithm::ring ||
+         shape.algorithm == collective::Algorithm::two_level;
+}
+
+}  // namespace
+
+Time least_ps(const collective::Shape& shape, const collective::Communicator& communicator) {
+  const collective::ProtocolCosts costs = collective::costs_of(shape);
+  if (!has_exact_terms(shape) || !shape.split.even()) return costs.launch_ps;
+  const collective::CostTerms terms = collective::cost_terms_of(shape);
+  // Under analytic fidelity transfers of several channels, or two in flight, do not wait for each other on a link.
+  const std::int64_t at_once = shape.channels * (terms.two_in_flight ? 2 : 1);
+  const std::int64_t nics =
+      shape.algorithm == collective::Algorithm::ring ? std::min(shape.channels, shape.per_node) : 1;
+  const Time intra_node =
+      in_sequence(communicator.intra_node, 0, 0, costs.wire_bytes(terms.intra_node_bytes / at_once));
+  const Time inter_node =
+      in_sequence(communicator.inter_node, 0, 0, costs.wire_bytes(terms.inter_node_bytes * nics / at_once, true));
+  const Time latencies = in_sequence(communicator.intra_node, costs.intra_node_ps, terms.intra_node_steps, 0) +
+                         in_sequence(communicator.inter_node, costs.inter_node_ps, terms.inter_node_steps, 0);
+  if (terms.two_in_flight) return costs.launch_ps + std::max({latencies, intra_node, inter_node});
+  return costs.launch_ps + latencies + std::max(intra_node, inter_node);
+}
+
+Links fastest_links(const network::Graph& graph) {
+  Links result;
+  bool direct_intra_node = false, direct_inter_node = false;
+  for (const network::Link& link : graph.links) {
+    if (graph.vertices[link.from] == network::VertexKind::network_switch) continue;
+    const bool scale_up = link.kind == network::LinkKind::scale_up;
+    collective::Path& path = scale_up ? result.intra_node : result.inter_node;
+    path.bits_per_second = std::max(path.bits_per_second, link.bits_per_second);
+    path.latency_ps = path.latency_ps == 0 ? link.latency_ps : std::min(path.latency_ps, link.latency_ps);
+    const bool direct =
+        graph.vertices[link.to] == network::VertexKind::gpu && graph.vertices[link.from] == network::VertexKind::gpu;
+    (scale_up ? direct_intra_node : direct_inter_node) |= direct;
+  }
+  if (!direct_intra_node) result.intra_node.latency_ps *= 2;
+  if (!direct_inter_node) result.inter_node.latency_ps *= 2;
+  if (result.intra_node.bits_per_second == 0) result.intra_node = result.inter_node;
+  if (result.inter_node.bits_per_second == 0) result.inter_node = result.intra_node;
+  return result;
+}
+
+Time lower_bound_ps(const Configuration& configuration) {
+  return Bound(configuration, fastest_links(*configuration.graph)).step();
+}
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,94 @@
+// The lower bound beside simulated steps: below each, at every fidelity, and close to them where little is waited for.
+#include "core/step/estimate/lower_bound.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/step/network/isolated.hpp"
+#include "tests/core/step/step_configurations.hpp"
+
+using namespace manyworlds::tests;
+
+namespace {
+
+struct Tightness {
+  std::size_t steps = 0;
+  double sum = 0;
+
+  void add(Time bound, Time simulated) {
+    ++steps;
+    sum += static_cast<double>(bound) / static_cast<double>(simulated);
+  }
+  double mean() const { return sum / static_cast<double>(steps); }
+};
+
+void require_bound(step::Configuration configuration, Tightness& tightness) {
+  const Time bound = step::lower_bound_ps(configuration);
+  configuration.transport.fidelity = network::Fidelity::analytic;
+  const Time analytic = run_configuration(configuration, step::Composition::composed).step_ps;
+  REQUIRE(bound > 0);
+  REQUIRE(bound <= analytic);
+  tightness.add(bound, analytic);
+}
+
+}  // namespace
+
+TEST_CASE("the lower bound is below drawn steps") {
+  Tightness tightness;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration configuration = draw_configuration(seed);
+    require_bound(seed % 3 == 0 ? with_calibrated_library(configuration) : configuration, tightness);
+  }
+  CHECK(tightness.mean() > 0.6);
+}
+
+TEST_CASE("the lower bound is below drawn steps with ZeRO, context parallelism, experts and overlaps") {
+  Tightness tightness;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration configuration = with_context_and_experts(draw_configuration(seed), seed);
+    if (seed % 2 == 0) configuration = with_overlaps(configuration, seed);
+    workload::Strategy& s = configuration.strategy;
+    if (s.replicas() > 1) {
+      s.zero = static_cast<std::int64_t>(seed % 4);
+      s.stack.overlap_parameters = s.zero > 0 && s.zero < 3 && seed % 3 == 0;
+    }
+    require_bound(configuration, tightness);
+  }
+  CHECK(tightness.mean() > 0.5);
+}
+
+TEST_CASE("the lower bound is below drawn steps with unequal experts") {
+  Tightness tightness;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    INFO("seed " << seed);
+    require_bound(draw_routed(seed), tightness);
+  }
+  CHECK(tightness.mean() > 0.4);
+}
+
+TEST_CASE("the lower bound is below steps of every schedule") {
+  for (const workload::ScheduleType& type : workload::schedules()) {
+    if (type.chunks == workload::ScheduleType::kAsWritten) continue;
+    Tightness tightness;
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+      step::Configuration configuration = with_schedule(draw_configuration(seed), type);
+      if (seed % 3 == 0) configuration = with_context_and_experts(configuration, seed);
+      if (seed % 3 == 1) configuration.strategy.stack.overlap_transfers = false;
+      configuration.strategy.stack.post_validation = seed % 4 == 0;
+      INFO(type.name << ", seed " << seed);
+      require_bound(configuration, tightness);
+    }
+    CHECK(tightness.mean() > 0.3);
+  }
+}
+
+TEST_CASE("a step of one rank without communication is its bound") {
+  Cluster cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = 1;
+  const step::Configuration configuration = config_of(cluster, 1, 1, 4);
+  CHECK(
+      step::lower_bound_ps(configuration) ==
+      Approx(static_cast<double>(run_configuration(configuration, step::Composition::composed).step_ps)).epsilon(1e-3));
+}
