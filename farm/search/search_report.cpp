@@ -74,7 +74,7 @@ std::vector<double> throughputs(const io::Results& results) {
   return throughputs(results, rows);
 }
 
-experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows) {
+experiments::Sweep part_of(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows) {
   experiments::Sweep result;
   result.name = sweep.name;
   result.assumed = sweep.assumed;
@@ -87,8 +87,13 @@ experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vect
   for (const std::size_t row : rows) {
     experiments::Experiment& one = result.experiments.emplace_back(sweep.experiments.at(row));
     one.id = static_cast<std::uint32_t>(result.experiments.size() - 1);
-    one.settings["fidelity"] = std::string("packet");
   }
+  return result;
+}
+
+experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows) {
+  experiments::Sweep result = part_of(sweep, rows);
+  for (experiments::Experiment& one : result.experiments) one.settings["fidelity"] = std::string("packet");
   return result;
 }
 
@@ -131,13 +136,20 @@ std::string status_text(const SearchFindings& findings) {
                        layouts(screened));
   const SearchStatus& settled = findings.search_status;
   std::string text =
-      fmt::format("{} of {} fit and were screened analytically (run {}), the best {} simulated packet by packet\n",
-                  io::group_digits(static_cast<double>(screened)), layouts(findings.screened.experiments.rows()),
-                  findings.screening, settled.simulated);
+      fmt::format("{} of {} fit", io::group_digits(static_cast<double>(findings.fitting)), layouts(findings.layouts));
+  if (screened < findings.fitting)
+    text +=
+        fmt::format("; lower bounds exclude {}, {}", io::group_digits(static_cast<double>(findings.fitting - screened)),
+                    io::group_digits(static_cast<double>(screened)));
+  else
+    text += " and";
+  text += fmt::format(" were screened analytically (run {}), the best {} simulated packet by packet\n",
+                      findings.screening, settled.simulated);
   if (settled.settled())
     return text +
-           "proven optimal within the model: no other layout's analytic step time, a lower "
-           "bound, is below that of #1\n";
+           "proven optimal within the model: no other layout's lower bound, by sums or by analytic simulation, is "
+           "below "
+           "the step time of #1\n";
   return text +
          fmt::format("not proven: {} more may be faster than #1, by at most {:.1f} %; --packet {} simulates them\n",
                      settled.open, 100 * settled.max_gain, settled.simulated + settled.open);
@@ -180,6 +192,7 @@ Json search_json(const SearchFindings& findings, std::int64_t k) {
   const double rank = agreement(findings);
   result["screening"] = {{"run", findings.screening},
                          {"layouts", by_throughput(findings.screened).size()},
+                         {"fitting", findings.fitting},
                          {"spearman", std::isnan(rank) ? Json(nullptr) : Json(rank)},
                          {"top", json_of(findings.screened, ranked(findings.screened, k))}};
   result["settled"] = findings.search_status.settled();

@@ -22,11 +22,14 @@ std::vector<std::size_t> by_throughput(const io::Results& results);
 std::vector<double> throughputs(const io::Results& results, const std::vector<std::size_t>& rows);
 std::vector<double> throughputs(const io::Results& results);
 
-/// Returns the experiments of `rows` as a sweep of its own, with packet fidelity and the same axes.
+/// Returns the experiments of `rows` as a sweep of its own, with the same axes; `packet_sweep` with packet fidelity.
+experiments::Sweep part_of(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows);
 experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows);
 
 struct SearchFindings {
-  io::Results screened;                // analytic results
+  std::size_t layouts = 0;  // of the space, and those that fit into memory
+  std::size_t fitting = 0;
+  io::Results screened;                // analytic results: of all layouts, or of those whose bounds leave them open
   std::string screening;               // run directory of the screening
   std::optional<io::Results> packets;  // of the best screened layouts, in order of throughput
   SearchStatus search_status;          // of the packet results

@@ -15,6 +15,9 @@ struct SearchStatus {
   bool settled() const { return open == 0; }
 };
 
+/// Returns the highest rate, without the NaN of layouts that did not run; 0 if none did.
+double best_of(const std::vector<double>& rates);
+
 /// `bounds`: upper bounds on the layouts' rates, highest first; `simulated`: packet rates of the first layouts, NaN for
 /// one that did not run.
 SearchStatus search_status(const std::vector<double>& bounds, const std::vector<double>& simulated);

@@ -11,6 +11,7 @@
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/results/memory_advice.hpp"
+#include "farm/search/layout_bounds.hpp"
 #include "farm/search/search_report.hpp"
 #include "farm/search/search_rounds.hpp"
 #include "farm/search/search_space.hpp"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::int64_t kMaxScreened = 20'000;        // without --sample
 constexpr std::int64_t kDefaultMaxSimulations = 64;  // without --packet
+constexpr std::size_t kFirstScreened = 64;           // layouts in the first round of a screening
 
 std::int64_t integer_option(const cxxopts::ParseResult& parsed, const char* name, std::int64_t min_value,
                             std::int64_t max_value) {
@@ -118,22 +120,26 @@ SearchInput read_space(const cxxopts::ParseResult& parsed, const SearchSpace& sp
   return read(with_sample(space.yaml, kMaxScreened, seed));
 }
 
-/// One search: the screening, and the rounds that simulate the best layouts. Each is a run that the same command line
-/// resumes.
+/// One search: lower bounds of all layouts, a screening of those that these leave open, and rounds that simulate the
+/// best. Each round is a run that the same command line resumes.
 class Search {
  public:
   Search(RunOptions options, experiments::Sweep sweep, bool share, Zygote& zygote)
       : options_(std::move(options)), sweep_(std::move(sweep)), share_(share), zygote_(zygote) {}
 
-  /// Simulates at most `max_simulations` layouts. Returns the exit code; findings() is set unless the search was
-  /// stopped.
+  /// Simulates at most `max_simulations` layouts; 0: screens all. Returns the exit code; findings() is set unless the
+  /// search was stopped.
   int run(std::size_t max_simulations);
   const std::optional<SearchFindings>& findings() const { return findings_; }
 
  private:
   int run_in(const std::filesystem::path& directory, const experiments::Sweep& sweep,
              std::optional<io::Results>& results);
+  int screen_all(const std::filesystem::path& directory);
+  int screen(std::size_t count);
+  int screen_open_layouts();
   int simulate(std::size_t max_simulations);
+  int simulate_best(std::size_t count, const std::filesystem::path& directory);
   std::filesystem::path search_path(const std::string& name) const {
     return options_.directory.string() + ".search/" + name;
   }
@@ -142,6 +148,8 @@ class Search {
   experiments::Sweep sweep_;
   bool share_;
   Zygote& zygote_;
+  BoundedLayouts bounded_;
+  experiments::Sweep screened_;  // the first layouts of `bounded_`
   std::optional<SearchFindings> findings_;
 };
 
@@ -151,15 +159,22 @@ int Search::run_in(const std::filesystem::path& directory, const experiments::Sw
   RunOptions options = options_;
   options.directory = directory;
   // Each round reuses the results of earlier rounds from this store.
-  if (share_ && options.store == "none" && findings_) options.store = search_path("store").string();
+  if (share_ && options.store == "none" && !bounded_.order.empty()) options.store = search_path("store").string();
   return run_sweep_job(
       options, serialize_job(sweep, {share_, {}}), [&](const io::Results& run_results) { results = run_results; },
       zygote_);
 }
 
 int Search::run(std::size_t max_simulations) {
-  const bool screen_only = max_simulations == 0;
-  const auto directory = screen_only ? options_.directory : search_path("screening");
+  if (max_simulations == 0) return screen_all(options_.directory);
+  print_message("bounding {} layouts\n", sweep_.experiments.size());
+  bounded_ = bounded_layouts(sweep_);
+  if (bounded_.order.empty()) return screen_all(search_path("screening"));
+  const int code = screen_open_layouts();
+  return findings_ && code != kExitDrained ? std::max(code, simulate(max_simulations)) : code;
+}
+
+int Search::screen_all(const std::filesystem::path& directory) {
   print_message("screening {} layouts analytically\n", sweep_.experiments.size());
   std::optional<io::Results> screened;
   const int code = run_in(directory, sweep_, screened);
@@ -168,24 +183,65 @@ int Search::run(std::size_t max_simulations) {
     std::cout << none_fits_text(*screened, sweep_);
     return kExitFailed;
   }
-  findings_ = SearchFindings{std::move(*screened), directory.string(), std::nullopt, {}};
-  return screen_only || code == kExitDrained ? code : std::max(code, simulate(max_simulations));
+  findings_ = SearchFindings{sweep_.experiments.size(),
+                             by_throughput(*screened).size(),
+                             std::move(*screened),
+                             directory.string(),
+                             std::nullopt,
+                             {}};
+  return code;
+}
+
+/// Screens the `count` layouts with the fastest bounds.
+int Search::screen(std::size_t count) {
+  const auto directory = search_path(fmt::format("screening-{}", count));
+  print_message("screening {} of {} layouts that fit analytically\n", count, bounded_.order.size());
+  screened_ = part_of(sweep_, {bounded_.order.begin(), bounded_.order.begin() + static_cast<std::ptrdiff_t>(count)});
+  std::optional<io::Results> results;
+  const int code = run_in(directory, screened_, results);
+  if (!results) return findings_.reset(), code;
+  findings_ = SearchFindings{sweep_.experiments.size(), bounded_.order.size(), std::move(*results),
+                             directory.string(),        std::nullopt,          {}};
+  return code;
+}
+
+/// Screens layouts until no bound of another is faster than the fastest.
+int Search::screen_open_layouts() {
+  for (std::size_t count = std::min(kFirstScreened, bounded_.order.size());;) {
+    const int code = screen(count);
+    if (!findings_ || code == kExitDrained) return code;
+    const std::size_t open = bounded_.faster_than(best_of(throughputs(findings_->screened)));
+    if (open <= count) return code;
+    count = std::min(open, 2 * count);
+  }
+}
+
+/// Simulates the `count` best layouts of the screening.
+int Search::simulate_best(std::size_t count, const std::filesystem::path& directory) {
+  const std::vector<std::size_t> ranked = by_throughput(findings_->screened);
+  std::optional<io::Results> packets;
+  const int code =
+      run_in(directory, packet_sweep(screened_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)}),
+             packets);
+  if (!packets) return findings_.reset(), code;
+  findings_->search_status = search_status(throughputs(findings_->screened, ranked), throughputs(*packets));
+  findings_->packets = std::move(packets);
+  return code;
 }
 
 int Search::simulate(std::size_t max_simulations) {
-  const std::vector<std::size_t> ranked = by_throughput(findings_->screened);
-  const std::vector<double> bounds = throughputs(findings_->screened, ranked);
-  std::size_t count = next_round({}, ranked.size(), max_simulations);
+  std::size_t count = next_round({}, by_throughput(findings_->screened).size(), max_simulations);
   while (count > 0) {
-    const experiments::Sweep sweep =
-        packet_sweep(sweep_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)});
     print_message("simulating the best {} packet by packet\n", count);
-    std::optional<io::Results> packets;
-    if (const int code = run_in(search_path(std::to_string(count)), sweep, packets); !packets)
-      return findings_.reset(), code;
-    findings_->search_status = search_status(bounds, throughputs(*packets));
-    const std::size_t next = next_round(findings_->search_status, ranked.size(), max_simulations);
-    if (next == count) return run_in(options_.directory, sweep, findings_->packets);
+    if (const int code = simulate_best(count, search_path(std::to_string(count))); !findings_) return code;
+    const double best = best_of(throughputs(*findings_->packets));
+    if (const std::size_t open = bounded_.faster_than(best); best > 0 && open > screened_.experiments.size()) {
+      if (const int code = screen(open); !findings_ || code == kExitDrained) return code;
+      continue;
+    }
+    const std::size_t layouts = by_throughput(findings_->screened).size();
+    const std::size_t next = next_round(findings_->search_status, layouts, max_simulations);
+    if (next == count) return simulate_best(count, options_.directory);
     count = next;
   }
   return kExitDone;
@@ -193,8 +249,9 @@ int Search::simulate(std::size_t max_simulations) {
 
 int run_search(const Invocation& invocation) {
   cxxopts::Options options("manyworlds search",
-                           "Finds the fastest layout of a model on a cluster: all that fit into memory are screened "
-                           "analytically, and the best simulated packet by packet until no other can be faster.");
+                           "Finds the fastest layout of a model on a cluster: of all that fit into memory, those that "
+                           "their lower bounds leave open are screened analytically, and the best simulated packet by "
+                           "packet until no other can be faster.");
   add_run_options(options);
   add_assume_option(options);
   add_guess_option(options);

@@ -44,7 +44,7 @@ class Search(unittest.TestCase):
             self.assertEqual(mine["columns"]["fidelity"], "analytic")
 
     def test_it_simulates_until_nothing_else_can_be_faster(self):
-        screened = self.rows_of("found.search/screening")
+        screened = self.rows_of(self.found["screening"]["run"])
         rows = self.rows_of("found")
         self.assertTrue(self.found["settled"])
         self.assertEqual((self.found["simulated"], self.found["open"]["layouts"]), (len(rows), 0))
@@ -55,6 +55,23 @@ class Search(unittest.TestCase):
             self.assertGreaterEqual(row["columns"]["step_time_ps"], bounds.pop(row["layout"]))
         # What was not simulated is no faster than the winner, however lucky its packets.
         self.assertGreaterEqual(min(bounds.values()), rows[0]["columns"]["step_time_ps"])
+
+    def test_no_layout_that_its_bound_excludes_is_faster(self):
+        words = (*WORDS, *RUN, "--sample", 500, "-o", "bounded")
+        found = json.loads(run("search", *words, "--json", directory=self.directory).stdout)
+        self.assertTrue(found["settled"])
+        screening = found["screening"]
+        self.assertLess(screening["layouts"], screening["fitting"])
+        run("search", *WORDS, *RUN, "--sample", 500, "--packet", 0, "-o", "every", directory=self.directory)
+        every = self.rows_of("every")
+        self.assertEqual(len(every), screening["fitting"])
+        packets = {row["layout"]: row["columns"]["step_time_ps"] for row in self.rows_of("bounded")}
+        analytic = {row["layout"]: row["columns"]["step_time_ps"] for row in self.rows_of(screening["run"])}
+        for row in every:
+            time = row["columns"]["step_time_ps"]
+            self.assertEqual(analytic.get(row["layout"], time), time)
+            if row["layout"] not in packets:
+                self.assertGreaterEqual(time, min(packets.values()))
 
     def test_the_answer_top_and_report_are_the_packets(self):
         rows = self.rows_of("found")
