@@ -39,7 +39,7 @@ class Search(unittest.TestCase):
         self.assertEqual(self.found["screening"]["layouts"], len(top))
         for mine, theirs in zip(self.found["screening"]["top"]["rows"], top[:5], strict=True):
             self.assertEqual(mine["layout"], theirs["layout"])
-            for name in ("id", *FIGURES):
+            for name in FIGURES:
                 self.assertEqual(mine["columns"][name], theirs["columns"][name])
             self.assertEqual(mine["columns"]["fidelity"], "analytic")
 
