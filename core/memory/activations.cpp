@@ -75,10 +75,9 @@ std::int64_t working_bytes(const Model& model, const Strategy& strategy, workloa
 std::int64_t largest_gradient(const std::vector<Operator>& operators) {
   std::int64_t max_bytes = 0;
   for (const Operator& op : operators)
-    for (const workload::WorkItem& work : op.backward) {
-      const compute::Kernel& kernel = work.kernel;
-      if (work.weight_gradient_work) max_bytes = std::max(max_bytes, 2 * kernel.m * kernel.n * kernel.batch);
-    }
+    for (const workload::WorkItem& work : op.backward)
+      if (const workload::KernelWork* kernel = work.kernel(); kernel && kernel->weight_gradient)
+        max_bytes = std::max(max_bytes, 2 * kernel->shape.m * kernel->shape.n * kernel->shape.batch);
   return max_bytes;
 }
 

@@ -20,7 +20,8 @@ void add_weight_shapes(std::set<WeightShape>& shapes, const std::vector<workload
   for (const workload::Operator& op : layer) {
     if (op.name == "router") continue;
     for (const workload::WorkItem& work : op.backward)
-      if (work.weight_gradient_work && work.kernel.n > 0) shapes.emplace(work.kernel.m, work.kernel.n);
+      if (const workload::KernelWork* kernel = work.kernel(); kernel && kernel->weight_gradient && kernel->shape.n > 0)
+        shapes.emplace(kernel->shape.m, kernel->shape.n);
   }
 }
 

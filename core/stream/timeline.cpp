@@ -9,6 +9,8 @@
 namespace manyworlds::core::stream {
 namespace {
 
+using workload::CollectiveCall;
+using workload::KernelOp;
 using workload::Op;
 using workload::Program;
 using workload::Role;
@@ -138,12 +140,12 @@ Timeline::Pace Timeline::pace_of(const LockstepGroup& group) const {
 
 /// Returns the compute units that a collective takes, or 1 under a fixed slowdown. In compute units, a context-ring
 /// exchange is counted once, by its send.
-std::int64_t Timeline::collective_load_of(const Op& op, std::uint32_t program) const {
-  if (is_pipeline(op.role)) return 0;
+std::int64_t Timeline::collective_load_of(const CollectiveCall& call, std::uint32_t program) const {
+  if (is_pipeline(call.role)) return 0;
   const Interference& interference = interference_[program];
   if (interference.units == 0) return interference.slowdown_ppm > 0 ? 1 : 0;
-  if (op.role == Role::recv_context) return 0;
-  return is_reduction(op.kind) ? interference.units_to_reduce : interference.units_to_move;
+  if (call.role == Role::recv_context) return 0;
+  return is_reduction(call.kind) ? interference.units_to_reduce : interference.units_to_move;
 }
 
 /// Adds `delta` to the resources that collectives take from a group's ranks. If that changes the pace, the end of the
@@ -181,10 +183,11 @@ void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Caus
 void Timeline::end_collective(std::uint32_t index, const Completion& completion, Time at) {
   const LockstepGroup& group = groups_[index];
   const Op& op = programs_[group.program].ops[completion.op];
+  const auto& call = std::get<CollectiveCall>(op.action);
   const std::size_t stream = stream_of(op);
   groups_[index].state.previous_cause = group.state.cause_at_issue[stream];
-  end_op(index, completion.op, at, {group.state.entered[stream], completion.began, op.role, true});
-  add_collective_load(index, -collective_load_of(op, group.program), at);
+  end_op(index, completion.op, at, {group.state.entered[stream], completion.began, call.role, true});
+  add_collective_load(index, -collective_load_of(call, group.program), at);
 }
 
 /// Ends the collectives that completed for the ranks of a group. The group stays whole if the completions are the same
@@ -327,30 +330,34 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     ++state.issued[stream];
     state.entered[stream] = at;
     state.cause_at_issue[stream] = state.cause;
-    if (op.is_collective) {
+    if (const CollectiveCall* call = op.collective()) {
       issued_.push_back(number);
-      add_collective_load(index, collective_load_of(op, group.program), at);
-      continue;
+      add_collective_load(index, collective_load_of(*call, group.program), at);
+    } else if (const auto& kernel = std::get<KernelOp>(op.action); op.stream == workload::Stream::compute) {
+      start_compute(index, number, kernel, at);
+    } else {
+      run_kernel(index, number, at + kernel.duration_ps);
     }
-    if (op.stream != workload::Stream::compute) {
-      run_kernel(index, number, at + op.duration_ps);
-      continue;
-    }
-    if (state.began == kNever) {
-      state.began = unsynchronised_ ? at : 0;
-      state.busy_until = state.began;
-    }
-    account_wait(group, at);
-    const Time until = clock_.nearest(at + op.duration_ps);
-    state.account[op.category] += until - at;
-    state.busy_until = until;  // extended if the kernel is slowed down
-    state.remaining_work = op.duration_ps;
-    state.pace_changed_at = at;
-    const Pace pace = pace_of(group);
-    run_kernel(index, number, at + duration_at_pace(op.duration_ps, pace.numerator, pace.denominator));
   }
   for (const RepresentativeId rank : group.ranks)
     for (const std::uint32_t op : issued_) entries.push_back({rank, op});
+}
+
+void Timeline::start_compute(std::uint32_t index, std::uint32_t op, const KernelOp& kernel, Time at) {
+  LockstepGroup& group = groups_[index];
+  State& state = group.state;
+  if (state.began == kNever) {
+    state.began = unsynchronised_ ? at : 0;
+    state.busy_until = state.began;
+  }
+  account_wait(group, at);
+  const Time until = clock_.nearest(at + kernel.duration_ps);
+  state.account[kernel.category] += until - at;
+  state.busy_until = until;  // extended if the kernel is slowed down
+  state.remaining_work = kernel.duration_ps;
+  state.pace_changed_at = at;
+  const Pace pace = pace_of(group);
+  run_kernel(index, op, at + duration_at_pace(kernel.duration_ps, pace.numerator, pace.denominator));
 }
 
 /// Accounts for the idle time of the compute stream before it resumes at `until`: it waited for the operation that

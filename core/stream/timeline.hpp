@@ -149,6 +149,7 @@ class Timeline {
   void end_op(std::uint32_t group, std::uint32_t op, Time at, const Cause& cause);
   void end_collective(std::uint32_t group, const Completion& completion, Time at);
   void issue(std::uint32_t group, Time at, std::vector<Entry>& entries);
+  void start_compute(std::uint32_t group, std::uint32_t op, const workload::KernelOp& kernel, Time at);
   bool is_recorded(const LockstepGroup& group) const { return group.record != kNoRecord; }
   void split_record(std::uint32_t record, const std::vector<std::uint32_t>& groups);
   [[gnu::noinline]] void append_to_record(const LockstepGroup& group, const Span& span);
@@ -166,7 +167,7 @@ class Timeline {
     bool operator==(const Pace&) const = default;
   };
   Pace pace_of(const LockstepGroup& group) const;
-  std::int64_t collective_load_of(const workload::Op& op, std::uint32_t program) const;
+  std::int64_t collective_load_of(const workload::CollectiveCall& call, std::uint32_t program) const;
   void add_collective_load(std::uint32_t group, std::int64_t delta, Time at);
 
   const std::vector<workload::Program>& programs_;

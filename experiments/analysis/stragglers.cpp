@@ -196,8 +196,9 @@ std::vector<Sample<RankId>> kernel_samples(const CompiledStep& compiled, const R
     std::map<std::string, Time> phases, passes;
     for (const core::stream::Span& span : recording.records.at(rank.record).spans) {
       const Op& op = program.ops[span.op];
-      if (op.is_collective || op.category == StepPart::host) continue;
-      const std::string phase = phase_of(op.category);
+      const core::workload::KernelOp* kernel = op.kernel();
+      if (kernel == nullptr || kernel->category == StepPart::host) continue;
+      const std::string phase = phase_of(kernel->category);
       phases[phase] += span.end - span.begin;
       if (const core::workload::PipelinePass* pass = program.pass_of(op))
         passes[fmt::format("{}, chunk {}", phase, pass->chunk)] += span.end - span.begin;

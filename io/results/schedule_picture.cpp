@@ -60,7 +60,8 @@ std::vector<Segment> compute_intervals(const core::workload::Program& program, c
     const core::workload::Op& op = program.ops[span.op];
     if (op.stream != core::workload::Stream::compute || span.begin == span.end) continue;
     Segment& result = intervals.emplace_back(Segment{span.begin, span.end, {}, {}});
-    result.shares[static_cast<std::size_t>(op.category)] = span.end - span.begin;
+    const core::workload::StepPart category = std::get<core::workload::KernelOp>(op.action).category;
+    result.shares[static_cast<std::size_t>(category)] = span.end - span.begin;
     if (const PipelinePass* pass = program.pass_of(op)) result.pass = *pass;
   }
   for (const core::stream::Idle& idle : record.idle) {

@@ -161,8 +161,8 @@ class TraceWriter {
       name_thread(process_of(rank), thread_of(stream), kStreamNames[stream]);
       for (const Span* span : streams[stream]) {
         const Op& op = program.ops[span->op];
-        op.is_collective ? write_collective(rank, op, *span, labels[op.label])
-                         : write_kernel(rank, program, *span, labels[op.label]);
+        op.collective() ? write_collective(rank, op, *span, labels[op.label])
+                        : write_kernel(rank, program, *span, labels[op.label]);
       }
     }
   }
@@ -172,7 +172,7 @@ class TraceWriter {
     std::string pass;
     if (const core::workload::PipelinePass* slot = program.pass_of(op))
       pass = fmt::format(R"(,"micro_batch":{},"chunk":{})", slot->micro_batch, slot->chunk);
-    const std::string_view category = core::workload::name_of(op.category);
+    const std::string_view category = core::workload::name_of(std::get<core::workload::KernelOp>(op.action).category);
     slice(process_of(rank), thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, category,
           R"("op":{},"category":"{}"{},"slowed_ps":{})", span.op, category, pass, span.slowed);
   }
@@ -191,7 +191,8 @@ class TraceWriter {
     slice(process_of(rank), thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, "collective",
           R"("op":{},"kind":"{}","role":"{}","algorithm":"{}","members":{},"bytes":{},)"
           R"("last_entered_us":{},"last_left_us":{}{})",
-          span.op, core::collective::name_of(shape.kind), core::workload::kRoleNames[static_cast<std::size_t>(op.role)],
+          span.op, core::collective::name_of(shape.kind),
+          core::workload::kRoleNames[static_cast<std::size_t>(op.collective()->role)],
           send ? "direct" : core::collective::info_of(shape.algorithm).name, shape.members, shape.bytes,
           in_us(timeline.last), in_us(timeline.ended), speed);
   }

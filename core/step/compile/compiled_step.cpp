@@ -211,7 +211,7 @@ Role CompiledStep::role_of(GroupId group, std::uint32_t member) const {
 Member CompiledStep::instance_entered_by(RepresentativeId representative, std::uint32_t op) const {
   const RankId rank = symmetry_.representative_rank[representative];
   const std::uint32_t rank_class = layout_->class_of(rank);
-  const Role role = programs_[rank_class].ops[op].role;
+  const Role role = std::get<workload::CollectiveCall>(programs_[rank_class].ops[op].action).role;
   MANYWORLDS_CHECK(layout_->group_of(rank, role) != RankLayout::kNoGroup,
                    "rank {} enters a collective of a role it does not play", rank);
   const MemberSlot& slot = member_slots_[representative][static_cast<std::size_t>(role)];

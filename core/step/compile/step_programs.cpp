@@ -19,14 +19,14 @@ std::vector<workload::Program> build_programs(const Configuration& configuration
 SequencesByRole sequences_of(const workload::Program& program) {
   SequencesByRole by_role;
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
-    const workload::Op& op = program.ops[i];
-    if (!op.is_collective) continue;
-    OperationSequence& sequence = by_role[static_cast<std::size_t>(op.role)];
-    const collective::Split& split = program.split_of(op);
+    const workload::CollectiveCall* call = program.ops[i].collective();
+    if (call == nullptr) continue;
+    OperationSequence& sequence = by_role[static_cast<std::size_t>(call->role)];
+    const collective::Split& split = program.split_of(*call);
     auto known = std::find_if(sequence.distinct.begin(), sequence.distinct.end(), [&](const Operation& one) {
-      return one.kind == op.kind && one.bytes == op.bytes && one.split == split;
+      return one.kind == call->kind && one.bytes == call->bytes && one.split == split;
     });
-    if (known == sequence.distinct.end()) known = sequence.distinct.insert(known, {op.kind, op.bytes, split, 0});
+    if (known == sequence.distinct.end()) known = sequence.distinct.insert(known, {call->kind, call->bytes, split, 0});
     ++known->times;
     sequence.ops.push_back(i);
     sequence.operation.push_back(static_cast<std::uint32_t>(known - sequence.distinct.begin()));

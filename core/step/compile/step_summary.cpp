@@ -62,7 +62,7 @@ void write_measured(sharing::KeyWriter& writer, const Configuration& configurati
       for (const workload::PhaseList* pass : {&part.forward, &part.backward})
         for (const workload::Phase& phase : *pass)
           for (const workload::WorkItem& work : phase.ops)
-            if (work.kind == workload::WorkItem::Kind::kernel) write(work.kernel_cost);
+            if (const workload::KernelWork* kernel = work.kernel()) write(kernel->cost);
     for (const compute::Kernel& kernel : workload::optimizer_kernels(
              configuration.strategy,
              workload::stage_parameters(configuration.model, configuration.strategy, one.stage)))

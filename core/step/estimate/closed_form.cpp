@@ -191,16 +191,15 @@ class Estimator {
   }
 
   /// Returns the time of a collective among ranks that share a micro-batch.
-  double shared_s(const workload::WorkItem& work) const {
-    if (work.role == workload::Role::expert) {
+  double shared_s(const workload::CollectiveStart& start) const {
+    if (start.role == workload::Role::expert) {
       if (strategy_.stack.overlap_experts) return 0;  // hidden behind another micro-batch
-      return collective_s(strategy_.ep, strategy_.etp, work.collective, work.bytes, work.role, work.split);
+      return collective_s(strategy_.ep, strategy_.etp, start.kind, start.bytes, start.role, start.split);
     }
-    if (work.role == workload::Role::expert_tensor) return collective_s(strategy_.etp, 1, work.collective, work.bytes);
-    if (work.role == workload::Role::context)
-      return collective_s(strategy_.cp, strategy_.tp, work.collective, work.bytes);
-    const bool in_ring = work.role == workload::Role::send_context;
-    return collective_s(in_ring ? 2 : strategy_.tp, in_ring ? strategy_.tp : 1, work.collective, work.bytes);
+    if (start.role == workload::Role::expert_tensor) return collective_s(strategy_.etp, 1, start.kind, start.bytes);
+    if (start.role == workload::Role::context) return collective_s(strategy_.cp, strategy_.tp, start.kind, start.bytes);
+    const bool in_ring = start.role == workload::Role::send_context;
+    return collective_s(in_ring ? 2 : strategy_.tp, in_ring ? strategy_.tp : 1, start.kind, start.bytes);
   }
 
   double transfer_s() const {
@@ -209,12 +208,15 @@ class Estimator {
     return collective_s(2, stride, Kind::send, bytes);
   }
 
+  /// Collectives not yet joined, and their ends.
+  using StartedCollectives = std::vector<std::pair<workload::Role, double>>;
+
   /// Returns the time of a pass on one rank: kernels run in order, collectives in order on streams of their own, with
   /// joins between them. The host launches meanwhile, after it has waited for the tokens of experts.
   double pass_s(const PhaseList& pass, const workload::StageWork& stage) const {
     double now = 0, network_free = 0;
     std::array<double, 2> stream_free{};  // when the stream of other collectives and the experts' stream are free
-    std::vector<std::pair<workload::Role, double>> started;  // collectives not yet joined, and their ends
+    StartedCollectives started;
     double section_begin = 0;
     compute::HostWork launches;
     const auto end_section = [&] {
@@ -226,29 +228,34 @@ class Estimator {
       for (const auto& work : phase.ops) {
         if (!knows_counts && work.needs_token_counts && stage.launched_by_host(work))
           end_section(), knows_counts = true;
-        if (work.kind == workload::WorkItem::Kind::join) {
-          const auto except_last = std::min<std::int64_t>(work.join_filter.except_last, std::ssize(started));
-          const auto end = std::remove_if(started.begin(), started.end() - except_last, [&](const auto& one) {
-            if (work.join_filter.role && *work.join_filter.role != one.first) return false;
-            now = std::max(now, one.second);
-            return true;
-          });
-          started.erase(end, started.end() - except_last);
-        } else if (work.kind == workload::WorkItem::Kind::start) {
+        if (const workload::KernelWork* kernel = work.kernel()) {
+          if (stage.launched_by_host(work)) launches.kernels += kernel->launches;
+          now = after_kernel(now, seconds(kernel->cost.ps), network_free);
+        } else if (const workload::CollectiveStart* start = work.start()) {
           launches.collectives += stage.launched_by_host(work) ? 1 : 0;
-          const bool of_experts = work.role == workload::Role::expert || work.role == workload::Role::expert_tensor;
+          const bool of_experts = start->role == workload::Role::expert || start->role == workload::Role::expert_tensor;
           double& free = stream_free.at(of_experts ? 1 : 0);
-          free = std::max(now, free) + shared_s(work);
+          free = std::max(now, free) + shared_s(*start);
           network_free = std::max(network_free, free);
-          started.emplace_back(work.role, free);
+          started.emplace_back(start->role, free);
         } else {
-          const Time cost = work.kernel_cost.ps;
-          if (stage.launched_by_host(work)) launches.kernels += work.launches;
-          now = after_kernel(now, seconds(cost), network_free);
+          now = after_join(now, std::get<workload::Join>(work.action), started);
         }
       }
     now = std::max(now, network_free);
     end_section();
+    return now;
+  }
+
+  /// Returns when the collectives that the join waits for have ended, and drops them from `started`.
+  static double after_join(double now, const workload::Join& join, StartedCollectives& started) {
+    const auto last = started.end() - std::min<std::int64_t>(join.except_last, std::ssize(started));
+    const auto end = std::remove_if(started.begin(), last, [&](const auto& one) {
+      if (join.role && *join.role != one.first) return false;
+      now = std::max(now, one.second);
+      return true;
+    });
+    started.erase(end, last);
     return now;
   }
 

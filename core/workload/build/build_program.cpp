@@ -191,7 +191,7 @@ class ProgramAssembler {
         continue;
       }
       const Segment& next = segments_of(*now)[now->at];
-      if (both && now->exchange_in_flight && next.waits_for_collectives && !next.join_filter.role) {
+      if (both && now->exchange_in_flight && next.join && !next.join->role) {
         now->exchange_in_flight = false;
         now->waits = builder_.exchange_waits(std::move(other->waits));
         std::swap(now, other);
@@ -302,14 +302,11 @@ class ProgramAssembler {
   }
 
   void issue(const Segment& segment, PassCursor& cursor) {
-    if (segment.waits_for_collectives) wait_for_started(segment.join_filter, cursor);
+    if (segment.join) wait_for_started(*segment.join, cursor);
     if (segment.launch_ps > 0) cursor.launch = builder_.launch(segment.launch_ps, launch_waits(segment, cursor));
     if (segment.ends_launch) builder_.wait_for(cursor.launch);
-    if (segment.kind != Segment::Kind::start)
-      return builder_.compute(segment.category, segment.duration_ps, cursor.name);
-    if (segment.role == Role::send_context) start(Stream::recv_context, Role::recv_context, segment, cursor);
-    start(stream_of(segment.role), segment.role, segment, cursor);
-    cursor.exchange_in_flight |= segment.role == Role::expert;
+    if (const KernelOp* kernel = segment.kernel()) return builder_.compute(*kernel, cursor.name);
+    start(std::get<CollectiveStart>(segment.action), cursor);
   }
 
   /// Returns what the host waits for before it launches a section: the kernels before it, if it needs their results,
@@ -321,12 +318,11 @@ class ProgramAssembler {
     return waits;
   }
 
-  void wait_for_started(const JoinFilter& join_filter, PassCursor& cursor) {
-    const auto before = std::max<std::int64_t>(std::ssize(cursor.started) - join_filter.except_last, 0);
+  void wait_for_started(const Join& join, PassCursor& cursor) {
+    const auto before = std::max<std::int64_t>(std::ssize(cursor.started) - join.except_last, 0);
     auto remaining = cursor.started.begin();
     for (auto one = cursor.started.begin(); one != cursor.started.end(); ++one)
-      if (one - cursor.started.begin() < before &&
-          (!join_filter.role || builder_.role_of(one->op) == *join_filter.role))
+      if (one - cursor.started.begin() < before && (!join.role || builder_.role_of(one->op) == *join.role))
         builder_.replace_waits(*one);
       else if (remaining++ != one)
         *std::prev(remaining) = std::move(*one);
@@ -337,9 +333,12 @@ class ProgramAssembler {
     if (role == Role::expert || role == Role::expert_tensor) return Stream::expert;
     return role == Role::send_context || role == Role::context ? Stream::send_context : Stream::tensor;
   }
-  void start(Stream stream, Role role, const Segment& segment, PassCursor& cursor) {
-    cursor.started.push_back(
-        builder_.start(stream, role, segment.collective, segment.bytes, segment.name, segment.split));
+  void start(const CollectiveStart& collective, PassCursor& cursor) {
+    const Role role = collective.role;
+    if (role == Role::send_context)
+      cursor.started.push_back(builder_.start(Stream::recv_context, Role::recv_context, collective));
+    cursor.started.push_back(builder_.start(stream_of(role), role, collective));
+    cursor.exchange_in_flight |= role == Role::expert;
   }
 
   /// Issues the reductions of gradients that remain after the last backward pass, and waits for them.
@@ -368,7 +367,7 @@ class ProgramAssembler {
     Time duration_ps = 0;
     for (const compute::Kernel& kernel : optimizer_kernels(strategy_, stage_parameters(model_, strategy_, stage_)))
       duration_ps += compute::kernel_cost(kernel, gpu_).ps;
-    builder_.compute(StepPart::optimizer, duration_ps, builder_.label("optimizer"));
+    builder_.compute({StepPart::optimizer, duration_ps}, builder_.label("optimizer"));
   }
 
   const Model& model_;
@@ -394,8 +393,10 @@ class ProgramAssembler {
 /// Returns the duration of a pass through all parts of a chunk: that of its kernels or of their launches.
 Time pass_duration(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind) {
   Time kernels_ps = 0, launch_ps = 0;
-  for (const Segment& segment : segments_of(work, chunk, kind, false))
-    kernels_ps += segment.duration_ps, launch_ps += segment.launch_ps;
+  for (const Segment& segment : segments_of(work, chunk, kind, false)) {
+    if (const KernelOp* kernel = segment.kernel()) kernels_ps += kernel->duration_ps;
+    launch_ps += segment.launch_ps;
+  }
   return std::max(kernels_ps, launch_ps);
 }
 

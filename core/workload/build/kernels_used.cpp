@@ -27,7 +27,7 @@ std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy
     for (const PhaseList* pass : {&work.of(part).forward, &work.of(part).backward})
       for (const Phase& phase : *pass)
         for (const WorkItem& item : phase.ops)
-          if (item.kind == WorkItem::Kind::kernel) add(item.kernel, item.kernel_cost, runs);
+          if (const KernelWork* kernel = item.kernel()) add(kernel->shape, kernel->cost, runs);
   }
   for (const compute::Kernel& kernel : optimizer_kernels(strategy, parameters))
     add(kernel, compute::kernel_cost(kernel, gpu), 1);

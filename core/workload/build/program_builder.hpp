@@ -8,8 +8,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "core/workload/layer/operators.hpp"
 #include "core/workload/program/program.hpp"
 
 namespace manyworlds::core::workload {
@@ -32,39 +34,23 @@ class ProgramBuilder {
   }
 
   /// Appends a kernel that has all pending waits.
-  void compute(StepPart category, Time duration_ps, std::uint32_t label) {
-    Op op;
-    op.category = category;
-    op.duration_ps = duration_ps;
-    last_compute_ = issue(op, label, pending_);
+  void compute(const KernelOp& kernel, std::uint32_t label) {
+    last_compute_ = issue(Stream::compute, kernel, label, pending_);
     pending_.clear();
   }
   std::uint32_t collective(Stream stream, Role role, collective::Kind kind, std::int64_t bytes, std::string_view name,
                            const Waits& waits) {
-    Op op;
-    op.is_collective = true;
-    op.stream = stream;
-    op.role = role;
-    op.kind = kind;
-    op.bytes = bytes;
-    return issue(op, label(name), waits);
+    return issue(stream, CollectiveCall{role, kind, 0, bytes}, label(name), waits);
   }
 
   /// Appends a copy between GPU and host, on a stream of its own.
   std::uint32_t copy(Stream stream, Time duration_ps, std::string_view name, const Waits& waits) {
-    Op op;
-    op.stream = stream;
-    op.duration_ps = duration_ps;
-    return issue(op, label(name), waits);
+    return issue(stream, KernelOp{.duration_ps = duration_ps}, label(name), waits);
   }
 
   /// Appends launches of the host, which takes them one after another.
   std::uint32_t launch(Time duration_ps, const Waits& waits) {
-    Op op;
-    op.stream = Stream::host;
-    op.category = StepPart::host;
-    op.duration_ps = duration_ps;
-    return issue(op, label("launch"), waits);
+    return issue(Stream::host, KernelOp{StepPart::host, duration_ps}, label("launch"), waits);
   }
 
   /// A collective after all work so far; an operation that waits for it need not wait for its `prior_waits` as well.
@@ -72,11 +58,9 @@ class ProgramBuilder {
     std::uint32_t op = 0;
     Waits prior_waits;
   };
-  Started start(Stream stream, Role role, collective::Kind kind, std::int64_t bytes, std::string_view name,
-                const collective::Split& split) {
-    const std::uint32_t op = collective(stream, role, kind, bytes, name, all_work_so_far());
-    if (!split.even()) program_.ops[op].split = split_index(split);
-    return {op, pending_};
+  Started start(Stream stream, Role role, const CollectiveStart& start) {
+    const CollectiveCall call{role, start.kind, split_index(start.split), start.bytes};
+    return {issue(stream, call, label(start.name), all_work_so_far()), pending_};
   }
   void replace_waits(const Started& started) {
     const auto is_prior = [&](std::uint32_t op) {
@@ -86,7 +70,7 @@ class ProgramBuilder {
     wait_for(started.op);
   }
 
-  Role role_of(std::uint32_t op) const { return program_.ops[op].role; }
+  Role role_of(std::uint32_t op) const { return std::get<CollectiveCall>(program_.ops[op].action).role; }
 
   /// Makes the next kernel wait for `op` as well.
   void wait_for(std::uint32_t op) {
@@ -111,19 +95,18 @@ class ProgramBuilder {
 
  private:
   std::uint32_t split_index(const collective::Split& split) {
+    if (split.even()) return 0;
     const auto [known, is_new] = splits_.try_emplace(split, static_cast<std::uint32_t>(program_.splits.size()));
     if (is_new) program_.splits.push_back(split);
     return known->second;
   }
 
   /// Streams run in order, so waits for operations of the same stream are left out.
-  std::uint32_t issue(Op op, std::uint32_t label, const Waits& waits) {
-    op.label = label;
-    op.waits_begin = static_cast<std::uint32_t>(program_.waits.size());
+  std::uint32_t issue(Stream stream, const Op::Action& action, std::uint32_t label, const Waits& waits) {
+    const auto waits_begin = static_cast<std::uint32_t>(program_.waits.size());
     for (const std::uint32_t wait : waits)
-      if (program_.ops[wait].stream != op.stream) program_.waits.push_back(wait);
-    op.waits_end = static_cast<std::uint32_t>(program_.waits.size());
-    program_.ops.push_back(op);
+      if (program_.ops[wait].stream != stream) program_.waits.push_back(wait);
+    program_.ops.push_back({stream, label, waits_begin, static_cast<std::uint32_t>(program_.waits.size()), action});
     return static_cast<std::uint32_t>(program_.ops.size() - 1);
   }
 

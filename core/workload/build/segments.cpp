@@ -27,9 +27,6 @@ class SegmentBuilder {
           section_waits_ = knows_counts = true;
         }
         add(work, phase.category);
-        if (!work_.launched_by_host(work)) continue;
-        launches_.kernels += work.kind == WorkItem::Kind::kernel ? work.launches : 0;
-        launches_.collectives += work.kind == WorkItem::Kind::start ? 1 : 0;
       }
   }
 
@@ -55,62 +52,47 @@ class SegmentBuilder {
   }
 
   std::vector<Segment> take() {
-    if (join_pending_)
+    if (join_)
       compute(StepPart::forward, 0);  // a chunk without layers may end in a collective, which must be waited for
     return std::move(segments_);
   }
 
  private:
   void add(const WorkItem& work, StepPart category) {
-    if (work.kind == WorkItem::Kind::join) {
-      require_join(work.join_filter);
-      open_ = false;
-    } else if (work.kind == WorkItem::Kind::start) {
-      Segment segment;
-      segment.kind = Segment::Kind::start;
-      segment.waits_for_collectives = join_pending_;
-      segment.join_filter = join_filter_;
-      segment.collective = work.collective;
-      segment.bytes = work.bytes;
-      segment.split = work.split;
-      segment.role = work.role;
-      segment.name = work.name;
-      segments_.push_back(segment);
-      open_ = join_pending_ = false;
+    const bool launched = work_.launched_by_host(work);
+    if (const KernelWork* kernel = work.kernel()) {
+      compute(category, kernel->cost.ps);
+      if (launched) launches_.kernels += kernel->launches;
+      return;
+    }
+    open_ = false;
+    if (const CollectiveStart* start = work.start()) {
+      segments_.push_back({*start, std::exchange(join_, std::nullopt)});
+      if (launched) ++launches_.collectives;
     } else {
-      compute(category, work.kernel_cost.ps);
+      require_join(std::get<Join>(work.action));
     }
   }
 
   /// Merges a join into the pending one; one of the two must wait for everything that the other waits for.
-  void require_join(const JoinFilter& join_filter) {
-    const bool replaces = !join_pending_ || !join_filter.role;
-    MANYWORLDS_CHECK(replaces || !join_filter_.role || join_filter_.role == join_filter.role, "a join for two roles");
-    const std::int64_t except_last =
-        join_pending_ ? std::min(join_filter.except_last, join_filter_.except_last) : join_filter.except_last;
-    if (replaces) join_filter_ = join_filter;
-    join_filter_.except_last = except_last;
-    join_pending_ = true;
+  void require_join(const Join& join) {
+    const Join known = join_.value_or(join);
+    MANYWORLDS_CHECK(!known.role || !join.role || known.role == join.role, "a join for two roles");
+    join_ = Join{join.role ? known.role : std::nullopt, std::min(join.except_last, known.except_last)};
   }
 
   void compute(StepPart category, Time duration_ps) {
-    if (!open_ || segments_.back().category != category) {
-      Segment segment;
-      segment.waits_for_collectives = join_pending_;
-      segment.join_filter = join_filter_;
-      segment.category = category;
-      segments_.push_back(segment);
-      open_ = true;
-      join_pending_ = false;
-    }
-    segments_.back().duration_ps += duration_ps;
+    if (!open_ || kernels_of_last().category != category)
+      segments_.push_back({KernelOp{category, 0}, std::exchange(join_, std::nullopt)});
+    open_ = true;
+    kernels_of_last().duration_ps += duration_ps;
   }
+  KernelOp& kernels_of_last() { return std::get<KernelOp>(segments_.back().action); }
 
   const StageWork& work_;
   std::vector<Segment> segments_;
   bool open_ = false;           // the last segment accepts more kernels
-  bool join_pending_ = false;   // the next segment waits for collectives started so far
-  JoinFilter join_filter_;      // selects these collectives
+  std::optional<Join> join_;    // of the next segment
   compute::HostWork launches_;  // of the section so far
   std::size_t section_begin_ = 0;
   bool section_waits_ = false;

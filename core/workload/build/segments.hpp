@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <optional>
+#include <variant>
 #include <vector>
 
 #include "core/workload/build/stage_work.hpp"
@@ -10,23 +11,16 @@
 namespace manyworlds::core::workload {
 
 struct Segment {
-  enum class Kind : std::uint8_t { compute, start };
-  Kind kind = Kind::compute;
-  bool waits_for_collectives = false;                          // waits for collectives started before it
-  JoinFilter join_filter;                                      // selects these collectives
-  StepPart category = StepPart::forward;                       // compute
-  Time duration_ps = 0;                                        // compute
-  collective::Kind collective = collective::Kind::all_reduce;  // start
-  std::int64_t bytes = 0;                                      // start
-  collective::Split split;                                     // start
-  Role role = Role::tensor;                                    // start
-  std::string_view name;                                       // start
-  std::int32_t finished_parts = 0;                             // parts of the chunk that end with this segment (split)
+  std::variant<KernelOp, CollectiveStart> action;
+  std::optional<Join> join;         // before it begins
+  std::int32_t finished_parts = 0;  // parts of the chunk that end with this segment (split)
   // A section of a pass is launched as a whole: the host begins with its first segment, and its last segment, which
   // takes no time, ends when the host is done.
   Time launch_ps = 0;         // of the section that begins here; 0: none does
   bool launch_waits = false;  // the host first waits for the kernels before the section
   bool ends_launch = false;   // the section ends here
+
+  const KernelOp* kernel() const { return std::get_if<KernelOp>(&action); }
 };
 
 /// Returns the segments of a chunk's pass. Backward passes go through the parts in reverse; `split` ends a segment at

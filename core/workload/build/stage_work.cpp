@@ -55,7 +55,7 @@ PhaseList weight_gradient_work(const PhaseList& backward, bool wanted) {
   for (const Phase& phase : backward) {
     selected.push_back({phase.category, {}});
     for (const WorkItem& work : phase.ops)
-      if (work.weight_gradient_work == wanted) selected.back().ops.push_back(work);
+      if (work.computes_weight_gradient() == wanted) selected.back().ops.push_back(work);
   }
   return selected;
 }

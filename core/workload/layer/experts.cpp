@@ -22,6 +22,11 @@ using compute::memory_bound;
 /// (NVIDIA/Megatron-LM, "Optimizing DeepSeek-V3 Training Performance on NVIDIA GB200 NVL72", section 2.1.4).
 constexpr std::int64_t kRouterKernels = 31, kUnfusedRouterKernels = 72;
 
+/// Sets the number of launches of the operator's first forward kernel.
+void set_launches(Operator& each, std::int64_t launches) {
+  std::get<KernelWork>(each.forward.front().action).launches = launches;
+}
+
 /// Scores of every expert for every token, and the selection of experts: logits are read and probabilities written in
 /// fp32, and vice versa in the backward pass. The norm's output is saved for the router, for the following operators
 /// and for the shared expert; logits and probabilities are saved, too.
@@ -31,7 +36,7 @@ void add_router(std::vector<Operator>& operators, const Model& model, const Rank
   const std::int64_t scores = shapes.sp_region_tokens * model.experts;
   operators.push_back(elementwise("route", scores, 8, 12, 8 * scores));
   mark_input_from(operators.back(), recompute::moe);
-  operators.back().forward.front().launches = shapes.stack.router_fusion ? kRouterKernels : kUnfusedRouterKernels;
+  set_launches(operators.back(), shapes.stack.router_fusion ? kRouterKernels : kUnfusedRouterKernels);
 }
 
 /// Limits the rows of each expert to its capacity: a top-k over the tokens of every expert, by score (fp32) or by the
@@ -42,7 +47,7 @@ void add_capacity(std::vector<Operator>& operators, const Model& model, const St
   const std::int64_t scores = shapes.sp_region_tokens * model.experts;
   const std::int64_t forward = strategy.token_drop == TokenDrop::probs ? 4 + 9 + 12 : 5 + 4 + 9 + 12;
   operators.push_back(elementwise("capacity", scores, forward, 9, scores));
-  operators.back().forward.front().launches = strategy.token_drop == TokenDrop::probs ? 5 : 6;
+  set_launches(operators.back(), strategy.token_drop == TokenDrop::probs ? 5 : 6);
   mark_input_from(operators.back(), recompute::moe);
 }
 
@@ -130,9 +135,9 @@ TokenExchange token_exchange(std::string_view name, const TokenTraffic& traffic,
   const bool directions_differ = !traffic.to_ranks.even() || strategy.stack.dispatcher == Dispatcher::deepep;
   const std::int64_t whole = traffic.received_bytes * strategy.etp;
   const auto begin = [&](OpList& ops, bool back) {
-    if (!crosses_ranks) return;
-    start(ops, name, Kind::all_to_all, traffic.bytes, Role::expert);
-    ops.back().split = {traffic.to_ranks.bytes, back && directions_differ};
+    if (crosses_ranks)
+      start(ops, name, Kind::all_to_all, traffic.bytes, Role::expert,
+            {traffic.to_ranks.bytes, back && directions_differ});
   };
   const auto end = [&](OpList& ops) {
     if (crosses_ranks) join(ops);
@@ -158,11 +163,10 @@ Operator broadcast_hot_experts(const Model& model, const Strategy& strategy, con
   result.saved_bytes = kParameterBytes * parameters;
   result.tensor_count = static_cast<std::int64_t>(load.copied.size());
   const auto for_each_copy = [&](OpList& ops, Kind kind, std::int64_t bytes) {
-    for (const std::int64_t expert : load.copied) {
-      start(ops, result.name, kind, bytes, Role::expert);
-      ops.back().split = collective::rooted_split(static_cast<std::uint32_t>(expert / each),
-                                                  static_cast<std::uint32_t>(strategy.ep), bytes);
-    }
+    for (const std::int64_t expert : load.copied)
+      start(ops, result.name, kind, bytes, Role::expert,
+            collective::rooted_split(static_cast<std::uint32_t>(expert / each), static_cast<std::uint32_t>(strategy.ep),
+                                     bytes));
   };
   if (strategy.ep == 1 || load.copied.empty()) return result;
   for_each_copy(result.forward, Kind::broadcast, kParameterBytes * parameters);
@@ -189,9 +193,9 @@ class ExpertGemms {
     Operator result;
     result.name = layer.name;
     result.saved_bytes = stored_bytes(layer.dtype, load_.computed * layer.in);
-    quantise_rows(result.forward, layer.dtype, layer.in);
+    quantise(result.forward, layer.dtype, load_.computed * layer.in, launches_);
     product(result.forward, layer.name, layer.out, layer.in, layer.dtype);
-    quantise_rows(result.backward, layer.dtype, layer.out);
+    quantise(result.backward, layer.dtype, load_.computed * layer.out, launches_);
     product(result.backward, layer.name, layer.in, layer.out, layer.dtype);
     add_weight_gradient(
         result.backward, shapes_,
@@ -200,24 +204,16 @@ class ExpertGemms {
             : compute::grouped_weight_gradient(layer.name, layer.out, layer.in, std::span(load_.experts), layer.dtype),
         launches_);
     if (layer.bias)
-      result.backward.push_back(weight_gradient_work(memory_bound("bias_gradient", 2 * load_.computed * layer.out)));
+      result.backward.push_back(weight_gradient_kernel(memory_bound("bias_gradient", 2 * load_.computed * layer.out)));
     result.weight_gradient_input_bytes = result.saved_bytes + stored_bytes(layer.dtype, load_.computed * layer.out);
     return result;
   }
 
  private:
-  void launch(OpList& ops, compute::Kernel one) const {
-    ops.push_back(kernel(std::move(one)));
-    ops.back().launches = launches_;
-  }
   void product(OpList& ops, std::string_view name, std::int64_t out, std::int64_t in, compute::Dtype dtype) const {
-    launch(ops, load_.experts.empty() ? grouped_gemm(name, each_, out, in, experts_, dtype)
-                                      : compute::grouped_gemm(name, std::span(load_.experts), out, in, dtype));
-  }
-  void quantise_rows(OpList& ops, compute::Dtype dtype, std::int64_t width) const {
-    const std::size_t before = ops.size();
-    quantise(ops, dtype, load_.computed * width);
-    if (ops.size() > before) ops.back().launches = launches_;
+    ops.push_back(kernel(load_.experts.empty() ? grouped_gemm(name, each_, out, in, experts_, dtype)
+                                               : compute::grouped_gemm(name, std::span(load_.experts), out, in, dtype),
+                         launches_));
   }
 
   const RankShapes& shapes_;
@@ -278,7 +274,7 @@ std::vector<Operator> beside_exchange(std::vector<Operator> shared, bool forward
     (forward ? each.backward : each.forward).clear();
     if (!forward) each.saved_bytes = each.module_output_bytes = each.weight_gradient_input_bytes = 0;
     for (WorkItem& work : forward ? each.forward : each.backward)
-      if (work.kind == WorkItem::Kind::join) work.join_filter.role = Role::tensor;
+      if (Join* join = std::get_if<Join>(&work.action)) join->role = Role::tensor;
   }
   return shared;
 }
@@ -288,10 +284,9 @@ Operator delayed_weight_gradients(std::vector<Operator>& experts) {
   Operator result;
   result.name = "expert_weights";
   for (auto each = experts.rbegin(); each != experts.rend(); ++each) {
-    const auto weight_gradient_work = [](const WorkItem& work) { return work.weight_gradient_work; };
-    std::copy_if(each->backward.begin(), each->backward.end(), std::back_inserter(result.backward),
-                 weight_gradient_work);
-    std::erase_if(each->backward, weight_gradient_work);
+    const auto is_moved = [](const WorkItem& work) { return work.computes_weight_gradient(); };
+    std::copy_if(each->backward.begin(), each->backward.end(), std::back_inserter(result.backward), is_moved);
+    std::erase_if(each->backward, is_moved);
   }
   return result;
 }
@@ -308,7 +303,10 @@ void add_routed(std::vector<Operator>& operators, const Model& model, const Stra
   const bool needs_sorting = copied && strategy.ep * strategy.etp > 1 && shapes.experts > 1;
   const auto add = [&](Operator result) {
     for (OpList* ops : {&result.forward, &result.backward})
-      for (WorkItem& work : *ops) work.needs_token_counts = true, work.depends_on_load = !load.rows.empty();
+      for (WorkItem& work : *ops) {
+        work.needs_token_counts = true;
+        if (KernelWork* kernel = work.kernel()) kernel->depends_on_load = !load.rows.empty();
+      }
     operators.push_back(std::move(result));
   };
   const auto beside = [&](bool forward) {

@@ -22,12 +22,12 @@ int class_priority(KernelClass kernel_class) {
 }
 
 /// Kernels that may be measured as a whole, as pointers into the operators' lists.
-using Group = std::vector<WorkItem*>;
+using Group = std::vector<KernelWork*>;
 
 Group kernels_of(OpList& ops) {
   Group group;
   for (WorkItem& work : ops)
-    if (work.kind == WorkItem::Kind::kernel) group.push_back(&work);
+    if (KernelWork* kernel = work.kernel()) group.push_back(kernel);
   return group;
 }
 
@@ -41,13 +41,13 @@ MeasurementKey measurable_group(CostLevel level, std::string_view name, Directio
   result.n = shapes.keys;
   result.k = shapes.hidden;
   result.batch = shapes.samples;
-  for (const WorkItem* work : group) {
-    const compute::Kernel& kernel = work->kernel;
-    if (class_priority(kernel.kernel_class) > class_priority(result.kernel_class))
-      result.kernel_class = kernel.kernel_class;
-    result.dtype = std::max(result.dtype, kernel.dtype);  // the narrowest; no group mixes fp32 with others
-    result.bytes += kernel.bytes;
-    result.flops += kernel.flops;
+  for (const KernelWork* kernel : group) {
+    const compute::Kernel& shape = kernel->shape;
+    if (class_priority(shape.kernel_class) > class_priority(result.kernel_class))
+      result.kernel_class = shape.kernel_class;
+    result.dtype = std::max(result.dtype, shape.dtype);  // the narrowest; no group mixes fp32 with others
+    result.bytes += shape.bytes;
+    result.flops += shape.flops;
   }
   return result;
 }
@@ -56,11 +56,11 @@ MeasurementKey measurable_group(CostLevel level, std::string_view name, Directio
 /// is the kernels' sum.
 void distribute(const Group& group, Time sum_ps, Time whole_ps, CostLevel level) {
   Time before = 0, given = 0;
-  for (WorkItem* work : group) {
-    before += work->kernel_cost.ps;
+  for (KernelWork* kernel : group) {
+    before += kernel->cost.ps;
     const Time up_to =
         sum_ps > 0 ? static_cast<Time>((static_cast<Int128>(before) * whole_ps + sum_ps / 2) / sum_ps) : whole_ps;
-    work->kernel_cost = {up_to - given, level, TimeBasis::measured};
+    kernel->cost = {up_to - given, level, TimeBasis::measured};
     given = up_to;
   }
 }
@@ -75,11 +75,11 @@ class PartCoster {
       Group all;
       for (Operator& each : operators) {
         const Group group = kernels_of(direction == Direction::forward ? each.forward : each.backward);
-        for (WorkItem* work : group) {
-          kernel(*work);
+        for (KernelWork* kernel : group) {
+          cost_kernel(*kernel);
           // Gradients of inputs have another layout than the GEMMs that the GPU's shapes were measured with.
-          if (direction == Direction::backward && work->kernel_cost.level == CostLevel::model)
-            work->kernel_cost.basis = std::min(work->kernel_cost.basis, TimeBasis::interpolated);
+          if (direction == Direction::backward && kernel->cost.level == CostLevel::model)
+            kernel->cost.basis = std::min(kernel->cost.basis, TimeBasis::interpolated);
         }
         cost_group(CostLevel::submodule, each.name, direction, group);
         all.insert(all.end(), group.begin(), group.end());
@@ -89,26 +89,26 @@ class PartCoster {
   }
 
  private:
-  void kernel(WorkItem& work) const {
-    work.kernel_cost = compute::kernel_cost(work.kernel, gpu_);
-    if (costs_) record_cost(*costs_, work.kernel, gpu_);
+  void cost_kernel(KernelWork& kernel) const {
+    kernel.cost = compute::kernel_cost(kernel.shape, gpu_);
+    if (costs_) record_cost(*costs_, kernel.shape, gpu_);
   }
 
   void cost_group(CostLevel level, std::string_view name, Direction direction, const Group& group) const {
     if (group.empty() || (!gpu_.measured && !costs_)) return;
     // No row describes what depends on the experts of one rank and layer.
-    if (std::any_of(group.begin(), group.end(), [](const WorkItem* work) { return work->depends_on_load; })) return;
+    if (std::any_of(group.begin(), group.end(), [](const KernelWork* one) { return one->depends_on_load; })) return;
     const MeasurementKey what = measurable_group(level, name, direction, shapes_, group);
     CostSources sources;
     sources.finer_measured = true;
-    for (const WorkItem* work : group) {
-      sources.finer_ps += work->kernel_cost.ps;
-      sources.finer_measured &= work->kernel_cost.level != CostLevel::model;
+    for (const KernelWork* kernel : group) {
+      sources.finer_ps += kernel->cost.ps;
+      sources.finer_measured &= kernel->cost.level != CostLevel::model;
     }
     if (gpu_.measured)
       if (const auto* found = gpu_.measured->find(what)) sources.measured = *found;
     if (costs_) {
-      for (const WorkItem* work : group) sources.model_ps += compute::estimated_cost(work->kernel, gpu_).ps;
+      for (const KernelWork* kernel : group) sources.model_ps += compute::estimated_cost(kernel->shape, gpu_).ps;
       costs_->try_emplace(what, sources);
     }
     if (sources.measured) distribute(group, sources.finer_ps, sources.measured->time_ps, level);

@@ -10,33 +10,21 @@ using compute::gemm;
 using compute::memory_bound;
 using compute::weight_gradient;
 
-WorkItem kernel(compute::Kernel kernel) {
-  WorkItem work;
-  work.kernel = std::move(kernel);
-  return work;
+WorkItem kernel(const compute::Kernel& shape, std::int64_t launches) {
+  return {KernelWork{shape, launches}};
 }
 
-WorkItem weight_gradient_work(compute::Kernel result) {
-  WorkItem work = kernel(std::move(result));
-  work.weight_gradient_work = true;
-  return work;
+WorkItem weight_gradient_kernel(const compute::Kernel& shape, std::int64_t launches) {
+  return {KernelWork{shape, launches, true}};
 }
 
-void start(OpList& ops, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role) {
-  WorkItem work;
-  work.kind = WorkItem::Kind::start;
-  work.role = role;
-  work.collective = kind;
-  work.bytes = bytes;
-  work.name = name;
-  ops.push_back(work);
+void start(OpList& ops, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role,
+           collective::Split split) {
+  ops.push_back({CollectiveStart{name, kind, bytes, role, std::move(split)}});
 }
 
-void join(OpList& ops, JoinFilter join_filter) {
-  WorkItem work;
-  work.kind = WorkItem::Kind::join;
-  work.join_filter = join_filter;
-  ops.push_back(work);
+void join(OpList& ops, Join join) {
+  ops.push_back({join});
 }
 
 void append(OpList& to, const OpList& from) {
@@ -109,11 +97,8 @@ void add_weight_gradient(OpList& ops, const RankShapes& shapes, compute::Kernel 
   const std::int64_t elements = gradient.m * gradient.n * gradient.batch;
   const bool fused = shapes.stack.gradient_accumulation_fusion;
   if (!fused) gradient.bytes -= 6 * elements, gradient.accumulates = false;
-  ops.push_back(weight_gradient_work(std::move(gradient)));
-  ops.back().launches = launches;
-  if (fused) return;
-  ops.push_back(weight_gradient_work(memory_bound("accumulate_gradient", 10 * elements)));
-  ops.back().launches = launches;
+  ops.push_back(weight_gradient_kernel(gradient, launches));
+  if (!fused) ops.push_back(weight_gradient_kernel(memory_bound("accumulate_gradient", 10 * elements), launches));
 }
 
 void mark_input_from(Operator& input, Modules modules) {
@@ -132,9 +117,9 @@ std::int64_t stored_bytes(Dtype dtype, std::int64_t elements) {
   return 2 * elements;
 }
 
-void quantise(OpList& ops, Dtype dtype, std::int64_t elements) {
-  if (dtype == Dtype::fp8) ops.push_back(kernel(memory_bound("quantise", 4 * elements)));
-  if (dtype == Dtype::fp4) ops.push_back(kernel(memory_bound("quantise", 5 * elements)));
+void quantise(OpList& ops, Dtype dtype, std::int64_t elements, std::int64_t launches) {
+  if (dtype == Dtype::fp8) ops.push_back(kernel(memory_bound("quantise", 4 * elements), launches));
+  if (dtype == Dtype::fp4) ops.push_back(kernel(memory_bound("quantise", 5 * elements), launches));
 }
 
 namespace {
@@ -207,7 +192,7 @@ Operator column_parallel(const RankShapes& shapes, const Linear& linear) {
   add_weight_gradient(result.backward, shapes,
                       weight_gradient(linear.name, linear.out, linear.in, shapes.tokens, linear.dtype));
   if (linear.bias)
-    result.backward.push_back(weight_gradient_work(memory_bound("bias_gradient", 2 * shapes.tokens * linear.out)));
+    result.backward.push_back(weight_gradient_kernel(memory_bound("bias_gradient", 2 * shapes.tokens * linear.out)));
   if (shapes.tensor_parallel > 1 && shapes.overlap_input_gradient) join(result.backward);
   return result;
 }
@@ -231,7 +216,7 @@ Operator row_parallel(const RankShapes& shapes, const Linear& linear) {
 
   if (linear.bias)
     result.backward.push_back(
-        weight_gradient_work(memory_bound("bias_gradient", 2 * shapes.sp_region_tokens * linear.out)));
+        weight_gradient_kernel(memory_bound("bias_gradient", 2 * shapes.sp_region_tokens * linear.out)));
   quantise(result.backward, linear.dtype, shapes.sp_region_tokens * linear.out);
   if (shapes.sequence_parallel)
     overlapped_gemm(result.backward, shapes, linear.name, linear.in, linear.out, linear.dtype, Kind::all_gather,

@@ -9,11 +9,12 @@
 
 namespace manyworlds::core::workload {
 
-WorkItem kernel(compute::Kernel kernel);
-/// Returns a kernel item that computes weight gradients.
-WorkItem weight_gradient_work(compute::Kernel kernel);
-void start(OpList& ops, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
-void join(OpList& ops, JoinFilter join_filter = {});
+WorkItem kernel(const compute::Kernel& shape, std::int64_t launches = 1);
+/// Returns a kernel that computes weight gradients.
+WorkItem weight_gradient_kernel(const compute::Kernel& shape, std::int64_t launches = 1);
+void start(OpList& ops, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor,
+           collective::Split split = {});
+void join(OpList& ops, Join join = {});
 void append(OpList& to, const OpList& from);
 /// Starts a collective that the next kernel waits for.
 void block_on(OpList& ops, std::string_view name, collective::Kind kind, std::int64_t bytes, Role role = Role::tensor);
@@ -54,7 +55,7 @@ compute::Dtype dtype_of(Precision precision);
 std::int64_t stored_bytes(compute::Dtype dtype, std::int64_t elements);
 /// Adds the kernel that quantises a GEMM's input of `elements`: it reads bf16 and writes twice, for both operand
 /// layouts. FP4 reads the input once more, for the scale of the whole tensor.
-void quantise(OpList& ops, compute::Dtype dtype, std::int64_t elements);
+void quantise(OpList& ops, compute::Dtype dtype, std::int64_t elements, std::int64_t launches = 1);
 
 /// A linear layer on one rank, with `in` input and `out` output features.
 struct Linear {

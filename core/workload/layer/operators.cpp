@@ -165,7 +165,8 @@ std::int64_t matrix_flops(const std::vector<Operator>& operators) {
   std::int64_t sum = 0;
   for (const Operator& each : operators)
     for (const OpList* ops : {&each.forward, &each.backward})
-      for (const WorkItem& work : *ops) sum += work.kernel.flops;
+      for (const WorkItem& work : *ops)
+        if (const KernelWork* kernel = work.kernel()) sum += kernel->shape.flops;
   return sum;
 }
 

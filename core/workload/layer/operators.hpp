@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/collective/dag/kind.hpp"
@@ -20,31 +21,41 @@
 
 namespace manyworlds::core::workload {
 
-/// Selects the collectives that a join waits for, among those started so far.
-struct JoinFilter {
+/// A kernel, how it is launched and what it costs.
+struct KernelWork {
+  compute::Kernel shape;
+  std::int64_t launches = 1;      // by the host
+  bool weight_gradient = false;   // computes weight gradients, which no rank waits for
+  bool depends_on_load = false;   // depends on this rank's experts in this layer
+  compute::KernelCost cost = {};  // set when its part is costed (layer/kernel_costs.hpp)
+};
+
+/// A collective among the ranks that share the micro-batch, which starts after the kernels before it. One of
+/// Role::send_context is an exchange: a rank sends to the next rank of its context ring and receives from the previous
+/// one.
+struct CollectiveStart {
+  std::string_view name;
+  collective::Kind kind = collective::Kind::all_reduce;
+  std::int64_t bytes = 0;  // see collective::Kind
+  Role role = Role::tensor;
+  collective::Split split = {};  // bytes by member, if they differ
+};
+
+/// Kernels after it need the collectives started so far.
+struct Join {
   std::optional<Role> role;      // only collectives of this role; none: all roles
   std::int64_t except_last = 0;  // excludes this many of the last ones started
 };
 
-/// One item of a rank's work on a micro-batch: a kernel; a collective among the ranks that share the micro-batch, which
-/// starts after the kernels before it; or a join, after which kernels need the collectives started so far. A collective
-/// of Role::send_context is an exchange: a rank sends to the next rank of its context ring and receives from the
-/// previous one.
+/// One item of a rank's work on a micro-batch.
 struct WorkItem {
-  enum class Kind : std::uint8_t { kernel, start, join };
-  Kind kind = Kind::kernel;
-  compute::Kernel kernel;           // kernel
-  std::int64_t launches = 1;        // kernel: number of launches by the host
-  compute::KernelCost kernel_cost;  // kernel: set when its part is costed (layer/kernel_costs.hpp)
-  collective::Kind collective = collective::Kind::all_reduce;  // start
-  std::int64_t bytes = 0;                                      // start: see collective::Kind
-  collective::Split split;                                     // start: bytes by member, if they differ
-  Role role = Role::tensor;                                    // start
-  std::string_view name;                                       // start
-  JoinFilter join_filter;                                      // join
-  bool needs_token_counts = false;                             // needs the number of tokens of each expert
-  bool depends_on_load = false;                                // depends on this rank's experts in this layer
-  bool weight_gradient_work = false;  // kernel: computes weight gradients, which no rank waits for
+  std::variant<KernelWork, CollectiveStart, Join> action;
+  bool needs_token_counts = false;  // needs the number of tokens of each expert
+
+  const KernelWork* kernel() const { return std::get_if<KernelWork>(&action); }
+  KernelWork* kernel() { return std::get_if<KernelWork>(&action); }
+  const CollectiveStart* start() const { return std::get_if<CollectiveStart>(&action); }
+  bool computes_weight_gradient() const { return kernel() && kernel()->weight_gradient; }
 };
 using OpList = std::vector<WorkItem>;
 

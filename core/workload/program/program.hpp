@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/base/units.hpp"
@@ -127,17 +128,30 @@ constexpr Role receiver_of(Role role) {
   }
 }
 
+/// Kernels that were merged into one operation, a copy between GPU and host, or launches of the host.
+struct KernelOp {
+  StepPart category = StepPart::forward;
+  Time duration_ps = 0;
+};
+
+/// The rank's call of a collective.
+struct CollectiveCall {
+  Role role = Role::tensor;
+  collective::Kind kind = collective::Kind::all_reduce;
+  std::uint32_t split = 0;  // index into Program::splits
+  std::int64_t bytes = 0;   // per rank (see collective::Kind)
+};
+
 struct Op {
-  bool is_collective = false;
+  using Action = std::variant<KernelOp, CollectiveCall>;
+
   Stream stream = Stream::compute;
-  StepPart category = StepPart::forward;                 // kernels
-  Role role = Role::tensor;                              // collectives
-  collective::Kind kind = collective::Kind::all_reduce;  // collectives
-  std::uint32_t label = 0;                               // index into Program::labels, for display
-  std::uint32_t waits_begin = 0, waits_end = 0;          // range in Program::waits
-  std::uint32_t split = 0;                               // collectives: index into Program::splits
-  Time duration_ps = 0;    // kernels: total duration of the kernels that were merged into this operation
-  std::int64_t bytes = 0;  // collectives: bytes per rank (see collective::Kind)
+  std::uint32_t label = 0;                       // index into Program::labels, for display
+  std::uint32_t waits_begin = 0, waits_end = 0;  // range in Program::waits
+  Action action;
+
+  const KernelOp* kernel() const { return std::get_if<KernelOp>(&action); }
+  const CollectiveCall* collective() const { return std::get_if<CollectiveCall>(&action); }
 };
 
 struct Program {
@@ -148,7 +162,7 @@ struct Program {
   std::vector<std::optional<PipelinePass>>
       passes;  // by label: the pass that its operations belong to, if any; may be shorter than `labels`
 
-  const collective::Split& split_of(const Op& op) const { return splits[op.split]; }
+  const collective::Split& split_of(const CollectiveCall& call) const { return splits[call.split]; }
   const PipelinePass* pass_of(const Op& op) const {
     return op.label < passes.size() && passes[op.label] ? &*passes[op.label] : nullptr;
   }

@@ -21,11 +21,12 @@ Cost cost_of(const Model& model, const Strategy& strategy, const compute::Gpu& g
   cost.bytes = memory::peak(model, strategy, gpu).total();
   for (const RankClass& of : rank_classes(model, strategy))
     for (const Op& op : build_program(model, strategy, gpu, of).ops) {
-      if (op.is_collective) continue;
+      const KernelOp* kernel = op.kernel();
+      if (kernel == nullptr) continue;
       if (op.stream == Stream::offload || op.stream == Stream::reload)
-        cost.copies += op.duration_ps;
-      else if (op.category == StepPart::recompute)
-        cost.recompute += op.duration_ps;
+        cost.copies += kernel->duration_ps;
+      else if (kernel->category == StepPart::recompute)
+        cost.recompute += kernel->duration_ps;
     }
   return cost;
 }

@@ -6,6 +6,7 @@
 #include "core/step/estimate/closed_form.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "tests/core/step/step_configurations.hpp"
+#include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
 using namespace manyworlds::tests;
@@ -17,10 +18,8 @@ using Bytes = std::map<std::pair<Role, collective::Kind>, std::int64_t>;
 
 Bytes replica_bytes(const Program& program) {
   Bytes bytes;
-  for (const Op& op : program.ops)
-    if (op.is_collective && (op.role == Role::data || op.role == Role::expert_data ||
-                             op.role == Role::data_inter_group || op.role == Role::expert_data_inter_group))
-      bytes[{op.role, op.kind}] += op.bytes;
+  for (const Role role : {Role::data, Role::expert_data, Role::data_inter_group, Role::expert_data_inter_group})
+    for (const auto& [kind, sum] : bytes_by_kind(program, role)) bytes[{role, kind}] = sum;
   return bytes;
 }
 

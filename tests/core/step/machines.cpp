@@ -50,7 +50,8 @@ Time step_of(const step::Configuration& configuration) {
 std::pair<Time, Time> kernels_of(const step::Configuration& configuration, std::int64_t stage, const compute::Gpu& on) {
   std::pair<Time, Time> sum{0, 0};
   for (const workload::Op& op : workload::build_program(configuration.model, configuration.strategy, on, stage).ops)
-    if (!op.is_collective) (op.category == workload::StepPart::optimizer ? sum.second : sum.first) += op.duration_ps;
+    if (const workload::KernelOp* kernel = op.kernel())
+      (kernel->category == workload::StepPart::optimizer ? sum.second : sum.first) += kernel->duration_ps;
   return sum;
 }
 

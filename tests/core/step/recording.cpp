@@ -70,7 +70,7 @@ void require_streams_in_order(const Recorded& of, const Recording::Rank& rank) {
     REQUIRE(span.end >= span.begin);
     before = span.end;
     if (op.stream == workload::Stream::compute) compute.emplace_back(span.begin, span.end);
-    if (op.is_collective) REQUIRE(span.slowed == 0);
+    if (op.collective()) REQUIRE(span.slowed == 0);
   }
   for (const stream::Idle& idle : record.idle) {
     REQUIRE(idle.end > idle.begin);
@@ -99,7 +99,7 @@ void require_breakdown(const Recorded& of) {
     for (const stream::Span& span : record.spans) {
       const Op& op = op_of(of, rank.rank, span);
       if (op.stream != workload::Stream::compute) continue;
-      sums[op.category] += span.end - span.begin - span.slowed;
+      sums[op.kernel()->category] += span.end - span.begin - span.slowed;
       sums[workload::StepPart::slowed] += span.slowed;
     }
     for (const stream::Idle& idle : record.idle) sums[idle.why] += idle.end - idle.begin;
@@ -116,7 +116,7 @@ void require_courses(const Recorded& of) {
   std::map<step::InstanceId, std::pair<std::vector<Time>, std::vector<Time>>> members;  // entries, exits; by instance
   for (const Recording::Rank& rank : of.recording.ranks)
     for (const stream::Span& span : of.recording.records.at(rank.record).spans)
-      if (op_of(of, rank.rank, span).is_collective) {
+      if (op_of(of, rank.rank, span).collective()) {
         auto& [entries, exits] =
             members[of.compiled.instance_entered_by(of.compiled.symmetry().representative_of[rank.rank], span.op)
                         .instance];

@@ -52,15 +52,15 @@ Time by_hand(step::SimulationContext& context, const step::CompiledStep& compile
     Time begin = stream;
     for (std::uint32_t wait = op.waits_begin; wait < op.waits_end; ++wait)
       begin = std::max(begin, ends[program.waits[wait]]);
-    Time lasts = op.duration_ps;
-    if (op.is_collective) {
+    Time lasts = op.kernel() ? op.kernel()->duration_ps : 0;
+    if (op.collective()) {
       const auto [instance, member] = compiled.instance_entered_by(step::RepresentativeId(0), i);
       const step::IsolatedResult alone = context.isolated(compiled, compiled.collective_op_of(instance));
       for (const Time exit : alone.exits) REQUIRE(exit == alone.exits[member]);
       lasts = alone.exits[member];
     }
     const Time beyond = lasts % tick;
-    const bool up = op.is_collective ? beyond > 0 : 2 * beyond >= tick;
+    const bool up = op.collective() ? beyond > 0 : 2 * beyond >= tick;
     ends.push_back(stream = begin + lasts - beyond + (up ? tick : 0));
   }
   return *std::max_element(ends.begin(), ends.end());

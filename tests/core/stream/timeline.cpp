@@ -14,19 +14,11 @@ using workload::Op, workload::Program, workload::Role, workload::PipelinePass, w
 namespace {
 
 Op kernel(Time duration, workload::StepPart category = workload::StepPart::forward) {
-  Op op;
-  op.duration_ps = duration;
-  op.category = category;
-  return op;
+  return {.action = workload::KernelOp{category, duration}};
 }
 
-Op send(Stream stream, Role role) {
-  Op op;
-  op.is_collective = true;
-  op.stream = stream;
-  op.role = role;
-  op.kind = collective::Kind::send;
-  return op;
+Op call(Stream stream, Role role, collective::Kind kind = collective::Kind::send) {
+  return {.stream = stream, .action = workload::CollectiveCall{role, kind}};
 }
 
 std::uint32_t add(Program& program, Op op, std::vector<std::uint32_t> waits = {}) {
@@ -44,7 +36,7 @@ Program drawn_program(std::mt19937_64& random) {
   for (std::uint32_t i = 0; i < 40; ++i) {
     Op op = kernel(static_cast<Time>(random() % 4) * 10, static_cast<workload::StepPart>(random() % 4));
     if (random() % 2 == 0) {
-      op = send(Stream::tensor, random() % 3 == 0 ? Role::recv_forward : Role::tensor);
+      op = call(Stream::tensor, random() % 3 == 0 ? Role::recv_forward : Role::tensor);
       if (random() % 2 == 0) op.stream = Stream::data;
     } else if (random() % 4 == 0) {
       op.stream = Stream::offload;
@@ -128,7 +120,7 @@ TEST_CASE("kernels of different streams overlap and a wait orders them") {
 TEST_CASE("a deadlock is reported with the operation that waits and the one it waits for") {
   Program program;
   program.labels = {"backward of micro-batch 0", "receive gradients"};
-  Op receive = send(Stream::recv_backward, Role::recv_backward);
+  Op receive = call(Stream::recv_backward, Role::recv_backward);
   receive.label = 1;
   const auto hangs = add(program, receive);
   add(program, kernel(100), {hangs});
@@ -186,9 +178,7 @@ TEST_CASE("kernels last whole ticks, the nearest number of them") {
 
 TEST_CASE("a kernel whose pace changes ends on the tick nearest to when what is left of it would") {
   std::vector<Program> programs(1);
-  Op reduce = send(Stream::data, Role::data);
-  reduce.kind = collective::Kind::all_reduce;
-  const auto collective = add(programs[0], reduce);
+  const auto collective = add(programs[0], call(Stream::data, Role::data, collective::Kind::all_reduce));
   add(programs[0], kernel(1'000));
   const auto run = [&](Time until) {
     Timeline timeline(programs, {0}, 250'000, 100);
@@ -215,9 +205,7 @@ TEST_CASE("a kernel whose pace changes ends on the tick nearest to when what is 
 
 TEST_CASE("a kernel beside a collective takes longer by the slow-down for as long as the collective lasts") {
   std::vector<Program> programs(1);
-  Op reduce = send(Stream::data, Role::data);
-  reduce.kind = collective::Kind::all_reduce;
-  const auto collective = add(programs[0], reduce);
+  const auto collective = add(programs[0], call(Stream::data, Role::data, collective::Kind::all_reduce));
   add(programs[0], kernel(1'000));
   add(programs[0], kernel(100));
   const auto run = [&](Time until) {  // the collective ends at `until`
@@ -244,11 +232,10 @@ TEST_CASE("a kernel beside a collective takes longer by the slow-down for as lon
 TEST_CASE(
     "a kernel beside collectives that take n of SM units takes SM / (SM - n) times as long, and alone no longer") {
   std::vector<Program> programs(1);
-  Op reduce = send(Stream::data, Role::data), gather = send(Stream::expert, Role::expert),
-     exchange = send(Stream::recv_context, Role::recv_context);
-  reduce.kind = collective::Kind::all_reduce, gather.kind = collective::Kind::all_gather;
-  const std::vector<std::uint32_t> collectives{add(programs[0], reduce), add(programs[0], gather),
-                                               add(programs[0], exchange)};
+  const std::vector<std::uint32_t> collectives{
+      add(programs[0], call(Stream::data, Role::data, collective::Kind::all_reduce)),
+      add(programs[0], call(Stream::expert, Role::expert, collective::Kind::all_gather)),
+      add(programs[0], call(Stream::recv_context, Role::recv_context))};
   add(programs[0], kernel(11'200));
   // When each of the three ends: an all-reduce, an all-gather, and the receiving half of an exchange.
   const auto run = [&](std::vector<Time> ends, std::int64_t units_to_move, std::int64_t units_to_reduce) {

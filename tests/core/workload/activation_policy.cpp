@@ -13,6 +13,7 @@
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/expert_load.hpp"
+#include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core;
@@ -78,13 +79,6 @@ std::vector<ModelCase> configurations() {
   return {{gpt3_175b(), dense}, {llama3_70b(), dense}, {deepseek_v3(), experts}, {mixtral_8x7b(), experts}};
 }
 
-Time time_of(const Program& program, StepPart category) {
-  Time sum = 0;
-  for (const Op& op : program.ops)
-    if (!op.is_collective && op.category == category) sum += op.duration_ps;
-  return sum;
-}
-
 }  // namespace
 
 TEST_CASE("each recomputed module saves so much less, and its forward kernels run again once") {
@@ -106,13 +100,13 @@ TEST_CASE("each recomputed module saves so much less, and its forward kernels ru
         std::multiset<std::string> forward, recompute;
         for (const Operator& each : operators)
           for (const WorkItem& work : each.forward)
-            if (work.kind == WorkItem::Kind::kernel && given.recompute.count(std::string(each.name)))
-              forward.insert(std::string(work.kernel.name));
+            if (work.kernel() && given.recompute.count(std::string(each.name)))
+              forward.insert(std::string(work.kernel()->shape.name));
         apply_activation_policy(operators, activation_policy(less, 0, 0), rank_shapes(model, less));
         for (const Phase& phase : backward_pass(operators))
           for (const WorkItem& work : phase.ops)
-            if (phase.category == StepPart::recompute && work.kind == WorkItem::Kind::kernel)
-              recompute.insert(std::string(work.kernel.name));
+            if (phase.category == StepPart::recompute && work.kernel())
+              recompute.insert(std::string(work.kernel()->shape.name));
         CHECK(recompute == forward);
         ++seen;
       }
@@ -171,7 +165,7 @@ TEST_CASE("levels of modules save less and less, and take longer and longer") {
     for (const Modules level : {Modules{0}, one, two, two | recompute::moe}) {
       strategy.recompute_modules = level;
       const std::int64_t bytes = memory::peak(model, strategy, {}).total();
-      const Time result = time_of(build_program(model, strategy, round_gpu(), 0), StepPart::recompute);
+      const Time result = kernel_time(build_program(model, strategy, round_gpu(), 0), StepPart::recompute);
       CAPTURE(model.hidden, level);
       CHECK(bytes < memory);
       CHECK(result > time);
@@ -180,7 +174,7 @@ TEST_CASE("levels of modules save less and less, and take longer and longer") {
     strategy.recompute_modules = 0;
     strategy.recompute = Recompute::full;
     CHECK(memory::peak(model, strategy, {}).activations < memory);
-    CHECK(time_of(build_program(model, strategy, round_gpu(), 0), StepPart::recompute) > time);
+    CHECK(kernel_time(build_program(model, strategy, round_gpu(), 0), StepPart::recompute) > time);
   }
 }
 
@@ -198,8 +192,8 @@ TEST_CASE("what is inside a larger module runs again once, with it") {
     }
     Model model = configuration.model;
     model.layers = 2, model.dense_layers = outer == recompute::mlp ? 2 : 0;
-    CHECK(time_of(build_program(model, one, round_gpu(), 0), StepPart::recompute) ==
-          time_of(build_program(model, both, round_gpu(), 0), StepPart::recompute));
+    CHECK(kernel_time(build_program(model, one, round_gpu(), 0), StepPart::recompute) ==
+          kernel_time(build_program(model, both, round_gpu(), 0), StepPart::recompute));
   }
 }
 
@@ -211,7 +205,7 @@ TEST_CASE("the first layers of each chunk, or the first stages, are recomputed, 
     if (modules == 0) strategy.recompute = Recompute::full;
     strategy.recompute_modules = modules;
     const auto again_on = [&](const Strategy& of, std::int64_t stage) {
-      return time_of(build_program(model, of, round_gpu(), stage), StepPart::recompute);
+      return kernel_time(build_program(model, of, round_gpu(), stage), StepPart::recompute);
     };
     const Time whole = again_on(strategy, 1);
     REQUIRE(whole > 0);

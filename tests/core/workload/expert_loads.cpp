@@ -9,6 +9,7 @@
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/expert_load.hpp"
+#include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core::workload;
@@ -42,18 +43,15 @@ RankLoad load_of(const Model& model, const Strategy& strategy, std::int64_t laye
   return rank_load(model, strategy, load, rank);
 }
 
-Time booked(const Program& program, StepPart category) {
-  Time sum = 0;
-  for (const Op& op : program.ops)
-    if (!op.is_collective && op.category == category) sum += op.duration_ps;
-  return sum;
-}
-
 Time price_of(const Operator& of, bool forward) {
   Time sum = 0;
   for (const WorkItem& work : forward ? of.forward : of.backward)
-    if (work.kind == WorkItem::Kind::kernel) sum += compute::modelled_time(work.kernel, round_gpu());
+    if (const KernelWork* kernel = work.kernel()) sum += compute::modelled_time(kernel->shape, round_gpu());
   return sum;
+}
+
+const KernelWork& first_kernel(const Operator& each) {
+  return std::get<KernelWork>(each.forward.front().action);
 }
 
 const Operator& named(const std::vector<Operator>& operators, std::string_view name) {
@@ -129,7 +127,8 @@ TEST_CASE("every rank sends by destination on the way out and by source on the w
     std::vector<std::pair<std::int64_t, collective::Split>> own, first;
     for (const auto& [from, to] : {std::pair{&program, &own}, {&programs.front(), &first}})
       for (const Op& op : from->ops)
-        if (op.is_collective && op.role == Role::expert) to->emplace_back(op.bytes, from->split_of(op));
+        if (const CollectiveCall* call = call_of(op, Role::expert))
+          to->emplace_back(call->bytes, from->split_of(*call));
     CHECK(own == first);
     exchanges = own.size();
   }
@@ -142,11 +141,12 @@ TEST_CASE("every rank sends by destination on the way out and by source on the w
                                                    {"combine", true, true},
                                                    {"combine", false, false}}) {
       const Operator& travel = named(operators, name);
-      const WorkItem& work = (forward ? travel.forward : travel.backward).front();
-      CHECK(work.bytes == 2 * 512 * 4 * 2'048);
-      CHECK(work.split.by_source == by_source);
-      REQUIRE(work.split.bytes.size() == 8);
-      for (std::size_t rank = 0; rank < 8; ++rank) CHECK(work.split.bytes[rank] == 2 * 512 * load.to_ranks.bytes[rank]);
+      const CollectiveStart& start = *(forward ? travel.forward : travel.backward).front().start();
+      CHECK(start.bytes == 2 * 512 * 4 * 2'048);
+      CHECK(start.split.by_source == by_source);
+      REQUIRE(start.split.bytes.size() == 8);
+      for (std::size_t rank = 0; rank < 8; ++rank)
+        CHECK(start.split.bytes[rank] == 2 * 512 * load.to_ranks.bytes[rank]);
     }
   }
 }
@@ -181,10 +181,10 @@ TEST_CASE("ranks whose experts get more than the limit compute them again, and n
     }
     const Program with = build_program(model, strategy, round_gpu(), {0, rank});
     const Program without = build_program(model, never, round_gpu(), {0, rank});
-    CHECK(booked(with, StepPart::recompute) == 2 * expected);  // two micro-batches
-    CHECK(booked(without, StepPart::recompute) == 0);
-    CHECK(booked(with, StepPart::forward) == booked(without, StepPart::forward));
-    CHECK(booked(with, StepPart::backward) == booked(without, StepPart::backward));
+    CHECK(kernel_time(with, StepPart::recompute) == 2 * expected);  // two micro-batches
+    CHECK(kernel_time(without, StepPart::recompute) == 0);
+    CHECK(kernel_time(with, StepPart::forward) == kernel_time(without, StepPart::forward));
+    CHECK(kernel_time(with, StepPart::backward) == kernel_time(without, StepPart::backward));
     const auto more = memory::footprint(model, never, {}, {0, rank}),
                lean = memory::footprint(model, strategy, {}, {0, rank});
     CHECK(more.activations - lean.activations == total_saved);
@@ -199,7 +199,7 @@ TEST_CASE("with selective recomputation of attention a loaded rank computes both
   Strategy strategy = eight_ranks();
   strategy.recompute = Recompute::selective;
   const auto recomputed = [&](std::int64_t rank) {
-    return booked(build_program(model, strategy, round_gpu(), {0, rank}), StepPart::recompute);
+    return kernel_time(build_program(model, strategy, round_gpu(), {0, rank}), StepPart::recompute);
   };
   std::vector<Time> core;
   for (std::int64_t rank = 0; rank < 8; ++rank) core.push_back(recomputed(rank));
@@ -233,12 +233,13 @@ TEST_CASE("a copied expert is sent to everybody and its gradient back, and takes
     const Operator& shared = named(operators, "hot_experts");
     for (std::size_t i = 0; i < load.copied.size(); ++i) {
       const auto owner = static_cast<std::size_t>(load.copied[i] / 2);
-      CHECK(shared.forward[i].collective == collective::Kind::broadcast);
-      CHECK(shared.forward[i].bytes == 2 * parameters);
-      CHECK(shared.forward[i].split.bytes[owner] == 2 * parameters);
-      CHECK(shared.backward[i].collective == collective::Kind::reduce);
-      CHECK(shared.backward[i].bytes == 4 * parameters);
-      CHECK(shared.backward[i].split.bytes[owner] == 4 * parameters);
+      const CollectiveStart &forward = *shared.forward[i].start(), &backward = *shared.backward[i].start();
+      CHECK(forward.kind == collective::Kind::broadcast);
+      CHECK(forward.bytes == 2 * parameters);
+      CHECK(forward.split.bytes[owner] == 2 * parameters);
+      CHECK(backward.kind == collective::Kind::reduce);
+      CHECK(backward.bytes == 4 * parameters);
+      CHECK(backward.split.bytes[owner] == 4 * parameters);
     }
     for (std::int64_t rank = 0; rank < 8; ++rank) {
       const memory::LayerKey at{kind, {}, rank};
@@ -270,19 +271,19 @@ TEST_CASE("padded to capacity all ranks are alike, and a batched GEMM is launche
   strategy.expert_gemm = ExpertGemm::batched;
   const auto batched = layer_operators(model, strategy, kind);
   for (const char* name : {"expert_up", "expert_down"}) {
-    const WorkItem &one = named(batched, name).forward.front(), &many = named(grouped, name).forward.front();
-    CHECK(one.kernel == many.kernel);
-    CHECK(one.kernel.m == 8 * capacity);
-    CHECK(one.kernel.batch == 2);
+    const KernelWork &one = first_kernel(named(batched, name)), &many = first_kernel(named(grouped, name));
+    CHECK(one.shape == many.shape);
+    CHECK(one.shape.m == 8 * capacity);
+    CHECK(one.shape.batch == 2);
     CHECK(one.launches == 1);
     CHECK(many.launches == 2);
   }
-  CHECK(named(batched, "dispatch").forward.front().bytes == 2 * 512 * 16 * capacity);
-  CHECK(named(batched, "dispatch").forward.front().split.even());
+  CHECK(named(batched, "dispatch").forward.front().start()->bytes == 2 * 512 * 16 * capacity);
+  CHECK(named(batched, "dispatch").forward.front().start()->split.even());
   // The same whatever the router does; the loss differs, not the time.
   model.routing = nullptr;
-  CHECK(named(layer_operators(model, strategy, model.layer_kind(1)), "expert_up").forward.front().kernel ==
-        named(batched, "expert_up").forward.front().kernel);
+  CHECK(first_kernel(named(layer_operators(model, strategy, model.layer_kind(1)), "expert_up")).shape ==
+        first_kernel(named(batched, "expert_up")).shape);
 }
 
 TEST_CASE("choosing the tokens to drop takes a pass over the scores, by position one more") {
@@ -291,7 +292,7 @@ TEST_CASE("choosing the tokens to drop takes a pass over the scores, by position
   strategy.capacity_factor = 1;
   const auto bytes = [&](TokenDrop policy) {
     strategy.token_drop = policy;
-    return named(layer_operators(model, strategy, model.layer_kind(1)), "capacity").forward.front().kernel.bytes;
+    return first_kernel(named(layer_operators(model, strategy, model.layer_kind(1)), "capacity")).shape.bytes;
   };
   CHECK(bytes(TokenDrop::probs) == 25 * 2'048 * 16);
   CHECK(bytes(TokenDrop::position) == 30 * 2'048 * 16);

@@ -10,6 +10,7 @@
 #include "core/workload/layer/experts.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/strategy/parameters.hpp"
+#include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
 using namespace manyworlds::core;
@@ -17,19 +18,11 @@ using namespace manyworlds::core::workload;
 
 namespace {
 
-using Bytes = std::map<collective::Kind, std::int64_t>;
-
-Bytes bytes_of(const Program& program, Role role) {
-  Bytes bytes;
-  for (const Op& op : program.ops)
-    if (op.is_collective && op.role == role) bytes[op.kind] += op.bytes;
-  return bytes;
-}
-
 std::int64_t flops_of(const std::vector<Operator>& operators, bool forward) {
   std::int64_t sum = 0;
   for (const Operator& each : operators)
-    for (const WorkItem& work : forward ? each.forward : each.backward) sum += work.kernel.flops;
+    for (const WorkItem& work : forward ? each.forward : each.backward)
+      if (const KernelWork* kernel = work.kernel()) sum += kernel->shape.flops;
   return sum;
 }
 
@@ -65,12 +58,12 @@ TEST_CASE("tokens go to their experts and come back, in both passes of every lay
     const std::int64_t passes = 3 * 3, tokens = 2 * model.sequence / cp / tp;  // layers x micro-batches; a rank's own
     const std::int64_t copies = 2 * tokens * model.experts_per_token * model.hidden;
     CAPTURE(tp, cp, dp, ep, etp);
-    const Bytes expected{{collective::Kind::all_to_all, 4 * passes * copies}};
-    CHECK(bytes_of(program, Role::expert) == (ep > 1 ? expected : Bytes{}));
+    const BytesByKind expected{{collective::Kind::all_to_all, 4 * passes * copies}};
+    CHECK(bytes_by_kind(program, Role::expert) == (ep > 1 ? expected : BytesByKind{}));
     // An expert cut over tensor ranks sees the tokens of all of them: gathered and scattered, in both passes.
-    const Bytes within{{collective::Kind::all_gather, 2 * passes * copies * etp},
-                       {collective::Kind::reduce_scatter, 2 * passes * copies * etp}};
-    CHECK(bytes_of(program, Role::expert_tensor) == (etp > 1 ? within : Bytes{}));
+    const BytesByKind within{{collective::Kind::all_gather, 2 * passes * copies * etp},
+                             {collective::Kind::reduce_scatter, 2 * passes * copies * etp}};
+    CHECK(bytes_by_kind(program, Role::expert_tensor) == (etp > 1 ? within : BytesByKind{}));
   }
 }
 
@@ -87,8 +80,8 @@ TEST_CASE("a token is sent once to each part of the experts that some of its own
   strategy.stack.dispatcher = Dispatcher::hybrid_ep;
   // Three of fifteen second choices are in the first one's quarter: 1.8 quarters a token, 0.45 of a token to each.
   const std::int64_t tokens = 2 * model.sequence, sent = tokens * 9 / 20 + (tokens * 9 % 20 >= 10 ? 1 : 0);
-  const Bytes expected{{collective::Kind::all_to_all, 4 * 9 * 2 * 4 * sent * model.hidden}};
-  CHECK(bytes_of(build_program(model, strategy, round_gpu(), 0), Role::expert) == expected);
+  const BytesByKind expected{{collective::Kind::all_to_all, 4 * 9 * 2 * 4 * sent * model.hidden}};
+  CHECK(bytes_by_kind(build_program(model, strategy, round_gpu(), 0), Role::expert) == expected);
 }
 
 TEST_CASE("with overlap tokens travel beside kernels of another micro-batch, and nothing else changes") {
@@ -106,8 +99,10 @@ TEST_CASE("with overlap tokens travel beside kernels of another micro-batch, and
       const auto sums = [](const Program& program) {
         std::map<std::pair<bool, int>, std::int64_t> by;
         for (const Op& op : program.ops)
-          by[{op.is_collective, op.is_collective ? static_cast<int>(op.role) : static_cast<int>(op.category)}] +=
-              op.is_collective ? op.bytes : op.duration_ps;
+          if (const CollectiveCall* call = op.collective())
+            by[{true, static_cast<int>(call->role)}] += call->bytes;
+          else
+            by[{false, static_cast<int>(op.kernel()->category)}] += op.kernel()->duration_ps;
         return by;
       };
       CHECK(sums(apart) == sums(beside));
@@ -115,9 +110,9 @@ TEST_CASE("with overlap tokens travel beside kernels of another micro-batch, and
       const auto hidden = [](const Program& program) {
         std::size_t count = 0;
         for (std::size_t i = 0; i + 1 < program.ops.size(); ++i) {
-          if (!program.ops[i].is_collective || program.ops[i].role != Role::expert) continue;
+          if (!call_of(program.ops[i], Role::expert)) continue;
           const auto next = std::find_if(program.ops.begin() + static_cast<std::ptrdiff_t>(i), program.ops.end(),
-                                         [](const Op& op) { return !op.is_collective; });
+                                         [](const Op& op) { return op.kernel() != nullptr; });
           count += std::find(program.waits.begin() + next->waits_begin, program.waits.begin() + next->waits_end, i) ==
                    program.waits.begin() + next->waits_end;
         }
@@ -180,19 +175,19 @@ TEST_CASE("gradients of experts are added up over those who hold the same, all o
     CHECK(held.experts == 3 * 16 / 4 * (3 * 512 * 256));
     const auto reduced = zero > 0 ? collective::Kind::reduce_scatter : collective::Kind::all_reduce;
     const std::int64_t times = zero >= 2 ? 3 : 1;
-    const std::int64_t dense = bytes_of(program, Role::data)[reduced], padding = dense - times * 4 * held.dense;
+    const std::int64_t dense = bytes_by_kind(program, Role::data)[reduced], padding = dense - times * 4 * held.dense;
     CHECK(padding >= 0);
     CHECK(padding <= (zero == 0 ? 0 : times * 4 * 6 * 8 * 128));  // below 128 a replica for each of at most six units
-    CHECK(bytes_of(program, Role::expert_data)[reduced] == times * 4 * held.experts);
+    CHECK(bytes_by_kind(program, Role::expert_data)[reduced] == times * 4 * held.experts);
     // Under ZeRO 3 before both passes of each micro-batch; no expert is in the head, which stays.
-    CHECK(bytes_of(program, Role::expert_data)[collective::Kind::all_gather] == (zero == 0   ? 0
-                                                                                 : zero == 3 ? 3 * 2 * 2
-                                                                                             : 2) *
-                                                                                    held.experts);
+    CHECK(bytes_by_kind(program, Role::expert_data)[collective::Kind::all_gather] == (zero == 0   ? 0
+                                                                                      : zero == 3 ? 3 * 2 * 2
+                                                                                                  : 2) *
+                                                                                         held.experts);
   }
   // With all experts of a layer on each replica's ranks alone, nobody else has them.
   const Program alone = build_program(model, expert_layout(1, 1, 4, 4, 1), round_gpu(), 0);
-  CHECK(bytes_of(alone, Role::expert_data).empty());
+  CHECK(bytes_by_kind(alone, Role::expert_data).empty());
 }
 
 TEST_CASE("a layer with experts multiplies for each token what a dense layer of its active width does, and routes") {
@@ -243,11 +238,11 @@ TEST_CASE("context-parallel ranks share the FLOPs, and pass keys and values roun
       // Forward cp - 1 blocks of keys and values; backward as many, their gradients with all but the first, and those
       // home: 3 (cp - 1) blocks in all. Four heads of 64 for keys and as many for values.
       const std::int64_t block = 2 * (2 * model.sequence / cp) * 2 * 4 * 64;
-      const Bytes expected{{collective::Kind::send, 2 * 3 * 3 * (cp - 1) * block}};
-      CHECK(bytes_of(program, Role::send_context) == expected);
-      CHECK(bytes_of(program, Role::recv_context) == expected);
+      const BytesByKind expected{{collective::Kind::send, 2 * 3 * 3 * (cp - 1) * block}};
+      CHECK(bytes_by_kind(program, Role::send_context) == expected);
+      CHECK(bytes_by_kind(program, Role::recv_context) == expected);
       // And its gradients are added up over all ranks that saw other tokens.
-      CHECK(bytes_of(program, Role::data)[collective::Kind::all_reduce] ==
+      CHECK(bytes_by_kind(program, Role::data)[collective::Kind::all_reduce] ==
             4 * stage_parameters(model, many, 0).total());
     }
 }
@@ -270,11 +265,11 @@ TEST_CASE("context-parallel ranks gather keys and values, or trade tokens for he
         const std::int64_t passes = 2 * 3, tokens = 2 * model.sequence / cp;
         const std::int64_t keys = 2 * tokens * 4 * 64, queries = 2 * tokens * 8 * 64;  // values and outputs as wide
         // Gathered forward and again for the backward pass, whose gradients are scattered; or there and back, twice.
-        const Bytes gathered{{Kind::all_gather, passes * 2 * cp * 2 * keys},
-                             {Kind::reduce_scatter, passes * cp * 2 * keys}};
-        const Bytes turned{{Kind::all_to_all, passes * 2 * (2 * queries + 2 * keys)}};
-        CHECK(bytes_of(program, Role::context) == (form == ContextExchange::ulysses ? turned : gathered));
-        CHECK(bytes_of(program, Role::send_context).empty());
+        const BytesByKind gathered{{Kind::all_gather, passes * 2 * cp * 2 * keys},
+                                   {Kind::reduce_scatter, passes * cp * 2 * keys}};
+        const BytesByKind turned{{Kind::all_to_all, passes * 2 * (2 * queries + 2 * keys)}};
+        CHECK(bytes_by_kind(program, Role::context) == (form == ContextExchange::ulysses ? turned : gathered));
+        CHECK(bytes_by_kind(program, Role::send_context).empty());
         // A rank keeps its own keys and values, or those of its heads.
         const auto kept = [&](const Strategy& of) { return memory::activation_bytes_per_layer(model, of); };
         CHECK(kept(many) == kept(ring));
@@ -305,7 +300,7 @@ TEST_CASE("heads take their tokens with two copies of each tensor on the way") {
     if (each.name == "tokens_to_heads" || each.name == "heads_to_tokens")
       for (const OpList* ops : {&each.forward, &each.backward})
         for (const WorkItem& work : *ops)
-          if (work.kind == WorkItem::Kind::kernel) bytes += work.kernel.bytes, ++copies;
+          if (const KernelWork* kernel = work.kernel()) bytes += kernel->shape.bytes, ++copies;
   CHECK(copies == 2 * 2 * 4);
   const std::int64_t elements = model.sequence / 2 * (8 + 4 + 4 + 8) * 64;
   CHECK(bytes == 2 * 2 * 4 * elements);  // there and back, before and after, read and written in 16 bits
@@ -318,7 +313,7 @@ TEST_CASE("a window of w tokens leaves w (2 s - w) / 2 of the pairs of a sample"
   strategy.stack.attention = AttentionKernel::cudnn;
   const auto core_flops = [&](LayerKind kind) {
     for (const Operator& each : layer_operators(model, strategy, kind))
-      if (each.in_modules & recompute::core_attn) return each.forward.front().kernel.flops;
+      if (each.in_modules & recompute::core_attn) return each.forward.front().kernel()->shape.flops;
     return std::int64_t{0};
   };
   const std::int64_t whole = core_flops({});

@@ -26,9 +26,10 @@ Sum sum(const std::vector<Operator>& operators, bool forward) {
   Sum result;
   for (const Operator& each : operators)
     for (const WorkItem& work : forward ? each.forward : each.backward) {
-      if (work.kind != WorkItem::Kind::kernel) continue;
-      ++result.kernels, result.launches += work.launches, result.bytes += work.kernel.bytes;
-      result.ps += compute::modelled_time(work.kernel, round_gpu());
+      const KernelWork* kernel = work.kernel();
+      if (kernel == nullptr) continue;
+      ++result.kernels, result.launches += kernel->launches, result.bytes += kernel->shape.bytes;
+      result.ps += compute::modelled_time(kernel->shape, round_gpu());
     }
   return result;
 }

@@ -80,7 +80,8 @@ TEST_CASE("a pass waits for copies exactly where two engines that keep one layer
   const auto lasts = [&](const PhaseList& pass) {
     Time sum = 0;
     for (const Phase& phase : pass)
-      for (const WorkItem& one : phase.ops) sum += one.kernel_cost.ps;
+      for (const WorkItem& one : phase.ops)
+        if (const KernelWork* kernel = one.kernel()) sum += kernel->cost.ps;
     return sum;
   };
   const auto part = [&](std::size_t place) -> const PartWork& { return work.of(work.chunks[0][place]); };

@@ -26,7 +26,7 @@ std::map<collective::Kind, std::int64_t> traffic(const Model& model, const Strat
   std::map<collective::Kind, std::int64_t> bytes;
   for (const Operator& each : layer_operators(model, strategy))
     for (const WorkItem& work : forward ? each.forward : each.backward)
-      if (work.kind == WorkItem::Kind::start) bytes[work.collective] += work.bytes;
+      if (const CollectiveStart* start = work.start()) bytes[start->kind] += start->bytes;
   return bytes;
 }
 
@@ -84,12 +84,16 @@ TEST_CASE("tensor parallelism costs four all-reduces of the hidden states a laye
 TEST_CASE("the unfused attention core moves 9 bytes a score forward and 11 backward besides its GEMMs") {
   const Strategy strategy = layout(4, 1, 2, 2);
   std::int64_t forward = 0, backward = 0;
+  const auto memory_bound_bytes = [](const OpList& ops) {
+    std::int64_t sum = 0;
+    for (const WorkItem& work : ops)
+      if (const KernelWork* kernel = work.kernel(); kernel && kernel->shape.flops == 0) sum += kernel->shape.bytes;
+    return sum;
+  };
   for (const Operator& each : layer_operators(gpt3_175b(), strategy)) {
     if ((each.in_modules & recompute::core_attn) == 0) continue;
-    for (const WorkItem& work : each.forward)
-      if (work.kernel.flops == 0) forward += work.kernel.bytes;
-    for (const WorkItem& work : each.backward)
-      if (work.kernel.flops == 0) backward += work.kernel.bytes;
+    forward += memory_bound_bytes(each.forward);
+    backward += memory_bound_bytes(each.backward);
   }
   const std::int64_t scores = 2LL * 96 / 4 * 2'048 * 2'048;  // softmax r2 w2, dropout r2 w2 and a mask byte
   CHECK(forward == 9 * scores);

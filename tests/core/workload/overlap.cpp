@@ -6,6 +6,7 @@
 
 #include "core/stream/timeline.hpp"
 #include "core/workload/layer/operator_parts.hpp"
+#include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
 using namespace manyworlds::core;
@@ -30,21 +31,21 @@ Time played(std::int64_t chunks, const std::string& name, collective::Kind kind,
   std::map<std::uint32_t, Time> lasts;
   std::vector<Op>& ops = played[0].ops;
   bool backward = false;  // a kernel of the backward pass has been met
-  std::uint32_t last_kernel = 0;
+  KernelOp* last_kernel = nullptr;
   for (std::uint32_t i = 0; i < ops.size(); ++i) {
-    if (!ops[i].is_collective) {
-      ops[i].duration_ps = 0;
-      if (ops[i].category == StepPart::backward) backward = true;
+    if (auto* kernel = std::get_if<KernelOp>(&ops[i].action)) {
+      kernel->duration_ps = 0;
+      if (kernel->category == StepPart::backward) backward = true;
       for (std::uint32_t wait = ops[i].waits_begin; wait < ops[i].waits_end; ++wait)
         if (lasts.count(played[0].waits[wait]) > 0 && kind == collective::Kind::all_gather)
-          ops[i].duration_ps = gemm / chunks;
-      last_kernel = i;
+          kernel->duration_ps = gemm / chunks;
+      last_kernel = kernel;
       continue;
     }
-    if (played[0].labels[ops[i].label] != name || ops[i].kind != kind) continue;
+    if (played[0].labels[ops[i].label] != name || ops[i].collective()->kind != kind) continue;
     if (static_cast<std::int64_t>(lasts.size()) == chunks || (!forward && !backward)) continue;
     lasts[i] = collective / chunks;
-    if (kind == collective::Kind::reduce_scatter) ops[last_kernel].duration_ps = gemm / chunks;
+    if (kind == collective::Kind::reduce_scatter) last_kernel->duration_ps = gemm / chunks;
   }
   REQUIRE(static_cast<std::int64_t>(lasts.size()) == chunks);
   stream::Timeline timeline(played, {0});
@@ -111,10 +112,11 @@ TEST_CASE("chunks move the bytes and multiply the rows of the whole, each with a
           const auto sum = [&](const Operator& of) {
             Sum result;
             for (const WorkItem& work : forward ? of.forward : of.backward) {
-              if (work.kind == WorkItem::Kind::start) result.bytes[work.collective] += work.bytes;
-              if (work.kind != WorkItem::Kind::kernel) continue;
-              result.flops += work.kernel.flops;
-              result.gemms += work.kernel.kernel_class == compute::KernelClass::gemm;
+              if (const CollectiveStart* start = work.start()) result.bytes[start->kind] += start->bytes;
+              const KernelWork* kernel = work.kernel();
+              if (kernel == nullptr) continue;
+              result.flops += kernel->shape.flops;
+              result.gemms += kernel->shape.kernel_class == compute::KernelClass::gemm;
             }
             return result;
           };
@@ -155,7 +157,7 @@ Windows windows_of(const std::vector<Operator>& layer) {
   Windows result;
   bool inside = false;
   const auto modelled_time = [](const WorkItem& work) {
-    return work.kind == WorkItem::Kind::kernel ? compute::modelled_time(work.kernel, round_gpu()) : 0;
+    return work.kernel() ? compute::modelled_time(work.kernel()->shape, round_gpu()) : 0;
   };
   for (const Operator& each : layer) {
     inside |= each.name == "shared_up";
@@ -163,7 +165,7 @@ Windows windows_of(const std::vector<Operator>& layer) {
       if (inside) result.forward += modelled_time(work);
     for (const WorkItem& work : each.backward) {
       if (inside) result.backward += modelled_time(work);
-      if ((each.name == "expert_up" || each.name == "expert_down") && work.weight_gradient_work)
+      if ((each.name == "expert_up" || each.name == "expert_down") && work.computes_weight_gradient())
         result.weights += modelled_time(work);
     }
     if (each.name == "shared_down") inside = false;
@@ -182,7 +184,7 @@ Time exposed(const Program& program, Time exchange) {
   for (Time now = 0; !timeline.finished(); timeline.advance(now, entries)) {
     for (const stream::Entry& entry : entries) {
       began[entry.op] = now;
-      ends.emplace(now + (programs[0].ops[entry.op].role == Role::expert ? exchange : 0), entry.op);
+      ends.emplace(now + (call_of(programs[0].ops[entry.op], Role::expert) ? exchange : 0), entry.op);
     }
     entries.clear();
     now = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);

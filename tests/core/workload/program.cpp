@@ -9,28 +9,11 @@
 #include "core/stream/timeline.hpp"
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/strategy/parameters.hpp"
+#include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::workload;
-
-namespace {
-
-Time booked(const Program& program, StepPart category) {
-  Time sum = 0;
-  for (const Op& op : program.ops)
-    if (!op.is_collective && op.category == category) sum += op.duration_ps;
-  return sum;
-}
-
-std::map<collective::Kind, std::int64_t> bytes_by_kind(const Program& program, Role role) {
-  std::map<collective::Kind, std::int64_t> bytes;
-  for (const Op& op : program.ops)
-    if (op.is_collective && op.role == role) bytes[op.kind] += op.bytes;
-  return bytes;
-}
-
-}  // namespace
 
 TEST_CASE("every wait points back, every label exists and compute never waits on its own stream") {
   for (const auto& [model, strategy] : grid())
@@ -41,7 +24,7 @@ TEST_CASE("every wait points back, every label exists and compute never waits on
         REQUIRE(op.waits_begin == used);
         used = op.waits_end;
         REQUIRE(op.label < program.labels.size());
-        REQUIRE((op.is_collective ? op.bytes > 0 && op.duration_ps == 0 : op.bytes == 0 && op.duration_ps > 0));
+        REQUIRE((op.collective() ? op.collective()->bytes > 0 : op.kernel()->duration_ps > 0));
         for (std::uint32_t w = op.waits_begin; w < op.waits_end; ++w) {
           REQUIRE(program.waits.at(w) < i);
           REQUIRE(program.ops[program.waits[w]].stream != op.stream);
@@ -57,8 +40,8 @@ TEST_CASE("the kernels used add up to the compute operations of the program") {
       Time used = 0;
       for (const KernelUse& use : kernels_used(model, strategy, round_gpu(), stage)) used += use.cost_ps * use.times;
       const Program program = build_program(model, strategy, round_gpu(), stage);
-      REQUIRE(used == booked(program, StepPart::forward) + booked(program, StepPart::backward) +
-                          booked(program, StepPart::recompute) + booked(program, StepPart::optimizer));
+      REQUIRE(used == kernel_time(program, StepPart::forward) + kernel_time(program, StepPart::backward) +
+                          kernel_time(program, StepPart::recompute) + kernel_time(program, StepPart::optimizer));
     }
 }
 
@@ -74,11 +57,11 @@ TEST_CASE("full recompute repeats a middle stage's forward, kernels and collecti
       strategy.recompute = Recompute::selective;
       const Program selective = build_program(model, strategy, round_gpu(), 1);
       for (const Program* program : {&full, &selective}) {
-        CHECK(booked(*program, StepPart::forward) == booked(none, StepPart::forward));
-        CHECK(booked(*program, StepPart::backward) == booked(none, StepPart::backward));
+        CHECK(kernel_time(*program, StepPart::forward) == kernel_time(none, StepPart::forward));
+        CHECK(kernel_time(*program, StepPart::backward) == kernel_time(none, StepPart::backward));
       }
-      CHECK(booked(none, StepPart::recompute) == 0);
-      CHECK(booked(full, StepPart::recompute) == booked(none, StepPart::forward));
+      CHECK(kernel_time(none, StepPart::recompute) == 0);
+      CHECK(kernel_time(full, StepPart::recompute) == kernel_time(none, StepPart::forward));
 
       const std::int64_t s = model.sequence, batch = 2 * 8 / 4, scores = batch * s * s;
       using compute::modelled_time;
@@ -86,7 +69,7 @@ TEST_CASE("full recompute repeats a middle stage's forward, kernels and collecti
                   modelled_time(compute::memory_bound("softmax", 4 * scores), round_gpu()) +
                   modelled_time(compute::batched_gemm("values", s, 64, s, batch), round_gpu());
       if (model.dropout) core += modelled_time(compute::memory_bound("dropout", 5 * scores), round_gpu());
-      CHECK(booked(selective, StepPart::recompute) == 4 * 8 * core);  // layers of the stage x micro-batches
+      CHECK(kernel_time(selective, StepPart::recompute) == 4 * 8 * core);  // layers of the stage x micro-batches
 
       // Forward collectives of a layer: 4 of 2sbh bytes with gathers, else 2; plus the norm gradients, which stay.
       const auto total = [](const Program& program) {
@@ -113,8 +96,8 @@ TEST_CASE("gradients leave once, in fp32, in buckets, and with ZeRO 1 the parame
         const std::int64_t unit = 128 * strategy.replicas();
         std::int64_t buckets = 0;
         for (const Op& op : program.ops)
-          if (op.is_collective && op.role == Role::data && op.kind == Kind::reduce_scatter) {
-            REQUIRE(op.bytes % (4 * unit) == 0);
+          if (const auto* call = call_of(op, Role::data); call && call->kind == Kind::reduce_scatter) {
+            REQUIRE(call->bytes % (4 * unit) == 0);
             ++buckets;
           }
         REQUIRE(bytes.size() == 2);
@@ -123,7 +106,8 @@ TEST_CASE("gradients leave once, in fp32, in buckets, and with ZeRO 1 the parame
         REQUIRE(bytes[Kind::all_gather] == bytes[Kind::reduce_scatter] / 2);
       }
       for (const Op& op : program.ops)
-        if (op.is_collective && op.role == Role::data) REQUIRE(op.bytes < 4 * (1'000'000 + 128 * strategy.replicas()));
+        if (const auto* call = call_of(op, Role::data))
+          REQUIRE(call->bytes < 4 * (1'000'000 + 128 * strategy.replicas()));
     }
   Strategy alone = layout(1, 2, 1, 4);
   CHECK(bytes_by_kind(build_program(small(false, 4), alone, round_gpu(), 0), Role::data).empty());
@@ -140,7 +124,7 @@ TEST_CASE("overlapped buckets leave while the last backward pass goes on, in the
     const Program program = build_program(model, strategy, round_gpu(), 0);
     std::vector<std::uint32_t> waits;
     for (const Op& op : program.ops)
-      if (op.is_collective && op.role == Role::data) {
+      if (call_of(op, Role::data)) {
         REQUIRE(op.waits_end == op.waits_begin + 1);
         waits.push_back(program.waits[op.waits_begin]);
         REQUIRE(program.labels[program.ops[waits.back()].label] == "backward of micro-batch 3, chunk 0");
@@ -194,11 +178,11 @@ TEST_CASE("the optimizer waits for the last gradients and moves 38 bytes a param
     const std::int64_t parameters = stage_parameters(model, strategy, 0).total();
     const std::int64_t share = zero ? (parameters + 3) / 4 : parameters;
     // One byte takes one picosecond on this GPU; three launches.
-    CHECK(booked(program, StepPart::optimizer) == 34 * share + 4 * parameters + 3 * 2'000'000);
+    CHECK(kernel_time(program, StepPart::optimizer) == 34 * share + 4 * parameters + 3 * 2'000'000);
     std::uint32_t last_bucket = 0, optimizer = 0;
     for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
-      if (!program.ops[i].is_collective && program.ops[i].category == StepPart::optimizer) optimizer = i;
-      if (program.ops[i].is_collective && optimizer == 0) last_bucket = i;
+      if (is_kernel_of(program.ops[i], StepPart::optimizer)) optimizer = i;
+      if (program.ops[i].collective() && optimizer == 0) last_bucket = i;
     }
     const Op& op = program.ops[optimizer];
     REQUIRE(op.waits_end == op.waits_begin + 1);
@@ -221,7 +205,7 @@ TEST_CASE("the input gathered again in the backward pass hides behind the input 
     const Op &op = program.ops[i], &before = program.ops[i - 1];
     if (op.stream != Stream::compute || before.stream != Stream::tensor) continue;
     if (op.waits_begin == op.waits_end) {
-      CHECK(before.kind == collective::Kind::all_gather);
+      CHECK(before.collective()->kind == collective::Kind::all_gather);
       ++beside;
     } else {
       CHECK(program.waits[op.waits_begin] == i - 1);
@@ -241,8 +225,7 @@ TEST_CASE("a step whose host is slow takes as long as its launches, and one whos
     timeline.begin(entries);
     while (!timeline.finished()) timeline.advance(timeline.next_kernel(), entries);
     timeline.close_accounts();
-    Time launches = 0;
-    for (const Op& op : programs[0].ops) launches += op.stream == Stream::host ? op.duration_ps : 0;
+    const Time launches = kernel_time(programs[0], StepPart::host);
     return std::tuple{timeline.end(), launches, timeline.accounts()[0]};
   };
   const auto [free, none, kernels] = step(0);

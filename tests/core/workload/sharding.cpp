@@ -8,6 +8,7 @@
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/segments.hpp"
 #include "core/workload/strategy/parameters.hpp"
+#include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
 using namespace manyworlds::core;
@@ -15,13 +16,8 @@ using namespace manyworlds::core::workload;
 
 namespace {
 
-using Bytes = std::map<collective::Kind, std::int64_t>;
-
-Bytes data_bytes(const Program& program) {
-  Bytes bytes;
-  for (const Op& op : program.ops)
-    if (op.is_collective && op.role == Role::data) bytes[op.kind] += op.bytes;
-  return bytes;
+BytesByKind data_bytes(const Program& program) {
+  return bytes_by_kind(program, Role::data);
 }
 
 /// The grid with these stages of ZeRO; every strategy of it has two replicas.
@@ -47,7 +43,7 @@ Time play(const Program& program, Time ps_per_byte) {
   Time now = 0;
   const auto enter = [&] {
     for (const stream::Entry& entry : entries)
-      ends[now + ps_per_byte * program.ops[entry.op].bytes].push_back(entry.op);
+      ends[now + ps_per_byte * program.ops[entry.op].collective()->bytes].push_back(entry.op);
     entries.clear();
   };
   timeline.begin(entries);
@@ -79,7 +75,7 @@ class PlainSharding {
     const auto costs = [&](const std::vector<Segment>& segments) {
       std::vector<Time> of(1);
       for (const Segment& segment : segments) {
-        of.back() += segment.duration_ps;
+        if (const KernelOp* kernel = segment.kernel()) of.back() += kernel->duration_ps;
         if (segment.finished_parts > 0) of.push_back(0);
       }
       return of;
@@ -154,8 +150,9 @@ TEST_CASE("sharded programs have waits that point back, kernels that add up and 
         for (const KernelUse& use : kernels_used(model, strategy, round_gpu(), stage)) used += use.cost_ps * use.times;
         for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
           const Op& op = program.ops[i];
-          if (op.category != StepPart::host) run += op.duration_ps;
-          REQUIRE((op.is_collective ? op.bytes > 0 : op.duration_ps > 0));
+          const KernelOp* kernel = op.kernel();
+          if (kernel && kernel->category != StepPart::host) run += kernel->duration_ps;
+          REQUIRE((kernel ? kernel->duration_ps : op.collective()->bytes) > 0);
           for (std::uint32_t w = op.waits_begin; w < op.waits_end; ++w) {
             REQUIRE(program.waits[w] < i);
             REQUIRE(program.ops[program.waits[w]].stream != op.stream);
@@ -178,8 +175,8 @@ TEST_CASE("ZeRO 2 scatters gradients after every pass and gathers parameters onc
           for (const Bucket& bucket : buckets(parts, strategy.bucket_parameters))
             parameters += in_equal_shares(bucket.parameters, strategy);
         }
-        const Bytes expected{{collective::Kind::reduce_scatter, strategy.chunk_micro_batches() * 4 * parameters},
-                             {collective::Kind::all_gather, 2 * parameters}};
+        const BytesByKind expected{{collective::Kind::reduce_scatter, strategy.chunk_micro_batches() * 4 * parameters},
+                                   {collective::Kind::all_gather, 2 * parameters}};
         REQUIRE(data_bytes(build_program(model, strategy, round_gpu(), stage)) == expected);
       }
 }
@@ -198,8 +195,8 @@ TEST_CASE("ZeRO 3 gathers a unit before every pass but where its backward follow
     for (const std::int64_t unit : units) parameters += in_equal_shares(unit, strategy);
     // The head stays, and with it a table that it shares.
     const std::int64_t stays = in_equal_shares(units.back(), strategy);
-    const Bytes expected{{collective::Kind::reduce_scatter, m * 4 * parameters},
-                         {collective::Kind::all_gather, m * 2 * (2 * parameters - stays)}};
+    const BytesByKind expected{{collective::Kind::reduce_scatter, m * 4 * parameters},
+                               {collective::Kind::all_gather, m * 2 * (2 * parameters - stays)}};
     CAPTURE(strategy.pp, m, strategy.tp, model.tied_embeddings);
     REQUIRE(data_bytes(build_program(model, strategy, round_gpu(), stage)) == expected);
   }
@@ -214,8 +211,7 @@ TEST_CASE("a sharded step takes what a plain walk over its units says, compute-b
           Strategy strategy = sharded(micro_batches);
           strategy.recompute = recompute;
           const Program program = build_program(model, strategy, round_gpu(), 0);
-          Time optimizer = 0;
-          for (const Op& op : program.ops) optimizer += op.category == StepPart::optimizer ? op.duration_ps : 0;
+          const Time optimizer = kernel_time(program, StepPart::optimizer);
           CAPTURE(llama_style, micro_batches, ps_per_byte);
           CHECK(play(program, ps_per_byte) ==
                 PlainSharding(model, strategy, ps_per_byte).run(micro_batches) + optimizer);
@@ -248,7 +244,7 @@ TEST_CASE("with overlap_parameters a layer's first forward waits for its own par
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
     if (i < size) {
-      CHECK((op.kind == collective::Kind::all_gather && op.waits_begin == op.waits_end));
+      CHECK((op.collective()->kind == collective::Kind::all_gather && op.waits_begin == op.waits_end));
     } else if (program.labels[op.label] == "forward of micro-batch 0, chunk 0") {
       REQUIRE(op.waits_end == op.waits_begin + 1);
       waits.push_back(program.waits[op.waits_begin]);
@@ -268,9 +264,9 @@ TEST_CASE("gradients added up in 16 bits are half as many bytes") {
     Strategy strategy = sharded(2);
     strategy.zero = zero;
     const auto kind = zero > 0 ? collective::Kind::reduce_scatter : collective::Kind::all_reduce;
-    const Bytes whole = data_bytes(build_program(model, strategy, round_gpu(), 0));
+    const BytesByKind whole = data_bytes(build_program(model, strategy, round_gpu(), 0));
     strategy.stack.reduce_in_16bit = true;
-    Bytes half = data_bytes(build_program(model, strategy, round_gpu(), 0));
+    BytesByKind half = data_bytes(build_program(model, strategy, round_gpu(), 0));
     CHECK(2 * half[kind] == whole.at(kind));
     half[kind] *= 2;
     CHECK(half == whole);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <tuple>
 
+#include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
 using namespace manyworlds::core;
@@ -44,12 +45,13 @@ std::vector<Transfer> sends(const Program& program, Role role, const Strategy& s
                             std::size_t stage) {
   std::vector<Transfer> all;
   for (const Op& op : program.ops) {
-    if (!op.is_collective || op.role != role) continue;
-    REQUIRE(op.kind == collective::Kind::send);
+    const CollectiveCall* call = call_of(op, role);
+    if (call == nullptr) continue;
+    REQUIRE(call->kind == collective::Kind::send);
     REQUIRE(op.waits_end > op.waits_begin);
     const Op& producer = program.ops.at(program.waits.at(op.waits_end - 1));
     REQUIRE(producer.stream == Stream::compute);
-    all.push_back({places(program, producer, strategy, order, stage), op.bytes});
+    all.push_back({places(program, producer, strategy, order, stage), call->bytes});
   }
   return all;
 }
@@ -60,8 +62,9 @@ std::vector<Transfer> receives(const Program& program, Role role, const Strategy
   std::vector<Transfer> all;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
-    if (!op.is_collective || op.role != role) continue;
-    REQUIRE(op.kind == collective::Kind::send);
+    const CollectiveCall* call = call_of(op, role);
+    if (call == nullptr) continue;
+    REQUIRE(call->kind == collective::Kind::send);
     REQUIRE(op.waits_end == op.waits_begin);  // posted early
     std::size_t user = i + 1;
     const auto waits_for_it = [&](const Op& other) {
@@ -72,7 +75,7 @@ std::vector<Transfer> receives(const Program& program, Role role, const Strategy
     while (user < program.ops.size() && !waits_for_it(program.ops[user])) ++user;
     REQUIRE(user < program.ops.size());
     while (program.ops.at(user).stream != Stream::compute) ++user;
-    all.push_back({places(program, program.ops[user], strategy, order, stage), op.bytes});
+    all.push_back({places(program, program.ops[user], strategy, order, stage), call->bytes});
   }
   return all;
 }
@@ -119,12 +122,12 @@ bool runs_to_the_end(const std::vector<Program>& all) {
       for (const Stream stream : {Stream::compute, Stream::tensor})
         while (head(s, stream) >= 0) finish(s, stream), moved = true;
       for (std::int64_t i;
-           (i = head(s, Stream::data)) >= 0 && all[s].ops[static_cast<std::size_t>(i)].role == Role::data;)
+           (i = head(s, Stream::data)) >= 0 && call_of(all[s].ops[static_cast<std::size_t>(i)], Role::data);)
         finish(s, Stream::data), moved = true;
     }
     const auto at_embedding = [&](std::size_t s) {
       const std::int64_t i = head(s, Stream::data);
-      return i >= 0 && all[s].ops[static_cast<std::size_t>(i)].role == Role::embedding;
+      return i >= 0 && call_of(all[s].ops[static_cast<std::size_t>(i)], Role::embedding);
     };
     if (at_embedding(0) && at_embedding(stages - 1))
       finish(0, Stream::data), finish(stages - 1, Stream::data), moved = true;

@@ -49,11 +49,12 @@ inline std::vector<workload::Program> pipeline_programs(const workload::Schedule
     workload::Program& program =
         programs.emplace_back(workload::build_program(model, strategy, workload::round_gpu(), orders, stage));
     for (workload::Op& op : program.ops) {
-      if (op.is_collective) continue;
+      auto* kernel = std::get_if<workload::KernelOp>(&op.action);
+      if (kernel == nullptr) continue;
       const workload::PipelinePass* pass = program.pass_of(op);
-      op.duration_ps = 0;
+      kernel->duration_ps = 0;
       if (pass == nullptr || together.count(*pass) == 0) continue;
-      op.duration_ps = times.of(pass->kind) * (together.at(*pass) ? times.together_percent : 100) / 100;
+      kernel->duration_ps = times.of(pass->kind) * (together.at(*pass) ? times.together_percent : 100) / 100;
       together.erase(*pass);  // the kernels of a pass that follow take no time
     }
     REQUIRE(together.empty());
@@ -92,7 +93,7 @@ inline Timeline play(const std::vector<workload::Program>& programs, Time transf
       const std::vector<Entry> batch = std::move(entries);
       entries.clear();
       for (const Entry& entry : batch) {
-        const Role role = timeline.op(entry.rank, entry.op).role;
+        const Role role = timeline.op(entry.rank, entry.op).collective()->role;
         const auto& [sends, away] = known.at(role);
         const std::uint32_t rank = entry.rank.value();
         std::uint32_t who = (rank + away) % stages;
