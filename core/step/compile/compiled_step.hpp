@@ -10,6 +10,7 @@
 
 #include "core/collective/dag/dag.hpp"
 #include "core/sharing/key.hpp"
+#include "core/step/compile/dag_cache.hpp"
 #include "core/step/compile/ids.hpp"
 #include "core/step/compile/rank_symmetry.hpp"
 #include "core/step/compile/step_programs.hpp"

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/step/compile/dag_cache.hpp"
 #include "core/step/compile/step_programs.hpp"
 
 namespace manyworlds::core::step {
