@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,6 +124,7 @@ class ProgramAssembler {
     StepPass step_pass;
     ChunkProgram* chunk = nullptr;
     bool split = false;
+    std::span<const Segment> segments;
     std::size_t at = 0;                            // the next segment
     std::uint32_t name = 0;                        // label of its kernels
     std::size_t part_index = 0;                    // index of the current part
@@ -131,6 +133,8 @@ class ProgramAssembler {
     bool exchange_in_flight = false;               // a token exchange of the last segment is in flight
     std::optional<std::uint32_t> input;            // the transfer that brings its input
     std::uint32_t launch = 0;                      // the host's launches of the current section
+
+    bool has_next() const { return at < segments.size(); }
   };
 
   PassCursor cursor_of(const PipelinePass& pass) {
@@ -138,10 +142,8 @@ class ProgramAssembler {
     result.chunk = &chunks_.at(static_cast<std::size_t>(pass.chunk));
     result.step_pass = result.chunk->begin(pass);
     result.split = replicas_->splits(result.step_pass) || host_.splits(pass);
+    result.segments = result.chunk->segments(pass.kind, result.split);
     return result;
-  }
-  const std::vector<Segment>& segments_of(const PassCursor& cursor) {
-    return cursor.chunk->segments(cursor.step_pass.pass.kind, cursor.split);
   }
 
   void issue(PassCursor& one) {
@@ -153,7 +155,7 @@ class ProgramAssembler {
     builder_.clear_waits();
     begin(one);
     if (other != nullptr) receive_for(other->step_pass.pass);
-    while (one.at < segments_of(one).size()) issue_next(one);
+    while (one.has_next()) issue_next(one);
     while (one.part_index < one.chunk->parts()) after_part(one, one.part_index++);
   }
 
@@ -182,20 +184,20 @@ class ProgramAssembler {
     if (!as_one) now->waits = builder_.exchange_waits({});
     begin(*other);
     if (!as_one) other->waits = builder_.exchange_waits(std::move(now->waits));
-    for (bool both = true; both || now->at < segments_of(*now).size();) {
-      if (now->at == segments_of(*now).size()) {
+    for (bool both = true; both || now->has_next();) {
+      if (!now->has_next()) {
         both = false;
         if (!as_one) end(*now);
         now->waits = builder_.exchange_waits(std::move(other->waits));
         std::swap(now, other);
         continue;
       }
-      const Segment& next = segments_of(*now)[now->at];
+      const Segment& next = now->segments[now->at];
       if (both && now->exchange_in_flight && next.join && !next.join->role) {
         now->exchange_in_flight = false;
         now->waits = builder_.exchange_waits(std::move(other->waits));
         std::swap(now, other);
-        if (now->at == segments_of(*now).size()) continue;
+        if (!now->has_next()) continue;
       }
       issue_next(*now);
     }
@@ -226,7 +228,7 @@ class ProgramAssembler {
   }
 
   void issue_next(PassCursor& cursor) {
-    const Segment& segment = segments_of(cursor)[cursor.at++];
+    const Segment& segment = cursor.segments[cursor.at++];
     issue(segment, cursor);
     for (std::int32_t part = 0; part < segment.finished_parts; ++part) {
       after_part(cursor, cursor.part_index++);

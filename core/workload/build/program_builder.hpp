@@ -60,7 +60,11 @@ class ProgramBuilder {
   };
   Started start(Stream stream, Role role, const CollectiveStart& start) {
     const CollectiveCall call{role, start.kind, split_index(start.split), start.bytes};
-    return {issue(stream, call, label(start.name), all_work_so_far()), pending_};
+    Started started{0, pending_};
+    if (last_compute_) pending_.push_back(*last_compute_);  // all_work_so_far() without a list of its own
+    started.op = issue(stream, call, label(start.name), pending_);
+    pending_.resize(started.prior_waits.size());
+    return started;
   }
   void replace_waits(const Started& started) {
     const auto is_prior = [&](std::uint32_t op) {
