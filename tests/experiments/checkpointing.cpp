@@ -109,11 +109,11 @@ const std::vector<Case> kCases{
 };
 
 /// What a failure costs to first order, in s.
-double cost_s(const Case& of) {
-  const double q = of.failures.storage_restart_share, segment = of.interval_s + of.checkpoints.block_s;
-  return q * of.failures.restart_s + (1 - q) * of.failures.memory_restart_s + segment / 2 +
-         q * (of.checkpoints.persist_s +
-              (static_cast<double>(of.checkpoints.checkpoints_per_persist) - 1) / 2 * segment);
+double cost_s(const Case& one) {
+  const double q = one.failures.storage_restart_share, segment = one.interval_s + one.checkpoints.block_s;
+  return q * one.failures.restart_s + (1 - q) * one.failures.memory_restart_s + segment / 2 +
+         q * (one.checkpoints.persist_s +
+              (static_cast<double>(one.checkpoints.checkpoints_per_persist) - 1) / 2 * segment);
 }
 
 double sum(const RunShares& shares) {
@@ -127,10 +127,10 @@ double goodput(const Checkpoints& checkpoints, const Failures& failures, double 
 }  // namespace
 
 TEST_CASE("goodput and where the rest goes are those of failures simulated one by one") {
-  for (const Case& of : kCases) {
-    INFO(of.name);
-    const RunShares expected = run_shares(of.checkpoints, of.failures, of.interval_s);
-    const RunShares seen = Simulated(of.checkpoints, of.failures, of.interval_s, 20'240'101).run(100'000);
+  for (const Case& one : kCases) {
+    INFO(one.name);
+    const RunShares expected = run_shares(one.checkpoints, one.failures, one.interval_s);
+    const RunShares seen = Simulated(one.checkpoints, one.failures, one.interval_s, 20'240'101).run(100'000);
     CHECK(seen.goodput == Approx(expected.goodput).epsilon(0.004));
     CHECK(std::abs(seen.rework - expected.rework) < 0.002);
     CHECK(std::abs(seen.checkpointing - expected.checkpointing) < 0.002);
@@ -142,14 +142,14 @@ TEST_CASE("goodput and where the rest goes are those of failures simulated one b
 TEST_CASE(
     "the published formula is within 1.5 % of the simulation while a failure costs a seventh of the time to the next") {
   int inside = 0;
-  for (const Case& of : kCases) {
-    INFO(of.name);
-    const double exact = goodput(of.checkpoints, of.failures, of.interval_s);
-    const double first = first_order_goodput(of.checkpoints, of.failures, of.interval_s);
+  for (const Case& one : kCases) {
+    INFO(one.name);
+    const double exact = goodput(one.checkpoints, one.failures, one.interval_s);
+    const double first = first_order_goodput(one.checkpoints, one.failures, one.interval_s);
     CHECK(first < exact);
-    if (cost_s(of) > of.failures.mtbf_s / 7) continue;
+    if (cost_s(one) > one.failures.mtbf_s / 7) continue;
     ++inside;
-    const double seen = Simulated(of.checkpoints, of.failures, of.interval_s, 7).run(100'000).goodput;
+    const double seen = Simulated(one.checkpoints, one.failures, one.interval_s, 7).run(100'000).goodput;
     CHECK(first == Approx(seen).epsilon(0.015));
   }
   CHECK(inside >= 5);
@@ -159,18 +159,18 @@ TEST_CASE(
       for (const double q : shares)
         for (const std::int64_t every : {1, 3, 10})
           for (const double interval_s : {60.0, 600.0, 3600.0}) {
-            const Case of{"grid", {block_s, 100, every}, {mtbf_s, q, 300, 30}, interval_s};
-            if (cost_s(of) > mtbf_s / 7) continue;
+            const Case one{"grid", {block_s, 100, every}, {mtbf_s, q, 300, 30}, interval_s};
+            if (cost_s(one) > mtbf_s / 7) continue;
             INFO(mtbf_s << " " << block_s << " " << q << " " << every << " " << interval_s);
-            CHECK(first_order_goodput(of.checkpoints, of.failures, interval_s) ==
-                  Approx(goodput(of.checkpoints, of.failures, interval_s)).epsilon(0.015));
+            CHECK(first_order_goodput(one.checkpoints, one.failures, interval_s) ==
+                  Approx(goodput(one.checkpoints, one.failures, interval_s)).epsilon(0.015));
           }
 }
 
 TEST_CASE("a checkpoint that blocks for 10 minutes or 10 s leaves the published goodput") {
   const Failures failures{6 * kHour, 1, 600, 600};
-  const auto at_young = [&](double block_s, auto&& of) {
-    return of(Checkpoints{block_s, 0, 1}, failures, young_interval_s(block_s, failures.mtbf_s));
+  const auto at_young = [&](double block_s, auto&& goodput_of) {
+    return goodput_of(Checkpoints{block_s, 0, 1}, failures, young_interval_s(block_s, failures.mtbf_s));
   };
   CHECK(fmt::format("{:.3f}", at_young(600, first_order_goodput)) == "0.752");
   CHECK(fmt::format("{:.3f}", at_young(10, first_order_goodput)) == "0.942");
@@ -211,11 +211,11 @@ TEST_CASE("memory that survives always, or never, is what its limits are") {
 }
 
 TEST_CASE("more failures, longer waits and more that is lost never leave more goodput") {
-  for (const Case& of : kCases) {
-    INFO(of.name);
-    const double now = best_checkpoint_plan(of.checkpoints, of.failures).shares.goodput;
+  for (const Case& one : kCases) {
+    INFO(one.name);
+    const double now = best_checkpoint_plan(one.checkpoints, one.failures).shares.goodput;
     const auto with = [&](auto&& change) {
-      Case other = of;
+      Case other = one;
       change(other);
       return best_checkpoint_plan(other.checkpoints, other.failures).shares.goodput;
     };
@@ -232,18 +232,18 @@ TEST_CASE("more failures, longer waits and more that is lost never leave more go
 
 TEST_CASE(
     "the best interval is better than its neighbours, in which storage keeps up, and near Young's where that holds") {
-  for (const Case& of : kCases) {
-    INFO(of.name);
-    const CheckpointPlan plan = best_checkpoint_plan(of.checkpoints, of.failures);
-    CHECK(plan.shares.goodput == goodput(plan.checkpoints, of.failures, plan.interval_s));
+  for (const Case& one : kCases) {
+    INFO(one.name);
+    const CheckpointPlan plan = best_checkpoint_plan(one.checkpoints, one.failures);
+    CHECK(plan.shares.goodput == goodput(plan.checkpoints, one.failures, plan.interval_s));
     const auto keeps_up = [&](double interval_s) {
-      return of.checkpoints.persist_s <= static_cast<double>(of.checkpoints.checkpoints_per_persist) *
-                                             (interval_s + of.checkpoints.block_s) * (1 + 1e-9);
+      return one.checkpoints.persist_s <= static_cast<double>(one.checkpoints.checkpoints_per_persist) *
+                                              (interval_s + one.checkpoints.block_s) * (1 + 1e-9);
     };
     CHECK(keeps_up(plan.interval_s));
     for (const double by : {0.2, 0.5, 0.9, 0.99, 1.01, 1.1, 2.0, 5.0})
       if (const double other = plan.interval_s * by; keeps_up(other))
-        CHECK(goodput(of.checkpoints, of.failures, other) < plan.shares.goodput);
+        CHECK(goodput(one.checkpoints, one.failures, other) < plan.shares.goodput);
   }
   for (const double block_s : {0.01, 1.0, 10.0})
     CHECK(best_checkpoint_plan({block_s, 0, 1}, {200 * kHour, 1, 60, 60}).interval_s ==

@@ -170,17 +170,17 @@ TEST_CASE("what a checkpoint costs follows from its bytes: the machine's storage
   Training training;
   training.storage_gb_per_s = 2;
   training.snapshot_gb_per_s = 10;
-  const auto of = [&](CheckpointKind kind) {
+  const auto with_kind = [&](CheckpointKind kind) {
     training.checkpoint = kind;
     return checkpoints_of(training, 1e12, 100);
   };
-  const Checkpoints sync = of(CheckpointKind::sync), async = of(CheckpointKind::async),
-                    flash = of(CheckpointKind::flash);
+  const Checkpoints sync = with_kind(CheckpointKind::sync), async = with_kind(CheckpointKind::async),
+                    flash = with_kind(CheckpointKind::flash);
   CHECK((sync.block_s == 500 && sync.persist_s == 0));
   CHECK((async.block_s == Approx(1) && async.persist_s == 500 && async.checkpoints_per_persist == 1));
   CHECK((flash.block_s == Approx(1) && flash.persist_s == 500 && flash.checkpoints_per_persist == 0));
   training.block_s = 7;
-  CHECK((of(CheckpointKind::sync).block_s == 7 && of(CheckpointKind::flash).block_s == 7));
+  CHECK((with_kind(CheckpointKind::sync).block_s == 7 && with_kind(CheckpointKind::flash).block_s == 7));
 }
 
 TEST_CASE("memory keeps a run from storage where failures leave it, or where copies of it are in two nodes") {

@@ -16,19 +16,19 @@ std::vector<FitRow> rows() {
     for (const std::int64_t micro_batch : {1, 4})
       for (const std::int64_t tp : {1, 8}) {
         FitRow row;
-        auto& of = row.configuration;
-        of.model.layers = 8;
-        of.model.hidden = hidden;
-        of.model.heads = 16;
-        of.model.vocabulary = 51'200;
-        of.model.sequence = 1'024;
-        of.gpu.matrix_tflops = 312;
-        of.gpu.memory_gb_per_s = 2'039;
-        of.gpu.compute_units = 108;
-        of.gpu.clock_ghz = 1.41;
-        of.strategy.tp = tp;
-        of.strategy.micro_batch = micro_batch;
-        of.strategy.global_batch = 8 * micro_batch;
+        auto& configuration = row.configuration;
+        configuration.model.layers = 8;
+        configuration.model.hidden = hidden;
+        configuration.model.heads = 16;
+        configuration.model.vocabulary = 51'200;
+        configuration.model.sequence = 1'024;
+        configuration.gpu.matrix_tflops = 312;
+        configuration.gpu.memory_gb_per_s = 2'039;
+        configuration.gpu.compute_units = 108;
+        configuration.gpu.clock_ghz = 1.41;
+        configuration.strategy.tp = tp;
+        configuration.strategy.micro_batch = micro_batch;
+        configuration.strategy.global_batch = 8 * micro_batch;
         row.links = {{2'400'000'000'000, 1'000'000}, {200'000'000'000, 4'000'000}};
         row.gpu = "example";
         row.stack = "stack";

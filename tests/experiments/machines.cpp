@@ -61,7 +61,9 @@ TEST_CASE("nodes of a kind named twice are nodes of that kind, to the last figur
     CHECK(context.summary(one).step == context.summary(two).step);
     const ExperimentConfig a = whole.experiments[0].config(), b = parts.experiments[0].config();
     CHECK(b.machines.empty());
-    const auto money = [&](const ExperimentConfig& of) { return numbers(costs_of(of, step_of(0), one.graph.get())); };
+    const auto money = [&](const ExperimentConfig& config) {
+      return numbers(costs_of(config, step_of(0), one.graph.get()));
+    };
     CHECK(money(a) == money(b));
   }
 }
@@ -70,16 +72,16 @@ TEST_CASE("each node's links have its own rates, and the fabric those of the fas
   GraphCache graphs;
   const Sweep sweep = read(kSingle, {"cluster.second={nodes: 1, gpu: h100_sxm, nic_gbps: 400}",
                                      "cluster.third={nodes: 1, gpu: a100_40, nic_gbps: 100}"});
-  const auto of = configure(sweep.experiments[0], graphs);
-  REQUIRE(of.graph->gpus == 16);
-  CHECK(of.kind_of_gpu == std::vector<std::uint32_t>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2});
+  const auto config = configure(sweep.experiments[0], graphs);
+  REQUIRE(config.graph->gpus == 16);
+  CHECK(config.kind_of_gpu == std::vector<std::uint32_t>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2});
   const std::vector<std::int64_t> nic{200, 200, 400, 100};  // of nodes, Gb/s
-  const double a100 = of.gpu.scale_up_gb_per_s, h100 = of.other_gpus[0].scale_up_gb_per_s;
+  const double a100 = config.gpu.scale_up_gb_per_s, h100 = config.other_gpus[0].scale_up_gb_per_s;
   REQUIRE(h100 > a100);
   std::size_t uplinks = 0;
-  for (const core::network::Link& link : of.graph->links) {
+  for (const core::network::Link& link : config.graph->links) {
     const std::uint32_t gpu = std::min(link.from, link.to), node = gpu / 4;
-    const bool is_uplink = gpu >= of.graph->gpus;
+    const bool is_uplink = gpu >= config.graph->gpus;
     std::int64_t expected = is_uplink ? 400'000'000'000 : nic[std::min<std::size_t>(node, 3)] * 1'000'000'000;
     if (link.kind == core::network::LinkKind::scale_up) expected = std::llround(8e9 * (node == 2 ? h100 : a100));
     CHECK(link.bits_per_second == expected);

@@ -34,9 +34,10 @@ std::string refusal(const std::string& text) {
 
 /// Kernels of the sweep's first experiment at that level, with the model's times.
 std::string modelled_table(const Sweep& sweep, CostLevel level) {
-  const auto of = sweep.experiments.front().config().configuration;
+  const auto configuration = sweep.experiments.front().config().configuration;
   std::vector<import::KernelRow> rows;
-  for (const auto& [what, sources] : core::workload::measurement_coverage(of.model, of.strategy, of.gpu).costs)
+  for (const auto& [what, sources] :
+       core::workload::measurement_coverage(configuration.model, configuration.strategy, configuration.gpu).costs)
     if (what.level == level) rows.push_back({what, sources.ps(), "modelled"});
   return import::measured_kernels_csv(rows);
 }
@@ -173,8 +174,8 @@ TEST_CASE("measured_only refuses a sweep whose kernels are not all measured, and
     const TableFolder folder(all);
     CHECK(error_of(kSingle, {folder.set(), only}) == "(no error)");
   }
-  const auto of = sweep.experiments.front().config().configuration;
-  const auto shapes = core::workload::rank_shapes(of.model, of.strategy);
+  const auto configuration = sweep.experiments.front().config().configuration;
+  const auto shapes = core::workload::rank_shapes(configuration.model, configuration.strategy);
   const std::string first = fmt::format("kernel,vocabulary,,gemm,bf16,{},", shapes.tokens);
   const auto at = all.find(first);
   REQUIRE(at != std::string::npos);

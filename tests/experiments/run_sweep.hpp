@@ -32,14 +32,14 @@ inline std::map<std::string, Ran> run(const std::string& name) {
       if (!sweep.columns[i].name.starts_with("routing."))  // the routing's own label has it
         label += (label.empty() ? "" : " ") +
                  std::visit([](const auto& value) { return fmt::format("{}", value); }, experiment.axes[i]);
-    const auto of = configure(experiment, graphs);
+    const auto config = configure(experiment, graphs);
     Ran ran;
-    ran.routing = core::workload::routing_summary(of.model, of.strategy);
-    const core::step::MemoryRequirement demand = core::step::memory_requirement_of(of);
+    ran.routing = core::workload::routing_summary(config.model, config.strategy);
+    const core::step::MemoryRequirement demand = core::step::memory_requirement_of(config);
     ran.peak_bytes = demand.required.total();
     ran.fits = ran.peak_bytes <= demand.memory_bytes();
     if (ran.fits) {
-      const auto result = context.run(context.compile(of), results);
+      const auto result = context.run(context.compile(config), results);
       ran.step_s = core::seconds(result.step_ps);
       ran.stall_s =
           result.breakdown[core::workload::StepPart::stall] + result.breakdown[core::workload::StepPart::exposed_ep];

@@ -111,8 +111,8 @@ TEST_CASE("a schedule from a file runs as the one it was written from, and only 
   const std::string file = "strategy.schedule_file=" + (folder / "s.csv").string();
   const auto orders_of = [](const std::vector<std::string>& sets) {
     const auto sweep = testing::read(testing::kSingle, sets);
-    const auto of = sweep.experiments.front().config().configuration;
-    return pipeline_orders(of.model, of.strategy, of.gpu);
+    const auto configuration = sweep.experiments.front().config().configuration;
+    return pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
   };
   CHECK(orders_of({file, "strategy.schedule=written"}) == orders_of({"strategy.schedule=zb_h1"}));
   CHECK_THAT(testing::error_of(testing::kSingle, {file}), Contains("violates rule schedule_file_wanted: "));

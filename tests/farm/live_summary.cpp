@@ -78,20 +78,20 @@ std::vector<std::uint32_t> front_of(const io::Results& results) {
 }  // namespace
 
 TEST_CASE("the ranking told at the end is that of the answer, in whatever order and portions results came in") {
-  const Case of;
-  const io::Results answer = of.answer();
-  const json expected = top_of(answer, of.sweep.objective);
+  const Case one;
+  const io::Results answer = one.answer();
+  const json expected = top_of(answer, one.sweep.objective);
   REQUIRE(expected.size() == LiveSummary::kMaxRanked);
   for (const unsigned seed : {1u, 2u, 3u, 4u}) {
-    LiveSummary standing(of.job);
+    LiveSummary standing(one.job);
     std::mt19937 chance(seed);
-    for (const std::uint32_t task : of.order(seed)) {
-      standing.settled(task, of.outcomes[task]);
-      if (chance() % 5 == 0) standing.catch_up(looking_into(of.outcomes), kForever);
+    for (const std::uint32_t task : one.order(seed)) {
+      standing.settled(task, one.outcomes[task]);
+      if (chance() % 5 == 0) standing.catch_up(looking_into(one.outcomes), kForever);
     }
-    standing.catch_up(looking_into(of.outcomes), kForever);
+    standing.catch_up(looking_into(one.outcomes), kForever);
     CHECK(standing.to_json().at("ranking").at("rows") == expected);
-    LiveSummary at_once(of.job);
+    LiveSummary at_once(one.job);
     at_once.add_all_rows(answer);
     CHECK(at_once.to_json().at("ranking") == standing.to_json().at("ranking"));
     CHECK(at_once.to_json().at("pareto") == standing.to_json().at("pareto"));
@@ -99,9 +99,9 @@ TEST_CASE("the ranking told at the end is that of the answer, in whatever order 
 }
 
 TEST_CASE("a sweep that ranks by memory is told ranked by memory, the least first") {
-  Case of;
-  of.sweep = small_sweep("axes: {strategy.tp: [1, 2, 4]}\nobjective: memory_peak_bytes\n");
-  const SweepJob job(serialize_job(of.sweep, {}));
+  Case one;
+  one.sweep = small_sweep("axes: {strategy.tp: [1, 2, 4]}\nobjective: memory_peak_bytes\n");
+  const SweepJob job(serialize_job(one.sweep, {}));
   const auto outcomes = run_all(job);
   LiveSummary standing(job);
   for (std::uint32_t task = 0; task < outcomes.size(); ++task) standing.settled(task, outcomes[task]);
@@ -113,14 +113,14 @@ TEST_CASE("a sweep that ranks by memory is told ranked by memory, the least firs
 }
 
 TEST_CASE("the front told is what no experiment beats in throughput and memory, and each point has its layout") {
-  const Case of;
-  const io::Results answer = of.answer();
+  const Case one;
+  const io::Results answer = one.answer();
   const std::vector<std::uint32_t> expected = front_of(answer);
   REQUIRE(expected.size() > 1);
-  LiveSummary standing(of.job);
-  for (const std::uint32_t task : of.order(7)) {
-    standing.settled(task, of.outcomes[task]);
-    standing.catch_up(looking_into(of.outcomes), kForever);
+  LiveSummary standing(one.job);
+  for (const std::uint32_t task : one.order(7)) {
+    standing.settled(task, one.outcomes[task]);
+    standing.catch_up(looking_into(one.outcomes), kForever);
   }
   const json told = standing.to_json().at("pareto");
   auto ids = told.at("front").at("id").get<std::vector<std::uint32_t>>();
@@ -136,41 +136,41 @@ TEST_CASE("the front told is what no experiment beats in throughput and memory, 
 }
 
 TEST_CASE("experiments are counted by what became of them, as the answer counts them") {
-  Case of;
-  const auto failing = of.job.plan().task_of_step(of.job.plan().experiments.at(6).step);
-  of.outcomes.at(failing) = {Status::error, "it broke", 0};
-  LiveSummary standing(of.job);
+  Case one;
+  const auto failing = one.job.plan().task_of_step(one.job.plan().experiments.at(6).step);
+  one.outcomes.at(failing) = {Status::error, "it broke", 0};
+  LiveSummary standing(one.job);
   CHECK(standing.to_json().at("experiments").at("pending").get<std::size_t>() +
             standing.to_json().at("experiments").at("out_of_memory").get<std::size_t>() ==
-        of.sweep.experiments.size());
-  for (const std::uint32_t task : of.order(1)) standing.settled(task, of.outcomes[task]);
+        one.sweep.experiments.size());
+  for (const std::uint32_t task : one.order(1)) standing.settled(task, one.outcomes[task]);
   const json told = standing.to_json().at("experiments");
-  const auto counts = of.answer().experiments.counts_of("status");
+  const auto counts = one.answer().experiments.counts_of("status");
   REQUIRE(counts.size() == 4);
   for (const auto& [status, count] : counts) CHECK(told.at(status) == count);
   CHECK(told.at("pending") == 0);
-  CHECK(told.at("total") == of.sweep.experiments.size());
+  CHECK(told.at("total") == one.sweep.experiments.size());
 }
 
 TEST_CASE(
     "the last failures are told with their reasons, cut between characters, and nothing told grows with a sweep") {
-  const Case of;
-  LiveSummary standing(of.job);
+  const Case one;
+  LiveSummary standing(one.job);
   const std::string reason = std::string(LiveSummary::kMaxReasonBytes - 1, 'x') + "ü and more";
-  for (std::uint32_t task = 0; task < of.outcomes.size(); ++task)
+  for (std::uint32_t task = 0; task < one.outcomes.size(); ++task)
     standing.settled(task, {task % 2 == 0 ? Status::crash : Status::input, reason, 0});
   const json told = standing.to_json().at("failures");
   REQUIRE(told.size() == LiveSummary::kMaxFailures);
-  const std::uint32_t last = static_cast<std::uint32_t>(of.outcomes.size() - 1) / 2 * 2;
+  const std::uint32_t last = static_cast<std::uint32_t>(one.outcomes.size() - 1) / 2 * 2;
   CHECK(told.back().at("task") == last);
   CHECK(told.back().at("class") == "crash");
   CHECK(told.back().at("reason") == std::string(LiveSummary::kMaxReasonBytes - 1, 'x') + " …");
-  const std::uint32_t step = last - of.job.plan().task_of_step(0);
-  CHECK(told.back().at("experiment") == of.job.plan().steps.at(step).experiment);
+  const std::uint32_t step = last - one.job.plan().task_of_step(0);
+  CHECK(told.back().at("experiment") == one.job.plan().steps.at(step).experiment);
 }
 
 TEST_CASE("a thousand experiments leave a sample of points that depends on nothing but their numbers") {
-  const Case of;
+  const Case one;
   io::Results many;
   std::vector<std::int64_t> ids, memory;
   std::vector<double> speed;

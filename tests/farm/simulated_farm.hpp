@@ -154,7 +154,7 @@ class SimulatedFarm final {
     bool operator<(const Event& other) const { return std::pair(ns, number) > std::pair(other.ns, other.number); }
   };
   struct Wire final : MessageTransport {
-    Wire(SimulatedFarm& of, int number, int endpoints) : farm(of), self_(number), size_(endpoints) {}
+    Wire(SimulatedFarm& simulated, int number, int endpoints) : farm(simulated), self_(number), size_(endpoints) {}
     int self() const override { return self_; }
     int size() const override { return size_; }
     void send(int to, std::string message) override { farm.carry(self_, to, std::move(message)); }
@@ -164,7 +164,7 @@ class SimulatedFarm final {
     int self_, size_;
   };
   struct TimedSimulator final : Simulator {
-    TimedSimulator(SimulatedFarm& of, int seat) : farm(of), number(seat) {}
+    TimedSimulator(SimulatedFarm& simulated, int seat) : farm(simulated), number(seat) {}
     void build(const std::string& common_spec) override {
       farm.after(farm.figures_.around_ns, [this, signature = job_signature(common_spec)] {
         farm.worker(number).serves(signature, farm.now_ms());

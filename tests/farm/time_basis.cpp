@@ -34,9 +34,9 @@ std::map<std::string, double> shares(const std::vector<std::string>& sets) {
   return found;
 }
 
-double sum(const std::map<std::string, double>& of) {
+double sum(const std::map<std::string, double>& shares) {
   double all = 0;
-  for (const auto& [name, share] : of) all += share;
+  for (const auto& [name, share] : shares) all += share;
   return all;
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("a row of DeepEP's table is a dispatch in 8 bits and a combine in 16, 
 }
 
 TEST_CASE("over nodes a token's experts are on four nodes at most, and low-latency kernels send a row for each") {
-  const auto of = [](const std::string& nodes) {
+  const auto over = [](const std::string& nodes) {
     return rows_of(kNormal + "s,0.5,NVIDIA H100,normal,deepep," + nodes + ",7168,64,8,256,20,90,30,20,90,30\n").front();
   };
   // Of eight nodes four are in question, with 128 of 256 experts: one has none of a token's with (96 choose 8) / (128
@@ -69,10 +69,10 @@ TEST_CASE("over nodes a token's experts are on four nodes at most, and low-laten
     for (int i = 0; i < 8; ++i) missed *= (experts * 3 / 4 - i) / (experts - i);
     return 4 * (1 - missed);
   };
-  CHECK(of("4").tokens->nodes_reached == Approx(reached(256)));
-  CHECK(of("8").tokens->nodes_reached == Approx(reached(128)));
-  CHECK(of("2").family == "DeepEP H100 dispatch, over nodes");
-  CHECK(std::get<std::int64_t>(of("8").settings.at("cluster.nodes")) == 8);
+  CHECK(over("4").tokens->nodes_reached == Approx(reached(256)));
+  CHECK(over("8").tokens->nodes_reached == Approx(reached(128)));
+  CHECK(over("2").family == "DeepEP H100 dispatch, over nodes");
+  CHECK(std::get<std::int64_t>(over("8").settings.at("cluster.nodes")) == 8);
   const auto low = rows_of(kLowLatency + "s,0.5,NVIDIA B200,ll,deepep,1,2048,128,6,384,17,1,16,1\n");
   CHECK(low[0].tokens->ranks_reached == 6);
   CHECK(low[0].tokens->units == 148);  // as many as the GPU has, fewer than experts

@@ -78,7 +78,7 @@ class VirtualFarm {
 
  private:
   struct VirtualSimulator final : Simulator {
-    explicit VirtualSimulator(VirtualFarm& of) : farm(of) {}
+    explicit VirtualSimulator(VirtualFarm& simulated) : farm(simulated) {}
     void build(const std::string& common_spec) override {
       runner.emplace(common_spec);
       signature = job_signature(common_spec);

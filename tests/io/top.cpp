@@ -74,9 +74,9 @@ TEST_CASE("less energy and less money come first, and layouts' costs are told ap
   CHECK(rows("gpu_energy_per_token_j", "") == Rows{2, 5, 8, 1, 4, 10, 0, 6, 9});
   CHECK(rows("usd_per_million_tokens", "") == Rows{0, 6, 9, 1, 4, 10, 2, 5, 8});
   CHECK(rows("usd_per_million_tokens desc", "gpu_energy_per_token_j >= 2") == Rows{1, 4, 10, 0, 6, 9});
-  const auto distinction = [&](const Results& of, const std::string& by) {
+  const auto distinction = [&](const Results& given, const std::string& by) {
     std::vector<Distinction> marks;
-    for (const Ranking::Row& row : rank_experiments(of, {3, by, "id < 3"}).rows) marks.push_back(row.distinction);
+    for (const Ranking::Row& row : rank_experiments(given, {3, by, "id < 3"}).rows) marks.push_back(row.distinction);
     return marks;
   };
   using Marks = std::vector<Distinction>;  // steps of 1, 2 and 3 s that differ in tp alone

@@ -52,13 +52,13 @@ OptionTable<Calibration> with_token_options(OptionTable<Calibration> table) {
         const auto direction = combine ? &TokenKernelFigures::combine : &TokenKernelFigures::dispatch;
         const auto member = figure.member;
         table.add(token_option<double>(std::move(info),
-                                       [=](TokenCalibration& of) -> double& { return of.at(i).*direction.*member; }));
+                                       [=](TokenCalibration& one) -> double& { return one.at(i).*direction.*member; }));
       }
     table.add(token_option<std::string>(
         token_info(from_name(set),
                    fmt::format("the GPU whose figures of {} these are, where none were measured on this one", set.help),
                    OptionInfo::Kind::text),
-        [=](TokenCalibration& of) -> std::string& { return of.at(i).from; }));
+        [=](TokenCalibration& one) -> std::string& { return one.at(i).from; }));
   }
   return table;
 }

@@ -244,7 +244,9 @@ TEST_CASE(
 TEST_CASE("only libraries that were measured to reduce in switches do so, in a node, and may be told to") {
   Communicator node = communicator(8, 8);
   node.intra_node.bits_per_second = 2'880'000'000'000;  // 360 GB/s
-  const auto picked = [&](const Library& of) { return choose_shape(of, node, Kind::all_reduce, 1 << 28).algorithm; };
+  const auto picked = [&](const Library& given) {
+    return choose_shape(given, node, Kind::all_reduce, 1 << 28).algorithm;
+  };
   Library all = library(Algorithm::automatic);
   CHECK(picked(all) == Algorithm::in_switch);
   CHECK(choose_shape(all, communicator(16, 8), Kind::all_reduce, 1 << 28).algorithm != Algorithm::in_switch);
@@ -272,8 +274,8 @@ TEST_CASE(
 }
 
 TEST_CASE("every figure of a calibrated library that a collective depends on is in its key, and no other") {
-  const auto key = [&](const Library& of, std::uint32_t per_node, Kind kind, std::int64_t bytes) {
-    return step::collective_key(choose_shape(of, communicator(16, per_node), kind, bytes), {}, {});
+  const auto key = [&](const Library& given, std::uint32_t per_node, Kind kind, std::int64_t bytes) {
+    return step::collective_key(choose_shape(given, communicator(16, per_node), kind, bytes), {}, {});
   };
   struct Figure {
     double Calibration::*member;

@@ -93,7 +93,7 @@ TEST_CASE("between nodes the work is for nodes, doublings are of nodes, and what
 }
 
 TEST_CASE("packet by packet an exchange that is alone lasts as its equation says, in a node and over two") {
-  Library of = library();
+  Library used = library();
   for (const bool over_nodes : {false, true})
     for (const std::int64_t tokens : {100, 2'000, 40'000})
       for (const double units : {2.0, 20.0}) {
@@ -114,7 +114,7 @@ TEST_CASE("packet by packet an exchange that is alone lasts as its equation says
         const double work_us = sent / units * (over_nodes ? 1.5 * 0.5 + 1 : 1);
         const double launched_us = over_nodes ? 60 + 20 : 30 + 10;
         const double expected_us = launched_us + longer_of(work_us, std::max(link_us, nic_us));
-        const double us = static_cast<double>(simulated(token_exchange_shape(of, who, one), graph)) / 1e6;
+        const double us = static_cast<double>(simulated(token_exchange_shape(used, who, one), graph)) / 1e6;
         INFO(members << " " << tokens << " " << units << ": " << us << " " << expected_us);
         // Rounds wait for whole packets; over nodes an eighth of the rows is forwarded after the last arrival.
         CHECK(us >= 0.99 * expected_us);
@@ -138,34 +138,34 @@ TEST_CASE("more tokens take longer, and more compute units never do") {
 }
 
 TEST_CASE("low-latency kernels send a row for each expert, also to other nodes") {
-  Library of = library();
-  of_set(of.calibration, TokenSet::low_latency).dispatch = {8, 2, 0, 0, 0, 0, 80};
-  of_set(of.calibration, TokenSet::low_latency_between).dispatch = {16, 4, 0, 0, 0, 0, 0};
+  Library used = library();
+  of_set(used.calibration, TokenSet::low_latency).dispatch = {8, 2, 0, 0, 0, 0, 80};
+  of_set(used.calibration, TokenSet::low_latency_between).dispatch = {16, 4, 0, 0, 0, 0, 0};
   TokenExchange tokens = exchange(1, 1);
   tokens.kernels = TokenKernels::low_latency;
   tokens.experts_of_rank = 32;
   const double wire_us = 3.0 / 4 * 20e3 / 80e3;
-  CHECK(launch_us(token_exchange_shape(of, communicator(4, 4), tokens)) ==
+  CHECK(launch_us(token_exchange_shape(used, communicator(4, 4), tokens)) ==
         Approx(8 + 5 * 2 - 3).margin(wire_us * 1e-3));
-  CHECK(token_exchange_shape(of, communicator(16, 4), tokens).node_bytes == 0);
+  CHECK(token_exchange_shape(used, communicator(16, 4), tokens).node_bytes == 0);
 }
 
 TEST_CASE("kernels that were not measured on a GPU are refused, by the name of a figure") {
-  Library of = library();
+  Library used = library();
   TokenExchange tokens = exchange(10, 20);
-  of_set(of.calibration, TokenSet::deepep_between).combine = {};
-  CHECK_NOTHROW(token_exchange_shape(of, communicator(16, 8), tokens));
+  of_set(used.calibration, TokenSet::deepep_between).combine = {};
+  CHECK_NOTHROW(token_exchange_shape(used, communicator(16, 8), tokens));
   tokens.combine = true;
   try {
-    token_exchange_shape(of, communicator(16, 8), tokens);
+    token_exchange_shape(used, communicator(16, 8), tokens);
     FAIL("it was taken");
   } catch (const InputError& error) {
     CHECK(std::string(error.what()).find("library_tokens_deepep_between_combine_launch_us") != std::string::npos);
   }
   tokens.kernels = TokenKernels::trtllm_one_sided;
-  CHECK_THROWS_AS(token_exchange_shape(of, communicator(16, 8), tokens), InputError);
-  of.protocol = Protocol::none;
-  CHECK(token_exchange_shape(of, communicator(16, 8), tokens).calibrated == ProtocolCosts{});
+  CHECK_THROWS_AS(token_exchange_shape(used, communicator(16, 8), tokens), InputError);
+  used.protocol = Protocol::none;
+  CHECK(token_exchange_shape(used, communicator(16, 8), tokens).calibrated == ProtocolCosts{});
 }
 
 TEST_CASE("a stack's dispatcher decides whose kernels send its tokens, and which of them return") {

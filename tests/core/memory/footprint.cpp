@@ -95,9 +95,9 @@ TEST_CASE("figure 7 of Korthikanti et al.: what sequence parallelism and recompu
   for (const Row& row : rows) {
     CAPTURE(row.model.hidden);
     const auto percent = [&](Recompute recompute, bool sequence_parallel) {
-      const auto bytes = [&](Recompute of, bool in_sequence) {
+      const auto bytes = [&](Recompute given, bool in_sequence) {
         const Strategy strategy = layout(8, 1, row.micro_batch, row.micro_batch);
-        return static_cast<double>(activation_bytes_per_layer(row.model, with(strategy, of, in_sequence)));
+        return static_cast<double>(activation_bytes_per_layer(row.model, with(strategy, given, in_sequence)));
       };
       return 100 * bytes(recompute, sequence_parallel) / bytes(Recompute::none, false);
     };
@@ -324,12 +324,13 @@ TEST_CASE("a layer with experts keeps what its share of the tokens needs, once p
   strategy.dp = 8;
   strategy.stack.attention = AttentionKernel::cudnn;
   const std::int64_t tokens = 4'096, hidden = 2'048, region = tokens / 2, experts = 128;
-  const auto feed_forward = [&](const Strategy& of) {
+  const auto feed_forward = [&](const Strategy& given) {
     // The same attention before a narrow dense layer, whose input, gate, up and product are known.
     Model dense = model;
     dense.experts = 0, dense.ffn_hidden = 768;
     const std::int64_t known = 2 * region * hidden + 3 * 2 * tokens * 768 / 2;
-    return activation_bytes_per_layer(model, of, {.experts = true}) - activation_bytes_per_layer(dense, of) + known;
+    return activation_bytes_per_layer(model, given, {.experts = true}) - activation_bytes_per_layer(dense, given) +
+           known;
   };
   const std::int64_t router = 2 * region * hidden + 8 * region * experts, shared = 3 * 2 * tokens * 768 / 2;
   const auto routed = [&](std::int64_t count, std::int64_t ffn) { return 2 * count * (hidden + 3 * ffn); };

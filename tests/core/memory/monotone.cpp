@@ -19,8 +19,8 @@ struct Cost {
 Cost cost_of(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
   Cost cost;
   cost.bytes = memory::peak(model, strategy, gpu).total();
-  for (const RankClass& of : rank_classes(model, strategy))
-    for (const Op& op : build_program(model, strategy, gpu, of).ops) {
+  for (const RankClass& rank_class : rank_classes(model, strategy))
+    for (const Op& op : build_program(model, strategy, gpu, rank_class).ops) {
       const KernelOp* kernel = op.kernel();
       if (kernel == nullptr) continue;
       if (op.stream == Stream::offload || op.stream == Stream::reload)

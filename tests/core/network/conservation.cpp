@@ -28,8 +28,8 @@ struct Amount {
 bool less_of_any(const Amount& a, const Amount& b) {
   return a.packets < b.packets || a.bytes < b.bytes;
 }
-std::string text(const Amount& of) {
-  return fmt::format("{} packets, {} B", of.packets, of.bytes);
+std::string text(const Amount& amount) {
+  return fmt::format("{} packets, {} B", amount.packets, amount.bytes);
 }
 
 Amount data_of(const Transport& transport, std::int64_t bytes) {
@@ -281,9 +281,9 @@ TEST_CASE("a problem is reduced to the flows, bytes and starts without which it 
   Problem problem = network.problem;
   problem.arrivals.clear();
   for (std::uint32_t i = 0; i < 9; ++i) problem.arrivals.push_back({1'000 * (i + 1), {0, i}, 0, 5'000});
-  const Problem small = reduced(problem, [](const Problem& of) {
+  const Problem small = reduced(problem, [](const Problem& smaller) {
     std::int64_t third = 0, fifth = 0;
-    for (const auto& arrival : of.arrivals) {
+    for (const auto& arrival : smaller.arrivals) {
       if (arrival.id.transfer == 3) third = arrival.bytes;
       if (arrival.id.transfer == 5) fifth = arrival.at;
     }
@@ -295,8 +295,8 @@ TEST_CASE("a problem is reduced to the flows, bytes and starts without which it 
     CHECK((arrival.id.transfer == 3 ? arrival.at == 0 : arrival.at == 6'000));
   }
   CHECK_THAT(smallest_fault(problem,
-                            [](const Problem& of) -> std::string {
-                              if (!of.arrivals.empty()) throw InputError("no");
+                            [](const Problem& smaller) -> std::string {
+                              if (!smaller.arrivals.empty()) throw InputError("no");
                               return "";
                             }),
              Catch::StartsWith("throws: no") && Catch::Contains("0.0 of 0 B over"));

@@ -70,8 +70,8 @@ void check_decomposed(std::uint64_t draws, DrawProblem draw_problem) {
   Counters seen;
   Misses misses;
   for (std::uint64_t seed = 1; seed <= draws; ++seed) {
-    const std::string fault =
-        smallest_fault(draw_problem(seed), [&](const Problem& of) { return decomposed_fault(of, misses, seen); });
+    const std::string fault = smallest_fault(
+        draw_problem(seed), [&](const Problem& smaller) { return decomposed_fault(smaller, misses, seen); });
     INFO("seed " << seed << "\n" << fault);
     REQUIRE(fault.empty());
   }
@@ -158,7 +158,8 @@ std::string renamed_fault(const Network& network, const Problem& problem, std::u
   };
   std::string said = fault([&](const Network&) { return make_plain_flows(problem.transport); });
   if (said.empty()) said = fault([&](const Network&) { return make_decomposed_flows(problem.transport, cache); });
-  if (said.empty()) said = fault([&](const Network& of) { return make_per_packet_flows(problem.transport, of.graph); });
+  if (said.empty())
+    said = fault([&](const Network& drawn) { return make_per_packet_flows(problem.transport, drawn.graph); });
   return said;
 }
 

@@ -168,8 +168,8 @@ TEST_CASE("forwarding offers exactly the links that lead nearer by their weight"
 TEST_CASE("every byte arrives once on any port, spread and loss, and nothing is left behind") {
   std::int64_t drops = 0, trims = 0, pauses = 0, repeats = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const auto draw = [&](std::uint64_t of, std::uint64_t below) {
-      return static_cast<std::uint32_t>(splitmix64(seed * 1'000 + of) % below);
+    const auto draw = [&](std::uint64_t number, std::uint64_t below) {
+      return static_cast<std::uint32_t>(splitmix64(seed * 1'000 + number) % below);
     };
     NetworkOptions network = pausing();
     network.ports = static_cast<PortKind>(draw(0, 3));

@@ -219,9 +219,9 @@ class Script {
     while (route.empty()) {
       std::map<std::int64_t, std::vector<std::uint32_t>> by_layer;
       for (std::uint32_t link = 0; link < links_.size(); ++link) by_layer[layer_[link]].push_back(link);
-      for (const auto& [layer, of] : by_layer)
+      for (const auto& [layer, links] : by_layer)
         if (any(0, 5) > 0)
-          route.push_back(of[static_cast<std::size_t>(any(0, static_cast<std::int64_t>(of.size()) - 1))]);
+          route.push_back(links[static_cast<std::size_t>(any(0, static_cast<std::int64_t>(links.size()) - 1))]);
     }
     return route;
   }

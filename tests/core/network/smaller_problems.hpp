@@ -52,15 +52,15 @@ inline std::ostream& operator<<(std::ostream& out, const Problem& problem) {
 /// What `fault_of` says of a problem ("" if all holds; what it throws counts), of the smallest one found, and that.
 template <class FaultOf>
 std::string smallest_fault(const Problem& problem, FaultOf fault_of) {
-  const auto fault = [&](const Problem& of) {
+  const auto fault = [&](const Problem& smaller) {
     try {
-      return std::string(fault_of(of));
+      return std::string(fault_of(smaller));
     } catch (const std::exception& error) {
       return std::string("throws: ") + error.what();
     }
   };
   if (fault(problem).empty()) return "";
-  const Problem small = reduced(problem, [&](const Problem& of) { return !fault(of).empty(); });
+  const Problem small = reduced(problem, [&](const Problem& smaller) { return !fault(smaller).empty(); });
   std::ostringstream out;
   out << fault(small) << "\n" << small;
   return out.str();

@@ -45,8 +45,8 @@ TEST_CASE(
   Counters seen;
   const std::vector<std::string> kinds = manyworlds::tests::transport_kinds();
   for (std::uint64_t seed = 1; seed <= 350; ++seed) {
-    const auto draw = [&](std::uint64_t of, std::uint64_t below) {
-      return static_cast<std::uint32_t>(splitmix64(seed * 1'000 + of) % below);
+    const auto draw = [&](std::uint64_t number, std::uint64_t below) {
+      return static_cast<std::uint32_t>(splitmix64(seed * 1'000 + number) % below);
     };
     const auto graph = k_ary_tree(4);
     for (std::uint32_t i = 0; i < graph->links.size(); i += 2)  // cables differ in rate and length

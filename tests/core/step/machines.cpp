@@ -30,8 +30,8 @@ step::Configuration half(step::Configuration configuration, const compute::Gpu& 
   return configuration;
 }
 
-step::Configuration all(step::Configuration configuration, const compute::Gpu& of) {
-  configuration.gpu = of;
+step::Configuration all(step::Configuration configuration, const compute::Gpu& gpu) {
+  configuration.gpu = gpu;
   return configuration;
 }
 

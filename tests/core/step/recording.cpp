@@ -54,17 +54,17 @@ step::Configuration draw_any(std::uint64_t seed) {
   return configuration;
 }
 
-const Op& op_of(const Recorded& of, step::RankId rank, const stream::Span& span) {
-  return of.compiled.programs()[of.compiled.layout().class_of(rank)].ops.at(span.op);
+const Op& op_of(const Recorded& recorded, step::RankId rank, const stream::Span& span) {
+  return recorded.compiled.programs()[recorded.compiled.layout().class_of(rank)].ops.at(span.op);
 }
 
 /// Kernels of the compute stream and what it waits for fill the step; other streams are in order.
-void require_streams_in_order(const Recorded& of, const Recording::Rank& rank) {
-  const stream::Record& record = of.recording.records.at(rank.record);
+void require_streams_in_order(const Recorded& recorded, const Recording::Rank& rank) {
+  const stream::Record& record = recorded.recording.records.at(rank.record);
   std::array<Time, workload::kStreams> until{};
   std::vector<std::pair<Time, Time>> compute;
   for (const stream::Span& span : record.spans) {
-    const Op& op = op_of(of, rank.rank, span);
+    const Op& op = op_of(recorded, rank.rank, span);
     Time& before = until.at(static_cast<std::size_t>(op.stream));
     REQUIRE(span.begin >= before);
     REQUIRE(span.end >= span.begin);
@@ -82,22 +82,22 @@ void require_streams_in_order(const Recorded& of, const Recording::Rank& rank) {
     REQUIRE(begin == filled);
     filled = end;
   }
-  REQUIRE(filled == of.recording.end);
+  REQUIRE(filled == recorded.recording.end);
 }
 
-void require_every_operation_once(const Recorded& of, const Recording::Rank& rank) {
-  std::vector<int> times(of.compiled.programs()[of.compiled.layout().class_of(rank.rank)].ops.size(), 0);
-  for (const stream::Span& span : of.recording.records.at(rank.record).spans) ++times.at(span.op);
+void require_every_operation_once(const Recorded& recorded, const Recording::Rank& rank) {
+  std::vector<int> times(recorded.compiled.programs()[recorded.compiled.layout().class_of(rank.rank)].ops.size(), 0);
+  for (const stream::Span& span : recorded.recording.records.at(rank.record).spans) ++times.at(span.op);
   REQUIRE(std::all_of(times.begin(), times.end(), [](int count) { return count == 1; }));
 }
 
 /// The mean over ranks in seconds, added up from the records alone.
-void require_breakdown(const Recorded& of) {
+void require_breakdown(const Recorded& recorded) {
   workload::ByPart<Int128> sums;
-  for (const Recording::Rank& rank : of.recording.ranks) {
-    const stream::Record& record = of.recording.records.at(rank.record);
+  for (const Recording::Rank& rank : recorded.recording.ranks) {
+    const stream::Record& record = recorded.recording.records.at(rank.record);
     for (const stream::Span& span : record.spans) {
-      const Op& op = op_of(of, rank.rank, span);
+      const Op& op = op_of(recorded, rank.rank, span);
       if (op.stream != workload::Stream::compute) continue;
       sums[op.kernel()->category] += span.end - span.begin - span.slowed;
       sums[workload::StepPart::slowed] += span.slowed;
@@ -106,30 +106,31 @@ void require_breakdown(const Recorded& of) {
   }
   for (const workload::StepPartInfo& part : workload::kStepParts) {
     INFO(part.name());
-    const double ranks = static_cast<double>(of.recording.ranks.size());
-    CHECK(static_cast<double>(sums[part.part]) / ranks * 1e-12 == of.result.breakdown[part.part]);
+    const double ranks = static_cast<double>(recorded.recording.ranks.size());
+    CHECK(static_cast<double>(sums[part.part]) / ranks * 1e-12 == recorded.result.breakdown[part.part]);
   }
 }
 
 /// Courses of collectives against the spans of all members.
-void require_courses(const Recorded& of) {
+void require_courses(const Recorded& recorded) {
   std::map<step::InstanceId, std::pair<std::vector<Time>, std::vector<Time>>> members;  // entries, exits; by instance
-  for (const Recording::Rank& rank : of.recording.ranks)
-    for (const stream::Span& span : of.recording.records.at(rank.record).spans)
-      if (op_of(of, rank.rank, span).collective()) {
+  for (const Recording::Rank& rank : recorded.recording.ranks)
+    for (const stream::Span& span : recorded.recording.records.at(rank.record).spans)
+      if (op_of(recorded, rank.rank, span).collective()) {
         auto& [entries, exits] =
-            members[of.compiled.instance_entered_by(of.compiled.symmetry().representative_of[rank.rank], span.op)
+            members[recorded.compiled
+                        .instance_entered_by(recorded.compiled.symmetry().representative_of[rank.rank], span.op)
                         .instance];
         entries.push_back(span.begin), exits.push_back(span.end);
       }
-  REQUIRE(members.size() == of.compiled.instances());
+  REQUIRE(members.size() == recorded.compiled.instances());
   for (auto& [instance, times] : members) {
     auto& [entries, exits] = times;
-    REQUIRE(entries.size() == of.compiled.collective_op_of(instance).shape.members);
+    REQUIRE(entries.size() == recorded.compiled.collective_op_of(instance).shape.members);
     std::sort(entries.begin(), entries.end());
     const step::CollectiveInterval expected{entries.front(), entries.at(1), entries.back(),
                                             *std::max_element(exits.begin(), exits.end())};
-    REQUIRE(of.recording.intervals[instance] == expected);
+    REQUIRE(recorded.recording.intervals[instance] == expected);
   }
 }
 
@@ -165,21 +166,21 @@ TEST_CASE("a recording has every operation once, fills the step, and adds up to 
   std::size_t parted = 0, waits = 0, slowed = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
-    const Recorded of = record(draw_any(seed), step::Composition::composed);
-    REQUIRE(of.recording.end == of.result.step_ps);
-    const std::size_t of_stage = of.compiled.layout().ranks_per_stage();
-    for (const Recording::Rank& rank : of.recording.ranks) {
-      require_every_operation_once(of, rank);
-      require_streams_in_order(of, rank);
-      const auto same = std::count_if(of.recording.ranks.begin(), of.recording.ranks.end(),
+    const Recorded recorded = record(draw_any(seed), step::Composition::composed);
+    REQUIRE(recorded.recording.end == recorded.result.step_ps);
+    const std::size_t of_stage = recorded.compiled.layout().ranks_per_stage();
+    for (const Recording::Rank& rank : recorded.recording.ranks) {
+      require_every_operation_once(recorded, rank);
+      require_streams_in_order(recorded, rank);
+      const auto same = std::count_if(recorded.recording.ranks.begin(), recorded.recording.ranks.end(),
                                       [&](const Recording::Rank& other) { return other.record == rank.record; });
       REQUIRE(same == rank.lockstep_count);
       parted += rank.lockstep_count < of_stage;
-      waits += of.recording.records[rank.record].idle.size();
+      waits += recorded.recording.records[rank.record].idle.size();
     }
-    require_breakdown(of);
-    require_courses(of);
-    slowed += of.result.breakdown[workload::StepPart::slowed] > 0;
+    require_breakdown(recorded);
+    require_courses(recorded);
+    slowed += recorded.result.breakdown[workload::StepPart::slowed] > 0;
   }
   CHECK(parted > 50);  // ranks of a stage do come to differ
   CHECK(waits > 1'000);
@@ -221,13 +222,14 @@ TEST_CASE("what is recorded of a rank does not depend on which others are") {
 namespace {
 
 /// When the kernels of a pass run, by the labels that people read.
-std::pair<Time, Time> kernels_of(const Recorded& of, const Recording::Rank& rank, const workload::PipelinePass& pass) {
-  const workload::Program& program = of.compiled.programs()[of.compiled.layout().class_of(rank.rank)];
+std::pair<Time, Time> kernels_of(const Recorded& recorded, const Recording::Rank& rank,
+                                 const workload::PipelinePass& pass) {
+  const workload::Program& program = recorded.compiled.programs()[recorded.compiled.layout().class_of(rank.rank)];
   constexpr std::array<const char*, 4> kNames{"forward", "backward", "input gradients", "weight gradients"};
   const std::string label = fmt::format("{} of micro-batch {}, chunk {}",
                                         kNames.at(static_cast<std::size_t>(pass.kind)), pass.micro_batch, pass.chunk);
   std::pair<Time, Time> times{kNever, 0};
-  for (const stream::Span& span : of.recording.records.at(rank.record).spans)
+  for (const stream::Span& span : recorded.recording.records.at(rank.record).spans)
     if (program.labels.at(program.ops.at(span.op).label) == label)
       times = {std::min(times.first, span.begin), std::max(times.second, span.end)};
   return times;
@@ -239,18 +241,18 @@ TEST_CASE("a pass holds its memory from its first kernel to the end of its last,
   std::size_t apart = 0, beside = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
-    const Recorded of = record(draw_any(seed), step::Composition::composed);
-    const workload::Strategy& strategy = of.compiled.configuration().strategy;
-    const Recording::Rank& rank = of.recording.ranks.back();
-    const auto course = step::memory_over_time(of.compiled, of.recording, rank);
-    const step::Configuration& configuration = of.compiled.configuration();
+    const Recorded recorded = record(draw_any(seed), step::Composition::composed);
+    const workload::Strategy& strategy = recorded.compiled.configuration().strategy;
+    const Recording::Rank& rank = recorded.recording.ranks.back();
+    const auto course = step::memory_over_time(recorded.compiled, recorded.recording, rank);
+    const step::Configuration& configuration = recorded.compiled.configuration();
     const auto order = workload::pipeline_orders(configuration.model, strategy, configuration.gpu)
-                           .at(of.compiled.layout().stage_of(rank.rank));
+                           .at(recorded.compiled.layout().stage_of(rank.rank));
     REQUIRE(course.size() == 1 + 2 * order.size());
     REQUIRE(course[0].at == 0);
     Time over = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const auto [begin, end] = kernels_of(of, rank, order[i]);
+      const auto [begin, end] = kernels_of(recorded, rank, order[i]);
       if (begin < over) {  // beside a backward pass, which it is held after
         REQUIRE((strategy.stack.overlap_experts && order[i].forward() && !order[i - 1].forward()));
         REQUIRE(course[1 + 2 * i].at == over);
@@ -271,11 +273,11 @@ TEST_CASE("memory over time comes to the footprint of the stage at most, and end
   std::size_t passes = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
-    const Recorded of = record(draw_any(seed), step::Composition::composed);
-    const step::Configuration& configuration = of.compiled.configuration();
-    for (const Recording::Rank& rank : of.recording.ranks) {
-      const auto course = step::memory_over_time(of.compiled, of.recording, rank);
-      const std::int64_t stage = of.compiled.layout().stage_of(rank.rank);
+    const Recorded recorded = record(draw_any(seed), step::Composition::composed);
+    const step::Configuration& configuration = recorded.compiled.configuration();
+    for (const Recording::Rank& rank : recorded.recording.ranks) {
+      const auto course = step::memory_over_time(recorded.compiled, recorded.recording, rank);
+      const std::int64_t stage = recorded.compiled.layout().stage_of(rank.rank);
       std::int64_t most = 0;
       Time before = 0;
       for (const step::MemoryAt& moment : course) {
@@ -283,7 +285,7 @@ TEST_CASE("memory over time comes to the footprint of the stage at most, and end
         before = moment.at;
         most = std::max(most, moment.held.total());
       }
-      REQUIRE(before <= of.recording.end);
+      REQUIRE(before <= recorded.recording.end);
       REQUIRE(most == memory::footprint(configuration.model, configuration.strategy, configuration.gpu, stage).total());
       REQUIRE(course.back().held.total() == course.front().held.total());  // nothing in flight at either end
       REQUIRE(course.back().held.activations == 0);
@@ -299,29 +301,30 @@ TEST_CASE("rates of links add up to every byte that crosses them, the busiest li
   std::size_t links = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
-    const Recorded of = record(draw_any(seed), step::Composition::composed);
-    const auto expected = bytes_on_network(of.compiled);
-    const network::Graph& graph = of.compiled.layout().graph();
-    const auto all = step::busiest_links(of.compiled, of.recording, SIZE_MAX);
+    const Recorded recorded = record(draw_any(seed), step::Composition::composed);
+    const auto expected = bytes_on_network(recorded.compiled);
+    const network::Graph& graph = recorded.compiled.layout().graph();
+    const auto all = step::busiest_links(recorded.compiled, recorded.recording, SIZE_MAX);
     REQUIRE(all.size() == expected.size());
     double before = 2;
     for (const step::LinkUtilization& course : all) {
       REQUIRE(course.bytes == expected.at(course.link));
       REQUIRE(carried(course) == Approx(static_cast<double>(course.bytes)).epsilon(1e-9));
       REQUIRE(course.rates.back().second == 0);
-      REQUIRE(course.rates.back().first <= of.recording.end);
+      REQUIRE(course.rates.back().first <= recorded.recording.end);
       REQUIRE(std::is_sorted(course.rates.begin(), course.rates.end(),
                              [](const auto& a, const auto& b) { return a.first < b.first; }));
       const double share = static_cast<double>(course.bytes) * 8 /
-                           static_cast<double>(graph.links[course.link].bits_per_second) / seconds(of.recording.end);
+                           static_cast<double>(graph.links[course.link].bits_per_second) /
+                           seconds(recorded.recording.end);
       REQUIRE(share <= before * (1 + 1e-9));
       before = share;
     }
     if (!all.empty())
       REQUIRE(static_cast<double>(all[0].bytes) * 8 / static_cast<double>(graph.links[all[0].link].bits_per_second) /
-                  seconds(of.recording.end) ==
-              Approx(of.result.busiest_link_share).epsilon(1e-6));
-    const auto few = step::busiest_links(of.compiled, of.recording, 2);
+                  seconds(recorded.recording.end) ==
+              Approx(recorded.result.busiest_link_share).epsilon(1e-6));
+    const auto few = step::busiest_links(recorded.compiled, recorded.recording, 2);
     REQUIRE(few.size() == std::min<std::size_t>(2, all.size()));
     for (std::size_t i = 0; i < few.size(); ++i) REQUIRE(few[i].rates == all[i].rates);
     links += all.size();

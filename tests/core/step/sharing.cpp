@@ -249,7 +249,7 @@ TEST_CASE("configurations with one step key take one time, and what their step d
   step::Configuration a = config_of(cluster, 4, 1, 2);  // tensor parallel inside, data parallel along rails: no spine
   cluster.uplink /= 4;
   step::Configuration b = config_of(cluster, 4, 1, 2);
-  const auto key = [&](const step::Configuration& of) { return context.summary(of).step; };
+  const auto key = [&](const step::Configuration& given) { return context.summary(given).step; };
   CHECK(key(a) == key(b));
   CHECK(run_configuration(a, step::Composition::coupled).step_ps ==
         run_configuration(b, step::Composition::coupled).step_ps);

@@ -100,8 +100,8 @@ inline std::string any_transport(std::uint64_t draw) {
 
 inline step::Configuration draw_configuration(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const auto any = [&](std::initializer_list<std::int64_t> of) {
-    return *(of.begin() + static_cast<std::ptrdiff_t>(random() % of.size()));
+  const auto any = [&](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + static_cast<std::ptrdiff_t>(random() % values.size()));
   };
   Cluster cluster;
   cluster.nodes = static_cast<std::uint32_t>(any({1, 2, 4}));

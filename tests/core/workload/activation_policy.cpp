@@ -204,8 +204,8 @@ TEST_CASE("the first layers of each chunk, or the first stages, are recomputed, 
     strategy.sequence_parallel = true;
     if (modules == 0) strategy.recompute = Recompute::full;
     strategy.recompute_modules = modules;
-    const auto again_on = [&](const Strategy& of, std::int64_t stage) {
-      return kernel_time(build_program(model, of, round_gpu(), stage), StepPart::recompute);
+    const auto again_on = [&](const Strategy& given, std::int64_t stage) {
+      return kernel_time(build_program(model, given, round_gpu(), stage), StepPart::recompute);
     };
     const Time whole = again_on(strategy, 1);
     REQUIRE(whole > 0);

@@ -43,9 +43,9 @@ RankLoad load_of(const Model& model, const Strategy& strategy, std::int64_t laye
   return rank_load(model, strategy, load, rank);
 }
 
-Time price_of(const Operator& of, bool forward) {
+Time time_of(const Operator& each, bool forward) {
   Time sum = 0;
-  for (const WorkItem& work : forward ? of.forward : of.backward)
+  for (const WorkItem& work : forward ? each.forward : each.backward)
     if (const KernelWork* kernel = work.kernel()) sum += compute::modelled_time(kernel->shape, round_gpu());
   return sum;
 }
@@ -61,8 +61,8 @@ const Operator& named(const std::vector<Operator>& operators, std::string_view n
   return operators.front();
 }
 
-std::int64_t up(std::int64_t of, std::int64_t by) {
-  return (of + by - 1) / by;
+std::int64_t up(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
 }
 
 }  // namespace
@@ -172,8 +172,7 @@ TEST_CASE("ranks whose experts get more than the limit compute them again, and n
       }
       ++over;
       const auto operators = layer_operators(model, never, kind, rank);
-      for (const char* name : {"expert_up", "swiglu", "expert_down"})
-        expected += price_of(named(operators, name), true);
+      for (const char* name : {"expert_up", "swiglu", "expert_down"}) expected += time_of(named(operators, name), true);
       // Gate and up, and their product: 3 x 768 values of 2 B for each row.
       CHECK(saved.saved.bytes - less.saved.bytes == 2 * 3 * 768 * load.computed);
       CHECK(less.recomputed == 2 * 3 * 768 * load.computed);

@@ -271,9 +271,9 @@ TEST_CASE("context-parallel ranks gather keys and values, or trade tokens for he
         CHECK(bytes_by_kind(program, Role::context) == (form == ContextExchange::ulysses ? turned : gathered));
         CHECK(bytes_by_kind(program, Role::send_context).empty());
         // A rank keeps its own keys and values, or those of its heads.
-        const auto kept = [&](const Strategy& of) { return memory::activation_bytes_per_layer(model, of); };
+        const auto kept = [&](const Strategy& given) { return memory::activation_bytes_per_layer(model, given); };
         CHECK(kept(many) == kept(ring));
-        const auto working = [&](const Strategy& of) { return memory::layer_bytes(model, of, {}).working; };
+        const auto working = [&](const Strategy& given) { return memory::layer_bytes(model, given, {}).working; };
         if (form == ContextExchange::ulysses) CHECK(working(many) == working(ring));
       }
 }

@@ -109,9 +109,9 @@ TEST_CASE("chunks move the bytes and multiply the rows of the whole, each with a
             std::map<collective::Kind, std::int64_t> bytes;
             std::int64_t flops = 0, gemms = 0;
           };
-          const auto sum = [&](const Operator& of) {
+          const auto sum = [&](const Operator& each) {
             Sum result;
-            for (const WorkItem& work : forward ? of.forward : of.backward) {
+            for (const WorkItem& work : forward ? each.forward : each.backward) {
               if (const CollectiveStart* start = work.start()) result.bytes[start->kind] += start->bytes;
               const KernelWork* kernel = work.kernel();
               if (kernel == nullptr) continue;

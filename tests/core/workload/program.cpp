@@ -156,8 +156,8 @@ TEST_CASE("buckets are cut where their parameters are full and leave with the pa
 
 TEST_CASE("a tied table on two stages has its gradients added up before the optimizer") {
   const Model model = small(false, 8);
-  const auto embedding_bytes = [](const Model& of, std::int64_t pp, std::int64_t stage) {
-    const Program program = build_program(of, layout(4, pp, 1, 4), round_gpu(), stage);
+  const auto embedding_bytes = [](const Model& given, std::int64_t pp, std::int64_t stage) {
+    const Program program = build_program(given, layout(4, pp, 1, 4), round_gpu(), stage);
     return bytes_by_kind(program, Role::embedding)[collective::Kind::all_reduce];
   };
   const std::int64_t table = 4 * (3'072 / 4) * 512;  // 3000 padded to a multiple of 128 x 4

@@ -73,12 +73,12 @@ class PlainSharding {
   PlainSharding(const Model& model, const Strategy& strategy, Time ps_per_byte) {
     const StageWork work = stage_work(model, strategy, round_gpu(), 0);
     const auto costs = [&](const std::vector<Segment>& segments) {
-      std::vector<Time> of(1);
+      std::vector<Time> by_unit(1);
       for (const Segment& segment : segments) {
-        if (const KernelOp* kernel = segment.kernel()) of.back() += kernel->duration_ps;
-        if (segment.finished_parts > 0) of.push_back(0);
+        if (const KernelOp* kernel = segment.kernel()) by_unit.back() += kernel->duration_ps;
+        if (segment.finished_parts > 0) by_unit.push_back(0);
       }
-      return of;
+      return by_unit;
     };
     const std::vector<Time> forward = costs(segments_of(work, work.chunks[0], PassKind::forward, true));
     const std::vector<Time> backward = costs(segments_of(work, work.chunks[0], PassKind::backward, true));

@@ -37,9 +37,9 @@ TEST_CASE("products that overflow 64 bits on the way are exact, and roots are th
   CHECK(mul_div(-INT64_MAX, 1'000'000, 2'000'000) == -(INT64_MAX / 2));
   CHECK(mul_div(7, 3, 2) == 10);
   CHECK(mul_div(-7, 3, 2) == -10);
-  for (std::int64_t of = 0; of < 100'000; ++of) {
-    const std::int64_t root = integer_root(of);
-    REQUIRE((root * root <= of && (root + 1) * (root + 1) > of));
+  for (std::int64_t value = 0; value < 100'000; ++value) {
+    const std::int64_t root = integer_root(value);
+    REQUIRE((root * root <= value && (root + 1) * (root + 1) > value));
   }
   CHECK(integer_root(INT64_MAX) == 3'037'000'499);
   CHECK(integer_root(std::int64_t{1} << 48) == std::int64_t{1} << 24);
