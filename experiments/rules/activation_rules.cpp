@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
 namespace manyworlds::experiments {
@@ -79,7 +80,21 @@ std::vector<Rule> stage_rules() {
              if (s.split == LayerSplit::even && (layers + s.empty_layers) % stages == 0) return std::nullopt;
              if (s.split == LayerSplit::light_ends && fits_light_ends(layers, stages)) return std::nullopt;
              if (s.split == LayerSplit::light_last && fits_light_last(layers, stages)) return std::nullopt;
+             if (s.split == LayerSplit::by_cost) return std::nullopt;  // checked by stages_by_cost
              return fmt::format("layers {}, stages {}; {}", layers, stages, suggested_splits(layers, stages));
+           }),
+      rule("stages_by_cost", "strategy.split",
+           "split by_cost needs something in every stage: layers, the head, or behind it the logits' cast and the "
+           "loss, in two more stages at most",
+           {"nanotron, models/base.py, build_model(): a rank without a block has no parameters"},
+           [](const ExperimentConfig& e) -> Violation {
+             const Strategy& s = e.configuration.strategy;
+             if (s.split != LayerSplit::by_cost || !s.stage_layers.empty()) return std::nullopt;
+             const std::int64_t stages = s.stages().count();
+             const std::int64_t head = core::workload::split_by_cost(e.configuration.model, stages).head_stage;
+             if (stages <= head + 3) return std::nullopt;
+             return fmt::format("layers {}, stages {}, of which {} have nothing", e.configuration.model.layers, stages,
+                                stages - head - 3);
            }),
       rule("listed_layers", "strategy.stage_layers",
            "stage_layers lists every stage (there are pp x virtual_stages, dualpipe: pp), at least one layer in "
@@ -117,11 +132,22 @@ std::vector<Rule> stage_rules() {
 std::vector<Rule> activation_rules() {
   return {
       rule("recompute_modules_beside", "strategy.recompute_modules",
-           "recompute_modules need recompute none or selective: full recomputes everything", {kTransformerConfig},
+           "recompute_modules need recompute none or selective: full and per_op recompute them all",
+           {kTransformerConfig},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
-             if (s.recompute_modules == 0 || s.recompute != Recompute::full) return std::nullopt;
-             return "recompute full";
+             if (s.recompute_modules == 0) return std::nullopt;
+             if (s.recompute == Recompute::full) return "recompute full";
+             return s.recompute == Recompute::per_op ? Violation("recompute per_op") : std::nullopt;
+           }),
+      rule("per_op_of_dense_layers", "strategy.recompute",
+           "recompute per_op needs layers without experts and attention multi_head",
+           {"torchtitan @9dec370, parallelisms/parallelize_llama.py: the linear layers of Llama are counted"},
+           [](const ExperimentConfig& e) -> Violation {
+             const Model& m = e.configuration.model;
+             if (e.configuration.strategy.recompute != Recompute::per_op) return std::nullopt;
+             if (!m.has_experts() && !m.is_latent()) return std::nullopt;
+             return m.has_experts() ? "it has experts" : "attention latent";
            }),
       rule("recompute_modules_are_there", "strategy.recompute_modules",
            "moe_act and moe need experts, mlp and mlp_act layers without, shared_experts a shared_ffn_hidden, "

@@ -41,7 +41,8 @@ PhaseList backward_pass(const std::vector<Operator>& operators) {
   };
   for (std::size_t i = operators.size(); i-- > 0;) {
     for (const Operator& each : operators)
-      if (each.recompute_before == static_cast<std::int64_t>(i)) append_phase(StepPart::recompute, each.forward);
+      if (each.recompute_before == static_cast<std::int64_t>(i))
+        append_phase(StepPart::recompute, each.recompute_pass());
     append_phase(StepPart::backward, operators[i].backward);
   }
   return pass;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/workload/layer/recompute_per_op.hpp"
+
 namespace manyworlds::core::workload {
 namespace {
 
@@ -37,12 +39,13 @@ bool is_among_first(std::int64_t index, std::int64_t count) {
 }  // namespace
 
 ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage, std::int64_t index) {
-  ActivationPolicy policy{false, overloaded_experts, 0};
+  ActivationPolicy policy{false, false, overloaded_experts, 0};
   if (is_among_first(stage, strategy.offload_stages) && is_among_first(index, strategy.offload_layers))
     policy.offloaded = strategy.offload_modules;
   if (!is_among_first(stage, strategy.recompute_stages) || !is_among_first(index, strategy.recompute_layers))
     return policy;
   policy.recompute_layer = strategy.recompute == Recompute::full;
+  policy.recompute_per_op = strategy.recompute == Recompute::per_op;
   policy.recomputed |= strategy.recompute_modules;
   if (strategy.recompute == Recompute::selective) policy.recomputed |= core_attn;
   if (policy.recomputed & layernorm) policy.recomputed |= mlp_norm;
@@ -50,6 +53,7 @@ ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage,
 }
 
 void apply_activation_policy(std::vector<Operator>& layer, const ActivationPolicy& policy, const RankShapes& shapes) {
+  if (policy.recompute_per_op) return recompute_per_op(layer, shapes);
   if (!policy.recompute_layer) {
     for (const Modules module : kOuterFirst)
       if (policy.recomputed & module) recompute_module(layer, module);

@@ -13,9 +13,10 @@
 namespace manyworlds::core::workload {
 
 struct ActivationPolicy {
-  bool recompute_layer = false;  // the whole layer is recomputed
-  Modules recomputed = 0;        // otherwise these modules are recomputed
-  Modules offloaded = 0;         // modules whose saved activations are offloaded
+  bool recompute_layer = false;   // the whole layer is recomputed
+  bool recompute_per_op = false;  // or all but attention and every other GEMM
+  Modules recomputed = 0;         // otherwise these modules are recomputed
+  Modules offloaded = 0;          // modules whose saved activations are offloaded
   auto operator<=>(const ActivationPolicy&) const = default;
 };
 

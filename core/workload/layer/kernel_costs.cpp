@@ -71,6 +71,8 @@ class PartCoster {
       : shapes_(shapes), gpu_(gpu), costs_(costs) {}
 
   void part(std::string_view name, std::vector<Operator>& operators) {
+    for (Operator& each : operators)
+      for (WorkItem* work : kernels_of(each.recompute)) kernel(*work);
     for (const Direction direction : {Direction::forward, Direction::backward}) {
       Group all;
       for (Operator& each : operators) {

@@ -77,6 +77,8 @@ struct Operator {
   std::int64_t recompute_before = kNotRecomputed;   // its forward pass is repeated before this one's backward pass
   std::int64_t recomputed_bytes = 0;                // recomputed instead of saved
   std::int64_t recomputed_before = kNotRecomputed;  // operator before whose backward pass this happens
+  OpList recompute;                                 // what runs then; empty: the forward pass
+  const OpList& recompute_pass() const { return recompute.empty() ? forward : recompute; }
 };
 
 /// Returns operators in forward order; the backward pass runs them in reverse.

@@ -21,6 +21,30 @@ std::int64_t padded_vocabulary(const Model& model, std::int64_t tp) {
   return (model.vocabulary + multiple - 1) / multiple * multiple;
 }
 
+SplitByCost split_by_cost(const Model& model, std::int64_t stages) {
+  const std::int64_t layer = 4 * model.hidden + 3 * model.ffn(), total = model.layers * layer + model.vocabulary;
+  SplitByCost split{std::vector<std::int64_t>(static_cast<std::size_t>(stages), 0), 0};
+  for (std::int64_t dealt = 1; dealt <= model.layers; ++dealt) {
+    ++split.layers[static_cast<std::size_t>(split.head_stage)];
+    if (dealt * layer * stages > total * (split.head_stage + 1)) ++split.head_stage;
+  }
+  return split;
+}
+
+namespace {
+
+/// The head stands with the loss in the last stage, and with it the layers of its stage. Stages without either, which
+/// nanotron has behind it, come before it.
+std::int64_t layers_before_by_cost(const Model& model, std::int64_t stages, std::int64_t virtual_stage) {
+  const SplitByCost split = split_by_cost(model, stages);
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i < std::min(virtual_stage, split.head_stage); ++i)
+    before += split.layers[static_cast<std::size_t>(i)];
+  return before;
+}
+
+}  // namespace
+
 std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& strategy, std::int64_t virtual_stage) {
   const std::int64_t stages = strategy.stages().count();
   if (virtual_stage == stages) return model.layers;
@@ -31,6 +55,7 @@ std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& str
   }
   if (strategy.split == LayerSplit::light_ends)
     return virtual_stage == 0 ? 0 : virtual_stage * share(model.layers + 2, stages, "layers + 2") - 1;
+  if (strategy.split == LayerSplit::by_cost) return layers_before_by_cost(model, stages, virtual_stage);
   if (strategy.split == LayerSplit::light_last) return virtual_stage * ((model.layers + stages - 1) / stages);
   return std::min(virtual_stage * share(model.layers + strategy.empty_layers, stages, "layers"), model.layers);
 }

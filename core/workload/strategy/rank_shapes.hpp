@@ -51,6 +51,16 @@ RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind k
 /// Returns the vocabulary rounded up to a multiple of 128 x tp, as Megatron-LM pads it.
 std::int64_t padded_vocabulary(const Model& model, std::int64_t tp);
 
+/// Layers of each virtual stage, in model order, and the stage that has the head.
+struct SplitByCost {
+  std::vector<std::int64_t> layers;
+  std::int64_t head_stage = 0;
+};
+/// Deals out layers and head in order: a stage is full once all blocks so far exceed its share of the costs, which are
+/// the weights of their GEMMs, with keys and values for every head (nanotron, models/base.py, build_model(), and
+/// models/llama.py, get_block_compute_costs()). nanotron leaves stages behind the head's to the loss.
+SplitByCost split_by_cost(const Model& model, std::int64_t stages);
+
 /// Returns how many layers precede virtual stage `virtual_stage`, in forward order, as stage_layers or split
 /// distribute them.
 std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& strategy, std::int64_t virtual_stage);

@@ -26,10 +26,11 @@ const OptionTable<Strategy>& strategy_options() {
              "model chunks per pipeline rank: two or more for interleaved, 2 for V-shaped schedules and DualPipe",
              {1, 1'024}),
       choice("schedule", &Strategy::schedule, schedule_names(), "pipeline schedule"),
-      choice("split", &Strategy::split, {"even", "light_ends", "light_last"},
+      choice("split", &Strategy::split, {"even", "light_ends", "light_last", "by_cost"},
              "distribution of layers over the pp x virtual_stages chunks. even: the same number in each; light_ends: "
              "one fewer in the first and the last, which have embedding and head; light_last: the last chunk has the "
-             "remaining layers"),
+             "remaining layers; by_cost: layers and head in order, each chunk until its share of their weights is "
+             "passed (nanotron)"),
       integer_list("stage_layers", &Strategy::stage_layers,
                    "layers of each of the pp x virtual_stages virtual stages (dualpipe: pp), in model order; none: as "
                    "split distributes them",
@@ -37,8 +38,9 @@ const OptionTable<Strategy>& strategy_options() {
       option("empty_layers", &Strategy::empty_layers,
              "layers without cost after the model's own, so that all virtual stages can have the same number of layers",
              {0, 1'000'000}, "layers"),
-      choice("recompute", &Strategy::recompute, {"none", "selective", "full"},
-             "activations recomputed in the backward pass; selective: the attention core"),
+      choice("recompute", &Strategy::recompute, {"none", "selective", "full", "per_op"},
+             "activations recomputed in the backward pass; selective: the attention core; per_op: all but the "
+             "attention core and, in 16 bits, every other GEMM (torchtitan's selective_ac_option op)"),
       flag_list("recompute_modules", &Strategy::recompute_modules, recompute_module_names(),
                 "modules of a layer that are recomputed in the backward pass (Megatron-Core's recompute_modules); "
                 "layernorm, mla_up_proj, mlp_act and moe_act drop their outputs, the others save only their inputs"),

@@ -14,11 +14,13 @@
 
 namespace manyworlds::core::workload {
 
-enum class Recompute : std::uint8_t { none, selective, full };
+/// per_op: all but the attention core and, in 16 bits, every other GEMM (torchtitan's selective_ac_option op).
+enum class Recompute : std::uint8_t { none, selective, full, per_op };
 /// Distribution of the layers over the virtual stages. even: the same number in each; light_ends: one fewer in the
 /// first and in the last, which have embedding and head (Megatron-LM's account-for-embedding- and
-/// -loss-in-pipeline-split); light_last: the last has the layers that remain when the others are full.
-enum class LayerSplit : std::uint8_t { even, light_ends, light_last };
+/// -loss-in-pipeline-split); light_last: the last has the layers that remain when the others are full; by_cost: layers
+/// and head are dealt out by the weights of their GEMMs (nanotron; see split_by_cost()).
+enum class LayerSplit : std::uint8_t { even, light_ends, light_last, by_cost };
 /// How context-parallel ranks exchange tokens: keys and values move around a ring, or are gathered before attention, or
 /// all-to-alls trade shares of the tokens for shares of the heads and back (DeepSpeed Ulysses).
 enum class ContextExchange : std::uint8_t { ring, all_gather, ulysses };

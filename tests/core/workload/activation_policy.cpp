@@ -221,3 +221,37 @@ TEST_CASE("the first layers of each chunk, or the first stages, are recomputed, 
     CHECK(memory::footprint(model, some, {}, 2).total() == memory::footprint(model, none, {}, 2).total());
   }
 }
+
+TEST_CASE("op by op, attention and every other GEMM are saved, and below 16 bits attention alone") {
+  const Model model = llama3_70b();
+  const std::int64_t h = model.hidden, kv = model.kv() * model.key_width(), ffn = model.ffn();
+  for (const std::int64_t t : {1, 8})
+    for (const Precision precision : {Precision::bf16, Precision::fp8}) {
+      Strategy strategy = layout(t, 1, 2, 2);
+      strategy.sequence_parallel = t > 1;
+      strategy.stack.attention = AttentionKernel::flash2;
+      strategy.stack.precision = precision;
+      strategy.recompute = Recompute::per_op;
+      const RankShapes shapes = rank_shapes(model, strategy);
+      const std::int64_t tokens = shapes.tokens;
+      const bool narrow = precision == Precision::fp8;
+      // The layer's input, query, value and gate, and attention's output, which fp8 GEMMs read in 8 bits.
+      const std::int64_t attention_output = (narrow ? 1 : 2) * tokens * h / t;
+      const std::int64_t gemm_outputs = narrow ? 0 : 2 * tokens * (h + kv + ffn) / t;
+      CAPTURE(t, narrow);
+      CHECK(bytes_of(model, strategy, {}).saved.bytes ==
+            2 * tokens * h / t + gemm_outputs + attention_output + 4 * tokens * model.heads / t);
+      std::vector<Operator> layer = layer_operators(model, strategy);
+      apply_activation_policy(layer, activation_policy(strategy, 0, 0), shapes);
+      std::int64_t flops = 0;
+      for (const Operator& each : layer)
+        if (each.recompute_before != kNotRecomputed)
+          for (const WorkItem& work : each.recompute_pass()) {
+            CHECK(work.kind == WorkItem::Kind::kernel);
+            flops += work.kernel.flops;
+          }
+      // Keys, the output where it is not summed over ranks, and up; below 16 bits query, value and gate, too.
+      const std::int64_t columns = kv + (narrow ? h + kv + ffn : 0) + ffn, output = t == 1 ? h : 0;
+      CHECK(flops == 2 * tokens * h * (columns / t + output));
+    }
+}

@@ -104,6 +104,42 @@ TEST_CASE("uneven splits give every layer to one chunk, in order, lighter where 
   CHECK(layers_of(61, 4, 4, LayerSplit::light_last) == Counts{4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1});
 }
 
+TEST_CASE("layers and head are dealt out by their costs as nanotron does it") {
+  // The splits that nanotron's build_model() gives the models of its ultrascale-playbook, and the stage of the head.
+  struct Row {
+    std::int64_t layers, hidden, heads, ffn, pp, head;
+    std::vector<std::int64_t> split;
+  };
+  const std::vector<Row> rows{
+      {16, 2'048, 32, 8'192, 2, 1, {11, 5}},
+      {16, 2'048, 32, 8'192, 4, 3, {6, 5, 5, 0}},
+      {16, 2'048, 32, 8'192, 8, 6, {3, 3, 2, 3, 2, 3, 0, 0}},
+      {16, 2'048, 32, 8'192, 16, 12, {2, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1, 2, 0, 0, 0, 0}},
+      {32, 4'096, 32, 14'336, 2, 1, {18, 14}},
+      {32, 4'096, 32, 14'336, 4, 3, {9, 9, 8, 6}},
+      {32, 4'096, 32, 14'336, 8, 7, {5, 4, 4, 5, 4, 4, 4, 2}},
+      {32, 4'096, 32, 14'336, 16, 14, {3, 2, 2, 2, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 2, 0}},
+  };
+  for (const Row& row : rows) {
+    Model model = gpt(row.layers, row.hidden, row.heads, 131'072);
+    model.ffn_hidden = row.ffn;
+    const SplitByCost split = split_by_cost(model, row.pp);
+    CAPTURE(row.layers, row.pp);
+    CHECK(split.layers == row.split);
+    CHECK(split.head_stage == row.head);
+    // The head is in the last stage here, with the layers of its stage.
+    Strategy strategy;
+    strategy.pp = row.pp;
+    strategy.split = LayerSplit::by_cost;
+    std::vector<std::int64_t> counts;
+    for (std::int64_t stage = 0; stage < row.pp; ++stage)
+      counts.push_back(static_cast<std::int64_t>(chunk_layers(model, strategy, stage, 0).size()));
+    std::vector<std::int64_t> expected = row.split;
+    std::swap(expected[static_cast<std::size_t>(row.head)], expected.back());
+    CHECK(counts == expected);
+  }
+}
+
 TEST_CASE("layers of sections as they are listed, or with empty ones behind that take no parameters and no time") {
   const auto layers_of = [](const Model& model, const Strategy& strategy) {
     std::vector<std::size_t> counts;
