@@ -163,6 +163,8 @@ void RowReader::read_source() {
   result_.exclusion_reason = text("exclusion_reason");
   const auto measured = row_.real("measured_step_s");
   if (row_.given("ran")) result_.ran = text("ran") == "true";
+  if (!measured && row_.given("measured_tokens_per_s_per_gpu") && !row_.given("global_batch"))
+    throw UnsupportedRow{"no step time: tokens/s are printed, but neither batch nor micro-batch", ""};
   if (!measured && result_.ran != false) throw UnsupportedRow{"no step time is printed", ""};
   if (measured && *measured <= 0) throw UnsupportedRow{"measured_step_s is not above 0", text("measured_step_s")};
   result_.measured_s = measured.value_or(0);
@@ -331,14 +333,24 @@ void RowReader::set_schedule(std::int64_t pp) {
   set_split(pp * chunks);
 }
 
-/// Splits layers that do not divide over the chunks: one fewer at both ends if that divides, otherwise fewer in the
-/// last.
+/// Splits layers as the row says or its stack does. Others split layers that do not divide over the chunks: one fewer
+/// at both ends if that divides; otherwise fewer in the last; if that leaves it none, one fewer in the first and two
+/// fewer in the last, as Megatron-Bridge's layout Et|(tt|)*30mL of 61 layers in 32 chunks.
 void RowReader::set_split(std::int64_t stages) {
   const std::int64_t layers = std::get<std::int64_t>(settings_.at("model.layers"));
   if (row_.given("split")) return set("strategy.split", text("split"));
+  const auto stack = catalog_.entries("stacks").find(row_.given("stack") ? text("stack") : profile_->stack);
+  if (stages > 1 && stack != catalog_.entries("stacks").end())
+    if (const auto split = stack->second.recipe.find("split"); split != stack->second.recipe.end())
+      return set("strategy.split", std::get<std::string>(split->second.value));
   if (layers % stages == 0) return;
   assume("split");
-  set("strategy.split", (layers + 2) % stages == 0 ? "light_ends" : "light_last");
+  const std::int64_t each = (layers + stages - 1) / stages;
+  if ((layers + 2) % stages == 0) return set("strategy.split", "light_ends");
+  if ((stages - 1) * each < layers || layers + 3 != stages * each) return set("strategy.split", "light_last");
+  std::string listed = std::to_string(each - 1);
+  for (std::int64_t stage = 2; stage < stages; ++stage) listed += fmt::format("+{}", each);
+  set("strategy.stage_layers", fmt::format("{}+{}", listed, each - 2));
 }
 
 /// Sets a stack of the catalog, with the library of its time and the buckets of its recipe.
@@ -354,9 +366,11 @@ void RowReader::set_stack() {
   if (!row_.given("stack") && !profile_->named()) assume("stack");
   const Catalog::Entries& stacks = catalog_.entries("stacks");
   if (const auto known = stacks.find(stack); known != stacks.end()) set_known_stack(stack, known->second);
-  // Chunked collectives beside GEMMs need sequence parallelism; the software does not use them without it.
+  // Chunked collectives beside GEMMs need sequence parallelism and NVLink; the software does not use them without.
   const std::string chunked_overlap = "strategy.stack.overlap_tensor";
-  if (has_key(chunked_overlap) && !std::get<bool>(settings_.at("strategy.sequence_parallel")))
+  const bool over_nodes = std::get<std::int64_t>(settings_.at("strategy.tp")) >
+                          std::get<std::int64_t>(settings_.at("cluster.gpus_per_node"));
+  if (has_key(chunked_overlap) && (over_nodes || !std::get<bool>(settings_.at("strategy.sequence_parallel"))))
     set(chunked_overlap, "false");
   // Late gathers need an optimizer shard: replicas that share no states, or all of them, have none.
   const std::int64_t zero = std::get<std::int64_t>(settings_.at("strategy.zero"));
@@ -411,6 +425,11 @@ void RowReader::finish() {
   if (const auto violation = find_violation(config, graphs_)) {
     const auto rule =
         std::find_if(rules().begin(), rules().end(), [&](const Rule& r) { return r.name == violation->rule; });
+    // A layout that its software refuses is predicted not to run; what only this program cannot build is not predicted.
+    if (result_.ran == false && !rule->source.starts_with("by construction")) {
+      result_.fits_memory = false;
+      throw UnsupportedRow{kDidNotRun, "predicted to be refused: " + violation->reason};
+    }
     throw UnsupportedRow{rule->reason, violation->reason};
   }
   const auto& result = config.configuration;

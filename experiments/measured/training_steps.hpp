@@ -29,7 +29,7 @@ struct TrainingStep {
   std::string unsupported;           // why it cannot be simulated; empty if it can
   std::string detail;                // of that reason, for this row
   std::optional<bool> ran;           // whether it ran when it was tried, if the table tells and it can be simulated
-  bool fits_memory = true;           // into the GPU's memory, by the memory model
+  bool fits_memory = true;           // into the GPU's memory, by the memory model; false if its software refuses it
   RankMemory rank_memory;            // measured besides, if the table has it
 
   /// One experiment, or two if one layer was measured: a model of two layers and one of one, whose difference is

@@ -94,7 +94,8 @@ std::vector<Rule> model_rules() {
       rule("tp_by_node", "strategy.tp",
            "tp must divide gpus_per_node or be a multiple of it: a tensor-parallel group is a part of a node, or whole "
            "nodes",
-           {kConstruction},
+           {"by construction; software takes both: Megatron-LM, core/parallel_state.py, and nanotron, "
+            "parallel/context.py, form groups of consecutive ranks, whatever their nodes"},
            [](const ExperimentConfig& e) -> Violation {
              const std::int64_t node = e.cluster.gpus_per_node, tp = e.configuration.strategy.tp;
              return tp % node == 0 ? std::nullopt : check_divisible("gpus_per_node", node, "tp", tp);

@@ -22,6 +22,7 @@ constexpr const char* kProtocol = "collectives.protocol";
 constexpr const char* kLibraryVersion = "collectives.version";
 constexpr const char* kFeedForward = "model.ffn_hidden";
 constexpr const char* kBucketParameters = "strategy.bucket_parameters";
+constexpr const char* kSplit = "strategy.split";
 constexpr const char* kDefaultStack = "megatron-core";
 /// Mean error of predicted memory peaks of models with experts, the larger of the two kinds that fill a GPU (rows
 /// "memory" of the table in docs/accuracy.md).
@@ -55,6 +56,13 @@ std::int64_t gpus(const Settings& settings) {
 std::int64_t replicas(const Settings& settings) {
   const std::int64_t stage = integer(settings, "strategy.tp", 1) * integer(settings, "strategy.pp", 1);
   return gpus(settings) % stage == 0 ? gpus(settings) / stage : 0;
+}
+
+/// Returns the nodes of a tensor-parallel group. Software overlaps its collectives with GEMMs only inside a node:
+/// Transformer Engine's Userbuffers and PyTorch's symmetric memory need NVLink (NVIDIA/TransformerEngine issue 1071).
+std::int64_t tensor_nodes(const Settings& settings) {
+  const std::int64_t tp = integer(settings, "strategy.tp", 1), node = integer(settings, "cluster.gpus_per_node", 1);
+  return (tp + node - 1) / node;
 }
 
 /// Returns the stack that was named, or today's default.
@@ -104,6 +112,14 @@ OptionValue zero(const Settings& settings, const Catalog& catalog) {
 OptionValue bucket_parameters(const Settings& settings, const Catalog& catalog) {
   const OptionValue* recipe = recipe_value(settings, catalog, "bucket_parameters");
   return recipe != nullptr ? *recipe : find_key(kBucketParameters, {}).option->default_value;
+}
+
+/// Follows the stack's recipe in a pipeline whose layers are neither listed nor filled up.
+OptionValue split(const Settings& settings, const Catalog& catalog) {
+  const OptionValue* recipe = recipe_value(settings, catalog, "split");
+  const bool open = integer(settings, "strategy.pp", 1) > 1 && integer(settings, "strategy.empty_layers") == 0 &&
+                    settings.text("strategy.stage_layers") == core::join_list({});
+  return recipe != nullptr && open ? *recipe : find_key(kSplit, {}).option->default_value;
 }
 
 /// Follows the stack's recipe, and is on for models with experts, if the sequence can be sharded.
@@ -195,6 +211,7 @@ const std::vector<Convention>& conventions() {
       {kFeedForward, feed_forward},
       {"strategy.zero", zero},
       {kBucketParameters, bucket_parameters},
+      {kSplit, split},
       {"strategy.sequence_parallel", sequence_parallel},
       {"strategy.global_batch", global_batch},
       constant_default("collectives.all_reduce", "auto"),
@@ -216,7 +233,8 @@ bool has_effect(const Settings& settings, const std::string& option) {
   const std::int64_t stage = integer(settings, "strategy.zero");
   if (option == "overlap_parameters") return stage == 1 || stage == 2;
   if (option == "overlap_tensor")
-    return integer(settings, "strategy.tp", 1) == 1 || flag(settings, "strategy.sequence_parallel");
+    return integer(settings, "strategy.tp", 1) == 1 ||
+           (flag(settings, "strategy.sequence_parallel") && tensor_nodes(settings) == 1);
   const bool tokens_travel = integer(settings, "model.experts") > 0 && integer(settings, "strategy.ep", 1) > 1;
   if (option == "overlap_experts")
     return tokens_travel && settings.text("strategy.recompute") != "full" &&
@@ -298,9 +316,10 @@ Settings assume_today(Settings& settings, const Catalog& catalog) {
     filled.erase(ports);  // all nodes are on one switch
   if (const auto width = filled.find(kFeedForward); width != filled.end() && std::get<std::int64_t>(width->second) == 0)
     filled.erase(width);  // it follows from hidden
-  if (const auto buckets = filled.find(kBucketParameters);
-      buckets != filled.end() && buckets->second == find_key(kBucketParameters, {}).option->default_value)
-    filled.erase(buckets);  // as any other option
+  for (const char* key : {kBucketParameters, kSplit})
+    if (const auto found = filled.find(key);
+        found != filled.end() && found->second == find_key(key, {}).option->default_value)
+      filled.erase(found);  // as any other option
   const CatalogEntry& stack = stack_of(settings, catalog);
   settings.add(kStackName, kDefaultStack);
   settings.add(kLibraryVersion, core::collective::version_names().back());
@@ -334,6 +353,16 @@ std::string unused_oversubscription_note(const Settings& settings) {
       (fabric == "rail_optimized" && (pod == 0 || nodes <= pod)) || (fabric == "fat_tree" && gpus(settings) <= leaf);
   if (!one_leaf || oversubscription(settings) == 1) return "";
   return "all nodes hang on one switch: topology.oversubscription changes nothing";
+}
+
+std::string tensor_over_nodes_note(const Settings& settings) {
+  const std::int64_t nodes = tensor_nodes(settings);
+  if (nodes == 1) return "";
+  std::string note =
+      fmt::format("unusual: a tensor-parallel group takes {} nodes, its collectives go over NICs", nodes);
+  if (flag(settings, "strategy.stack.overlap_tensor"))
+    note += "; no software known overlaps them with GEMMs there (overlap_tensor)";
+  return note;
 }
 
 void AssumedValues::note(const std::string& what) {

@@ -382,6 +382,7 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
     note_unmeasured(chosen, settings);
     note_assumed(std::move(assumed));
     assumed_.note(unused_oversubscription_note(settings));
+    assumed_.note(tensor_over_nodes_note(settings));
     sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
     return;
   }

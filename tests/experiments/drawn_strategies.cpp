@@ -74,6 +74,10 @@ const std::vector<std::vector<std::string>> kTogether{
     {"strategy.pp=2", "strategy.schedule=interleaved", "strategy.virtual_stages=2"},
     {"strategy.recompute_modules=layernorm+core_attn", "strategy.recompute_layers=1"},
     {"strategy.offload_modules=attn_norm+core_attn+mlp_norm", "strategy.offload_layers=1"},
+    {"strategy.tp=8", "model.heads=8", "model.kv_heads=8", "strategy.pp=1", "strategy.cp=1", "strategy.zero=0"},
+    {"strategy.tp=8", "model.heads=8", "model.kv_heads=8", "strategy.pp=1", "strategy.cp=1", "strategy.zero=0",
+     "strategy.sequence_parallel=true", "strategy.stack.overlap_tensor=true"},
+    {"strategy.split=by_cost", "strategy.pp=4", "model.vocabulary=4096"},
 };
 
 struct Key {

@@ -95,6 +95,31 @@ TEST_CASE("what is given stays, and what does not go with it is refused only whe
   CHECK(text(today({"collectives.protocol=auto"}), "collectives.protocol") == "calibrated");
 }
 
+TEST_CASE("tensor parallelism over nodes is valid and said to be unusual, and nothing hides its collectives unasked") {
+  const auto assumed = [](const std::vector<std::string>& sets) {
+    return parse_sweep(kBare, "s.yaml", sets, Catalog()).assumed;
+  };
+  const std::vector<std::string> over{"strategy.tp=16", "model.kv_heads=32"};
+  const Experiment result = today(over);
+  CHECK(flag(result, "strategy.sequence_parallel"));
+  CHECK_FALSE(flag(result, "strategy.stack.overlap_tensor"));
+  CHECK_THAT(assumed(over), Contains("unusual: a tensor-parallel group takes 2 nodes") && !Contains("no software"));
+  CHECK_THAT(assumed({"strategy.tp=8"}), !Contains("unusual"));
+  const std::vector<std::string> hidden{"strategy.tp=16", "model.kv_heads=32",
+                                        "strategy.stack={like: megatron-core, overlap_tensor: true}"};
+  CHECK(flag(today(hidden), "strategy.stack.overlap_tensor"));
+  CHECK_THAT(assumed(hidden), Contains("no software known overlaps them with GEMMs there"));
+}
+
+TEST_CASE("nanotron deals layers and head out by their costs in a pipeline") {
+  CHECK(text(today({"strategy.stack=nanotron", "strategy.pp=4"}), "strategy.split") == "by_cost");
+  CHECK(text(today({"strategy.stack=nanotron"}), "strategy.split") == "even");
+  CHECK(text(today({"strategy.stack=nanotron", "strategy.pp=4", "strategy.split=even"}), "strategy.split") == "even");
+  CHECK(text(today({"strategy.pp=4"}), "strategy.split") == "even");
+  for (const char* given : {"strategy.stage_layers=[7, 9, 9, 7]", "strategy.empty_layers=4"})
+    CHECK(text(today({"strategy.stack=nanotron", "strategy.pp=4", given}), "strategy.split") == "even");
+}
+
 TEST_CASE("a batch that is assumed stays within its range, and is refused where that leaves replicas unequal") {
   CHECK_THAT(refusal({"cluster.nodes=16384", "strategy.micro_batch=65535"}), Contains("batch_by_replicas"));
 }

@@ -1,5 +1,6 @@
 // Tables of measured training steps: what a row says becomes the experiment that it was, what it does not say is
 // assumed and counted, and what cannot be simulated has a reason.
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -87,6 +88,42 @@ TEST_CASE("a row's gradients have the buckets of its software") {
   const TrainingStep step = read(columns + std::string(kKorthikanti).insert(kKorthikanti.size() - 1, "nanotron")).at(0);
   CHECK(step.unsupported + step.detail == "");
   CHECK(shown(step, "strategy.bucket_parameters") == "13107200");  // 25 MiB of 16 bits
+}
+
+TEST_CASE("layers that leave the last chunk nothing have one fewer in the first chunk and two in the last") {
+  const auto row = [](const char* layers, const char* pp, const char* chunks) {
+    return read(fmt::format("id,source,year,model,layers,hidden,heads,ffn_hidden,vocab,seq_len,gpu,num_gpus,tp,pp,"
+                            "vpp_interleave,micro_batch,global_batch,recompute,schedule,dtype,measured_step_s\n"
+                            "x,Somebody,2025,Llama,{},2048,32,8192,131072,4096,H100,64,1,{},{},1,64,none,interleaved,"
+                            "bf16,1\n",
+                            layers, pp, chunks))
+        .at(0);
+  };
+  std::string listed = "\"1";
+  for (int stage = 0; stage < 30; ++stage) listed += "+2";
+  const TrainingStep step = row("61", "8", "4");
+  CHECK(step.unsupported + step.detail == "");
+  CHECK(shown(step, "strategy.stage_layers") == listed + "+0\"");  // Et|(tt|)*30L
+  CHECK(assumes(step, "split"));
+  CHECK(shown(row("61", "4", "4"), "strategy.split") == "\"light_last\"");
+  CHECK(shown(row("62", "8", "4"), "strategy.split") == "\"light_ends\"");
+}
+
+TEST_CASE("a layout that its software refuses is predicted not to run, where the row says that it did not") {
+  const auto row = [](const char* pp, const char* ran) {
+    return read(fmt::format("id,source,model,layers,hidden,heads,ffn_hidden,vocab,seq_len,gpu,num_gpus,tp,pp,"
+                            "micro_batch,global_batch,recompute,dtype,ran,measured_step_s\n"
+                            "x,nanotron ultrascale-playbook,Llama 1B,16,2048,32,8192,131072,4096,H100,32,1,{},1,256,"
+                            "none,bf16,{},\n",
+                            pp, ran))
+        .at(0);
+  };
+  const TrainingStep refused = row("16", "false");  // the head is in the 13th of 16 stages
+  CHECK(refused.unsupported == "it did not run, so that it has no step time");
+  CHECK_THAT(refused.detail, Catch::Contains("predicted to be refused: split by_cost"));
+  CHECK_FALSE(refused.fits_memory);
+  CHECK(refused.ran == false);
+  CHECK(row("8", "false").detail == "predicted to fit into memory");
 }
 
 TEST_CASE("what a row does not say is assumed by documented rules and counted") {
