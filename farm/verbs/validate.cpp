@@ -62,6 +62,8 @@ std::vector<std::pair<std::string, std::string>> tables_of(const cxxopts::ParseR
                              "memory_other",
                              "layouts",
                              "ultrascale_layouts",
+                             "torchtitan",
+                             "primus",
                              "switches"})
       tables.emplace_back(fmt::format("{}.csv", name), measured::compiled_table(name));
   return tables;

@@ -151,7 +151,7 @@ class Validate(unittest.TestCase):
         self.assertLessEqual({"A100 to H100", "bf16 to fp8", "no recomputation to selective", "fused kernels"},
                              {change[0] for change in changes})
         families = {"Ultra-Scale H100"}
-        for steps in ("training_steps", "layouts", "switches"):
+        for steps in ("training_steps", "layouts", "switches", "torchtitan", "primus"):
             with open(ROOT / f"experiments/measured/{steps}.csv", newline="") as file:
                 families |= {row["family"] for row in csv.DictReader(file)}
         self.assertEqual({row[0] for row in rows if row[1] == "step time" and "mean over families" not in row[0]}, families)
