@@ -26,7 +26,10 @@ const std::vector<Switch>& switches() {
       {"mxfp8 to nvfp4", "strategy.stack.precision", "mxfp8", "nvfp4", {"strategy.stack."}},
       {"no recomputation to full", "strategy.recompute", "none", "full", {"strategy.recompute"}},
       {"no recomputation to selective", "strategy.recompute", "none", "selective", {"strategy.recompute"}},
+      {"no recomputation to per op", "strategy.recompute", "none", "per_op", {"strategy.recompute"}},
       {"sequence parallelism", "strategy.sequence_parallel", "false", "true", {}},
+      {"tensor parallelism overlapped", "strategy.stack.overlap_tensor", "false", "true", {}},
+      {"compiled kernels", "strategy.stack.name", "torchtitan-eager", "torchtitan", {"strategy.stack."}},
       {"fused kernels", "strategy.stack.bias_dropout_fusion", "false", "true", {"strategy.stack.bias_"}},
       {"experts' exchange beside kernels", "strategy.stack.overlap_experts", "false", "true", {"strategy.stack.name"}},
   };

@@ -153,8 +153,8 @@ std::vector<TableRow> means_over_families(const Validation& validation, const st
 /// pairs of steps and, in brackets, the least and the greatest.
 std::string switches_table(const Comparison& comparison) {
   std::string text =
-      "\n| what changes | pairs of steps | published: before over after | predicted | mean error | largest |\n"
-      "|---|---|---|---|---|---|\n";
+      "\n| what changes | pairs of steps | published: before over after | predicted | mean error | largest | bar |\n"
+      "|---|---|---|---|---|---|---|\n";
   for (const FamilyAccuracy& one : accuracy_by_family(comparison.rows)) {
     std::vector<ComparedRow> rows;
     std::copy_if(comparison.rows.begin(), comparison.rows.end(), std::back_inserter(rows),
@@ -167,8 +167,10 @@ std::string switches_table(const Comparison& comparison) {
       }
       return fmt::format("{:.2f} ({:.2f} to {:.2f})", sum / static_cast<double>(rows.size()), least, most);
     };
-    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", one.family, rows.size(), ratios(&ComparedRow::measured),
-                        ratios(&ComparedRow::predicted), percent_text(one.errors.mean), percent_text(one.errors.max));
+    const TableRow bar{one.family, "switch", "", {{"mean", one.errors.mean}, {"max", one.errors.max}}};
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", one.family, rows.size(),
+                        ratios(&ComparedRow::measured), ratios(&ComparedRow::predicted), percent_text(one.errors.mean),
+                        percent_text(one.errors.max), targets_of(bar));
   }
   return text;
 }
