@@ -90,8 +90,9 @@ class VariantEnumerator {
       for (const std::int64_t stage : {0, 1, 3})
         if (value != core::OptionValue(stage)) add_valid(key, stage);
     } else if (key == "strategy.recompute") {
-      for (const std::string& choice : info.choices)
-        if (value != core::OptionValue(choice)) add_valid(key, choice);
+      const bool torchtitan = layout_.settings.text("strategy.stack.name").starts_with("torchtitan");
+      for (const std::string& choice : info.choices)  // other software does not recompute op by op
+        if (value != core::OptionValue(choice) && (choice != "per_op" || torchtitan)) add_valid(key, choice);
     } else if (value != info.default_value) {
       add(key, info.default_value);
     }
