@@ -119,24 +119,24 @@ class Chain {
 
  private:
   void add(const workload::WorkItem& work) {
-    if (work.kind == workload::WorkItem::Kind::kernel)
-      now_ += work.kernel_cost.ps;
-    else if (work.kind == workload::WorkItem::Kind::start)
-      start(work);
+    if (const workload::KernelWork* kernel = work.kernel())
+      now_ += kernel->cost.ps;
+    else if (const workload::CollectiveStart* collective = work.start())
+      start(*collective);
     else
-      join(work.join_filter);
+      join(std::get<workload::Join>(work.action));
   }
 
-  void start(const workload::WorkItem& work) {
-    Time& free = stream_free_.at(stream_of(work.role));
-    free = std::max(now_, free) + least_.of(work.role, work.collective, work.bytes, work.split);
-    started_.emplace_back(work.role, free);
+  void start(const workload::CollectiveStart& collective) {
+    Time& free = stream_free_.at(stream_of(collective.role));
+    free = std::max(now_, free) + least_.of(collective.role, collective.kind, collective.bytes, collective.split);
+    started_.emplace_back(collective.role, free);
   }
 
-  void join(const workload::JoinFilter& filter) {
-    const auto end = started_.end() - std::min<std::int64_t>(filter.except_last, std::ssize(started_));
+  void join(const workload::Join& join) {
+    const auto end = started_.end() - std::min<std::int64_t>(join.except_last, std::ssize(started_));
     const auto waited = std::remove_if(started_.begin(), end, [&](const auto& one) {
-      if (filter.role && *filter.role != one.first) return false;
+      if (join.role && *join.role != one.first) return false;
       wait_until(one.second);
       return true;
     });
@@ -227,7 +227,7 @@ class Bound {
     Time sum = 0;
     for (const auto& phase : pass)
       for (const auto& work : phase.ops)
-        if (work.kind == workload::WorkItem::Kind::kernel) sum += work.kernel_cost.ps;
+        if (const workload::KernelWork* kernel = work.kernel()) sum += kernel->cost.ps;
     return sum;
   }
 
@@ -312,8 +312,8 @@ class Bound {
           for (const auto& phase : *pass)
             for (const auto& item : phase.ops) {
               if (!work.launched_by_host(item)) continue;
-              launches.kernels += item.kind == workload::WorkItem::Kind::kernel ? item.launches : 0;
-              launches.collectives += item.kind == workload::WorkItem::Kind::start ? 1 : 0;
+              launches.kernels += item.kernel() != nullptr ? item.kernel()->launches : 0;
+              launches.collectives += item.start() != nullptr ? 1 : 0;
             }
         sum += work.launch_times.of(launches);
       }

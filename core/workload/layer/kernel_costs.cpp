@@ -72,7 +72,7 @@ class PartCoster {
 
   void part(std::string_view name, std::vector<Operator>& operators) {
     for (Operator& each : operators)
-      for (WorkItem* work : kernels_of(each.recompute)) kernel(*work);
+      for (KernelWork* kernel : kernels_of(each.recompute)) cost_kernel(*kernel);
     for (const Direction direction : {Direction::forward, Direction::backward}) {
       Group all;
       for (Operator& each : operators) {

@@ -11,11 +11,11 @@ using compute::Dtype;
 using compute::KernelClass;
 
 bool is_gemm(const WorkItem& work) {
-  return work.kind == WorkItem::Kind::kernel && work.kernel.kernel_class == KernelClass::gemm;
+  return work.kernel() != nullptr && work.kernel()->shape.kernel_class == KernelClass::gemm;
 }
 
 bool is_narrow_gemm(const WorkItem& work) {
-  return is_gemm(work) && (work.kernel.dtype == Dtype::fp8 || work.kernel.dtype == Dtype::fp4);
+  return is_gemm(work) && (work.kernel()->shape.dtype == Dtype::fp8 || work.kernel()->shape.dtype == Dtype::fp4);
 }
 
 /// Whether some forward pass has such work.
@@ -46,10 +46,10 @@ OpList gemms_again(const Operator& each, const RankShapes& shapes, LayerGemms ge
   OpList again;
   bool any = false;
   for (const WorkItem& work : each.forward) {
-    if (work.kind != WorkItem::Kind::kernel) continue;
+    if (work.kernel() == nullptr) continue;
     again.push_back(work);
     if (!is_gemm(work)) continue;
-    compute::Kernel& kernel = again.back().kernel;
+    compute::Kernel& kernel = again.back().kernel()->shape;
     const std::int64_t columns = columns_again(each, kernel.n, shapes, gemms);
     if (columns == 0) return {};
     kernel = compute::gemm(kernel.name, kernel.m, columns, kernel.k, kernel.dtype);
