@@ -33,9 +33,13 @@ bool too_deep(std::string_view text) {
 
 }  // namespace
 
-json parse_json(std::string_view text, const std::string& name, std::size_t maximum) {
+void check_json_limits(std::string_view text, const std::string& name, std::size_t maximum) {
   if (text.size() > maximum) throw InputError(fmt::format("larger than {} bytes", maximum), name);
   if (too_deep(text)) throw InputError(fmt::format("nested deeper than {} levels", kMaxDepth), name);
+}
+
+json parse_json(std::string_view text, const std::string& name, std::size_t maximum) {
+  check_json_limits(text, name, maximum);
   try {
     return json::parse(text);
   } catch (const json::exception& error) {

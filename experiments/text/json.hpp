@@ -13,6 +13,9 @@
 
 namespace manyworlds::experiments::import {
 
+/// Throws InputError for more than `maximum` bytes, and for nesting deeper than 64 levels.
+void check_json_limits(std::string_view text, const std::string& name, std::size_t maximum);
+
 /// Parses `text`; `name` is its name in messages. Throws InputError for invalid JSON, for nesting deeper than 64 levels
 /// (code that walks a document recurses once per level), and for more than `maximum` bytes.
 nlohmann::json parse_json(std::string_view text, const std::string& name, std::size_t maximum = kMaxTextBytes);

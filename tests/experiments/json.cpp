@@ -3,6 +3,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/text/json.hpp"
+#include "experiments/text/json_tree.hpp"
 
 using namespace manyworlds;
 using Catch::Contains;
@@ -58,4 +59,34 @@ TEST_CASE("a value is of the type that is asked for, or its name is told") {
   CHECK_THROWS_WITH(view.at("real").number(0.6), Contains("'real' must be a number of at least 0.6"));
   CHECK_THROWS_WITH(view.at("nothing").text(), Contains("'nothing' must be a text, not null"));
   CHECK_THROWS_WITH(view.at("whole").boolean(), Contains("'whole' must be true or false"));
+}
+
+TEST_CASE("the tree of a JSON document has the lines of its keys") {
+  const auto root = experiments::import::parse_json_tree(
+      "{\n \"a\": [1,\n  -2.5],\n \"b\":\n  {\"c\": \"x\\ny\", \"d\": null}, \"e\": true\n}", "f.json");
+  CHECK(root.entries.size() == 3);
+  CHECK(root.find("a")->line == 2);
+  CHECK(root.find("a")->items.at(1).text == "-2.5");
+  CHECK(root.find("a")->items.at(1).line == 2);  // as its list
+  CHECK(root.find("b")->line == 4);
+  CHECK(root.find("b")->find("c")->line == 5);
+  CHECK(root.find("b")->find("c")->text == "x y");  // a message stays on one line
+  CHECK(root.find("b")->find("c")->quoted);
+  CHECK(root.find("b")->find("d")->kind == experiments::import::Node::Kind::null);
+  CHECK_FALSE(root.find("e")->quoted);
+}
+
+TEST_CASE("what Python writes for infinite numbers is null in a tree, and nothing inside of texts") {
+  using experiments::import::parse_json_tree;
+  const auto root = parse_json_tree(R"({"a": Infinity, "b": [-Infinity, NaN], "c": "\"NaN"})", "f.json");
+  CHECK(root.find("a")->kind == experiments::import::Node::Kind::null);
+  CHECK(root.find("b")->items.size() == 2);
+  CHECK(root.find("c")->text == "\"NaN");
+  CHECK_THROWS_WITH(parse_json_tree("{\"a\": 1,\n\n\"a\": 2}", "f.json"),
+                    "f.json:3: 'a' is given twice, first in line 1; keep one");
+  CHECK_THROWS_WITH(parse_json_tree("{\n\"a\": 1e400}", "f.json"), Contains("f.json:2: bad JSON"));
+  for (const char* bad : {"", "{", "nul", "[1,]", "{} {}", "\"\\ud800\""})
+    CHECK_THROWS_WITH(parse_json_tree(bad, "f.json"), Contains("bad JSON"));
+  CHECK_THROWS_AS(parse_json_tree("\"\xff\"", "f.json"), core::InputError);
+  CHECK_THROWS_WITH(parse_json_tree(nested(65), "f.json"), Contains("nested deeper than 64"));
 }
