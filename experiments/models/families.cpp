@@ -1,0 +1,361 @@
+// Defaults are those of the classes in transformers/models/*/configuration_*.py (Hugging Face, versions 4.57 to 5).
+#include "experiments/models/families.hpp"
+
+#include "experiments/models/decoder_parts.hpp"
+
+namespace manyworlds::experiments::models {
+namespace {
+
+void read_dense(ConfigReader& reader, FeedForward kind) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, kind);
+  read_window(reader);
+}
+
+void read_attention_biases(ConfigReader& reader) {
+  const bool biased = reader.flag({"attention_bias"}, false);
+  read_biases(reader, {biased, biased, biased && reader.flag({"mlp_bias"}, false)}, "attention_bias");
+}
+
+void read_llama(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  const bool attention = reader.flag({"attention_bias"}, false), mlp = reader.flag({"mlp_bias"}, false);
+  read_biases(reader, {attention, attention, mlp}, attention ? "attention_bias" : "mlp_bias");
+}
+
+void read_mistral(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  read_biases(reader, {}, "");
+}
+
+void read_mixtral(ConfigReader& reader) {
+  read_mistral(reader);
+  read_mixtral_experts(reader);
+}
+
+void read_qwen2(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  read_biases(reader, {.queries_keys_values = reader.flag({"qkv_bias", "attention_bias"}, true)}, "attention_bias");
+}
+
+void read_qwen2_moe(ConfigReader& reader) {
+  read_qwen2(reader);
+  read_qwen_experts(reader);
+  reader.take_if_set("shared_ffn_hidden", {"shared_expert_intermediate_size"});
+  if (reader.setting("shared_ffn_hidden") > 0)
+    reader.leave_out({"shared_expert_gate", "the gate of the shared expert, one output",
+                      reader.setting("layers") * reader.setting("hidden")});
+}
+
+void read_qwen3(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  read_attention_biases(reader);
+  reader.set("query_key_norm", reader.flag({"use_qk_norm"}, true), "use_qk_norm");
+}
+
+void read_qwen3_moe(ConfigReader& reader) {
+  read_qwen3(reader);
+  read_qwen_experts(reader);
+}
+
+void read_mimo(ConfigReader& reader) {
+  read_qwen2(reader);
+  leave_out_next_tokens(reader);
+}
+
+/// DeepSeek-V2, DeepSeek-V3 and their relatives: latent attention and many small experts.
+void read_deepseek_latent(ConfigReader& reader) {
+  read_decoder(reader);
+  read_latent_attention(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  reader.set("biases", false);
+  read_deepseek_experts(reader);
+  leave_out_next_tokens(reader);
+}
+
+/// The first DeepSeek-MoE and relatives: grouped heads, and experts as in DeepSeek-V2.
+void read_deepseek_grouped(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  read_attention_biases(reader);
+  read_deepseek_experts(reader);
+  leave_out_next_tokens(reader);
+}
+
+void read_glm4_moe(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  read_biases(reader, {.queries_keys_values = reader.flag({"attention_bias"}, false)}, "attention_bias");
+  reader.set("query_key_norm", reader.flag({"use_qk_norm"}, false), "use_qk_norm");
+  read_deepseek_experts(reader);
+  leave_out_next_tokens(reader);
+}
+
+void read_dots(ConfigReader& reader) {
+  read_deepseek_grouped(reader);
+  reader.set("query_key_norm", true);
+}
+
+void read_glm(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  read_biases(reader, {.queries_keys_values = reader.flag({"attention_bias"}, true)}, "attention_bias");
+}
+
+/// Attention has sinks: one learned number for each head, beside the scores.
+void read_gpt_oss(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  const FoundKey types = reader.find({"layer_types"});
+  read_window(reader);
+  if (!types.is_set() && reader.setting("window") > 0) reader.set("window_every", std::int64_t{2});
+  if (const FoundKey bias = reader.find({"attention_bias"}); !reader.flag({"attention_bias"}, true))
+    reader.refuse(bias, "'attention_bias' is false: experts with biases beside attention without are not modelled");
+  reader.set("biases", true, "attention_bias");
+  read_mixtral_experts(reader);
+  reader.leave_out(
+      {"sinks", "attention sinks, one number for each head", reader.setting("layers") * reader.setting("heads")});
+}
+
+void read_minimax_m2(ConfigReader& reader) {
+  read_mixtral(reader);
+  for (const char* key : {"layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta"})
+    if (reader.find({key}).is_set()) reader.note(key, "a factor inside of kernels");
+  if (reader.find({"mlp_intermediate_size", "shared_moe_mode"}).is_set())
+    reader.note("mlp_intermediate_size",
+                "of layers without experts and shared experts, which the family does not have");
+  const bool normed = reader.flag({"use_qk_norm"}, true);
+  reader.set("query_key_norm", normed, "use_qk_norm");
+  if (normed && reader.text({"qk_norm_type"}, "per_layer") == "per_layer")
+    reader.note("qk_norm_type", "one norm over all heads reads and writes what norms of each head do");
+  if (const std::int64_t shared = reader.integer({"shared_intermediate_size"}, 0); shared > 0)
+    reader.take("shared_ffn_hidden", {"shared_intermediate_size"});
+  leave_out_next_tokens(reader);
+}
+
+/// Norms stand behind attention and feed-forward network instead of before: as many, over the same values.
+void read_olmo2(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  read_attention_biases(reader);
+  reader.set("query_key_norm", true);
+  reader.note("norms",
+              "one norm over all heads of queries and of keys, and norms behind attention and feed-forward "
+              "network instead of before: the same bytes");
+}
+
+void read_olmoe(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  read_attention_biases(reader);
+  reader.set("query_key_norm", true);
+  const Keys experts{"num_experts", "num_local_experts"};
+  reader.take("experts", experts);
+  reader.take("experts_per_token", {"num_experts_per_tok"});
+  reader.note("norms", "one norm over all heads of queries and of keys: the same bytes");
+}
+
+void read_gemma(ConfigReader& reader) {
+  read_llama(reader);
+}
+
+void read_granite(ConfigReader& reader) {
+  read_llama(reader);
+  for (const char* key : {"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"})
+    if (reader.find({key}).is_set()) reader.note(key, "a factor inside of kernels");
+}
+
+void read_starcoder2(ConfigReader& reader) {
+  read_dense(reader, FeedForward::plain);
+  reader.set("norm", "layer_norm");
+  if (const FoundKey norm = reader.find({"norm_type"}); reader.text({"norm_type"}, "layer_norm") != "layer_norm")
+    reader.refuse(norm, fmt::format("'norm_type' is '{}': this norm is not modelled", norm.value->text));
+  if (const FoundKey mlp = reader.find({"mlp_type"}); reader.text({"mlp_type"}, "default") != "default")
+    reader.refuse(mlp, fmt::format("'mlp_type' is '{}': this feed-forward network is not modelled", mlp.value->text));
+  const bool biased = reader.flag({"use_bias"}, true);
+  read_biases(reader, {biased, biased, biased}, "use_bias");
+}
+
+void read_nemotron(ConfigReader& reader) {
+  read_dense(reader, FeedForward::plain);
+  reader.set("norm", "layer_norm");
+  const bool attention = reader.flag({"attention_bias"}, false), mlp = reader.flag({"mlp_bias"}, false);
+  read_biases(reader, {attention, attention, mlp}, attention ? "attention_bias" : "mlp_bias");
+}
+
+void read_seed_oss(ConfigReader& reader) {
+  read_dense(reader, FeedForward::gated);
+  read_biases(reader,
+              {reader.flag({"attention_bias"}, true), reader.flag({"attention_out_bias"}, false),
+               reader.flag({"mlp_bias"}, false)},
+              "attention_bias");
+}
+
+void read_gpt2(ConfigReader& reader) {
+  reader.take("layers", {"n_layer", "num_hidden_layers"});
+  reader.take("hidden", {"n_embd", "hidden_size"});
+  reader.take("heads", {"n_head", "num_attention_heads"});
+  reader.take("vocabulary", {"vocab_size"});
+  reader.take("tied_embeddings", {"tie_word_embeddings"});
+  reader.take_if_set("ffn_hidden", {"n_inner"});
+  reader.set("kv_heads", reader.setting("heads"));
+  reader.set("norm", "layer_norm");
+  reader.set("activation", "gelu");
+  reader.set("position", "learned");
+  reader.set("biases", true);
+  reader.set("dropout", reader.real({"resid_pdrop"}, 0.1) > 0, "resid_pdrop");
+  reader.find({"activation_function", "embd_pdrop", "attn_pdrop"});
+  if (const FoundKey width = reader.find({"n_embd", "hidden_size"});
+      reader.setting("hidden") % reader.setting("heads") != 0)
+    reader.fail(width, fmt::format("'{}' is {}, no multiple of 'n_head', {}", width.key, reader.setting("hidden"),
+                                   reader.setting("heads")));
+}
+
+void read_gpt_neox(ConfigReader& reader) {
+  read_decoder(reader);
+  read_feed_forward(reader, FeedForward::plain);
+  reader.set("kv_heads", reader.setting("heads"));
+  reader.set("norm", "layer_norm");
+  const bool attention = reader.flag({"attention_bias"}, true);
+  read_biases(reader, {attention, attention, true}, "attention_bias");
+  if (const FoundKey parallel = reader.find({"use_parallel_residual"}); reader.flag({"use_parallel_residual"}, true))
+    reader.refuse(parallel,
+                  "'use_parallel_residual' is true: attention and feed-forward network side by side on one "
+                  "input are not modelled");
+}
+
+}  // namespace
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all{
+      {"deepseek", "", R"({"tie_word_embeddings": false, "hidden_act": "silu"})", read_deepseek_grouped},
+      {"deepseek_v2", "DeepseekV2Config",
+       R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,
+           "first_k_dense_replace": 0, "kv_lora_rank": 512, "q_lora_rank": 1536, "n_routed_experts": 64,
+           "n_shared_experts": 2, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+           "moe_intermediate_size": 1407})",
+       read_deepseek_latent},
+      {"deepseek_v3", "DeepseekV3Config",
+       R"({"vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+           "num_hidden_layers": 61, "num_attention_heads": 128, "num_key_value_heads": 128, "n_shared_experts": 1,
+           "n_routed_experts": 256, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64,
+           "v_head_dim": 128, "qk_nope_head_dim": 128, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
+           "hidden_act": "silu", "tie_word_embeddings": false})",
+       read_deepseek_latent},
+      {"dots1", "", R"({"tie_word_embeddings": false, "hidden_act": "silu"})", read_dots},
+      {"gemma", "GemmaConfig",
+       R"({"vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576, "num_hidden_layers": 28,
+           "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh",
+           "tie_word_embeddings": true, "attention_bias": false})",
+       read_gemma},
+      {"glm", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_glm},
+      {"glm4_moe", "Glm4MoeConfig",
+       R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 10944, "num_hidden_layers": 46,
+           "num_attention_heads": 96, "num_key_value_heads": 8, "hidden_act": "silu", "tie_word_embeddings": false,
+           "attention_bias": false, "moe_intermediate_size": 1408, "num_experts_per_tok": 8, "n_shared_experts": 1,
+           "n_routed_experts": 128, "first_k_dense_replace": 1, "use_qk_norm": false})",
+       read_glm4_moe},
+      {"glm4_moe_lite", "Glm4MoeLiteConfig",
+       R"({"vocab_size": 154880, "hidden_size": 2048, "intermediate_size": 10240, "moe_intermediate_size": 1536,
+           "num_hidden_layers": 47, "num_attention_heads": 20, "num_key_value_heads": 20, "n_shared_experts": 1,
+           "n_routed_experts": 64, "kv_lora_rank": 512, "q_lora_rank": 768, "qk_rope_head_dim": 64, "v_head_dim": 256,
+           "qk_nope_head_dim": 192, "num_experts_per_tok": 4, "first_k_dense_replace": 1, "hidden_act": "silu",
+           "tie_word_embeddings": false})",
+       read_deepseek_latent},
+      {"gpt2", "GPT2Config",
+       R"({"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": null,
+           "tie_word_embeddings": true})",
+       read_gpt2},
+      {"gpt_neox", "GPTNeoXConfig",
+       R"({"vocab_size": 50432, "hidden_size": 6144, "num_hidden_layers": 44, "num_attention_heads": 64,
+           "intermediate_size": 24576, "hidden_act": "gelu", "tie_word_embeddings": false,
+           "use_parallel_residual": true})",
+       read_gpt_neox},
+      {"gpt_oss", "GptOssConfig",
+       R"({"num_hidden_layers": 36, "num_local_experts": 128, "vocab_size": 201088, "hidden_size": 2880,
+           "intermediate_size": 2880, "head_dim": 64, "num_attention_heads": 64, "num_key_value_heads": 8,
+           "sliding_window": 128, "tie_word_embeddings": false, "hidden_act": "silu", "num_experts_per_tok": 4,
+           "attention_bias": true})",
+       read_gpt_oss},
+      {"granite", "GraniteConfig",
+       R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,
+           "attention_bias": false, "mlp_bias": false})",
+       read_granite},
+      {"kimi_k2", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_deepseek_latent},
+      {"llama", "LlamaConfig",
+       R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,
+           "attention_bias": false, "mlp_bias": false, "head_dim": null})",
+       read_llama},
+      {"mimo", "", R"({"hidden_act": "silu", "tie_word_embeddings": false, "use_sliding_window": false})", read_mimo},
+      {"minimax_m2", "MiniMaxM2Config",
+       R"({"vocab_size": 200064, "hidden_size": 3072, "intermediate_size": 1536, "num_hidden_layers": 62,
+           "num_attention_heads": 48, "num_key_value_heads": 8, "head_dim": 128, "hidden_act": "silu",
+           "tie_word_embeddings": false, "num_experts_per_tok": 8, "num_local_experts": 256})",
+       read_minimax_m2},
+      {"mistral", "MistralConfig",
+       R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": null, "hidden_act": "silu",
+           "tie_word_embeddings": false, "sliding_window": 4096})",
+       read_mistral},
+      {"mixtral", "MixtralConfig",
+       R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": null, "hidden_act": "silu",
+           "tie_word_embeddings": false, "sliding_window": null, "num_experts_per_tok": 2, "num_local_experts": 8})",
+       read_mixtral},
+      {"nemotron", "NemotronConfig",
+       R"({"vocab_size": 256000, "hidden_size": 6144, "intermediate_size": 24576, "num_hidden_layers": 32,
+           "num_attention_heads": 48, "head_dim": null, "num_key_value_heads": null, "hidden_act": "relu2",
+           "tie_word_embeddings": false, "attention_bias": false, "mlp_bias": false})",
+       read_nemotron},
+      {"olmo2", "Olmo2Config",
+       R"({"vocab_size": 50304, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,
+           "attention_bias": false})",
+       read_olmo2},
+      {"olmoe", "OlmoeConfig",
+       R"({"vocab_size": 50304, "hidden_size": 2048, "intermediate_size": 2048, "num_hidden_layers": 16,
+           "num_attention_heads": 16, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,
+           "num_experts_per_tok": 8, "num_experts": 64, "attention_bias": false})",
+       read_olmoe},
+      {"phi3", "Phi3Config",
+       R"({"vocab_size": 32064, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,
+           "sliding_window": null})",
+       read_mistral},
+      {"qwen2", "Qwen2Config",
+       R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": 32, "hidden_act": "silu", "tie_word_embeddings": false,
+           "use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 28})",
+       read_qwen2},
+      {"qwen2_moe", "Qwen2MoeConfig",
+       R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 24,
+           "num_attention_heads": 16, "num_key_value_heads": 16, "hidden_act": "silu", "tie_word_embeddings": false,
+           "use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 28, "decoder_sparse_step": 1,
+           "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632, "num_experts_per_tok": 4,
+           "num_experts": 60, "qkv_bias": true})",
+       read_qwen2_moe},
+      {"qwen3", "Qwen3Config",
+       R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "hidden_act": "silu",
+           "tie_word_embeddings": false, "attention_bias": false, "use_sliding_window": false, "sliding_window": 4096,
+           "max_window_layers": 28})",
+       read_qwen3},
+      {"qwen3_moe", "Qwen3MoeConfig",
+       R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24,
+           "num_attention_heads": 32, "num_key_value_heads": 4, "hidden_act": "silu", "tie_word_embeddings": false,
+           "attention_bias": false, "use_sliding_window": false, "sliding_window": 4096, "decoder_sparse_step": 1,
+           "moe_intermediate_size": 768, "num_experts_per_tok": 8, "num_experts": 128})",
+       read_qwen3_moe},
+      {"qwen3_vl_moe_text", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_qwen3_moe},
+      {"qwen3_vl_text", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_qwen3},
+      {"seed_oss", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_seed_oss},
+      {"starcoder2", "Starcoder2Config",
+       R"({"vocab_size": 49152, "hidden_size": 3072, "intermediate_size": 12288, "num_hidden_layers": 30,
+           "num_attention_heads": 24, "num_key_value_heads": 2, "hidden_act": "gelu_pytorch_tanh",
+           "sliding_window": null, "use_bias": true, "tie_word_embeddings": true})",
+       read_starcoder2},
+  };
+  return all;
+}
+
+}  // namespace manyworlds::experiments::models

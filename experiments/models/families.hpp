@@ -1,0 +1,21 @@
+// The families of models that are read, by the model_type of their configuration.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "experiments/models/config_reader.hpp"
+
+namespace manyworlds::experiments::models {
+
+struct Family {
+  std::string_view type;         // model_type
+  std::string_view defaults_of;  // class of the transformers library; empty: a file must have every key
+  std::string_view defaults;     // what that class takes for a missing key, a JSON object
+  void (*read)(ConfigReader& reader);
+};
+
+/// Returns the families, sorted by type.
+const std::vector<Family>& families();
+
+}  // namespace manyworlds::experiments::models

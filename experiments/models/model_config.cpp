@@ -1,0 +1,246 @@
+#include "experiments/models/model_config.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "core/workload/strategy/parameters.hpp"
+#include "experiments/models/config_reader.hpp"
+#include "experiments/models/families.hpp"
+#include "experiments/models/known_keys.hpp"
+#include "experiments/models/layer_kinds.hpp"
+#include "experiments/text/json_tree.hpp"
+#include "experiments/text/nearest.hpp"
+#include "experiments/text/scalar.hpp"
+#include "experiments/text/text.hpp"
+
+namespace manyworlds::experiments::models {
+namespace {
+
+namespace fs = std::filesystem;
+using core::InputError;
+using import::Node;
+
+constexpr std::size_t kMaxConfigBytes = 1u << 20;
+constexpr std::int64_t kUsualSequence = 4'096;  // tokens of a sample in which most of these models are trained
+constexpr double kMaxParameters = 1e16;
+
+/// Splits "config.json#text_config".
+std::pair<std::string, std::string> split_member(const std::string& path) {
+  const std::size_t hash = path.rfind('#');
+  if (hash == std::string::npos) return {path, ""};
+  return {path.substr(0, hash), path.substr(hash + 1)};
+}
+
+/// Returns the folder's name; in the cache of huggingface_hub that of the model, in models--NAME/snapshots/REVISION.
+std::string folder_name(const fs::path& folder) {
+  constexpr std::string_view kCached = "models--";
+  const fs::path snapshots = folder.parent_path();
+  const std::string cached = snapshots.parent_path().filename().string();
+  return snapshots.filename() == "snapshots" && cached.starts_with(kCached) ? cached.substr(kCached.size())
+                                                                            : folder.filename().string();
+}
+
+/// Returns the name of the folder of a config.json, otherwise the file's name without endings. It becomes part of the
+/// names of runs, so it has letters, digits and -._+ alone.
+std::string name_of(const std::string& file) {
+  constexpr std::size_t kMaxName = 80;
+  std::string name = fs::path(file).stem().string();
+  for (const std::string_view ending : {"_config", "-config", ".config"})
+    if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
+  std::error_code code;
+  if (name == "config") name = folder_name(fs::absolute(file, code).lexically_normal().parent_path());
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && std::string_view("-._+").find(c) == std::string_view::npos)
+      c = '-';
+  if (name.size() > kMaxName) name.resize(kMaxName);
+  return name.empty() || name.front() == '.' ? "model" + name : name;
+}
+
+/// The part of a document that describes the language model.
+struct LanguageModel {
+  const Node* config = nullptr;
+  std::string member;  // where it stands; empty: the document itself
+};
+
+LanguageModel language_model(const Node& document, const std::string& file, const std::string& member) {
+  if (document.kind != Node::Kind::mapping)
+    throw InputError(fmt::format("a configuration must be a JSON object, not {}", import::describe(document)), file, 1);
+  const std::string wanted = member.empty() ? "text_config" : member;
+  const Node* inner = document.find(wanted);
+  if (inner == nullptr && member.empty()) return {&document, ""};
+  if (inner == nullptr) throw InputError(fmt::format("has no '{}'", wanted), file);
+  if (inner->kind != Node::Kind::mapping)
+    inner->fail(fmt::format("'{}' must be an object, not {}", wanted, import::describe(*inner)));
+  return {inner, wanted};
+}
+
+std::string text_member(const Node& config, std::string_view key) {
+  const Node* found = config.find(key);
+  if (found != nullptr && found->kind == Node::Kind::sequence && !found->items.empty()) found = &found->items.front();
+  return found != nullptr && found->kind == Node::Kind::scalar ? found->text : "";
+}
+
+const Family* family_named(const std::string& type) {
+  for (const Family& family : families())
+    if (family.type == type) return &family;
+  return nullptr;
+}
+
+/// Refuses everything that was found at once; the message begins with the first in the file.
+[[noreturn]] void fail_refused(const ConfigReader& reader) {
+  std::vector<Refusal> all = reader.refusals();
+  std::stable_sort(all.begin(), all.end(), [](const Refusal& a, const Refusal& b) { return a.line < b.line; });
+  constexpr std::size_t kMaxShown = 8;
+  std::string text = all.front().text;
+  for (std::size_t i = 1; i < std::min(all.size(), kMaxShown); ++i)
+    text += fmt::format("; line {}: {}", all[i].line, all[i].text);
+  if (all.size() > kMaxShown) text += fmt::format("; and {} more", all.size() - kMaxShown);
+  throw InputError(text, reader.file(), all.front().line);
+}
+
+[[noreturn]] void fail_unknown_family(const std::string& type, const Node& config, const std::string& file) {
+  std::vector<std::string> known;
+  for (const Family& family : families()) known.emplace_back(family.type);
+  if (type.empty())
+    throw InputError(
+        fmt::format("'model_type' is missing: which family of models this is; known are {}", fmt::join(known, ", ")),
+        file);
+  const Node* found = config.find("model_type");
+  throw InputError(fmt::format("'model_type' is '{}', a family that is not known{}; its dimensions can be given as "
+                               "model: {{layers: …, hidden: …}}",
+                               type.substr(0, 60), suggestion(type, known)),
+                   file, found == nullptr ? 0 : found->line);
+}
+
+/// Checks in floating point that counts fit: widths up to their limits multiply to more than 64 bits hold.
+void check_size(const core::workload::Model& model, const std::string& file) {
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double width = real(model.hidden), heads = real(model.heads);
+  const double attention = heads * (real(model.key_width()) + real(model.value_width())) *
+                           (2 * width + real(model.kv_rank) + real(model.query_rank));
+  const double experts = std::max(real(model.experts), 1.0) * real(model.expert_ffn());
+  const double networks = 3 * width * (real(model.ffn()) + experts + real(model.shared_ffn_hidden));
+  const double ranks = width * (real(model.kv_rank) + real(model.query_rank) + real(model.experts));
+  const double tables = width * (2 * real(model.vocabulary) + real(model.sequence));
+  if (real(model.layers) * (attention + networks + ranks) + tables > kMaxParameters)
+    throw InputError(fmt::format("its dimensions make more than {:g} parameters", kMaxParameters), file);
+}
+
+void add_sequence(ConfigReader& reader, ModelConfig& config) {
+  const bool learned =
+      config.find("position") != nullptr && config.model().position == core::workload::Position::learned;
+  const std::int64_t limit = reader.integer({"max_position_embeddings", "n_positions"}, 0);
+  config.max_positions = limit;
+  config.sequence = learned && limit > 0 ? limit : limit > 0 ? std::min(limit, kUsualSequence) : kUsualSequence;
+}
+
+/// Returns the parameters of a part. Layers stand behind the last one, and each joins its input with an embedding.
+std::int64_t parameters_of(const LeftOut& part, core::workload::Model model) {
+  const std::int64_t before = core::workload::model_parameters(model);
+  ++model.layers;
+  const std::int64_t layer = core::workload::model_parameters(model) - before;
+  return part.parameters + part.layers * (layer + 2 * model.hidden * model.hidden + 3 * model.hidden);
+}
+
+/// Says what is left out, and which share of the parameters that is.
+void add_left_out(const ConfigReader& reader, ModelConfig& config) {
+  const core::workload::Model model = config.model();
+  const auto all = static_cast<double>(core::workload::model_parameters(model));
+  for (const LeftOut& part : reader.left_out()) {
+    const std::int64_t parameters = parameters_of(part, model);
+    const double percent = 100 * static_cast<double>(parameters) / all;
+    config.left_out.push_back(
+        {part.key, fmt::format("{} ({} parameters, {})", part.text, count_text(parameters),
+                               percent < 0.001 ? "less than 0.001 %" : fmt::format("{:.2g} %", percent))});
+  }
+}
+
+}  // namespace
+
+const ConfigValue* ModelConfig::find(std::string_view option) const {
+  for (const ConfigValue& value : values)
+    if (value.option == option) return &value;
+  return nullptr;
+}
+
+core::workload::Model ModelConfig::model() const {
+  core::OptionSet set;
+  for (const ConfigValue& value : values) set[value.option] = value.value;
+  core::workload::Model model = core::workload::model_options().make(set);
+  if (sequence > 0) model.sequence = sequence;
+  return model;
+}
+
+bool is_config_path(const std::string& name) {
+  return file_of_path(name).ends_with(".json") || name.starts_with("./") || name.starts_with("../") ||
+         name.starts_with("/");
+}
+
+std::string file_of_path(const std::string& path) {
+  return split_member(path).first;
+}
+
+ModelConfig read_model_config(const std::string& path) {
+  auto [file, member] = split_member(path);
+  std::error_code code;
+  if (fs::is_directory(file, code)) file = (fs::path(file) / "config.json").string();
+  return parse_model_config(import::read_text(file, kMaxConfigBytes), file, member);
+}
+
+ModelConfig parse_model_config(std::string_view text, const std::string& file, const std::string& member) {
+  const Node document = import::parse_json_tree(text, file, kMaxConfigBytes);
+  const LanguageModel part = language_model(document, file, member);
+  ModelConfig config;
+  config.file = file;
+  config.name = name_of(file);
+  config.family = text_member(*part.config, "model_type");
+  config.architecture = text_member(*part.config, "architectures");
+  if (config.architecture.empty()) config.architecture = text_member(document, "architectures");
+  const Family* family = family_named(config.family);
+  if (family != nullptr) config.defaults_of = family->defaults_of;
+  ConfigReader reader(*part.config, document, family == nullptr ? "" : family->defaults, config);
+  refuse_unknown_layers(reader, *part.config, config.family);
+  // The language model alone is worth naming if nothing else is in its way.
+  if (member.empty()) refuse_towers(reader, document, reader.refusals().empty() ? part.member : "");
+  if (family == nullptr && reader.refusals().empty()) fail_unknown_family(config.family, *part.config, file);
+  if (family != nullptr) {
+    family->read(reader);
+    judge_remaining_keys(reader, *part.config);
+  }
+  if (!reader.refusals().empty()) fail_refused(reader);
+  if (!member.empty()) config.left_out.push_back({member, fmt::format("all of the document but '{}'", member)});
+  add_sequence(reader, config);
+  check_size(config.model(), file);
+  add_left_out(reader, config);
+  return config;
+}
+
+std::string count_text(std::int64_t count) {
+  const auto real = static_cast<double>(count);
+  if (count >= 1'000'000'000'000) return fmt::format("{:.4g} T", real / 1e12);
+  if (count >= 1'000'000'000) return fmt::format("{:.4g} B", real / 1e9);
+  if (count >= 1'000'000) return fmt::format("{:.4g} M", real / 1e6);
+  return count >= 1'000 ? fmt::format("{:.4g} k", real / 1e3) : std::to_string(count);
+}
+
+std::string summary(const ModelConfig& config) {
+  const core::workload::Model model = config.model();
+  std::string text = fmt::format("model {} read from {} ({}), {} parameters", config.name, config.file, config.family,
+                                 count_text(core::workload::model_parameters(model)));
+  if (model.has_experts()) text += fmt::format(", {} active", count_text(core::workload::active_parameters(model)));
+  std::vector<std::string> assumed, without;
+  for (const ConfigValue& value : config.values)
+    if (value.assumed) assumed.push_back(fmt::format("{}={}", value.key, import::value_text(value.value)));
+  for (const ConfigNote& note : config.without_effect) without.push_back(note.key);
+  if (!assumed.empty())
+    text += fmt::format(", with {} of {}", fmt::join(assumed, " and "),
+                        config.defaults_of.empty() ? config.family : config.defaults_of);
+  for (const ConfigNote& note : config.left_out) text += fmt::format(", without {}", note.text);
+  if (!without.empty()) text += fmt::format(", unchanged by {}", fmt::join(without, ", "));
+  return text;
+}
+
+}  // namespace manyworlds::experiments::models

@@ -1,0 +1,238 @@
+// Models read from Hugging Face configurations: parameters as published, layers that are refused, and what a mistake
+// says.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "core/workload/strategy/parameters.hpp"
+#include "experiments/models/model_config.hpp"
+#include "experiments/text/text.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using core::workload::active_parameters;
+using core::workload::model_parameters;
+using models::ModelConfig;
+
+namespace {
+
+const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/models/";
+
+ModelConfig parsed(const std::string& text) {
+  return models::parse_model_config(text, "config.json");
+}
+
+std::int64_t parameters(const std::string& text) {
+  return model_parameters(parsed(text).model());
+}
+
+/// The message that a configuration ends in; "(no error)" where it is read.
+std::string refusal(const std::string& text, const std::string& file = "config.json", const std::string& member = {}) {
+  try {
+    models::parse_model_config(text, file, member);
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+std::string refusal_of_file(const std::string& name) {
+  return refusal(import::read_text(kFolder + name + ".json"), name + ".json");
+}
+
+bool has_note(const std::vector<models::ConfigNote>& notes, const std::string& key, const std::string& part) {
+  return std::any_of(notes.begin(), notes.end(),
+                     [&](const auto& note) { return note.key == key && note.text.find(part) != std::string::npos; });
+}
+
+struct Published {
+  std::string file;
+  double total_billions, active_billions;
+  double active_rounding = 0;  // half of the last printed digit
+  bool without_table = false;  // the table at the entrance is not counted as active
+};
+
+}  // namespace
+
+TEST_CASE("parameters of published configurations are those of their cards") {
+  // Model cards; gpt-oss: OpenAI 2025 (arXiv 2508.10925), table 1, which counts the output layer as active but not the
+  // embedding, as DeepSeek and Moonshot do with 37 B and 32 B; Kimi K2: the parameters of its checkpoint.
+  const std::vector<Published> all{{"Qwen--Qwen3-0.6B", 0.596, 0.596},
+                                   {"Qwen--Qwen3-30B-A3B", 30.53, 3.35},
+                                   {"meta-llama--Meta-Llama-3.1-8B", 8.03, 8.03},
+                                   {"mistralai--Mixtral-8x7B-v0.1", 46.7, 12.9},
+                                   {"deepseek-ai--DeepSeek-V3", 671, 37, 0.5, true},
+                                   {"moonshotai--Kimi-K2-Instruct", 1026.47, 32, 0.5, true},
+                                   {"openai--gpt-oss-20b", 20.91, 3.61, 0.005, true},
+                                   {"MiniMaxAI--MiniMax-M2.7", 230, 10, 0.5, true}};
+  for (const Published& one : all) {
+    CAPTURE(one.file);
+    const core::workload::Model model = models::read_model_config(kFolder + one.file + ".json").model();
+    const std::int64_t table = one.without_table ? model.vocabulary * model.hidden : 0;
+    CHECK(static_cast<double>(model_parameters(model)) == Approx(1e9 * one.total_billions).epsilon(0.01));
+    const double rounding = std::max(0.01 * one.active_billions, one.active_rounding);
+    CHECK(static_cast<double>(active_parameters(model) - table) / 1e9 == Approx(one.active_billions).margin(rounding));
+  }
+}
+
+TEST_CASE("what a file does not say is the default of its family") {
+  // Parameters of Llama-2-7b, GPT-2 and Gemma-2b as their checkpoints have them.
+  CHECK(parameters(R"({"model_type": "llama"})") == 6'738'415'616);
+  CHECK(parameters(R"({"model_type": "gpt2"})") == 124'439'808);
+  CHECK(parameters(R"({"model_type": "gemma", "hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 18,
+                       "num_attention_heads": 8, "num_key_value_heads": 1})") == 2'506'172'416);
+  const ModelConfig llama = parsed("{\"model_type\": \"llama\",\n \"hidden_size\": 4096}");
+  CHECK(llama.find("hidden")->line == 2);
+  CHECK_FALSE(llama.find("hidden")->assumed);
+  CHECK(llama.find("layers")->assumed);
+  CHECK(llama.find("layers")->key == "num_hidden_layers");
+  CHECK(models::summary(llama).find("num_hidden_layers=32") != std::string::npos);
+  CHECK(models::summary(llama).find("LlamaConfig") != std::string::npos);
+}
+
+TEST_CASE("biases of some projections and layers that predict further tokens are left out and counted") {
+  // Qwen2.5-7B has 7,615,616,512 parameters.
+  const ModelConfig qwen = parsed(R"({"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944,
+      "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152064,
+      "tie_word_embeddings": false})");
+  const std::int64_t biases = 28 * (28 + 2 * 4) * 128;
+  CHECK(model_parameters(qwen.model()) + biases == 7'615'616'512);
+  CHECK(has_note(qwen.left_out, "attention_bias", "queries, keys and values (129 k parameters, 0.0017 %)"));
+  const ModelConfig mimo = models::read_model_config(kFolder + "XiaomiMiMo--MiMo-7B-Base.json");
+  CHECK(has_note(mimo.left_out, "num_nextn_predict_layers", "1 layer for multi-token prediction (210.8 M"));
+  // Its checkpoint, which has that layer, holds 7.83 B.
+  CHECK(static_cast<double>(model_parameters(mimo.model())) + 210.8e6 == Approx(7.83e9).epsilon(0.002));
+}
+
+TEST_CASE("what a checkpoint is stored in changes nothing and is told") {
+  const ModelConfig plain = parsed(R"({"model_type": "llama"})");
+  const ModelConfig stored = parsed(R"({"model_type": "llama", "quantization_config": {"quant_method": "fp8"}})");
+  CHECK(model_parameters(plain.model()) == model_parameters(stored.model()));
+  CHECK(has_note(stored.without_effect, "quantization_config", "strategy.stack.precision"));
+  CHECK(models::summary(stored).find("unchanged by quantization_config") != std::string::npos);
+}
+
+TEST_CASE("layers that cannot be modelled are named with their key") {
+  const auto names = [](const std::string& file, const std::vector<std::string>& parts) {
+    const std::string said = refusal_of_file(file);
+    CAPTURE(said);
+    for (const std::string& part : parts) CHECK(said.find(part) != std::string::npos);
+    CHECK(said.find('\n') == std::string::npos);
+  };
+  names("Qwen--Qwen3.5-27B", {"'layer_types' has 'linear_attention' in layers 0-2, 4-6, 8-10 and 39 more",
+                              "'vision_config'", "'attn_output_gate'"});
+  names("Qwen--Qwen3-VL-2B-Instruct", {"Qwen--Qwen3-VL-2B-Instruct.json:29: 'vision_config': a vision tower",
+                                       "Qwen--Qwen3-VL-2B-Instruct.json#text_config"});
+  names("deepseek-ai--DeepSeek-V3.2", {":15: 'index_topk'", "indexer"});
+  names("meta-llama--Llama-4-Maverick-17B-128E-Instruct",
+        {":8: 'attention_chunk_size'", "'interleave_moe_layer_step'"});
+  // A file with Infinity, which is no JSON but what Python writes.
+  names("nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8", {"'hybrid_override_pattern' has 'M' in layers 0, 2, 4"});
+  names("stepfun-ai--Step-3.7-Flash-FP8", {"'layer_types' has 'sliding_attention' in layers 1-3, 5-7"});
+  CHECK(refusal(R"({"model_type": "gpt_neox"})").find("side by side") != std::string::npos);
+  CHECK(refusal(R"({"model_type": "qwen3_moe", "mlp_only_layers": [3]})").find("'mlp_only_layers'") !=
+        std::string::npos);
+  CHECK(refusal(R"({"model_type": "qwen3_moe", "decoder_sparse_step": 2})").find("'decoder_sparse_step' is 2") !=
+        std::string::npos);
+}
+
+TEST_CASE("a model is called as its folder or its file") {
+  const auto name = [](const std::string& file) {
+    return models::parse_model_config(R"({"model_type": "llama"})", file).name;
+  };
+  CHECK(name("/models/Llama-2-7b/config.json") == "Llama-2-7b");
+  CHECK(name("/x/meta-llama--Llama-2-7b_config.json") == "meta-llama--Llama-2-7b");
+  CHECK(name("hub/models--meta-llama--Llama-2-7b/snapshots/8cca527612d856d7d/config.json") == "meta-llama--Llama-2-7b");
+  CHECK(name("/x/our model: v2/config.json") == "our-model--v2");
+  CHECK(name("/config.json") == "model");
+}
+
+TEST_CASE("a member of a document is read alone") {
+  const ModelConfig text = models::read_model_config(kFolder + "Qwen--Qwen3-VL-2B-Instruct.json#text_config");
+  CHECK(static_cast<double>(model_parameters(text.model())) == Approx(1.72e9).epsilon(0.001));  // as Qwen3-1.7B
+  CHECK(has_note(text.left_out, "text_config", "all of the document but"));
+  CHECK(refusal("{}", "c.json", "text_config") == "c.json: has no 'text_config'");
+}
+
+TEST_CASE("windows in all layers, or in one of so many, are those of the file") {
+  const auto model = [](const std::string& more) {
+    return parsed(R"({"model_type": "mistral", "num_hidden_layers": 4, )" + more + "}").model();
+  };
+  CHECK(model(R"("sliding_window": null)").window == 0);
+  CHECK(model(R"("sliding_window": 1024)").window == 1024);
+  CHECK(model(R"("sliding_window": 1024)").window_every == 1);
+  CHECK(model(R"("vocab_size": 32000)").window == 4096);  // the family's default
+  const auto alternating = model(
+      R"("sliding_window": 128,
+         "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"])");
+  CHECK(alternating.window == 128);
+  CHECK(alternating.window_every == 2);
+  CHECK(model(R"("layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"])").window ==
+        0);
+  CHECK(refusal(R"({"model_type": "mistral", "num_hidden_layers": 4, "layer_types": ["full_attention"]})") ==
+        "config.json:1: 'layer_types' has 1 entries, and 'num_hidden_layers' is 4");
+}
+
+TEST_CASE("a mistake in a configuration is one line with its file, line and key") {
+  const auto said = [](const std::string& line) { return refusal("{\"model_type\": \"llama\",\n" + line + "}"); };
+  CHECK(said("\"num_hidden_layers\": 1e308") ==
+        "config.json:2: 'num_hidden_layers' must be an integer from 1 to 10000, not '1e308'");
+  CHECK(said("\"num_hidden_layers\": -3") ==
+        "config.json:2: 'num_hidden_layers' must be an integer from 1 to 10000, not -3");
+  CHECK(said("\"hidden_size\": \"4096\"").find("config.json:2: 'hidden_size' must be an integer") == 0);
+  CHECK(said("\"hidden_size\": null").find("config.json:2: 'hidden_size' is null") == 0);
+  CHECK(said("\"num_attention_heads\": 33").find("no multiple of 'num_attention_heads', 33") != std::string::npos);
+  CHECK(said("\"num_key_value_heads\": 5").find("config.json:2: 'num_key_value_heads' is 5, which does not divide") ==
+        0);
+  CHECK(said("\"hidden_act\": \"maxout\"").find("config.json:2: 'hidden_act' is 'maxout'") == 0);
+  CHECK(said("\"expert_router_depth\": 2").find("config.json:2: 'expert_router_depth' is not known of a llama") == 0);
+  CHECK(said("\"vocab_size\": 3,\n\"vocab_size\": 4") ==
+        "config.json:3: 'vocab_size' is given twice, first in line 2; keep one");
+  CHECK(said("\"vocab_size\": 3,,").find("config.json:2: bad JSON") == 0);
+  CHECK(refusal(R"({"model_type": "mixtral", "num_experts_per_tok": 9})").find("more than 'num_local_experts', 8") !=
+        std::string::npos);
+  CHECK(refusal(R"({"model_type": "lama"})").find("did you mean 'llama'?") != std::string::npos);
+  CHECK(refusal("{}").find("'model_type' is missing") != std::string::npos);
+  CHECK(refusal("[1]").find("config.json:1: a configuration must be a JSON object") == 0);
+  CHECK(refusal(std::string(100, '[')).find("nested deeper than 64 levels") != std::string::npos);
+  CHECK(refusal(R"({"model_type": "deepseek_v3", "n_shared_experts": 1000000})").find("'n_shared_experts'") !=
+        std::string::npos);
+  CHECK(refusal(R"({"model_type": "mixtral", "num_hidden_layers": 10000, "hidden_size": 1000000, "head_dim": 128,
+                    "intermediate_size": 10000000, "num_local_experts": 100000})")
+            .find("more than 1e+16 parameters") != std::string::npos);
+}
+
+TEST_CASE("keys that published files have beside those of their family are read") {
+  // GLM-4.5 (355 B, 32 B active), Qwen3-Coder-480B-A35B, DeepSeek-V2-Lite (15.7 B, 2.4 B active), StarCoder2-3B.
+  const auto glm = parsed(R"({"model_type": "glm4_moe", "attention_bias": true, "head_dim": 128, "hidden_size": 5120,
+      "partial_rotary_factor": 0.5, "intermediate_size": 12288, "moe_intermediate_size": 1536, "n_group": 1,
+      "num_attention_heads": 96, "n_routed_experts": 160, "n_shared_experts": 1, "num_experts_per_tok": 8,
+      "first_k_dense_replace": 3, "num_hidden_layers": 92, "num_key_value_heads": 8, "num_nextn_predict_layers": 1,
+      "use_qk_norm": true, "vocab_size": 151552})");
+  CHECK(static_cast<double>(model_parameters(glm.model())) == Approx(355e9).epsilon(0.01));
+  CHECK(static_cast<double>(active_parameters(glm.model()) - 2 * 151'552 * 5'120) == Approx(32e9).epsilon(0.01));
+  CHECK(glm.model().query_key_norm);
+  CHECK(has_note(glm.without_effect, "partial_rotary_factor", "rotated"));
+  const auto coder = parsed(R"({"model_type": "qwen3_moe", "head_dim": 128, "hidden_size": 6144, "mlp_only_layers": [],
+      "moe_intermediate_size": 2560, "num_attention_heads": 96, "num_experts": 160, "num_experts_per_tok": 8,
+      "num_hidden_layers": 62, "num_key_value_heads": 8, "qkv_bias": false, "use_qk_norm": true,
+      "shared_expert_intermediate_size": 0, "vocab_size": 151936})");
+  CHECK(static_cast<double>(model_parameters(coder.model())) == Approx(480e9).epsilon(0.01));
+  CHECK(static_cast<double>(active_parameters(coder.model())) == Approx(35e9).epsilon(0.02));
+  const auto lite = parsed(R"({"model_type": "deepseek_v2", "first_k_dense_replace": 1, "hidden_size": 2048,
+      "intermediate_size": 10944, "kv_lora_rank": 512, "moe_intermediate_size": 1408, "moe_layer_freq": 1,
+      "n_routed_experts": 64, "n_shared_experts": 2, "num_attention_heads": 16, "num_experts_per_tok": 6,
+      "num_hidden_layers": 27, "num_key_value_heads": 16, "q_lora_rank": null, "vocab_size": 102400})");
+  CHECK(static_cast<double>(model_parameters(lite.model())) == Approx(15.7e9).epsilon(0.01));
+  CHECK(static_cast<double>(active_parameters(lite.model()) - 102'400 * 2'048) == Approx(2.4e9).epsilon(0.04));
+  CHECK(lite.model().query_rank == 0);
+  // DeepSeek-V2's attention beside one feed-forward network.
+  const auto dense =
+      parsed(R"({"model_type": "deepseek_v3", "n_routed_experts": null, "num_hidden_layers": 2})").model();
+  CHECK_FALSE(dense.has_experts());
+  CHECK(dense.is_latent());
+  const auto coder2 = parsed(R"({"model_type": "starcoder2", "norm_type": "layer_norm", "mlp_type": "default",
+      "use_bias": true, "sliding_window": 4096})");
+  CHECK(static_cast<double>(model_parameters(coder2.model())) == Approx(3.03e9).epsilon(0.01));
+  CHECK(coder2.model().window == 4096);
+}
