@@ -9,6 +9,7 @@
 
 #include "experiments/config/config_schema.hpp"
 #include "experiments/settings/calibration.hpp"
+#include "experiments/settings/model_files.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
 #include "experiments/text/text.hpp"
@@ -214,7 +215,7 @@ core::compute::Gpu gpu_of(const CatalogEntry& entry) {
   return core::compute::gpu_options().make(values);
 }
 
-Catalog::Catalog(const std::string& path) {
+Catalog::Catalog(const std::string& path) : model_files_(std::make_shared<ModelFiles>()) {
   for (const std::string& kind : kKinds) kinds_[kind];
   for (const CatalogFile& file : compiled_catalog())
     add(file.kind, file.name, import::parse_yaml(file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name)));
@@ -353,13 +354,18 @@ const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind,
                        [&](const std::string& one) { return one == name || one == lower_case_name; });
   };
   if (const auto called = std::find_if(known.begin(), known.end(), also); called != known.end()) return *called;
+  if (kind == "models")
+    if (const std::string path = model_file(name, at); !path.empty()) return model_files_->read(path);
   std::vector<std::string> names;
   for (const auto& [entry_name, entry] : known) names.push_back(entry_name);
   constexpr const char* kCustomClusterHint =
       "; or give one of your own, as in cluster: {gpu: {like: a100_80, scale_up: pcie, scale_up_gb_per_s: 24}, "
       "nodes: 4, gpus_per_node: 8, nic_gbps: 200}";
+  constexpr const char* kModelFileHint = "; or give the path of its config.json";
   at.fail(fmt::format("unknown {} '{}'{}{}", kind.substr(0, kind.size() - 1), name, suggestion(name, names),
-                      kind == "clusters" ? kCustomClusterHint : ""));
+                      kind == "clusters" ? kCustomClusterHint
+                      : kind == "models" ? kModelFileHint
+                                         : ""));
 }
 
 }  // namespace manyworlds::experiments

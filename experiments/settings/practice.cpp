@@ -300,6 +300,25 @@ std::string deferred_mark(const std::string& path) {
   return path + ".open";
 }
 
+Assumptions assume_of_model_file(Settings& settings) {
+  constexpr const char* kSequence = "model.sequence";
+  Assumptions filled{{}, settings.text(deferred_mark("model"))};
+  if (const auto sequence = settings.find(deferred_mark(kSequence)); sequence != settings.end()) {
+    filled.values[kSequence] = sequence->second;
+    settings[kSequence] = filled.values.at(kSequence);
+  }
+  settings.erase(deferred_mark(kSequence));
+  settings.erase(deferred_mark("model"));
+  return filled;
+}
+
+Assumptions assume(Settings& settings, const Catalog& catalog, Practice practice) {
+  Assumptions filled = assume_of_model_file(settings);
+  if (practice == Practice::today)
+    for (const auto& [key, value] : assume_today(settings, catalog)) filled.values.add(key, value);
+  return filled;
+}
+
 Settings assume_today(Settings& settings, const Catalog& catalog) {
   Settings filled;
   const auto fill = [&](const std::string& key, std::optional<OptionValue> value) {
@@ -369,8 +388,9 @@ void AssumedValues::note(const std::string& what) {
   if (!what.empty()) notes_.insert(what);
 }
 
-void AssumedValues::add(const Settings& assumptions) {
-  for (const auto& [key, value] : assumptions) values_[std::string(key)].insert(to_text(value));
+void AssumedValues::add(const Assumptions& assumptions) {
+  note(assumptions.model_note);
+  for (const auto& [key, value] : assumptions.values) values_[std::string(key)].insert(to_text(value));
 }
 
 std::string AssumedValues::line() const {

@@ -27,6 +27,18 @@ std::string default_component_today(const std::string& path, const std::string& 
 /// removes the mark, and so does assume_today().
 std::string deferred_mark(const std::string& path);
 
+/// Values that were filled in, by key, and what the file of a model left out; empty for a model of the catalog.
+struct Assumptions {
+  Settings values;
+  std::string model_note;
+};
+
+/// Fills in what the file of a model does not say, and under today's practice all deferred settings.
+Assumptions assume(Settings& settings, const Catalog& catalog, Practice practice);
+
+/// Fills in the sequence, which the file of a model does not say.
+Assumptions assume_of_model_file(Settings& settings);
+
 /// Fills in deferred settings by today's practice and returns them by key, with the stack as a whole if none was named.
 /// A switch of the stack without effect in the layout (such as overlap_parameters without an optimizer sharded over
 /// replicas) is turned off and not returned.
@@ -46,7 +58,7 @@ std::string tensor_over_nodes_note(const Settings& settings);
 /// Values that were assumed for the experiments of a sweep, by key.
 class AssumedValues {
  public:
-  void add(const Settings& assumptions);
+  void add(const Assumptions& assumptions);
   /// Adds a note, shown after the assumed values, about a setting that was given but has no effect.
   void note(const std::string& what);
   /// Returns one line, such as "strategy.stack=megatron-core, strategy.zero=0 or 1"; empty if nothing was assumed.

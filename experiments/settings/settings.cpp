@@ -20,6 +20,8 @@ using core::OptionValue;
 using import::Entry;
 using import::Node;
 
+constexpr const char* kSequence = "model.sequence";
+
 std::string join(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
@@ -179,6 +181,7 @@ Target find_typed_key(const std::string& typed, const Node& at) {
 
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
   settings_[path] = std::move(value);
+  if (path == kSequence) settings_.erase(deferred_mark(kSequence));
   record_place(path, at);
 }
 
@@ -353,6 +356,9 @@ void Assigner::assign_catalog_entry(const Section& section, const std::string& p
     else
       set(join(path, key), sourced.value, at);
   }
+  if (entry.note.empty()) return;
+  settings_[deferred_mark(path)] = entry.note;
+  if (entry.assumed_sequence > 0) settings_[deferred_mark(kSequence)] = entry.assumed_sequence;
 }
 
 void derive(Settings& settings) {

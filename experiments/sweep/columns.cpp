@@ -66,6 +66,7 @@ void Columns::add_leaves(const Axis& axis, const Settings& base, const Catalog& 
   for (const Node& value : axis.values) {
     Settings settings = base;
     Assigner(catalog, settings, nullptr).assign(axis.target, value);
+    assume_of_model_file(settings);
     derive(settings);
     for (auto at = settings.lower_bound(prefix); at != settings.end() && at->first.starts_with(prefix); ++at) {
       const std::string leaf(at->first);

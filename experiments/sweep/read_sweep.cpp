@@ -102,13 +102,13 @@ class Reader {
   void visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs);
   void check_objective() const;
   std::vector<Assignment> assignments(const std::vector<std::size_t>& chosen) const;
-  Settings resolve(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed = nullptr) const;
+  Settings resolve(const std::vector<std::size_t>& chosen, Places* places, Assumptions* assumed = nullptr) const;
   [[noreturn]] void fail_at(const std::vector<std::size_t>& chosen, const std::string& key,
                             const std::string& what) const;
   void add_inputs(const std::vector<std::size_t>& chosen, const Settings& settings);
   void visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs);
   std::string other_violations(const Settings& settings, GraphCache& graphs) const;
-  void note_assumed(Settings assumptions);
+  void note_assumed(Assumptions assumptions);
   void note_unmeasured(const std::vector<std::size_t>& chosen, const Settings& settings);
   [[noreturn]] void fail_unmeasured() const;
   [[noreturn]] void fail_empty() const;
@@ -277,14 +277,12 @@ std::vector<Assignment> Reader::assignments(const std::vector<std::size_t>& chos
 }
 
 /// Returns the settings of a point; values that were assumed go to `assumed`.
-Settings Reader::resolve(const std::vector<std::size_t>& chosen, Places* places, Settings* assumed) const {
+Settings Reader::resolve(const std::vector<std::size_t>& chosen, Places* places, Assumptions* assumed) const {
   Settings settings = base_;
   Assigner assigner(catalog_, settings, places, practice());
   for (const Assignment& one : assignments(chosen)) assigner.assign(one.target, *one.value);
-  if (practice() == Practice::today) {
-    Settings filled = assume_today(settings, catalog_);
-    if (assumed != nullptr) *assumed = std::move(filled);
-  }
+  Assumptions filled = assume(settings, catalog_, practice());
+  if (assumed != nullptr) *assumed = std::move(filled);
   derive(settings);
   if (const std::string missing = borrow_calibration(settings, catalog_); !missing.empty())
     top_.fail(
@@ -348,12 +346,14 @@ void Reader::fail_unmeasured() const {
 }
 
 /// Records assumed values; a network-only sweep reports those of the network only.
-void Reader::note_assumed(Settings assumptions) {
-  if (options_.scope == Scope::network)
-    assumptions.erase_if([](const auto& one) {
+void Reader::note_assumed(Assumptions assumptions) {
+  if (options_.scope == Scope::network) {
+    assumptions.model_note.clear();
+    assumptions.values.erase_if([](const auto& one) {
       return !one.first.starts_with("collectives.") && !one.first.starts_with("topology.") &&
              !one.first.starts_with("transport");
     });
+  }
   assumed_.add(assumptions);
 }
 
@@ -367,7 +367,7 @@ std::string Reader::other_violations(const Settings& settings, GraphCache& graph
 }
 
 void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
-  Settings assumed;
+  Assumptions assumed;
   const Settings settings = resolve(chosen, nullptr, &assumed);
   if (const auto [key, what] = missing_required(settings, options_.scope); !key.empty()) fail_at(chosen, key, what);
   add_inputs(chosen, settings);

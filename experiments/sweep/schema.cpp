@@ -71,7 +71,10 @@ json names_schema(const std::string& kind, const Catalog& catalog) {
     names.push_back(name);
     names.insert(names.end(), entry.also_called.begin(), entry.also_called.end());
   }
-  return {{"type", "string"}, {"enum", names}};
+  const json named{{"type", "string"}, {"enum", names}};
+  if (kind != "models") return named;
+  // The path of a configuration, or of its folder.
+  return any_of({named, {{"type", "string"}, {"pattern", R"(/|\.json(#|$))"}}});
 }
 
 json branch_schema(const Section& section, const Catalog& catalog) {

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "core/workload/schedule/schedule.hpp"
@@ -224,16 +226,23 @@ ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog
 }
 
 struct ModelShape {
-  std::string name;
+  std::string name, like;    // of the model, and how a document names it
+  bool has_sequence = true;  // false: the document says nothing of it, and it is assumed
   std::int64_t layers = 0, heads = 0, kv_heads = 0, experts = 0, sequence = 0;
 };
 
 ModelShape model_shape_of(const SearchOptions& options, const experiments::Catalog& catalog) {
   const auto& [name, model] = catalog.find_named("models", options.model, source_node("--model"));
-  ModelShape result{name, integer_value(model, "layers", 0),  integer_value(model, "heads", 0),
-                    0,    integer_value(model, "experts", 0), 0};
+  ModelShape result;
+  result.name = result.like = name;
+  if (!model.note.empty())  // of a file, which the document may be far away from
+    result.like = nlohmann::json(std::filesystem::absolute(options.model).lexically_normal().string()).dump();
+  result.layers = integer_value(model, "layers", 0);
+  result.heads = integer_value(model, "heads", 0);
   result.kv_heads = integer_value(model, "kv_heads", result.heads);
-  result.sequence = options.sequence.value_or(integer_value(model, "sequence", 0));
+  result.experts = integer_value(model, "experts", 0);
+  result.has_sequence = options.sequence || model.assumed_sequence == 0;
+  result.sequence = options.sequence.value_or(integer_value(model, "sequence", model.assumed_sequence));
   for (const auto& [key, value] : {std::pair("layers", result.layers), std::pair("heads", result.heads)})
     if (value == 0) throw core::InputError(fmt::format("'{}' of {} is in no catalog", key, name), "--model");
   if (result.sequence == 0)
@@ -330,7 +339,8 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   const ModelShape shape = model_shape_of(options, catalog);
   const std::int64_t gpus = machines.gpus(), batch = options.global_batch.value_or(gpus);
 
-  document.add_base("model", fmt::format("{{like: {}, sequence: {}}}", shape.name, shape.sequence));
+  document.add_base("model", shape.has_sequence ? fmt::format("{{like: {}, sequence: {}}}", shape.like, shape.sequence)
+                                                : fmt::format("{{like: {}}}", shape.like));
   document.add_base("cluster", fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}}}", machines.cluster,
                                            machines.nodes, machines.gpus_per_node));
   document.add_base("topology", options.topology);
@@ -356,6 +366,7 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   SearchSpace result;
   result.name = fmt::format("{}-on-{}-{}", shape.name, gpus, machines.gpu.empty() ? machines.cluster : machines.gpu);
   result.yaml = document.render(result.name);
+  if (!shape.has_sequence) result.assumed_sequence = shape.sequence;
   return result;
 }
 

@@ -25,8 +25,9 @@ struct SearchOptions {
 };
 
 struct SearchSpace {
-  std::string name;  // "mixtral-8x7b-on-1024-h100_sxm"
-  std::string yaml;  // the sweep document
+  std::string name;                   // "mixtral-8x7b-on-1024-h100_sxm"
+  std::string yaml;                   // the sweep document
+  std::int64_t assumed_sequence = 0;  // of a model from a file, unless --sequence gives it; 0: nothing is assumed
 };
 
 /// Returns the space of sizes that divide what they partition (heads, layers, experts, GPUs), the schedules that the

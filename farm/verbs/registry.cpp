@@ -24,6 +24,7 @@ namespace manyworlds::farm::commands {
   entry(validate)               \
   entry(calibrate)              \
   entry(slurm)                  \
+  entry(model)                  \
   entry(list)                   \
   entry(schema)
 // clang-format on

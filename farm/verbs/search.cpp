@@ -255,8 +255,9 @@ int run_search(const Invocation& invocation) {
   add_run_options(options);
   add_assume_option(options);
   add_guess_option(options);
-  options.add_options()("model", "a model of the catalog", cxxopts::value<std::string>(), "NAME")(
-      "cluster", "a cluster of the catalog", cxxopts::value<std::string>(), "NAME")(
+  options.add_options()("model", "a model of the catalog, or the path of its config.json",
+                        cxxopts::value<std::string>(),
+                        "NAME|PATH")("cluster", "a cluster of the catalog", cxxopts::value<std::string>(), "NAME")(
       "gpu", "instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(), "NAME")(
       "gpus", "how many GPUs; default: as the cluster has", cxxopts::value<std::string>(), "N")(
       "nodes", "how many machines, instead of --gpus", cxxopts::value<std::string>(), "N")(
@@ -305,7 +306,11 @@ int run_search(const Invocation& invocation) {
   }
   refuse_guesses(*parsed, searched.sweep, catalog);
   if (!search_options.global_batch) print_message("assumed: a sample of each step for every GPU (--global-batch N)\n");
-  if (!search_options.sequence) print_message("assumed: the model's own sequence length (--sequence N)\n");
+  if (space.assumed_sequence > 0)
+    print_message("assumed: samples of {} tokens, which the model's file does not say (--sequence N)\n",
+                  space.assumed_sequence);
+  else if (!search_options.sequence)
+    print_message("assumed: the model's own sequence length (--sequence N)\n");
   const RunOptions run_options = read_run_options(*parsed, run_directory_of(*parsed, searched.sweep.name));
   check_preconditions(run_options);
   Search search(run_options, std::move(searched.sweep), !no_sharing(*parsed), *invocation.zygote);

@@ -1,0 +1,147 @@
+// `manyworlds model MODEL`: what was read of a model's configuration, what was assumed and left out, and its
+// parameters.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "core/workload/strategy/parameters.hpp"
+#include "experiments/models/model_config.hpp"
+#include "experiments/settings/catalog.hpp"
+#include "experiments/text/scalar.hpp"
+#include "farm/cli/command.hpp"
+#include "farm/system/exit_code.hpp"
+
+namespace manyworlds::farm::commands {
+namespace {
+
+using experiments::import::value_text;
+using experiments::models::ConfigNote;
+using experiments::models::ConfigValue;
+using experiments::models::count_text;
+using experiments::models::ModelConfig;
+using Json = nlohmann::ordered_json;
+
+/// Returns a model of the catalog as if it had been read from a file with a key for each value.
+ModelConfig catalog_model(const std::string& name, const experiments::CatalogEntry& entry) {
+  ModelConfig config;
+  config.name = name;
+  config.file = fmt::format("catalog/models/{}.yaml", name);
+  config.architecture = entry.help;
+  for (const auto& [key, sourced] : entry.values) config.values.push_back({key, sourced.value, key, 0, false});
+  return config;
+}
+
+/// Parameters as people count them: with the table of tokens at the entrance, of which a token reads one row, and the
+/// output layer of the same size, without the table, or without both.
+struct Counts {
+  std::int64_t total, active, table, tables;
+};
+
+Counts counts_of(const ModelConfig& config) {
+  const core::workload::Model model = config.model();
+  return {core::workload::model_parameters(model), core::workload::active_parameters(model),
+          model.vocabulary * model.hidden, model.vocabulary * model.hidden * (model.tied_embeddings ? 1 : 2)};
+}
+
+std::string origin(const ModelConfig& config, const ConfigValue& value) {
+  if (value.assumed)
+    return fmt::format("assumed: the default of {}", config.defaults_of.empty() ? config.family : config.defaults_of);
+  if (value.key.empty()) return "of every " + config.family;
+  return value.line > 0 ? fmt::format("{}, line {}", value.key, value.line) : value.key;
+}
+
+std::string notes_text(const char* title, const std::vector<ConfigNote>& notes) {
+  std::string text;
+  for (const ConfigNote& note : notes) text += fmt::format("{:<16}'{}': {}\n", title, note.key, note.text);
+  return text;
+}
+
+std::string as_text(const ModelConfig& config) {
+  const Counts counts = counts_of(config);
+  std::string text = fmt::format("{}: {}\n", config.name, config.file);
+  if (!config.family.empty())
+    text += fmt::format("{:<16}{}{}\n", "family", config.family,
+                        config.architecture.empty() ? "" : fmt::format(" ({})", config.architecture));
+  const auto with_and_without = [&](std::int64_t all) {
+    const std::string bare = counts.tables == counts.table
+                                 ? "; it is the output layer too"
+                                 : fmt::format(", without the output layer too {}", count_text(all - counts.tables));
+    return fmt::format("{} ({}); without the token table {}{}", all, count_text(all), count_text(all - counts.table),
+                       bare);
+  };
+  text += fmt::format("{:<16}{}\n", "parameters", with_and_without(counts.total));
+  text += fmt::format("{:<16}{}\n", "active", with_and_without(counts.active));
+  for (const ConfigValue& value : config.values)
+    text += fmt::format("  {:<20}{:<12}{}\n", value.option, value_text(value.value), origin(config, value));
+  if (config.sequence > 0)
+    text += fmt::format(
+        "  {:<20}{:<12}assumed{}; --sequence, or model.sequence, says what is trained on\n", "sequence",
+        config.sequence,
+        config.max_positions > 0 ? fmt::format(": {} is the most, max_position_embeddings", config.max_positions) : "");
+  return text + notes_text("left out", config.left_out) + notes_text("without effect", config.without_effect);
+}
+
+Json notes_json(const std::vector<ConfigNote>& notes) {
+  Json all = Json::array();
+  for (const ConfigNote& note : notes) all.push_back({{"key", note.key}, {"text", note.text}});
+  return all;
+}
+
+Json as_json(const ModelConfig& config) {
+  const Counts counts = counts_of(config);
+  Json values = Json::array();
+  for (const ConfigValue& value : config.values) {
+    Json one{{"option", value.option},
+             {"value", nullptr},
+             {"key", value.key},
+             {"line", value.line},
+             {"assumed", value.assumed}};
+    std::visit([&](const auto& held) { one["value"] = held; }, value.value);
+    values.push_back(std::move(one));
+  }
+  return {{"name", config.name},
+          {"file", config.file},
+          {"family", config.family},
+          {"architecture", config.architecture},
+          {"parameters", counts.total},
+          {"active_parameters", counts.active},
+          {"token_table_parameters", counts.table},
+          {"values", values},
+          {"assumed_sequence", config.sequence},
+          {"left_out", notes_json(config.left_out)},
+          {"without_effect", notes_json(config.without_effect)}};
+}
+
+ModelConfig named_model(const std::string& name, const std::string& catalog_path) {
+  const experiments::Catalog catalog(catalog_path);
+  experiments::import::Node at;
+  at.file = std::make_shared<const std::string>("--model");
+  const auto& [found, entry] = catalog.find_named("models", name, at);
+  return entry.note.empty() ? catalog_model(found, entry) : experiments::models::read_model_config(name);
+}
+
+int run_model(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds model",
+                           "What is read of a model: a Hugging Face config.json, a folder that holds one, or a name of "
+                           "the catalog. Prints each setting with the key that it is from, the parameters, total and "
+                           "active, and what was assumed and left out. Layers that cannot be modelled are refused.");
+  options.add_options()("model", "a path, or a name of the catalog", cxxopts::value<std::string>(), "MODEL")(
+      "catalog", "a folder or file with more gpus, libraries, models, clusters and stacks",
+      cxxopts::value<std::string>()->default_value(""), "DIR")("json", "the same, as JSON");
+  options.parse_positional({"model"});
+  options.positional_help("MODEL");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  const ModelConfig config = named_model(required(*parsed, "model"), (*parsed)["catalog"].as<std::string>());
+  std::cout << (parsed->count("json") > 0 ? as_json(config).dump(1) + "\n" : as_text(config));
+  return kExitDone;
+}
+
+}  // namespace
+
+Command model_command() {
+  return {.name = "model", .summary = "what is read of a model's config.json, and its parameters", .run = run_model};
+}
+
+}  // namespace manyworlds::farm::commands
