@@ -191,14 +191,6 @@ std::string SweepDocument::render(const std::string& name) {
   return yaml + "objective: tokens_per_s_per_gpu\n";
 }
 
-/// The cluster of a search.
-struct ClusterSpec {
-  std::string cluster;  // a name of the catalog
-  std::string gpu;
-  std::int64_t nodes = 1, gpus_per_node = 8;
-  std::int64_t gpus() const { return nodes * gpus_per_node; }
-};
-
 const experiments::Catalog::Entries::value_type& cluster_of(const SearchOptions& options,
                                                             const experiments::Catalog& catalog) {
   if (!options.cluster.empty()) return catalog.find_named("clusters", options.cluster, source_node("--cluster"));
@@ -206,23 +198,6 @@ const experiments::Catalog::Entries::value_type& cluster_of(const SearchOptions&
   for (const auto& cluster : catalog.entries("clusters"))
     if (text_value(cluster.second, "gpu") == gpu) return cluster;
   throw core::InputError(fmt::format("no cluster of the catalog has {}; name one with --cluster", gpu), "--gpu");
-}
-
-ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
-  const auto& [name, cluster] = cluster_of(options, catalog);
-  ClusterSpec result{name, text_value(cluster, "gpu"), integer_value(cluster, "nodes", 1),
-                     integer_value(cluster, "gpus_per_node", 8)};
-  result.nodes = options.nodes.value_or(result.nodes);
-  if (!options.gpus) return result;
-  if (options.nodes) throw core::InputError("says the same as --nodes; keep one", "--gpus");
-  if (*options.gpus < result.gpus_per_node) result.gpus_per_node = *options.gpus;
-  if (*options.gpus % result.gpus_per_node != 0)
-    throw core::InputError(
-        fmt::format("{} GPUs are no whole nodes of {}, which {} has; {} would be", *options.gpus, result.gpus_per_node,
-                    name, (*options.gpus / result.gpus_per_node + 1) * result.gpus_per_node),
-        "--gpus");
-  result.nodes = *options.gpus / result.gpus_per_node;
-  return result;
 }
 
 struct ModelShape {
@@ -328,6 +303,23 @@ void add_expert_axes(SweepDocument& document, const ModelShape& shape, std::int6
 }
 
 }  // namespace
+
+ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
+  const auto& [name, cluster] = cluster_of(options, catalog);
+  ClusterSpec result{name, text_value(cluster, "gpu"), integer_value(cluster, "nodes", 1),
+                     integer_value(cluster, "gpus_per_node", 8)};
+  result.nodes = options.nodes.value_or(result.nodes);
+  if (!options.gpus) return result;
+  if (options.nodes) throw core::InputError("says the same as --nodes; keep one", "--gpus");
+  if (*options.gpus < result.gpus_per_node) result.gpus_per_node = *options.gpus;
+  if (*options.gpus % result.gpus_per_node != 0)
+    throw core::InputError(
+        fmt::format("{} GPUs are no whole nodes of {}, which {} has; {} would be", *options.gpus, result.gpus_per_node,
+                    name, (*options.gpus / result.gpus_per_node + 1) * result.gpus_per_node),
+        "--gpus");
+  result.nodes = *options.gpus / result.gpus_per_node;
+  return result;
+}
 
 SearchSpace search_space(const SearchOptions& options, const experiments::Catalog& catalog) {
   SweepDocument document{Pins(options.set)};

@@ -30,6 +30,17 @@ struct SearchSpace {
   std::int64_t assumed_sequence = 0;  // of a model from a file, unless --sequence gives it; 0: nothing is assumed
 };
 
+/// Machines of a cluster of the catalog.
+struct ClusterSpec {
+  std::string cluster;  // a name of the catalog
+  std::string gpu;
+  std::int64_t nodes = 1, gpus_per_node = 8;
+  std::int64_t gpus() const { return nodes * gpus_per_node; }
+};
+
+/// Returns the machines that the options name: whole nodes, or fewer GPUs than one node has.
+ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog);
+
 /// Returns the space of sizes that divide what they partition (heads, layers, experts, GPUs), the schedules that the
 /// stack offers, recomputation, ZeRO stages and, for models with experts, dispatchers. Rules and `where` exclude
 /// invalid layouts and duplicates. Fidelity is analytic. Throws InputError for names or values that the catalog lacks,

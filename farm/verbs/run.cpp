@@ -15,6 +15,7 @@
 #include "experiments/analysis/fit.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/cli/job_options.hpp"
 #include "farm/cli/one_experiment.hpp"
 #include "farm/cli/run_recording.hpp"
 #include "farm/cli/shared_options.hpp"
@@ -191,10 +192,19 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
   return SingleRun(sweep, ranks, &progress);
 }
 
+/// Reads SPEC, or the job that --like names.
+experiments::Sweep read_experiment(const cxxopts::ParseResult& parsed, std::vector<std::string>& explanation) {
+  if (!has_job(parsed)) return one_experiment(parsed);
+  JobExperiment read = job_experiment(parsed);
+  explanation = experiments::jobs::explanation(read.job);
+  return std::move(read.sweep);
+}
+
 int run_run(const Invocation& invocation) {
   cxxopts::Options options("manyworlds run", "One experiment, in this process: its step time and what it is made of.");
   add_experiment_options(options);
   add_guess_option(options);
+  add_job_options(options);
   options.add_options()("coupled", "all packets of the step in one event loop: slow, simple, the oracle")(
       "memory", "only what each pipeline rank needs of memory, part by part; nothing is simulated")(
       "kernels",
@@ -206,7 +216,8 @@ int run_run(const Invocation& invocation) {
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
-  experiments::Sweep sweep = one_experiment(*parsed);
+  std::vector<std::string> explanation;  // of how a job's file was read
+  experiments::Sweep sweep = read_experiment(*parsed, explanation);
   refuse_guesses(*parsed, sweep);
   RecordingOptions recording(*parsed, sweep);
   if (parsed->count("memory") > 0) return show_memory(sweep, parsed->count("json") > 0);
@@ -217,6 +228,8 @@ int run_run(const Invocation& invocation) {
   }
   const SingleRun run = run_with_progress(sweep, recording.ranks());
   const Row row{run.results().experiments};
+  if (parsed->count("json") == 0)
+    for (const std::string& line : explanation) std::cout << line << "\n";
   std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n"
                                           : as_text(row, sweep) + io::assumed_text(sweep.assumed));
   if (run.recorded()) recording.write(run);

@@ -1,0 +1,61 @@
+#include "experiments/jobs/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/error.hpp"
+#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/text/nearest.hpp"
+
+namespace manyworlds::experiments::jobs {
+namespace {
+
+std::vector<std::string> known_names() {
+  std::vector<std::string> names;
+  for (const MegatronArgument& one : megatron_arguments()) names.push_back(one.name);
+  return names;
+}
+
+[[noreturn]] void fail_unknown(const Text& word, const std::string& name) {
+  // "known are …" with a thousand names would not help.
+  std::string near = suggestion(name, known_names());
+  if (!near.starts_with("; did")) near = "";
+  fail_at(word.place, fmt::format("--{} is no argument of Megatron-LM that is known here{}", name, near));
+}
+
+bool is_option(const Text& word) {
+  return word.text.starts_with("--") && word.text.size() > 2;
+}
+
+}  // namespace
+
+void fail_at(const Place& place, const std::string& what) {
+  throw core::InputError(what, place.file ? *place.file : "", place.line);
+}
+
+std::vector<Argument> split_arguments(const std::vector<Text>& words) {
+  std::vector<Argument> arguments;
+  for (std::size_t i = 0; i < words.size();) {
+    const Text& word = words[i++];
+    if (!is_option(word)) {
+      const std::string why = shell::why_unknown(word.text);
+      if (why.empty()) fail_at(word.place, fmt::format("'{}' stands where an argument would", word.text));
+      fail_at(word.place, fmt::format("'{}' among the arguments follows from {}; give it with --env NAME=VALUE",
+                                      shell::shown(word.text), why));
+    }
+    const std::size_t equals = word.text.find('=');
+    Argument one{word.text.substr(2, equals == std::string::npos ? equals : equals - 2), {}, word.place};
+    if (!shell::is_known(one.name))
+      fail_at(word.place, "the name of an argument follows from " + shell::why_unknown(one.name));
+    const MegatronArgument* known = find_argument(one.name);
+    if (known == nullptr) fail_unknown(word, one.name);
+    if (equals != std::string::npos) one.values.push_back({word.text.substr(equals + 1), word.place});
+    const std::size_t limit = known->takes == Takes::nothing ? 0 : known->takes == Takes::one ? 1 : words.size();
+    while (i < words.size() && one.values.size() < limit && !is_option(words[i])) one.values.push_back(words[i++]);
+    if (one.values.empty() && known->takes == Takes::one)
+      fail_at(word.place, fmt::format("--{} lacks its value", one.name));
+    arguments.push_back(std::move(one));
+  }
+  return arguments;
+}
+
+}  // namespace manyworlds::experiments::jobs

@@ -1,0 +1,49 @@
+// A training job as the experiment that it is: settings, each with the place in the job's file that says so.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "experiments/jobs/arguments.hpp"
+#include "experiments/settings/catalog.hpp"
+
+namespace manyworlds::experiments::jobs {
+
+struct JobSetting {
+  std::string key, value;
+  Place place;
+};
+
+struct Job {
+  std::string kind, file;
+  std::string name;   // of the experiment: the file's, without folder and ending
+  std::string stack;  // of the catalog
+  std::vector<JobSetting> settings;
+  std::int64_t gpus = 0;        // 0: nobody says
+  std::int64_t irrelevant = 0;  // arguments that change neither time nor memory
+  std::size_t mapped = 0;       // arguments that settings follow from
+  std::vector<std::string> notes;
+};
+
+struct JobOptions {
+  std::map<std::string, std::string> environment;  // variables that a script reads
+  std::int64_t gpus = 0;                           // instead of what the file says; 0: as it says
+};
+
+/// Reads a job's file, whose kind its content tells. Throws InputError with file, line and argument for what decides
+/// the step and is not certain, or is not modelled.
+Job read_job(const std::string& path, const JobOptions& options, const Catalog& catalog);
+
+/// Returns the settings that follow from the arguments of Megatron-LM.
+Job megatron_job(const JobArguments& arguments, const JobOptions& options, const Catalog& catalog);
+
+/// Returns the job as a document of one experiment on machines `cluster` (the YAML of that section). What line N of the
+/// job's file sets stands on line N, so that messages name the job's lines.
+std::string document_of(const Job& job, const std::string& cluster);
+
+/// Returns what the user should know of how the job was read, one line each.
+std::vector<std::string> explanation(const Job& job);
+
+}  // namespace manyworlds::experiments::jobs

@@ -1,0 +1,91 @@
+#include "experiments/jobs/launch_size.hpp"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/shell/arithmetic.hpp"
+
+namespace manyworlds::experiments::jobs {
+namespace {
+
+using Options = std::map<std::string, std::int64_t>;
+
+constexpr std::int64_t kMaxSize = 1 << 20;
+
+std::string short_name(const std::string& name) {
+  if (name == "-N") return "nodes";
+  if (name == "-n" || name == "-np") return "ntasks";
+  return name;
+}
+
+/// Returns the number at the end of a value such as 8, gpu:8 or gpu:h100:8; 0 if there is none.
+std::int64_t number_in(const std::string& value) {
+  if (!shell::is_known(value)) return 0;
+  const auto number = shell::integer_of(value.substr(value.rfind(':') + 1));
+  const bool range = value.find(':') != std::string::npos && value.find("gpu") == std::string::npos;
+  return number && *number > 0 && *number <= kMaxSize && !range ? *number : 0;
+}
+
+/// Reads "--name value", "--name=value" and "-N value"; names have dashes only.
+Options options_of(const std::vector<std::string>& words) {
+  Options found;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].starts_with('-')) continue;
+    const std::size_t equals = words[i].find('=');
+    std::string name = words[i].substr(0, equals);
+    std::replace(name.begin(), name.end(), '_', '-');
+    name = name.starts_with("--") ? name.substr(2) : short_name(name);
+    const std::string value = equals != std::string::npos ? words[i].substr(equals + 1)
+                              : i + 1 < words.size()      ? words[i + 1]
+                                                          : "";
+    if (const std::int64_t number = number_in(value); number > 0) found[name] = number;
+  }
+  return found;
+}
+
+Options batch_options(const std::vector<std::string>& texts) {
+  Options all;
+  for (const std::string& text : texts) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with("#SBATCH"))
+        for (const auto& [name, value] : options_of(words_of(line.substr(0, line.find(" #")).substr(7))))
+          all[name] = value;
+  }
+  return all;
+}
+
+std::int64_t first_of(const Options& options, const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (const auto found = options.find(name); found != options.end()) return found->second;
+  return 0;
+}
+
+bool is_torchrun(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.ends_with("torchrun") || word.starts_with("torch.distributed.");
+  });
+}
+
+}  // namespace
+
+void read_launch_size(const std::vector<Text>& launcher, const std::vector<std::string>& texts, JobArguments& to) {
+  std::vector<std::string> words;
+  for (const Text& word : launcher) words.push_back(word.text);
+  const Options given = options_of(words), batch = batch_options(texts);
+  const bool torchrun = is_torchrun(words);
+  to.nodes = first_of(given, {"nnodes", "num-nodes", "nodes"});
+  if (to.nodes == 0) to.nodes = first_of(batch, {"nodes"});
+  to.gpus_per_node = first_of(given, {"nproc-per-node", "num-gpus"});
+  const std::vector<std::string> tasks = torchrun
+                                             ? std::vector<std::string>{"gpus-per-node", "gres"}
+                                             : std::vector<std::string>{"ntasks-per-node", "gpus-per-node", "gres"};
+  if (to.gpus_per_node == 0) to.gpus_per_node = first_of(given, tasks);
+  if (to.gpus_per_node == 0) to.gpus_per_node = first_of(batch, tasks);
+  if (!torchrun && to.nodes * to.gpus_per_node == 0) to.gpus = first_of(given, {"ntasks"});
+  if (!torchrun && to.nodes * to.gpus_per_node == 0 && to.gpus == 0) to.gpus = first_of(batch, {"ntasks"});
+}
+
+}  // namespace manyworlds::experiments::jobs

@@ -1,0 +1,251 @@
+#include "experiments/jobs/megatron_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+namespace manyworlds::experiments::jobs {
+namespace {
+
+constexpr Takes kSwitch = Takes::nothing, kOne = Takes::one, kSeveral = Takes::several;
+constexpr Fate kMapped = Fate::mapped;
+
+/// Arguments that are one setting each.
+std::vector<MegatronArgument> direct_arguments() {
+  return {
+      {"num-layers", kOne, kMapped, "model.layers", "", "", ""},
+      {"hidden-size", kOne, kMapped, "model.hidden", "", "", ""},
+      {"num-attention-heads", kOne, kMapped, "model.heads", "", "", ""},
+      {"kv-channels", kOne, kMapped, "model.head_dim", "", "0", ""},
+      {"seq-length", kOne, kMapped, "model.sequence", "", "", ""},
+      {"normalization", kOne, kMapped, "model.norm", "LayerNorm=layer_norm RMSNorm=rms_norm", "layer_norm", ""},
+      {"untie-embeddings-and-output-weights", kSwitch, kMapped, "model.tied_embeddings", "false", "true", ""},
+      {"disable-bias-linear", kSwitch, kMapped, "model.biases", "false", "true", ""},
+      {"moe-router-topk", kOne, kMapped, "model.experts_per_token", "", "2", ""},
+      {"moe-ffn-hidden-size", kOne, kMapped, "model.expert_ffn_hidden", "", "0", ""},
+      {"moe-shared-expert-intermediate-size", kOne, kMapped, "model.shared_ffn_hidden", "", "0", ""},
+      {"context-parallel-size", kOne, kMapped, "strategy.cp", "", "1", ""},
+      {"cp-comm-type", kSeveral, kMapped, "strategy.cp_comm", "p2p=ring all_gather=all_gather a2a=ulysses", "ring", ""},
+      {"micro-batch-size", kOne, kMapped, "strategy.micro_batch", "", "1", ""},
+      {"overlap-grad-reduce", kSwitch, kMapped, "strategy.overlap_grad_reduce", "true", "false", ""},
+      {"ddp-bucket-size", kOne, kMapped, "strategy.bucket_parameters", "", "", ""},
+      {"moe-expert-capacity-factor", kOne, kMapped, "strategy.capacity_factor", "", "0", ""},
+      {"moe-token-drop-policy", kOne, kMapped, "strategy.token_drop", "probs=probs position=position", "", ""},
+      {"moe-pad-expert-input-to-capacity", kSwitch, kMapped, "strategy.pad_to_capacity", "true", "false", ""},
+      {"deterministic-mode", kSwitch, kMapped, "strategy.stack.deterministic", "true", "false", ""},
+      {"cross-entropy-loss-fusion", kSwitch, kMapped, "strategy.stack.fused_loss", "true", "false", ""},
+      {"moe-permute-fusion", kSwitch, kMapped, "strategy.stack.permute_fusion", "true", "false", ""},
+      {"moe-router-fusion", kSwitch, kMapped, "strategy.stack.router_fusion", "true", "false", ""},
+      {"moe-shared-expert-overlap", kSwitch, kMapped, "strategy.stack.overlap_shared_expert", "true", "false", ""},
+      {"overlap-moe-expert-parallel-comm", kSwitch, kMapped, "strategy.stack.overlap_experts", "true", "false", ""},
+      {"delay-wgrad-compute", kSwitch, kMapped, "strategy.stack.delay_expert_weights", "true", "false", ""},
+      {"no-bias-dropout-fusion", kSwitch, kMapped, "strategy.stack.bias_dropout_fusion", "false", "true", ""},
+      {"no-rope-fusion", kSwitch, kMapped, "strategy.stack.rope_fusion", "false", "true", ""},
+      {"no-gradient-accumulation-fusion", kSwitch, kMapped, "strategy.stack.gradient_accumulation_fusion", "false",
+       "true", ""},
+      {"no-overlap-p2p-communication", kSwitch, kMapped, "strategy.stack.overlap_transfers", "false", "", ""},
+  };
+}
+
+MegatronArgument read_by_code(const char* name, Takes takes, const char* keys, const char* why) {
+  return {name, takes, kMapped, keys, "*", "", why};
+}
+
+std::vector<MegatronArgument> model_arguments() {
+  return {
+      read_by_code("ffn-hidden-size", kOne, "model.ffn_hidden",
+                   "without it 4 x hidden, or two thirds of that in whole 64 with swiglu"),
+      read_by_code("group-query-attention", kSwitch, "model.kv_heads", "as many as num-query-groups"),
+      read_by_code("num-query-groups", kOne, "model.kv_heads", "with group-query-attention; 1"),
+      read_by_code("vocab-size", kOne, "model.vocabulary", "in whole make-vocab-size-divisible-by x tp"),
+      read_by_code("padded-vocab-size", kOne, "model.vocabulary", "as it is"),
+      read_by_code("vocab-extra-ids", kOne, "model.vocabulary", "beside the others"),
+      read_by_code("make-vocab-size-divisible-by", kOne, "model.vocabulary", "128"),
+      read_by_code("tokenizer-type", kOne, "model.vocabulary", "the tokenizer's, if no size is given"),
+      read_by_code("swiglu", kSwitch, "model.activation", "swiglu"),
+      read_by_code("quick-geglu", kSwitch, "model.activation", "swiglu: a gate matrix too"),
+      read_by_code("squared-relu", kSwitch, "model.activation", "gelu, which costs the same"),
+      read_by_code("openai-gelu", kSwitch, "model.activation", "gelu"),
+      read_by_code("position-embedding-type", kOne, "model.position", "learned_absolute, rope or yarn"),
+      read_by_code("use-rotary-position-embeddings", kSwitch, "model.position", "rotary"),
+      read_by_code("attention-dropout", kOne, "model.dropout", "0.1; both dropouts or none"),
+      read_by_code("hidden-dropout", kOne, "model.dropout", "0.1; both dropouts or none"),
+      read_by_code("qk-layernorm", kSwitch, "model.query_key_norm", "latent attention has its norms anyway"),
+      read_by_code("window-size", kOne, "model.window", "LEFT,0 is LEFT + 1 tokens"),
+      read_by_code("window-attn-skip-freq", kOne, "model.window_every", "2; without it every layer has the window"),
+      read_by_code("num-experts", kOne, "model.experts", "other arguments of experts count only with it"),
+      read_by_code("moe-layer-freq", kOne, "model.dense_layers", "1, or ([0]*A+[1]*B)"),
+      read_by_code("multi-latent-attention", kSwitch, "model.attention", "latent"),
+      read_by_code("q-lora-rank", kOne, "model.query_rank", "with multi-latent-attention; not compressed"),
+      read_by_code("kv-lora-rank", kOne, "model.kv_rank", "with multi-latent-attention; 32"),
+      read_by_code("qk-head-dim", kOne, "model.head_dim", "with multi-latent-attention; 128"),
+      read_by_code("qk-pos-emb-head-dim", kOne, "model.rotary_dim", "with multi-latent-attention; 64"),
+      read_by_code("v-head-dim", kOne, "model.value_dim", "with multi-latent-attention; 128"),
+  };
+}
+
+std::vector<MegatronArgument> layout_arguments() {
+  const char* stages = "strategy.virtual_stages, strategy.schedule";
+  const char* layers = "strategy.split, strategy.stage_layers";
+  const char* recompute = "strategy.recompute, strategy.recompute_modules";
+  return {
+      read_by_code("tensor-model-parallel-size", kOne, "strategy.tp", "1"),
+      read_by_code("model-parallel-size", kOne, "strategy.tp", "the name of 2020"),
+      read_by_code("pipeline-model-parallel-size", kOne, "strategy.pp", "1"),
+      read_by_code("expert-model-parallel-size", kOne, "strategy.ep", "1"),
+      read_by_code("expert-tensor-parallel-size", kOne, "strategy.etp", "as tp"),
+      read_by_code("sequence-parallel", kSwitch, "strategy.sequence_parallel", "off without tensor parallelism"),
+      read_by_code("num-layers-per-virtual-pipeline-stage", kOne, stages, "layers / pp / this"),
+      read_by_code("num-virtual-stages-per-pipeline-rank", kOne, stages, "more than one: interleaved"),
+      read_by_code("microbatch-group-size-per-virtual-pipeline-stage", kOne, stages, "only pp, its default"),
+      read_by_code("pipeline-model-parallel-layout", kOne, "strategy.stage_layers", "E, t, m and L by stage"),
+      read_by_code("decoder-first-pipeline-num-layers", kOne, "strategy.stage_layers", "the others evenly"),
+      read_by_code("decoder-last-pipeline-num-layers", kOne, "strategy.stage_layers", "the others evenly"),
+      read_by_code("account-for-embedding-in-pipeline-split", kSwitch, layers, "the embedding counts as a layer"),
+      read_by_code("account-for-loss-in-pipeline-split", kSwitch, layers, "the loss counts as a layer"),
+      read_by_code("global-batch-size", kOne, "strategy.global_batch", "without it micro-batch x data-parallel size"),
+      read_by_code("step-batch-size-schedule", kSeveral, "strategy.global_batch", "its last step, if no size is given"),
+      read_by_code("recompute-activations", kSwitch, recompute, "selective"),
+      read_by_code("recompute-granularity", kOne, recompute, "full or selective"),
+      read_by_code("recompute-method", kOne, "strategy.recompute_layers", "uniform of one layer, or block"),
+      read_by_code("recompute-num-layers", kOne, "strategy.recompute_layers", "with the block method"),
+      read_by_code("recompute-modules", kSeveral, recompute, "core_attn alone is selective"),
+      read_by_code("fine-grained-activation-offloading", kSwitch, "strategy.offload_modules", "of offload-modules"),
+      read_by_code("offload-modules", kSeveral, "strategy.offload_modules", ""),
+      read_by_code("use-distributed-optimizer", kSwitch, "strategy.zero", "1, if there are replicas"),
+      read_by_code("use-megatron-fsdp", kSwitch, "strategy.zero", "by data-parallel-sharding-strategy"),
+      read_by_code("use-torch-fsdp2", kSwitch, "strategy.zero", "3"),
+      read_by_code("data-parallel-sharding-strategy", kOne, "strategy.zero",
+                   "no_shard 0, optim 1, optim_grads 2, "
+                   "optim_grads_params 3"),
+      read_by_code("num-distributed-optimizer-instances", kOne, "strategy.zero_group", "replicas / this"),
+  };
+}
+
+std::vector<MegatronArgument> stack_arguments() {
+  const char* graphs = "strategy.stack.cuda_graphs";
+  const char* old = "strategy.stack, strategy.recompute";
+  return {
+      read_by_code("overlap-param-gather", kSwitch, "strategy.stack.overlap_parameters", "if the optimizer is sharded"),
+      read_by_code("grad-reduce-in-bf16", kSwitch, "strategy.stack.reduce_in_16bit", "true"),
+      read_by_code("accumulate-allreduce-grads-in-fp32", kSwitch, "strategy.stack.reduce_in_16bit",
+                   "false; fp16 without it: true"),
+      read_by_code("megatron-fsdp-grad-comm-dtype", kOne, "strategy.stack.reduce_in_16bit", "bf16 or fp32"),
+      read_by_code("tp-comm-overlap", kSwitch, "strategy.stack.overlap_tensor", "with sequence parallelism"),
+      read_by_code("bf16", kSwitch, "strategy.stack.precision", "bf16"),
+      read_by_code("fp16", kSwitch, "strategy.stack.precision", "fp16"),
+      read_by_code("fp8-format", kOne, "strategy.stack.precision", "fp8, or mxfp8 by fp8-recipe"),
+      read_by_code("fp8-recipe", kOne, "strategy.stack.precision", "delayed, tensorwise or mxfp8"),
+      read_by_code("fp4-format", kOne, "strategy.stack.precision", "nvfp4"),
+      read_by_code("transformer-impl", kOne, "strategy.stack.layers, strategy.stack.attention",
+                   "transformer_engine; local: attention is unfused"),
+      read_by_code("attention-backend", kOne, "strategy.stack.attention",
+                   "auto, fused: cudnn; flash: flash2; unfused, local: unfused"),
+      read_by_code("use-flash-attn", kSwitch, "strategy.stack.attention",
+                   "nothing with Transformer Engine, which chooses; with local layers flash2"),
+      read_by_code("cuda-graph-impl", kOne, graphs, "none, or by cuda-graph-scope"),
+      read_by_code("cuda-graph-scope", kSeveral, graphs, "full: all; without experts' modules: all_but_experts"),
+      read_by_code("cuda-graph-modules", kSeveral, graphs, "as cuda-graph-scope"),
+      read_by_code("enable-cuda-graph", kSwitch, graphs, "as cuda-graph-impl local"),
+      read_by_code("external-cuda-graph", kSwitch, graphs, "as cuda-graph-impl transformer_engine"),
+      read_by_code("moe-token-dispatcher-type", kOne, "strategy.stack.dispatcher",
+                   "alltoall; flex: by its backend; allgather is not modelled over several ranks"),
+      read_by_code("moe-flex-dispatcher-backend", kOne, "strategy.stack.dispatcher", "deepep or hybridep"),
+      read_by_code("moe-enable-deepep", kSwitch, "strategy.stack.dispatcher", "deepep"),
+      read_by_code("moe-deepep-num-sms", kOne, "strategy.stack.dispatcher_sms", "of the deepep backend"),
+      read_by_code("moe-grouped-gemm", kSwitch, "strategy.expert_gemm", "experts need it"),
+      read_by_code("no-bias-gelu-fusion", kSwitch, "strategy.stack.bias_activation_fusion", "false without swiglu"),
+      read_by_code("no-bias-swiglu-fusion", kSwitch, "strategy.stack.bias_activation_fusion", "false with swiglu"),
+      read_by_code("no-masked-softmax-fusion", kSwitch, "strategy.stack.attention",
+                   "nothing with fused attention; else refused"),
+      read_by_code("DDP-impl", kOne, "strategy.stack", "Megatron-LM of 2021"),
+      read_by_code("activations-checkpoint-method", kOne, old, "Megatron-LM of 2021; full"),
+      read_by_code("activations-checkpoint-num-layers", kOne, "strategy.recompute_layers", "as recompute-num-layers"),
+      read_by_code("checkpoint-activations", kSwitch, old, "Megatron-LM of 2021; full"),
+      read_by_code("checkpoint-num-layers", kOne, old, "1"),
+  };
+}
+
+/// Reads "name", "name=harmless/values" or "name+".
+MegatronArgument other_argument(const ArgumentGroup& group, const std::string& word) {
+  MegatronArgument one;
+  one.fate = group.fate;
+  one.why = group.why;
+  const std::size_t end = word.find_first_of("=+");
+  one.name = word.substr(0, end);
+  if (end == std::string::npos) return one;
+  one.takes = word[end] == '=' ? kOne : kSeveral;
+  one.values = word.substr(end + 1);
+  std::replace(one.values.begin(), one.values.end(), '/', ' ');
+  return one;
+}
+
+std::vector<MegatronArgument> all_arguments() {
+  std::vector<MegatronArgument> all;
+  for (auto& part : {direct_arguments(), model_arguments(), layout_arguments(), stack_arguments()})
+    all.insert(all.end(), part.begin(), part.end());
+  for (const ArgumentGroup& group : other_arguments())
+    for (const std::string& word : words_of(group.names)) all.push_back(other_argument(group, word));
+  return all;
+}
+
+std::string meaning(const MegatronArgument& one) {
+  if (one.values == "*") return one.why;
+  std::string text = one.values.empty() ? "as given" : one.values;
+  if (one.takes == kSwitch && !one.absent.empty()) return fmt::format("{}; without it {}", text, one.absent);
+  return one.absent.empty() ? text : fmt::format("{}; {}", text, one.absent);
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::string translated(const std::string& values, const std::string& word) {
+  for (const std::string& pair : words_of(values))
+    if (pair.substr(0, pair.find('=')) == word) return pair.substr(pair.find('=') + 1);
+  return "";
+}
+
+const std::vector<MegatronArgument>& megatron_arguments() {
+  static const std::vector<MegatronArgument> all = all_arguments();
+  return all;
+}
+
+const MegatronArgument* find_argument(const std::string& name) {
+  static const std::map<std::string, const MegatronArgument*> by_name = [] {
+    std::map<std::string, const MegatronArgument*> result;
+    for (const MegatronArgument& one : megatron_arguments()) result.emplace(one.name, &one);
+    return result;
+  }();
+  const auto found = by_name.find(name);
+  return found == by_name.end() ? nullptr : found->second;
+}
+
+std::string megatron_markdown() {
+  std::string text = "| argument | settings | meaning |\n|---|---|---|\n";
+  for (const MegatronArgument& one : megatron_arguments())
+    if (one.fate == Fate::mapped) text += fmt::format("| `--{}` | `{}` | {} |\n", one.name, one.keys, meaning(one));
+  const std::pair<Fate, const char*> others[] = {{Fate::irrelevant, "without effect on time and memory"},
+                                                 {Fate::noted, "not modelled, said in the answer"},
+                                                 {Fate::refused, "refused"}};
+  for (const auto& [fate, title] : others) {
+    text += fmt::format("\n| {} | arguments |\n|---|---|\n", title);
+    for (const ArgumentGroup& group : other_arguments()) {
+      if (group.fate != fate) continue;
+      std::string names;
+      for (const std::string& word : words_of(group.names))
+        names += fmt::format("{}`{}`", names.empty() ? "" : " ", word.substr(0, word.find_first_of("=+")));
+      text += fmt::format("| {} | {} |\n", group.why, names);
+    }
+  }
+  return text;
+}
+
+}  // namespace manyworlds::experiments::jobs

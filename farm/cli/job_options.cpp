@@ -1,0 +1,97 @@
+#include "farm/cli/job_options.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/error.hpp"
+#include "farm/cli/option_values.hpp"
+#include "farm/cli/shared_options.hpp"
+#include "farm/search/search_space.hpp"
+
+namespace manyworlds::farm::commands {
+namespace {
+
+constexpr std::int64_t kMaxGpus = 131'072;
+
+std::string text_option(const cxxopts::ParseResult& parsed, const char* name) {
+  return parsed.count(name) > 0 ? required(parsed, name) : "";
+}
+
+std::int64_t gpus_option(const cxxopts::ParseResult& parsed) {
+  if (parsed.count("gpus") == 0) return 0;
+  core::OptionInfo info;
+  info.kind = core::OptionInfo::Kind::integer;
+  info.minimum = 1;
+  info.maximum = static_cast<double>(kMaxGpus);
+  return std::get<std::int64_t>(parse_option_value(required(parsed, "gpus"), info, "--gpus"));
+}
+
+std::map<std::string, std::string> environment_option(const cxxopts::ParseResult& parsed) {
+  std::map<std::string, std::string> environment;
+  if (parsed.count("env") == 0) return environment;
+  for (const std::string& one : parsed["env"].as<std::vector<std::string>>()) {
+    const std::size_t equals = one.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      throw core::InputError("it takes NAME=VALUE, as in --env TP=4", "--env " + one);
+    if (!environment.emplace(one.substr(0, equals), one.substr(equals + 1)).second)
+      throw core::InputError("is given twice; keep one", "--env " + one.substr(0, equals));
+  }
+  return environment;
+}
+
+/// Returns the YAML of the cluster that the job runs on.
+std::string cluster_of(const cxxopts::ParseResult& parsed, const experiments::jobs::Job& job,
+                       const experiments::Catalog& catalog) {
+  SearchOptions options;
+  options.cluster = text_option(parsed, "cluster");
+  options.gpu = text_option(parsed, "gpu");
+  if (options.cluster.empty() == options.gpu.empty())
+    throw core::InputError(options.gpu.empty() ? "a job's file names no machines; give --cluster NAME or --gpu NAME"
+                                               : "names the GPU too; leave --gpu out",
+                           "--cluster");
+  if (job.gpus == 0) throw core::InputError("it does not say how many GPUs it runs on; give --gpus N", job.file);
+  options.gpus = job.gpus;
+  const ClusterSpec machines = machines_of(options, catalog);
+  return fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}}}", machines.cluster, machines.nodes,
+                     machines.gpus_per_node);
+}
+
+}  // namespace
+
+void add_job_options(cxxopts::Options& options) {
+  options.add_options("job")(
+      "like",
+      "instead of SPEC: a training job's own file, such as a launch script of Megatron-LM, a log "
+      "with its arguments, or a model_config.yaml (docs/jobs.md)",
+      cxxopts::value<std::string>(), "FILE")("cluster", "with --like: the job's machines, a cluster of the catalog",
+                                             cxxopts::value<std::string>(), "NAME")(
+      "gpu", "with --like, instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(),
+      "NAME")("gpus", "with --like: how many GPUs; default: as the file starts", cxxopts::value<std::string>(), "N")(
+      "env", "with --like: a variable that the script takes from the environment; may be given many times",
+      cxxopts::value<std::vector<std::string>>(), "NAME=VALUE");
+}
+
+bool has_job(const cxxopts::ParseResult& parsed) {
+  if (parsed.count("like") > 0) {
+    if (parsed.count("spec") > 0) throw core::InputError("takes the place of SPEC; keep one", "--like");
+    return true;
+  }
+  for (const char* name : {"cluster", "gpu", "gpus", "env"})
+    if (parsed.count(name) > 0)
+      throw core::InputError("belongs to --like FILE; in a SPEC --set sets it", std::string("--") + name);
+  return false;
+}
+
+JobExperiment job_experiment(const cxxopts::ParseResult& parsed) {
+  const experiments::Catalog catalog(parsed["catalog"].as<std::string>());
+  experiments::jobs::JobOptions options{environment_option(parsed), gpus_option(parsed)};
+  JobExperiment result;
+  result.job = read_job(required(parsed, "like"), options, catalog);
+  std::vector<std::string> set;
+  if (parsed.count("set") > 0) set = parsed["set"].as<std::vector<std::string>>();
+  apply_assume_option(parsed, set);
+  const std::string document = document_of(result.job, cluster_of(parsed, result.job, catalog));
+  result.sweep = experiments::parse_sweep(document, result.job.file, set, catalog);
+  return result;
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,308 @@
+// Files that people launch training with become the settings of an experiment, or are refused with line and argument.
+#include "experiments/jobs/job.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "core/base/error.hpp"
+#include "experiments/jobs/megatron_reader.hpp"
+#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/sweep/experiment.hpp"
+#include "experiments/text/text.hpp"
+#include "tests/experiments/mutations.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::jobs;
+
+namespace {
+
+const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/jobs/";
+const std::string kPage = std::string(MANYWORLDS_SOURCE_DIR) + "/docs/jobs.md";
+
+std::string value_of(const Job& job, const std::string& key) {
+  std::string value = "(not set)";
+  for (const JobSetting& one : job.settings)
+    if (one.key == key) value = one.value;
+  return value;
+}
+
+/// A script of one command, with the shortest arguments that a model has and `more`.
+std::string script(const std::string& more) {
+  return "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 8 --hidden-size 1024 "
+         "--num-attention-heads 16 --seq-length 2048 --bf16 " +
+         more + "\n";
+}
+
+struct Written {
+  explicit Written(const std::string& text, const std::string& name = "train.sh") : path((folder / name).string()) {
+    std::ofstream(path) << text;
+  }
+  TemporaryFolder folder;
+  std::string path;
+};
+
+Job job_of(const std::string& text, const JobOptions& options = {}, const std::string& name = "train.sh") {
+  const Written file(text, name);
+  return read_job(file.path, options, Catalog());
+}
+
+std::string refusal(const std::string& text, const JobOptions& options = {}, const std::string& name = "train.sh") {
+  const Written file(text, name);
+  try {
+    read_job(file.path, options, Catalog());
+  } catch (const core::InputError& error) {
+    const std::string what = error.what();
+    return what.starts_with(file.path) ? what.substr(file.path.size()) : what;
+  }
+  return "(no error)";
+}
+
+Sweep sweep_of(const Job& job, const std::string& cluster) {
+  return parse_sweep(document_of(job, cluster), job.file, {}, Catalog());
+}
+
+}  // namespace
+
+TEST_CASE("the published scripts of Megatron-LM have the models, layouts and batches that they are known by") {
+  struct Known {
+    const char* file;
+    std::int64_t gpus;
+    std::vector<std::pair<const char*, const char*>> settings;
+  };
+  const Known all[] = {
+      {"train_llama3_8b_h100_fp8.sh",
+       0,
+       {{"model.layers", "32"},
+        {"model.ffn_hidden", "14336"},
+        {"model.kv_heads", "8"},
+        {"model.vocabulary", "128256"},
+        {"model.norm", "rms_norm"},
+        {"model.activation", "swiglu"},
+        {"model.dropout", "false"},
+        {"strategy.tp", "1"},
+        {"strategy.zero", "1"},
+        {"strategy.global_batch", "128"},
+        {"strategy.sequence_parallel", "false"},
+        {"strategy.stack.precision", "fp8"},
+        {"strategy.stack.reduce_in_16bit", "true"},
+        {"strategy.overlap_grad_reduce", "true"}}},
+      {"train_gpt3_175b_distributed.sh",
+       1024,
+       {{"model.layers", "96"},
+        {"model.hidden", "12288"},
+        {"model.activation", "gelu"},
+        {"model.position", "learned"},
+        {"strategy.tp", "8"},
+        {"strategy.pp", "16"},
+        {"strategy.global_batch", "1536"},
+        {"strategy.zero", "0"},
+        {"strategy.overlap_grad_reduce", "false"},
+        {"strategy.stack.precision", "fp16"},
+        {"strategy.stack.attention", "cudnn"}}},
+      {"run_table_1.sh",
+       32,
+       {{"model.layers", "24"},
+        {"model.hidden", "2304"},
+        {"strategy.micro_batch", "16"},
+        {"strategy.global_batch", "512"},
+        {"strategy.recompute", "full"},
+        {"strategy.stack.attention", "unfused"}}},
+      {"mixtral_8x22b_tp2pp8ep8vpp1_release_model_config.yaml",
+       128,
+       {{"model.experts", "8"},
+        {"strategy.ep", "8"},
+        {"model.experts_per_token", "2"},
+        {"strategy.etp", "2"},
+        {"strategy.tp", "2"},
+        {"strategy.pp", "8"},
+        {"strategy.stack.dispatcher", "all_to_all"},
+        {"strategy.stack.permute_fusion", "false"}}},
+      {"gpt3_15b_8t_release_sm_gb200_model_config.yaml",
+       64,
+       {{"strategy.virtual_stages", "2"},
+        {"strategy.schedule", "interleaved"},
+        {"strategy.global_batch", "1152"},
+        {"model.tied_embeddings", "false"},
+        {"strategy.stack.overlap_tensor", "true"},
+        {"strategy.stack.fused_loss", "true"}}},
+  };
+  for (const Known& known : all) {
+    INFO(known.file);
+    const Job job = read_job(kFolder + known.file, {{}, known.gpus}, Catalog());
+    if (known.gpus == 0) CHECK(job.gpus == 8);
+    for (const auto& [key, value] : known.settings) {
+      INFO(key);
+      CHECK(value_of(job, key) == value);
+    }
+  }
+}
+
+TEST_CASE("the software of 2021 is known by its arguments") {
+  const Job job = read_job(kFolder + "run_table_1.sh", {{}, 32}, Catalog());
+  CHECK(job.stack == "megatron-2021");
+  CHECK(read_job(kFolder + "train_llama3_8b_h100_fp8.sh", {}, Catalog()).stack == "megatron-core");
+}
+
+TEST_CASE("a job is an experiment whose messages name the lines of its file") {
+  const Job job = job_of("X=4\n" + script("--tensor-model-parallel-size $X \\\n --global-batch-size 30"));
+  const std::string cluster = "{like: dgx_h100_superpod, nodes: 2, gpus_per_node: 8}";
+  try {
+    sweep_of(job, cluster);
+    FAIL("30 samples were divided over 4 replicas");
+  } catch (const core::InputError& error) {
+    CHECK(std::string(error.what()).starts_with(job.file + ":3: 'strategy.global_batch' violates rule"));
+  }
+  const Job valid = job_of(script("--tensor-model-parallel-size 4 --global-batch-size 32"));
+  const Sweep sweep = sweep_of(valid, cluster);
+  REQUIRE(sweep.experiments.size() == 1);
+  const auto configuration = sweep.experiments[0].config().configuration;
+  CHECK(configuration.strategy.dp == 4);
+  CHECK(configuration.model.ffn() == 4096);
+  CHECK_FALSE(configuration.strategy.overlap_grad_reduce);
+}
+
+TEST_CASE("what is not certain, not known or not modelled is refused with its line") {
+  CHECK(refusal("\n" + script("--mtp-num-layers 1")) ==
+        ":2: --mtp-num-layers 1: multi-token prediction is not modelled");
+  CHECK(refusal(script("--mtp-num-layers 0 --optimizer adam")) == "(no error)");
+  CHECK(refusal(script("--optimizer muon")) == ":1: --optimizer muon: only Adam with states in 32 bits is modelled");
+  CHECK(refusal(script("--tensor-model-paralel-size 8")) ==
+        ":1: --tensor-model-paralel-size is no argument of Megatron-LM that is known here; did you mean "
+        "'tensor-model-parallel-size'?");
+  CHECK(refusal(script("$MORE")) ==
+        ":1: '?' among the arguments follows from $MORE, which the script does not set; give it with --env NAME=VALUE");
+  CHECK(refusal(script("--micro-batch-size $MBS")) ==
+        ":1: --micro-batch-size ? follows from $MBS, which the script does not set; give it with --env NAME=VALUE");
+  CHECK(refusal(script("--data-path $WHERE")) == "(no error)");
+  CHECK(refusal(script("--micro-batch-size")) == ":1: --micro-batch-size lacks its value");
+  CHECK(refusal(script("") + "torchrun other.py --num-layers 3\n") ==
+        ":2: two commands train, here and on line 1; leave one");
+  CHECK(refusal(script("--pipeline-model-parallel-size 3")) ==
+        ":1: 16 GPUs are no multiple of tp 1 x pp 3 x cp 1; give --gpus N");
+  CHECK(refusal("echo nothing\n") == ": it runs nothing with Megatron-LM's arguments (--num-layers …)");
+  CHECK(refusal(script("--num-experts 8")) ==
+        ":1: --num-experts: experts one after the other, without --moe-grouped-gemm, are not modelled");
+  CHECK(refusal("zero: 1\n", {}, "config.yaml").starts_with(": read are Megatron-LM's arguments only"));
+}
+
+TEST_CASE("the number of GPUs is what the launcher starts") {
+  const std::string arguments =
+      "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --bf16\n";
+  CHECK(job_of("torchrun --nproc-per-node=4 --nnodes=3 " + arguments).gpus == 12);
+  CHECK(
+      job_of("#SBATCH --nodes=4\n#SBATCH --gres=gpu:h100:8\nsrun torchrun --nnodes $SLURM_NNODES " + arguments).gpus ==
+      32);
+  CHECK(job_of("#SBATCH -N 2 --ntasks-per-node=8 # each a GPU\nsrun python " + arguments).gpus == 16);
+  CHECK(job_of("mpirun -np 24 python " + arguments).gpus == 24);
+  CHECK(job_of("torchrun --nproc_per_node 8 --nnodes $NODES " + arguments).gpus == 0);
+  CHECK(job_of("torchrun --nproc_per_node 8 --nnodes ${NODES:-2} " + arguments, {{{"NODES", "4"}}, 0}).gpus == 32);
+  CHECK(job_of("python " + arguments, {{}, 48}).gpus == 48);
+}
+
+TEST_CASE("layers are split over stages as Megatron-LM splits them") {
+  const auto stages = [](const std::string& more) { return value_of(job_of(script(more)), "strategy.stage_layers"); };
+  const std::string pp = "--pipeline-model-parallel-size 4 ";
+  CHECK(stages(pp + "--decoder-first-pipeline-num-layers 1 --decoder-last-pipeline-num-layers 1") == "[1, 3, 3, 1]");
+  CHECK(stages("--num-layers 15 " + pp + "--account-for-loss-in-pipeline-split") == "[4, 4, 4, 3]");
+  CHECK(stages(pp + "--pipeline-model-parallel-layout 'Ettt|(tt|)*2tL'") == "[3, 2, 2, 1]");
+  CHECK(stages(pp + "--pipeline-model-parallel-layout 'Et|(t|)*6tL'") == "[1, 1, 1, 1, 1, 1, 1, 1]");
+  const Job chunks = job_of(script(pp + "--num-layers-per-virtual-pipeline-stage 1"));
+  CHECK(value_of(chunks, "strategy.virtual_stages") == "2");
+  CHECK(value_of(chunks, "strategy.schedule") == "interleaved");
+  CHECK_FALSE(expanded_layout("Et*99999999999|").has_value());
+  CHECK_FALSE(expanded_layout(std::string(100, '(')).has_value());
+}
+
+TEST_CASE("a dump of arguments in a log is read as the arguments that it comes from") {
+  const std::string arguments =
+      "--tensor-model-parallel-size 4 --sequence-parallel --swiglu --disable-bias-linear "
+      "--no-rope-fusion --use-distributed-optimizer --global-batch-size 32 --fp8-format hybrid "
+      "--hidden-dropout 0 --attention-dropout 0";
+  const std::string log =
+      "starting\n------------------------ arguments ------------------------\n"
+      "0:   add_bias_linear ................................. False\n"
+      "  apply_rope_fusion ............................... False\n"
+      "  attention_backend ............................... AttnBackend.auto\n"
+      "  attention_dropout ............................... 0.0\n"
+      "  bf16 ............................................ True\n"
+      "  fp8 ............................................. hybrid\n"
+      "  global_batch_size ............................... 32\n"
+      "  hidden_dropout .................................. 0.0\n"
+      "  hidden_size ..................................... 1024\n"
+      "  mtp_num_layers .................................. None\n"
+      "  num_attention_heads ............................. 16\n"
+      "  num_layers ...................................... 8\n"
+      "  rank ............................................ 0\n"
+      "  seq_length ...................................... 2048\n"
+      "  sequence_parallel ............................... True\n"
+      "  some_thing_new .................................. None\n"
+      "  swiglu .......................................... True\n"
+      "  tensor_model_parallel_size ...................... 4\n"
+      "  use_distributed_optimizer ....................... True\n"
+      "  world_size ...................................... 16\n"
+      "-------------------- end of arguments ---------------------\n";
+  const Job from_log = job_of(log, {}, "train.log"), from_script = job_of(script(arguments));
+  CHECK(from_log.gpus == 16);
+  REQUIRE(from_log.settings.size() == from_script.settings.size());
+  for (std::size_t i = 0; i < from_log.settings.size(); ++i) {
+    CHECK(from_log.settings[i].key == from_script.settings[i].key);
+    CHECK(from_log.settings[i].value == from_script.settings[i].value);
+  }
+  std::string changed = log;
+  changed.replace(changed.find("some_thing_new .................................. None"), 54,
+                  "some_thing_new .................................. 3.5 ");
+  CHECK(refusal(changed, {}, "train.log") ==
+        ":18: some-thing-new 3.5 is no argument of Megatron-LM that is known here");
+}
+
+TEST_CASE("every argument that Megatron-LM defines is known, and each mapped one names keys that there are") {
+  std::istringstream names(import::read_text(kFolder + "megatron_arguments.txt"));
+  std::size_t count = 0;
+  for (std::string name; std::getline(names, name); ++count) {
+    INFO(name);
+    CHECK(find_argument(name) != nullptr);
+  }
+  CHECK(count > 800);
+  std::map<std::string, int> times;
+  for (const MegatronArgument& one : megatron_arguments()) {
+    INFO(one.name);
+    CHECK(++times[one.name] == 1);
+    if (one.fate != Fate::mapped) continue;
+    std::istringstream keys(one.keys);
+    for (std::string key; std::getline(keys >> std::ws, key, ',');) CHECK_FALSE(find_key(key, {}).path.empty());
+  }
+}
+
+TEST_CASE("the page of jobs has the tables that the code has") {
+  const std::string begin = "<!-- arguments -->\n", end = "<!-- /arguments -->";
+  std::string page = import::read_text(kPage);
+  const std::size_t from = page.find(begin) + begin.size();
+  const std::string expected = megatron_markdown();
+  if (std::getenv("MANYWORLDS_WRITE_DOCS") != nullptr) {
+    page.replace(from, page.find(end) - from, expected);
+    std::ofstream(kPage) << page;
+  }
+  CHECK(page.substr(from, page.find(end) - from) == expected);
+}
+
+TEST_CASE("a damaged job is read or refused") {
+  std::mt19937_64 random(2025);
+  const Catalog catalog;
+  for (const char* name : {"train_llama3_8b_h100_fp8.sh", "run_table_1.sh", "sbatch_mfsdp_deepseek_v3.sh",
+                           "gpt3_15b_8t_release_sm_gb200_model_config.yaml"}) {
+    const std::string text = import::read_text(kFolder + name);
+    for (int i = 0; i < 150; ++i) {
+      const Written file(testing::mutated(text, random), name);
+      try {
+        document_of(read_job(file.path, {{}, 64}, catalog), "{like: dgx_h100_superpod}");
+      } catch (const core::InputError&) {
+      }
+    }
+  }
+}
