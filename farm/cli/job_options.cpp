@@ -57,17 +57,21 @@ std::string cluster_of(const cxxopts::ParseResult& parsed, const experiments::jo
 
 }  // namespace
 
-void add_job_options(cxxopts::Options& options) {
-  options.add_options("job")(
-      "like",
-      "instead of SPEC: a training job's own file, such as a launch script of Megatron-LM, a log "
-      "with its arguments, or a model_config.yaml (docs/jobs.md)",
-      cxxopts::value<std::string>(), "FILE")("cluster", "with --like: the job's machines, a cluster of the catalog",
-                                             cxxopts::value<std::string>(), "NAME")(
-      "gpu", "with --like, instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(),
-      "NAME")("gpus", "with --like: how many GPUs; default: as the file starts", cxxopts::value<std::string>(), "N")(
+void add_like_options(cxxopts::Options& options) {
+  options.add_options()("like",
+                        "a training job's own file instead: a launch script of Megatron-LM, a log with its arguments, "
+                        "or a model_config.yaml (docs/jobs.md)",
+                        cxxopts::value<std::string>(), "FILE")(
       "env", "with --like: a variable that the script takes from the environment; may be given many times",
       cxxopts::value<std::vector<std::string>>(), "NAME=VALUE");
+}
+
+void add_job_options(cxxopts::Options& options) {
+  add_like_options(options);
+  options.add_options()("cluster", "with --like: the job's machines, a cluster of the catalog",
+                        cxxopts::value<std::string>(), "NAME")(
+      "gpu", "with --like, instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(),
+      "NAME")("gpus", "with --like: how many GPUs; default: as the file starts", cxxopts::value<std::string>(), "N");
 }
 
 bool has_job(const cxxopts::ParseResult& parsed) {
@@ -81,14 +85,15 @@ bool has_job(const cxxopts::ParseResult& parsed) {
   return false;
 }
 
-JobExperiment job_experiment(const cxxopts::ParseResult& parsed) {
+experiments::jobs::Job read_job_option(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog) {
+  return experiments::jobs::read_job(required(parsed, "like"), {environment_option(parsed), gpus_option(parsed)},
+                                     catalog);
+}
+
+JobExperiment job_experiment(const cxxopts::ParseResult& parsed, const std::vector<std::string>& set) {
   const experiments::Catalog catalog(parsed["catalog"].as<std::string>());
-  experiments::jobs::JobOptions options{environment_option(parsed), gpus_option(parsed)};
   JobExperiment result;
-  result.job = read_job(required(parsed, "like"), options, catalog);
-  std::vector<std::string> set;
-  if (parsed.count("set") > 0) set = parsed["set"].as<std::vector<std::string>>();
-  apply_assume_option(parsed, set);
+  result.job = read_job_option(parsed, catalog);
   const std::string document = document_of(result.job, cluster_of(parsed, result.job, catalog));
   result.sweep = experiments::parse_sweep(document, result.job.file, set, catalog);
   return result;

@@ -206,7 +206,23 @@ struct ModelShape {
   std::int64_t layers = 0, heads = 0, kv_heads = 0, experts = 0, sequence = 0;
 };
 
+ModelShape model_shape_of(const SearchedJob& job) {
+  const auto number = [&](const char* key) {
+    const auto found = job.model.find(key);
+    return found == job.model.end() ? 0 : std::stoll(found->second);
+  };
+  ModelShape result;
+  result.name = job.name;
+  result.layers = number("layers");
+  result.heads = number("heads");
+  result.kv_heads = number("kv_heads") == 0 ? result.heads : number("kv_heads");
+  result.experts = number("experts");
+  result.sequence = number("sequence");
+  return result;
+}
+
 ModelShape model_shape_of(const SearchOptions& options, const experiments::Catalog& catalog) {
+  if (options.job) return model_shape_of(*options.job);
   const auto& [name, model] = catalog.find_named("models", options.model, source_node("--model"));
   ModelShape result;
   result.name = result.like = name;
@@ -302,6 +318,27 @@ void add_expert_axes(SweepDocument& document, const ModelShape& shape, std::int6
   document.add_where("strategy.ep > 1 or strategy.stack.dispatcher == \"all_to_all\"");
 }
 
+std::string mapping_of(const std::map<std::string, std::string>& values) {
+  std::string text;
+  for (const auto& [key, value] : values) text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", key, value);
+  return "{" + text + "}";
+}
+
+std::string model_text(const SearchOptions& options, const ModelShape& shape) {
+  if (options.job) return mapping_of(options.job->model);
+  if (!shape.has_sequence) return fmt::format("{{like: {}}}", shape.like);
+  return fmt::format("{{like: {}, sequence: {}}}", shape.like, shape.sequence);
+}
+
+std::string strategy_text(const SearchOptions& options, std::int64_t batch, const std::string& stack) {
+  std::map<std::string, std::string> strategy, switches;
+  if (options.job) strategy = options.job->strategy, switches = options.job->stack;
+  strategy["global_batch"] = std::to_string(batch);
+  switches["like"] = stack;
+  strategy["stack"] = mapping_of(switches);
+  return mapping_of(strategy);
+}
+
 }  // namespace
 
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
@@ -331,13 +368,12 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   const ModelShape shape = model_shape_of(options, catalog);
   const std::int64_t gpus = machines.gpus(), batch = options.global_batch.value_or(gpus);
 
-  document.add_base("model", shape.has_sequence ? fmt::format("{{like: {}, sequence: {}}}", shape.like, shape.sequence)
-                                                : fmt::format("{{like: {}}}", shape.like));
+  document.add_base("model", model_text(options, shape));
   document.add_base("cluster", fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}}}", machines.cluster,
                                            machines.nodes, machines.gpus_per_node));
   document.add_base("topology", options.topology);
   document.add_base("fidelity", "analytic");
-  document.add_base("strategy", fmt::format("{{global_batch: {}, stack: {{like: {}}}}}", batch, stack));
+  document.add_base("strategy", strategy_text(options, batch, stack));
 
   document.add(stages(shape, gpus));
   if (const Sizes context_sizes = powers_of_two(shape.sequence / kMinTokensPerRank); context_sizes.size() > 1)

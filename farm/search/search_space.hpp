@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,9 +11,16 @@
 
 namespace manyworlds::farm {
 
+/// What a job fixes in a search, by keys below `model`, `strategy.stack` and `strategy`.
+struct SearchedJob {
+  std::string name;
+  std::map<std::string, std::string> model, stack, strategy;
+};
+
 struct SearchOptions {
   std::string model;
-  std::string cluster;  // a name of the catalog; if empty, the catalog's cluster with `gpu`
+  std::optional<SearchedJob> job;  // instead of `model`
+  std::string cluster;             // a name of the catalog; if empty, the catalog's cluster with `gpu`
   std::string gpu;
   std::string stack = "megatron-core";
   std::string topology = "rail_optimized";

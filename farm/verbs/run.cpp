@@ -195,7 +195,10 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
 /// Reads SPEC, or the job that --like names.
 experiments::Sweep read_experiment(const cxxopts::ParseResult& parsed, std::vector<std::string>& explanation) {
   if (!has_job(parsed)) return one_experiment(parsed);
-  JobExperiment read = job_experiment(parsed);
+  std::vector<std::string> set;
+  if (parsed.count("set") > 0) set = parsed["set"].as<std::vector<std::string>>();
+  apply_assume_option(parsed, set);
+  JobExperiment read = job_experiment(parsed, set);
   explanation = experiments::jobs::explanation(read.job);
   return std::move(read.sweep);
 }

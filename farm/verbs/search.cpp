@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/cli/job_options.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
@@ -15,6 +16,8 @@
 #include "farm/search/search_report.hpp"
 #include "farm/search/search_rounds.hpp"
 #include "farm/search/search_space.hpp"
+#include "farm/search/searched_job.hpp"
+#include "farm/sweep/single_run.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
@@ -79,7 +82,7 @@ std::vector<std::string> read_set_options(const cxxopts::ParseResult& parsed) {
 
 SearchOptions read_search_options(const cxxopts::ParseResult& parsed) {
   SearchOptions search_options;
-  search_options.model = required(parsed, "model");
+  if (parsed.count("like") == 0) search_options.model = required(parsed, "model");
   if (parsed.count("cluster") > 0) search_options.cluster = required(parsed, "cluster");
   if (parsed.count("gpu") > 0) search_options.gpu = required(parsed, "gpu");
   if (search_options.cluster.empty() == search_options.gpu.empty())
@@ -94,6 +97,38 @@ SearchOptions read_search_options(const cxxopts::ParseResult& parsed) {
   search_options.all_schedules = parsed.count("all-schedules") > 0;
   search_options.set = read_set_options(parsed);
   return search_options;
+}
+
+/// Reads the job that --like names: it takes the place of the model, and says how many GPUs and samples there are.
+std::optional<experiments::jobs::Job> read_searched_job(const cxxopts::ParseResult& parsed,
+                                                        const experiments::Catalog& catalog, SearchOptions& options) {
+  if (parsed.count("like") == 0) return std::nullopt;
+  for (const char* other : {"model", "nodes"})
+    if (parsed.count(other) > 0)
+      throw core::InputError("is what --like tells; leave it out", std::string("--") + other);
+  experiments::jobs::Job job = read_job_option(parsed, catalog);
+  options.job = searched(job);
+  if (parsed.count("stack") == 0) options.stack = job.stack;
+  if (!options.gpus && job.gpus > 0) options.gpus = job.gpus;
+  if (!options.gpus) throw core::InputError("it does not say how many GPUs it runs on; give --gpus N", job.file);
+  if (options.sequence) options.job->model["sequence"] = std::to_string(*options.sequence);
+  for (const experiments::jobs::JobSetting& one : job.settings)
+    if (one.key == "strategy.global_batch" && !options.global_batch) options.global_batch = std::stoll(one.value);
+  options.sequence = std::stoll(options.job->model.at("sequence"));
+  for (const std::string& line : explanation(job)) print_message("{}\n", line);
+  return job;
+}
+
+/// Returns where the job's own layout ranks, simulated as those of the search are.
+std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& findings, const std::string& file) {
+  std::vector<std::string> set{findings.packets ? "fidelity=packet" : "fidelity=analytic"};
+  for (const std::string& one : read_set_options(parsed))
+    if (!one.starts_with("strategy.") && one.find("=[") == std::string::npos) set.push_back(one);
+  for (const auto& [option, key] : {std::pair("global-batch", "strategy.global_batch"), {"sequence", "model.sequence"}})
+    if (parsed.count(option) > 0) set.push_back(fmt::format("{}={}", key, required(parsed, option)));
+  set.push_back("topology=" + parsed["topology"].as<std::string>());
+  const SingleRun run(job_experiment(parsed, set).sweep);
+  return own_rank_text(findings, file, run.results());
 }
 
 struct SearchInput {
@@ -255,6 +290,7 @@ int run_search(const Invocation& invocation) {
   add_run_options(options);
   add_assume_option(options);
   add_guess_option(options);
+  add_like_options(options);
   options.add_options()("model", "a model of the catalog, or the path of its config.json",
                         cxxopts::value<std::string>(),
                         "NAME|PATH")("cluster", "a cluster of the catalog", cxxopts::value<std::string>(), "NAME")(
@@ -290,7 +326,8 @@ int run_search(const Invocation& invocation) {
     return run_sweep_job(read_run_options(*parsed, ""), "", false, *invocation.zygote);
 
   const experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
-  const SearchOptions search_options = read_search_options(*parsed);
+  SearchOptions search_options = read_search_options(*parsed);
+  const auto job = read_searched_job(*parsed, catalog, search_options);
   const std::int64_t k = integer_option(*parsed, "k", 1, 1'000'000);
   const std::int64_t packets = integer_option(*parsed, "packet", 0, 1'000'000);
   if (packets > 0 && launched_rank() && parsed->count("in-process") == 0)
@@ -315,8 +352,10 @@ int run_search(const Invocation& invocation) {
   check_preconditions(run_options);
   Search search(run_options, std::move(searched.sweep), !no_sharing(*parsed), *invocation.zygote);
   const int code = search.run(static_cast<std::size_t>(packets));
-  if (const auto& found = search.findings())
+  if (const auto& found = search.findings()) {
     std::cout << (parsed->count("json") > 0 ? search_json(*found, k).dump(1) + "\n" : search_text(*found, k));
+    if (job && parsed->count("json") == 0) std::cout << own_rank(*parsed, *found, job->file);
+  }
   return code;
 }
 

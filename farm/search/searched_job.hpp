@@ -1,0 +1,20 @@
+// A training job in a search: what it fixes, and where its own layout ranks among those found.
+#pragma once
+
+#include <string>
+
+#include "experiments/jobs/job.hpp"
+#include "farm/search/search_report.hpp"
+#include "farm/search/search_space.hpp"
+
+namespace manyworlds::farm {
+
+/// Returns what the layouts of a search have in common with the job: its model and the switches of its software. How
+/// tokens go to experts and what overlaps with tensor parallelism and with the gathering of parameters follow from the
+/// layout, so the search chooses them.
+SearchedJob searched(const experiments::jobs::Job& job);
+
+/// Returns a sentence on the step of the job's own layout, `own`, beside those of the search.
+std::string own_rank_text(const SearchFindings& findings, const std::string& file, const io::Results& own);
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,68 @@
+"""`--like`: a job's own file is the experiment that a SPEC of the same settings is, and ranks among the layouts of a search."""
+
+import json
+import pathlib
+import re
+import shutil
+import tempfile
+import unittest
+
+from program import run
+
+MODEL = "--num-layers 4 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 32000"
+STYLE = ("--swiglu --ffn-hidden-size 2816 --normalization RMSNorm --position-embedding-type rope --disable-bias-linear "
+         "--untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0")
+LAYOUT = ("--tensor-model-parallel-size 2 --sequence-parallel --micro-batch-size 1 --global-batch-size 32 --bf16 "
+          "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather --tp-comm-overlap")
+SCRIPT = f"""#!/bin/bash
+#SBATCH --nodes=2
+MODEL=({MODEL} {STYLE})
+srun torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES pretrain_gpt.py "${{MODEL[@]}}" {LAYOUT} "$@"
+"""
+SPEC = """name: train
+base:
+  model: {layers: 4, hidden: 1024, heads: 16, kv_heads: 16, sequence: 1024, vocabulary: 32000, ffn_hidden: 2816,
+          norm: rms_norm, activation: swiglu, position: rotary, biases: false, tied_embeddings: false, dropout: false}
+  cluster: {like: dgx_h100_superpod, nodes: 2, gpus_per_node: 8}
+  strategy: {tp: 2, sequence_parallel: true, micro_batch: 1, global_batch: 32, zero: 1, overlap_grad_reduce: true,
+             stack: {like: megatron-core, router_fusion: false}}
+"""
+MACHINES = ("--cluster", "dgx_h100_superpod")
+ONE_LAYOUT = ("--tp", 2, "--pp", 1, "--cp", 1, "--micro-batch", 1, "--recompute", "none", "--zero", 1)
+
+
+class Jobs(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-jobs-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        (self.directory / "train.sh").write_text(SCRIPT)
+        (self.directory / "spec.yaml").write_text(SPEC)
+
+    def program(self, *words, expect=0):
+        return run(*words, directory=self.directory, expect=expect)
+
+    def test_a_script_is_the_experiment_that_its_settings_are(self):
+        mine = json.loads(self.program("run", "--like", "train.sh", *MACHINES, "--json").stdout)
+        theirs = json.loads(self.program("run", "spec.yaml", "--json").stdout)
+        for name in ("status", "step_time_ps", "memory_peak_bytes", "tokens_per_s_per_gpu"):
+            self.assertEqual(mine[name], theirs[name], name)
+
+    def test_the_only_layout_of_a_search_is_the_jobs_own(self):
+        words = (*MACHINES, *ONE_LAYOUT, "-j", 1, "--in-process", "--store", "none", "-o", "found")
+        text = self.program("search", "--like", "train.sh", *words).stdout
+        self.assertRegex(text, r"train\.sh itself: [0-9.]+ s a step, [0-9.]+ tokens/s/GPU: #1 of these 1; #1 gains 0\.0 %")
+        own = json.loads(self.program("run", "--like", "train.sh", *MACHINES, "--json").stdout)
+        found = re.search(r"^1 +0 .*? ([0-9.]+) (m?s) ", text, re.MULTILINE)
+        seconds = float(found[1]) * (1e-3 if found[2] == "ms" else 1)
+        self.assertAlmostEqual(seconds, own["step_time_s"], delta=1e-3 * seconds)
+
+    def test_what_is_refused_names_its_line(self):
+        (self.directory / "train.sh").write_text(SCRIPT.replace("MODEL=(", "MODEL=(--mtp-num-layers 1 "))
+        message = self.program("run", "--like", "train.sh", *MACHINES, expect=2).stderr
+        self.assertIn("train.sh:3: --mtp-num-layers 1: multi-token prediction is not modelled", message)
+        message = self.program("run", "spec.yaml", "--gpus", 8, expect=2).stderr
+        self.assertIn("--gpus: belongs to --like FILE", message)
+
+
+if __name__ == "__main__":
+    unittest.main()
