@@ -9,8 +9,11 @@
 #include <sstream>
 
 #include "core/base/error.hpp"
+#include "core/memory/footprint.hpp"
 #include "experiments/jobs/megatron_reader.hpp"
 #include "experiments/jobs/megatron_table.hpp"
+#include "experiments/measured/tables.hpp"
+#include "experiments/measured/training_steps.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
@@ -140,6 +143,56 @@ TEST_CASE("the published scripts of Megatron-LM have the models, layouts and bat
       INFO(key);
       CHECK(value_of(job, key) == value);
     }
+  }
+}
+
+TEST_CASE("each case of run_table_1.sh is the model and the layout of its row among the measured steps") {
+  const auto rows = measured::read_training_steps(
+      import::parse_csv(measured::compiled_table("training_steps"), "training_steps.csv"), Catalog());
+  const std::string text = import::read_text(kFolder + "run_table_1.sh");
+  TemporaryFolder folder;
+  folder.put("CONFIG.sh", import::read_text(kFolder + "CONFIG.sh"));
+  int cases = 0;
+  for (const auto& row : rows) {
+    if (row.family != "SC21 table 1") continue;
+    const std::string size = row.id.substr(row.id.rfind('_') + 1);
+    CAPTURE(size);
+    std::string one = text;
+    one.replace(one.find("MODEL_SIZE=1.7B"), 15, "MODEL_SIZE=" + size);
+    folder.put("run.sh", one);
+    const Settings& expected = row.experiments.at(0);
+    const std::int64_t nodes = std::get<std::int64_t>(expected.at("cluster.nodes"));
+    const Job job = read_job((folder / "run.sh").string(), {{}, nodes * 8}, Catalog());
+    const std::string cluster = "{like: dgx_a100_superpod, gpus_per_node: 8, nodes: " + std::to_string(nodes) + "}";
+    // The paper's vocabulary, which the script does not tell.
+    const Sweep sweep = parse_sweep(document_of(job, cluster), job.file, {"model.vocabulary=51200"}, Catalog());
+    const Settings& settings = sweep.experiments.at(0).settings;
+    for (const auto& [key, value] : expected) {
+      if (key == "model.name" || (!key.starts_with("model.") && !key.starts_with("strategy."))) continue;
+      INFO(key);
+      CHECK(to_json(settings.at(key)) == to_json(value));
+    }
+    ++cases;
+  }
+  CHECK(cases == 10);
+}
+
+TEST_CASE("tests whose peak of memory is published are predicted from their model_config.yaml alone") {
+  struct Peak {
+    const char *file, *cluster;
+    std::int64_t gpus;
+    double bytes;  // mem-max-allocated-bytes of the golden values, on a rank of the last stage
+  };
+  const Peak all[] = {{"gpt3_15b_8t_release_sm_gb200_model_config.yaml",
+                       "{like: gb200_nvl72_racks, nodes: 1, gpus_per_node: 64}", 64, 42'639'351'808.0},
+                      {"mixtral_8x22b_tp2pp8ep8vpp1_release_model_config.yaml",
+                       "{like: dgx_h100_superpod, nodes: 16, gpus_per_node: 8}", 128, 28'533'706'752.0}};
+  for (const Peak& peak : all) {
+    INFO(peak.file);
+    const Sweep sweep = sweep_of(read_job(kFolder + peak.file, {{}, peak.gpus}, Catalog()), peak.cluster);
+    const auto one = sweep.experiments.at(0).config().configuration;
+    const auto predicted = core::memory::footprint(one.model, one.strategy, one.gpu, one.strategy.pp - 1).allocated();
+    CHECK(static_cast<double>(predicted) == Approx(peak.bytes).epsilon(0.03));
   }
 }
 
