@@ -334,12 +334,13 @@ void RowReader::set_schedule(std::int64_t pp) {
 }
 
 /// Splits layers as the row says or its stack does. Others split layers that do not divide over the chunks: one fewer
-/// at both ends if that divides; otherwise fewer in the last; if that leaves it none, one fewer in the first and two
-/// fewer in the last, as Megatron-Bridge's layout Et|(tt|)*30mL of 61 layers in 32 chunks.
+/// at both ends if that divides; otherwise fewer in the last; if that leaves it none, Megatron-LM has one fewer in the
+/// first and two fewer in the last, as Megatron-Bridge's layout Et|(tt|)*30mL of 61 layers in 32 chunks.
 void RowReader::set_split(std::int64_t stages) {
   const std::int64_t layers = std::get<std::int64_t>(settings_.at("model.layers"));
   if (row_.given("split")) return set("strategy.split", text("split"));
-  const auto stack = catalog_.entries("stacks").find(row_.given("stack") ? text("stack") : profile_->stack);
+  const std::string software = row_.given("stack") ? text("stack") : profile_->stack;
+  const auto stack = catalog_.entries("stacks").find(software);
   if (stages > 1 && stack != catalog_.entries("stacks").end())
     if (const auto split = stack->second.recipe.find("split"); split != stack->second.recipe.end())
       return set("strategy.split", std::get<std::string>(split->second.value));
@@ -347,7 +348,8 @@ void RowReader::set_split(std::int64_t stages) {
   assume("split");
   const std::int64_t each = (layers + stages - 1) / stages;
   if ((layers + 2) % stages == 0) return set("strategy.split", "light_ends");
-  if ((stages - 1) * each < layers || layers + 3 != stages * each) return set("strategy.split", "light_last");
+  if (!software.starts_with("megatron") || (stages - 1) * each < layers || layers + 3 != stages * each)
+    return set("strategy.split", "light_last");
   std::string listed = std::to_string(each - 1);
   for (std::int64_t stage = 2; stage < stages; ++stage) listed += fmt::format("+{}", each);
   set("strategy.stage_layers", fmt::format("{}+{}", listed, each - 2));
