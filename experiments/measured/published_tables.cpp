@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "experiments/import/nccl_inspector.hpp"
 #include "experiments/import/nccl_tests.hpp"
 #include "experiments/measured/published_collectives.hpp"
 #include "experiments/measured/tables.hpp"
@@ -73,6 +74,7 @@ CsvTable with_known_columns(const CsvTable& table) {
 }  // namespace
 
 CsvTable parse_measurements(std::string_view text, const std::string& name) {
+  if (import::is_nccl_inspector(text)) return as_collectives(import::parse_nccl_inspector(text, name), name);
   if (import::is_nccl_tests(text)) return as_collectives(import::parse_nccl_tests(text, name), name);
   return with_known_columns(import::parse_csv(text, name));
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "experiments/import/kineto_trace.hpp"
+#include "experiments/import/nccl_inspector.hpp"
 #include "experiments/import/nccl_tests.hpp"
 #include "experiments/measured/published_collectives.hpp"
 #include "experiments/measured/published_tables.hpp"
@@ -49,7 +50,8 @@ void append(std::vector<Row>& to, std::vector<Row> rows) {
 
 [[noreturn]] void refuse(const std::string& path) {
   throw InputError(
-      "tells no constant: it must be what nccl-tests printed, a trace of the PyTorch profiler (JSON), or a table of "
+      "tells no constant: it must be what nccl-tests printed, JSON of NCCL Inspector, a trace of the PyTorch profiler "
+      "(JSON), or a table of "
       "kernels (level, kind, dtype, time_us, …; script/measure_kernels.py writes one), collectives (id, gpu, op, "
       "ranks, "
       "nodes, bytes, time_us) or training steps (id, source, model, gpu, num_gpus, global_batch, measured_step_s)",
@@ -63,9 +65,10 @@ class Reader {
 
   void read(const std::string& path) {
     const std::string text = experiments::import::read_table_text(path);
-    if (experiments::import::is_json(text))
+    const bool inspector = experiments::import::is_nccl_inspector(text);
+    if (!inspector && experiments::import::is_json(text))
       return add_kernels(path, experiments::import::parse_kineto_trace(text, path));
-    if (!experiments::import::is_nccl_tests(text)) check_header(text, path);
+    if (!inspector && !experiments::import::is_nccl_tests(text)) check_header(text, path);
     const CsvTable table = experiments::measured::parse_measurements(text, path);
     if (experiments::measured::is_training_steps_table(*table.header))
       add_steps(path, table);
