@@ -126,6 +126,12 @@ const core::OptionTable<Cluster>& cluster_options() {
       choice("network", &Cluster::network, {"infiniband", "roce"},
              "what the NICs speak; today's practice follows it: roce has transport dcqcn and routing ecmp_hash, "
              "infiniband a static window and routing destination_mod_k"),
+      option("fabric", &Cluster::fabric,
+             "cluster file with the cluster's real graph, as `manyworlds cluster` writes it; topology graph reads it",
+             {}, "file"),
+      option("node_list", &Cluster::node_list,
+             "hosts of the fabric to run on, in the order of the ranks, as in SLURM_JOB_NODELIST: a[01-08,12]; empty: "
+             "the first"),
   };
   return table;
 }

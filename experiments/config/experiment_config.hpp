@@ -32,6 +32,8 @@ struct Cluster {
   double memory_headroom = 0;      // share of a GPU's memory to keep free
   double pipeline_host_us = 0;     // host time that each member adds to a tensor-parallel collective, see option
   enum class Network : std::uint8_t { infiniband, roce } network = Network::infiniband;  // protocol of its NICs
+  std::string fabric;     // path of a cluster file with the graph of the cluster; empty: none
+  std::string node_list;  // hosts of that file to run on, as Slurm lists them; empty: the first
   std::int64_t gpus() const { return nodes * gpus_per_node; }
   bool shares_nics() const { return nics_per_node > 0 && nics_per_node < gpus_per_node; }
   /// Returns the NIC rate that a GPU has if all GPUs of its node send, Gb/s.

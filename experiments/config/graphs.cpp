@@ -2,8 +2,12 @@
 #include "experiments/config/graphs.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/sharing/key.hpp"
+#include "experiments/clusters/fabric_file.hpp"
+#include "experiments/clusters/host_graph.hpp"
+#include "experiments/clusters/node_list.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/import/topology.hpp"
 #include "topologies/parts/shared_nics.hpp"
@@ -47,9 +51,26 @@ std::string key_of(const ExperimentConfig& config, const topologies::FabricSpec&
   for (const auto& [name, value] : config.topology_options)
     key += fmt::format(" {}={}", name, std::visit([](const auto& held) { return fmt::format("{}", held); }, value));
   key += fmt::format(" down={} slow={}", config.faults.down, config.faults.slow);
+  key += fmt::format(" hosts={}", config.cluster.node_list);
   key += link_rates_key(config);
   for (const auto& [path, text] : inputs) key += " " + core::sharing::KeyWriter("input").text(text).finish().hex();
   return key;
+}
+
+/// Returns the graph of a cluster file. Its cables have the file's rates, which cluster.nic_gbps must repeat.
+core::network::Graph host_graph(const ExperimentConfig& config, const topologies::FabricSpec& spec,
+                                const std::string& path, const std::string& text) {
+  const clusters::Fabric fabric = clusters::parse_fabric_file(text, path);
+  const auto nics = static_cast<double>(fabric.nics_per_host), gpus = static_cast<double>(spec.gpus_per_node);
+  const double gbps = fabric.usual_nic_gbps() * (nics < gpus ? 1 : nics / gpus);
+  if (std::abs(static_cast<double>(spec.nic_bits_per_second) - gbps * 1e9) > 1e-6 * gbps * 1e9)
+    throw core::InputError(
+        fmt::format("a host of {} has {} NICs of {} Gb/s for {} GPUs, but cluster.nic_gbps is {} and "
+                    "cluster.nics_per_node {}; take "
+                    "them from the file",
+                    path, fabric.nics_per_host, fabric.usual_nic_gbps(), spec.gpus_per_node, config.cluster.nic_gbps,
+                    config.cluster.nics_per_node));
+  return clusters::build_host_graph(fabric, spec, clusters::expand_node_list(config.cluster.node_list));
 }
 
 }  // namespace
@@ -76,12 +97,16 @@ std::shared_ptr<const core::network::Graph> GraphCache::get(const ExperimentConf
   const auto inputs = inputs_of(config, *topology);
   auto& graph = graphs_[key_of(config, fabric_spec, inputs)];
   if (graph) return graph;
-  if (!inputs.empty()) {
+  const bool of_hosts = !inputs.empty() && clusters::has_fabric(inputs.front().second);
+  if (!of_hosts && !config.cluster.node_list.empty())
+    throw core::InputError("cluster.node_list names hosts of a cluster file, and the topology is none; leave it out");
+  if (!inputs.empty() && !of_hosts) {
     auto file = import::parse_topology(inputs.front().second, inputs.front().first);
     fabric_spec.loaded_graph = std::make_shared<const topologies::LoadedGraph>(
         topologies::LoadedGraph{std::move(file.graph), file.gpus_per_server});
   }
-  core::network::Graph result = topologies::build_fabric(*topology, config.topology_options, fabric_spec);
+  core::network::Graph result = of_hosts ? host_graph(config, fabric_spec, inputs.front().first, inputs.front().second)
+                                         : topologies::build_fabric(*topology, config.topology_options, fabric_spec);
   if (!fabric_spec.loaded_graph) set_link_rates(config, result);
   scale_rates(result, core::network::LinkKind::network, nic_share(config));
   scale_rates(result, core::network::LinkKind::scale_up, link_share(config));

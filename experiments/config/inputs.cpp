@@ -4,6 +4,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "core/workload/layer/kernel_costs.hpp"
+#include "experiments/clusters/fabric_file.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "experiments/import/measured_routing.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr const char* kMeasuredKernels = "cluster.gpu.measured_kernels";
 constexpr const char* kMeasuredRouting = "routing.file";
+constexpr const char* kFabric = "cluster.fabric";
 constexpr const char* kScheduleFile = "strategy.schedule_file";
 constexpr const char* kMeasuredOnly = "cluster.gpu.measured_only";
 
@@ -61,6 +63,8 @@ void check_file(const NamedFile& file, const std::string& text) {
     import::parse_measured_routing(text, file.path);
   else if (file.key == kScheduleFile)
     import::parse_schedule(text, file.path);
+  else if (file.key == kFabric || clusters::has_fabric(text))
+    clusters::parse_fabric_file(text, file.path);
   else
     import::parse_topology(text, file.path);
 }

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "experiments/clusters/fabric_file.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "experiments/settings/model_files.hpp"
@@ -24,7 +25,8 @@ using import::Entry;
 using import::Node;
 
 const std::vector<std::string> kKinds{"clusters", "gpus", "libraries", "models", "stacks"};
-constexpr std::size_t kMaxFiles = 1'000;  // per kind, of a user
+constexpr const char* kFabric = "fabric";  // in a file of the user's: the graph of its cluster
+constexpr std::size_t kMaxFiles = 1'000;   // per kind, of a user
 
 OptionInfo boolean_info() {
   OptionInfo info;
@@ -221,9 +223,13 @@ Catalog::Catalog(const std::string& path) : model_files_(std::make_shared<ModelF
     add(file.kind, file.name, import::parse_yaml(file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name)));
   std::error_code code;
   if (fs::is_regular_file(path, code))
-    add_file(path);
+    add_file(path, fs::absolute(path).string());
   else if (!path.empty())
     add_folder(path);
+  finish();
+}
+
+void Catalog::finish() {
   for (const char* kind : {"gpus", "stacks"})
     for (auto& [name, entry] : kinds_.at(kind)) copy_constants(kind, name, entry);
   check_gpus();
@@ -241,18 +247,42 @@ void Catalog::add(const std::string& kind, const std::string& name, const Node& 
   kinds_[kind][name] = std::move(entry);
 }
 
-/// Adds the entries of a file: mappings by kind, and in them by name.
-void Catalog::add_file(const std::string& path) {
+void Catalog::add_cluster_file(const std::string& name, const std::string& path) {
+  for (const auto& [known, entry] : entries("clusters"))
+    if (std::count(entry.also_called.begin(), entry.also_called.end(), name) > 0) return;
+  const Entries before = entries("clusters");
+  add_file(path, name);
+  CatalogEntry* added = nullptr;
+  for (auto& [known, entry] : kinds_.at("clusters")) {
+    if (before.count(known) > 0) continue;
+    if (added != nullptr) throw InputError("has more than one cluster; a cluster file has one", path);
+    added = &entry;
+  }
+  if (added == nullptr) throw InputError("has no cluster; `manyworlds cluster` writes a file with one", path);
+  added->also_called.push_back(name);
+  finish();
+}
+
+/// Adds the entries of a file: mappings by kind, and in them by name. The cluster beside a fabric has the file, as
+/// `named` in settings, for its fabric.
+void Catalog::add_file(const std::string& path, const std::string& named) {
   const Node root = import::parse_yaml(import::read_text(path), path);
   if (root.kind != Node::Kind::mapping || root.entries.empty())
     root.fail(fmt::format("a catalog file must be a mapping of {} to entries by their names", fmt::join(kKinds, ", ")));
   for (const Entry& kind : root.entries) {
+    if (kind.key == kFabric) continue;
     if (std::find(kKinds.begin(), kKinds.end(), kind.key) == kKinds.end()) fail_unknown_key(kind, kKinds);
     if (kind.value.kind != Node::Kind::mapping)
       kind.value.fail(fmt::format("'{}' must be a mapping of names to entries", kind.key));
     if (kind.value.entries.size() > kMaxFiles) kind.value.fail(fmt::format("holds more than {} entries", kMaxFiles));
     for (const Entry& entry : kind.value.entries) add(kind.key, entry.key, entry.value);
   }
+  const Node *fabric = root.find(kFabric), *named_clusters = root.find("clusters");
+  if (fabric == nullptr) return;
+  clusters::read_fabric(*fabric);  // refuses what is none
+  if (named_clusters == nullptr || named_clusters->entries.size() != 1)
+    fabric->fail("is the graph of the one cluster that the file must have under 'clusters'");
+  kinds_.at("clusters").at(named_clusters->entries[0].key).values[kFabric] = {named, path, "read", {}};
 }
 
 void Catalog::add_folder(const std::string& folder) {

@@ -38,6 +38,10 @@ class Catalog {
   /// {gpus,libraries,models,clusters,stacks}/*.yaml, or one YAML file with mappings of these names to entries.
   explicit Catalog(const std::string& path = {});
 
+  /// Adds the entries of a cluster file, whose only cluster is also called `name` then, unless it has been added.
+  /// Throws InputError if the file is none.
+  void add_cluster_file(const std::string& name, const std::string& path);
+
   const Entries& entries(const std::string& kind) const;
   /// Returns an entry by name or alias; of models also by the path of a Hugging Face configuration, or its folder,
   /// relative to the file of `at`. Throws InputError at `at`, with the nearest name, if there is none.
@@ -49,7 +53,8 @@ class Catalog {
 
  private:
   void add(const std::string& kind, const std::string& name, const import::Node& entry);
-  void add_file(const std::string& path);
+  void add_file(const std::string& path, const std::string& named);
+  void finish();
   void add_folder(const std::string& folder);
   void check_gpus() const;
   void copy_constants(const std::string& kind, const std::string& name, CatalogEntry& entry);

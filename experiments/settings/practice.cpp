@@ -31,6 +31,7 @@ constexpr double kMemoryHeadroom = 0.04;
 constexpr std::int64_t kSwitchPorts = 64;
 constexpr const char* kTopology = "topology";
 constexpr const char* kDefaultTopology = "rail_optimized";
+constexpr const char* kFabric = "cluster.fabric";
 constexpr const char* kTransport = "transport";
 
 std::int64_t integer(const Settings& settings, const std::string& key, std::int64_t fallback = 0) {
@@ -147,10 +148,19 @@ double oversubscription(const Settings& settings) {
   return found == settings.end() ? 1 : std::get<double>(found->second);
 }
 
-/// Returns the topology that the section began with, or nothing for a single node, which has no fabric.
+/// Returns the graph of a cluster that has one, otherwise the topology that the section began with, or nothing for a
+/// single node, which has no fabric.
 std::optional<OptionValue> topology(const Settings& settings, const Catalog&) {
+  if (!settings.text(kFabric).empty()) return "graph";
   if (gpus(settings) == integer(settings, "cluster.gpus_per_node", 1)) return std::nullopt;
   return settings.text(kTopology);
+}
+
+/// Returns the cluster's own fabric, for a topology that is read from a file.
+std::optional<OptionValue> topology_file(const Settings& settings, const Catalog&) {
+  const std::string fabric = settings.text(kFabric);
+  if (settings.text(kTopology) != "graph" || fabric.empty()) return std::nullopt;
+  return fabric;
 }
 
 /// Returns as many nodes per pod as a switch has ports; 0, which means all nodes, if they all fit on one.
@@ -220,6 +230,7 @@ const std::vector<Convention>& conventions() {
       {kLibraryVersion, library_version},
       constant_default("cluster.memory_headroom", kMemoryHeadroom),
       {kTopology, topology},
+      {"topology.file", topology_file},
       {"topology.nodes_per_pod", rail_ports},
       {"topology.leaf_hosts", leaf_hosts},
       {kTransport, transport},
@@ -382,6 +393,13 @@ std::string tensor_over_nodes_note(const Settings& settings) {
   if (flag(settings, "strategy.stack.overlap_tensor"))
     note += "; no software known overlaps them with GEMMs there (overlap_tensor)";
   return note;
+}
+
+std::string unused_fabric_note(const Settings& settings) {
+  const bool unused = !settings.text(kFabric).empty() && settings.text(kTopology) != "graph";
+  return unused ? fmt::format("the cluster has a fabric of its own, and topology {} is simulated in its place",
+                              settings.text(kTopology))
+                : "";
 }
 
 void AssumedValues::note(const std::string& what) {

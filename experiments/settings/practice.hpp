@@ -55,6 +55,9 @@ std::string unused_oversubscription_note(const Settings& settings);
 /// Returns a note if a tensor-parallel group takes several nodes; otherwise empty.
 std::string tensor_over_nodes_note(const Settings& settings);
 
+/// Returns a note if a cluster with its own graph is simulated on another topology; otherwise empty.
+std::string unused_fabric_note(const Settings& settings);
+
 /// Values that were assumed for the experiments of a sweep, by key.
 class AssumedValues {
  public:

@@ -9,6 +9,7 @@
 #include "experiments/config/inputs.hpp"
 #include "experiments/rules/validity.hpp"
 #include "experiments/settings/calibration.hpp"
+#include "experiments/settings/cluster_files.hpp"
 #include "experiments/sweep/columns.hpp"
 #include "experiments/sweep/constraint.hpp"
 #include "experiments/sweep/experiment.hpp"
@@ -281,6 +282,7 @@ Settings Reader::resolve(const std::vector<std::size_t>& chosen, Places* places,
   Settings settings = base_;
   Assigner assigner(catalog_, settings, places, practice());
   for (const Assignment& one : assignments(chosen)) assigner.assign(one.target, *one.value);
+  count_listed_nodes(settings);
   Assumptions filled = assume(settings, catalog_, practice());
   if (assumed != nullptr) *assumed = std::move(filled);
   derive(settings);
@@ -383,12 +385,13 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
     note_assumed(std::move(assumed));
     assumed_.note(unused_oversubscription_note(settings));
     assumed_.note(tensor_over_nodes_note(settings));
+    assumed_.note(unused_fabric_note(settings));
     sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
     return;
   }
-  if (options_.keep_refused) note_assumed(std::move(assumed));
   if (options_.keep_refused)
-    sweep_.refused.push_back({static_cast<std::uint32_t>(sweep_.refused.size()), row, settings, inputs_});
+    note_assumed(std::move(assumed)),
+        sweep_.refused.push_back({static_cast<std::uint32_t>(sweep_.refused.size()), row, settings, inputs_});
   else if (sweep_.single)
     fail_at(chosen, violation->key,
             fmt::format("'{}' violates rule {}: {}{}", violation->key, violation->rule, violation->reason,
@@ -487,7 +490,7 @@ void Reader::check_objective() const {
 
 Sweep parse_sweep(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
                   const Catalog& catalog, const ReadOptions& options) {
-  return Reader(file, catalog, options).read(text, overrides);
+  return Reader(file, ExtendedCatalog(catalog, text, file, overrides).get(), options).read(text, overrides);
 }
 
 Sweep read_sweep(const std::string& path, const std::vector<std::string>& overrides, const std::string& catalog_folder,

@@ -10,6 +10,8 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/schedule/schedule.hpp"
+#include "experiments/clusters/node_list.hpp"
+#include "experiments/settings/cluster_files.hpp"
 #include "experiments/settings/settings.hpp"
 #include "experiments/text/yaml.hpp"
 
@@ -339,13 +341,26 @@ std::string strategy_text(const SearchOptions& options, std::int64_t batch, cons
   return mapping_of(strategy);
 }
 
+/// Returns the topology as a document names it.
+std::string topology_of(const SearchOptions& options, const ClusterSpec& machines) {
+  if (!options.topology.empty()) return options.topology;
+  if (machines.fabric.empty()) return "rail_optimized";
+  return fmt::format("{{graph: {{file: {}}}}}", nlohmann::json(machines.fabric).dump());
+}
+
 }  // namespace
 
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
   const auto& [name, cluster] = cluster_of(options, catalog);
   ClusterSpec result{name, text_value(cluster, "gpu"), integer_value(cluster, "nodes", 1),
-                     integer_value(cluster, "gpus_per_node", 8)};
+                     integer_value(cluster, "gpus_per_node", 8), text_value(cluster, "fabric")};
+  if (experiments::is_cluster_file(options.cluster)) result.cluster = options.cluster;
   result.nodes = options.nodes.value_or(result.nodes);
+  if (!options.node_list.empty()) {
+    if (options.nodes || options.gpus)
+      throw core::InputError("says how many nodes; leave --gpus and --nodes out", "--node-list");
+    result.nodes = static_cast<std::int64_t>(experiments::clusters::expand_node_list(options.node_list).size());
+  }
   if (!options.gpus) return result;
   if (options.nodes) throw core::InputError("says the same as --nodes; keep one", "--gpus");
   if (*options.gpus < result.gpus_per_node) result.gpus_per_node = *options.gpus;
@@ -369,9 +384,11 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   const std::int64_t gpus = machines.gpus(), batch = options.global_batch.value_or(gpus);
 
   document.add_base("model", model_text(options, shape));
-  document.add_base("cluster", fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}}}", machines.cluster,
-                                           machines.nodes, machines.gpus_per_node));
-  document.add_base("topology", options.topology);
+  const std::string hosts =
+      options.node_list.empty() ? "" : fmt::format(", node_list: {}", nlohmann::json(options.node_list).dump());
+  document.add_base("cluster", fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}{}}}", machines.cluster,
+                                           machines.nodes, machines.gpus_per_node, hosts));
+  document.add_base("topology", topology_of(options, machines));
   document.add_base("fidelity", "analytic");
   document.add_base("strategy", strategy_text(options, batch, stack));
 

@@ -20,10 +20,11 @@ struct SearchedJob {
 struct SearchOptions {
   std::string model;
   std::optional<SearchedJob> job;  // instead of `model`
-  std::string cluster;             // a name of the catalog; if empty, the catalog's cluster with `gpu`
+  std::string cluster;  // a name of the catalog or a cluster file; if empty, the catalog's cluster with `gpu`
   std::string gpu;
   std::string stack = "megatron-core";
-  std::string topology = "rail_optimized";
+  std::string topology;                      // empty: the cluster's own fabric, or rail_optimized
+  std::string node_list;                     // hosts of that fabric to run on; empty: the first
   std::optional<std::int64_t> gpus;          // instead of nodes: whole nodes, or fewer GPUs than one node has
   std::optional<std::int64_t> nodes;         // default: all nodes of the cluster
   std::optional<std::int64_t> global_batch;  // default: one sample per GPU
@@ -43,6 +44,7 @@ struct ClusterSpec {
   std::string cluster;  // a name of the catalog
   std::string gpu;
   std::int64_t nodes = 1, gpus_per_node = 8;
+  std::string fabric;  // path of a cluster file; empty: none
   std::int64_t gpus() const { return nodes * gpus_per_node; }
 };
 

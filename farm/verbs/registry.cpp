@@ -23,6 +23,7 @@ namespace manyworlds::farm::commands {
   entry(store)                  \
   entry(validate)               \
   entry(calibrate)              \
+  entry(cluster)                \
   entry(slurm)                  \
   entry(model)                  \
   entry(list)                   \

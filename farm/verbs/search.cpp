@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "core/base/error.hpp"
+#include "experiments/settings/cluster_files.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/cli/job_options.hpp"
 #include "farm/cli/option_values.hpp"
@@ -90,6 +91,7 @@ SearchOptions read_search_options(const cxxopts::ParseResult& parsed) {
                                                       : "--cluster names the GPU too; leave --gpu out");
   search_options.stack = parsed["stack"].as<std::string>();
   search_options.topology = parsed["topology"].as<std::string>();
+  search_options.node_list = parsed["node-list"].as<std::string>();
   search_options.gpus = optional_integer(parsed, "gpus", 131'072);
   search_options.nodes = optional_integer(parsed, "nodes", 131'072);
   search_options.global_batch = optional_integer(parsed, "global-batch", 16'777'216);
@@ -292,10 +294,12 @@ int run_search(const Invocation& invocation) {
   add_guess_option(options);
   add_like_options(options);
   options.add_options()("model", "a model of the catalog, or the path of its config.json",
-                        cxxopts::value<std::string>(),
-                        "NAME|PATH")("cluster", "a cluster of the catalog", cxxopts::value<std::string>(), "NAME")(
-      "gpu", "instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(), "NAME")(
-      "gpus", "how many GPUs; default: as the cluster has", cxxopts::value<std::string>(), "N")(
+                        cxxopts::value<std::string>(), "NAME|PATH")(
+      "cluster", "a cluster of the catalog, or a file that `manyworlds cluster` wrote", cxxopts::value<std::string>(),
+      "NAME")("node-list", "hosts of a cluster file to run on, as in $SLURM_JOB_NODELIST",
+              cxxopts::value<std::string>()->default_value(""),
+              "LIST")("gpu", "instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(),
+                      "NAME")("gpus", "how many GPUs; default: as the cluster has", cxxopts::value<std::string>(), "N")(
       "nodes", "how many machines, instead of --gpus", cxxopts::value<std::string>(), "N")(
       "global-batch", "samples of one step; default: one for each GPU", cxxopts::value<std::string>(), "N")(
       "sequence", "tokens of a sample; default: the model's", cxxopts::value<std::string>(), "N")(
@@ -305,8 +309,8 @@ int run_search(const Invocation& invocation) {
     options.add_options()(one.name, one.help, cxxopts::value<std::string>(), "VALUE[,…]");
   options.add_options()("all-schedules", "also the pipeline schedules that the stack does not offer")(
       "max-memory", "what a GPU's memory is taken to be, as in 72GiB", cxxopts::value<std::string>(), "SIZE")(
-      "topology", "the fabric between the nodes",
-      cxxopts::value<std::string>()->default_value(SearchOptions().topology),
+      "topology", "the fabric between the nodes; default: the cluster file's own, otherwise rail_optimized",
+      cxxopts::value<std::string>()->default_value(""),
       "NAME")("set", "override any key, or give a searched one its value or [values]; may be given many times",
               cxxopts::value<std::vector<std::string>>(),
               "KEY=VALUE")("catalog", "a folder or file with more gpus, libraries, models, clusters and stacks",
@@ -325,8 +329,10 @@ int run_search(const Invocation& invocation) {
   if (is_follower() && parsed->count("in-process") == 0)
     return run_sweep_job(read_run_options(*parsed, ""), "", false, *invocation.zygote);
 
-  const experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
+  experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
   SearchOptions search_options = read_search_options(*parsed);
+  if (experiments::is_cluster_file(search_options.cluster))
+    catalog.add_cluster_file(search_options.cluster, search_options.cluster);
   const auto job = read_searched_job(*parsed, catalog, search_options);
   const std::int64_t k = integer_option(*parsed, "k", 1, 1'000'000);
   const std::int64_t packets = integer_option(*parsed, "packet", 0, 1'000'000);

@@ -11,11 +11,11 @@ struct FromFile {
 
 const core::OptionTable<FromFile>& options() {
   static const core::OptionTable<FromFile> table{
-      core::option(
-          "file", &FromFile::file,
-          "SimAI topology; a relative path starts from the sweep's folder. Rates and latencies are the file's, "
-          "and those of the cluster and its GPU are not used",
-          {}, "file"),
+      core::option("file", &FromFile::file,
+                   "cluster file with a fabric, or SimAI topology; a relative path starts from the sweep's folder. "
+                   "Rates and latencies are the file's, "
+                   "and those of the cluster and its GPU are not used",
+                   {}, "file"),
   };
   return table;
 }
@@ -49,8 +49,11 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
 }  // namespace
 
 Topology graph() {
-  return {
-      "graph", "a graph from a file, in the form of SimAI's topologies", options().infos(), build, {.from_file = true}};
+  return {"graph",
+          "a graph from a file: the fabric of a cluster file (`manyworlds cluster`), or a topology of SimAI",
+          options().infos(),
+          build,
+          {.from_file = true}};
 }
 
 }  // namespace manyworlds::topologies
