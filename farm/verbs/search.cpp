@@ -128,7 +128,9 @@ std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& f
     if (!one.starts_with("strategy.") && one.find("=[") == std::string::npos) set.push_back(one);
   for (const auto& [option, key] : {std::pair("global-batch", "strategy.global_batch"), {"sequence", "model.sequence"}})
     if (parsed.count(option) > 0) set.push_back(fmt::format("{}={}", key, required(parsed, option)));
-  set.push_back("topology=" + parsed["topology"].as<std::string>());
+  const std::string topology = parsed["topology"].as<std::string>();
+  const bool own_fabric = parsed.count("cluster") > 0 && experiments::is_cluster_file(required(parsed, "cluster"));
+  if (!topology.empty() || !own_fabric) set.push_back("topology=" + (topology.empty() ? "rail_optimized" : topology));
   const SingleRun run(job_experiment(parsed, set).sweep);
   return own_rank_text(findings, file, run.results());
 }
