@@ -334,8 +334,7 @@ void RowReader::set_schedule(std::int64_t pp) {
 }
 
 /// Splits layers as the row says or its stack does. Others split layers that do not divide over the chunks: one fewer
-/// at both ends if that divides; otherwise fewer in the last; if that leaves it none, Megatron-LM has one fewer in the
-/// first and two fewer in the last, as Megatron-Bridge's layout Et|(tt|)*30mL of 61 layers in 32 chunks.
+/// at both ends if that divides; otherwise fewer in the last.
 void RowReader::set_split(std::int64_t stages) {
   const std::int64_t layers = std::get<std::int64_t>(settings_.at("model.layers"));
   if (row_.given("split")) return set("strategy.split", text("split"));
@@ -346,13 +345,7 @@ void RowReader::set_split(std::int64_t stages) {
       return set("strategy.split", std::get<std::string>(split->second.value));
   if (layers % stages == 0) return;
   assume("split");
-  const std::int64_t each = (layers + stages - 1) / stages;
-  if ((layers + 2) % stages == 0) return set("strategy.split", "light_ends");
-  if (!software.starts_with("megatron") || (stages - 1) * each < layers || layers + 3 != stages * each)
-    return set("strategy.split", "light_last");
-  std::string listed = std::to_string(each - 1);
-  for (std::int64_t stage = 2; stage < stages; ++stage) listed += fmt::format("+{}", each);
-  set("strategy.stage_layers", fmt::format("{}+{}", listed, each - 2));
+  set("strategy.split", (layers + 2) % stages == 0 ? "light_ends" : "light_last");
 }
 
 /// Sets a stack of the catalog, with the library of its time and the buckets of its recipe.

@@ -90,25 +90,6 @@ TEST_CASE("a row's gradients have the buckets of its software") {
   CHECK(shown(step, "strategy.bucket_parameters") == "13107200");  // 25 MiB of 16 bits
 }
 
-TEST_CASE("layers that leave the last chunk nothing have one fewer in the first chunk and two in the last") {
-  const auto row = [](const char* layers, const char* pp, const char* chunks) {
-    return read(fmt::format("id,source,year,model,layers,hidden,heads,ffn_hidden,vocab,seq_len,gpu,num_gpus,tp,pp,"
-                            "vpp_interleave,micro_batch,global_batch,recompute,schedule,dtype,measured_step_s\n"
-                            "x,Somebody,2025,Llama,{},2048,32,8192,131072,4096,H100,64,1,{},{},1,64,none,interleaved,"
-                            "bf16,1\n",
-                            layers, pp, chunks))
-        .at(0);
-  };
-  std::string listed = "\"1";
-  for (int stage = 0; stage < 30; ++stage) listed += "+2";
-  const TrainingStep step = row("61", "8", "4");
-  CHECK(step.unsupported + step.detail == "");
-  CHECK(shown(step, "strategy.stage_layers") == listed + "+0\"");  // Et|(tt|)*30L
-  CHECK(assumes(step, "split"));
-  CHECK(shown(row("61", "4", "4"), "strategy.split") == "\"light_last\"");
-  CHECK(shown(row("62", "8", "4"), "strategy.split") == "\"light_ends\"");
-}
-
 TEST_CASE("a layout that its software refuses is predicted not to run, where the row says that it did not") {
   const auto row = [](const char* pp, const char* ran) {
     return read(fmt::format("id,source,model,layers,hidden,heads,ffn_hidden,vocab,seq_len,gpu,num_gpus,tp,pp,"
