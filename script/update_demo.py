@@ -35,7 +35,7 @@ def search(program, run, folder):
 
 def said_of(run, printed):
     parts = [pathlib.Path(run), *sorted(pathlib.Path(f"{run}.search").glob("[0-9]*")),
-             pathlib.Path(f"{run}.search/screening")]
+             *sorted(pathlib.Path(f"{run}.search").glob("screening-*"))]
     figures = []
     for each in parts:
         with h5py.File(each / "results.h5") as file:

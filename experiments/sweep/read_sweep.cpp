@@ -60,28 +60,9 @@ MeasuredStep read_measured(const Node& node) {
   return result;
 }
 
-/// A number of valid points that are drawn from the grid with a seed.
-struct Sample {
-  std::int64_t experiments = 0;
-  std::int64_t seed = 1;
-  Node place;  // location of `experiments`
-};
-
 constexpr const char* kSample = "sample";
 constexpr const char* kAssume = "assume";
 constexpr std::size_t kMaxInputBytes = 64u << 20;  // of all files of a sweep, which are serialized with it
-
-void read_sample_entry(const std::string& name, const Node& value, const Node& place, Sample& to) {
-  OptionInfo info;
-  info.kind = OptionInfo::Kind::integer;
-  info.minimum = name == "experiments" ? 1 : 0;
-  info.maximum = name == "experiments" ? 1e6 : 1e15;
-  if (name != "experiments" && name != "seed")
-    place.fail(fmt::format("unknown key 'sample.{}'{}", name, suggestion(name, {"experiments", "seed"})));
-  const auto read = std::get<std::int64_t>(import::read_value(value, info, fmt::format("{}.{}", kSample, name)));
-  (name == "seed" ? to.seed : to.experiments) = read;
-  if (name == "experiments") to.place = place;
-}
 
 class Reader {
  public:
@@ -97,7 +78,6 @@ class Reader {
   void read_assume_override(const std::string& given);
   void read_assume(const Node& node);
   Practice practice() const { return practice_.value_or(options_.practice); }
-  void read_sample(const Node& node);
   void expand();
   void visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs);
   void visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs);
@@ -174,7 +154,7 @@ void Reader::read_top(const Node& root) {
   sweep_.objective = objective ? import::read_line(*objective, "objective", names) : names.front();
   if (objective) objective_place_ = *objective;
   if (const Node* measured = root.find("measured")) sweep_.measured = read_measured(*measured);
-  if (const Node* sample = root.find(kSample)) read_sample(*sample);
+  if (const Node* sample = root.find(kSample)) sample_ = read_sample(*sample);
 
   if (const Node* assume = root.find(kAssume)) read_assume(*assume);
   Assigner assigner(catalog_, base_, &places_, practice());
@@ -207,19 +187,6 @@ void Reader::read_assume_override(const std::string& given) {
 void Reader::read_assume(const Node& node) {
   const Practice named = practice_named(import::read_line(node, kAssume, practice_names()));
   if (!practice_) practice_ = named;
-}
-
-void Reader::read_sample(const Node& node) {
-  if (node.kind != Node::Kind::mapping)
-    node.fail(fmt::format("'sample' must be a mapping, not {}", import::describe(node)));
-  Sample result;
-  for (const Entry& entry : node.entries) {
-    Node place = entry.value;
-    if (entry.line > 0) place.line = entry.line;
-    read_sample_entry(entry.key, entry.value, place, result);
-  }
-  if (result.experiments == 0) node.fail("'sample' needs experiments: how many valid points are taken");
-  sample_ = std::move(result);
 }
 
 void Reader::read_overrides(const std::vector<std::string>& overrides) {

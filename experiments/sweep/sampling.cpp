@@ -1,7 +1,11 @@
 #include "experiments/sweep/sampling.hpp"
 
+#include <fmt/format.h>
+
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
+#include "experiments/text/nearest.hpp"
+#include "experiments/text/scalar.hpp"
 
 namespace manyworlds::experiments {
 
@@ -24,6 +28,31 @@ std::uint64_t GridPermutation::at(std::uint64_t index) const {
     index = (left << half_bits_) | right;
   } while (index >= points_);
   return index;
+}
+
+void read_sample_entry(const std::string& name, const import::Node& value, const import::Node& place, Sample& to) {
+  core::OptionInfo info;
+  info.kind = core::OptionInfo::Kind::integer;
+  info.minimum = name == "experiments" ? 1 : 0;
+  info.maximum = name == "experiments" ? 1e6 : 1e15;
+  if (name != "experiments" && name != "seed")
+    place.fail(fmt::format("unknown key 'sample.{}'{}", name, suggestion(name, {"experiments", "seed"})));
+  const auto read = std::get<std::int64_t>(import::read_value(value, info, fmt::format("sample.{}", name)));
+  (name == "seed" ? to.seed : to.experiments) = read;
+  if (name == "experiments") to.place = place;
+}
+
+Sample read_sample(const import::Node& node) {
+  if (node.kind != import::Node::Kind::mapping)
+    node.fail(fmt::format("'sample' must be a mapping, not {}", import::describe(node)));
+  Sample result;
+  for (const import::Entry& entry : node.entries) {
+    import::Node place = entry.value;
+    if (entry.line > 0) place.line = entry.line;
+    read_sample_entry(entry.key, entry.value, place, result);
+  }
+  if (result.experiments == 0) node.fail("'sample' needs experiments: how many valid points are taken");
+  return result;
 }
 
 }  // namespace manyworlds::experiments

@@ -1,7 +1,11 @@
-// Points of a grid in random order: each point occurs once, and the grid is never enumerated.
+// Points of a grid in random order: each point occurs once, and the grid is never enumerated. A document says in
+// `sample` how many are taken.
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "experiments/text/yaml.hpp"
 
 namespace manyworlds::experiments {
 
@@ -21,5 +25,17 @@ class GridPermutation {
   std::uint64_t points_, seed_;
   unsigned half_bits_ = 1;
 };
+
+/// A number of valid points that are drawn from the grid with a seed.
+struct Sample {
+  std::int64_t experiments = 0;
+  std::int64_t seed = 1;
+  import::Node place;  // location of `experiments`
+};
+
+/// Reads `sample`. Throws InputError at what it may not be.
+Sample read_sample(const import::Node& node);
+/// Reads one entry of it; `place` is where its name stands.
+void read_sample_entry(const std::string& name, const import::Node& value, const import::Node& place, Sample& to);
 
 }  // namespace manyworlds::experiments
