@@ -11,6 +11,19 @@
 namespace manyworlds::experiments::jobs {
 namespace {
 
+/// Reads a file as a script; where its first line and its name say nothing of one, an error says what is read.
+JobArguments read_named_script(const std::string& text, const std::string& path,
+                               const std::map<std::string, std::string>& environment) try {
+  return read_script(text, path, environment);
+} catch (const core::InputError& error) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (text.starts_with("#!") || ending == ".sh" || ending == ".bash" || ending == ".slurm" || ending == ".sbatch")
+    throw;
+  throw core::InputError(
+      fmt::format("no launch script, log or model_config.yaml of Megatron-LM; read as a script: {}", error.what()),
+      path);
+}
+
 JobArguments read_arguments(const std::string& text, const std::string& path, const JobOptions& options) {
   const std::string ending = std::filesystem::path(path).extension().string();
   const bool yaml = ending == ".yaml" || ending == ".yml";
@@ -25,7 +38,7 @@ JobArguments read_arguments(const std::string& text, const std::string& path, co
         "model_config.yaml with MODEL_ARGS",
         path);
   else
-    return read_script(text, path, options.environment);
+    return read_named_script(text, path, options.environment);
   if (!options.environment.empty()) throw core::InputError("the file is no script, which alone reads --env", path);
   return arguments;
 }

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.hpp"
+#include "experiments/settings/cluster_files.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/search/search_space.hpp"
@@ -38,21 +42,32 @@ std::map<std::string, std::string> environment_option(const cxxopts::ParseResult
   return environment;
 }
 
+/// Returns --cluster; the path of a file in full, as the document that names it is the job's, which stands elsewhere.
+std::string cluster_option(const cxxopts::ParseResult& parsed) {
+  const std::string given = text_option(parsed, "cluster");
+  return experiments::is_cluster_file(given) ? std::filesystem::absolute(given).lexically_normal().string() : given;
+}
+
 /// Returns the YAML of the cluster that the job runs on.
 std::string cluster_of(const cxxopts::ParseResult& parsed, const experiments::jobs::Job& job,
                        const experiments::Catalog& catalog) {
   SearchOptions options;
-  options.cluster = text_option(parsed, "cluster");
+  options.cluster = cluster_option(parsed);
   options.gpu = text_option(parsed, "gpu");
   if (options.cluster.empty() == options.gpu.empty())
     throw core::InputError(options.gpu.empty() ? "a job's file names no machines; give --cluster NAME or --gpu NAME"
                                                : "names the GPU too; leave --gpu out",
                            "--cluster");
   if (job.gpus == 0) throw core::InputError("it does not say how many GPUs it runs on; give --gpus N", job.file);
-  options.gpus = job.gpus;
+  options.node_list = text_option(parsed, "node-list");
+  if (options.node_list.empty()) options.gpus = job.gpus;
   const ClusterSpec machines = machines_of(options, catalog);
-  return fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}}}", machines.cluster, machines.nodes,
-                     machines.gpus_per_node);
+  if (machines.gpus() != job.gpus)
+    throw core::InputError(fmt::format("has {} GPUs, and the job {}", machines.gpus(), job.gpus), "--node-list");
+  const std::string hosts =
+      options.node_list.empty() ? "" : fmt::format(", node_list: {}", nlohmann::json(options.node_list).dump());
+  return fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}{}}}", nlohmann::json(machines.cluster).dump(),
+                     machines.nodes, machines.gpus_per_node, hosts);
 }
 
 }  // namespace
@@ -68,8 +83,9 @@ void add_like_options(cxxopts::Options& options) {
 
 void add_job_options(cxxopts::Options& options) {
   add_like_options(options);
-  options.add_options()("cluster", "with --like: the job's machines, a cluster of the catalog",
-                        cxxopts::value<std::string>(), "NAME")(
+  options.add_options()(
+      "cluster", "with --like: the job's machines, a cluster of the catalog or a file that `manyworlds cluster` wrote",
+      cxxopts::value<std::string>(), "NAME")(
       "gpu", "with --like, instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(),
       "NAME")("gpus", "with --like: how many GPUs; default: as the file starts", cxxopts::value<std::string>(), "N");
 }
@@ -91,7 +107,9 @@ experiments::jobs::Job read_job_option(const cxxopts::ParseResult& parsed, const
 }
 
 JobExperiment job_experiment(const cxxopts::ParseResult& parsed, const std::vector<std::string>& set) {
-  const experiments::Catalog catalog(parsed["catalog"].as<std::string>());
+  experiments::Catalog catalog(parsed["catalog"].as<std::string>());
+  if (const std::string file = cluster_option(parsed); experiments::is_cluster_file(file))
+    catalog.add_cluster_file(file, file);
   JobExperiment result;
   result.job = read_job_option(parsed, catalog);
   const std::string document = document_of(result.job, cluster_of(parsed, result.job, catalog));

@@ -45,7 +45,8 @@ SearchedJob searched(const experiments::jobs::Job& job) {
 std::string own_rank_text(const SearchFindings& findings, const std::string& file, const io::Results& own) {
   const std::string status = own.experiments.find("status")->text_at(0);
   if (status != "ran")
-    return fmt::format("\n{} itself: {}\n", file, status == "out_of_memory" ? "does not fit into memory" : status);
+    return fmt::format("\n{} itself, with the layout that it has: {}\n", file,
+                       status == "out_of_memory" ? "does not fit into memory" : status);
   const io::Results& results = findings.packets ? *findings.packets : findings.screened;
   const double gain = throughputs(own).front();
   std::vector<double> others = throughputs(results);

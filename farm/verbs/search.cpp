@@ -111,8 +111,9 @@ std::optional<experiments::jobs::Job> read_searched_job(const cxxopts::ParseResu
   experiments::jobs::Job job = read_job_option(parsed, catalog);
   options.job = searched(job);
   if (parsed.count("stack") == 0) options.stack = job.stack;
-  if (!options.gpus && job.gpus > 0) options.gpus = job.gpus;
-  if (!options.gpus) throw core::InputError("it does not say how many GPUs it runs on; give --gpus N", job.file);
+  if (!options.gpus && options.node_list.empty() && job.gpus > 0) options.gpus = job.gpus;
+  if (!options.gpus && options.node_list.empty())
+    throw core::InputError("it does not say how many GPUs it runs on; give --gpus N", job.file);
   if (options.sequence) options.job->model["sequence"] = std::to_string(*options.sequence);
   for (const experiments::jobs::JobSetting& one : job.settings)
     if (one.key == "strategy.global_batch" && !options.global_batch) options.global_batch = std::stoll(one.value);

@@ -141,7 +141,7 @@ RunDirectory RunDirectory::begin(const fs::path& path, std::string_view serializ
   RunDirectory run = open(path, options);
   if (const auto existing = read_if_exists(serialized_sweep_path(path), kMaxFileBytes)) {
     if (*existing != serialized_sweep)
-      throw InputError(fmt::format("{} holds a run of another sweep; give a new directory", path.string()));
+      throw InputError(fmt::format("{} holds a run of another sweep; give a new directory (-o)", path.string()));
     run.check_build(options);
     run.continued_ = true;
   } else {
