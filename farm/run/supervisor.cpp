@@ -212,6 +212,8 @@ class Supervision {
     if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127)
       throw core::IoError("start", options_.launcher.name, ENOENT);
     const bool killed = WIFSIGNALED(wait_status_);
+    // A launcher that is asked to stop before it can pass that on ends by it, and has started nothing.
+    if (stop_signal_ != 0 && killed && WTERMSIG(wait_status_) == SIGUSR1) return report_end(kExitDrained, "stopped");
     return report_end(kExitInternal,
                       fmt::format("{} ended ({} {}) before {}", options_.launcher.name, killed ? "signal" : "exit code",
                                   killed ? WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_),
