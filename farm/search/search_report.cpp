@@ -130,26 +130,26 @@ std::string layouts(std::size_t count) {
 
 /// Returns a sentence on how many layouts were screened and simulated, and whether the winner is certain.
 std::string status_text(const SearchFindings& findings) {
-  const std::size_t screened = by_throughput(findings.screened).size();
+  const std::size_t ran = by_throughput(findings.screened).size(), screened = findings.screened.experiments.rows();
   if (!findings.packets)
     return fmt::format("{} ranked by analytic step times, which ignore contention; no packets were simulated\n",
-                       layouts(screened));
+                       layouts(ran));
   const SearchStatus& settled = findings.search_status;
-  std::string text =
-      fmt::format("{} of {} fit", io::group_digits(static_cast<double>(findings.fitting)), layouts(findings.layouts));
-  if (screened < findings.fitting)
-    text +=
-        fmt::format("; lower bounds exclude {}, {}", io::group_digits(static_cast<double>(findings.fitting - screened)),
-                    io::group_digits(static_cast<double>(screened)));
-  else
-    text += " and";
+  const auto number = [](std::size_t count) { return io::group_digits(static_cast<double>(count)); };
+  std::string text = fmt::format("{} of {} fit", number(findings.fitting), layouts(findings.layouts));
+  text += screened < findings.fitting
+              ? fmt::format("; lower bounds exclude {}, {}", number(findings.fitting - screened), number(screened))
+              : " and";
   text += fmt::format(" were screened analytically (run {}), the best {} simulated packet by packet\n",
                       findings.screening, settled.simulated);
+  if (ran < screened)
+    text += fmt::format("{} of those screened did not run, and are in no comparison: too large, or as their run says\n",
+                        number(screened - ran));
   if (settled.settled())
-    return text +
-           "proven optimal within the model: no other layout's lower bound, by sums or by analytic simulation, is "
-           "below "
-           "the step time of #1\n";
+    return text + fmt::format(
+                      "proven optimal within the model{}: no other layout's lower bound, by sums or by analytic "
+                      "simulation, is below the step time of #1\n",
+                      ran < screened ? ", of those that ran" : "");
   return text +
          fmt::format("not proven: {} more may be faster than #1, by at most {:.1f} %; --packet {} simulates them\n",
                      settled.open, 100 * settled.max_gain, settled.simulated + settled.open);
