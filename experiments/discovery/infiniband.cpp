@@ -128,7 +128,7 @@ class Slots {
     for (const auto& [name, host] : hosts) {
       if (host.nics.size() < 2) continue;
       ++with_several_;
-      const auto same = [&](const Nic& nic) { return nic.switch_port == host.nics.front().switch_port; };
+      const auto same = [&, &host = host](const Nic& nic) { return nic.switch_port == host.nics.front().switch_port; };
       if (!std::all_of(host.nics.begin(), host.nics.end(), same)) continue;
       ++in_one_slot_;
       for (const Nic& nic : host.nics) groups_.join(nic.attached_to, host.nics.front().attached_to);
