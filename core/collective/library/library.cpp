@@ -19,6 +19,15 @@ std::int64_t bytes_of_busiest(const Shape& shape) {
   return shape.members * *std::max_element(shape.split.bytes.begin(), shape.split.bytes.end());
 }
 
+CostTerms cost_terms_of(const Shape& shape) {
+  const std::int64_t nodes = shape.members / shape.per_node, passes = shape.kind == Kind::all_reduce ? 2 : 1;
+  const CollectiveSizes sizes{shape.members, shape.per_node, nodes, bytes_of_busiest(shape), shape.channels, passes};
+  if (shape.kind != Kind::send) return info_of(shape.algorithm).cost(shape, sizes);
+  CostTerms terms = shape.per_node > 1 ? CostTerms{1, 0, shape.bytes, 0} : CostTerms{0, 1, 0, shape.bytes};
+  terms.two_in_flight = shape.chunk_bytes > 0;
+  return terms;
+}
+
 Time path_time(const Path& path, Time step_ps, std::int64_t steps, std::int64_t wire_bytes) {
   const Time sent = wire_bytes > 0 ? serialization_ps(wire_bytes, path.bits_per_second) : 0;
   return steps * (path.latency_ps + step_ps) + sent;
@@ -93,15 +102,6 @@ std::vector<Algorithm> Library::candidates(Kind kind) const {
   return configured == Algorithm::automatic ? supporting_algorithms(kind) : std::vector{configured};
 }
 
-CostTerms cost_terms_of(const Shape& shape) {
-  const std::int64_t nodes = shape.members / shape.per_node, passes = shape.kind == Kind::all_reduce ? 2 : 1;
-  const CollectiveSizes sizes{shape.members, shape.per_node, nodes, bytes_of_busiest(shape), shape.channels, passes};
-  if (shape.kind != Kind::send) return info_of(shape.algorithm).cost(shape, sizes);
-  CostTerms terms = shape.per_node > 1 ? CostTerms{1, 0, shape.bytes, 0} : CostTerms{0, 1, 0, shape.bytes};
-  terms.two_in_flight = shape.chunk_bytes > 0;
-  return terms;
-}
-
 Time predicted_ps(const Shape& shape, const Communicator& communicator) {
   const ProtocolCosts costs = costs_of(shape);
   const CostTerms terms = cost_terms_of(shape);
@@ -118,6 +118,31 @@ Time predicted_ps(const Shape& shape, const Communicator& communicator) {
                    costs.wire_bytes(terms.intra_node_bytes)) +
          path_time(communicator.inter_node, costs.inter_node_ps, terms.inter_node_steps,
                    costs.wire_bytes(terms.inter_node_bytes, true));
+}
+
+namespace {
+
+/// Whether the cost formula of an algorithm counts steps and bytes of its DAG.
+bool has_exact_terms(const Shape& shape) {
+  return shape.kind == Kind::send || shape.algorithm == Algorithm::ring || shape.algorithm == Algorithm::two_level;
+}
+
+}  // namespace
+
+Time least_ps(const Shape& shape, const Communicator& communicator) {
+  const ProtocolCosts costs = costs_of(shape);
+  if (!has_exact_terms(shape) || !shape.split.even()) return costs.launch_ps;
+  const CostTerms terms = cost_terms_of(shape);
+  // Under analytic fidelity transfers of several channels, or two in flight, do not wait for each other on a link.
+  const std::int64_t at_once = shape.channels * (terms.two_in_flight ? 2 : 1);
+  const std::int64_t nics = shape.algorithm == Algorithm::ring ? std::min(shape.channels, shape.per_node) : 1;
+  const Time intra_node = path_time(communicator.intra_node, 0, 0, costs.wire_bytes(terms.intra_node_bytes / at_once));
+  const Time inter_node =
+      path_time(communicator.inter_node, 0, 0, costs.wire_bytes(terms.inter_node_bytes * nics / at_once, true));
+  const Time latencies = path_time(communicator.intra_node, costs.intra_node_ps, terms.intra_node_steps, 0) +
+                         path_time(communicator.inter_node, costs.inter_node_ps, terms.inter_node_steps, 0);
+  if (terms.two_in_flight) return costs.launch_ps + std::max({latencies, intra_node, inter_node});
+  return costs.launch_ps + latencies + std::max(intra_node, inter_node);
 }
 
 namespace {

@@ -4,7 +4,6 @@
 
 #include "core/base/options.hpp"
 #include "core/collective/algorithms/communicator.hpp"
-#include "core/collective/algorithms/cost_terms.hpp"
 #include "core/collective/dag/dag.hpp"
 #include "core/collective/library/calibration.hpp"
 
@@ -38,10 +37,11 @@ const OptionTable<Library>& library_options();
 Shape choose_shape(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes,
                    const Split& split = {});
 
-/// Returns the terms of a shape's algorithm in that model, or those of a send.
-CostTerms cost_terms_of(const Shape& shape);
-
 /// Returns the predicted time of a collective by the library's alpha-beta cost model.
 Time predicted_ps(const Shape& shape, const Communicator& communicator);
+
+/// Returns a time that every member of a collective spends in it at least, if `communicator` has the fastest paths.
+/// Algorithms whose formula is no lower bound, and uneven splits, count as their launch.
+Time least_ps(const Shape& shape, const Communicator& communicator);
 
 }  // namespace manyworlds::core::collective

@@ -20,7 +20,6 @@
 namespace manyworlds::core::step {
 namespace {
 
-using collective::Communicator;
 using collective::Kind;
 using workload::ModelPart;
 using workload::PhaseList;
@@ -169,25 +168,11 @@ class Estimator {
     return sum;
   }
 
-  /// Describes the communicator of GPUs at distance `stride`, filled node by node.
-  Communicator communicator(std::int64_t members, std::int64_t stride) const {
-    Communicator result;
-    result.members = static_cast<std::uint32_t>(members);
-    const std::int64_t local = std::clamp<std::int64_t>(configuration_.gpus_per_node / stride, 1, members);
-    result.per_node = static_cast<std::uint32_t>(members % local == 0 ? local : 1);
-    result.intra_node = links_.intra_node;
-    result.inter_node = links_.inter_node;
-    result.node_switches = result.rail_switches = true;
-    return result;
-  }
-
   double collective_s(std::int64_t members, std::int64_t stride, Kind kind, std::int64_t bytes,
                       workload::Role role = workload::Role::tensor, const collective::Split& split = {}) const {
     if (members < 2 || bytes == 0) return 0;
-    const Communicator process_group = communicator(members, stride);
-    collective::Shape shape = shape_of(configuration_, {0, role, process_group}, kind, bytes, split);
-    shape.per_node = process_group.per_node;  // shape_of() leaves it out if the DAG does not depend on it
-    return seconds(collective::predicted_ps(shape, process_group));
+    const auto [shape, group] = strided_collective(configuration_, links_, members, stride, role, kind, bytes, split);
+    return seconds(collective::predicted_ps(shape, group));
   }
 
   /// Returns the time of a collective among ranks that share a micro-batch.
@@ -244,18 +229,6 @@ class Estimator {
       }
     now = std::max(now, network_free);
     end_section();
-    return now;
-  }
-
-  /// Returns when the collectives that the join waits for have ended, and drops them from `started`.
-  static double after_join(double now, const workload::Join& join, StartedCollectives& started) {
-    const auto last = started.end() - std::min<std::int64_t>(join.except_last, std::ssize(started));
-    const auto end = std::remove_if(started.begin(), last, [&](const auto& one) {
-      if (join.role && *join.role != one.first) return false;
-      now = std::max(now, one.second);
-      return true;
-    });
-    started.erase(end, last);
     return now;
   }
 

@@ -4,15 +4,10 @@
 // docs/model/compute.md describes where and why packet simulations differ.
 #pragma once
 
-#include "core/collective/library/library.hpp"
 #include "core/step/compile/configuration.hpp"
+#include "core/step/estimate/strided_collectives.hpp"
 
 namespace manyworlds::core::step {
-
-/// The paths between two GPUs of one node and between two nodes, as used by a ring.
-struct Links {
-  collective::Path intra_node, inter_node;
-};
 
 /// The step time, which is the sum of the other fields, in seconds.
 struct ClosedForm {

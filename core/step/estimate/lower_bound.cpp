@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/collective/algorithms/registry.hpp"
 #include "core/step/compile/rank_layout.hpp"
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/replica_traffic.hpp"
@@ -24,11 +23,6 @@ using workload::Parameters;
 using workload::PhaseList;
 using workload::Role;
 using workload::StageWork;
-
-/// Returns the time of `steps` transfers in sequence, `bytes` in all, over one path.
-Time in_sequence(const collective::Path& path, Time step_ps, std::int64_t steps, std::int64_t bytes) {
-  return steps * (path.latency_ps + step_ps) + (bytes > 0 ? serialization_ps(bytes, path.bits_per_second) : 0);
-}
 
 /// Least times of the collectives of a configuration.
 class LeastTimes {
@@ -86,16 +80,9 @@ class LeastTimes {
   Time compute(Role role, Kind kind, std::int64_t bytes) const {
     const Group group = group_of(role);
     if (group.members < 2) return 0;
-    collective::Communicator communicator;
-    communicator.members = static_cast<std::uint32_t>(group.members);
-    const std::int64_t local = std::clamp<std::int64_t>(configuration_.gpus_per_node / group.stride, 1, group.members);
-    communicator.per_node = static_cast<std::uint32_t>(group.members % local == 0 ? local : 1);
-    communicator.intra_node = links_.intra_node;
-    communicator.inter_node = links_.inter_node;
-    communicator.node_switches = communicator.rail_switches = true;
-    collective::Shape shape = shape_of(configuration_, {0, role, communicator}, kind, bytes, {});
-    shape.per_node = communicator.per_node;  // shape_of() leaves it out if the DAG does not depend on it
-    return least_ps(shape, communicator);
+    const auto [shape, communicator] =
+        strided_collective(configuration_, links_, group.members, group.stride, role, kind, bytes, {});
+    return collective::least_ps(shape, communicator);
   }
 
   const Configuration& configuration_;
@@ -114,7 +101,6 @@ class Chain {
     for (const auto& phase : pass)
       for (const auto& work : phase.ops) add(work);
   }
-  void wait_until(Time at) { now_ = std::max(now_, at); }
   Time now() const { return now_; }
 
  private:
@@ -124,23 +110,13 @@ class Chain {
     else if (const workload::CollectiveStart* collective = work.start())
       start(*collective);
     else
-      join(std::get<workload::Join>(work.action));
+      now_ = after_join(now_, std::get<workload::Join>(work.action), started_);
   }
 
   void start(const workload::CollectiveStart& collective) {
     Time& free = stream_free_.at(stream_of(collective.role));
     free = std::max(now_, free) + least_.of(collective.role, collective.kind, collective.bytes, collective.split);
     started_.emplace_back(collective.role, free);
-  }
-
-  void join(const workload::Join& join) {
-    const auto end = started_.end() - std::min<std::int64_t>(join.except_last, std::ssize(started_));
-    const auto waited = std::remove_if(started_.begin(), end, [&](const auto& one) {
-      if (join.role && *join.role != one.first) return false;
-      wait_until(one.second);
-      return true;
-    });
-    started_.erase(waited, end);
   }
 
   static std::size_t stream_of(Role role) {
@@ -361,31 +337,7 @@ class Bound {
   LeastTimes least_;
 };
 
-/// Whether the cost formula of an algorithm counts steps and bytes of its DAG.
-bool has_exact_terms(const collective::Shape& shape) {
-  return shape.kind == Kind::send || shape.algorithm == collective::Algorithm::ring ||
-         shape.algorithm == collective::Algorithm::two_level;
-}
-
 }  // namespace
-
-Time least_ps(const collective::Shape& shape, const collective::Communicator& communicator) {
-  const collective::ProtocolCosts costs = collective::costs_of(shape);
-  if (!has_exact_terms(shape) || !shape.split.even()) return costs.launch_ps;
-  const collective::CostTerms terms = collective::cost_terms_of(shape);
-  // Under analytic fidelity transfers of several channels, or two in flight, do not wait for each other on a link.
-  const std::int64_t at_once = shape.channels * (terms.two_in_flight ? 2 : 1);
-  const std::int64_t nics =
-      shape.algorithm == collective::Algorithm::ring ? std::min(shape.channels, shape.per_node) : 1;
-  const Time intra_node =
-      in_sequence(communicator.intra_node, 0, 0, costs.wire_bytes(terms.intra_node_bytes / at_once));
-  const Time inter_node =
-      in_sequence(communicator.inter_node, 0, 0, costs.wire_bytes(terms.inter_node_bytes * nics / at_once, true));
-  const Time latencies = in_sequence(communicator.intra_node, costs.intra_node_ps, terms.intra_node_steps, 0) +
-                         in_sequence(communicator.inter_node, costs.inter_node_ps, terms.inter_node_steps, 0);
-  if (terms.two_in_flight) return costs.launch_ps + std::max({latencies, intra_node, inter_node});
-  return costs.launch_ps + latencies + std::max(intra_node, inter_node);
-}
 
 Links fastest_links(const network::Graph& graph) {
   Links result;

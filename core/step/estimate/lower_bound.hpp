@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/step/compile/configuration.hpp"
-#include "core/step/estimate/closed_form.hpp"
+#include "core/step/estimate/strided_collectives.hpp"
 
 namespace manyworlds::core::step {
 
@@ -15,9 +15,5 @@ Time lower_bound_ps(const Configuration& configuration);
 /// Returns the fastest rates of a GPU, or of a NIC that GPUs share, and the shortest latencies of a path, inside a node
 /// and between nodes.
 Links fastest_links(const network::Graph& graph);
-
-/// Returns a time that every member of a collective spends in it at least, if `communicator` has the fastest paths.
-/// Algorithms whose formula is no lower bound, and uneven splits, count as their launch.
-Time least_ps(const collective::Shape& shape, const collective::Communicator& communicator);
 
 }  // namespace manyworlds::core::step
