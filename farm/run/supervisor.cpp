@@ -60,6 +60,7 @@ pid_t start(const SuperviseOptions& options, const sigset_t& inherited) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
   ::pthread_sigmask(SIG_SETMASK, &inherited, nullptr);
+  ::signal(SIGUSR1, SIG_IGN);  // until launcher and ranks have handlers: a request to stop is made again
   if (const int null_device = ::open("/dev/null", O_RDONLY); null_device >= 0) ::dup2(null_device, STDIN_FILENO);
   set_launch_environment();
   ::setenv(kSupervised, supervisor_mark(parent).c_str(), 1);
@@ -212,8 +213,6 @@ class Supervision {
     if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127)
       throw core::IoError("start", options_.launcher.name, ENOENT);
     const bool killed = WIFSIGNALED(wait_status_);
-    // A launcher that is asked to stop before it can pass that on ends by it, and has started nothing.
-    if (stop_signal_ != 0 && killed && WTERMSIG(wait_status_) == SIGUSR1) return report_end(kExitDrained, "stopped");
     return report_end(kExitInternal,
                       fmt::format("{} ended ({} {}) before {}", options_.launcher.name, killed ? "signal" : "exit code",
                                   killed ? WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_),
