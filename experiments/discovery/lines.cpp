@@ -1,19 +1,13 @@
 #include "experiments/discovery/lines.hpp"
 
+#include "experiments/text/text.hpp"
+
 #include <algorithm>
 
 namespace manyworlds::experiments::clusters {
 
 std::vector<std::string_view> words_of(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t";
-  std::vector<std::string_view> words;
-  while (true) {
-    line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-    if (line.empty()) return words;
-    const std::size_t end = std::min(line.find_first_of(kBlanks), line.size());
-    words.push_back(line.substr(0, end));
-    line.remove_prefix(end);
-  }
+  return import::words_of(line, " \t");
 }
 
 std::optional<std::string_view> quoted_in(std::string_view line) {

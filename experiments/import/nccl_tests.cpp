@@ -23,17 +23,6 @@ constexpr std::string_view kOperations[] = {"all_reduce", "all_gather", "reduce_
                                             "reduce",     "sendrecv",   "gather",         "scatter",  "hypercube"};
 using Words = std::vector<std::string_view>;
 
-Words words_of(std::string_view line) {
-  Words words;
-  while (true) {
-    line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-    if (line.empty()) return words;
-    const std::size_t end = std::min(line.find_first_of(kBlanks), line.size());
-    words.push_back(line.substr(0, end));
-    line.remove_prefix(end);
-  }
-}
-
 bool is_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -67,7 +56,7 @@ std::optional<Words> header_of(std::string_view line) {
   line = without_label(line);
   line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
   if (!line.starts_with('#')) return std::nullopt;
-  Words words = words_of(line.substr(1));
+  Words words = words_of(line.substr(1), kBlanks);
   const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
   if (words.empty() || words.front() != "size" || !has("count") || !has("type") || !has("time") || !has("algbw"))
     return std::nullopt;
@@ -143,7 +132,7 @@ class Reader {
       line_ = number;
       return;
     }
-    const Words words = words_of(line);
+    const Words words = words_of(line, kBlanks);
     if (words.empty()) return;
     if (table_ && is_digits(words.front())) return read_row(words, number);
     if (words.front().starts_with('#'))

@@ -150,4 +150,15 @@ std::string_view trimmed(std::string_view text, std::string_view blanks) {
   return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
+std::vector<std::string_view> words_of(std::string_view text, std::string_view blanks) {
+  std::vector<std::string_view> words;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+    if (text.empty()) return words;
+    const std::size_t end = std::min(text.find_first_of(blanks), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
 }  // namespace manyworlds::experiments::import

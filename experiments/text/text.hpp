@@ -1,9 +1,11 @@
-// Text from untrusted sources: reads files, limits their size, checks that they are UTF-8, and trims fields.
+// Text from untrusted sources: reads files, limits their size, checks that they are UTF-8, trims fields, and splits
+// words.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace manyworlds::experiments::import {
 
@@ -30,5 +32,8 @@ void check_text(std::string_view text, const std::string& name);
 
 /// Returns `text` without the characters of `blanks` at its beginning and end.
 std::string_view trimmed(std::string_view text, std::string_view blanks);
+
+/// Returns the words of `text` between any of `blanks`, which must outlive them.
+std::vector<std::string_view> words_of(std::string_view text, std::string_view blanks);
 
 }  // namespace manyworlds::experiments::import
