@@ -3,47 +3,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/workload/model/modules.hpp"
+#include "experiments/import/pipeline_layout.hpp"
 #include "experiments/jobs/megatron_reader.hpp"
 #include "experiments/shell/arithmetic.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
 
-constexpr std::size_t kMaxLayoutLength = 4'096;  // of an expanded layout
-constexpr int kMaxNesting = 16;
 constexpr std::int64_t kMaxRanks = 1 << 20;
-
-std::optional<std::string> expand(std::string_view& text, int depth) {
-  if (depth > kMaxNesting) return std::nullopt;
-  std::string all;
-  while (!text.empty() && text[0] != ')') {
-    std::string one;
-    if (text[0] == '(') {
-      text.remove_prefix(1);
-      const auto group = expand(text, depth + 1);
-      if (!group) return std::nullopt;
-      one = *group;
-    } else if (std::string_view("EtmL|,").find(text[0]) != std::string_view::npos) {
-      one = text[0] == ',' ? "" : std::string(1, text[0]);
-    } else {
-      return std::nullopt;
-    }
-    text.remove_prefix(1);
-    std::size_t times = 1;
-    if (text.starts_with('*')) {
-      const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), times);
-      if (error != std::errc() || times > kMaxLayoutLength) return std::nullopt;
-      text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    }
-    if (all.size() + one.size() * times > kMaxLayoutLength) return std::nullopt;
-    for (std::size_t i = 0; i < times; ++i) all += one;
-  }
-  if ((depth > 0) != text.starts_with(')')) return std::nullopt;
-  return all;
-}
 
 /// Returns the batch size of the last step of a schedule such as "0:384 200B:768".
 std::optional<std::int64_t> last_batch(const std::vector<std::string>& steps) {
@@ -54,11 +23,6 @@ std::optional<std::int64_t> last_batch(const std::vector<std::string>& steps) {
 }
 
 }  // namespace
-
-std::optional<std::string> expanded_layout(const std::string& text) {
-  std::string_view rest = text;
-  return expand(rest, 0);
-}
 
 /// Sizes of groups, and the number of GPUs that the file or the user tells.
 void MegatronReader::read_gpus() {
@@ -165,7 +129,7 @@ void MegatronReader::read_uneven_stages(std::int64_t chunks) {
 bool MegatronReader::read_stage_layout() {
   const char* name = "pipeline-model-parallel-layout";
   if (!given(name)) return false;
-  const auto layout = expanded_layout(text(name));
+  const auto layout = import::expanded_layout(text(name));
   if (!layout) fail(name, fmt::format(" {} is not understood", text(name)));
   if (layout->find('m') != std::string::npos) fail(name, ": multi-token prediction is not modelled");
   std::vector<std::int64_t> stages{0};

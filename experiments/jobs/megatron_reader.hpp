@@ -76,8 +76,4 @@ class MegatronReader {
   std::int64_t layers_ = 0, heads_ = 0, tp_ = 1, pp_ = 1, cp_ = 1, zero_ = 0;
 };
 
-/// Expands a layout in Megatron-LM's notation, "Et*3|(tt|)*6L", to one letter per part and '|' between stages. Nothing
-/// if it is no layout.
-std::optional<std::string> expanded_layout(const std::string& text);
-
 }  // namespace manyworlds::experiments::jobs

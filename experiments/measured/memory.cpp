@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <regex>
 #include <sstream>
 
 #include "core/memory/footprint.hpp"
+#include "experiments/import/pipeline_layout.hpp"
 #include "experiments/import/unsupported_row.hpp"
 #include "experiments/measured/architectures.hpp"
 #include "experiments/rules/validity.hpp"
@@ -152,46 +152,12 @@ void read_stack(Stack& stack, const CsvRow& row) {
   stack.reduce_in_16bit = flag(row, "grad-reduce-in-bf16");
 }
 
-constexpr std::size_t kMaxLayoutLength = 4'096;  // of an expanded layout
-constexpr int kMaxNesting = 16;
-
-/// Expands a layout in Megatron-LM's notation, "Et*3|(tt|)*6L": E, t (a layer), m and L, with '|' between stages, and
-/// '*' and a number after what is repeated. Returns nothing if the text is no layout.
-std::optional<std::string> expand_layout(std::string_view& text, int depth = 0) {
-  if (depth > kMaxNesting) return std::nullopt;
-  std::string all;
-  while (!text.empty() && text[0] != ')') {
-    std::string one;
-    if (text[0] == '(') {
-      text.remove_prefix(1);
-      const auto group = expand_layout(text, depth + 1);
-      if (!group) return std::nullopt;
-      one = *group;
-    } else if (std::string_view("EtmL|").find(text[0]) != std::string_view::npos) {
-      one = text[0];
-    } else {
-      return std::nullopt;
-    }
-    text.remove_prefix(1);
-    std::size_t times = 1;
-    if (text.starts_with('*')) {
-      const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), times);
-      if (error != std::errc() || times > kMaxLayoutLength) return std::nullopt;
-      text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    }
-    if (all.size() + one.size() * times > kMaxLayoutLength) return std::nullopt;
-    for (std::size_t i = 0; i < times; ++i) all += one;
-  }
-  if ((depth > 0) != text.starts_with(')')) return std::nullopt;
-  return all;
-}
-
 /// Reads the number of layers per stage from a layout given part by part.
 void read_layout(MemoryRow& result, const CsvRow& row) {
   if (!row.given("pipeline-model-parallel-layout")) return;
-  std::string_view text = row.text("pipeline-model-parallel-layout");
-  const auto layout = expand_layout(text);
-  if (!layout) return unsupported(result, "stages laid out by hand");
+  const std::string_view text = row.text("pipeline-model-parallel-layout");
+  const auto layout = import::expanded_layout(text);
+  if (!layout || text.find(',') != std::string_view::npos) return unsupported(result, "stages laid out by hand");
   std::vector<std::int64_t> layers{0};
   for (const char part : *layout) {
     if (part == '|')

@@ -10,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
+#include "experiments/import/pipeline_layout.hpp"
 #include "experiments/jobs/megatron_reader.hpp"
 #include "experiments/jobs/megatron_table.hpp"
 #include "experiments/measured/tables.hpp"
@@ -268,8 +269,8 @@ TEST_CASE("layers are split over stages as Megatron-LM splits them") {
   const Job chunks = job_of(script(pp + "--num-layers-per-virtual-pipeline-stage 1"));
   CHECK(value_of(chunks, "strategy.virtual_stages") == "2");
   CHECK(value_of(chunks, "strategy.schedule") == "interleaved");
-  CHECK_FALSE(expanded_layout("Et*99999999999|").has_value());
-  CHECK_FALSE(expanded_layout(std::string(100, '(')).has_value());
+  CHECK_FALSE(import::expanded_layout("Et*99999999999|").has_value());
+  CHECK_FALSE(import::expanded_layout(std::string(100, '(')).has_value());
 }
 
 TEST_CASE("a dump of arguments in a log is read as the arguments that it comes from") {
