@@ -10,6 +10,7 @@
 #include "core/step/compile/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "farm/plan/footprints.hpp"
+#include "farm/plan/naming_experiment.hpp"
 #include "farm/system/slices.hpp"
 
 namespace manyworlds::farm {
@@ -28,7 +29,7 @@ class Planner {
   Plan make() {
     Footprints footprints;
     for (const auto& experiment : sweep_.experiments)
-      with_error_context(experiment, [&] { examine(experiment, footprints); });
+      naming_experiment(sweep_, experiment, [&] { examine(experiment, footprints); });
     // A SimulationContext caches the routes of only a few layouts, so layouts are processed one after the other,
     // whatever the order of the axes.
     std::vector<std::uint32_t> order(fitting_.size());
@@ -61,16 +62,6 @@ class Planner {
     std::uint32_t planned = UINT32_MAX;  // index in Plan::collectives
   };
 
-  template <class Work>
-  void with_error_context(const experiments::Experiment& experiment, const Work& work) const {
-    try {
-      work();
-    } catch (const core::InputError& error) {
-      if (sweep_.experiments.size() == 1) throw;
-      throw core::InputError(fmt::format("experiment {}: {}", experiment.id, error.what()));
-    }
-  }
-
   void examine(const experiments::Experiment& experiment, Footprints& footprints) {
     const Configuration configuration = configure(experiment, graphs_);
     PlannedExperiment planned;
@@ -97,7 +88,7 @@ class Planner {
       core::step::SimulationContext context(share_);
       for (std::size_t i = begin; i < end; ++i) {
         const auto& experiment = sweep_.experiments[fitting_[order[i]].experiment];
-        with_error_context(experiment, [&] { result[i] = summary(configure(experiment, graphs), context); });
+        naming_experiment(sweep_, experiment, [&] { result[i] = summary(configure(experiment, graphs), context); });
       }
     });
     return result;

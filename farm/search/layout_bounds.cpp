@@ -5,6 +5,7 @@
 
 #include "core/step/estimate/lower_bound.hpp"
 #include "farm/plan/footprints.hpp"
+#include "farm/plan/naming_experiment.hpp"
 #include "farm/system/slices.hpp"
 
 namespace manyworlds::farm {
@@ -28,12 +29,13 @@ BoundedLayouts bounded_layouts(const experiments::Sweep& sweep) {
   for_each_slice(rates.size(), [&](std::size_t begin, std::size_t end) {
     experiments::GraphCache graphs;
     Footprints footprints;
-    for (std::size_t i = begin; i < end; ++i) {
-      const core::step::Configuration configuration = configure(sweep.experiments[i], graphs);
-      const core::step::MemoryRequirement memory = footprints.requirement_of(configuration);
-      if (memory.required.total() > memory.memory_bytes()) continue;
-      rates[i] = tokens_per_gpu(configuration) / core::seconds(core::step::lower_bound_ps(configuration));
-    }
+    for (std::size_t i = begin; i < end; ++i)
+      naming_experiment(sweep, sweep.experiments[i], [&] {
+        const core::step::Configuration configuration = configure(sweep.experiments[i], graphs);
+        const core::step::MemoryRequirement memory = footprints.requirement_of(configuration);
+        if (memory.required.total() > memory.memory_bytes()) return;
+        rates[i] = tokens_per_gpu(configuration) / core::seconds(core::step::lower_bound_ps(configuration));
+      });
   });
   BoundedLayouts result;
   result.order.resize(rates.size());
