@@ -2,8 +2,6 @@
 
 #include "experiments/text/text.hpp"
 
-#include <algorithm>
-
 namespace manyworlds::experiments::clusters {
 
 std::vector<std::string_view> words_of(std::string_view line) {

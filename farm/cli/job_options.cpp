@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "experiments/settings/cluster_files.hpp"
@@ -64,10 +63,7 @@ std::string cluster_of(const cxxopts::ParseResult& parsed, const experiments::jo
   const ClusterSpec machines = machines_of(options, catalog);
   if (machines.gpus() != job.gpus)
     throw core::InputError(fmt::format("has {} GPUs, and the job {}", machines.gpus(), job.gpus), "--node-list");
-  const std::string hosts =
-      options.node_list.empty() ? "" : fmt::format(", node_list: {}", nlohmann::json(options.node_list).dump());
-  return fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}{}}}", nlohmann::json(machines.cluster).dump(),
-                     machines.nodes, machines.gpus_per_node, hosts);
+  return cluster_text(machines);
 }
 
 }  // namespace

@@ -352,8 +352,12 @@ std::string topology_of(const SearchOptions& options, const ClusterSpec& machine
 
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
   const auto& [name, cluster] = cluster_of(options, catalog);
-  ClusterSpec result{name, text_value(cluster, "gpu"), integer_value(cluster, "nodes", 1),
-                     integer_value(cluster, "gpus_per_node", 8), text_value(cluster, "fabric")};
+  ClusterSpec result{name,
+                     text_value(cluster, "gpu"),
+                     integer_value(cluster, "nodes", 1),
+                     integer_value(cluster, "gpus_per_node", 8),
+                     text_value(cluster, "fabric"),
+                     options.node_list};
   if (experiments::is_cluster_file(options.cluster)) result.cluster = options.cluster;
   result.nodes = options.nodes.value_or(result.nodes);
   if (!options.node_list.empty()) {
@@ -373,6 +377,14 @@ ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog
   return result;
 }
 
+std::string cluster_text(const ClusterSpec& machines) {
+  const auto quoted = [](const std::string& text) { return nlohmann::json(text).dump(); };
+  const std::string& name = machines.cluster;
+  return fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}{}}}",
+                     experiments::is_cluster_file(name) ? quoted(name) : name, machines.nodes, machines.gpus_per_node,
+                     machines.node_list.empty() ? "" : ", node_list: " + quoted(machines.node_list));
+}
+
 SearchSpace search_space(const SearchOptions& options, const experiments::Catalog& catalog) {
   SweepDocument document{Pins(options.set)};
   const Texts named = document.take("strategy.stack");
@@ -384,10 +396,7 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   const std::int64_t gpus = machines.gpus(), batch = options.global_batch.value_or(gpus);
 
   document.add_base("model", model_text(options, shape));
-  const std::string hosts =
-      options.node_list.empty() ? "" : fmt::format(", node_list: {}", nlohmann::json(options.node_list).dump());
-  document.add_base("cluster", fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}{}}}", machines.cluster,
-                                           machines.nodes, machines.gpus_per_node, hosts));
+  document.add_base("cluster", cluster_text(machines));
   document.add_base("topology", topology_of(options, machines));
   document.add_base("fidelity", "analytic");
   document.add_base("strategy", strategy_text(options, batch, stack));

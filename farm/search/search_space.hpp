@@ -39,17 +39,20 @@ struct SearchSpace {
   std::int64_t assumed_sequence = 0;  // of a model from a file, unless --sequence gives it; 0: nothing is assumed
 };
 
-/// Machines of a cluster of the catalog.
+/// Machines of a cluster.
 struct ClusterSpec {
-  std::string cluster;  // a name of the catalog
+  std::string cluster;  // a name of the catalog, or the path of a cluster file
   std::string gpu;
   std::int64_t nodes = 1, gpus_per_node = 8;
-  std::string fabric;  // path of a cluster file; empty: none
+  std::string fabric;     // path of a cluster file; empty: none
+  std::string node_list;  // hosts of that fabric; empty: the first
   std::int64_t gpus() const { return nodes * gpus_per_node; }
 };
 
 /// Returns the machines that the options name: whole nodes, or fewer GPUs than one node has.
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog);
+/// Returns them as a document names them, in YAML.
+std::string cluster_text(const ClusterSpec& machines);
 
 /// Returns the space of sizes that divide what they partition (heads, layers, experts, GPUs), the schedules that the
 /// stack offers, recomputation, ZeRO stages and, for models with experts, dispatchers. Rules and `where` exclude
