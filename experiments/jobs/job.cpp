@@ -6,42 +6,9 @@
 #include <filesystem>
 
 #include "core/base/error.hpp"
-#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
-
-/// Reads a file as a script; where its first line and its name say nothing of one, an error says what is read.
-JobArguments read_named_script(const std::string& text, const std::string& path,
-                               const std::map<std::string, std::string>& environment) try {
-  return read_script(text, path, environment);
-} catch (const core::InputError& error) {
-  const std::string ending = std::filesystem::path(path).extension().string();
-  if (text.starts_with("#!") || ending == ".sh" || ending == ".bash" || ending == ".slurm" || ending == ".sbatch")
-    throw;
-  throw core::InputError(
-      fmt::format("no launch script, log or model_config.yaml of Megatron-LM; read as a script: {}", error.what()),
-      path);
-}
-
-JobArguments read_arguments(const std::string& text, const std::string& path, const JobOptions& options) {
-  const std::string ending = std::filesystem::path(path).extension().string();
-  const bool yaml = ending == ".yaml" || ending == ".yml";
-  JobArguments arguments;
-  if (has_argument_dump(text))
-    arguments = read_argument_dump(text, path);
-  else if (yaml && text.find("MODEL_ARGS") != std::string::npos)
-    arguments = read_model_config(text, path);
-  else if (yaml || ending == ".json" || ending == ".toml" || ending == ".py")
-    throw core::InputError(
-        "read are Megatron-LM's arguments only: a launch script, the arguments that a log prints, or a "
-        "model_config.yaml with MODEL_ARGS",
-        path);
-  else
-    return read_named_script(text, path, options.environment);
-  if (!options.environment.empty()) throw core::InputError("the file is no script, which alone reads --env", path);
-  return arguments;
-}
 
 /// Returns a value as YAML: lists as they are, others quoted if they are no plain words.
 std::string yaml_value(const std::string& value) {
@@ -55,13 +22,12 @@ std::string yaml_value(const std::string& value) {
 
 }  // namespace
 
-Job read_job(const std::string& path, const JobOptions& options, const Catalog& catalog) {
-  const std::string text = import::read_text(path);
-  import::check_text(text, path);
-  Job job = megatron_job(read_arguments(text, path, options), options, catalog);
-  job.file = path;
-  job.name = std::filesystem::path(path).stem().string();
-  return job;
+void fail_at(const Place& place, const std::string& what) {
+  throw core::InputError(what, place.file ? *place.file : "", place.line);
+}
+
+std::string JobFile::ending() const {
+  return std::filesystem::path(path).extension().string();
 }
 
 std::string document_of(const Job& job, const std::string& cluster) {

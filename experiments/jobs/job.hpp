@@ -6,10 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "experiments/jobs/arguments.hpp"
 #include "experiments/settings/catalog.hpp"
+#include "experiments/shell/state.hpp"
 
 namespace manyworlds::experiments::jobs {
+
+using shell::Place;
+using shell::Text;
+
+/// Throws InputError at a place.
+[[noreturn]] void fail_at(const Place& place, const std::string& what);
 
 struct JobSetting {
   std::string key, value;
@@ -27,17 +33,18 @@ struct Job {
   std::vector<std::string> notes;
 };
 
+/// A job's file, read.
+struct JobFile {
+  std::string path, text;
+
+  /// Returns the ending of its name, with the dot: ".sh".
+  std::string ending() const;
+};
+
 struct JobOptions {
   std::map<std::string, std::string> environment;  // variables that a script reads
   std::int64_t gpus = 0;                           // instead of what the file says; 0: as it says
 };
-
-/// Reads a job's file, whose kind its content tells. Throws InputError with file, line and argument for what decides
-/// the step and is not certain, or is not modelled.
-Job read_job(const std::string& path, const JobOptions& options, const Catalog& catalog);
-
-/// Returns the settings that follow from the arguments of Megatron-LM.
-Job megatron_job(const JobArguments& arguments, const JobOptions& options, const Catalog& catalog);
 
 /// Returns the job as a document of one experiment on machines `cluster` (the YAML of that section). What line N of the
 /// job's file sets stands on line N, so that messages name the job's lines.

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/base/error.hpp"
+#include "experiments/frameworks/registry.hpp"
 #include "experiments/settings/cluster_files.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"

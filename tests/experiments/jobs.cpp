@@ -1,5 +1,5 @@
 // Files that people launch training with become the settings of an experiment, or are refused with line and argument.
-#include "experiments/jobs/job.hpp"
+#include "experiments/frameworks/registry.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -11,10 +11,10 @@
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
 #include "experiments/import/pipeline_layout.hpp"
-#include "experiments/jobs/megatron_reader.hpp"
-#include "experiments/jobs/megatron_table.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/measured/training_steps.hpp"
+#include "experiments/megatron/argument_table.hpp"
+#include "experiments/megatron/reader.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
@@ -242,7 +242,7 @@ TEST_CASE("what is not certain, not known or not modelled is refused with its li
   CHECK(refusal("echo nothing\n") == ": it runs nothing with Megatron-LM's arguments (--num-layers …)");
   CHECK(refusal(script("--num-experts 8")) ==
         ":1: --num-experts: experts one after the other, without --moe-grouped-gemm, are not modelled");
-  CHECK(refusal("zero: 1\n", {}, "config.yaml").starts_with(": read are Megatron-LM's arguments only"));
+  CHECK(refusal("zero: 1\n", {}, "config.yaml").starts_with(": no job is known of its kind; read are of Megatron-LM: a log"));
 }
 
 TEST_CASE("the number of GPUs is what the launcher starts") {

@@ -6,7 +6,7 @@
 
 #include "core/workload/model/modules.hpp"
 #include "experiments/import/pipeline_layout.hpp"
-#include "experiments/jobs/megatron_reader.hpp"
+#include "experiments/megatron/reader.hpp"
 #include "experiments/shell/arithmetic.hpp"
 
 namespace manyworlds::experiments::jobs {

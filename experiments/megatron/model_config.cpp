@@ -1,8 +1,8 @@
 // Reads model_config.yaml, the form of Megatron-LM's functional tests.
 #include <fmt/format.h>
 
-#include "experiments/jobs/arguments.hpp"
-#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/megatron/argument_table.hpp"
+#include "experiments/megatron/arguments.hpp"
 #include "experiments/text/yaml.hpp"
 
 namespace manyworlds::experiments::jobs {

@@ -21,7 +21,7 @@ struct MegatronArgument {
   Takes takes = Takes::nothing;
   Fate fate = Fate::mapped;
   std::string keys;    // mapped: the settings
-  std::string values;  // mapped: "" as given, of a switch its value, "a=b c=d" words; "*": megatron_job.cpp reads it
+  std::string values;  // mapped: "" as given, of a switch its value, "a=b c=d" words; "*": reader.cpp reads it
   std::string absent;  // mapped: the value if it is not given; "": nothing is said
   std::string why;     // mapped: how it is read; refused: "harmless" values may follow in `values`
 };

@@ -1,10 +1,10 @@
-#include "experiments/jobs/launch_size.hpp"
+#include "experiments/megatron/launch_size.hpp"
 
 #include <algorithm>
 #include <map>
 #include <sstream>
 
-#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/megatron/argument_table.hpp"
 #include "experiments/shell/arithmetic.hpp"
 
 namespace manyworlds::experiments::jobs {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "experiments/jobs/megatron_reader.hpp"
+#include "experiments/megatron/reader.hpp"
 #include "experiments/shell/arithmetic.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -140,10 +140,6 @@ void MegatronReader::read_direct() {
     if (word.empty()) fail(known.name, fmt::format(" {} is not modelled; known are {}", value, known.values));
     set(known.keys, word, known.name);
   }
-}
-
-Job megatron_job(const JobArguments& arguments, const JobOptions& options, const Catalog& catalog) {
-  return MegatronReader(arguments, options, catalog).read();
 }
 
 }  // namespace manyworlds::experiments::jobs

@@ -1,4 +1,4 @@
-#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/megatron/argument_table.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Arguments of Megatron-LM that no setting follows from: without effect on time and memory, not modelled, or refused.
 // Names and values are those of NVIDIA/Megatron-LM @d98e8a6 (megatron/training/arguments.py and the dataclasses that it
 // names) and of the versions of 2021 on.
-#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/megatron/argument_table.hpp"
 
 namespace manyworlds::experiments::jobs {
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "experiments/jobs/job.hpp"
-#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/megatron/argument_table.hpp"
+#include "experiments/megatron/arguments.hpp"
 
 namespace manyworlds::experiments::jobs {
 
@@ -33,7 +33,7 @@ class MegatronReader {
 
   void check_arguments();
   void read_direct();
-  // megatron_model.cpp
+  // read_model.cpp
   void read_model();
   void read_feed_forward();
   void read_vocabulary();
@@ -45,7 +45,7 @@ class MegatronReader {
   void read_experts();
   void read_expert_layers();
   void read_dispatcher();
-  // megatron_layout.cpp
+  // read_layout.cpp
   void read_gpus();
   void read_layout();
   void read_batch();
@@ -57,7 +57,7 @@ class MegatronReader {
   void read_recompute_modules();
   void read_offload();
   void read_sharding();
-  // megatron_stack.cpp
+  // read_stack.cpp
   void read_stack();
   void read_software();
   void read_attention();

@@ -1,9 +1,9 @@
-#include "experiments/jobs/arguments.hpp"
+#include "experiments/megatron/arguments.hpp"
 
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
-#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/megatron/argument_table.hpp"
 #include "experiments/text/nearest.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -27,10 +27,6 @@ bool is_option(const Text& word) {
 }
 
 }  // namespace
-
-void fail_at(const Place& place, const std::string& what) {
-  throw core::InputError(what, place.file ? *place.file : "", place.line);
-}
 
 std::vector<Argument> split_arguments(const std::vector<Text>& words) {
   std::vector<Argument> arguments;

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "core/base/error.hpp"
-#include "experiments/jobs/arguments.hpp"
-#include "experiments/jobs/launch_size.hpp"
+#include "experiments/megatron/arguments.hpp"
+#include "experiments/megatron/launch_size.hpp"
 #include "experiments/shell/interpreter.hpp"
 #include "experiments/text/text.hpp"
 

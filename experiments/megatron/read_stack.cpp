@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "experiments/jobs/megatron_reader.hpp"
+#include "experiments/megatron/reader.hpp"
 
 namespace manyworlds::experiments::jobs {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/jobs/arguments.hpp"
+#include "experiments/megatron/arguments.hpp"
 
 namespace manyworlds::experiments::jobs {
 

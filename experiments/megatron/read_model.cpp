@@ -5,7 +5,7 @@
 #include <cctype>
 #include <charconv>
 
-#include "experiments/jobs/megatron_reader.hpp"
+#include "experiments/megatron/reader.hpp"
 #include "experiments/shell/arithmetic.hpp"
 
 namespace manyworlds::experiments::jobs {

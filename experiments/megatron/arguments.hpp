@@ -6,15 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "experiments/shell/state.hpp"
+#include "experiments/jobs/job.hpp"
 
 namespace manyworlds::experiments::jobs {
-
-using shell::Place;
-using shell::Text;
-
-/// Throws InputError at a place.
-[[noreturn]] void fail_at(const Place& place, const std::string& what);
 
 struct Argument {
   std::string name;  // without its dashes

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "core/base/error.hpp"
-#include "experiments/jobs/arguments.hpp"
-#include "experiments/jobs/megatron_table.hpp"
+#include "experiments/megatron/argument_table.hpp"
+#include "experiments/megatron/arguments.hpp"
 #include "experiments/shell/arithmetic.hpp"
 #include "experiments/text/text.hpp"
 

@@ -1,0 +1,72 @@
+#include "experiments/frameworks/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "core/base/error.hpp"
+#include "experiments/megatron/megatron.hpp"
+#include "experiments/text/text.hpp"
+
+namespace manyworlds::experiments::jobs {
+namespace {
+
+/// Files with these endings are no scripts, whatever stands in them.
+constexpr std::array<const char*, 5> kDataEndings{".yaml", ".yml", ".json", ".toml", ".py"};
+
+/// Returns every kind of files, for messages.
+std::string known_files() {
+  std::string text, framework;
+  for (const JobKind& one : job_kinds()) {
+    text += one.framework == framework ? ", " : fmt::format("{}of {}: ", text.empty() ? "" : "; ", one.framework);
+    text += one.files;
+    framework = one.framework;
+  }
+  return text;
+}
+
+/// Reads a file of which nothing is known as a launch script; an error says what is read.
+Job read_unknown(const JobFile& file, const JobOptions& options, const Catalog& catalog) try {
+  return read_megatron_script(file, options, catalog);
+} catch (const core::InputError& error) {
+  throw core::InputError(
+      fmt::format("no job is known of its kind ({}); read as a script: {}", known_files(), error.what()), file.path);
+}
+
+Job read_by_kind(const JobFile& file, const JobOptions& options, const Catalog& catalog) {
+  const auto& kinds = job_kinds();
+  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const JobKind& one) { return one.is_one(file); });
+  if (kind == kinds.end()) {
+    const std::string ending = file.ending();
+    if (std::find(kDataEndings.begin(), kDataEndings.end(), ending) == kDataEndings.end())
+      return read_unknown(file, options, catalog);
+    throw core::InputError(fmt::format("no job is known of its kind; read are {}", known_files()), file.path);
+  }
+  if (!options.environment.empty() && !kind->reads_environment)
+    throw core::InputError("the file is no script, which alone reads --env", file.path);
+  return kind->read(file, options, catalog);
+}
+
+}  // namespace
+
+const std::vector<JobKind>& job_kinds() {
+  static const std::vector<JobKind> kinds{
+      {"Megatron-LM", "a log with its arguments", is_megatron_log, read_megatron_log},
+      {"Megatron-LM", "a model_config.yaml with MODEL_ARGS", is_megatron_config, read_megatron_config},
+      {"Megatron-LM", "a launch script", is_script, read_megatron_script, true},
+  };
+  return kinds;
+}
+
+Job read_job(const std::string& path, const JobOptions& options, const Catalog& catalog) {
+  const JobFile file{path, import::read_text(path)};
+  import::check_text(file.text, path);
+  Job job = read_by_kind(file, options, catalog);
+  job.file = path;
+  job.name = std::filesystem::path(path).stem().string();
+  return job;
+}
+
+}  // namespace manyworlds::experiments::jobs
