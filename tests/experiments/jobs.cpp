@@ -242,7 +242,8 @@ TEST_CASE("what is not certain, not known or not modelled is refused with its li
   CHECK(refusal("echo nothing\n") == ": it runs nothing with Megatron-LM's arguments (--num-layers …)");
   CHECK(refusal(script("--num-experts 8")) ==
         ":1: --num-experts: experts one after the other, without --moe-grouped-gemm, are not modelled");
-  CHECK(refusal("zero: 1\n", {}, "config.yaml").starts_with(": no job is known of its kind; read are of Megatron-LM: a log"));
+  CHECK(refusal("zero: 1\n", {}, "config.yaml")
+            .starts_with(": no job is known of its kind; read are of Megatron-LM: a log"));
 }
 
 TEST_CASE("the number of GPUs is what the launcher starts") {

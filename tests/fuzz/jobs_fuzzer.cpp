@@ -1,8 +1,8 @@
 // Any text as a launch script, as a log with a dump of arguments, or as a model_config.yaml: its arguments are read,
 // each with a name that is known, or it is refused.
 #include "core/base/error.hpp"
-#include "experiments/megatron/arguments.hpp"
 #include "experiments/megatron/argument_table.hpp"
+#include "experiments/megatron/arguments.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/fuzz/work_folder.hpp"
 
