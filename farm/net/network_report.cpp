@@ -46,8 +46,16 @@ std::string in_us(double ps) {
 std::string in_us(Time ps) {
   return in_us(static_cast<double>(ps));
 }
-std::int64_t cached_hops(const NetworkRun& run) {
+/// Returns how many link-hops were taken from the cache, less those that were simulated for nothing: what a component
+/// of flows did after the moment at which another flow joined it is discarded and simulated again.
+std::int64_t spared_hops(const NetworkRun& run) {
   return run.counters.link_hops - run.computed.all();
+}
+std::int64_t cached_hops(const NetworkRun& run) {
+  return std::max<std::int64_t>(0, spared_hops(run));
+}
+std::int64_t repeated_hops(const NetworkRun& run) {
+  return std::max<std::int64_t>(0, -spared_hops(run));
 }
 
 std::string in_us(const CompletionTimes& times) {
@@ -72,6 +80,7 @@ std::string NetworkReport::json() const {
                    {"retransmissions", run.counters.retransmissions},
                    {"link_hops", run.counters.link_hops},
                    {"link_hops_simulated", run.computed.simulated},
+                   {"link_hops_simulated_again", repeated_hops(run)},
                    {"link_hops_skipped_cached", cached_hops(run)},
                    {"link_hops_skipped_periods", run.computed.periods},
                    {"link_hops_skipped_rate", run.computed.rate},
@@ -112,8 +121,10 @@ std::string NetworkReport::text() const {
   if (run.counters.trims + run.counters.retransmissions > 0)
     text += fmt::format(", {} trimmed, {} sent again", run.counters.trims, run.counters.retransmissions);
   text += "\n";
-  text += fmt::format("{} link-hops: {} simulated, {} cached, {} whole periods, {} by rate; ", run.counters.link_hops,
-                      run.computed.simulated, cached_hops(run), run.computed.periods, run.computed.rate);
+  text += fmt::format("{} link-hops: {} simulated", run.counters.link_hops, run.computed.simulated);
+  if (repeated_hops(run) > 0) text += fmt::format(" ({} of them again, as flows met)", repeated_hops(run));
+  text += fmt::format(", {} cached, {} whole periods, {} by rate; ", cached_hops(run), run.computed.periods,
+                      run.computed.rate);
   text += fmt::format("{:.3f} s of CPU, {:.1f} ns per link-hop ({:.1f} per simulated one)\n", run.cpu_s,
                       ns_per_hop(run, run.counters.link_hops), ns_per_hop(run, run.computed.simulated));
   return text;

@@ -1,4 +1,5 @@
 """A real cluster's ibnetdiscover becomes a cluster file, on whose hosts a collective, a step and a search run."""
+import json
 import pathlib
 import subprocess
 import tempfile
@@ -43,6 +44,18 @@ class Clusters(unittest.TestCase):
         links = self.run_in("net", "spec.yaml", "--collective", "all_reduce", "--bytes", "64MiB", "--links").stdout
         self.assertIn("gpu0->A09-P1-IBLEAF-01-04", links)
         self.assertIn("gpu63->B09-P1-IBLEAF-04-07", links)
+
+    def test_link_hops_add_up_also_where_flows_meet_and_are_simulated_again(self):
+        files = sorted(str(path) for path in SAMPLES.glob("two-tier-clos-fabric-*.yaml"))
+        self.run_in("cluster", *files, "--gpu", "h100_sxm", "-o", "clos.yaml")
+        (pathlib.Path(self.folder.name) / "clos_spec.yaml").write_text("name: clos\nbase: {cluster: clos.yaml}\n")
+        told = json.loads(self.run_in("net", "clos_spec.yaml", "--collective", "all_reduce", "--bytes", "1MiB",
+                                      "--set", "transport.routing=ecmp_hash", "--json").stdout)
+        hops = {key.removeprefix("link_hops"): value for key, value in told.items() if key.startswith("link_hops")}
+        self.assertGreater(hops["_simulated_again"], 0)
+        self.assertTrue(all(value >= 0 for value in hops.values()), hops)
+        self.assertEqual(hops[""] + hops["_simulated_again"],
+                         hops["_simulated"] + sum(hops["_skipped_" + way] for way in ("cached", "periods", "rate")))
 
     def test_a_step_runs_and_names_the_fabric(self):
         text = self.run_in("run", "spec.yaml").stdout
