@@ -61,11 +61,14 @@ const std::vector<JobKind>& job_kinds() {
 }
 
 Job read_job(const std::string& path, const JobOptions& options, const Catalog& catalog) {
-  const JobFile file{path, import::read_text(path)};
-  import::check_text(file.text, path);
+  return read_job(JobFile{path, import::read_text(path)}, options, catalog);
+}
+
+Job read_job(const JobFile& file, const JobOptions& options, const Catalog& catalog) {
+  import::check_text(file.text, file.path);
   Job job = read_by_kind(file, options, catalog);
-  job.file = path;
-  job.name = std::filesystem::path(path).stem().string();
+  job.file = file.path;
+  job.name = std::filesystem::path(file.path).stem().string();
   return job;
 }
 

@@ -23,5 +23,7 @@ const std::vector<JobKind>& job_kinds();
 /// Reads a job's file, whose kind its content tells. A file that nobody claims is read as a launch script. Throws
 /// InputError with file, line and argument for what decides the step and is not certain, or is not modelled.
 Job read_job(const std::string& path, const JobOptions& options, const Catalog& catalog);
+/// The same of a file whose text is known.
+Job read_job(const JobFile& file, const JobOptions& options, const Catalog& catalog);
 
 }  // namespace manyworlds::experiments::jobs

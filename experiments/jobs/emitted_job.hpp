@@ -15,7 +15,28 @@ struct EmittedJob {
 };
 
 /// Returns what launches an experiment, whose settings have every default filled in. `like` is the job that it was made
-/// from; null if there is none. Throws InputError if the framework cannot run it at all.
+/// from; null if there is none. Comments begin with # and stand on lines of their own or at the end of one. Throws
+/// InputError, which names the key, if the framework cannot run the experiment at all.
 using EmitJob = EmittedJob (*)(const Settings& experiment, const Job* like);
+
+/// Returns a value of settings as a text: true, 8, 0.5, none, layernorm+moe_act.
+std::string text_of(const Settings& experiment, const std::string& key);
+
+/// Compares an experiment with the job that it was made from, for comments beside what is emitted.
+class JobChanges {
+ public:
+  JobChanges(const Settings& experiment, const Job* like);
+
+  /// Returns why what stands for `keys` differs from the job, as in "was 2 in train.sh:14: strategy.tp is 4"; empty if
+  /// the job has the same values, says nothing of them, or is not there.
+  std::string of(const std::vector<std::string>& keys) const;
+
+ private:
+  const Settings& experiment_;
+  const Job* like_;
+};
+
+/// Returns `line` with a comment behind it; as it is if the comment is empty.
+std::string commented(const std::string& line, const std::string& comment);
 
 }  // namespace manyworlds::experiments::jobs

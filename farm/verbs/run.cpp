@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.hpp"
 #include "core/step/compile/memory_requirement.hpp"
@@ -15,6 +16,7 @@
 #include "experiments/analysis/fit.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/cli/emit_options.hpp"
 #include "farm/cli/job_options.hpp"
 #include "farm/cli/one_experiment.hpp"
 #include "farm/cli/run_recording.hpp"
@@ -177,6 +179,13 @@ Json as_json(const Row& row, const experiments::Sweep& sweep) {
   return object;
 }
 
+/// Says on one line what became of the step.
+std::string step_title(const Row& row) {
+  if (row.text("status") != "ran") return row.text("status");
+  return fmt::format("{} a step, {:.1f} tokens/s/GPU", io::with_si_prefix(row.number("step_time_s"), "s"),
+                     row.number("tokens_per_s_per_gpu"));
+}
+
 /// Runs the experiment and shows its progress.
 SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks) {
   RunProgress progress;
@@ -192,14 +201,14 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
   return SingleRun(sweep, ranks, &progress);
 }
 
-/// Reads SPEC, or the job that --like names.
-experiments::Sweep read_experiment(const cxxopts::ParseResult& parsed, std::vector<std::string>& explanation) {
+/// Reads SPEC, or the job that --like names, which goes to `job`.
+experiments::Sweep read_experiment(const cxxopts::ParseResult& parsed, std::optional<experiments::jobs::Job>& job) {
   if (!has_job(parsed)) return one_experiment(parsed);
   std::vector<std::string> set;
   if (parsed.count("set") > 0) set = parsed["set"].as<std::vector<std::string>>();
   apply_assume_option(parsed, set);
   JobExperiment read = job_experiment(parsed, set);
-  explanation = experiments::jobs::explanation(read.job);
+  job = std::move(read.job);
   return std::move(read.sweep);
 }
 
@@ -208,6 +217,7 @@ int run_run(const Invocation& invocation) {
   add_experiment_options(options);
   add_guess_option(options);
   add_job_options(options);
+  add_emit_options(options, "this experiment");
   options.add_options()("coupled", "all packets of the step in one event loop: slow, simple, the oracle")(
       "memory", "only what each pipeline rank needs of memory, part by part; nothing is simulated")(
       "kernels",
@@ -219,11 +229,21 @@ int run_run(const Invocation& invocation) {
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
-  std::vector<std::string> explanation;  // of how a job's file was read
-  experiments::Sweep sweep = read_experiment(*parsed, explanation);
+  EmitOptions emit(*parsed);
+  std::optional<experiments::jobs::Job> job;
+  experiments::Sweep sweep = read_experiment(*parsed, job);
   refuse_guesses(*parsed, sweep);
+  if (emit.any())
+    emit.emit(sweep.experiments.front().settings, job ? &*job : nullptr,
+              experiments::Catalog((*parsed)["catalog"].as<std::string>()));
   RecordingOptions recording(*parsed, sweep);
-  if (parsed->count("memory") > 0) return show_memory(sweep, parsed->count("json") > 0);
+  if (parsed->count("memory") > 0) {
+    const int code = show_memory(sweep, parsed->count("json") > 0);
+    emit.write({sweep.name});
+    return code;
+  }
+  if (parsed->count("kernels") > 0 && emit.any())
+    throw core::InputError("goes with no table of kernels: leave one of them out", "--emit");
   if (parsed->count("kernels") > 0) return show_kernels(sweep, (*parsed)["kernels"].as<std::string>());
   if (parsed->count("coupled") > 0) {
     require_every_packet(sweep, "--coupled");
@@ -231,10 +251,11 @@ int run_run(const Invocation& invocation) {
   }
   const SingleRun run = run_with_progress(sweep, recording.ranks());
   const Row row{run.results().experiments};
-  if (parsed->count("json") == 0)
-    for (const std::string& line : explanation) std::cout << line << "\n";
+  if (job && parsed->count("json") == 0)
+    for (const std::string& line : explanation(*job)) std::cout << line << "\n";
   std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n"
                                           : as_text(row, sweep) + io::assumed_text(sweep.assumed));
+  emit.write({fmt::format("{}: {}", sweep.name, step_title(row))});
   if (run.recorded()) recording.write(run);
   if (recording.any() && !run.recorded())
     print_message("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));

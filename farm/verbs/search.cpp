@@ -7,7 +7,9 @@
 
 #include "core/base/error.hpp"
 #include "experiments/settings/cluster_files.hpp"
+#include "experiments/text/text.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/cli/emit_options.hpp"
 #include "farm/cli/job_options.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
@@ -171,6 +173,8 @@ class Search {
   /// search was stopped.
   int run(std::size_t max_simulations);
   const std::optional<SearchFindings>& findings() const { return findings_; }
+  /// Returns the settings of the fastest layout found; only after findings() is set.
+  const experiments::Settings& best() const;
 
  private:
   int run_in(const std::filesystem::path& directory, const experiments::Sweep& sweep,
@@ -189,7 +193,8 @@ class Search {
   bool share_;
   Zygote& zygote_;
   BoundedLayouts bounded_;
-  experiments::Sweep screened_;  // the first layouts of `bounded_`
+  experiments::Sweep screened_;   // the first layouts of `bounded_`
+  experiments::Sweep simulated_;  // packet by packet, the best of them
   std::optional<SearchFindings> findings_;
 };
 
@@ -260,9 +265,8 @@ int Search::screen_open_layouts() {
 int Search::simulate_best(std::size_t count, const std::filesystem::path& directory) {
   const std::vector<std::size_t> ranked = by_throughput(findings_->screened);
   std::optional<io::Results> packets;
-  const int code =
-      run_in(directory, packet_sweep(screened_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)}),
-             packets);
+  simulated_ = packet_sweep(screened_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)});
+  const int code = run_in(directory, simulated_, packets);
   if (!packets) return findings_.reset(), code;
   findings_->search_status = search_status(throughputs(findings_->screened, ranked), throughputs(*packets));
   findings_->packets = std::move(packets);
@@ -287,6 +291,21 @@ int Search::simulate(std::size_t max_simulations) {
   return kExitDone;
 }
 
+const experiments::Settings& Search::best() const {
+  const io::Results& results = findings_->packets ? *findings_->packets : findings_->screened;
+  const experiments::Sweep& sweep = findings_->packets ? simulated_ : bounded_.order.empty() ? sweep_ : screened_;
+  return sweep.experiments.at(by_throughput(results).front()).settings;
+}
+
+/// Says on one line what was found.
+std::string found_title(const SearchFindings& findings, const std::string& name) {
+  const io::Results& results = findings.packets ? *findings.packets : findings.screened;
+  const std::size_t best = by_throughput(results).front();
+  return fmt::format("{}: the fastest of {} layouts that fit, {:.4g} s a step, {:.1f} tokens/s/GPU", name,
+                     findings.fitting, results.experiments.find("step_time_s")->number_at(best),
+                     throughputs(results, {best}).front());
+}
+
 int run_search(const Invocation& invocation) {
   cxxopts::Options options("manyworlds search",
                            "Finds the fastest layout of a model on a cluster: of all that fit into memory, those that "
@@ -296,6 +315,7 @@ int run_search(const Invocation& invocation) {
   add_assume_option(options);
   add_guess_option(options);
   add_like_options(options);
+  add_emit_options(options, "the winner");
   options.add_options()("model", "a model of the catalog, or the path of its config.json",
                         cxxopts::value<std::string>(), "NAME|PATH")(
       "cluster", "a cluster of the catalog, or a file that `manyworlds cluster` wrote", cxxopts::value<std::string>(),
@@ -332,6 +352,7 @@ int run_search(const Invocation& invocation) {
   if (is_follower() && parsed->count("in-process") == 0)
     return run_sweep_job(read_run_options(*parsed, ""), "", false, *invocation.zygote);
 
+  EmitOptions emit(*parsed);
   experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
   SearchOptions search_options = read_search_options(*parsed);
   if (experiments::is_cluster_file(search_options.cluster))
@@ -363,7 +384,14 @@ int run_search(const Invocation& invocation) {
   const int code = search.run(static_cast<std::size_t>(packets));
   if (const auto& found = search.findings()) {
     std::cout << (parsed->count("json") > 0 ? search_json(*found, k).dump(1) + "\n" : search_text(*found, k));
-    if (job && parsed->count("json") == 0) std::cout << own_rank(*parsed, *found, job->file);
+    const std::string own = job && parsed->count("json") == 0 ? own_rank(*parsed, *found, job->file) : "";
+    std::cout << own;
+    if (emit.any() && !by_throughput(found->packets ? *found->packets : found->screened).empty()) {
+      emit.emit(search.best(), job ? &*job : nullptr, catalog);
+      std::vector<std::string> title{found_title(*found, space.name)};
+      if (!own.empty()) title.emplace_back(experiments::import::trimmed(own, "\n"));
+      emit.write(title);
+    }
   }
   return code;
 }

@@ -1,7 +1,15 @@
 // `manyworlds top RUN`: the best experiments of a run.
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <iostream>
 
+#include "core/base/error.hpp"
+#include "experiments/sweep/experiment.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/cli/emit_options.hpp"
+#include "farm/cli/job_options.hpp"
+#include "farm/plan/serialized_job.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/run_directory.hpp"
@@ -9,6 +17,35 @@
 
 namespace manyworlds::farm::commands {
 namespace {
+
+/// Returns the experiment of a run with this id. Throws core::InputError if RUN is no run directory or has no such id.
+experiments::Experiment experiment_of(const std::filesystem::path& run, std::int64_t id) {
+  if (!io::is_run_directory(run))
+    throw core::InputError("holds no settings; --emit needs the run directory", run.string());
+  const std::string text = read_serialized_job(run);
+  experiments::Sweep sweep = experiments::deserialize(parse_job(text).sweep);
+  for (experiments::Experiment& one : sweep.experiments)
+    if (one.id == id) return std::move(one);
+  throw core::InputError(fmt::format("the run has no experiment {}; `manyworlds top RUN` tells the ids", id),
+                         "--experiment");
+}
+
+/// Emits the experiment that --experiment names, or else the first of the ranking.
+void emit(const cxxopts::ParseResult& parsed, EmitOptions& options, const io::Results& results,
+          const io::Ranking& ranking) {
+  if (!options.any()) return;
+  if (parsed.count("experiment") == 0 && ranking.rows.empty())
+    throw core::InputError("there is no first; --experiment ID names one", "--emit");
+  const std::int64_t id =
+      parsed.count("experiment") > 0
+          ? parsed["experiment"].as<std::int64_t>()
+          : static_cast<std::int64_t>(results.experiments.find("id")->number_at(ranking.rows.front().row));
+  const experiments::Catalog catalog;
+  std::optional<experiments::jobs::Job> job;
+  if (parsed.count("like") > 0) job = read_job_option(parsed, catalog);
+  options.emit(experiment_of(required(parsed, "run"), id).settings, job ? &*job : nullptr, catalog);
+  options.write({fmt::format("experiment {} of {}", id, required(parsed, "run"))});
+}
 
 int run_top(const Invocation& invocation) {
   cxxopts::Options options("manyworlds top", "The best experiments of a run.");
@@ -19,10 +56,20 @@ int run_top(const Invocation& invocation) {
       cxxopts::value<std::string>()->default_value(defaults.by),
       "COLUMN")("where", "only these, as in 'memory_peak_bytes < 80GiB and tp * pp <= 8'",
                 cxxopts::value<std::string>()->default_value(""), "CONDITION")("json", "all columns of each, as JSON");
+  add_emit_options(options, "the first of these");
+  options.add_options()("experiment", "with --emit: the one with this id instead", cxxopts::value<std::int64_t>(),
+                        "ID")("like", "with --emit: a job's file; comments say where the flags differ from it",
+                              cxxopts::value<std::string>(),
+                              "FILE")("env", "with --like: a variable that the script takes from the environment",
+                                      cxxopts::value<std::vector<std::string>>(), "NAME=VALUE");
   options.parse_positional({"run"});
   options.positional_help("RUN");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
+  EmitOptions emit_options(*parsed);
+  for (const char* name : {"experiment", "like", "env"})
+    if (parsed->count(name) > 0 && !emit_options.any())
+      throw core::InputError("belongs to --emit TARGET", std::string("--") + name);
   const io::Results results = io::read_results(io::results_path(required(*parsed, "run")));
   const io::Ranking ranking = io::rank_experiments(
       results,
@@ -33,6 +80,7 @@ int run_top(const Invocation& invocation) {
     std::cout << none_fits_text(results) << "`manyworlds explain SPEC.yaml --experiment ID` says what would fit\n";
   else
     std::cout << io::render_text(results, ranking);
+  emit(*parsed, emit_options, results, ranking);
   return kExitDone;
 }
 

@@ -1,0 +1,71 @@
+#include "experiments/frameworks/emit_targets.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/base/escape.hpp"
+#include "experiments/config/experiment_config.hpp"
+#include "experiments/frameworks/read_back.hpp"
+#include "experiments/frameworks/registry.hpp"
+#include "experiments/megatron_launch/megatron_launch.hpp"
+#include "experiments/text/nearest.hpp"
+
+namespace manyworlds::experiments::jobs {
+namespace {
+
+std::int64_t gpus_of(const Settings& experiment) {
+  return config_of(experiment).cluster.gpus();
+}
+
+/// Returns what a job that was just emitted is as an experiment, beside `experiment`.
+std::vector<std::string> read_back_notes(const EmitTarget& target, const EmittedJob& emitted,
+                                         const Settings& experiment, const Catalog& catalog) {
+  const Job job = read_job({target.file, emitted.text}, {{}, gpus_of(experiment)}, catalog);
+  std::vector<std::string> notes;
+  for (const auto& [key, value, other] : differences(experiment, settings_of(job, experiment, catalog))) {
+    const bool told = std::any_of(emitted.notes.begin(), emitted.notes.end(),
+                                  [&](const std::string& note) { return note.starts_with(key + " "); });
+    if (!told) notes.push_back(fmt::format("{} {}: such a job has {}", key, value, other));
+  }
+  return notes;
+}
+
+}  // namespace
+
+const std::vector<EmitTarget>& emit_targets() {
+  static const std::vector<EmitTarget> targets{
+      {"megatron", "a launch script of Megatron-LM", emit_megatron, "train.sh"},
+  };
+  return targets;
+}
+
+const EmitTarget& emit_target(const std::string& name) {
+  std::vector<std::string> names;
+  for (const EmitTarget& one : emit_targets()) {
+    if (one.name == name) return one;
+    names.push_back(one.name);
+  }
+  throw core::InputError(fmt::format("'{}' is no target; known are {}", name, fmt::join(names, ", ")), "--emit");
+}
+
+EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const Job* like, const Catalog& catalog) {
+  EmittedJob emitted = target.emit(experiment, like);
+  for (std::string& note : read_back_notes(target, emitted, experiment, catalog))
+    emitted.notes.push_back(std::move(note));
+  return emitted;
+}
+
+std::string file_text(const EmittedJob& job, const std::vector<std::string>& title) {
+  std::string head;
+  for (const std::string& line : title) head += "# " + core::line_text(line) + "\n";
+  const std::size_t first = job.text.starts_with("#!") ? job.text.find('\n') + 1 : 0;
+  std::string text = job.text.substr(0, first) + head + job.text.substr(first);
+  if (!job.notes.empty()) text += "\n# not expressed:\n";
+  for (const std::string& note : job.notes) text += "#   " + core::line_text(note) + "\n";
+  return text;
+}
+
+}  // namespace manyworlds::experiments::jobs

@@ -1,0 +1,30 @@
+// The ways back: what an experiment can be launched with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/jobs/emitted_job.hpp"
+
+namespace manyworlds::experiments::jobs {
+
+struct EmitTarget {
+  std::string name;  // "megatron"
+  std::string help;  // what is emitted
+  EmitJob emit;
+  std::string file;  // what such a file is called, which tells its kind where it is read: "train.sh"
+};
+
+/// Returns all targets, in the order in which they are listed.
+const std::vector<EmitTarget>& emit_targets();
+/// Returns a target by name. Throws InputError, which names the known ones.
+const EmitTarget& emit_target(const std::string& name);
+
+/// Emits an experiment, and reads the result back: what such a job has otherwise, and no note of the target's says, is
+/// a note too. Throws InputError if the target cannot run the experiment at all.
+EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const Job* like, const Catalog& catalog);
+
+/// Returns the emitted file, with `title` and the notes as comments.
+std::string file_text(const EmittedJob& job, const std::vector<std::string>& title);
+
+}  // namespace manyworlds::experiments::jobs

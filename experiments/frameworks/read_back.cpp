@@ -1,0 +1,125 @@
+#include "experiments/frameworks/read_back.hpp"
+
+#include "core/workload/strategy/rank_shapes.hpp"
+#include "experiments/config/experiment_config.hpp"
+#include "experiments/settings/settings.hpp"
+#include "experiments/text/scalar.hpp"
+#include "experiments/text/yaml.hpp"
+
+namespace manyworlds::experiments::jobs {
+namespace {
+
+using core::workload::Model;
+using core::workload::Stack;
+using core::workload::Strategy;
+
+bool is_of_job(const std::string& key) {
+  return key.starts_with("model.") || key.starts_with("strategy.");
+}
+
+/// Writes out what follows from other sizes, and what says nothing in this model as it is by default.
+void spell_out(Model& model, std::int64_t tp) {
+  const Model none;
+  model.kv_heads = model.kv(), model.ffn_hidden = model.ffn(), model.head_dim = model.head_width();
+  model.vocabulary = core::workload::padded_vocabulary(model, tp);
+  model.expert_ffn_hidden = model.has_experts() ? model.expert_ffn() : none.expert_ffn_hidden;
+  if (model.has_experts() && model.dense_layers == 0) model.ffn_hidden = model.expert_ffn_hidden;
+  if (!model.has_experts())
+    model.experts_per_token = none.experts_per_token, model.shared_ffn_hidden = none.shared_ffn_hidden,
+    model.dense_layers = none.dense_layers;
+  if (model.is_latent()) {
+    model.kv_heads = model.heads, model.value_dim = model.value_width();
+  } else {
+    model.query_rank = none.query_rank, model.kv_rank = none.kv_rank;
+    model.rotary_dim = none.rotary_dim, model.value_dim = none.value_dim;
+  }
+  if (model.window == 0) model.window_every = none.window_every;
+}
+
+void spell_out_experts(Strategy& strategy, const Model& model) {
+  const Strategy none;
+  Stack& stack = strategy.stack;
+  if (!model.has_experts()) {
+    strategy.etp = none.etp, strategy.ep = none.ep;
+    strategy.expert_gemm = none.expert_gemm, strategy.capacity_factor = none.capacity_factor;
+    strategy.expert_recompute_tokens = 0, strategy.hot_experts = false;
+    stack.permute_fusion = none.stack.permute_fusion, stack.router_fusion = none.stack.router_fusion;
+    stack.overlap_shared_expert = stack.delay_expert_weights = stack.overlap_experts = false;
+    stack.dispatcher = none.stack.dispatcher;
+  }
+  if (strategy.capacity_factor == 0) strategy.token_drop = none.token_drop, strategy.pad_to_capacity = false;
+  if (stack.dispatcher != core::workload::Dispatcher::deepep) stack.dispatcher_sms = none.stack.dispatcher_sms;
+  if (!strategy.hot_experts) strategy.hot_expert_spread = strategy.hot_expert_tflops = strategy.hot_expert_gbps = 0;
+}
+
+void spell_out_stages(Strategy& strategy, const Model& model) {
+  const std::int64_t stages = strategy.stages().count();
+  std::vector<std::int64_t> layers;
+  for (std::int64_t stage = 0; stage < stages; ++stage)
+    layers.push_back(layers_before_virtual_stage(model, strategy, stage + 1) -
+                     layers_before_virtual_stage(model, strategy, stage));
+  strategy.stage_layers = layers;
+  strategy.split = core::workload::LayerSplit::even;
+  strategy.empty_layers = 0;
+}
+
+/// The same of a strategy.
+void spell_out(Strategy& strategy, const Model& model) {
+  const Strategy none;
+  Stack& stack = strategy.stack;
+  spell_out_experts(strategy, model);
+  if (strategy.pp > 1 || strategy.virtual_stages > 1) spell_out_stages(strategy, model);
+  if (strategy.tp == 1) strategy.sequence_parallel = stack.overlap_input_gradient = stack.overlap_tensor = false;
+  if (!stack.overlap_tensor) stack.tensor_chunks = none.stack.tensor_chunks;
+  if (strategy.cp == 1) strategy.cp_comm = none.cp_comm;
+  if (strategy.pp == 1) stack.overlap_transfers = none.stack.overlap_transfers;
+  if (strategy.zero_group == strategy.replicas()) strategy.zero_group = 0;
+  if (strategy.replicas() == 1 && strategy.expert_replicas() == 1) strategy.zero = 0;
+  if (strategy.zero != 1 && strategy.zero != 2) stack.overlap_parameters = false;
+  if (strategy.zero == 0) strategy.zero_group = 0;
+  if (strategy.recompute == core::workload::Recompute::none && strategy.recompute_modules == 0)
+    strategy.recompute_layers = strategy.recompute_stages = 0;
+  if (strategy.offload_modules == 0) strategy.offload_layers = strategy.offload_stages = 0;
+  if (stack.communication_engine == core::workload::CommunicationEngine::calibrated) stack.communication_sms = 0;
+}
+
+template <class T>
+void compare(const std::string& path, const core::OptionTable<T>& table, const T& one, const T& other,
+             std::vector<Difference>& found) {
+  for (const auto& row : table.rows())
+    if (const core::OptionValue a = row.get(one), b = row.get(other); a != b)
+      found.push_back({path + row.info.name, import::value_text(a), import::value_text(b)});
+}
+
+}  // namespace
+
+Settings settings_of(const Job& job, const Settings& experiment, const Catalog& catalog) {
+  Settings settings;
+  Assigner assigner(catalog, settings, nullptr, Practice::today);
+  assigner.defaults();
+  settings.erase_if([](const auto& one) { return !is_of_job(one.first); });
+  for (const auto& [key, value] : experiment)
+    if (!is_of_job(key)) settings[key] = value;
+  import::Node root = import::parse_yaml(document_of(job, "{}"), job.file);
+  import::Node base = *root.find("base");
+  std::erase_if(base.entries, [](const import::Entry& one) { return one.key == "cluster"; });
+  assigner.assign_base(base);
+  assume(settings, catalog, Practice::today);
+  derive(settings);
+  return settings;
+}
+
+std::vector<Difference> differences(const Settings& one, const Settings& other) {
+  core::step::Configuration a = config_of(one).configuration, b = config_of(other).configuration;
+  for (core::step::Configuration* each : {&a, &b}) {
+    spell_out(each->strategy, each->model);
+    spell_out(each->model, each->strategy.tp);
+  }
+  std::vector<Difference> found;
+  compare("model.", core::workload::model_options(), a.model, b.model, found);
+  compare("strategy.", core::workload::strategy_options(), a.strategy, b.strategy, found);
+  compare("strategy.stack.", core::workload::stack_options(), a.strategy.stack, b.strategy.stack, found);
+  return found;
+}
+
+}  // namespace manyworlds::experiments::jobs

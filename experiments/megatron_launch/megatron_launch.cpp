@@ -1,0 +1,51 @@
+// The launch script of Megatron-LM.
+#include "experiments/megatron_launch/megatron_launch.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/escape.hpp"
+
+namespace manyworlds::experiments::jobs {
+namespace {
+
+/// Arguments that the program needs, and that change neither time nor memory of a step.
+constexpr const char* kRest =
+    "# Your data, tokenizer and schedule in place of these, which change no step.\n"
+    "TRAINING=(\n"
+    "  --mock-data\n"
+    "  --train-iters 50\n"
+    "  --eval-iters 0\n"
+    "  --lr 1e-4\n"
+    ")\n";
+
+constexpr const char* kLaunch =
+    "torchrun --nproc_per_node {} --nnodes {} --node_rank \"${{NODE_RANK:-0}}\" \\\n"
+    "  --master_addr \"${{MASTER_ADDR:-localhost}}\" --master_port \"${{MASTER_PORT:-6000}}\" \\\n"
+    "  pretrain_gpt.py \"${{MODEL[@]}}\" \"${{LAYOUT[@]}}\" \"${{SOFTWARE[@]}}\" \"${{TRAINING[@]}}\" \"$@\"\n";
+
+}  // namespace
+
+std::string argument_array(const std::string& name, const std::vector<LaunchArgument>& arguments,
+                           const JobChanges& changes) {
+  std::string text = name + "=(\n";
+  for (const LaunchArgument& one : arguments) {
+    std::string line = "  --" + one.name;
+    for (const std::string& value : one.values) line += " " + core::shell_quoted(value);
+    text += commented(line, changes.of(one.keys)) + "\n";
+  }
+  return text + ")\n";
+}
+
+EmittedJob emit_megatron(const Settings& experiment, const Job* like) {
+  const MegatronLaunch launch = megatron_launch(experiment);
+  const JobChanges changes(experiment, like);
+  EmittedJob result;
+  result.text = "#!/bin/bash\n" + argument_array("MODEL", launch.model, changes) +
+                argument_array("LAYOUT", launch.layout, changes) +
+                argument_array("SOFTWARE", launch.software, changes) + kRest +
+                fmt::format(kLaunch, launch.gpus_per_node, launch.nodes);
+  result.notes = launch.notes;
+  return result;
+}
+
+}  // namespace manyworlds::experiments::jobs

@@ -1,0 +1,62 @@
+// The model's part of Megatron-LM's arguments.
+#include <fmt/format.h>
+
+#include "experiments/megatron_launch/writer.hpp"
+
+namespace manyworlds::experiments::jobs {
+
+using core::workload::Activation;
+using core::workload::Position;
+
+void MegatronWriter::write_model() {
+  add("ffn-hidden-size", model_.ffn(), {"model.ffn_hidden"});
+  if (model_.activation == Activation::swiglu) add_switch("swiglu", {"model.activation"});
+  write_heads();
+  write_position();
+  const char* rate = model_.dropout ? "0.1" : "0";
+  for (const char* name : {"attention-dropout", "hidden-dropout"}) add(name, rate, {"model.dropout"});
+  write_window();
+  if (model_.is_latent()) write_latent_attention();
+  if (model_.has_experts()) write_experts();
+  add("tokenizer-type", "NullTokenizer", {});
+  add("vocab-size", model_.vocabulary, {"model.vocabulary"});
+}
+
+void MegatronWriter::write_heads() {
+  if (model_.is_latent()) return;
+  if (model_.kv() != model_.heads) {
+    add_switch("group-query-attention", {});
+    add("num-query-groups", model_.kv(), {"model.kv_heads"});
+  }
+  if (model_.query_key_norm) add_switch("qk-layernorm", {"model.query_key_norm"});
+}
+
+void MegatronWriter::write_position() {
+  const bool rotary = model_.position == Position::rotary;
+  if (!legacy_) add("position-embedding-type", rotary ? "rope" : "learned_absolute", {"model.position"});
+  add("max-position-embeddings", model_.sequence, {});
+}
+
+void MegatronWriter::write_window() {
+  if (model_.window == 0) return;
+  add("window-size", fmt::format("{},0", model_.window - 1), {"model.window"});
+  if (model_.window_every != 1) add("window-attn-skip-freq", model_.window_every, {"model.window_every"});
+}
+
+void MegatronWriter::write_latent_attention() {
+  add_switch("multi-latent-attention", {"model.attention"});
+  if (model_.query_rank > 0) add("q-lora-rank", model_.query_rank, {"model.query_rank"});
+  add("kv-lora-rank", model_.kv_rank, {"model.kv_rank"});
+  add("qk-head-dim", model_.head_width(), {"model.head_dim"});
+  add("qk-pos-emb-head-dim", model_.rotary_dim, {"model.rotary_dim"});
+  add("v-head-dim", model_.value_width(), {"model.value_dim"});
+}
+
+void MegatronWriter::write_experts() {
+  add("num-experts", model_.experts, {"model.experts"});
+  if (model_.dense_layers > 0)
+    add("moe-layer-freq", fmt::format("([0]*{}+[1]*{})", model_.dense_layers, model_.layers - model_.dense_layers),
+        {"model.dense_layers"});
+}
+
+}  // namespace manyworlds::experiments::jobs

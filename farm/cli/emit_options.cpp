@@ -1,0 +1,50 @@
+#include "farm/cli/emit_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iostream>
+
+#include "core/base/error.hpp"
+
+namespace manyworlds::farm::commands {
+
+void add_emit_options(cxxopts::Options& options, const std::string& whose) {
+  std::vector<std::string> names;
+  for (const auto& target : experiments::jobs::emit_targets()) names.push_back(target.name);
+  options.add_options()(
+      "emit",
+      fmt::format("as launch flags behind the answer: {}, for {} (docs/jobs.md)", whose, fmt::join(names, ", ")),
+      cxxopts::value<std::string>(),
+      "TARGET")("emit-to", "with --emit: into a file instead", cxxopts::value<std::string>(), "FILE");
+}
+
+EmitOptions::EmitOptions(const cxxopts::ParseResult& parsed) {
+  if (parsed.count("emit") == 0) {
+    if (parsed.count("emit-to") > 0) throw core::InputError("belongs to --emit TARGET", "--emit-to");
+    return;
+  }
+  target_ = &experiments::jobs::emit_target(required(parsed, "emit"));
+  if (parsed.count("emit-to") > 0)
+    file_.emplace(required(parsed, "emit-to"));
+  else if (parsed.count("json") > 0)
+    throw core::InputError("is no JSON; give --emit-to FILE", "--emit");
+}
+
+void EmitOptions::emit(const experiments::Settings& experiment, const experiments::jobs::Job* like,
+                       const experiments::Catalog& catalog) {
+  if (any()) emitted_ = emit_job(*target_, experiment, like, catalog);
+}
+
+void EmitOptions::write(const std::vector<std::string>& title) {
+  if (!emitted_) return;
+  const std::string text = file_text(*emitted_, title);
+  if (!file_) {
+    std::cout << "\n" << text;
+    return;
+  }
+  file_->append(text);
+  file_->commit();
+}
+
+}  // namespace manyworlds::farm::commands

@@ -1,0 +1,36 @@
+// The options with which a verb gives an experiment back as launch flags: --emit and --emit-to.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/frameworks/emit_targets.hpp"
+#include "farm/cli/command.hpp"
+#include "io/log/file.hpp"
+
+namespace manyworlds::farm::commands {
+
+/// Adds them; `whose` completes "as launch flags: …", as in "the winner".
+void add_emit_options(cxxopts::Options& options, const std::string& whose);
+
+/// What was asked for. The file is created at once, so that one that cannot be written is reported before a simulation.
+class EmitOptions {
+ public:
+  /// Throws core::InputError for an unknown target and for options that go without others, core::IoError.
+  explicit EmitOptions(const cxxopts::ParseResult& parsed);
+
+  bool any() const { return target_ != nullptr; }
+  /// Emits an experiment, whose text write() writes. Throws core::InputError if the target cannot run it.
+  void emit(const experiments::Settings& experiment, const experiments::jobs::Job* like,
+            const experiments::Catalog& catalog);
+  /// Prints what was emitted, or writes its file; `title` stands above it as comments. Does nothing if nothing was.
+  void write(const std::vector<std::string>& title);
+
+ private:
+  const experiments::jobs::EmitTarget* target_ = nullptr;
+  std::optional<experiments::jobs::EmittedJob> emitted_;
+  std::optional<io::AtomicFile> file_;
+};
+
+}  // namespace manyworlds::farm::commands
