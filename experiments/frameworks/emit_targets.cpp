@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
+#include "experiments/bridge/bridge.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/frameworks/read_back.hpp"
 #include "experiments/frameworks/registry.hpp"
@@ -38,6 +39,7 @@ std::vector<std::string> read_back_notes(const EmitTarget& target, const Emitted
 const std::vector<EmitTarget>& emit_targets() {
   static const std::vector<EmitTarget> targets{
       {"megatron", "a launch script of Megatron-LM", emit_megatron, "train.sh"},
+      {"bridge", "a launch script of Megatron-Bridge", emit_bridge, "train.sh"},
   };
   return targets;
 }

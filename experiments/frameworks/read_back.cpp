@@ -54,6 +54,9 @@ void spell_out_experts(Strategy& strategy, const Model& model) {
 
 void spell_out_stages(Strategy& strategy, const Model& model) {
   const std::int64_t stages = strategy.stages().count();
+  const bool moves_head = strategy.split == core::workload::LayerSplit::by_cost && strategy.stage_layers.empty() &&
+                          core::workload::split_by_cost(model, stages).head_stage != stages - 1;
+  if (moves_head) return;  // which no list of layers says
   std::vector<std::int64_t> layers;
   for (std::int64_t stage = 0; stage < stages; ++stage)
     layers.push_back(layers_before_virtual_stage(model, strategy, stage + 1) -
@@ -68,7 +71,11 @@ void spell_out(Strategy& strategy, const Model& model) {
   const Strategy none;
   Stack& stack = strategy.stack;
   spell_out_experts(strategy, model);
-  if (strategy.pp > 1 || strategy.virtual_stages > 1) spell_out_stages(strategy, model);
+  spell_out_stages(strategy, model);
+  if (strategy.recompute == core::workload::Recompute::selective) {
+    strategy.recompute = core::workload::Recompute::none;
+    strategy.recompute_modules |= core::workload::recompute::core_attn;
+  }
   if (strategy.tp == 1) strategy.sequence_parallel = stack.overlap_input_gradient = stack.overlap_tensor = false;
   if (!stack.overlap_tensor) stack.tensor_chunks = none.stack.tensor_chunks;
   if (strategy.cp == 1) strategy.cp_comm = none.cp_comm;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/base/error.hpp"
+#include "experiments/bridge/bridge.hpp"
 #include "experiments/megatron/megatron.hpp"
 #include "experiments/text/text.hpp"
 
@@ -55,6 +56,7 @@ const std::vector<JobKind>& job_kinds() {
   static const std::vector<JobKind> kinds{
       {"Megatron-LM", "a log with its arguments", is_megatron_log, read_megatron_log},
       {"Megatron-LM", "a model_config.yaml with MODEL_ARGS", is_megatron_config, read_megatron_config},
+      {"Megatron-Bridge", "a launch script of run_recipe.py", is_bridge_script, read_bridge_script, true},
       {"Megatron-LM", "a launch script", is_script, read_megatron_script, true},
   };
   return kinds;

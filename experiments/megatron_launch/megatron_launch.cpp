@@ -12,11 +12,13 @@ namespace {
 constexpr const char* kRest =
     "# Your data, tokenizer and schedule in place of these, which change no step.\n"
     "TRAINING=(\n"
-    "  --mock-data\n"
+    "{}"
     "  --train-iters 50\n"
     "  --eval-iters 0\n"
     "  --lr 1e-4\n"
     ")\n";
+constexpr const char *kMockData = "  --mock-data\n",
+                     *kOldData = "  --data-path my-data\n  --vocab-file vocab.json\n  --merge-file merges.txt\n";
 
 constexpr const char* kLaunch =
     "torchrun --nproc_per_node {} --nnodes {} --node_rank \"${{NODE_RANK:-0}}\" \\\n"
@@ -42,7 +44,8 @@ EmittedJob emit_megatron(const Settings& experiment, const Job* like) {
   EmittedJob result;
   result.text = "#!/bin/bash\n" + argument_array("MODEL", launch.model, changes) +
                 argument_array("LAYOUT", launch.layout, changes) +
-                argument_array("SOFTWARE", launch.software, changes) + kRest +
+                argument_array("SOFTWARE", launch.software, changes) +
+                fmt::format(kRest, launch.of_2021 ? kOldData : kMockData) +
                 fmt::format(kLaunch, launch.gpus_per_node, launch.nodes);
   result.notes = launch.notes;
   return result;

@@ -18,6 +18,7 @@ struct LaunchArgument {
 
 struct MegatronLaunch {
   std::int64_t nodes = 1, gpus_per_node = 1;
+  bool of_2021 = false;  // the arguments are those of Megatron-LM of 2021
   std::vector<LaunchArgument> model, layout, software;
   std::vector<std::string> notes;  // settings that no argument says: each begins with its key
 };

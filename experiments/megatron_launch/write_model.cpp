@@ -1,6 +1,7 @@
 // The model's part of Megatron-LM's arguments.
 #include <fmt/format.h>
 
+#include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/megatron_launch/writer.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -18,8 +19,22 @@ void MegatronWriter::write_model() {
   write_window();
   if (model_.is_latent()) write_latent_attention();
   if (model_.has_experts()) write_experts();
-  add("tokenizer-type", "NullTokenizer", {});
-  add("vocab-size", model_.vocabulary, {"model.vocabulary"});
+  write_vocabulary();
+}
+
+/// Megatron-LM of 2021 has no argument for the size: that of GPT-2's tokenizer is padded to it.
+void MegatronWriter::write_vocabulary() {
+  constexpr std::int64_t kOfGpt2 = 50'257;
+  if (!legacy_) {
+    add("tokenizer-type", "NullTokenizer", {});
+    return add("vocab-size", model_.vocabulary, {"model.vocabulary"});
+  }
+  add("tokenizer-type", "GPT2BPETokenizer", {});
+  const std::int64_t padded = core::workload::padded_vocabulary(model_, strategy_.tp);
+  core::workload::Model of_gpt2 = model_;
+  of_gpt2.vocabulary = kOfGpt2;
+  if (padded >= kOfGpt2 && padded != core::workload::padded_vocabulary(of_gpt2, strategy_.tp))
+    add("make-vocab-size-divisible-by", padded / strategy_.tp, {"model.vocabulary"});
 }
 
 void MegatronWriter::write_heads() {

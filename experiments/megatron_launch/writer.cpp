@@ -41,6 +41,7 @@ MegatronWriter::MegatronWriter(const Settings& experiment)
 
 MegatronLaunch MegatronWriter::write() {
   launch_.nodes = config_.cluster.nodes, launch_.gpus_per_node = config_.cluster.gpus_per_node;
+  launch_.of_2021 = legacy_;
   part_ = &launch_.model;
   write_direct("model.");
   write_model();
@@ -77,6 +78,7 @@ void MegatronWriter::note(const std::string& key, const std::string& what) {
 bool MegatronWriter::is_silent(const MegatronArgument& known) const {
   if (is_of_experts(known) && !model_.has_experts()) return true;
   if (known.keys == "model.head_dim" && model_.is_latent()) return true;
+  if (known.keys == "strategy.cp_comm" && strategy_.cp == 1) return true;
   if (known.keys == "strategy.token_drop" && strategy_.capacity_factor == 0) return true;
   if (!legacy_) return false;
   return std::find(kOfOldSoftware.begin(), kOfOldSoftware.end(), known.name) == kOfOldSoftware.end();
@@ -88,7 +90,8 @@ void MegatronWriter::write_direct(const std::string& prefix) {
     if (known.fate != Fate::mapped || known.values == "*" || !known.keys.starts_with(prefix)) continue;
     if (known.keys.find('.', prefix.size()) != std::string::npos || is_silent(known)) continue;
     const std::string setting = value(known.keys);
-    if (setting.empty() || setting == known.absent) continue;
+    // Sizes are written even at their defaults, which other software has otherwise.
+    if (setting.empty() || (setting == known.absent && (known.takes == Takes::nothing || setting == "0"))) continue;
     if (known.takes == Takes::nothing) {
       if (setting == known.values) add_switch(known.name, {known.keys});
     } else if (known.values.empty()) {

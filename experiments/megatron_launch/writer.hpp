@@ -32,6 +32,7 @@ class MegatronWriter {
   bool is_silent(const MegatronArgument& known) const;
   // write_model.cpp
   void write_model();
+  void write_vocabulary();
   void write_heads();
   void write_position();
   void write_window();

@@ -1,0 +1,20 @@
+// Jobs of Megatron-Bridge: scripts/training/run_recipe.py with the recipe vanilla_gpt_pretrain_config, whose settings
+// are Megatron-Core's own, and KEY=VALUE overrides (NVIDIA-NeMo/Megatron-Bridge @067f987). Other recipes are programs
+// in Python, which are not run here.
+#pragma once
+
+#include "experiments/jobs/emitted_job.hpp"
+
+namespace manyworlds::experiments::jobs {
+
+bool is_bridge_script(const JobFile& file);
+
+/// Returns the job of a launch script. Throws InputError with file and line for another recipe, and for a field that is
+/// not known or not modelled.
+Job read_bridge_script(const JobFile& file, const JobOptions& options, const Catalog& catalog);
+
+/// Returns a launch script: torchrun with run_recipe.py and the overrides. Throws InputError, which names the key, for
+/// what the recipe's model cannot have.
+EmittedJob emit_bridge(const Settings& experiment, const Job* like);
+
+}  // namespace manyworlds::experiments::jobs
