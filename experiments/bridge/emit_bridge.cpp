@@ -127,7 +127,7 @@ EmittedJob BridgeWriter::write() {
     add("model.activation_func", "silu", {"model.activation"});
   }
   add_switches("model.");
-  result.text = "#!/bin/bash\n" + array("MODEL");
+  result.text = "#!/bin/bash\n" + connections_line(experiment_) + array("MODEL");
   add_arguments(launch_.layout);
   add_switches("strategy.");
   result.text += array("LAYOUT");

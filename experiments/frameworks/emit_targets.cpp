@@ -57,6 +57,7 @@ EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const 
   EmittedJob emitted = target.emit(experiment, like);
   for (std::string& note : read_back_notes(target, emitted, experiment, catalog))
     emitted.notes.push_back(std::move(note));
+  emitted.dropped = JobChanges(experiment, like).untold(emitted.text);
   return emitted;
 }
 
@@ -65,8 +66,10 @@ std::string file_text(const EmittedJob& job, const std::vector<std::string>& tit
   for (const std::string& line : title) head += "# " + core::line_text(line) + "\n";
   const std::size_t first = job.text.starts_with("#!") ? job.text.find('\n') + 1 : 0;
   std::string text = job.text.substr(0, first) + head + job.text.substr(first);
-  if (!job.notes.empty()) text += "\n# not expressed:\n";
-  for (const std::string& note : job.notes) text += "#   " + core::line_text(note) + "\n";
+  for (const auto& [what, lines] : {std::pair("other than there", &job.dropped), {"not expressed", &job.notes}}) {
+    if (!lines->empty()) text += fmt::format("\n# {}:\n", what);
+    for (const std::string& line : *lines) text += "#   " + core::line_text(line) + "\n";
+  }
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "core/base/escape.hpp"
 #include "experiments/text/scalar.hpp"
@@ -51,6 +52,17 @@ std::string JobChanges::of(const std::vector<std::string>& keys) const {
                           key, value);
   }
   return core::line_text(reason);
+}
+
+std::vector<std::string> JobChanges::untold(const std::string& text) const {
+  std::vector<std::string> changes;
+  std::set<std::string> keys;
+  if (like_ != nullptr)
+    for (const JobSetting& one : like_->settings) keys.insert(one.key);
+  for (const std::string& key : keys)
+    if (std::string change = of({key}); !change.empty() && text.find(fmt::format(": {} is ", key)) == std::string::npos)
+      changes.push_back(std::move(change));
+  return changes;
 }
 
 std::string commented(const std::string& line, const std::string& comment) {

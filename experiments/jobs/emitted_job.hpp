@@ -12,6 +12,7 @@ namespace manyworlds::experiments::jobs {
 struct EmittedJob {
   std::string text;                // a file, or the lines of a command, with comments where the job of --like differs
   std::vector<std::string> notes;  // what the framework cannot express, one line each
+  std::vector<std::string> dropped = {};  // what differs from the job of --like and has no line of its own in the text
 };
 
 /// Returns what launches an experiment, whose settings have every default filled in. `like` is the job that it was made
@@ -30,6 +31,8 @@ class JobChanges {
   /// Returns why what stands for `keys` differs from the job, as in "was 2 in train.sh:14: strategy.tp is 4"; empty if
   /// the job has the same values, says nothing of them, or is not there.
   std::string of(const std::vector<std::string>& keys) const;
+  /// Returns the same of every setting of the job that no line of `text` tells.
+  std::vector<std::string> untold(const std::string& text) const;
 
  private:
   const Settings& experiment_;

@@ -38,11 +38,18 @@ std::string argument_array(const std::string& name, const std::vector<LaunchArgu
   return text + ")\n";
 }
 
+std::string connections_line(const Settings& experiment) {
+  const auto zero = std::get<std::int64_t>(experiment.at("strategy.zero"));
+  if (zero >= 2) return "unset CUDA_DEVICE_MAX_CONNECTIONS\n";
+  const bool beside = std::get<bool>(experiment.at("strategy.stack.overlap_experts"));
+  return fmt::format("export CUDA_DEVICE_MAX_CONNECTIONS={}\n", beside ? 32 : 1);
+}
+
 EmittedJob emit_megatron(const Settings& experiment, const Job* like) {
   const MegatronLaunch launch = megatron_launch(experiment);
   const JobChanges changes(experiment, like);
   EmittedJob result;
-  result.text = "#!/bin/bash\n" + argument_array("MODEL", launch.model, changes) +
+  result.text = "#!/bin/bash\n" + connections_line(experiment) + argument_array("MODEL", launch.model, changes) +
                 argument_array("LAYOUT", launch.layout, changes) +
                 argument_array("SOFTWARE", launch.software, changes) +
                 fmt::format(kRest, launch.of_2021 ? kOldData : kMockData) +

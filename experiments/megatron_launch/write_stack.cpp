@@ -18,7 +18,7 @@ void MegatronWriter::write_stack() {
                {"strategy.stack.bias_activation_fusion"});
   if (legacy_) return add("DDP-impl", "local", {});
   write_attention();
-  if (stack_.overlap_parameters && strategy_.zero > 0)
+  if (stack_.overlap_parameters && strategy_.zero > 0 && strategy_.overlap_grad_reduce)  // it asserts the latter
     add_switch("overlap-param-gather", {"strategy.stack.overlap_parameters"});
   if (stack_.overlap_tensor && strategy_.tp > 1 && strategy_.sequence_parallel)
     add_switch("tp-comm-overlap", {"strategy.stack.overlap_tensor"});

@@ -140,7 +140,6 @@ struct Draw {
         {"strategy.stage_layers", {"3+5", "1+3+3+1", "1+2+1+1+1+1+1+0"}},
         {"strategy.empty_layers", {"1", "2"}},
         {"strategy.sequence_parallel", {"true", "false"}},
-        {"strategy.overlap_grad_reduce", {"true", "false"}},
         {"strategy.bucket_parameters", {"3000000", "40000000"}},
         {"strategy.zero_group", {"2"}},
         {"strategy.cp_comm", {"all_gather", "ulysses"}},
@@ -152,7 +151,6 @@ struct Draw {
         {"strategy.ep", {"2", "4"}},
         {"strategy.etp", {"1", "2"}},
         {"strategy.stack.overlap_tensor", {"true", "false"}},
-        {"strategy.stack.overlap_parameters", {"true", "false"}},
         {"strategy.stack.overlap_transfers", {"false"}},
         {"strategy.stack.overlap_experts", {"true"}},
         {"strategy.stack.overlap_shared_expert", {"true"}},
@@ -184,6 +182,11 @@ struct Draw {
         {"strategy.stack.host_kernel_us", {"40"}}};
     std::vector<std::string> sets;
     for (const auto& [key, values] : often) sets.push_back(key + "=" + one_of(values));
+    // Megatron-LM asserts that gradients are reduced beside the backward pass where parameters are gathered so.
+    if (chance(4)) {
+      sets.emplace_back("strategy.stack.overlap_parameters=false");
+      if (chance(2)) sets.emplace_back("strategy.overlap_grad_reduce=false");
+    }
     const std::string attention = "strategy.stack.attention=";
     if (chance(8)) {
       sets.emplace_back("strategy.stack.layers=framework");
@@ -324,5 +327,18 @@ TEST_CASE("what differs from the job that an experiment was made from is told be
   const std::string text = emit_job(emit_target("megatron"), settings, &job, catalog()).text;
   CHECK(text.find("  --tensor-model-parallel-size 4  # was 2 in my.sh:3: strategy.tp is 4\n") != std::string::npos);
   CHECK(text.find("was 2") == text.rfind("was "));
+  settings["model.tied_embeddings"] = false, settings["strategy.tp"] = std::int64_t{2};
+  settings["strategy.stack.rope_fusion"] = true;
+  const EmittedJob other = emit_job(emit_target("megatron"), settings, &job, catalog());
+  CHECK(
+      other.text.find("--untie-embeddings-and-output-weights  # was true as my.sh does not say: model.tied_embeddings "
+                      "is false\n") != std::string::npos);
+  CHECK(other.dropped.empty());
+  settings["model.tied_embeddings"] = true, settings["strategy.stack.precision"] = std::string("fp16");
+  settings["strategy.overlap_grad_reduce"] = true;
+  const Job reducing =
+      read_job(JobFile{"my.sh", script.substr(0, script.size() - 1) + " --sequence-parallel\n"}, {}, catalog());
+  CHECK(emit_job(emit_target("megatron"), settings, &reducing, catalog()).dropped ==
+        std::vector<std::string>{"was true in my.sh:3: strategy.sequence_parallel is false"});
   CHECK_THROWS_WITH(emit_target("nosuch"), Catch::StartsWith("--emit: 'nosuch' is no target; known are megatron"));
 }
