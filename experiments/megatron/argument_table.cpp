@@ -45,6 +45,7 @@ std::vector<MegatronArgument> direct_arguments() {
       {"no-rope-fusion", kSwitch, kMapped, "strategy.stack.rope_fusion", "false", "true", ""},
       {"no-gradient-accumulation-fusion", kSwitch, kMapped, "strategy.stack.gradient_accumulation_fusion", "false",
        "true", ""},
+      {"use-tp-pp-dp-mapping", kSwitch, kMapped, "placement.order", "tp-cp-ep-pp-dp", "", ""},
       {"no-overlap-p2p-communication", kSwitch, kMapped, "strategy.stack.overlap_transfers", "false", "", ""},
   };
 }
@@ -160,6 +161,7 @@ std::vector<MegatronArgument> stack_arguments() {
       read_by_code("no-bias-swiglu-fusion", kSwitch, "strategy.stack.bias_activation_fusion", "false with swiglu"),
       read_by_code("no-masked-softmax-fusion", kSwitch, "strategy.stack.attention",
                    "nothing with fused attention; else refused"),
+      read_by_code("cross-entropy-fusion-impl", kOne, "strategy.stack.fused_loss", "native; te: false, its own kernel"),
       read_by_code("DDP-impl", kOne, "strategy.stack", "Megatron-LM of 2021"),
       read_by_code("activations-checkpoint-method", kOne, old, "Megatron-LM of 2021; full"),
       read_by_code("activations-checkpoint-num-layers", kOne, "strategy.recompute_layers", "as recompute-num-layers"),

@@ -11,7 +11,7 @@ const std::vector<ArgumentGroup>& other_arguments() {
       {Fate::irrelevant, "positions, scales and epsilons: the same kernels",
        "activation-func-clamp-value= add-bias-linear= add-qkv-bias apply-layernorm-1p "
        "apply-query-key-layer-scaling attention-softmax-in-fp32 batch-invariant-backend= "
-       "batch-invariant-mode cross-entropy-fusion-impl= ddp-average-in-collective "
+       "batch-invariant-mode ddp-average-in-collective "
        "disable-bf16-reduced-precision-matmul disable-clone-scatter-output-in-embedding disable-jit-fuser "
        "enable-gpt-oss flash-attention-version= fp4-quantizer-factory= fp4-recipe= fp8-amax-compute-algo= "
        "fp8-amax-history-len= fp8-margin= fp8-quantizer-factory= glu-linear-offset= layernorm-epsilon= "
@@ -205,7 +205,7 @@ const std::vector<ArgumentGroup>& other_arguments() {
        "moe-ncclep-zero-copy no-data-sharding num-layers-per-stage= outer-dp-sharding-strategy=no_shard "
        "pipeline-model-parallel-comm-backend=nccl sharp-enabled-group= skip-train "
        "suggested-communication-unit-size= symmetric-ar-type= torch-fsdp2-no-reshard-after-forward "
-       "use-ring-exchange-p2p use-sharp use-tp-pp-dp-mapping "},
+       "use-ring-exchange-p2p use-sharp "},
       {Fate::refused, "not a decoder of one kind of layers",
        "bert-embedder-type=megatron bert-load= bert-no-binary-head biencoder-projection-dim=0 "
        "biencoder-shared-query-context-model decoder-num-layers= decoder-seq-length= "

@@ -155,11 +155,12 @@ void MegatronReader::read_recompute() {
           : (given("recompute-granularity") ? "recompute-granularity" : "recompute-activations");
   if (granularity == "selective") return read_recompute_modules();
   if (granularity != "full" && !granularity.empty()) fail(because, fmt::format(" {} is not modelled", granularity));
-  set("strategy.recompute", granularity.empty() ? "none" : "full", because);
-  if (granularity.empty()) return;
   const std::string method = text(old ? "activations-checkpoint-method" : "recompute-method", "uniform");
   const std::string number = old ? "activations-checkpoint-num-layers" : "recompute-num-layers";
   const std::int64_t layers = count(number, 1);
+  const bool none = granularity.empty() || (method == "block" && layers == 0);  // the first 0 layers of each stage
+  set("strategy.recompute", none ? "none" : "full", none && !granularity.empty() ? number : because);
+  if (none) return;
   if (method == "block") return set("strategy.recompute_layers", layers, number);
   if (method != "uniform") fail(old ? "activations-checkpoint-method" : "recompute-method", " is uniform or block");
   if (layers != 1 || count("checkpoint-num-layers", 1) != 1)

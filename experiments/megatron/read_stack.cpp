@@ -18,7 +18,19 @@ void MegatronReader::read_software() {
     note("assumed: gradients are reduced after the backward pass, as with --DDP-impl local");
 }
 
+/// Transformer Engine's kernel of the loss keeps no further copy of the logits, as the compiler's fusion does.
+void MegatronReader::read_loss() {
+  const char* kernel = "cross-entropy-fusion-impl";
+  const std::string whose = text(kernel, "native");
+  if (whose != "native" && whose != "te")
+    fail(kernel, fmt::format(" {} is not modelled; known are native and te", whose));
+  if (whose == "native" || !given("cross-entropy-loss-fusion")) return;
+  std::erase_if(job_.settings, [](const JobSetting& one) { return one.key == "strategy.stack.fused_loss"; });
+  set("strategy.stack.fused_loss", "false", kernel);
+}
+
 void MegatronReader::read_stack() {
+  read_loss();
   read_precision();
   read_attention();
   read_reduction();

@@ -59,6 +59,7 @@ class MegatronReader {
   void read_sharding();
   // read_stack.cpp
   void read_stack();
+  void read_loss();
   void read_software();
   void read_attention();
   void read_precision();
