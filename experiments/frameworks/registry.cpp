@@ -9,6 +9,8 @@
 #include "core/base/error.hpp"
 #include "experiments/bridge/bridge.hpp"
 #include "experiments/megatron/megatron.hpp"
+#include "experiments/nemo/nemo.hpp"
+#include "experiments/primus/primus.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -17,14 +19,20 @@ namespace {
 /// Files with these endings are no scripts, whatever stands in them.
 constexpr std::array<const char*, 5> kDataEndings{".yaml", ".yml", ".json", ".toml", ".py"};
 
-/// Returns every kind of files, for messages.
+/// Returns every kind of files by framework, for messages.
 std::string known_files() {
-  std::string text, framework;
+  std::vector<std::pair<std::string, std::string>> by_framework;
   for (const JobKind& one : job_kinds()) {
-    text += one.framework == framework ? ", " : fmt::format("{}of {}: ", text.empty() ? "" : "; ", one.framework);
-    text += one.files;
-    framework = one.framework;
+    const auto found = std::find_if(by_framework.begin(), by_framework.end(),
+                                    [&](const auto& other) { return other.first == one.framework; });
+    if (found == by_framework.end())
+      by_framework.emplace_back(one.framework, one.files);
+    else
+      found->second += ", " + one.files;
   }
+  std::string text;
+  for (const auto& [framework, files] : by_framework)
+    text += fmt::format("{}of {}: {}", text.empty() ? "" : "; ", framework, files);
   return text;
 }
 
@@ -47,6 +55,8 @@ Job read_by_kind(const JobFile& file, const JobOptions& options, const Catalog& 
   }
   if (!options.environment.empty() && !kind->reads_environment)
     throw core::InputError("the file is no script, which alone reads --env", file.path);
+  if (!options.model.empty() && !kind->names_model)
+    throw core::InputError("the file describes its model; leave --model out", file.path);
   return kind->read(file, options, catalog);
 }
 
@@ -57,6 +67,11 @@ const std::vector<JobKind>& job_kinds() {
       {"Megatron-LM", "a log with its arguments", is_megatron_log, read_megatron_log},
       {"Megatron-LM", "a model_config.yaml with MODEL_ARGS", is_megatron_config, read_megatron_config},
       {"Megatron-Bridge", "a launch script of run_recipe.py", is_bridge_script, read_bridge_script, true},
+      {"Primus", "an experiment's YAML file", is_primus, read_primus, true, true},
+      {"NeMo", "a config_*.sh of MLPerf Training", is_mlperf_config, read_mlperf_config, true, true},
+      {"NeMo", "a system of MLPerf", is_mlperf_system, read_mlperf_system, false, true},
+      {"NeMo", "a YAML file of NeMo Automodel", is_automodel, read_automodel, false, true},
+      {"NeMo", "a YAML file of NeMo or Megatron-Bridge", is_nemo, read_nemo, true, true},
       {"Megatron-LM", "a launch script", is_script, read_megatron_script, true},
   };
   return kinds;

@@ -15,6 +15,7 @@ struct JobKind {
   bool (*is_one)(const JobFile& file);
   Job (*read)(const JobFile& file, const JobOptions& options, const Catalog& catalog);
   bool reads_environment = false;  // --env means something to it
+  bool names_model = false;        // its files only name their model, so that --model may say another
 };
 
 /// Returns all kinds, in the order in which they are asked whether a file is theirs.

@@ -44,6 +44,7 @@ struct JobFile {
 struct JobOptions {
   std::map<std::string, std::string> environment;  // variables that a script reads
   std::int64_t gpus = 0;                           // instead of what the file says; 0: as it says
+  std::string model{};                             // of a file that only names its model, or none; empty: as it says
 };
 
 /// Returns the job as a document of one experiment on machines `cluster` (the YAML of that section). What line N of the

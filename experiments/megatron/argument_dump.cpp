@@ -61,7 +61,6 @@ constexpr std::array<std::string_view, 20> kDerived{"rank",
                                                     "num-layers-at-start-in-bf16",
                                                     "num-layers-at-end-in-bf16"};
 
-/// Switches that other arguments have turned on in what is printed, where the argument that is printed is not theirs.
 std::optional<std::string_view> lookup(const auto& table, std::string_view printed) {
   for (const Renamed& one : table)
     if (one.printed == printed) return one.name;
@@ -86,10 +85,6 @@ std::optional<Printed> read_line(const std::string& line, int number) {
   return Printed{name, std::string(import::trimmed(line.substr(end), " \t\r")), number};
 }
 
-bool is_off(const std::string& value) {
-  return value == "None" || value == "False" || value == "[]" || value.empty() || value == "{}";
-}
-
 class DumpReader {
  public:
   explicit DumpReader(const std::string& path) : file_(std::make_shared<const std::string>(path)) {
@@ -100,7 +95,6 @@ class DumpReader {
 
  private:
   void add(const Printed& one);
-  void add_argument(const MegatronArgument& known, const Printed& one);
   Place place(int line) const { return {file_, line}; }
 
   std::shared_ptr<const std::string> file_;
@@ -125,36 +119,46 @@ JobArguments DumpReader::read(const std::string& text) {
 void DumpReader::add(const Printed& one) {
   if (one.name == "world-size") result_.gpus = shell::integer_of(one.value).value_or(0);
   if (std::find(kDerived.begin(), kDerived.end(), one.name) != kDerived.end()) return;
-  if (const auto name = lookup(kInverted, one.name)) {
-    if (one.value == "False") result_.arguments.push_back({std::string(*name), {}, place(one.line)});
-    return;
-  }
-  const std::string name(lookup(kRenamed, one.name).value_or(one.name));
-  if (const MegatronArgument* known = find_argument(name)) return add_argument(*known, one);
-  for (const char* prefix : {"no-", "disable-"})
-    if (const MegatronArgument* known = find_argument(prefix + name)) {
-      if (one.value == "False") result_.arguments.push_back({known->name, {}, place(one.line)});
-      return;
-    }
-  if (is_off(one.value)) return;
+  OwnSetting own = own_setting(one.name, one.value, place(one.line));
+  if (own.given) result_.arguments.push_back(std::move(*own.given));
+  if (!own.argument.empty() || is_off(one.value)) return;
   fail_at(place(one.line), fmt::format("{} {} is no argument of Megatron-LM that is known here", one.name, one.value));
 }
 
-void DumpReader::add_argument(const MegatronArgument& known, const Printed& one) {
-  if (is_off(one.value)) return;
-  if (known.takes == Takes::nothing && one.value != "True" && known.fate == Fate::mapped)
-    fail_at(place(one.line), fmt::format("{} must be True or False, not '{}'", one.name, one.value));
-  // argparse prints what is not given as well: only a value that decides something is an argument.
-  const std::size_t point = one.value.find('.');
-  const bool enumerated = point != std::string::npos && one.value.find_first_not_of("0123456789.e-+") == 0;
-  Argument argument{known.name, {}, place(one.line)};
+/// argparse prints what is not given as well: only a value that decides something is an argument.
+std::optional<Argument> argument_of(const MegatronArgument& known, const std::string& name, const std::string& value,
+                                    const Place& place) {
+  if (is_off(value)) return std::nullopt;
+  if (known.takes == Takes::nothing && value != "True" && known.fate == Fate::mapped)
+    fail_at(place, fmt::format("{} must be True or False, not '{}'", name, value));
+  const std::size_t point = value.find('.');
+  const bool enumerated = point != std::string::npos && value.find_first_not_of("0123456789.e-+") == 0;
+  Argument argument{known.name, {}, place};
   if (known.takes != Takes::nothing)
     argument.values.push_back(
-        {enumerated && known.name == "attention-backend" ? one.value.substr(point + 1) : one.value, place(one.line)});
-  result_.arguments.push_back(std::move(argument));
+        {enumerated && known.name == "attention-backend" ? value.substr(point + 1) : value, place});
+  return argument;
 }
 
 }  // namespace
+
+bool is_off(const std::string& value) {
+  return value == "None" || value == "False" || value == "[]" || value.empty() || value == "{}";
+}
+
+OwnSetting own_setting(const std::string& printed, const std::string& value, const Place& place) {
+  std::string own = printed;
+  std::replace(own.begin(), own.end(), '_', '-');
+  const auto given_if_false = [&](const std::string& argument) {
+    return OwnSetting{argument, value == "False" ? std::optional(Argument{argument, {}, place}) : std::nullopt};
+  };
+  if (const auto inverted = lookup(kInverted, own)) return given_if_false(std::string(*inverted));
+  const std::string name(lookup(kRenamed, own).value_or(own));
+  if (const MegatronArgument* known = find_argument(name)) return {name, argument_of(*known, printed, value, place)};
+  for (const char* prefix : {"no-", "disable-"})
+    if (find_argument(prefix + name) != nullptr) return given_if_false(prefix + name);
+  return {};
+}
 
 bool has_argument_dump(const std::string& text) {
   return text.find(kBegin) != std::string::npos && text.find(kDots) != std::string::npos;

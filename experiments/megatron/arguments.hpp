@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "experiments/jobs/job.hpp"
+#include "experiments/jobs/named_model.hpp"
 
 namespace manyworlds::experiments::jobs {
 
@@ -22,6 +24,7 @@ struct JobArguments {
   std::vector<Argument> arguments;
   std::int64_t nodes = 0, gpus_per_node = 0, gpus = 0;  // 0: not said
   std::vector<std::string> notes;                       // for the user
+  std::vector<JobSetting> model;  // of a model that is only named; what arguments say of it themselves counts more
 };
 
 /// Splits the words behind a program's name into arguments, by how many values each takes. Throws InputError for a word
@@ -31,6 +34,18 @@ std::vector<Argument> split_arguments(const std::vector<Text>& words);
 /// Reads a launch script. Throws InputError if it runs no training, or nobody knows which.
 JobArguments read_script(const std::string& text, const std::string& path,
                          const std::map<std::string, std::string>& environment);
+
+/// A setting under Megatron-LM's own name of it, as its log prints it: "add_bias_linear", "False".
+struct OwnSetting {
+  std::string argument;           // without dashes; empty: Megatron-LM has no such setting
+  std::optional<Argument> given;  // nothing if the value is that of an argument that is not given
+};
+
+/// Throws InputError for a switch that is neither True nor False.
+OwnSetting own_setting(const std::string& name, const std::string& value, const Place& place);
+
+/// Returns whether a value means that an argument is not given: None, False, [], {} or nothing.
+bool is_off(const std::string& value);
 
 /// Returns whether a text is a log with the dump of Megatron-LM's arguments.
 bool has_argument_dump(const std::string& text);

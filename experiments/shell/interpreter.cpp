@@ -82,7 +82,7 @@ FollowedScript Follower::run() {
   scripts_.push_back(std::make_shared<const Command>(parse_script(input_.text, input_.file)));
   follow(*scripts_.front());
   for (const auto& [name, value] : input_.given)
-    if (environment_.used.count(name) == 0)
+    if (environment_.used.count(name) == 0 && !input_.given_may_be_unread)
       throw core::InputError(fmt::format("the script does not read '{}' from the environment", name), input_.file);
   result_.assumed = environment_.assumed;
   result_.state = std::move(state_);

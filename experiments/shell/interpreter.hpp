@@ -42,6 +42,7 @@ struct ScriptInput {
   std::function<std::optional<std::string>(const std::string& name)> sibling;
   /// Returns whether the words of a command are those that are looked for.
   std::function<bool(const std::vector<Text>& words)> is_launch;
+  bool given_may_be_unread = false;  // variables of the environment that the script never reads are no mistake
 };
 
 /// Throws InputError for what cannot be parsed, for a variable given that the script never reads, and for a script that

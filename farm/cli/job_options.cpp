@@ -84,7 +84,8 @@ void add_job_options(cxxopts::Options& options) {
       "cluster", "with --like: the job's machines, a cluster of the catalog or a file that `manyworlds cluster` wrote",
       cxxopts::value<std::string>(), "NAME")(
       "gpu", "with --like, instead of --cluster: the catalog's cluster of this GPU", cxxopts::value<std::string>(),
-      "NAME")("gpus", "with --like: how many GPUs; default: as the file starts", cxxopts::value<std::string>(), "N");
+      "NAME")("gpus", "with --like: how many GPUs; default: as the file starts", cxxopts::value<std::string>(), "N")(
+      "model", "with --like: the model of a file that only names one, or none", cxxopts::value<std::string>(), "NAME");
 }
 
 bool has_job(const cxxopts::ParseResult& parsed) {
@@ -92,14 +93,15 @@ bool has_job(const cxxopts::ParseResult& parsed) {
     if (parsed.count("spec") > 0) throw core::InputError("takes the place of SPEC; keep one", "--like");
     return true;
   }
-  for (const char* name : {"cluster", "gpu", "gpus", "env"})
+  for (const char* name : {"cluster", "gpu", "gpus", "env", "model"})
     if (parsed.count(name) > 0)
       throw core::InputError("belongs to --like FILE; in a SPEC --set sets it", std::string("--") + name);
   return false;
 }
 
 experiments::jobs::Job read_job_option(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog) {
-  return experiments::jobs::read_job(required(parsed, "like"), {environment_option(parsed), gpus_option(parsed)},
+  return experiments::jobs::read_job(required(parsed, "like"),
+                                     {environment_option(parsed), gpus_option(parsed), text_option(parsed, "model")},
                                      catalog);
 }
 

@@ -107,9 +107,7 @@ SearchOptions read_search_options(const cxxopts::ParseResult& parsed) {
 std::optional<experiments::jobs::Job> read_searched_job(const cxxopts::ParseResult& parsed,
                                                         const experiments::Catalog& catalog, SearchOptions& options) {
   if (parsed.count("like") == 0) return std::nullopt;
-  for (const char* other : {"model", "nodes"})
-    if (parsed.count(other) > 0)
-      throw core::InputError("is what --like tells; leave it out", std::string("--") + other);
+  if (parsed.count("nodes") > 0) throw core::InputError("is what --like tells; leave it out", "--nodes");
   experiments::jobs::Job job = read_job_option(parsed, catalog);
   options.job = searched(job);
   if (parsed.count("stack") == 0) options.stack = job.stack;

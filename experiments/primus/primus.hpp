@@ -1,0 +1,22 @@
+// Jobs of AMD's Primus: the YAML of an experiment, whose module, model and overrides make the arguments of Megatron-LM.
+#pragma once
+
+#include <string>
+
+#include "experiments/jobs/job.hpp"
+#include "experiments/megatron/dialect.hpp"
+
+namespace manyworlds::experiments::jobs {
+
+bool is_primus(const JobFile& file);
+
+/// Returns the job of an experiment. Throws InputError with file, line and name for what decides the step and is not
+/// certain, or is not modelled, and for a description of hardware, which is a cluster.
+Job read_primus(const JobFile& file, const JobOptions& options, const Catalog& catalog);
+
+const Dialect& primus_dialect();
+
+/// Returns the table of what is read as Markdown, for docs/jobs.md.
+std::string primus_markdown();
+
+}  // namespace manyworlds::experiments::jobs
