@@ -12,6 +12,8 @@
 #include "experiments/frameworks/read_back.hpp"
 #include "experiments/frameworks/registry.hpp"
 #include "experiments/megatron_launch/megatron_launch.hpp"
+#include "experiments/nemo/nemo.hpp"
+#include "experiments/primus/primus.hpp"
 #include "experiments/text/nearest.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -40,6 +42,8 @@ const std::vector<EmitTarget>& emit_targets() {
   static const std::vector<EmitTarget> targets{
       {"megatron", "a launch script of Megatron-LM", emit_megatron, "train.sh"},
       {"bridge", "a launch script of Megatron-Bridge", emit_bridge, "train.sh"},
+      {"nemo", "a YAML file of NeMo", emit_nemo, "nemo.yaml"},
+      {"primus", "an experiment of Primus", emit_primus, "primus.yaml"},
   };
   return targets;
 }

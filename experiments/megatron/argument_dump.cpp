@@ -160,6 +160,18 @@ OwnSetting own_setting(const std::string& printed, const std::string& value, con
   return {};
 }
 
+OwnName own_name(const std::string& argument) {
+  OwnName own{argument};
+  for (const Renamed& one : kInverted)
+    if (one.name == argument) own = {std::string(one.printed), true};
+  for (const char* name : {"fp8-format", "fp4-format"})
+    if (argument == name) own.name = argument.substr(0, 3);
+  for (const std::string prefix : {"no-", "disable-"})
+    if (argument.starts_with(prefix) && !own.inverted) own = {argument.substr(prefix.size()), true};
+  std::replace(own.name.begin(), own.name.end(), '-', '_');
+  return own;
+}
+
 bool has_argument_dump(const std::string& text) {
   return text.find(kBegin) != std::string::npos && text.find(kDots) != std::string::npos;
 }

@@ -44,6 +44,14 @@ struct OwnSetting {
 /// Throws InputError for a switch that is neither True nor False.
 OwnSetting own_setting(const std::string& name, const std::string& value, const Place& place);
 
+/// Megatron-LM's own name of what an argument sets: fp8 of --fp8-format, add_bias_linear of --disable-bias-linear,
+/// which is false where the argument is given.
+struct OwnName {
+  std::string name;
+  bool inverted = false;
+};
+OwnName own_name(const std::string& argument);
+
 /// Returns whether a value means that an argument is not given: None, False, [], {} or nothing.
 bool is_off(const std::string& value);
 

@@ -48,6 +48,7 @@ MegatronLaunch MegatronWriter::write() {
   part_ = &launch_.layout;
   write_direct("strategy.");
   write_layout();
+  write_direct("placement.");
   part_ = &launch_.software;
   write_direct("strategy.stack.");
   write_stack();

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "experiments/jobs/emitted_job.hpp"
 #include "experiments/jobs/job.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -20,6 +21,9 @@ Job read_automodel(const JobFile& file, const JobOptions& options, const Catalog
 Job read_nemo(const JobFile& file, const JobOptions& options, const Catalog& catalog);
 /// Throws InputError: a system of MLPerf is a cluster, not a job.
 Job read_mlperf_system(const JobFile& file, const JobOptions& options, const Catalog& catalog);
+
+/// Returns the YAML of NeMo that runs an experiment.
+EmittedJob emit_nemo(const Settings& experiment, const Job* like);
 
 /// Return the tables of what is read as Markdown, for docs/jobs.md.
 std::string mlperf_markdown();

@@ -22,12 +22,14 @@ std::vector<NamedSetting> first_version() {
       {"model.virtual_pipeline_model_parallel_size", "num-virtual-stages-per-pipeline-rank", "", ""},
       {"model.activations_checkpoint_granularity", "recompute-granularity", "", ""},
       {"model.activations_checkpoint_method", "recompute-method", "", ""},
-      {"model.activations_checkpoint_num_layers", "recompute-num-layers", "0=-", "as given; 0: not given"},
+      {"model.activations_checkpoint_num_layers", "recompute-num-layers", "", ""},
       {"model.activations_checkpoint_recompute_modules", "recompute-modules", "", ""},
       {"model.apply_rope_fusion", "no-rope-fusion", kInverted, kFalse},
       {"model.bias_dropout_add_fusion", "no-bias-dropout-fusion", kInverted, kFalse},
       {"model.ub_tp_comm_overlap", "tp-comm-overlap", "", ""},
       {"model.overlap_p2p_comm", "no-overlap-p2p-communication", kInverted, kFalse},
+      {"model.transformer_engine", "transformer-impl", "True=transformer_engine False=local", ""},
+      {"model.use_flash_attention", "use-flash-attn", "", ""},
       {"model.sharp", "use-sharp", "", "refused if true"},
       {"model.optim.name", "use-distributed-optimizer",
        "mcore_distributed_optim=True distributed_fused_adam=True fused_adam=- adam=- adamw=-", ""},
@@ -132,7 +134,7 @@ const Dialect& nemo_dialect() {
            "model.use_te_rng_tracker model.grad_div_ar_fusion model.grad_allreduce_chunk_size_mb "
            "model.gradient_as_bucket_view model.get_attention_mask_from_fusion model.deteministic_mode "
            "model.optim.contiguous_* model.optim.bucket_cap_mb model.optim.nccl_ub model.optim.align_param_gather "
-           "model.validation_param_sync_overlap model.use_flash_attention model.transformer_engine "
+           "model.validation_param_sync_overlap  "
            "model.batch_p2p_comm model.sync_batch_comm model.optim.check_for_nan_in_grad model.use_emha "
            "model.fsdp_* model.bf16 model.fp16 model.params_dtype model.pipeline_dtype model.autocast* "
            "model.enable_autocast model.deallocate_pipeline_outputs model.variable_seq_lengths "

@@ -18,7 +18,8 @@ namespace {
 using import::Node;
 namespace fs = std::filesystem;
 
-constexpr int kMaxFiles = 16;  // of a model that extends others
+constexpr const char* kBaseModel = "language_model.yaml";  // which all others extend
+constexpr int kMaxFiles = 16;                              // of a model that extends others
 
 class PrimusReader {
  public:
@@ -161,6 +162,7 @@ void PrimusReader::read_model(const Node& trainer) {
   if (model == nullptr || model->kind != Node::Kind::scalar)
     trainer.fail("'model' must name a model, as in model: llama3.1_70B.yaml; or give --model NAME");
   const std::string name = expanded(*model);
+  if (name == kBaseModel) return;  // its values are the defaults
   if (const std::string path = model_path(name); !path.empty()) return read_model_file(path);
   try {
     result_.model = settings_of_model(

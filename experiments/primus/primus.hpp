@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "experiments/jobs/emitted_job.hpp"
 #include "experiments/jobs/job.hpp"
 #include "experiments/megatron/dialect.hpp"
 
@@ -13,6 +14,9 @@ bool is_primus(const JobFile& file);
 /// Returns the job of an experiment. Throws InputError with file, line and name for what decides the step and is not
 /// certain, or is not modelled, and for a description of hardware, which is a cluster.
 Job read_primus(const JobFile& file, const JobOptions& options, const Catalog& catalog);
+
+/// Returns the YAML of Primus's experiment that runs an experiment.
+EmittedJob emit_primus(const Settings& experiment, const Job* like);
 
 const Dialect& primus_dialect();
 

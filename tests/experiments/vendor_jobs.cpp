@@ -7,6 +7,8 @@
 #include <random>
 
 #include "core/base/error.hpp"
+#include "core/step/run/simulation_context.hpp"
+#include "experiments/frameworks/read_back.hpp"
 #include "experiments/frameworks/registry.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/measured/training_steps.hpp"
@@ -79,28 +81,40 @@ std::string notes_of(const Job& job) {
   return text;
 }
 
-/// Returns the keys of model and strategy in which a job and a measured row differ.
-std::vector<std::string> differences(const Job& job, const std::string& row, const std::string& table,
-                                     const std::vector<std::string>& set = {}) {
+/// Returns the settings of a measured row.
+Settings row_settings(const std::string& id, const std::string& table) {
   const auto rows =
       measured::read_training_steps(import::parse_csv(measured::compiled_table(table), table + ".csv"), Catalog());
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& one) { return one.id == row; });
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& one) { return one.id == id; });
   REQUIRE(found != rows.end());
   REQUIRE(found->experiments.size() == 1);
-  const Settings& expected = found->experiments[0];
-  std::string cluster = "{gpu: " + std::get<std::string>(expected.at("cluster.gpu.name"));
-  if (cluster == "{gpu: ") cluster += found->gpu;
-  cluster += ", nodes: " + std::to_string(std::get<std::int64_t>(expected.at("cluster.nodes"))) +
-             ", gpus_per_node: " + std::to_string(std::get<std::int64_t>(expected.at("cluster.gpus_per_node"))) +
-             ", nic_gbps: 400}";
-  const Sweep sweep = parse_sweep(document_of(job, cluster), job.file, set, Catalog());
-  const Settings& settings = sweep.experiments.at(0).settings;
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : expected)
-    if ((key.starts_with("model.") || key.starts_with("strategy.")) && key != "model.name" &&
-        to_json(settings.at(key)) != to_json(value))
-      keys.push_back(key + "=" + to_json(settings.at(key)).dump() + " row " + to_json(value).dump());
-  return keys;
+  return found->experiments[0];
+}
+
+/// Returns a job's settings on the machines of a row, with some set otherwise.
+Settings on_machines_of(const Settings& row, Job job, const Pairs& set = {}) {
+  for (const auto& [key, value] : set) {
+    std::erase_if(job.settings, [&](const JobSetting& one) { return one.key == key; });
+    job.settings.push_back({key, value, {}});
+  }
+  return settings_of(job, row, Catalog());
+}
+
+/// Returns the settings of model and strategy in which a job and a row differ, "key: job, row".
+std::vector<std::string> compared(const Settings& job, const Settings& row) {
+  std::vector<std::string> found;
+  for (const Difference& one : differences(job, row)) found.push_back(one.key + ": " + one.value + ", " + one.other);
+  return found;
+}
+
+auto step_of(const Settings& settings) {
+  Experiment one;
+  one.settings = settings;
+  GraphCache graphs;
+  const core::step::Configuration configuration = configure(one, graphs);
+  core::step::SimulationContext context(true);
+  core::step::IsolatedResults isolated;
+  return context.run(context.compile(configuration), isolated).step_ps;
 }
 
 }  // namespace
@@ -214,7 +228,10 @@ TEST_CASE("an experiment of Primus has Primus's own defaults and the model that 
                        {"model.layers", "32"},
                        {"model.kv_heads", "8"}});
   // The row of this model was measured with half the micro-batch; nothing else that the file says differs.
-  CHECK(differences(job, "primus_mi325x_8b_fp8_8", "primus", {"strategy.micro_batch=2"}).empty());
+  const Settings row = row_settings("primus_mi325x_8b_fp8_8", "primus");
+  const Settings own = on_machines_of(row, job, {{"strategy.micro_batch", "2"}});
+  CHECK(compared(own, row).empty());
+  CHECK(step_of(own) == step_of(row));
   // With the chain of its model's files beside it, the same follows from them.
   const Copies copies("primus/", {name});
   for (const auto& entry : std::filesystem::directory_iterator(kFolder + "primus/models"))
@@ -287,11 +304,11 @@ TEST_CASE("NeMo's own configuration of Llama 3 70B is the published row's but fo
                        {"model.kv_heads", "8"},
                        {"model.norm", "rms_norm"},
                        {"model.vocabulary", "128512"}});
-  // The file sums gradients in fp32 and fuses the loss; that row's vocabulary is not padded yet.
-  CHECK(differences(job, "nemo_011", "training_steps",
-                    {"strategy.global_batch=128", "strategy.stack.precision=fp8", "model.vocabulary=128256"}) ==
-        std::vector<std::string>{"strategy.stack.fused_loss=true row false",
-                                 "strategy.stack.reduce_in_16bit=false row true"});
+  // The file sums gradients in fp32 and fuses the loss.
+  const Settings row = row_settings("nemo_011", "training_steps");
+  CHECK(compared(on_machines_of(row, job, {{"strategy.global_batch", "128"}, {"strategy.stack.precision", "fp8"}}),
+                 row) == std::vector<std::string>{"strategy.stack.reduce_in_16bit: false, true",
+                                                  "strategy.stack.fused_loss: true, false"});
 }
 
 TEST_CASE("settings of NeMo and of Megatron-Bridge are Megatron-LM's under other names") {
@@ -375,8 +392,10 @@ TEST_CASE("Automodel's benchmarks have the models, layouts and batches that they
                             {"strategy.stage_layers",
                              "[3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]"}});
   const Job measured = job_at(kFolder + "nemo/automodel_qwen3_moe_30b_te_deepep.yaml", {{}, 8});
-  CHECK(differences(measured, "automodel_06", "training_steps") ==
-        std::vector<std::string>{"strategy.stack.layers=\"transformer_engine\" row \"framework\""});
+  const Settings row = row_settings("automodel_06", "training_steps");
+  const Settings own = on_machines_of(row, measured);
+  CHECK(compared(own, row) == std::vector<std::string>{"strategy.stack.layers: transformer_engine, framework"});
+  CHECK(step_of(own) == step_of(row));
 }
 
 TEST_CASE("what Automodel does that is not modelled is refused with its line") {
