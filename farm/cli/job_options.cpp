@@ -48,8 +48,8 @@ std::string cluster_option(const cxxopts::ParseResult& parsed) {
   return experiments::is_cluster_file(given) ? std::filesystem::absolute(given).lexically_normal().string() : given;
 }
 
-/// Returns the YAML of the cluster that the job runs on.
-std::string cluster_of(const cxxopts::ParseResult& parsed, const experiments::jobs::Job& job,
+/// Returns the YAML of the cluster that the job runs on, and notes what of it is left idle.
+std::string cluster_of(const cxxopts::ParseResult& parsed, experiments::jobs::Job& job,
                        const experiments::Catalog& catalog) {
   SearchOptions options;
   options.cluster = cluster_option(parsed);
@@ -64,6 +64,7 @@ std::string cluster_of(const cxxopts::ParseResult& parsed, const experiments::jo
   const ClusterSpec machines = machines_of(options, catalog);
   if (machines.gpus() != job.gpus)
     throw core::InputError(fmt::format("has {} GPUs, and the job {}", machines.gpus(), job.gpus), "--node-list");
+  if (const std::string unused = unused_text(machines); !unused.empty()) job.notes.push_back(unused);
   return cluster_text(machines);
 }
 

@@ -25,6 +25,7 @@ using Sizes = std::vector<std::int64_t>;
 using Texts = std::vector<std::string>;
 
 constexpr std::int64_t kMinTokensPerRank = 4'096;  // minimum tokens of a sample per context-parallel rank
+constexpr std::int64_t kMaxServer = 16;            // GPUs; a node of more is a rack
 constexpr std::int64_t kMaxStages = 64;
 constexpr std::int64_t kMaxChunks = 8;  // per pipeline rank
 constexpr std::int64_t kMaxMicroBatch = 8;
@@ -350,6 +351,12 @@ std::string topology_of(const SearchOptions& options, const ClusterSpec& machine
 
 }  // namespace
 
+std::string unused_text(const ClusterSpec& machines) {
+  if (machines.unused == 0) return "";
+  return fmt::format("assumed: {} of the {} GPUs of each rack of {}, so that all racks have as many",
+                     machines.gpus_per_node, machines.gpus_per_node + machines.unused, machines.cluster);
+}
+
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
   const auto& [name, cluster] = cluster_of(options, catalog);
   ClusterSpec result{name,
@@ -368,6 +375,11 @@ ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog
   if (!options.gpus) return result;
   if (options.nodes) throw core::InputError("says the same as --nodes; keep one", "--gpus");
   if (*options.gpus < result.gpus_per_node) result.gpus_per_node = *options.gpus;
+  for (std::int64_t used = result.gpus_per_node; used > kMaxServer && 2 * used > result.gpus_per_node; --used)
+    if (*options.gpus % used == 0) {
+      result.unused = result.gpus_per_node - used, result.gpus_per_node = used;
+      break;
+    }
   if (*options.gpus % result.gpus_per_node != 0)
     throw core::InputError(
         fmt::format("{} GPUs are no whole nodes of {}, which {} has; {} would be", *options.gpus, result.gpus_per_node,

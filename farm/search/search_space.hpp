@@ -44,13 +44,17 @@ struct ClusterSpec {
   std::string cluster;  // a name of the catalog, or the path of a cluster file
   std::string gpu;
   std::int64_t nodes = 1, gpus_per_node = 8;
-  std::string fabric;     // path of a cluster file; empty: none
-  std::string node_list;  // hosts of that fabric; empty: the first
+  std::string fabric;       // path of a cluster file; empty: none
+  std::string node_list;    // hosts of that fabric; empty: the first
+  std::int64_t unused = 0;  // GPUs of each rack that a job of another multiple leaves idle
   std::int64_t gpus() const { return nodes * gpus_per_node; }
 };
 
-/// Returns the machines that the options name: whole nodes, or fewer GPUs than one node has.
+/// Returns the machines that the options name: whole nodes, fewer GPUs than one node has, or as many of each rack as
+/// the number of GPUs is a multiple of, as 512 are of 64 in racks of 72.
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog);
+/// Returns what the user should know of machines that are not used whole; empty if they are.
+std::string unused_text(const ClusterSpec& machines);
 /// Returns them as a document names them, in YAML.
 std::string cluster_text(const ClusterSpec& machines);
 

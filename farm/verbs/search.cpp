@@ -371,6 +371,8 @@ int run_search(const Invocation& invocation) {
   }
   refuse_guesses(*parsed, searched.sweep, catalog);
   if (!search_options.global_batch) print_message("assumed: a sample of each step for every GPU (--global-batch N)\n");
+  if (const std::string unused = unused_text(machines_of(search_options, catalog)); !unused.empty())
+    print_message("{}\n", unused);
   if (space.assumed_sequence > 0)
     print_message("assumed: samples of {} tokens, which the model's file does not say (--sequence N)\n",
                   space.assumed_sequence);

@@ -167,6 +167,13 @@ TEST_CASE("machines of a search: a GPU and how many") {
   CHECK_THAT(search_space(words, catalog).yaml, Catch::Contains("nodes: 1, gpus_per_node: 4"));
   words.gpus = 60;
   CHECK_THAT(refused(words), Catch::Contains("60 GPUs are no whole nodes of 8") && Catch::Contains("64 would be"));
+  words.gpu = "gb300_nvl72", words.gpus = 512;  // of racks of 72
+  CHECK_THAT(search_space(words, catalog).yaml, Catch::Contains("nodes: 8, gpus_per_node: 64"));
+  CHECK(unused_text(machines_of(words, catalog)) ==
+        "assumed: 64 of the 72 GPUs of each rack of gb300_nvl72_racks, so that all racks have as many");
+  words.gpus = 73;
+  CHECK_THAT(refused(words), Catch::Contains("73 GPUs are no whole nodes of 72"));
+  words.gpu = small_words().gpu;
   words.gpus = 64, words.nodes = 8;
   CHECK_THAT(refused(words), Catch::Contains("--nodes"));
   CHECK_THAT(refused(small_words({"pp=3"})), Catch::Contains("pp may be 1, 2, 4"));
