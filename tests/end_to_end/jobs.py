@@ -56,6 +56,37 @@ class Jobs(unittest.TestCase):
         seconds = float(found[1]) * (1e-3 if found[2] == "ms" else 1)
         self.assertAlmostEqual(seconds, own["step_time_s"], delta=1e-3 * seconds)
 
+    def test_what_is_emitted_is_the_same_experiment_wherever_it_comes_from(self):
+        own = json.loads(self.program("run", "--like", "train.sh", *MACHINES, "--json").stdout)
+        for target in ("megatron", "bridge"):
+            self.program("run", "--like", "train.sh", *MACHINES, "--emit", target, "--emit-to", f"{target}.sh")
+            again = json.loads(self.program("run", "--like", f"{target}.sh", *MACHINES, "--json").stdout)
+            for name in ("step_time_ps", "memory_peak_bytes"):
+                self.assertEqual(again[name], own[name], (target, name))
+        self.assertNotIn("# was", (self.directory / "megatron.sh").read_text())
+        words = (*MACHINES, *ONE_LAYOUT[2:], "--tp", 4, "-j", 1, "--in-process", "--store", "none", "-o", "found")
+        printed = self.program("search", "--like", "train.sh", *words, "--emit", "megatron").stdout
+        script = printed[printed.index("#!/bin/bash"):]
+        self.assertIn("  --tensor-model-parallel-size 4  # was 2 in train.sh:4: strategy.tp is 4\n", script)
+        self.assertRegex(script.splitlines()[1], r"^# .*: the fastest of 1 layouts that fit, [0-9.]+ s a step")
+        top = self.program("top", "found", "--emit", "megatron", "--like", "train.sh", "--experiment", 0).stdout
+        bare = [[line for line in one.splitlines() if not line.startswith("#")] for one in (script, top[top.index("#!"):])]
+        self.assertEqual(*bare)
+        (self.directory / "winner.sh").write_text(script)
+        winner = json.loads(self.program("run", "--like", "winner.sh", *MACHINES, "--json").stdout)
+        found = json.loads(self.program("top", "found", "--json").stdout)
+        self.assertEqual(winner["step_time_s"], found["rows"][0]["columns"]["step_time_s"])
+
+    def test_what_cannot_be_emitted_is_told(self):
+        for words, message in (
+                (("--emit", "nosuch"), "--emit: 'nosuch' is no target; known are megatron, bridge"),
+                (("--emit-to", "x.sh"), "--emit-to: belongs to --emit TARGET"),
+                (("--emit", "megatron", "--json"), "--emit: is no JSON; give --emit-to FILE")):
+            self.assertIn(message, self.program("run", "spec.yaml", *words, expect=2).stderr)
+        text = self.program("run", "spec.yaml", "--memory", "--emit", "megatron", "--set",
+                            "strategy.stack.tensor_chunks=8").stdout
+        self.assertIn("\n# not expressed:\n#   strategy.stack.tensor_chunks 8: such a job has 0\n", text)
+
     def test_what_is_refused_names_its_line(self):
         (self.directory / "train.sh").write_text(SCRIPT.replace("MODEL=(", "MODEL=(--mtp-num-layers 1 "))
         message = self.program("run", "--like", "train.sh", *MACHINES, expect=2).stderr

@@ -15,6 +15,7 @@
 #include "experiments/megatron/arguments.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/text.hpp"
+#include "tests/experiments/mutations.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -314,6 +315,65 @@ TEST_CASE("what Megatron-Bridge's plain recipe can have comes back to the picose
   const Experiment latent = experiment_of(small("attention: latent, kv_rank: 128, rotary_dim: 64, head_dim: 64", ""));
   CHECK_THROWS_WITH(emit_job(emit_target("bridge"), latent.settings, nullptr, catalog()),
                     Catch::Contains("'model.attention' is latent"));
+}
+
+TEST_CASE("one training that is published as two launches is one experiment, but for vocabulary and fusions") {
+  const auto settings_in = [](const std::string& name) {
+    const Job job = read_job(kFolder + name, {{}, 2}, catalog());
+    return parse_sweep(document_of(job, "{like: dgx_h100_superpod, nodes: 1, gpus_per_node: 2}"), job.file, {},
+                       catalog())
+        .experiments.at(0)
+        .settings;
+  };
+  std::vector<std::string> different;
+  for (const Difference& one :
+       differences(settings_in("correlation_run_megatron.sh"), settings_in("correlation_run_bridge.sh")))
+    different.push_back(one.key);
+  // The tokenizers have 1,024 and 32,000 tokens. Megatron-LM's arguments turn fusions off, the recipe's fields turn
+  // them on.
+  CHECK(different == std::vector<std::string>{"model.vocabulary", "strategy.stack.bias_activation_fusion",
+                                              "strategy.stack.bias_dropout_fusion", "strategy.stack.fused_loss"});
+}
+
+TEST_CASE("what is not understood of a launch of Megatron-Bridge is refused with its line") {
+  const auto refusal = [](const std::string& more) -> std::string {
+    const std::string script =
+        "torchrun --nproc_per_node 8 --nnodes 1 scripts/training/run_recipe.py \\\n" + more + "\n";
+    try {
+      read_job(JobFile{"train.sh", script}, {}, catalog());
+    } catch (const core::InputError& error) {
+      return error.what();
+    }
+    return "(no error)";
+  };
+  const std::string plain =
+      "--recipe vanilla_gpt_pretrain_config model.num_layers=2 model.hidden_size=256 "
+      "model.num_attention_heads=4 ";
+  CHECK(refusal(plain) == "(no error)");
+  CHECK(refusal(plain + "-tp 2 --seq_length=512 optimizer.lr=3e-4 logger.log_interval=1") == "(no error)");
+  CHECK(refusal("--recipe llama3_8b_pretrain_config") ==
+        "train.sh:2: --recipe llama3_8b_pretrain_config is a program in Python, which is not run here; read is "
+        "vanilla_gpt_pretrain_config with overrides");
+  CHECK(refusal(plain + "model.nosuch=4") ==
+        "train.sh:2: model.nosuch is no field of Megatron-Bridge that is known here");
+  CHECK(refusal(plain + "model.mtp_num_layers=1") ==
+        "train.sh:2: --mtp-num-layers 1: multi-token prediction is not modelled");
+  CHECK(refusal(plain + "mixed_precision=fp32_mixed") == "train.sh:2: mixed_precision=fp32_mixed is not modelled");
+  CHECK(refusal(plain + "--nosuch 3") == "train.sh:2: --nosuch is no option of run_recipe.py that is known here");
+  CHECK(refusal(plain + "-tp") == "train.sh:2: -tp lacks its value");
+  CHECK(refusal("--model llama3_8b") == "train.sh:2: --model is no option of run_recipe.py that is known here");
+}
+
+TEST_CASE("a damaged launch of Megatron-Bridge is read or refused") {
+  std::mt19937_64 random(2026);
+  const Settings settings = experiment_of(small("window: 128", "tp: 2, recompute: full")).settings;
+  for (const std::string& text : {import::read_text(kFolder + "correlation_run_bridge.sh"),
+                                  emit_job(emit_target("bridge"), settings, nullptr, catalog()).text})
+    for (int i = 0; i < 200; ++i) try {
+        const Job job = read_job(JobFile{"train.sh", testing::mutated(text, random)}, {{}, 16}, catalog());
+        document_of(job, kSuperpod);
+      } catch (const core::InputError&) {
+      }
 }
 
 TEST_CASE("what differs from the job that an experiment was made from is told beside it") {
