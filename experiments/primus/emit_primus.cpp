@@ -69,7 +69,8 @@ EmittedJob emit_primus(const Settings& experiment, const Job* like) {
       const YamlLine given = yaml_line({one.argument, {}, {one.key}});
       off.push_back({given.name, given.value == "true" ? "false" : "true", given.keys});
     }
-  if (find_in(launch, "micro-batch-size") == nullptr) off.push_back({"micro_batch_size", "1", {"strategy.micro_batch"}});
+  if (find_in(launch, "micro-batch-size") == nullptr)
+    off.push_back({"micro_batch_size", "1", {"strategy.micro_batch"}});
   EmittedJob result;
   result.text = kHead + yaml_text(lines_of(launch.model), kIndent, changes) +
                 yaml_text(lines_of(launch.layout), kIndent, changes) + yaml_text(schedule, kIndent, changes) +
