@@ -18,6 +18,11 @@ add_library(muparserx::muparserx INTERFACE IMPORTED)
 target_include_directories(muparserx::muparserx SYSTEM INTERFACE ${MUPARSERX_INCLUDE})
 target_link_libraries(muparserx::muparserx INTERFACE ${MUPARSERX_LIBRARY})
 
+# Debian's own target of toml++ links its shared library; the headers suffice.
+find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
+add_library(tomlplusplus::tomlplusplus INTERFACE IMPORTED)
+target_include_directories(tomlplusplus::tomlplusplus SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE})
+
 # The library that draws the charts of pages: Chart.js 3, one file. Few systems but Debian package it: elsewhere it is
 # fetched, or given as -DCHART_JS=FILE.
 find_file(CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js ${CMAKE_BINARY_DIR}/chart.js/package/dist)

@@ -9,12 +9,14 @@
 #include "core/base/escape.hpp"
 #include "experiments/bridge/bridge.hpp"
 #include "experiments/config/experiment_config.hpp"
+#include "experiments/deepspeed/deepspeed.hpp"
 #include "experiments/frameworks/read_back.hpp"
 #include "experiments/frameworks/registry.hpp"
 #include "experiments/megatron_launch/megatron_launch.hpp"
 #include "experiments/nemo/nemo.hpp"
 #include "experiments/primus/primus.hpp"
 #include "experiments/text/nearest.hpp"
+#include "experiments/torchtitan/torchtitan.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
@@ -44,6 +46,8 @@ const std::vector<EmitTarget>& emit_targets() {
       {"bridge", "a launch script of Megatron-Bridge", emit_bridge, "train.sh"},
       {"nemo", "a YAML file of NeMo", emit_nemo, "nemo.yaml"},
       {"primus", "an experiment of Primus", emit_primus, "primus.yaml"},
+      {"torchtitan", "a TOML file of torchtitan v0.2.2", emit_torchtitan, "job.toml"},
+      {"deepspeed", "a launch script of Megatron-DeepSpeed with its configuration", emit_deepspeed, "train.sh"},
   };
   return targets;
 }

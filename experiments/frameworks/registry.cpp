@@ -8,10 +8,12 @@
 
 #include "core/base/error.hpp"
 #include "experiments/bridge/bridge.hpp"
+#include "experiments/deepspeed/deepspeed.hpp"
 #include "experiments/megatron/megatron.hpp"
 #include "experiments/nemo/nemo.hpp"
 #include "experiments/primus/primus.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/torchtitan/torchtitan.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
@@ -72,20 +74,29 @@ const std::vector<JobKind>& job_kinds() {
       {"NeMo", "a system of MLPerf", is_mlperf_system, read_mlperf_system, false, true},
       {"NeMo", "a YAML file of NeMo Automodel", is_automodel, read_automodel, false, true},
       {"NeMo", "a YAML file of NeMo or Megatron-Bridge", is_nemo, read_nemo, true, true},
+      {"torchtitan", "a .toml", is_torchtitan_toml, read_torchtitan_toml},
+      {"torchtitan", "a function of config_registry.py (FILE.py:NAME)", is_torchtitan_registry,
+       read_torchtitan_registry},
+      {"DeepSpeed", "a ds_config.json with --model", is_deepspeed_config, read_deepspeed_config, false, true},
+      {"DeepSpeed", "a launch script of Megatron-DeepSpeed", is_deepspeed_script, read_deepspeed_script, true},
       {"Megatron-LM", "a launch script", is_script, read_megatron_script, true},
   };
   return kinds;
 }
 
 Job read_job(const std::string& path, const JobOptions& options, const Catalog& catalog) {
-  return read_job(JobFile{path, import::read_text(path)}, options, catalog);
+  // Behind FILE.py:NAME stands which function of a configuration it is.
+  const std::size_t colon = path.rfind(".py:");
+  const std::string name = colon == std::string::npos ? path : path.substr(0, colon + 3);
+  const std::string member = colon == std::string::npos ? "" : path.substr(colon + 4);
+  return read_job(JobFile{name, import::read_text(name), member}, options, catalog);
 }
 
 Job read_job(const JobFile& file, const JobOptions& options, const Catalog& catalog) {
   import::check_text(file.text, file.path);
   Job job = read_by_kind(file, options, catalog);
   job.file = file.path;
-  job.name = std::filesystem::path(file.path).stem().string();
+  job.name = file.member.empty() ? std::filesystem::path(file.path).stem().string() : file.member;
   return job;
 }
 

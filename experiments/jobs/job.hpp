@@ -36,6 +36,7 @@ struct Job {
 /// A job's file, read.
 struct JobFile {
   std::string path, text;
+  std::string member = {};  // which of several jobs in it: llama3_70b of config_registry.py:llama3_70b; may be empty
 
   /// Returns the ending of its name, with the dot: ".sh".
   std::string ending() const;

@@ -5,16 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "experiments/jobs/fate.hpp"
+
 namespace manyworlds::experiments::jobs {
 
 enum class Takes : std::uint8_t { nothing, one, several };  // values
-
-enum class Fate : std::uint8_t {
-  mapped,      // settings follow from it
-  irrelevant,  // it changes neither time nor memory of a step
-  noted,       // it may change them, and is not modelled: the answer says so
-  refused,     // it changes them, and is not modelled
-};
 
 struct MegatronArgument {
   std::string name;  // without its dashes

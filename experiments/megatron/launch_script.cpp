@@ -149,6 +149,7 @@ JobArguments read_script(const std::string& text, const std::string& path,
   if (!script.launches.empty() && !script.launches.front().condition.empty())
     result.notes.push_back(fmt::format("whether it trains depends on {}", script.launches.front().condition));
   result.arguments = split_arguments(words);
+  result.documents = script.documents;
   find_lines(result.arguments, text, path);
   std::vector<std::string> texts{text};
   for (const Text& one : script.texts) texts.push_back(one.text);

@@ -7,8 +7,13 @@
 
 namespace manyworlds::experiments::jobs {
 
-/// Arguments that only Megatron-LM of 2021 has tell which software it is.
+/// Arguments that only Megatron-LM of 2021 has tell which software it is, unless the kind of file does.
 void MegatronReader::read_software() {
+  if (!arguments_.stack.empty()) {
+    legacy_ = true;
+    job_.stack = arguments_.stack;
+    return;
+  }
   const Argument* old = first_of({"DDP-impl", "activations-checkpoint-method", "checkpoint-activations",
                                   "no-contiguous-buffers-in-local-ddp", "use-contiguous-buffers-in-ddp"});
   legacy_ = old != nullptr;

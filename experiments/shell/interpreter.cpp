@@ -48,6 +48,7 @@ class Follower {
   void assign(const Assignment& assignment);
   void source(const std::vector<Text>& words);
   void hand_over(const std::string& name, const Place& place);
+  void keep(const Text& text);
   void within(const Text& text, const std::vector<Text>& launcher);
   void nested_scripts(const std::vector<Text>& words, const Command& command);
   std::string substitute(const std::string& commands, const Place& at);
@@ -358,12 +359,21 @@ void Follower::nested_scripts(const std::vector<Text>& words, const Command& com
   const std::size_t shell = index_of_shell(words);
   const bool reads_input = shell < words.size() || words[0].text == "sbatch" || words[0].text.ends_with("/sbatch");
   for (const auto& document : command.here_documents)
-    if (reads_input) within({expander().document(*document), place(document->line)}, words);
+    if (reads_input)
+      within({expander().document(*document), place(document->line)}, words);
+    else if (result_.documents.size() < kMaxLaunches)
+      keep({expander().document(*document), place(document->line)});
   for (std::size_t i = shell + 1; i + 1 < words.size(); ++i)
     if (words[i].text.starts_with('-') && !words[i].text.starts_with("--") && words[i].text.ends_with('c')) {
       within(words[i + 1], {words.begin(), words.begin() + static_cast<std::ptrdiff_t>(shell)});
       return;
     }
+}
+
+/// Keeps the text of a here-document that no shell reads, such as a file that `cat` writes.
+void Follower::keep(const Text& text) {
+  environment_.work(text.text.size(), text.place);
+  result_.documents.push_back(text);
 }
 
 /// Follows a script inside the script, in a copy of the state.

@@ -33,6 +33,7 @@ struct FollowedScript {
   std::map<std::string, std::string> assumed;  // variables taken at their defaults or as not set
   State state;                                 // at the end
   std::vector<Text> texts;                     // scripts within the script, such as here-documents for sbatch
+  std::vector<Text> documents;                 // other here-documents, such as files that cat writes
 };
 
 struct ScriptInput {

@@ -71,12 +71,13 @@ std::string cluster_of(const cxxopts::ParseResult& parsed, experiments::jobs::Jo
 }  // namespace
 
 void add_like_options(cxxopts::Options& options) {
-  options.add_options()("like",
-                        "a training job's own file instead: a launch script of Megatron-LM, a log with its arguments, "
-                        "or a model_config.yaml (docs/jobs.md)",
-                        cxxopts::value<std::string>(), "FILE")(
-      "env", "with --like: a variable that the script takes from the environment; may be given many times",
-      cxxopts::value<std::vector<std::string>>(), "NAME=VALUE");
+  options.add_options()(
+      "like",
+      "a training job's own file instead: a launch script or log of Megatron-LM, a file of torchtitan, "
+      "DeepSpeed, … (docs/jobs.md)",
+      cxxopts::value<std::string>(),
+      "FILE")("env", "with --like: a variable that the script takes from the environment; may be given many times",
+              cxxopts::value<std::vector<std::string>>(), "NAME=VALUE");
 }
 
 void add_job_options(cxxopts::Options& options) {

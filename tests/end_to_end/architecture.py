@@ -23,6 +23,7 @@ AT_HOME = {  # external headers, and the rooms that alone may see them
     r"cxxopts": ("farm/cli",),
     r"(hdf5|H5)": ("io/results",),
     r"yaml-cpp": ("experiments/text",),
+    r"toml\+\+": ("experiments/text",),
     r"mpParser": ("experiments/text",),
 }
 NOT_IN_CORE = r"(fstream|iostream|filesystem|cstdio|stdio\.h|chrono|ctime|time\.h|thread|mutex|random|unistd\.h|sys/)"

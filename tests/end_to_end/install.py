@@ -75,7 +75,7 @@ class Recipes(unittest.TestCase):
             py_compile.compile(str(recipe), cfile=f"{directory}/recipe.pyc", doraise=True)
         text = recipe.read_text()
         wanted = set(re.findall(r'depends_on\("([\w-]+)', text))
-        for needed in ("boost", "cxxopts", "eigen", "fmt", "hdf5", "mpi", "muparserx", "nlohmann-json", "xxhash", "yaml-cpp"):
+        for needed in ("boost", "cxxopts", "eigen", "fmt", "hdf5", "mpi", "muparserx", "nlohmann-json", "tomlplusplus", "xxhash", "yaml-cpp"):
             self.assertIn(needed, wanted)
         least = re.search(r"cmake_minimum_required\(VERSION ([\d.]+)\)", (ROOT / "CMakeLists.txt").read_text()).group(1)
         self.assertIn(f'"cmake@{least}:"', text)

@@ -1,0 +1,22 @@
+#include "experiments/torchtitan/torchtitan.hpp"
+
+#include <fmt/format.h>
+
+#include "experiments/text/toml.hpp"
+#include "experiments/torchtitan/key_table.hpp"
+#include "experiments/torchtitan/reader.hpp"
+
+namespace manyworlds::experiments::jobs {
+
+bool is_torchtitan_toml(const JobFile& file) {
+  return file.ending() == ".toml";
+}
+
+Job read_torchtitan_toml(const JobFile& file, const JobOptions& options, const Catalog&) {
+  const import::Node root = import::parse_toml(file.text, file.path);
+  torchtitan::Version version;
+  version.kind = "a TOML file of torchtitan";
+  return torchtitan::Reader(flattened(root, torchtitan::known_keys()), version, options).read();
+}
+
+}  // namespace manyworlds::experiments::jobs
