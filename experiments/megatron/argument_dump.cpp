@@ -40,7 +40,7 @@ constexpr std::array<Renamed, 7> kInverted{{{"add-bias-linear", "disable-bias-li
                                             {"bias-dropout-fusion", "no-bias-dropout-fusion"},
                                             {"gradient-accumulation-fusion", "no-gradient-accumulation-fusion"}}};
 /// What follows from other arguments, or says where a process runs.
-constexpr std::array<std::string_view, 20> kDerived{"rank",
+constexpr std::array<std::string_view, 21> kDerived{"rank",
                                                     "world-size",
                                                     "data-parallel-size",
                                                     "params-dtype",
@@ -59,7 +59,12 @@ constexpr std::array<std::string_view, 20> kDerived{"rank",
                                                     "skipped-train-samples",
                                                     "add-position-embedding",
                                                     "num-layers-at-start-in-bf16",
-                                                    "num-layers-at-end-in-bf16"};
+                                                    "num-layers-at-end-in-bf16",
+                                                    "moe-token-dropping"};  // of 2024: without effect
+
+/// What versions of 2023 and 2024 have for other models, or for an external logger. argparse prints it whatever is
+/// trained; the arguments that turn such a model on are in the table of arguments.
+constexpr std::array<std::string_view, 4> kOfOtherModels{"bert-", "retriever-", "retro-", "one-logger-"};
 
 std::optional<std::string_view> lookup(const auto& table, std::string_view printed) {
   for (const Renamed& one : table)
@@ -122,6 +127,8 @@ void DumpReader::add(const Printed& one) {
   OwnSetting own = own_setting(one.name, one.value, place(one.line));
   if (own.given) result_.arguments.push_back(std::move(*own.given));
   if (!own.argument.empty() || is_off(one.value)) return;
+  for (const std::string_view prefix : kOfOtherModels)
+    if (one.name.starts_with(prefix)) return;
   fail_at(place(one.line), fmt::format("{} {} is no argument of Megatron-LM that is known here", one.name, one.value));
 }
 
