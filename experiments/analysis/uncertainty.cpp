@@ -1,6 +1,7 @@
 #include "experiments/analysis/uncertainty.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "experiments/measured/tables.hpp"
@@ -95,13 +96,21 @@ bool Uncertainty::uses_catalog_constants(const Settings& settings, const std::st
   });
 }
 
-Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& config) const {
+/// What an interval is based on.
+struct Uncertainty::Evidence {
+  ResidualFamilies families;
+  Interval interval;  // without its bounds
+  double widening = 1;
+};
+
+Uncertainty::Evidence Uncertainty::evidence_of(const Settings& settings, const ExperimentConfig& config) const {
   const std::string kind = layout_kind(config.configuration), gpu = settings.text("cluster.gpu.name");
   const std::string chip = chip_of(catalog_, gpu);
-  ResidualFamilies families;
+  Evidence evidence;
+  ResidualFamilies& families = evidence.families;
   for (const Residuals& one : residuals_)
     if (one.kind == kind) (one.gpu == chip ? families.same_gpu : families.other_gpus).push_back(&one);
-  Interval result;
+  Interval& result = evidence.interval;
   result.chip = chip;
   result.kind = kind;
   result.measured = !families.same_gpu.empty();
@@ -124,8 +133,15 @@ Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& confi
     reasons = "none that is " + kind;
   }
   if (!config.machines.empty()) reasons += std::string(reasons.empty() ? "" : ", ") + "machines of several kinds";
-  const double widening = reasons.empty() ? 1 : kWidening;
+  evidence.widening = reasons.empty() ? 1 : kWidening;
   if (!reasons.empty()) result.basis += fmt::format("; {} times as wide: {}", kWidening, reasons);
+  return evidence;
+}
+
+Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& config) const {
+  const Evidence evidence = evidence_of(settings, config);
+  const auto& [families, known, widening] = evidence;
+  Interval result = known;
   const auto [low, high] = bounds_of(families.values(&Residuals::steps), kCoverage);
   result.low = widened_low(low, widening);
   result.high = widened_high(high, widening);
@@ -145,6 +161,39 @@ Interval Uncertainty::with_guesses(const Settings& settings, const ExperimentCon
   result.low *= result.guesses.low;
   result.high *= result.guesses.high;
   return result;
+}
+
+double Uncertainty::share_below(double ratio, const Settings& settings, const ExperimentConfig& config) const {
+  const Evidence evidence = evidence_of(settings, config);
+  const GuessedTime guesses = evidence.interval.measured ? GuessedTime() : guessed_time(settings, config, catalog_);
+  // The residual whose bound would be just there.
+  const double residual = ratio >= 1 ? std::max(ratio / guesses.high - 1, 0.0) / evidence.widening
+                                     : 1 / (1 + std::max(guesses.low / ratio - 1, 0.0) / evidence.widening) - 1;
+  double below = 0.5, total = 1;  // the new family itself, half of it below everything and half above
+  for (const auto& [value, weight] : evidence.families.values(&Residuals::steps)) {
+    total += weight;
+    if (value <= residual) below += weight;
+  }
+  return below / total;
+}
+
+Uncertainty::Scatter Uncertainty::scatter_within_families(const Settings& settings,
+                                                          const ExperimentConfig& config) const {
+  const Evidence evidence = evidence_of(settings, config);
+  Weighted deviations;
+  const auto collect = [&](const std::vector<const Residuals*>& families, double weight) {
+    for (const Residuals* one : families) {
+      if (one->steps.size() < 2) continue;
+      double sum = 0, squares = 0;
+      for (const double residual : one->steps) sum += std::log1p(residual);
+      const double mean = sum / static_cast<double>(one->steps.size());
+      for (const double residual : one->steps) squares += (std::log1p(residual) - mean) * (std::log1p(residual) - mean);
+      deviations.emplace_back(std::sqrt(squares / static_cast<double>(one->steps.size() - 1)), weight);
+    }
+  };
+  collect(evidence.families.same_gpu, 1);
+  collect(evidence.families.other_gpus, kOtherGpuWeight);
+  return {quantile(deviations, 0.5), deviations.size()};
 }
 
 }  // namespace manyworlds::experiments

@@ -47,7 +47,21 @@ class Uncertainty {
   /// errors of measured steps hold what their guesses are worth.
   Interval with_guesses(const Settings& settings, const ExperimentConfig& config) const;
 
+  /// Returns how much of the distribution behind the interval with_guesses() is at or below `ratio`, a measured time
+  /// over the predicted one.
+  double share_below(double ratio, const Settings& settings, const ExperimentConfig& config) const;
+
+  /// How the runs of one family differ among themselves: the standard deviation of the logarithm of measured over
+  /// predicted time, its median over the families that of() takes, and how many of these have two runs or more.
+  struct Scatter {
+    double deviation = 0;
+    std::size_t families = 0;
+  };
+  Scatter scatter_within_families(const Settings& settings, const ExperimentConfig& config) const;
+
  private:
+  struct Evidence;
+  Evidence evidence_of(const Settings& settings, const ExperimentConfig& config) const;
   bool uses_catalog_constants(const Settings& settings, const std::string& gpu) const;
 
   std::vector<measured::Residuals> residuals_;
