@@ -27,4 +27,7 @@ Job read_job(const std::string& path, const JobOptions& options, const Catalog& 
 /// The same of a file whose text is known.
 Job read_job(const JobFile& file, const JobOptions& options, const Catalog& catalog);
 
+/// The same of a file that was read already, or of a part of it.
+Job read_job(const JobFile& file, const JobOptions& options, const Catalog& catalog);
+
 }  // namespace manyworlds::experiments::jobs

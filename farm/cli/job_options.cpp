@@ -68,6 +68,19 @@ std::string cluster_of(const cxxopts::ParseResult& parsed, experiments::jobs::Jo
   return cluster_text(machines);
 }
 
+/// Returns the experiment of the job that `read` reads with a catalog, on the machines that the options name.
+template <class Read>
+JobExperiment experiment_of(const cxxopts::ParseResult& parsed, const std::vector<std::string>& set, const Read& read) {
+  experiments::Catalog catalog(parsed["catalog"].as<std::string>());
+  if (const std::string file = cluster_option(parsed); experiments::is_cluster_file(file))
+    catalog.add_cluster_file(file, file);
+  JobExperiment result;
+  result.job = read(catalog);
+  const std::string document = document_of(result.job, cluster_of(parsed, result.job, catalog));
+  result.sweep = experiments::parse_sweep(document, result.job.file, set, catalog);
+  return result;
+}
+
 }  // namespace
 
 void add_like_options(cxxopts::Options& options) {
@@ -108,14 +121,14 @@ experiments::jobs::Job read_job_option(const cxxopts::ParseResult& parsed, const
 }
 
 JobExperiment job_experiment(const cxxopts::ParseResult& parsed, const std::vector<std::string>& set) {
-  experiments::Catalog catalog(parsed["catalog"].as<std::string>());
-  if (const std::string file = cluster_option(parsed); experiments::is_cluster_file(file))
-    catalog.add_cluster_file(file, file);
-  JobExperiment result;
-  result.job = read_job_option(parsed, catalog);
-  const std::string document = document_of(result.job, cluster_of(parsed, result.job, catalog));
-  result.sweep = experiments::parse_sweep(document, result.job.file, set, catalog);
-  return result;
+  return experiment_of(parsed, set, [&](const auto& catalog) { return read_job_option(parsed, catalog); });
+}
+
+JobExperiment job_experiment(const cxxopts::ParseResult& parsed, const std::vector<std::string>& set,
+                             const experiments::jobs::JobFile& file) {
+  return experiment_of(parsed, set, [&](const auto& catalog) {
+    return experiments::jobs::read_job(file, {environment_option(parsed), gpus_option(parsed)}, catalog);
+  });
 }
 
 }  // namespace manyworlds::farm::commands

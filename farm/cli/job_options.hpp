@@ -23,5 +23,8 @@ struct JobExperiment {
 experiments::jobs::Job read_job_option(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog);
 /// The same as an experiment, on the machines that the other options name, with "key=value" of `set` applied.
 JobExperiment job_experiment(const cxxopts::ParseResult& parsed, const std::vector<std::string>& set);
+/// The same of a file that the verb has read itself, in the place of --like.
+JobExperiment job_experiment(const cxxopts::ParseResult& parsed, const std::vector<std::string>& set,
+                             const experiments::jobs::JobFile& file);
 
 }  // namespace manyworlds::farm::commands

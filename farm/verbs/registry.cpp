@@ -9,6 +9,7 @@ namespace manyworlds::farm::commands {
   entry(resume)                 \
   entry(merge)                  \
   entry(run)                    \
+  entry(check)                  \
   entry(net)                    \
   entry(stragglers)             \
   entry(status)                 \

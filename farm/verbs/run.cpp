@@ -10,7 +10,6 @@
 
 #include "core/base/error.hpp"
 #include "core/step/compile/memory_requirement.hpp"
-#include "core/step/compile/rank_layout.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "core/workload/layer/kernel_costs.hpp"
 #include "experiments/analysis/fit.hpp"
@@ -19,9 +18,11 @@
 #include "farm/cli/emit_options.hpp"
 #include "farm/cli/job_options.hpp"
 #include "farm/cli/one_experiment.hpp"
+#include "farm/cli/own_options.hpp"
 #include "farm/cli/run_recording.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/results/memory_advice.hpp"
+#include "farm/results/stage_footprints.hpp"
 #include "farm/results/step_text.hpp"
 #include "farm/run/ticking_line.hpp"
 #include "farm/system/console.hpp"
@@ -37,19 +38,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 using Row = ResultRow;
-
-/// Returns the peak memory footprint of each pipeline rank, part by part: that of the class of ranks with the largest
-/// total.
-std::vector<core::memory::Footprint> footprints(const core::step::Configuration& configuration) {
-  std::vector<core::memory::Footprint> stages(static_cast<std::size_t>(configuration.strategy.pp));
-  for (const auto& [one, ranks] : core::step::classes_of(core::step::parallel_config_of(configuration))) {
-    core::memory::Footprint& largest = stages[static_cast<std::size_t>(one.stage)];
-    const auto other =
-        core::memory::footprint(configuration.model, configuration.strategy, configuration.gpu_of(one), one);
-    if (other.total() > largest.total()) largest = other;
-  }
-  return stages;
-}
 
 std::string stages_text(const std::vector<core::memory::Footprint>& stages, double memory_gib) {
   std::string text = fmt::format("peak memory of each pipeline rank, GiB of {:.2f}\n{:<16}", memory_gib, "rank");
@@ -85,7 +73,7 @@ Json stages_json(const std::vector<core::memory::Footprint>& stages, double memo
 
 int show_memory(const experiments::Sweep& sweep, bool json) {
   const auto configuration = sweep.experiments.front().config().configuration;
-  const auto stages = footprints(configuration);
+  const auto stages = stage_footprints(configuration);
   const double memory_gib = core::step::memory_requirement_of(configuration).memory_gib;
   std::cout << (json ? stages_json(stages, memory_gib).dump(1) + "\n" : stages_text(stages, memory_gib));
   return kExitDone;
@@ -137,7 +125,15 @@ double error_percent(const Row& row, const experiments::MeasuredStep& measured) 
   return 100 * (row.number("step_time_s") / measured.step_time_s - 1);
 }
 
-std::string as_text(const Row& row, const experiments::Sweep& sweep) {
+std::string own_text(const std::optional<OwnView>& own) {
+  if (!own) return "";
+  return fmt::format("with your own     {} to {}, by the {} of your own that fit, of {} experiment{} ({})\n",
+                     io::with_si_prefix(own->low_s, "s"), io::with_si_prefix(own->high_s, "s"),
+                     own->rows == 1 ? "row" : fmt::format("{} rows", own->rows), own->experiments,
+                     own->experiments == 1 ? "" : "s", own->table);
+}
+
+std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {
   std::string text = fmt::format("{}: {}{}\n", sweep.name, row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
   if (row.text("status") != "ran") text += memory_text(row, sweep.experiments.front());
@@ -146,7 +142,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   const bool analytic = row.text("fidelity") == "analytic";
   text += fmt::format("step time         {}{:.6f} s{}\n", analytic ? "at least " : "", row.number("step_time_s"),
                       analytic ? " (analytic: no queueing on links)" : "") +
-          interval_text(row);
+          interval_text(row) + own_text(own);
   text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
   text += fmt::format("MFU               {:.1f} % of {}\n", 100 * row.number("mfu"), io::mfu_peak_text(row.table, 0));
   for (const auto& [name, title] :
@@ -168,10 +164,16 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep) {
   return text;
 }
 
-Json as_json(const Row& row, const experiments::Sweep& sweep) {
+Json as_json(const Row& row, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {
   Json object{{"name", sweep.name}, {"assumed", sweep.assumed}};
   for (const io::Column& column : row.table.columns)
     std::visit([&](const auto& values) { object[column.name] = values.at(0); }, column.values);
+  if (own)
+    object["own"] = {{"step_time_low_s", own->low_s},
+                     {"step_time_high_s", own->high_s},
+                     {"experiments", own->experiments},
+                     {"rows", own->rows},
+                     {"table", own->table}};
   if (sweep.measured && row.text("status") == "ran")
     object["measured"] = {{"step_time_s", sweep.measured->step_time_s},
                           {"source", sweep.measured->source},
@@ -224,6 +226,7 @@ int run_run(const Invocation& invocation) {
       "only the experiment's kernels (or --kernels=submodule, =layer) with sizes and times, as a CSV table to "
       "fill in for cluster.gpu.measured_kernels; nothing is simulated",
       cxxopts::value<std::string>()->implicit_value("kernel"), "LEVEL")("json", "every column of the results, as JSON");
+  add_own_options(options);
   add_recording_options(options);
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
@@ -251,10 +254,11 @@ int run_run(const Invocation& invocation) {
   }
   const SingleRun run = run_with_progress(sweep, recording.ranks());
   const Row row{run.results().experiments};
+  const std::optional<OwnView> own = row.ran() ? own_view(*parsed, row, sweep.experiments.front()) : std::nullopt;
   if (job && parsed->count("json") == 0)
     for (const std::string& line : explanation(*job)) std::cout << line << "\n";
-  std::cout << (parsed->count("json") > 0 ? as_json(row, sweep).dump(1) + "\n"
-                                          : as_text(row, sweep) + io::assumed_text(sweep.assumed));
+  std::cout << (parsed->count("json") > 0 ? as_json(row, sweep, own).dump(1) + "\n"
+                                          : as_text(row, sweep, own) + io::assumed_text(sweep.assumed));
   emit.write({fmt::format("{}: {}", sweep.name, step_title(row))});
   if (run.recorded()) recording.write(run);
   if (recording.any() && !run.recorded())

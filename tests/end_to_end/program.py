@@ -35,7 +35,7 @@ assume: 2021
 
 def environment_in(directory, mark="", **more):
     """The caches of a run are its own; `mark` tells its processes from others'."""
-    return {**os.environ, "XDG_CACHE_HOME": f"{directory}/cache", MARK: mark, **more}
+    return {**os.environ, "XDG_CACHE_HOME": f"{directory}/cache", "XDG_DATA_HOME": f"{directory}/data", MARK: mark, **more}
 
 
 def run(*words, directory, expect=0, mark="", program=PROGRAM, user=None, timeout=PATIENCE_S, **environment):
