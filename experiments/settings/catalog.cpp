@@ -368,20 +368,29 @@ const Catalog::Entries& Catalog::entries(const std::string& kind) const {
   return found->second;
 }
 
+namespace {
+
+/// Returns a name as people and tools agree on it: H100 is h100, and `NVIDIA A100-SXM4-80GB` nvidia_a100_sxm4_80gb.
+std::string plain(const std::string& name) {
+  std::string result = name;
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return c == ' ' || c == '-' ? '_' : static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+}  // namespace
+
 const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind, const std::string& name,
                                                         const Node& at) const {
   const Entries& known = entries(kind);
   const auto found = known.find(name);
   if (found != known.end()) return *found;
-  std::string lower_case_name = name;  // people write H100
-  std::transform(lower_case_name.begin(), lower_case_name.end(), lower_case_name.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  if (const auto lower_case_entry = known.find(lower_case_name); lower_case_entry != known.end())
-    return *lower_case_entry;
+  const auto matches = [&, wanted = plain(name)](const std::string& one) { return plain(one) == wanted; };
+  const auto own = std::find_if(known.begin(), known.end(), [&](const auto& entry) { return matches(entry.first); });
+  if (own != known.end()) return *own;
   const auto also = [&](const Entries::value_type& entry) {
     const auto& names = entry.second.also_called;
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& one) { return one == name || one == lower_case_name; });
+    return std::any_of(names.begin(), names.end(), matches);
   };
   if (const auto called = std::find_if(known.begin(), known.end(), also); called != known.end()) return *called;
   if (kind == "models")

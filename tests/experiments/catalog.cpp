@@ -192,6 +192,24 @@ TEST_CASE("a catalog's files have names of one line of text, and there are at mo
   CHECK(Catalog(folder.path.string()).entries("gpus").contains("g1000"));
 }
 
+TEST_CASE("GPUs and models are found by what nvidia-smi and the hub call them") {
+  const Catalog catalog;
+  const import::Node nowhere;
+  for (const auto& [name, gpu] : {std::pair("NVIDIA H100 80GB HBM3", "h100_sxm"),
+                                  {"NVIDIA H100 PCIe", "h100_pcie"},
+                                  {"NVIDIA H200", "h200_sxm"},
+                                  {"NVIDIA A100-SXM4-80GB", "a100_80"},
+                                  {"NVIDIA A100-SXM4-40GB", "a100_40"},
+                                  {"NVIDIA B200", "b200_hgx"},
+                                  {"H100", "h100_sxm"}})
+    CHECK(catalog.find_named("gpus", name, nowhere).first == gpu);
+  for (const auto& [name, model] : {std::pair("meta-llama/Llama-3.1-70B", "llama3-70b"),
+                                    {"Qwen/Qwen3-235B-A22B", "qwen3-235b-a22b"},
+                                    {"qwen/qwen3-235b-a22b", "qwen3-235b-a22b"},
+                                    {"llama3.1-405b", "llama3-405b"}})
+    CHECK(catalog.find_named("models", name, nowhere).first == model);
+}
+
 TEST_CASE("every kind of list has rows, and an unknown kind is named") {
   const Catalog catalog;
   for (const std::string& kind : listings()) CHECK_FALSE(list(kind, catalog).empty());
