@@ -1,6 +1,7 @@
 #include "experiments/text/json.hpp"
 
-#include "core/base/error.hpp"
+#include <algorithm>
+#include <cstdio>
 
 namespace manyworlds::experiments::import {
 namespace {
@@ -38,12 +39,33 @@ void check_json_limits(std::string_view text, const std::string& name, std::size
   if (too_deep(text)) throw InputError(fmt::format("nested deeper than {} levels", kMaxDepth), name);
 }
 
+InputError bad_json(const json::exception& error, const std::string& name, int line) {
+  std::string text = error.what();
+  const auto drop_through = [&](const std::string& mark) {
+    if (const std::size_t at = text.find(mark); at != std::string::npos) text.erase(0, at + mark.size());
+  };
+  int at_line = 0, column = 0;
+  const std::size_t place = text.find("line ");
+  if (place != std::string::npos && std::sscanf(text.c_str() + place, "line %d, column %d", &at_line, &column) == 2)
+    drop_through(": ");
+  else
+    drop_through("] ");
+  if (text.starts_with("syntax error while parsing ")) drop_through(" - ");
+  for (const auto& [theirs, ours] : {std::pair("string literal", "a text in double quotes"),
+                                     {"end of input", "the end of the file"},
+                                     {"invalid literal", "a word that is no value; a text needs double quotes"}})
+    for (std::size_t at = 0; (at = text.find(theirs, at)) != std::string::npos; at += std::string(ours).size())
+      text.replace(at, std::string(theirs).size(), ours);
+  const std::string in_column = column > 0 ? fmt::format(" in column {}", column) : "";
+  return InputError(fmt::format("bad JSON{}: {}", in_column, text), name, line > 0 ? line : std::max(at_line, 0));
+}
+
 json parse_json(std::string_view text, const std::string& name, std::size_t maximum) {
   check_json_limits(text, name, maximum);
   try {
     return json::parse(text);
   } catch (const json::exception& error) {
-    throw InputError(fmt::format("bad JSON: {}", error.what()), name);
+    throw bad_json(error, name);
   }
 }
 

@@ -90,7 +90,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   bool end_array() override { return close(); }
   bool key(std::string& name) override;
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/, const json::exception& error) override {
-    throw InputError(fmt::format("bad JSON: {}", error.what()), *file_, line_);
+    throw bad_json(error, *file_, line_);
   }
 
  private:
