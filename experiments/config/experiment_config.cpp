@@ -28,15 +28,25 @@ OptionSet values_under(const Settings& settings, const std::string& path, const 
   return values;
 }
 
-/// Sets members directly from settings: sweeps of 100,000 experiments call this several times for each.
+/// Sets members directly from settings: sweeps of 100,000 experiments call this several times for each, and so it looks
+/// for names only among the keys below `path`, and does not compare the path again.
 template <class T>
 T from_settings(const core::OptionTable<T>& table, const Settings& settings, const std::string& path) {
   T target{};
-  std::string key = path;
-  for (const auto& row : table.rows()) {
-    key.replace(path.size(), std::string::npos, row.info.name);
-    if (const auto found = settings.find(key); found != settings.end()) row.set(target, found->second);
-  }
+  const auto first = settings.lower_bound(path);
+  const auto last = std::partition_point(first, settings.end(), [&](const Settings::value_type& setting) {
+    return std::string_view(setting.first).starts_with(path);
+  });
+  const auto name_of = [&](const Settings::value_type& setting) {
+    return std::string_view(setting.first).substr(path.size());
+  };
+  const auto is_before = [&](const Settings::value_type& setting, std::string_view name) {
+    return name_of(setting) < name;
+  };
+  for (const auto& row : table.rows())
+    if (const auto at = std::lower_bound(first, last, std::string_view(row.info.name), is_before);
+        at != last && name_of(*at) == row.info.name)
+      row.set(target, at->second);
   return target;
 }
 

@@ -26,9 +26,12 @@ using core::OptionInfo;
 using import::Entry;
 using import::Node;
 
+/// What a point assigns: the value of an axis of a factor, or of an override.
 struct Assignment {
-  Target target;
-  const Node* value = nullptr;
+  const Target* target = nullptr;
+  std::size_t factor = 0;
+  const Axis* axis = nullptr;
+  const Node* override_value = nullptr;
 };
 
 void clear_lines(Node& node) {
@@ -82,7 +85,7 @@ class Reader {
   void visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs);
   void visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs);
   void check_objective() const;
-  std::vector<Assignment> assignments(const std::vector<std::size_t>& chosen) const;
+  std::vector<Assignment> assignments() const;
   Settings resolve(const std::vector<std::size_t>& chosen, Places* places, Assumptions* assumed = nullptr) const;
   [[noreturn]] void fail_at(const std::vector<std::size_t>& chosen, const std::string& key,
                             const std::string& what) const;
@@ -108,6 +111,7 @@ class Reader {
   Node top_, axes_place_, objective_place_;
   std::vector<Factor> factors_;
   std::vector<Override> overrides_;
+  std::vector<Assignment> assignments_;
   std::vector<Constraint> constraints_;
   std::optional<Sample> sample_;
   std::optional<Practice> practice_;
@@ -231,14 +235,15 @@ void Reader::check_overrides() const {
               fmt::format("'{}' is an axis; --set {}=… gives it one value", axis.target.path, axis.target.path));
 }
 
-/// Returns the assignments of a point: sections before keys inside them, and overrides after axes of the same depth.
-std::vector<Assignment> Reader::assignments(const std::vector<std::size_t>& chosen) const {
+/// Returns the assignments of every point: sections before keys inside them, and overrides after axes of the same
+/// depth.
+std::vector<Assignment> Reader::assignments() const {
   std::vector<Assignment> all;
   for (std::size_t f = 0; f < factors_.size(); ++f)
-    for (const Axis& axis : factors_[f].axes) all.push_back({axis.target, &axis.values[chosen[f]]});
-  for (const Override& one : overrides_) all.push_back({one.target, &one.value});
+    for (const Axis& axis : factors_[f].axes) all.push_back({&axis.target, f, &axis, nullptr});
+  for (const Override& one : overrides_) all.push_back({&one.target, 0, nullptr, &one.value});
   const auto depth = [](const Assignment& one) {
-    return std::count(one.target.path.begin(), one.target.path.end(), '.');
+    return std::count(one.target->path.begin(), one.target->path.end(), '.');
   };
   std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return depth(a) < depth(b); });
   return all;
@@ -248,7 +253,8 @@ std::vector<Assignment> Reader::assignments(const std::vector<std::size_t>& chos
 Settings Reader::resolve(const std::vector<std::size_t>& chosen, Places* places, Assumptions* assumed) const {
   Settings settings = base_;
   Assigner assigner(catalog_, settings, places, practice());
-  for (const Assignment& one : assignments(chosen)) assigner.assign(one.target, *one.value);
+  for (const Assignment& one : assignments_)
+    assigner.assign(*one.target, one.axis ? one.axis->values[chosen[one.factor]] : *one.override_value);
   count_listed_nodes(settings);
   Assumptions filled = assume(settings, catalog_, practice());
   if (assumed != nullptr) *assumed = std::move(filled);
@@ -337,7 +343,7 @@ std::string Reader::other_violations(const Settings& settings, GraphCache& graph
 
 void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
   Assumptions assumed;
-  const Settings settings = resolve(chosen, nullptr, &assumed);
+  Settings settings = resolve(chosen, nullptr, &assumed);
   if (const auto [key, what] = missing_required(settings, options_.scope); !key.empty()) fail_at(chosen, key, what);
   add_inputs(chosen, settings);
   const auto row = columns.row(chosen, settings);
@@ -353,7 +359,8 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
     assumed_.note(unused_oversubscription_note(settings));
     assumed_.note(tensor_over_nodes_note(settings));
     assumed_.note(unused_fabric_note(settings));
-    sweep_.experiments.push_back({static_cast<std::uint32_t>(sweep_.experiments.size()), row, settings, inputs_});
+    sweep_.experiments.push_back(
+        {static_cast<std::uint32_t>(sweep_.experiments.size()), row, std::move(settings), inputs_});
     return;
   }
   if (options_.keep_refused)
@@ -366,13 +373,18 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
   sweep_.excluded.push_back({row, violation->rule, violation->reason});
 }
 
+/// Says first what excludes most combinations, then how many each rule excludes.
 void Reader::fail_empty() const {
   std::map<std::string, std::size_t> times;
   for (const Excluded& one : sweep_.excluded) ++times[one.rule];
-  std::string counts;
-  for (const auto& [rule, count] : times) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", rule, count);
-  axes_place_.fail(fmt::format("no valid point: all {} combinations are excluded ({}); the first: {}",
-                               sweep_.excluded.size(), counts, sweep_.excluded.front().reason));
+  std::vector<std::pair<std::string, std::size_t>> rules(times.begin(), times.end());
+  std::stable_sort(rules.begin(), rules.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  const auto first = std::find_if(sweep_.excluded.begin(), sweep_.excluded.end(),
+                                  [&](const Excluded& one) { return one.rule == rules.front().first; });
+  std::vector<std::string> counts;
+  for (const auto& [rule, count] : rules) counts.push_back(fmt::format("{} {}", rule, count));
+  axes_place_.fail(fmt::format("no valid point: {} ({}); all {} combinations are excluded: {}", first->reason,
+                               first->rule, sweep_.excluded.size(), fmt::join(counts, ", ")));
 }
 
 void Reader::visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs) {
@@ -425,6 +437,7 @@ void Reader::expand() {
   if (sample_ && sample_->experiments == 0)
     throw InputError("needs 'sample.experiments', which is given nowhere", "--set sample.seed");
   if (sample_ && factors_.empty()) sample_->place.fail("'sample' draws from axes, and there are none");
+  assignments_ = assignments();
   const Columns columns(factors_, base_, catalog_);
   sweep_.columns = columns.columns();
   GraphCache graphs;
