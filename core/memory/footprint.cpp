@@ -213,8 +213,34 @@ Footprint footprint(const Model& model, const Strategy& strategy, const compute:
   return footprint_of(model, strategy, gpu, orders[static_cast<std::size_t>(rank_class.stage)], rank_class);
 }
 
+namespace {
+
+/// Returns whether some rank holds the activations of all its passes at once.
+bool all_in_flight(const std::vector<workload::PassOrder>& orders) {
+  return std::any_of(orders.begin(), orders.end(), [](const workload::PassOrder& order) {
+    const auto backward =
+        std::find_if(order.begin(), order.end(), [](const auto& pass) { return pass.begins_backward(); });
+    return 2 * (backward - order.begin()) >= std::ssize(order);
+  });
+}
+
+/// Returns orders of passes that reach every state of memory that a step reaches. 1F1B repeats itself with a period of
+/// pp micro-batches once it has warmed up, which takes fewer than 2 pp, so that a step of kEnough pp has all of it.
+std::vector<workload::PassOrder> orders_to_peak(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
+  constexpr std::int64_t kEnough = 4;
+  const workload::ScheduleType& type = workload::schedule_type(strategy.schedule);
+  workload::Pipeline fewer = strategy.pipeline();
+  if (type.has_formula && fewer.micro_batches > kEnough * fewer.ranks) {
+    fewer.micro_batches = kEnough * fewer.ranks;
+    if (auto orders = type.orders(fewer); !all_in_flight(orders)) return orders;
+  }
+  return workload::pipeline_orders(model, strategy, gpu);
+}
+
+}  // namespace
+
 Footprint peak(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
-  const auto orders = workload::pipeline_orders(model, strategy, gpu);
+  const auto orders = orders_to_peak(model, strategy, gpu);
   Footprint maximum;
   for (const RankClass& rank_class : workload::rank_classes(model, strategy)) {
     const Footprint other =

@@ -12,6 +12,7 @@
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/build/stage_work.hpp"
+#include "core/workload/layer/activation_policy.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::step {
@@ -154,8 +155,12 @@ class Bound {
 
   Time step() {
     std::vector<std::vector<RankWork>> stages(static_cast<std::size_t>(strategy_.pp));
-    for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration_)))
-      stages[static_cast<std::size_t>(rank_class.stage)].push_back(work_of(rank_class));
+    std::map<RankContent, RankWork> known;  // most stages of a pipeline have the same layers
+    for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration_))) {
+      const auto [work, is_new] = known.try_emplace(content_of(rank_class));
+      if (is_new) work->second = work_of(rank_class);
+      stages[static_cast<std::size_t>(rank_class.stage)].push_back(work->second);
+    }
     Time result = 0;
     Passes fill;  // passes through the stages before: of the first micro-batch, and back of the last
     for (const std::vector<RankWork>& stage : stages) {
@@ -173,6 +178,30 @@ class Bound {
   /// Whether kernels of one micro-batch fill the waits of another.
   bool interleaves() const {
     return strategy_.stack.overlap_experts || !workload::schedule_type(strategy_.schedule).has_formula;
+  }
+
+  /// All of a rank that its work depends on: its chunks in the order of the model, each with its layers and whether
+  /// embedding and head are with them; its experts; its machine.
+  using Layer = std::pair<workload::LayerKind, workload::ActivationPolicy>;
+  using Chunk = std::tuple<std::int64_t, bool, bool, std::vector<Layer>>;
+  using RankContent = std::tuple<std::vector<Chunk>, std::int64_t, std::uint32_t>;
+
+  RankContent content_of(const workload::RankClass& rank_class) const {
+    const workload::StageMap stages = strategy_.stages();
+    const std::int64_t stage = rank_class.stage;
+    std::vector<Chunk> chunks;
+    for (std::int64_t chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
+      std::vector<Layer> layers;
+      for (const workload::LayerKind kind : workload::chunk_layers(configuration_.model, strategy_, stage, chunk)) {
+        const auto index = static_cast<std::int64_t>(layers.size());
+        layers.emplace_back(kind, workload::activation_policy(strategy_, stage, index));
+      }
+      std::int64_t place = 0;  // in the order of the model
+      for (std::int64_t other = 0; other < strategy_.virtual_stages; ++other)
+        place += stages.of(stage, other) < stages.of(stage, chunk) ? 1 : 0;
+      chunks.emplace_back(place, stages.is_first(stage, chunk), stages.is_last(stage, chunk), std::move(layers));
+    }
+    return {std::move(chunks), rank_class.expert_rank, rank_class.machine_kind};
   }
 
   RankWork work_of(const workload::RankClass& rank_class) {

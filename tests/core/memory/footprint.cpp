@@ -210,6 +210,27 @@ TEST_CASE("GPipe keeps the logits of every micro-batch") {
   CHECK(last.working > 4LL * 2'048 * 524'288 / 8);
 }
 
+TEST_CASE("the peak of a long step is the largest of all ranks over all their passes") {
+  for (const auto& [schedule, chunks] : {std::pair("1f1b", 1), {"interleaved", 2}, {"interleaved", 3}, {"gpipe", 1}})
+    for (const std::int64_t pp : {1, 2, 4, 8})
+      for (const std::int64_t groups : {1, 3, 4, 5, 7, 16})
+        for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+          if (pp == 1 && chunks > 1) continue;
+          Strategy strategy = layout(8, pp, 1, groups * pp);
+          strategy.schedule = schedule_by_name(schedule);
+          strategy.virtual_stages = chunks;
+          strategy.recompute = recompute;
+          CAPTURE(schedule, chunks, pp, groups);
+          Footprint largest;
+          for (const RankClass& rank : rank_classes(gpt3_175b(), strategy)) {
+            const Footprint other = footprint(gpt3_175b(), strategy, {}, rank);
+            if (other.total() > largest.total()) largest = other;
+          }
+          const Footprint found = peak(gpt3_175b(), strategy, {});
+          for (const FootprintPart& part : footprint_parts()) CHECK(found.*part.member == largest.*part.member);
+        }
+}
+
 TEST_CASE("ZeRO 1 cuts the optimizer's share over the replicas and nothing else") {
   Strategy strategy = layout(8, 4, 1, 64);
   strategy.dp = 4;
