@@ -263,7 +263,9 @@ int run_run(const Invocation& invocation) {
   if (run.recorded()) recording.write(run);
   if (recording.any() && !run.recorded())
     print_message("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));
-  return row.text("status") == "failed" || (recording.any() && !run.recorded()) ? kExitFailed : kExitDone;
+  const std::string status = row.text("status");
+  const bool has_answer = status != "failed" && status != "out_of_memory";
+  return !has_answer || (recording.any() && !run.recorded()) ? kExitFailed : kExitDone;
 }
 
 }  // namespace

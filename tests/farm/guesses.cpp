@@ -44,3 +44,9 @@ TEST_CASE("with --no-guesses nothing runs that rests on a guess, and all else do
   CHECK(run("h100_sxm", own).exit_code == 0);
   CHECK(run("h100_sxm", {"--no-guesses", "--set", "strategy.stack.attention=flash"}).exit_code == 2);  // its kernels
 }
+
+TEST_CASE("a layout that does not fit into memory says so, and is no success") {
+  const Said large = run("h100_sxm", {"--set", "model.layers=200", "--set", "strategy.tp=1"});
+  CHECK(large.exit_code == 3);
+  CHECK_THAT(large.output, Catch::Contains("out_of_memory"));
+}
