@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "experiments/analysis/guesses.hpp"
 #include "farm/cli/option_values.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/host_resources.hpp"
 
 namespace manyworlds::farm::commands {
@@ -59,11 +60,15 @@ void refuse_guesses(const cxxopts::ParseResult& parsed, const experiments::Sweep
     for (const auto& guess : experiments::guesses_in_use(one.settings, one.config(), catalog))
       named[guess.file].insert(guess.key + " " + experiments::figure_text(guess.value, guess.range));
   if (named.empty()) return;
-  std::vector<std::string> files;
-  for (const auto& [file, figures] : named) files.push_back(fmt::format("{}: {}", file, fmt::join(figures, ", ")));
-  throw core::InputError(fmt::format("the answer would rest on guesses of the catalog, {}; give figures of your own "
-                                     "with --set KEY=VALUE, or leave the option out",
-                                     fmt::join(files, "; ")),
+  std::size_t guesses = 0;
+  for (const auto& [file, figures] : named) {
+    print_message("{}:\n", file);
+    for (const std::string& figure : figures) print_message("  {}\n", figure);
+    guesses += figures.size();
+  }
+  throw core::InputError(fmt::format("the answer would rest on these {} guesses of the catalog; give figures of your "
+                                     "own with --set KEY=VALUE, or leave the option out",
+                                     guesses),
                          "--no-guesses");
 }
 
