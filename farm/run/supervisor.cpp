@@ -32,6 +32,7 @@ using std::chrono::steady_clock;
 constexpr int kMaxUncoordinatedPolls = 4;  // half a second each
 constexpr seconds kExitGrace{10};          // grace for mpirun to exit after the run is complete
 constexpr seconds kAskAgain{1};            // after this time, ranks that have not heard a request hear it again
+constexpr seconds kLogPeriod{30};          // between two lines of progress in a log
 constexpr seconds kStopTimeout{30};        // grace for ranks that were asked to stop to report
 
 std::vector<std::string> launch_command(const SuperviseOptions& options) {
@@ -273,13 +274,21 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::draw(const std::string& text) {
-  if (!terminal_) return;
+  if (!terminal_) return log(text);
   winsize size{};
   std::size_t width = 80;
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) width = size.ws_col;
   fmt::print(stderr, "\r\033[K{}", core::line_text(text).substr(0, width - 1));
   std::fflush(stderr);
   drawn_ = true;
+}
+
+void ProgressLine::log(const std::string& text) {
+  const auto now = steady_clock::now();
+  if (now - printed_ < kLogPeriod || text == last_text_) return;
+  print_message("{}\n", text);
+  last_text_ = text;
+  printed_ = now;
 }
 
 void ProgressLine::clear() {

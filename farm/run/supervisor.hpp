@@ -41,7 +41,8 @@ struct SuperviseOptions {
 /// Returns the exit code of the run. No thread of the caller may handle SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGCHLD.
 int supervise(const SuperviseOptions& options);
 
-/// A line that is redrawn in place on stderr; silent if stderr is not a terminal.
+/// A line that is redrawn in place on stderr. If stderr is not a terminal, what changed is printed as a line of its own
+/// every half minute, so that the log of a long run shows that it advances.
 class ProgressLine {
  public:
   ProgressLine();
@@ -50,8 +51,12 @@ class ProgressLine {
   void clear();
 
  private:
+  void log(const std::string& text);
+
   bool terminal_;
   bool drawn_ = false;
+  std::string last_text_;  // on no terminal: what was printed last, and when
+  std::chrono::steady_clock::time_point printed_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace manyworlds::farm

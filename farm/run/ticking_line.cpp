@@ -1,7 +1,5 @@
 #include "farm/run/ticking_line.hpp"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "farm/run/supervisor.hpp"
@@ -11,7 +9,7 @@ namespace manyworlds::farm {
 using std::chrono::milliseconds;
 
 TickingLine::TickingLine(std::function<std::string(double)> text) : text_(std::move(text)) {
-  if (::isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { tick(); });
+  thread_ = std::thread([this] { tick(); });
 }
 
 TickingLine::~TickingLine() {

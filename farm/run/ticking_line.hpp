@@ -10,8 +10,8 @@
 
 namespace manyworlds::farm {
 
-/// From two seconds after its construction until its destruction, draws `text(elapsed_s)` twice a second; nothing if
-/// stderr is not a terminal. Another thread calls `text`.
+/// From two seconds after its construction until its destruction, draws `text(elapsed_s)` twice a second, as a
+/// ProgressLine. Another thread calls `text`.
 class TickingLine {
  public:
   explicit TickingLine(std::function<std::string(double elapsed_s)> text);
