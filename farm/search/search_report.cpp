@@ -128,31 +128,71 @@ std::string layouts(std::size_t count) {
   return fmt::format("{} layout{}", io::group_digits(static_cast<double>(count)), count == 1 ? "" : "s");
 }
 
-/// Returns a sentence on how many layouts were screened and simulated, and whether the winner is certain.
+std::string number(std::size_t count) {
+  return io::group_digits(static_cast<double>(count));
+}
+
+/// Returns what ended the search before its answer was certain, and what continues it.
+std::string why_open(const SearchFindings& findings) {
+  const SearchStatus& status = findings.search_status;
+  if (status.end == SearchEnd::budget)
+    return "its time was over; the same line with a longer --budget continues (0: as long as it takes)";
+  if (status.end == SearchEnd::stopped) return "as it was stopped; the same line continues";
+  return fmt::format("--packet {} simulates them", status.simulated + status.open);
+}
+
+/// Returns a sentence on whether the winner is certain, or on what may still be better, and by how much.
+std::string certainty_text(const SearchFindings& findings, bool all_ran) {
+  const SearchStatus& status = findings.search_status;
+  if (!findings.packets || status.simulated == 0)
+    return fmt::format("not proven: no packets were simulated, and these step times ignore contention; {}\n",
+                       why_open(findings));
+  if (status.settled())
+    return fmt::format(
+        "proven optimal within the model{}: no other layout's lower bound, by sums or by analytic "
+        "simulation, is below the step time of #1\n",
+        all_ran ? "" : ", of those that ran");
+  return fmt::format("not proven: {} more may be faster than #1, by at most {:.1f} %; {}\n", number(status.open),
+                     100 * status.max_gain, why_open(findings));
+}
+
+/// Returns sentences on how many layouts were screened and simulated, and whether the winner is certain.
 std::string status_text(const SearchFindings& findings) {
-  const std::size_t ran = by_throughput(findings.screened).size(), screened = findings.screened.experiments.rows();
-  if (!findings.packets)
+  const auto counts = findings.screened.experiments.counts_of("status");
+  const auto pending = counts.find("pending");
+  const std::size_t ran = by_throughput(findings.screened).size(), rows = findings.screened.experiments.rows();
+  const std::size_t screened = rows - (pending == counts.end() ? 0 : pending->second);
+  const SearchStatus& status = findings.search_status;
+  if (!findings.packets && status.end == SearchEnd::limit)
     return fmt::format("{} ranked by analytic step times, which ignore contention; no packets were simulated\n",
                        layouts(ran));
-  const SearchStatus& settled = findings.search_status;
-  const auto number = [](std::size_t count) { return io::group_digits(static_cast<double>(count)); };
   std::string text = fmt::format("{} of {} fit", number(findings.fitting), layouts(findings.layouts));
-  text += screened < findings.fitting
-              ? fmt::format("; lower bounds exclude {}, {}", number(findings.fitting - screened), number(screened))
-              : " and";
-  text += fmt::format(" were screened analytically (run {}), the best {} simulated packet by packet\n",
-                      findings.screening, settled.simulated);
+  if (screened == findings.fitting)
+    text += " and";
+  else if (status.end == SearchEnd::limit)
+    text += fmt::format("; lower bounds exclude {}, {}", number(findings.fitting - screened), number(screened));
+  else
+    text += fmt::format("; the {} with the best lower bounds", number(screened));
+  text += fmt::format(" were screened analytically (run {})", findings.screening);
+  if (status.simulated > 0) text += fmt::format(", the best {} simulated packet by packet", status.simulated);
+  if (status.end != SearchEnd::limit && status.simulated > 0) text += fmt::format(" (run {})", findings.packet_run);
+  text += "\n";
   if (ran < screened)
     text += fmt::format("{} of those screened did not run, and are in no comparison: too large, or as their run says\n",
                         number(screened - ran));
-  if (settled.settled())
-    return text + fmt::format(
-                      "proven optimal within the model{}: no other layout's lower bound, by sums or by analytic "
-                      "simulation, is below the step time of #1\n",
-                      ran < screened ? ", of those that ran" : "");
-  return text +
-         fmt::format("not proven: {} more may be faster than #1, by at most {:.1f} %; --packet {} simulates them\n",
-                     settled.open, 100 * settled.max_gain, settled.simulated + settled.open);
+  return text + certainty_text(findings, ran == screened);
+}
+
+/// Returns what the tokens of a training run take with the best layout; "" if none are given.
+std::string training_text(const io::Results& results) {
+  const std::vector<std::size_t> best = by_throughput(results);
+  const io::Column *time = results.experiments.find("train_time_s"), *price = results.experiments.find("train_usd");
+  if (time == nullptr || best.empty()) return "";
+  constexpr double kSecondsPerDay = 86'400;
+  std::string text = fmt::format("#1 trains the tokens in {:.1f} days", time->number_at(best.front()) / kSecondsPerDay);
+  if (price != nullptr && price->number_at(best.front()) > 0)
+    text += fmt::format(", for {} USD", io::group_digits(std::round(price->number_at(best.front()))));
+  return text + "\n";
 }
 
 std::string agreement_text(const SearchFindings& findings) {
@@ -162,18 +202,36 @@ std::string agreement_text(const SearchFindings& findings) {
   return fmt::format("analytic and packet rankings of these: Spearman {:.2f}{}\n", rank, meaning);
 }
 
-const io::Results& final_results(const SearchFindings& findings) {
-  return findings.packets ? *findings.packets : findings.screened;
+/// Returns the best of the screening that were not simulated, as far as the `k` best that are listed lack some; empty
+/// if there are none.
+std::string screened_text(const SearchFindings& findings, std::int64_t k) {
+  const auto listed = static_cast<std::int64_t>(by_throughput(*findings.packets).size());
+  if (listed >= k) return "";
+  io::Ranking others = ranked(findings.screened);
+  const std::vector<double> simulated = throughputs(*findings.packets);
+  for (std::size_t row = simulated.size(); row-- > 0;)
+    if (!std::isnan(simulated[row])) others.rows.erase(others.rows.begin() + static_cast<std::ptrdiff_t>(row));
+  if (others.rows.empty()) return "";
+  others.rows.resize(std::min(others.rows.size(), static_cast<std::size_t>(k - listed)));
+  io::fill_differences(findings.screened, others);
+  const io::RankingTable lines = io::render_table(findings.screened, others);
+  return fmt::format("\nnot simulated, by their analytic step times, which ignore contention\n{}",
+                     io::align_columns(lines.lines, lines.left_aligned));
 }
 
 }  // namespace
+
+const io::Results& final_results(const SearchFindings& findings) {
+  return findings.packets && findings.search_status.simulated > 0 ? *findings.packets : findings.screened;
+}
 
 std::string search_text(const SearchFindings& findings, std::int64_t k) {
   const io::Results& results = final_results(findings);
   const io::RankingTable best = io::render_table(results, ranked(results, k));
   std::string text = status_text(findings) + "\n" + (best.note.empty() ? "" : best.note + "\n") +
                      io::align_columns(best.lines, best.left_aligned) + best.footer;
-  if (findings.packets) text += agreement_text(findings);
+  if (&results != &findings.screened) text += agreement_text(findings) + screened_text(findings, k);
+  text += training_text(results);
   const io::Ranking front = front_of(results, ranked(results));
   const io::RankingTable lines = io::render_table(results, front);
   return text + fmt::format("\nPareto front of these (throughput against memory), {}\n{}", layouts(front.rows.size()),
@@ -185,10 +243,14 @@ Json search_json(const SearchFindings& findings, std::int64_t k) {
     return Json::parse(io::render_json(results, ranking));
   };
   const io::Results& results = final_results(findings);
-  Json result{{"fidelity", findings.packets ? "packet" : "analytic"},
+  const bool packets = &results != &findings.screened;
+  constexpr const char* kEnds[] = {"limit", "budget", "stopped"};
+  Json result{{"fidelity", packets ? "packet" : "analytic"},
+              {"fitting", findings.fitting},
+              {"ended", kEnds[static_cast<std::size_t>(findings.search_status.end)]},
               {"top", json_of(results, ranked(results, k))},
               {"pareto", json_of(results, front_of(results, ranked(results))).at("rows")}};
-  if (!findings.packets) return result;
+  if (!packets) return result;
   const double rank = agreement(findings);
   result["screening"] = {{"run", findings.screening},
                          {"layouts", by_throughput(findings.screened).size()},

@@ -31,9 +31,13 @@ struct SearchFindings {
   std::size_t fitting = 0;
   io::Results screened;                // analytic results: of all layouts, or of those whose bounds leave them open
   std::string screening;               // run directory of the screening
-  std::optional<io::Results> packets;  // of the best screened layouts, in order of throughput
+  std::optional<io::Results> packets;  // of the best screened layouts, in order of their analytic throughput
+  std::string packet_run;              // run directory of these
   SearchStatus search_status;          // of the packet results
 };
+
+/// Returns the results that answer the search: of packets, or of the screening if there are none.
+const io::Results& final_results(const SearchFindings& findings);
 
 std::string search_text(const SearchFindings& findings, std::int64_t k);
 nlohmann::ordered_json search_json(const SearchFindings& findings, std::int64_t k);

@@ -14,19 +14,31 @@ double best_of(const std::vector<double>& rates) {
   return best;
 }
 
-SearchStatus search_status(const std::vector<double>& bounds, const std::vector<double>& simulated) {
+SearchStatus search_status(const std::vector<double>& bounds, const std::vector<double>& simulated,
+                           const std::vector<double>& others) {
   MANYWORLDS_CHECK(simulated.size() <= bounds.size(), "{} of {} simulated", simulated.size(), bounds.size());
   SearchStatus result;
   result.simulated = simulated.size();
   const double best = best_of(simulated);
-  for (std::size_t i = simulated.size(); i < bounds.size() && bounds[i] > best; ++i) ++result.open;
-  if (result.open > 0 && best > 0) result.max_gain = bounds[simulated.size()] / best - 1;
+  double highest = 0;
+  const auto count = [&](double bound) {
+    if (bound <= best) return;
+    ++result.open;
+    highest = std::max(highest, bound);
+  };
+  std::for_each(bounds.begin() + std::ssize(simulated), bounds.end(), count);
+  std::for_each(others.begin(), others.end(), count);
+  if (result.open > 0 && best > 0) result.max_gain = highest / best - 1;
   return result;
 }
 
-std::size_t next_round(const SearchStatus& so_far, std::size_t layouts, std::size_t max_layouts) {
-  const std::size_t wanted =
-      so_far.simulated == 0 ? kFirstRound : so_far.simulated + std::min(so_far.open, so_far.simulated);
+std::size_t next_round(const SearchStatus& so_far, std::size_t layouts, std::size_t max_layouts, bool limited_time) {
+  constexpr std::size_t kFirstInTime = 2;
+  std::size_t wanted = so_far.simulated + std::min(so_far.open, so_far.simulated);
+  if (so_far.simulated == 0)
+    wanted = limited_time ? kFirstInTime : kFirstRound;
+  else if (so_far.simulated < kFirstRound)
+    wanted = std::max(wanted, std::min(kFirstRound, 2 * so_far.simulated));
   return std::min({wanted, layouts, max_layouts});
 }
 

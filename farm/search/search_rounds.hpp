@@ -3,15 +3,24 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace manyworlds::farm {
+
+/// Why a search simulated no more layouts.
+enum class SearchEnd : std::uint8_t {
+  limit,    // nothing was left, or as many were simulated as may be
+  budget,   // the time was over
+  stopped,  // on request
+};
 
 /// What the simulated top of a ranking proves about the remaining layouts.
 struct SearchStatus {
   std::size_t simulated = 0;
   std::size_t open = 0;  // layouts that were not simulated and may be faster than the fastest that was
   double max_gain = 0;   // how much faster such a layout may be: 0.02 is 2 %
+  SearchEnd end = SearchEnd::limit;
   bool settled() const { return open == 0; }
 };
 
@@ -19,12 +28,15 @@ struct SearchStatus {
 double best_of(const std::vector<double>& rates);
 
 /// `bounds`: upper bounds on the layouts' rates, highest first; `simulated`: packet rates of the first layouts, NaN for
-/// one that did not run.
-SearchStatus search_status(const std::vector<double>& bounds, const std::vector<double>& simulated);
+/// one that did not run; `others`: upper bounds of layouts that are neither in `bounds` nor known to be slower.
+SearchStatus search_status(const std::vector<double>& bounds, const std::vector<double>& simulated,
+                           const std::vector<double>& others = {});
 
 /// Returns how many layouts of the ranking to simulate in all after `so_far`, at most `max_layouts`: the open ones are
-/// added, but the number at most doubles, since each round eliminates some. The first round simulates kFirstRound.
+/// added, but the number at most doubles, since each round eliminates some. The first round simulates kFirstRound, or
+/// if time is limited a few of these after the other, so that the best are ready when it is over.
 inline constexpr std::size_t kFirstRound = 8;
-std::size_t next_round(const SearchStatus& so_far, std::size_t layouts, std::size_t max_layouts);
+std::size_t next_round(const SearchStatus& so_far, std::size_t layouts, std::size_t max_layouts,
+                       bool limited_time = false);
 
 }  // namespace manyworlds::farm

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/base/units.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {
@@ -42,22 +43,66 @@ SearchedJob searched(const experiments::jobs::Job& job) {
   return result;
 }
 
-std::string own_rank_text(const SearchFindings& findings, const std::string& file, const io::Results& own) {
+namespace {
+
+double value_at(const io::Results& results, const char* name, std::size_t row) {
+  const io::Column* column = results.experiments.find(name);
+  return column == nullptr ? std::nan("") : column->number_at(row);
+}
+
+/// Returns what the tokens of a training run take with the best layout, and with the job's own.
+std::string saving_text(const io::Results& results, std::size_t best, const io::Results& own) {
+  constexpr double kSecondsPerDay = 86'400;
+  const double mine = value_at(own, "train_time_s", 0), theirs = value_at(results, "train_time_s", best);
+  if (!(mine > 0) || !(theirs > 0)) return "";
+  std::string text = fmt::format("  the tokens take {:.1f} days instead of {:.1f}, {:.1f} less",
+                                 theirs / kSecondsPerDay, mine / kSecondsPerDay, (mine - theirs) / kSecondsPerDay);
+  if (const double price = value_at(own, "train_usd", 0), other = value_at(results, "train_usd", best); price > 0)
+    text += fmt::format(", and {} USD instead of {}, {} less", io::group_digits(std::round(other)),
+                        io::group_digits(std::round(price)), io::group_digits(std::round(price - other)));
+  return text + "\n";
+}
+
+/// Returns what the best layout has before the job's own, and how certain that is.
+std::string gain_text(const io::Results& results, std::size_t best, const io::Results& own) {
+  const double mine = throughputs(own).front(), theirs = throughputs(results, {best}).front();
+  const double gpus = value_at(own, "gpus", 0);
+  const auto free_gib = [](const io::Results& of, std::size_t row) {
+    return core::gib(value_at(of, "gpu_memory_bytes", row) - value_at(of, "memory_peak_bytes", row));
+  };
+  const double ratio =
+      std::max(value_at(own, "distinguishable_ratio", 0), value_at(results, "distinguishable_ratio", best));
+  const char* certainty = std::isnan(ratio)       ? "how certain that is, is not known"
+                          : theirs / mine < ratio ? "within model error: a tie"
+                                                  : "beyond model error";
+  std::string text = fmt::format("  {} tokens/s more on {:.0f} GPUs, {}",
+                                 io::group_digits(std::round((theirs - mine) * gpus)), gpus, certainty);
+  if (!std::isnan(ratio)) text += fmt::format(" (layouts less than {:.1f} % apart are)", 100 * (ratio - 1));
+  return text + "\n" + saving_text(results, best, own) +
+         fmt::format("  {:.1f} GiB of a GPU's memory stay free, {:.1f} with the job's own\n", free_gib(results, best),
+                     free_gib(own, 0));
+}
+
+}  // namespace
+
+std::string own_rank_text(const io::Results& results, const std::string& file, const io::Results& own) {
   const std::string status = own.experiments.find("status")->text_at(0);
   if (status != "ran")
     return fmt::format("\n{} itself, with the layout that it has: {}\n", file,
                        status == "out_of_memory" ? "does not fit into memory" : status);
-  const io::Results& results = findings.packets ? *findings.packets : findings.screened;
   const double gain = throughputs(own).front();
-  std::vector<double> others = throughputs(results);
-  std::erase_if(others, [](double one) { return std::isnan(one); });
+  const std::vector<std::size_t> ranked = by_throughput(results);
+  const std::vector<double> others = throughputs(results, ranked);
   const auto faster = std::count_if(others.begin(), others.end(), [&](double one) { return one > gain; });
-  const double best = others.empty() ? gain : *std::max_element(others.begin(), others.end());
+  const double best = others.empty() ? gain : others.front();
   const std::string place = static_cast<std::size_t>(faster) == others.size()
                                 ? fmt::format("slower than all these {}", others.size())
                                 : fmt::format("#{} of these {}", faster + 1, others.size());
-  return fmt::format("\n{} itself: {:.4g} s a step, {:.1f} tokens/s/GPU: {}; #1 gains {:.1f} %\n", file,
-                     own.experiments.find("step_time_s")->number_at(0), gain, place, 100 * (best / gain - 1));
+  const bool analytic = own.experiments.text_at("fidelity", 0) == "analytic";
+  return fmt::format("\n{} itself: {:.4g} s a step{}, {:.1f} tokens/s/GPU: {}; #1 gains {:.1f} %\n", file,
+                     value_at(own, "step_time_s", 0), analytic ? " at least (without contention, as these)" : "", gain,
+                     place, 100 * (best / gain - 1)) +
+         (best > gain ? gain_text(results, ranked.front(), own) : "");
 }
 
 }  // namespace manyworlds::farm

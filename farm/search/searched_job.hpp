@@ -14,7 +14,8 @@ namespace manyworlds::farm {
 /// layout, so the search chooses them.
 SearchedJob searched(const experiments::jobs::Job& job);
 
-/// Returns a sentence on the step of the job's own layout, `own`, beside those of the search.
-std::string own_rank_text(const SearchFindings& findings, const std::string& file, const io::Results& own);
+/// Returns where the job's own layout, `own`, ranks among those of the search, `results`, of the same fidelity; and
+/// what the best of these gains: tokens, days and money if a token budget is given, memory, and how certain that is.
+std::string own_rank_text(const io::Results& results, const std::string& file, const io::Results& own);
 
 }  // namespace manyworlds::farm

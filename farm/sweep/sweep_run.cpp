@@ -118,6 +118,11 @@ void print_failures(const RunOptions& options) {
                 completion.total, (options.directory / "complete.json").string(), resume_line(options));
 }
 
+/// Returns whether another process prints what is to be said of this run.
+bool is_silent_rank(const RunOptions& options) {
+  return !options.in_process && launched_rank() && (std::getenv(kSupervised) != nullptr || is_follower());
+}
+
 /// Throws InputError, naming `option`, unless a file can be created at `path`; creates nothing.
 void check_writable(const std::filesystem::path& path, const std::string& option) {
   std::filesystem::path at = std::filesystem::absolute(path).lexically_normal();
@@ -165,19 +170,29 @@ int run_sweep_job(const RunOptions& options, const std::string& serialized_job, 
 
 int run_sweep_job(const RunOptions& options, const std::string& serialized_job,
                   const std::function<void(const io::Results&)>& report, Zygote& zygote) {
-  const bool rank = !options.in_process && launched_rank().has_value();
-  const bool supervised = rank && std::getenv(kSupervised) != nullptr;
+  const int code = run_stoppable_sweep(
+      options, serialized_job, [&](const io::Results& results, bool complete) { complete ? report(results) : void(); },
+      zygote);
+  if (code == kExitDrained && !is_silent_rank(options))
+    print_message("stopped on request; `{}` resumes it\n", resume_line(options));
+  return code;
+}
+
+int run_stoppable_sweep(const RunOptions& options, const std::string& serialized_job, const ReportResults& report,
+                        Zygote& zygote) {
   StatusReporter reporter;
   const RunHooks hooks =
       hooks_for(options, serialized_job.empty() || parse_job(serialized_job).options.share, reporter);
   const RunOutcome outcome = run_job(options, serialized_job, zygote, hooks);
-  if (supervised || (rank && is_follower())) return outcome.exit_code;
-  if (outcome.exit_code == kExitDrained) print_message("stopped on request; `{}` resumes it\n", resume_line(options));
+  if (is_silent_rank(options)) return outcome.exit_code;
   if (outcome.exit_code == kExitFailed) print_failures(options);
-  if (outcome.exit_code != kExitDone && outcome.exit_code != kExitFailed) return outcome.exit_code;
-  const io::Results results = io::read_results(io::results_path(options.directory));
-  report(results);
-  return none_fits(results) ? kExitFailed : outcome.exit_code;
+  const bool complete = outcome.exit_code == kExitDone || outcome.exit_code == kExitFailed;
+  if (!complete && outcome.exit_code != kExitDrained) return outcome.exit_code;
+  const auto path = io::results_path(options.directory);
+  if (std::error_code ignored; !complete && !std::filesystem::exists(path, ignored)) return outcome.exit_code;
+  const io::Results results = io::read_results(path);
+  report(results, complete);
+  return complete && none_fits(results) ? kExitFailed : outcome.exit_code;
 }
 
 int finalize_sweep_job(const RunOptions& options, const std::string& serialized_job, SweepJob& job, TaskQueue& schedule,

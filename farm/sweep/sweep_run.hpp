@@ -17,6 +17,12 @@ int run_sweep_job(const RunOptions& options, const std::string& serialized_job, 
 int run_sweep_job(const RunOptions& options, const std::string& serialized_job,
                   const std::function<void(const io::Results&)>& report, Zygote& zygote);
 
+/// The same for a run whose results are of use before it has ended: `report` is also called, with `complete` false and
+/// without any word to the user, when the run was stopped, unless it has no results yet.
+using ReportResults = std::function<void(const io::Results&, bool complete)>;
+int run_stoppable_sweep(const RunOptions& options, const std::string& serialized_job, const ReportResults& report,
+                        Zygote& zygote);
+
 /// Settles the tasks whose results are in the run's journal, computes nothing, and reports the results if that
 /// completes the run; otherwise the run is left as drained. Returns the exit code.
 int finalize_sweep_job(const RunOptions& options, const std::string& serialized_job, SweepJob& job, TaskQueue& schedule,

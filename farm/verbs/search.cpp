@@ -2,10 +2,13 @@
 // simulates the best packet by packet until it is certain which is the fastest.
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "core/base/error.hpp"
+#include "core/sharing/key.hpp"
 #include "experiments/settings/cluster_files.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/cli/command.hpp"
@@ -13,11 +16,8 @@
 #include "farm/cli/job_options.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
-#include "farm/plan/serialized_job.hpp"
-#include "farm/results/memory_advice.hpp"
-#include "farm/search/layout_bounds.hpp"
+#include "farm/search/layout_search.hpp"
 #include "farm/search/search_report.hpp"
-#include "farm/search/search_rounds.hpp"
 #include "farm/search/search_space.hpp"
 #include "farm/search/searched_job.hpp"
 #include "farm/sweep/single_run.hpp"
@@ -25,14 +25,16 @@
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"
+#include "io/log/file.hpp"
+#include "io/report/report.hpp"
 
 namespace manyworlds::farm::commands {
 
 namespace {
 
-constexpr std::int64_t kMaxScreened = 20'000;        // without --sample
+constexpr std::int64_t kMaxLayouts = 50'000;         // without --sample
 constexpr std::int64_t kDefaultMaxSimulations = 64;  // without --packet
-constexpr std::size_t kFirstScreened = 64;           // layouts in the first round of a screening
+constexpr const char* kDefaultBudget = "60s";        // without --budget
 
 std::int64_t integer_option(const cxxopts::ParseResult& parsed, const char* name, std::int64_t min_value,
                             std::int64_t max_value) {
@@ -66,6 +68,24 @@ constexpr KeyOption kKeyOptions[] = {
     {"precision", "strategy.stack.precision", "of the layers' GEMMs: bf16, fp8, …"},
 };
 
+/// Returns the tokens that --tokens names: 15T, 300B, 2.5e12.
+double parse_tokens(const cxxopts::ParseResult& parsed) {
+  std::string text = required(parsed, "tokens");
+  double unit = 1;
+  if (const std::size_t letter = std::string_view("MBT").find(text.empty() ? ' ' : text.back());
+      letter != std::string_view::npos) {
+    constexpr std::array<double, 3> kUnits{1e6, 1e9, 1e12};
+    unit = kUnits.at(letter);
+    text.pop_back();
+  }
+  core::OptionInfo info;
+  info.kind = core::OptionInfo::Kind::real;
+  info.minimum = 0.001;
+  info.maximum = 1e18;
+  info.unit = "tokens";
+  return unit * std::get<double>(parse_option_value(text, info, "--tokens"));
+}
+
 std::vector<std::string> read_set_options(const cxxopts::ParseResult& parsed) {
   std::vector<std::string> set;
   if (parsed.count("set") > 0) set = parsed["set"].as<std::vector<std::string>>();
@@ -76,6 +96,7 @@ std::vector<std::string> read_set_options(const cxxopts::ParseResult& parsed) {
     const bool several = value.find(',') != std::string::npos;
     set.push_back(several ? fmt::format("{}=[{}]", one.key, value) : fmt::format("{}={}", one.key, value));
   }
+  if (parsed.count("tokens") > 0) set.push_back(fmt::format("training.tokens={}", parse_tokens(parsed)));
   if (parsed.count("max-memory") > 0) {
     const auto bytes = parse_size(required(parsed, "max-memory"), "--max-memory", 1LL << 30);
     set.push_back(fmt::format("cluster.gpu.memory_gib={}", static_cast<double>(bytes) / (1LL << 30)));
@@ -124,7 +145,9 @@ std::optional<experiments::jobs::Job> read_searched_job(const cxxopts::ParseResu
 
 /// Returns where the job's own layout ranks, simulated as those of the search are.
 std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& findings, const std::string& file) {
-  std::vector<std::string> set{findings.packets ? "fidelity=packet" : "fidelity=analytic"};
+  // A search that ended early has no time for the packets of one more.
+  const bool packets = findings.packets && findings.search_status.end == SearchEnd::limit;
+  std::vector<std::string> set{packets ? "fidelity=packet" : "fidelity=analytic"};
   for (const std::string& one : read_set_options(parsed))
     if (!one.starts_with("strategy.") && one.find("=[") == std::string::npos) set.push_back(one);
   for (const auto& [option, key] : {std::pair("global-batch", "strategy.global_batch"), {"sequence", "model.sequence"}})
@@ -133,7 +156,7 @@ std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& f
   const bool own_fabric = parsed.count("cluster") > 0 && experiments::is_cluster_file(required(parsed, "cluster"));
   if (!topology.empty() || !own_fabric) set.push_back("topology=" + (topology.empty() ? "rail_optimized" : topology));
   const SingleRun run(job_experiment(parsed, set).sweep);
-  return own_rank_text(findings, file, run.results());
+  return own_rank_text(packets ? *findings.packets : findings.screened, file, run.results());
 }
 
 struct SearchInput {
@@ -141,7 +164,7 @@ struct SearchInput {
   experiments::Sweep sweep;
 };
 
-/// Returns the whole space, or the sample that --sample requests. Without --sample, a space of more than kMaxScreened
+/// Returns the whole space, or the sample that --sample requests. Without --sample, a space of more than kMaxLayouts
 /// layouts is sampled down to that number.
 SearchInput read_space(const cxxopts::ParseResult& parsed, const SearchSpace& space,
                        const experiments::Catalog& catalog) {
@@ -154,150 +177,34 @@ SearchInput read_space(const cxxopts::ParseResult& parsed, const SearchSpace& sp
     return read(with_sample(space.yaml, integer_option(parsed, "sample", 1, 1'000'000), seed));
   SearchInput all = read(space.yaml);
   const std::size_t valid = all.sweep.experiments.size();
-  if (sample == "all" || valid <= static_cast<std::size_t>(kMaxScreened)) return all;
+  if (sample == "all" || valid <= static_cast<std::size_t>(kMaxLayouts)) return all;
   print_message("{} valid layouts; {} of them are drawn (--sample N takes more, --sample all takes them all)\n", valid,
-                kMaxScreened);
-  return read(with_sample(space.yaml, kMaxScreened, seed));
+                kMaxLayouts);
+  return read(with_sample(space.yaml, kMaxLayouts, seed));
 }
 
-/// One search: lower bounds of all layouts, a screening of those that these leave open, and rounds that simulate the
-/// best. Each round is a run that the same command line resumes.
-class Search {
- public:
-  Search(RunOptions options, experiments::Sweep sweep, bool share, Zygote& zygote)
-      : options_(std::move(options)), sweep_(std::move(sweep)), share_(share), zygote_(zygote) {}
-
-  /// Simulates at most `max_simulations` layouts; 0: screens all. Returns the exit code; findings() is set unless the
-  /// search was stopped.
-  int run(std::size_t max_simulations);
-  const std::optional<SearchFindings>& findings() const { return findings_; }
-  /// Returns the settings of the fastest layout found; only after findings() is set.
-  const experiments::Settings& best() const;
-
- private:
-  int run_in(const std::filesystem::path& directory, const experiments::Sweep& sweep,
-             std::optional<io::Results>& results);
-  int screen_all(const std::filesystem::path& directory);
-  int screen(std::size_t count);
-  int screen_open_layouts();
-  int simulate(std::size_t max_simulations);
-  int simulate_best(std::size_t count, const std::filesystem::path& directory);
-  std::filesystem::path search_path(const std::string& name) const {
-    return options_.directory.string() + ".search/" + name;
-  }
-
-  RunOptions options_;
-  experiments::Sweep sweep_;
-  bool share_;
-  Zygote& zygote_;
-  BoundedLayouts bounded_;
-  experiments::Sweep screened_;   // the first layouts of `bounded_`
-  experiments::Sweep simulated_;  // packet by packet, the best of them
-  std::optional<SearchFindings> findings_;
-};
-
-/// Runs `sweep` in `directory`. Sets `results` if this process receives them.
-int Search::run_in(const std::filesystem::path& directory, const experiments::Sweep& sweep,
-                   std::optional<io::Results>& results) {
-  RunOptions options = options_;
-  options.directory = directory;
-  // Each round reuses the results of earlier rounds from this store.
-  if (share_ && options.store == "none" && !bounded_.order.empty()) options.store = search_path("store").string();
-  return run_sweep_job(
-      options, serialize_job(sweep, {share_, {}}), [&](const io::Results& run_results) { results = run_results; },
-      zygote_);
+/// Writes the report of the answer beside its results.
+void write_page(const SearchFindings& found, std::int64_t k) {
+  const std::filesystem::path run = &final_results(found) == &found.screened ? found.screening : found.packet_run;
+  const std::filesystem::path file = run / "report.html";
+  io::TopOptions top;
+  top.k = k;
+  io::write_atomically(file, io::report_page(final_results(found), top));
+  print_message("{}\n", file.string());
 }
 
-int Search::run(std::size_t max_simulations) {
-  if (max_simulations == 0) return screen_all(options_.directory);
-  print_message("bounding {} layouts\n", sweep_.experiments.size());
-  bounded_ = bounded_layouts(sweep_);
-  if (bounded_.order.empty()) return screen_all(search_path("screening"));
-  const int code = screen_open_layouts();
-  return findings_ && code != kExitDrained ? std::max(code, simulate(max_simulations)) : code;
-}
-
-int Search::screen_all(const std::filesystem::path& directory) {
-  print_message("screening {} layouts analytically\n", sweep_.experiments.size());
-  std::optional<io::Results> screened;
-  const int code = run_in(directory, sweep_, screened);
-  if (!screened) return code;
-  if (none_fits(*screened)) {
-    std::cout << none_fits_text(*screened, sweep_);
-    return kExitFailed;
-  }
-  findings_ = SearchFindings{sweep_.experiments.size(),
-                             by_throughput(*screened).size(),
-                             std::move(*screened),
-                             directory.string(),
-                             std::nullopt,
-                             {}};
-  return code;
-}
-
-/// Screens the `count` layouts with the fastest bounds.
-int Search::screen(std::size_t count) {
-  const auto directory = search_path(fmt::format("screening-{}", count));
-  print_message("screening {} of {} layouts that fit analytically\n", count, bounded_.order.size());
-  screened_ = part_of(sweep_, {bounded_.order.begin(), bounded_.order.begin() + static_cast<std::ptrdiff_t>(count)});
-  std::optional<io::Results> results;
-  const int code = run_in(directory, screened_, results);
-  if (!results) return findings_.reset(), code;
-  findings_ = SearchFindings{sweep_.experiments.size(), bounded_.order.size(), std::move(*results),
-                             directory.string(),        std::nullopt,          {}};
-  return code;
-}
-
-/// Screens layouts until no bound of another is faster than the fastest.
-int Search::screen_open_layouts() {
-  for (std::size_t count = std::min(kFirstScreened, bounded_.order.size());;) {
-    const int code = screen(count);
-    if (!findings_ || code == kExitDrained) return code;
-    const std::size_t open = bounded_.faster_than(best_of(throughputs(findings_->screened)));
-    if (open <= count) return code;
-    count = std::min(open, 2 * count);
-  }
-}
-
-/// Simulates the `count` best layouts of the screening.
-int Search::simulate_best(std::size_t count, const std::filesystem::path& directory) {
-  const std::vector<std::size_t> ranked = by_throughput(findings_->screened);
-  std::optional<io::Results> packets;
-  simulated_ = packet_sweep(screened_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)});
-  const int code = run_in(directory, simulated_, packets);
-  if (!packets) return findings_.reset(), code;
-  findings_->search_status = search_status(throughputs(findings_->screened, ranked), throughputs(*packets));
-  findings_->packets = std::move(packets);
-  return code;
-}
-
-int Search::simulate(std::size_t max_simulations) {
-  std::size_t count = next_round({}, by_throughput(findings_->screened).size(), max_simulations);
-  while (count > 0) {
-    print_message("simulating the best {} packet by packet\n", count);
-    if (const int code = simulate_best(count, search_path(std::to_string(count))); !findings_) return code;
-    const double best = best_of(throughputs(*findings_->packets));
-    if (const std::size_t open = bounded_.faster_than(best); best > 0 && open > screened_.experiments.size()) {
-      if (const int code = screen(open); !findings_ || code == kExitDrained) return code;
-      continue;
-    }
-    const std::size_t layouts = by_throughput(findings_->screened).size();
-    const std::size_t next = next_round(findings_->search_status, layouts, max_simulations);
-    if (next == count) return simulate_best(count, options_.directory);
-    count = next;
-  }
-  return kExitDone;
-}
-
-const experiments::Settings& Search::best() const {
-  const io::Results& results = findings_->packets ? *findings_->packets : findings_->screened;
-  const experiments::Sweep& sweep = findings_->packets ? simulated_ : bounded_.order.empty() ? sweep_ : screened_;
-  return sweep.experiments.at(by_throughput(results).front()).settings;
+/// Returns the run directory; by default one for this very space, so that another search of the same model on the same
+/// GPUs, with other options, has one of its own.
+std::string search_directory_of(const cxxopts::ParseResult& parsed, const SearchInput& searched) {
+  if (parsed.count("output") > 0) return required(parsed, "output");
+  constexpr std::size_t kDigits = 6;
+  const std::string key = core::sharing::KeyWriter("search").text(searched.yaml).finish().hex();
+  return run_directory_of(parsed, searched.sweep.name) + "-" + key.substr(0, kDigits);
 }
 
 /// Says on one line what was found.
 std::string found_title(const SearchFindings& findings, const std::string& name) {
-  const io::Results& results = findings.packets ? *findings.packets : findings.screened;
+  const io::Results& results = final_results(findings);
   const std::size_t best = by_throughput(results).front();
   return fmt::format("{}: the fastest of {} layouts that fit, {:.4g} s a step, {:.1f} tokens/s/GPU", name,
                      findings.fitting, results.experiments.find("step_time_s")->number_at(best),
@@ -329,7 +236,11 @@ int run_search(const Invocation& invocation) {
   for (const KeyOption& one : kKeyOptions)
     options.add_options()(one.name, one.help, cxxopts::value<std::string>(), "VALUE[,…]");
   options.add_options()("all-schedules", "also the pipeline schedules that the stack does not offer")(
-      "max-memory", "what a GPU's memory is taken to be, as in 72GiB", cxxopts::value<std::string>(), "SIZE")(
+      "tokens",
+      "of the whole training run, as in 15T: the answer says how many days they take, and what they cost if a price is "
+      "given (--set cluster.usd_per_gpu_hour=2)",
+      cxxopts::value<std::string>(),
+      "N")("max-memory", "what a GPU's memory is taken to be, as in 72GiB", cxxopts::value<std::string>(), "SIZE")(
       "topology", "the fabric between the nodes; default: the cluster file's own, otherwise rail_optimized",
       cxxopts::value<std::string>()->default_value(""),
       "NAME")("set", "override any key, or give a searched one its value or [values]; may be given many times",
@@ -339,14 +250,22 @@ int run_search(const Invocation& invocation) {
       "k", "how many of the best are listed", cxxopts::value<std::string>()->default_value("10"), "N")(
       "packet", "how many to simulate packet by packet at most; 0: screen only",
       cxxopts::value<std::string>()->default_value(std::to_string(kDefaultMaxSimulations)),
-      "N")("sample", fmt::format("screen so many valid layouts, drawn, or all; default: all up to {}", kMaxScreened),
-           cxxopts::value<std::string>(),
-           "N|all")("seed", "of what is drawn", cxxopts::value<std::string>()->default_value("1"), "N")(
-      "o,output", "the run directory; default: runs/MODEL-on-GPUS; the screening goes to RUN_DIR.search",
+      "N")("budget",
+           "how long the search may take until it prints what it has found, as in 90s or 10m; 0: until nothing is left "
+           "to simulate. The same line with more continues",
+           cxxopts::value<std::string>()->default_value(kDefaultBudget), "DURATION")(
+      "sample", fmt::format("take so many valid layouts, drawn, or all; default: all up to {}", kMaxLayouts),
       cxxopts::value<std::string>(),
-      "RUN_DIR")("sweep-yaml", "print the sweep of the search space, and run nothing")("json", "the findings as JSON");
+      "N|all")("seed", "of what is drawn", cxxopts::value<std::string>()->default_value("1"), "N")(
+      "o,output",
+      "the run directory; default: runs/MODEL-on-GPUS-KEY, with a key of the space; the "
+      "screening goes to RUN_DIR.search",
+      cxxopts::value<std::string>(),
+      "RUN_DIR")("sweep-yaml", "print the sweep of the search space, and run nothing")("json", "the findings as JSON")(
+      "html", "also write the report of what was found as a page, report.html in its run directory");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
+  const auto begin = LayoutSearch::Clock::now();
   if (is_follower() && parsed->count("in-process") == 0)
     return run_sweep_job(read_run_options(*parsed, ""), "", false, *invocation.zygote);
 
@@ -358,6 +277,8 @@ int run_search(const Invocation& invocation) {
   const auto job = read_searched_job(*parsed, catalog, search_options);
   const std::int64_t k = integer_option(*parsed, "k", 1, 1'000'000);
   const std::int64_t packets = integer_option(*parsed, "packet", 0, 1'000'000);
+  const SearchLimits limits{static_cast<std::size_t>(packets),
+                            parse_duration((*parsed)["budget"].as<std::string>(), "--budget")};
   if (packets > 0 && launched_rank() && parsed->count("in-process") == 0)
     throw core::InputError(
         "a search starts a second run after the first, which the ranks of a launcher cannot do: give --packet 0, or "
@@ -378,20 +299,27 @@ int run_search(const Invocation& invocation) {
                   space.assumed_sequence);
   else if (!search_options.sequence)
     print_message("assumed: the model's own sequence length (--sequence N)\n");
-  const RunOptions run_options = read_run_options(*parsed, run_directory_of(*parsed, searched.sweep.name));
+  const RunOptions run_options = read_run_options(*parsed, search_directory_of(*parsed, searched));
+  print_message("run directory: {}\n", run_options.directory.string());
   check_preconditions(run_options);
-  Search search(run_options, std::move(searched.sweep), !no_sharing(*parsed), *invocation.zygote);
-  const int code = search.run(static_cast<std::size_t>(packets));
+  LayoutSearch search(run_options, std::move(searched.sweep), !no_sharing(*parsed), limits, *invocation.zygote, begin);
+  const int code = search.run();
   if (const auto& found = search.findings()) {
     std::cout << (parsed->count("json") > 0 ? search_json(*found, k).dump(1) + "\n" : search_text(*found, k));
     const std::string own = job && parsed->count("json") == 0 ? own_rank(*parsed, *found, job->file) : "";
     std::cout << own;
-    if (emit.any() && !by_throughput(found->packets ? *found->packets : found->screened).empty()) {
+    if (emit.any() && !by_throughput(final_results(*found)).empty()) {
       emit.emit(search.best(), job ? &*job : nullptr, catalog);
       std::vector<std::string> title{found_title(*found, space.name)};
-      if (!own.empty()) title.emplace_back(experiments::import::trimmed(own, "\n"));
+      std::istringstream lines(own);
+      for (std::string line; std::getline(lines, line);)
+        if (!line.empty()) title.emplace_back(experiments::import::trimmed(line, " "));
       emit.write(title);
     }
+    if (parsed->count("html") > 0) write_page(*found, k);
+  } else if (code == kExitDone || code == kExitDrained) {
+    print_message("no layout was screened yet; the same line{} continues\n",
+                  code == kExitDone ? " with a longer --budget" : "");
   }
   return code;
 }

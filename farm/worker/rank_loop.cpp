@@ -23,6 +23,15 @@ constexpr std::int64_t kFlushTimeout_ms = 3'000;  // time limit for flushing the
 // The polling interval grows with the time since the last message: short during traffic, 25 polls a second in silence.
 constexpr microseconds kFastestPoll{50}, kSlowestPoll{40'000};
 
+/// Blocks or unblocks Ctrl-C; returns whether it was blocked.
+bool set_ctrl_c(int how) {
+  sigset_t set, before;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  ::pthread_sigmask(how, &set, &before);
+  return sigismember(&before, SIGINT) == 1;
+}
+
 }  // namespace
 
 void block_drain_signal() {
@@ -50,7 +59,9 @@ RankLoop::RankLoop(Zygote& zygote, LoopOptions options)
       last_run_(begin_),
       parent_(::getppid()) {}
 
-RankLoop::~RankLoop() = default;
+RankLoop::~RankLoop() {
+  if (blocks_ctrl_c_) set_ctrl_c(SIG_BLOCK);
+}
 
 std::int64_t RankLoop::now_ms() const {
   return std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin_ - paused_).count();
@@ -84,7 +95,10 @@ void RankLoop::coordinate(Coordinator& coordinator, std::function<void()> each_s
   each_second_ = std::move(each_second);
   signals_.add(SIGUSR1);
   signals_.add(SIGTERM);
-  if (options_.drain_on_ctrl_c) signals_.add(SIGINT);
+  if (options_.drain_on_ctrl_c) {
+    signals_.add(SIGINT);
+    blocks_ctrl_c_ = set_ctrl_c(SIG_UNBLOCK);
+  }
   unblock_drain_signal();
   await_signal();
 }

@@ -72,6 +72,7 @@ class RankLoop {
   std::int64_t dismissed_ms_ = -1;
   int parent_;
   bool abandoned_ = false;
+  bool blocks_ctrl_c_ = false;  // outside of the loop, where a caller blocks it
 };
 
 /// Blocks SIGUSR1 until the loop handles it. To be called before anything that takes time, above all MPI_Init.

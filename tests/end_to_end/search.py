@@ -3,13 +3,15 @@
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
-from program import PROGRAM, ROOT, run
+from program import PATIENCE_S, PROGRAM, ROOT, environment_in, run
 
-WORDS = ("--model", "gpt3-1.3b", "--cluster", "dgx_h100_superpod", "--nodes", 2, "--global-batch", 32)
+WORDS = ("--budget", 0, "--model", "gpt3-1.3b", "--cluster", "dgx_h100_superpod", "--nodes", 2, "--global-batch", 32)
 RUN = ("-j", 1, "--in-process", "--store", "none")
 FIGURES = ("step_time_ps", "tokens_per_s_per_gpu", "mfu", "memory_peak_bytes", "fidelity")
 
@@ -152,6 +154,53 @@ class Search(unittest.TestCase):
     def test_the_readme_has_the_table_that_the_demo_prints(self):
         subprocess.run(["/usr/bin/python3", ROOT / "script/update_demo.py", "--program", PROGRAM, "--run",
                         self.directory / "demo", "--check"], check=True)
+
+    def test_a_search_that_ends_early_prints_what_it_has_and_goes_on(self):
+        words = (*WORDS[2:], *RUN, "--sample", 60, "--json", "-o", "short")
+        found = json.loads(run("search", *words, "--budget", "6s", directory=self.directory).stdout)
+        self.assertIn(found["ended"], ("limit", "budget"))  # as fast as the machine is
+        self.assertGreater(len(found["top"]["rows"]), 0)
+        if found["fidelity"] == "packet" and found["ended"] == "budget":
+            self.assertEqual(found["settled"], found["open"]["layouts"] == 0)
+        whole = json.loads(run("search", *words, "--budget", 0, directory=self.directory).stdout)
+        self.assertEqual(whole["ended"], "limit")
+        self.assertEqual([row["columns"] for row in whole["top"]["rows"][:5]],
+                         [row["columns"] for row in self.found["top"]["rows"]])
+
+    def test_a_search_that_is_interrupted_prints_what_it_has_and_goes_on(self):
+        words = ("search", *WORDS, *RUN, "--sample", 60, "-k", 5, "-o", "interrupted")
+        told = subprocess.Popen([PROGRAM, *map(str, words)], cwd=self.directory, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True, env=environment_in(self.directory))
+        rounds = self.directory / "interrupted.search"
+        while told.poll() is None and not list(rounds.glob("[0-9]*/journal*")):
+            time.sleep(0.02)
+        told.send_signal(signal.SIGINT)
+        text = told.communicate(timeout=PATIENCE_S)[0]
+        self.assertIn(told.returncode, (0, 75))  # the signal may come when all is done
+        self.assertRegex(text, r"(?m)^ *1 +\d+ ")
+        if told.returncode == 75:
+            self.assertIn("the same line continues", text)
+        again = run(*words, "--json", directory=self.directory).stdout
+        self.assertEqual([row["columns"] for row in json.loads(again)["top"]["rows"]],
+                         [row["columns"] for row in self.found["top"]["rows"]])
+
+    def test_each_space_has_a_run_directory_of_its_own(self):
+        words = ("--model", "gpt3-1.3b", "--gpu", "NVIDIA H100 80GB HBM3", "--gpus", 8, "--tp", 1, "--recompute", "none",
+                 "--pp", 1, "--zero", 1, "--packet", 0, *RUN)
+        for batch in (8, 16, 8):
+            run("search", *words, "--micro-batch", 1, "--global-batch", batch, directory=self.directory)
+        self.assertEqual(len(list((self.directory / "runs").glob("gpt3-1.3b-on-8-h100_sxm-*/results.h5"))), 2)
+
+    def test_a_token_budget_becomes_days_and_money(self):
+        words = ("--model", "gpt3-1.3b", "--gpu", "h100", "--gpus", 8, "--tp", 1, "--recompute", "none", "--pp", 1,
+                 "--zero", 1, "--micro-batch", 1, "--packet", 0, *RUN, "--tokens", "2T",
+                 "--set", "cluster.usd_per_gpu_hour=3", "-o", "priced", "--html")
+        text = run("search", *words, directory=self.directory).stdout
+        best = self.rows_of("priced")[0]["columns"]
+        seconds = 2e12 / (8 * best["tokens_per_s_per_gpu"])
+        self.assertIn(f"#1 trains the tokens in {seconds / 86400:.1f} days, for", text)
+        self.assertAlmostEqual(best["train_usd"], seconds / 3600 * 8 * 3, delta=1e-6 * best["train_usd"])
+        self.assertIn("<html", (self.directory / "priced/report.html").read_text()[:200])
 
     def test_a_model_that_fits_nowhere_is_told_what_it_lacks(self):
         said = run("search", "--model", "llama3-70b", "--gpu", "h100", "--gpus", 2, "--sequence", 4096, *RUN, "--sample",

@@ -39,6 +39,10 @@ TEST_CASE("a search is settled once nothing that was not simulated can be faster
   CHECK(search_status(bounds, {60, 98}).settled());  // a bound that is met is no better
   CHECK(search_status(bounds, {std::nan("")}).open == 5);
   CHECK(search_status({}, {}).settled());
+  // What was not finished, or not even screened, is open by its own bound.
+  const SearchStatus early = search_status(bounds, {60, 85, 92, 71}, {93, 97, 91});
+  CHECK(early.open == 2);
+  CHECK(early.max_gain == Approx(97.0 / 92 - 1));
 }
 
 TEST_CASE("rounds grow as long as something is open, and stop at the limit") {
@@ -56,6 +60,12 @@ TEST_CASE("rounds grow as long as something is open, and stop at the limit") {
   CHECK(next_round(open(8, 50), 100, 12) == 12);
   CHECK(next_round(open(8, 0), 100, 64) == 8);  // settled
   CHECK(next_round({}, 0, 64) == 0);
+  // With limited time the first eight come in three rounds, so that the best are ready when it is over.
+  CHECK(next_round({}, 100, 64, true) == 2);
+  CHECK(next_round(open(2, 50), 100, 64, true) == 4);
+  CHECK(next_round(open(4, 0), 100, 64, true) == 8);
+  CHECK(next_round(open(4, 0), 100, 5, true) == 5);
+  CHECK(next_round(open(8, 50), 100, 64, true) == 16);
 }
 
 TEST_CASE("the space of a search is a sweep of which every part can be") {

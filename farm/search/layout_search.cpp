@@ -1,0 +1,284 @@
+#include "farm/search/layout_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <tuple>
+
+#include "core/sharing/key.hpp"
+#include "farm/plan/serialized_job.hpp"
+#include "farm/results/memory_advice.hpp"
+#include "farm/system/console.hpp"
+#include "farm/system/exit_code.hpp"
+
+namespace manyworlds::farm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kFirstScreened = 64;    // layouts in the first round of a screening
+constexpr std::size_t kFirstWithBudget = 16;  // the same where time is limited
+/// What a run may take to end after it was told to: running simulations may finish
+/// (CoordinatorOptions::drain_grace_ms).
+constexpr milliseconds kEndOfRun{10'000};
+constexpr milliseconds kShortestRun{2'000};  // no run is started for less
+
+std::size_t count_of(const io::Results& results, const std::string& status) {
+  const auto counts = results.experiments.counts_of("status");
+  const auto found = counts.find(status);
+  return found == counts.end() ? 0 : found->second;
+}
+
+std::size_t finished_of(const io::Results& results) {
+  return results.experiments.rows() - count_of(results, "pending");
+}
+
+/// While it exists, a Ctrl-C between two runs waits until it is asked for. The runs handle it themselves.
+class DeferredCtrlC {
+ public:
+  DeferredCtrlC() { ::pthread_sigmask(SIG_BLOCK, &signal_, &before_); }
+  ~DeferredCtrlC() {
+    while (came()) continue;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  DeferredCtrlC(const DeferredCtrlC&) = delete;
+  DeferredCtrlC& operator=(const DeferredCtrlC&) = delete;
+
+  /// Returns whether one came since it was last asked.
+  static bool came() {
+    const timespec no_time{0, 0};
+    const sigset_t signal = only_sigint();
+    return ::sigtimedwait(&signal, nullptr, &no_time) == SIGINT;
+  }
+
+ private:
+  static sigset_t only_sigint() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    return set;
+  }
+
+  const sigset_t signal_ = only_sigint();
+  sigset_t before_{};
+};
+
+/// Returns whether a run directory is that of another job: of a search of this space with other limits.
+bool holds_another(const std::filesystem::path& directory, const std::string& job) {
+  std::ifstream file(directory / "sweep.resolved.json", std::ios::binary);
+  return file && std::string(std::istreambuf_iterator<char>(file), {}) != job;
+}
+
+}  // namespace
+
+LayoutSearch::LayoutSearch(RunOptions options, experiments::Sweep sweep, bool share, SearchLimits limits,
+                           Zygote& zygote, Clock::time_point begin)
+    : options_(std::move(options)),
+      sweep_(std::move(sweep)),
+      share_(share),
+      limits_(limits),
+      zygote_(zygote),
+      begin_(begin) {}
+
+/// Returns when a run is told to end, so that it has ended when the budget is spent; nothing without a budget.
+LayoutSearch::Deadline LayoutSearch::last_deadline() const {
+  if (limits_.budget.count() == 0) return std::nullopt;
+  return begin_ + limits_.budget - std::min(kEndOfRun, limits_.budget / 4);
+}
+
+/// Returns whether the search begins nothing more.
+bool LayoutSearch::over() {
+  if (end_ != SearchEnd::limit) return true;
+  if (DeferredCtrlC::came()) end_ = SearchEnd::stopped;
+  if (const Deadline last = last_deadline(); last && Clock::now() + kShortestRun > *last && end_ == SearchEnd::limit)
+    end_ = SearchEnd::budget;
+  return end_ != SearchEnd::limit;
+}
+
+/// Runs `sweep` in `directory` until `deadline`. Sets `results` if this process receives them; those of a run that was
+/// stopped lack some.
+int LayoutSearch::run_in(const std::filesystem::path& directory, const experiments::Sweep& sweep, Deadline deadline,
+                         std::optional<io::Results>& results) {
+  RunOptions options = options_;
+  options.directory = directory;
+  // Each round reuses the results of earlier rounds from this store.
+  if (share_ && options.store == "none" && !bounded_.order.empty()) options.store = search_path("store").string();
+  if (deadline) {
+    const auto left = std::max(kShortestRun, std::chrono::duration_cast<milliseconds>(*deadline - Clock::now()));
+    options.drain_after = options.drain_after ? std::min(*options.drain_after, left) : left;
+  }
+  const int code = run_stoppable_sweep(
+      options, serialize_job(sweep, {share_, {}}), [&](const io::Results& run_results, bool) { results = run_results; },
+      zygote_);
+  if (code == kExitDrained && !over() && !(deadline && Clock::now() >= *deadline)) end_ = SearchEnd::stopped;
+  return code;
+}
+
+int LayoutSearch::run() {
+  if (limits_.simulations == 0) return screen_all(options_.directory);
+  print_message("bounding {} layouts\n", sweep_.experiments.size());
+  bounded_ = bounded_layouts(sweep_);
+  if (bounded_.order.empty()) return screen_all(search_path("screening"));
+  const DeferredCtrlC no_interruption;
+  int code = screen_open_layouts();
+  if (findings_ && end_ == SearchEnd::limit) code = simulate();
+  if (findings_) update_status();
+  if (end_ == SearchEnd::stopped) return kExitDrained;
+  return code == kExitDrained ? kExitDone : code;
+}
+
+int LayoutSearch::screen_all(const std::filesystem::path& directory) {
+  print_message("screening {} layouts analytically\n", sweep_.experiments.size());
+  std::optional<io::Results> screened;
+  const int code = run_in(directory, sweep_, last_deadline(), screened);
+  if (!screened) return code;
+  if (none_fits(*screened)) {
+    std::cout << none_fits_text(*screened, sweep_);
+    return kExitFailed;
+  }
+  const std::size_t fitting = by_throughput(*screened).size();
+  findings_ = SearchFindings{sweep_.experiments.size(), fitting, std::move(*screened), directory.string(), {}, {}, {}};
+  findings_->search_status.end = end_;
+  return end_ == SearchEnd::budget ? kExitDone : code;
+}
+
+/// Screens the `count` layouts with the fastest bounds. If that is stopped, an earlier screening remains unless it has
+/// less.
+int LayoutSearch::screen(std::size_t count, Deadline deadline) {
+  const auto directory = search_path(fmt::format("screening-{}", count));
+  print_message("screening {} of {} layouts that fit analytically\n", count, bounded_.order.size());
+  experiments::Sweep part =
+      part_of(sweep_, {bounded_.order.begin(), bounded_.order.begin() + static_cast<std::ptrdiff_t>(count)});
+  std::optional<io::Results> results;
+  const int code = run_in(directory, part, deadline, results);
+  if (!results && code == kExitDrained) return code;
+  if (!results) return findings_.reset(), code;
+  const std::size_t before = findings_ ? by_throughput(findings_->screened).size() : 0;
+  if (code == kExitDrained && by_throughput(*results).size() <= before) return code;
+  screened_ = std::move(part);
+  findings_ = SearchFindings{
+      sweep_.experiments.size(), bounded_.order.size(), std::move(*results), directory.string(), std::nullopt, {}, {}};
+  return code;
+}
+
+/// Screens layouts until no bound of another is faster than the fastest, or half of the time is spent: the other half
+/// is for packets, without which a ranking means less.
+int LayoutSearch::screen_open_layouts() {
+  const Clock::time_point now = Clock::now();
+  Deadline half = last_deadline();
+  if (half) half = now + std::max(kShortestRun, std::chrono::duration_cast<milliseconds>(*half - now)) / 2;
+  const std::size_t first = half ? kFirstWithBudget : kFirstScreened;
+  for (std::size_t count = std::min(first, bounded_.order.size());;) {
+    int code = screen(count, half);
+    if (!findings_ && code == kExitDrained && !over()) code = screen(count, last_deadline());
+    if (!findings_ || code == kExitDrained) return code;
+    const std::size_t open = bounded_.faster_than(best_of(throughputs(findings_->screened)));
+    if (open <= count || over() || (half && Clock::now() >= *half)) return code;
+    count = std::min(open, 2 * count);
+  }
+}
+
+/// Simulates the `count` best layouts of the screening. If that is stopped, whichever has more of this round and the
+/// one before it remains.
+int LayoutSearch::simulate_best(std::size_t count, bool is_answer) {
+  const std::vector<std::size_t> ranked = by_throughput(findings_->screened);
+  experiments::Sweep best =
+      packet_sweep(screened_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)});
+  const std::string job = serialize_job(best, {share_, {}});
+  const std::string key = core::sharing::KeyWriter("round").text(job).finish().hex();
+  auto directory = search_path(fmt::format("{}-{}", count, key.substr(0, 6)));
+  if (is_answer && holds_another(options_.directory, job))
+    print_message("{} has the answer of a search with other limits; this one's is in {}\n", options_.directory.string(),
+                  directory.string());
+  else if (is_answer)
+    directory = options_.directory;
+  std::optional<io::Results> packets;
+  const int code = run_in(directory, best, last_deadline(), packets);
+  if (!packets) {
+    if (code != kExitDrained) findings_.reset();
+    return code;
+  }
+  const std::size_t before = findings_->packets ? finished_of(*findings_->packets) : 0;
+  if (code == kExitDrained && finished_of(*packets) <= before) return code;
+  findings_->packets = std::move(packets);
+  findings_->packet_run = directory.string();
+  simulated_ = std::move(best);
+  update_status();
+  return code;
+}
+
+/// Returns how many layouts have to be screened before all are that may be faster than `rate`; 0: they all are.
+std::size_t LayoutSearch::missing_in_screening(double rate) const {
+  const std::size_t open = bounded_.faster_than(rate), screened = screened_.experiments.size();
+  if (open > screened) return open;
+  const io::Column& status = *findings_->screened.experiments.find("status");
+  for (std::size_t row = 0; row < open; ++row)
+    if (status.text_at(row) == "pending") return screened;
+  return 0;
+}
+
+/// Simulates the best until none of the others can be faster. Without much time, the best of what was screened come
+/// before a longer screening.
+int LayoutSearch::simulate() {
+  const bool limited_time = limits_.budget.count() > 0;
+  const auto next = [&] {
+    const std::size_t layouts = by_throughput(findings_->screened).size();
+    const SearchStatus so_far = findings_->packets ? findings_->search_status : SearchStatus();
+    if (limited_time && so_far.simulated > 0 && so_far.settled()) return so_far.simulated;
+    return next_round(so_far, layouts, limits_.simulations, limited_time);
+  };
+  for (std::size_t count = next(); count > 0 && !over();) {
+    print_message("simulating the best {} packet by packet\n", count);
+    if (const int code = simulate_best(count, false); !findings_ || code == kExitDrained) return code;
+    const double best = best_of(throughputs(*findings_->packets));
+    const std::size_t after = next();
+    const std::size_t missing = best > 0 ? missing_in_screening(best) : 0;
+    if (missing > 0 && !(limited_time && after > count)) {
+      const auto before = std::pair(findings_, screened_);
+      const int code = screen(missing, last_deadline());
+      if (!findings_) return code;
+      if (!over()) continue;
+      if (!findings_->packets) std::tie(findings_, screened_) = before;  // no time to simulate the best of those again
+      return code;
+    }
+    if (after == count) return simulate_best(count, true);
+    count = after;
+  }
+  return kExitDone;
+}
+
+const experiments::Settings& LayoutSearch::best() const {
+  const io::Results& results = final_results(*findings_);
+  const bool packets = &results != &findings_->screened;
+  const experiments::Sweep& sweep = packets ? simulated_ : screened_.experiments.empty() ? sweep_ : screened_;
+  return sweep.experiments.at(by_throughput(results).front()).settings;
+}
+
+/// Updates what is known of the layouts that were not simulated, by their analytic rates or, where these are not known,
+/// by their bounds.
+void LayoutSearch::update_status() {
+  SearchFindings& found = *findings_;
+  found.search_status = SearchStatus();
+  const std::vector<std::size_t> ranked = by_throughput(found.screened);
+  const std::vector<double> rates = throughputs(found.screened, ranked);
+  std::vector<double> simulated, others;
+  std::size_t unfinished = 0;
+  if (found.packets) {
+    simulated = throughputs(*found.packets);
+    for (std::size_t row = 0; row < simulated.size(); ++row)
+      if (found.packets->experiments.find("status")->text_at(row) == "pending")
+        ++unfinished, others.push_back(rates[row]);
+  }
+  for (std::size_t row = 0; row < bounded_.rates.size(); ++row)
+    if (row >= found.screened.experiments.rows() ||
+        found.screened.experiments.find("status")->text_at(row) == "pending")
+      others.push_back(bounded_.rates[row]);
+  found.search_status = search_status(rates, simulated, others);
+  found.search_status.simulated -= unfinished;
+  found.search_status.end = end_;
+}
+
+}  // namespace manyworlds::farm

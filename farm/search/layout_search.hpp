@@ -1,0 +1,67 @@
+// One search: lower bounds of all layouts, a screening of those that these leave open, and rounds that simulate the
+// best packet by packet. Each round is a run that the same command line resumes.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "experiments/sweep/experiment.hpp"
+#include "farm/search/layout_bounds.hpp"
+#include "farm/search/search_report.hpp"
+#include "farm/sweep/sweep_run.hpp"
+
+namespace manyworlds::farm {
+
+struct SearchLimits {
+  std::size_t simulations = 64;         // packet by packet, at most; 0: all layouts are screened
+  std::chrono::milliseconds budget{0};  // from the start of the search until what it has is reported; 0: no limit
+};
+
+class LayoutSearch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  LayoutSearch(RunOptions options, experiments::Sweep sweep, bool share, SearchLimits limits, Zygote& zygote,
+               Clock::time_point begin = Clock::now());
+
+  /// Returns the exit code. findings() has what was found, also if the search ended early; nothing if that was before
+  /// the first layout was screened, or if none fits.
+  int run();
+  const std::optional<SearchFindings>& findings() const { return findings_; }
+  /// Returns the settings of the fastest layout found; only after findings() is set.
+  const experiments::Settings& best() const;
+
+ private:
+  using Deadline = std::optional<Clock::time_point>;
+
+  int run_in(const std::filesystem::path& directory, const experiments::Sweep& sweep, Deadline deadline,
+             std::optional<io::Results>& results);
+  int screen_all(const std::filesystem::path& directory);
+  int screen(std::size_t count, Deadline deadline);
+  int screen_open_layouts();
+  int simulate();
+  int simulate_best(std::size_t count, bool is_answer);
+  std::size_t missing_in_screening(double rate) const;
+  void update_status();
+  bool over();
+  Deadline last_deadline() const;
+  std::filesystem::path search_path(const std::string& name) const {
+    return options_.directory.string() + ".search/" + name;
+  }
+
+  RunOptions options_;
+  experiments::Sweep sweep_;
+  bool share_;
+  SearchLimits limits_;
+  Zygote& zygote_;
+  Clock::time_point begin_;
+  SearchEnd end_ = SearchEnd::limit;
+  BoundedLayouts bounded_;
+  experiments::Sweep screened_;   // the first layouts of `bounded_`
+  experiments::Sweep simulated_;  // packet by packet, the best of them
+  std::optional<SearchFindings> findings_;
+};
+
+}  // namespace manyworlds::farm
