@@ -56,6 +56,10 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
                     "fewer bcube.levels would do");
   if (count == 1) return graph;
   check_limits(graph, 0, count * parameters.levels, "bcube");
+  graph.grid = {
+      servers.front(),
+      std::vector<std::uint32_t>(static_cast<std::size_t>(parameters.levels), static_cast<std::uint32_t>(ports)),
+      core::network::GridRows::switched};
   for (std::int64_t level = 0, stride = 1; level < parameters.levels; ++level, stride *= ports) {
     const Tier switches = add_tier(graph, count / ports, fmt::format("level{}_", level));
     for (std::int64_t server = 0; server < count; ++server) {

@@ -26,6 +26,7 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
   const Tier routers = add_routers(graph, spec, parameters.router_hosts, "router");
   const auto count = static_cast<std::int64_t>(routers.size());
   check_limits(graph, 0, count * (count - 1) / 2 * parameters.cables, "router");
+  graph.grid = {routers.front(), {static_cast<std::uint32_t>(count)}, core::network::GridRows::complete};
   for (std::size_t a = 0; a < routers.size(); ++a)
     for (std::size_t b = a + 1; b < routers.size(); ++b)
       join_routers(graph, spec, routers[a], routers[b], parameters.cables, 0);

@@ -37,6 +37,8 @@ core::network::Graph build(const core::OptionSet& values, const FabricSpec& spec
   check_path_length(fmt::format("hypercube of {} routers", routers.size()), dimensions + 2,
                     "more hypercube.router_hosts would shorten them");
   check_limits(graph, 0, static_cast<std::int64_t>(routers.size()) * dimensions / 2 * parameters.cables, "router");
+  graph.grid = {routers.front(), std::vector<std::uint32_t>(static_cast<std::size_t>(dimensions), 2),
+                core::network::GridRows::line};
   for (std::int64_t bit = 0; bit < dimensions; ++bit)
     for (std::size_t router = 0; router < routers.size(); ++router)
       if (const std::size_t other = router | std::size_t{1} << bit; other != router)

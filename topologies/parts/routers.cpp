@@ -6,6 +6,7 @@
 namespace manyworlds::topologies {
 
 using core::network::Graph;
+using core::network::GridRows;
 using core::network::LinkKind;
 
 Tier add_routers(Graph& graph, const FabricSpec& spec, std::int64_t hosts, std::string_view prefix) {
@@ -74,6 +75,7 @@ GridSizes complete_sizes(std::string_view topology, GridSizes sizes, std::int64_
 void join_grid(Graph& graph, const FabricSpec& spec, const Tier& routers, const GridSizes& sizes, bool wrap,
                std::int64_t cables) {
   check_limits(graph, 0, static_cast<std::int64_t>(routers.size() * sizes.size()) * cables, "router");
+  graph.grid = {routers.front(), {sizes.begin(), sizes.end()}, wrap ? GridRows::ring : GridRows::line};
   std::int64_t stride = 1;
   for (std::size_t dimension = 0; dimension < sizes.size(); ++dimension) {
     const std::int64_t size = sizes[dimension];

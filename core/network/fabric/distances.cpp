@@ -1,27 +1,39 @@
 #include "core/network/fabric/distances.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
-#include <utility>
 
 namespace manyworlds::core::network {
 
+namespace {
+
+constexpr std::uint32_t kNetworkWeight = 1'000;
+
+}  // namespace
+
 std::uint32_t weight(const Link& link) {
-  return link.kind == LinkKind::scale_up ? 1 : 1'000u * link.length;
+  return link.kind == LinkKind::scale_up ? 1 : kNetworkWeight * link.length;
 }
 
-Distances::Distances(const Graph& graph)
+Distances::Distances(const Graph& graph, DistanceMethod method)
     : graph_(graph),
-      component_(graph.vertices.size(), kUnreachable),
-      index_in_component_(component_),
-      tables_(component_.size()) {
-  const auto all = [](const Link&) { return true; };
-  out_ = adjacency([](const Link& link) { return link.from; }, all);
-  in_ = adjacency([](const Link& link) { return link.to; }, all);
-  transit_ =
-      adjacency([](const Link& link) { return link.from; }, [this](const Link& link) { return allows_transit(link); });
-  find_components();
+      out_(adjacency([](const Link& link) { return link.from; }, [](const Link&) { return true; })),
+      in_(adjacency([](const Link& link) { return link.to; }, [](const Link&) { return true; })),
+      transit_(adjacency([](const Link& link) { return link.from; },
+                         [this](const Link& link) { return allows_transit(link); })),
+      grid_(graph),
+      on_grid_(method == DistanceMethod::structure &&
+               grid_.is_built_of(links_between_forwarding(false), kNetworkWeight)),
+      classes_(graph.vertices.size(), links_between_forwarding(on_grid_), method == DistanceMethod::structure) {}
+
+/// Returns the links between vertices that forward packets, over which transit traffic may pass; those of the grid can
+/// be left out.
+std::vector<TransitLink> Distances::links_between_forwarding(bool without_grid) const {
+  std::vector<TransitLink> result;
+  for (const Link& link : graph_.links)
+    if (forwards(link.from) && forwards(link.to) && allows_transit(link) &&
+        !(without_grid && grid_.contains(link.from)))
+      result.push_back({link.from, link.to, weight(link)});
+  return result;
 }
 
 template <class End, class Keep>
@@ -38,58 +50,16 @@ Distances::Adjacency Distances::adjacency(End end, Keep keep) const {
   return result;
 }
 
-void Distances::find_components() {
-  for (std::uint32_t first = 0; first < component_.size(); ++first) {
-    if (!forwards(first) || component_[first] != kUnreachable) continue;
-    const auto component = static_cast<std::uint32_t>(component_members_.size());
-    std::vector<std::uint32_t>& members = component_members_.emplace_back(1, first);
-    component_[first] = component;
-    const auto add = [&](std::uint32_t vertex) {
-      if (!forwards(vertex) || component_[vertex] != kUnreachable) return;
-      component_[vertex] = component;
-      members.push_back(vertex);
-    };
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const std::uint32_t vertex = members[i];
-      index_in_component_[vertex] = static_cast<std::uint32_t>(i);
-      for (const std::uint32_t id : transit_links(vertex)) add(graph_.links[id].to);
-      for (const std::uint32_t id : in(vertex)) add(graph_.links[id].from);
-    }
-  }
-}
-
-/// Runs Dijkstra's algorithm backwards from a forwarding vertex, over its connected component.
-const std::vector<std::uint32_t>& Distances::table_of(std::uint32_t vertex) {
-  std::vector<std::uint32_t>& table = tables_[vertex];
-  if (!table.empty()) return table;
-  table.assign(component_members_[component_[vertex]].size(), kUnreachable);
-  using Item = std::pair<std::uint32_t, std::uint32_t>;  // (distance, vertex)
-  std::priority_queue<Item, std::vector<Item>, std::greater<>> open;
-  table[index_in_component_[vertex]] = 0;
-  open.emplace(0, vertex);
-  while (!open.empty()) {
-    const auto [distance, at] = open.top();
-    open.pop();
-    if (distance != table[index_in_component_[at]]) continue;
-    for (const std::uint32_t id : in(at)) {
-      const Link& link = graph_.links[id];
-      if (!forwards(link.from) || !allows_transit(link)) continue;
-      const std::uint32_t new_distance = distance + weight(link);
-      if (new_distance >= table[index_in_component_[link.from]]) continue;
-      table[index_in_component_[link.from]] = new_distance;
-      open.emplace(new_distance, link.from);
-    }
-  }
-  return table;
-}
-
 void Distances::set_destination(std::uint32_t dst) {
   if (dst == dst_) return;
   dst_ = dst;
   entrances_.clear();
+  min_last_weight_ = kUnreachable;
   const auto enter = [&](std::uint32_t vertex, std::uint32_t at_weight) {
-    entrances_.push_back({component_[vertex], at_weight, table_of(vertex).data()});
+    const bool on_grid = on_grid_ && grid_.contains(vertex);
+    entrances_.push_back({vertex, at_weight, on_grid ? nullptr : &classes_.to(classes_.class_of(vertex))});
   };
+  for (const std::uint32_t id : in(dst)) min_last_weight_ = std::min(min_last_weight_, weight(graph_.links[id]));
   if (graph_.vertices[dst] != VertexKind::gpu) return enter(dst, 0);
   for (const std::uint32_t id : in(dst))
     if (forwards(graph_.links[id].from)) enter(graph_.links[id].from, weight(graph_.links[id]));
@@ -108,11 +78,16 @@ std::uint32_t Distances::from(std::uint32_t vertex) const {
     return min_distance;
   }
   for (const Entrance& entrance : entrances_) {
-    if (entrance.component != component_[vertex]) continue;
-    const std::uint32_t rest = entrance.table[index_in_component_[vertex]];
+    const std::uint32_t rest = between(vertex, entrance);
     if (rest != kUnreachable) min_distance = std::min(min_distance, rest + entrance.weight);
   }
   return min_distance;
+}
+
+std::uint32_t Distances::between(std::uint32_t vertex, const Entrance& entrance) const {
+  if (vertex == entrance.vertex) return 0;
+  if (entrance.table != nullptr) return entrance.table->from(classes_.class_of(vertex));
+  return grid_.contains(vertex) ? kNetworkWeight * grid_.hops(vertex, entrance.vertex) : kUnreachable;
 }
 
 }  // namespace manyworlds::core::network

@@ -1,7 +1,7 @@
 // Shortest-path distances from every vertex of a graph to a GPU. GPUs forward nothing, so every path to a GPU ends at a
-// switch that it is cabled to (or at the source itself). GPUs behind one switch share that switch's distance table, so
-// the number of tables grows with the switches, not with the GPUs. Where GPUs relay (Graph::gpus_relay), they are
-// treated as switches that can be entered only over scale-up links.
+// switch that it is cabled to (or at the source itself). Where GPUs relay (Graph::gpus_relay), they are treated as
+// switches that can be entered only over scale-up links. Distances between switches are arithmetic on a grid
+// (grid.hpp); elsewhere there is a table for each class of interchangeable switches (switch_classes.hpp).
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/network/fabric/graph.hpp"
+#include "core/network/fabric/grid.hpp"
+#include "core/network/fabric/switch_classes.hpp"
 
 namespace manyworlds::core::network {
 
@@ -17,14 +19,21 @@ namespace manyworlds::core::network {
 /// scale-up hop is always preferred over leaving the node.
 std::uint32_t weight(const Link& link);
 
+/// Whether distances follow from the structure of the fabric where it has one, or always from one Dijkstra for each
+/// destination's switch (the oracle). Both give the same distances.
+enum class DistanceMethod : std::uint8_t { structure, tables };
+
 class Distances {
  public:
-  static constexpr std::uint32_t kUnreachable = UINT32_MAX;
+  static constexpr std::uint32_t kUnreachable = network::kUnreachable;
 
   /// `graph` must outlive this object.
-  explicit Distances(const Graph& graph);
+  explicit Distances(const Graph& graph, DistanceMethod method = DistanceMethod::structure);
   Distances(const Distances&) = delete;
   Distances& operator=(const Distances&) = delete;
+
+  /// Returns the number of classes of interchangeable vertices, not counting those of a grid.
+  std::size_t classes() const { return classes_.size(); }
 
   /// Ids of the links that leave or enter a vertex, ascending.
   std::span<const std::uint32_t> out(std::uint32_t vertex) const { return out_.links_of(vertex); }
@@ -52,14 +61,14 @@ class Distances {
     }
   };
   struct Entrance {  // a forwarding neighbour of the destination: its distance table, and the weight of the last link
-    std::uint32_t component, weight;
-    const std::uint32_t* table;
+    std::uint32_t vertex, weight;
+    const DistanceTable* table;  // null on the grid
   };
 
   template <class End, class Keep>
   Adjacency adjacency(End end, Keep keep) const;
-  void find_components();
-  const std::vector<std::uint32_t>& table_of(std::uint32_t vertex);
+  std::vector<TransitLink> links_between_forwarding(bool without_grid) const;
+  std::uint32_t between(std::uint32_t vertex, const Entrance& entrance) const;
   bool forwards(std::uint32_t vertex) const { return graph_.gpus_relay || graph_.vertices[vertex] != VertexKind::gpu; }
   /// Returns whether transit traffic may cross this link: whether its far end forwards packets that arrive over it.
   bool allows_transit(const Link& link) const {
@@ -68,11 +77,11 @@ class Distances {
 
   const Graph& graph_;
   Adjacency out_, in_, transit_;
-  // Connected components of the forwarding vertices. The scale-up switch of a node is often a component by itself.
-  std::vector<std::uint32_t> component_, index_in_component_;  // by vertex: its component, and its index within it
-  std::vector<std::vector<std::uint32_t>> component_members_;  // by component: its vertices, by index
-  std::vector<std::vector<std::uint32_t>> tables_;  // by vertex: distances to it within its component; filled on use
+  GridDistances grid_;
+  bool on_grid_ = false;  // the routers of the grid are joined as it says
+  SwitchClasses classes_;
   std::vector<Entrance> entrances_;
+  std::uint32_t min_last_weight_ = kUnreachable;  // of the last links to the destination
   std::uint32_t dst_ = kUnreachable;
 };
 
@@ -85,12 +94,13 @@ void Distances::find_next_hops(std::uint32_t vertex, const DistanceFn& distance_
   for (const std::uint32_t id : in(dst_))
     if (graph_.links[id].from == vertex && weight(graph_.links[id]) == distance) links.push_back(id);
   const std::size_t last_hops = links.size();
-  for (const std::uint32_t id : transit_links(vertex)) {
-    const Link& link = graph_.links[id];
-    if (link.to == dst_) continue;
-    const std::uint32_t rest = distance_of(link.to);
-    if (rest != kUnreachable && rest + weight(link) == distance) links.push_back(id);
-  }
+  if (distance > min_last_weight_)  // otherwise any other way would have a last link that is longer than all of it
+    for (const std::uint32_t id : transit_links(vertex)) {
+      const Link& link = graph_.links[id];
+      if (link.to == dst_) continue;
+      const std::uint32_t rest = distance_of(link.to);
+      if (rest != kUnreachable && rest + weight(link) == distance) links.push_back(id);
+    }
   if (last_hops > 0) std::sort(links.begin(), links.end());
   std::uint8_t min_order = UINT8_MAX;
   for (const std::uint32_t id : links) min_order = std::min(min_order, graph_.links[id].order);

@@ -7,9 +7,9 @@
 
 namespace manyworlds::core::network {
 
-ForwardingTables::ForwardingTables(std::shared_ptr<const Graph> graph)
+ForwardingTables::ForwardingTables(std::shared_ptr<const Graph> graph, DistanceMethod method)
     : graph_(std::move(graph)),
-      distances_(*graph_),
+      distances_(*graph_, method),
       first_forwarding_vertex_(graph_->gpus_relay ? 0 : graph_->gpus),
       destination_class_(graph_->vertices.size(), UINT32_MAX),
       interned_sets_(graph_->vertices.size()) {

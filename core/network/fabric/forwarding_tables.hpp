@@ -20,7 +20,7 @@ namespace manyworlds::core::network {
 /// is not thread-safe; afterwards the tables are read-only.
 class ForwardingTables {
  public:
-  explicit ForwardingTables(std::shared_ptr<const Graph> graph);
+  explicit ForwardingTables(std::shared_ptr<const Graph> graph, DistanceMethod method = DistanceMethod::structure);
 
   const Graph& graph() const { return *graph_; }
 

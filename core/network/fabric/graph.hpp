@@ -26,6 +26,19 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+/// How the routers of a row of a grid are joined: neighbours, neighbours and the two ends, every two, or each with a
+/// switch of the row.
+enum class GridRows : std::uint8_t { line, ring, complete, switched };
+
+/// Routers that differ in one coordinate form a row. Router i of the grid is vertex first + i; its coordinates are the
+/// digits of i, of which the first varies fastest. If rows are switched, their switches follow, dimension by dimension.
+/// It is only a hint for routing, which compares it with the links.
+struct Grid {
+  std::uint32_t first = 0;
+  std::vector<std::uint32_t> sizes = {};  // routers in a row, by dimension; empty: there is no grid
+  GridRows rows = GridRows::line;
+};
+
 /// Vertices [0, gpus) are the GPUs, numbered node by node.
 struct Graph {
   std::uint32_t gpus = 0;
@@ -33,6 +46,7 @@ struct Graph {
   std::vector<VertexKind> vertices;
   std::vector<std::string> names;  // by vertex, for display: "gpu5", "leaf0"
   std::vector<Link> links;
+  Grid grid;
 
   /// Adds a vertex and returns its id. GPUs must be added first.
   std::uint32_t add_vertex(VertexKind kind, std::string name);

@@ -19,8 +19,8 @@ LinkSpec spec_of(const Graph& graph, std::uint32_t link) {
   return spec;
 }
 
-Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed)
-    : graph_(std::move(graph)), routing_(routing), seed_(seed), distances_(*graph_) {
+Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed, DistanceMethod method)
+    : graph_(std::move(graph)), routing_(routing), seed_(seed), distances_(*graph_, method) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> by_leaf;  // (first network switch of the GPU, GPU)
   for (std::uint32_t gpu = 0; gpu < graph_->gpus; ++gpu) {
     std::uint32_t leaf = UINT32_MAX;

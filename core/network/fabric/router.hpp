@@ -32,7 +32,8 @@ using Route = std::vector<std::uint32_t>;  // links in path order, in the number
 /// Distances are cached per switch, so one Router should serve many look-ups. Not thread-safe.
 class Router {
  public:
-  Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed);
+  Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed,
+         DistanceMethod method = DistanceMethod::structure);
 
   /// Returns the links of the path from GPU `src` to GPU `dst` (src != dst). One of the two may instead be a switch
   /// that reduces or replicates. Among next hops of equal distance, those with the minimum Link::order are candidates
