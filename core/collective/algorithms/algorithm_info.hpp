@@ -3,11 +3,13 @@
 // algorithms().
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "core/collective/algorithms/communicator.hpp"
 #include "core/collective/algorithms/cost_terms.hpp"
 #include "core/collective/dag/dag_builder.hpp"
+#include "core/collective/dag/transfer_generator.hpp"
 
 namespace manyworlds::core::collective {
 
@@ -35,6 +37,10 @@ struct AlgorithmInfo {
   void (*add)(DagBuilder& dag, const Shape& shape);
   /// Returns its terms in the alpha-beta model. `sizes` follow from `shape`.
   CostTerms (*cost)(const Shape& shape, const CollectiveSizes& sizes);
+
+  /// Returns a generator of its transfers for two or more members, or null for a shape whose transfers have to be
+  /// written out. null: they always have to.
+  std::shared_ptr<const TransferGenerator> (*generator)(const Shape& shape, std::uint32_t width) = nullptr;
 
   bool pipelined = false;      // divides transfers into chunks of Shape::chunk_bytes
   bool multi_channel = false;  // uses Shape::channels connections in parallel

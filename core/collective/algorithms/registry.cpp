@@ -65,6 +65,12 @@ ProtocolCosts costs_of(const Shape& shape) {
   return calibrated ? shape.calibrated : costs_of(shape.protocol, info_of(shape.algorithm).latency_group);
 }
 
+std::shared_ptr<const TransferGenerator> generator_of(const Shape& shape, std::uint32_t width) {
+  const AlgorithmInfo& info = info_of(shape.algorithm);
+  if (shape.members < 2 || shape.kind == Kind::send || info.generator == nullptr) return nullptr;
+  return info.generator(shape, width);
+}
+
 Dag build(const Shape& shape, Trace* trace) {
   DagBuilder dag(shape, trace);
   if (shape.members < 2) return dag.finish();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/collective/algorithms/algorithm_info.hpp"
+#include "core/collective/algorithms/ring_generator.hpp"
 #include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
@@ -67,6 +68,7 @@ AlgorithmInfo ring_algorithm() {
           .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
           .add = add,
           .cost = cost,
+          .generator = ring_generator,
           .pipelined = true,
           .multi_channel = true,
           .considered_if_calibrated = everywhere,
