@@ -1,22 +1,26 @@
 #include "farm/net/network_only.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "core/collective/algorithms/registry.hpp"
 #include "core/network/fabric/router.hpp"
 #include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/traffic.hpp"
 #include "core/network/transports/pfc_headroom.hpp"
 #include "core/network/transports/registry.hpp"
 #include "core/step/compile/rank_layout.hpp"
+#include "core/step/network/merged_collective.hpp"
 #include "io/process/cpu_time.hpp"
 
 namespace manyworlds::farm {
 namespace {
 
 using core::Time;
+using core::collective::TransferGenerator;
 using core::network::FlowId;
 using core::network::Flows;
 using io::cpu_s;
@@ -52,22 +56,24 @@ class NetworkSetup {
     return router_.route(from, to, entropy);
   }
   core::network::Router& router() { return router_; }
-  /// Adds a transfer on `route` to the link loads. A lossless fabric sends nothing twice, so the load follows from the
+  /// Adds transfers on `route` to the link loads. A lossless fabric sends nothing twice, so the load follows from the
   /// route.
-  void load(const core::network::Route& route, std::int64_t bytes) {
+  void load(const core::network::Route& route, std::int64_t bytes, std::int64_t times = 1) {
     if (per_packet_) return;
     const auto& transport = configuration_.transport;
     const std::int64_t packets = core::network::packets_of(transport, bytes);
     const std::int64_t last = bytes - (packets - 1) * transport.payload_bytes + transport.header_bytes;
     for (const std::uint32_t link : route) {
       const std::int64_t rate = configuration_.graph->links[link].bits_per_second;
-      loads_[link].packets += packets;
-      loads_[link].bytes += bytes + packets * transport.header_bytes;
+      loads_[link].packets += times * packets;
+      loads_[link].bytes += times * (bytes + packets * transport.header_bytes);
       loads_[link].busy_ps +=
-          (packets - 1) * core::serialization_ps(transport.payload_bytes + transport.header_bytes, rate) +
-          core::serialization_ps(last, rate);
+          times * ((packets - 1) * core::serialization_ps(transport.payload_bytes + transport.header_bytes, rate) +
+                   core::serialization_ps(last, rate));
     }
   }
+  /// Returns the cache of components; null if every packet is simulated.
+  core::network::ComponentCache* cache() { return plain_ ? nullptr : &*cache_; }
   std::unique_ptr<Flows> flows() {
     auto created = per_packet_ ? core::network::make_per_packet_flows(configuration_.transport, configuration_.graph)
                    : plain_    ? core::network::make_flows(configuration_.transport)
@@ -79,10 +85,14 @@ class NetworkSetup {
   /// Records the counters and loads of `network` (flows, or the traffic of a collective), which must be drained.
   template <class Network>
   void record_results(NetworkRun& run, const Network& network) {
-    const core::network::Counters& counters = network.counters();
-    run.loads = per_packet_ ? network.loads() : std::move(loads_);
-    run.carried_ps =
-        per_packet_ ? network.last_activity() - *std::min_element(run.starts.begin(), run.starts.end()) : run.elapsed();
+    record_results(run, network.counters());
+    if (!per_packet_) return;
+    run.loads = network.loads();
+    run.carried_ps = network.last_activity() - *std::min_element(run.starts.begin(), run.starts.end());
+  }
+  void record_results(NetworkRun& run, const core::network::Counters& counters) {
+    run.loads = std::move(loads_);
+    run.carried_ps = run.elapsed();
     run.counters = counters;
     const bool packets = configuration_.transport.fidelity == core::network::Fidelity::packet;
     run.computed = plain_ && packets ? core::network::LinkHops{counters.link_hops, 0, 0} : cache_->link_hops();
@@ -151,34 +161,106 @@ NetworkRun run_flows(const core::step::Configuration& configuration,
   return run;
 }
 
-NetworkRun run_collective(const core::step::Configuration& configuration, const core::collective::Shape& shape,
-                          bool plain) {
-  const double begin = cpu_s();
-  NetworkSetup setup(configuration, plain);
-  const auto dag = std::make_shared<const core::collective::Dag>(core::collective::build(shape));
-  for (const auto& transfer : dag->transfers) setup.check_size(transfer.bytes);
+namespace {
+
+/// The transfers of a collective, generated if its algorithm can and not all packets are in one event loop.
+struct Transfers {
+  std::shared_ptr<const TransferGenerator> generator;
+  std::shared_ptr<const core::collective::Dag> dag;  // null if there is a generator
+
+  Transfers(const core::collective::Shape& shape, bool plain) {
+    if (!plain) generator = core::collective::generator_of(shape, shape.members);
+    if (!generator) dag = std::make_shared<const core::collective::Dag>(core::collective::build(shape));
+  }
+  core::step::Connectivity connectivity() const {
+    if (dag) return {dag->pairs, dag->switches};
+    core::step::Connectivity result;
+    for (std::uint32_t pair = 0; pair < generator->pairs(); ++pair) result.pairs.push_back(generator->ends(pair));
+    return result;
+  }
+  std::uint32_t add_to(core::network::Traffic& traffic, const std::vector<core::network::Route>& routes) const {
+    return generator ? traffic.add(generator, routes) : traffic.add(dag, routes);
+  }
+  std::uint64_t count() const { return generator ? generator->transfers() : dag->transfers.size(); }
+  core::collective::Transfer operator[](std::uint32_t number) const {
+    return generator ? generator->transfer(number) : dag->transfers[number];
+  }
+};
+
+/// Returns the sizes of the transfers on each connection, each with its number of transfers.
+std::vector<std::map<std::int64_t, std::int64_t>> sizes_by_pair(const TransferGenerator& generator) {
+  std::vector<std::map<std::int64_t, std::int64_t>> result(generator.pairs());
+  for (std::uint64_t number = 0; number < generator.transfers(); ++number) {
+    const core::collective::Transfer transfer = generator.transfer(static_cast<std::uint32_t>(number));
+    ++result[transfer.pair][transfer.bytes];
+  }
+  return result;
+}
+
+/// Simulates a collective of which some members are alike; returns whether it ends.
+bool run_merged(const core::step::MergedCollective& merged, const core::network::Graph& graph,
+                const std::vector<core::network::Route>& routes, NetworkSetup& setup, NetworkRun& run) {
+  const auto sizes = sizes_by_pair(*merged.generator);
+  for (const auto& of_pair : sizes)
+    for (const auto& [bytes, times] : of_pair) setup.check_size(bytes);
+  const auto result = core::step::simulate_merged(merged, graph, *setup.cache());
+  if (!result) return false;
+  for (std::uint32_t pair = 0; pair < routes.size(); ++pair)
+    for (const auto& [bytes, times] : sizes[merged.representative(pair)]) setup.load(routes[pair], bytes, times);
+  run.ends = result->exits;
+  setup.record_results(run, result->counters);
+  return true;
+}
+
+/// Simulates all transfers of a collective.
+void run_whole(const core::step::Configuration& configuration, const Transfers& transfers,
+               const std::vector<core::network::Route>& routes, NetworkSetup& setup, NetworkRun& run) {
+  if (transfers.count() > UINT32_MAX)
+    throw core::InputError(
+        fmt::format("a collective of {} transfers of which none are alike cannot be simulated; at "
+                    "most {} can",
+                    transfers.count(), UINT32_MAX));
+  for (std::uint64_t number = 0; number < transfers.count(); ++number) {
+    const core::collective::Transfer transfer = transfers[static_cast<std::uint32_t>(number)];
+    setup.check_size(transfer.bytes);
+    setup.load(routes[transfer.pair], transfer.bytes);
+  }
   core::network::Traffic traffic(setup.flows());
-  const core::step::Connectivity connectivity{dag->pairs, dag->switches};
-  std::vector<std::uint32_t> gpus(dag->members);  // member i is GPU i
-  std::iota(gpus.begin(), gpus.end(), 0u);
-  std::vector<core::network::Route> routes;
-  for (std::size_t pair = 0; pair < dag->pairs.size(); ++pair)
-    routes.push_back(core::step::route_of(setup.router(), connectivity, gpus, pair, pair));
-  for (const auto& transfer : dag->transfers) setup.load(routes[transfer.pair], transfer.bytes);
-  const std::uint32_t number = traffic.add(dag, routes);
+  const std::uint32_t collective = transfers.add_to(traffic, routes);
   traffic.set_tie_order({0});
-  for (std::uint32_t member = 0; member < dag->members; ++member) traffic.enter(number, member);
-  NetworkRun run;
-  run.starts.assign(dag->members, 0);
-  run.ends.resize(dag->members);
+  const auto members = static_cast<std::uint32_t>(run.starts.size());
+  for (std::uint32_t member = 0; member < members; ++member) traffic.enter(collective, member);
+  run.ends.resize(members);
   std::vector<core::network::Exit> exits;
-  while (exits.size() < dag->members || !traffic.drained()) {
+  while (exits.size() < members || !traffic.drained()) {
     const std::size_t before = exits.size();
     traffic.advance(core::kNever, exits);
     if (exits.size() == before) require_drained(configuration, traffic);
   }
   for (const auto& exit : exits) run.ends[exit.member] = exit.at;
   setup.record_results(run, traffic);
+}
+
+}  // namespace
+
+NetworkRun run_collective(const core::step::Configuration& configuration, const core::collective::Shape& shape,
+                          bool plain) {
+  const double begin = cpu_s();
+  NetworkSetup setup(configuration, plain);
+  const Transfers transfers(shape, plain);
+  const core::step::Connectivity connectivity = transfers.connectivity();
+  std::vector<std::uint32_t> gpus(shape.members);  // member i is GPU i
+  std::iota(gpus.begin(), gpus.end(), 0u);
+  std::vector<core::network::Route> routes;
+  for (std::size_t pair = 0; pair < connectivity.pairs.size(); ++pair)
+    routes.push_back(core::step::route_of(setup.router(), connectivity, gpus, pair, pair));
+  NetworkRun run;
+  run.starts.assign(shape.members, 0);
+  std::optional<core::step::MergedCollective> merged;
+  if (setup.cache() != nullptr)
+    merged = core::step::merge_members(shape, routes, *configuration.graph, configuration.transport);
+  if (!merged || !run_merged(*merged, *configuration.graph, routes, setup, run))
+    run_whole(configuration, transfers, routes, setup, run);
   run.cpu_s = cpu_s() - begin;
   return run;
 }

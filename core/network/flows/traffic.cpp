@@ -31,6 +31,25 @@ std::uint32_t Traffic::add_routes(const std::vector<Route>& routes) {
 std::uint32_t Traffic::add(std::shared_ptr<const collective::Dag> dag, std::uint32_t routes) {
   MANYWORLDS_CHECK(routes_[routes].size() == dag->pairs.size(), "{} routes for {} pairs", routes_[routes].size(),
                    dag->pairs.size());
+  RunningCollective& run = open_slot(dag->members, routes);
+  run.wait_count = dag->wait_count;
+  run.remaining = dag->transfer_count;
+  run.dag = std::move(dag);
+  return static_cast<std::uint32_t>(slot_of_.size() - 1);
+}
+
+std::uint32_t Traffic::add(std::shared_ptr<const collective::TransferGenerator> generator,
+                           const std::vector<Route>& routes) {
+  MANYWORLDS_CHECK(routes.size() == generator->pairs() && generator->transfers() <= UINT32_MAX,
+                   "{} routes, {} transfers", routes.size(), generator->transfers());
+  RunningCollective& run = open_slot(generator->width(), add_routes(routes));
+  for (std::uint32_t member = 0; member < generator->width(); ++member)
+    run.remaining.push_back(generator->transfer_count(member));
+  run.generator = std::move(generator);
+  return static_cast<std::uint32_t>(slot_of_.size() - 1);
+}
+
+Traffic::RunningCollective& Traffic::open_slot(std::uint32_t members, std::uint32_t routes) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(running_.size()));
     running_.emplace_back();
@@ -39,25 +58,28 @@ std::uint32_t Traffic::add(std::shared_ptr<const collective::Dag> dag, std::uint
   free_.pop_back();
   RunningCollective& run = running_[slot_of_.back()];
   run.routes = routes;
-  run.wait_count = dag->wait_count;
-  run.remaining = dag->transfer_count;
-  run.entered.assign(dag->members, false);
-  run.members_inside = dag->members;
-  run.dag = std::move(dag);
-  return static_cast<std::uint32_t>(slot_of_.size() - 1);
+  run.entered.assign(members, false);
+  run.members_inside = members;
+  return run;
 }
 
 void Traffic::enter(std::uint32_t collective, std::uint32_t member) {
   RunningCollective& run = running(collective);
   MANYWORLDS_CHECK(!run.entered[member], "member {} enters collective {} twice", member, collective);
   run.entered[member] = true;
-  if (run.dag->launch_ps > 0)
-    postpone({now() + run.dag->launch_ps, true, {collective, member}});
+  if (const Time launch_ps = run.generator ? run.generator->launch_ps() : run.dag->launch_ps; launch_ps > 0)
+    postpone({now() + launch_ps, true, {collective, member}});
   else
     open({collective, member});
 }
 
 void Traffic::open(FlowId member) {
+  if (const auto generator = running(member.collective).generator) {
+    std::vector<std::uint32_t> entry;
+    generator->add_entry(member.transfer, entry);
+    for (const std::uint32_t transfer : entry) satisfy_generated(member.collective, transfer);
+    return;
+  }
   const auto dag = running(member.collective).dag;
   for (std::uint32_t i = dag->entry_begin[member.transfer]; i < dag->entry_begin[member.transfer + 1]; ++i)
     satisfy_dependency(member.collective, dag->entry[i]);
@@ -70,16 +92,35 @@ void Traffic::satisfy_dependency(std::uint32_t collective, std::uint32_t node) {
   if (node >= dag.transfers.size()) {  // a join node without a transfer
     for (std::uint32_t i = dag.successors_begin[node]; i < dag.successors_begin[node + 1]; ++i)
       satisfy_dependency(collective, dag.successors[i]);
-  } else if (const std::uint32_t delay = dag.transfers[node].delay_ps; delay > 0) {
-    postpone({now() + delay, false, {collective, node}});
   } else {
-    start({collective, node});
+    start_after(dag.transfers[node].delay_ps, {collective, node});
   }
+}
+
+void Traffic::satisfy_generated(std::uint32_t collective, std::uint32_t transfer) {
+  RunningCollective& run = running(collective);
+  const auto waiting = run.waiting.find(transfer);
+  const std::uint32_t missing =
+      (waiting == run.waiting.end() ? run.generator->wait_count(transfer) : waiting->second) - 1;
+  if (missing > 0) {
+    run.waiting.insert_or_assign(transfer, missing);
+    return;
+  }
+  if (waiting != run.waiting.end()) run.waiting.erase(waiting);
+  start_after(run.generator->transfer(transfer).delay_ps, {collective, transfer});
+}
+
+void Traffic::start_after(std::uint32_t delay_ps, FlowId id) {
+  if (delay_ps > 0)
+    postpone({now() + delay_ps, false, id});
+  else
+    start(id);
 }
 
 void Traffic::start(FlowId id) {
   const RunningCollective& run = running(id.collective);
-  const collective::Transfer& item = run.dag->transfers[id.transfer];
+  const collective::Transfer item =
+      run.generator ? run.generator->transfer(id.transfer) : run.dag->transfers[id.transfer];
   flows_->start(id, routes_[run.routes][item.pair], item.bytes);
 }
 
@@ -98,17 +139,31 @@ void Traffic::start_delayed() {
 }
 
 void Traffic::finish(FlowId id, std::vector<Exit>& exits) {
+  if (running(id.collective).generator) return finish_generated(id, exits);
   const auto dag = running(id.collective).dag;
   for (std::uint32_t i = dag->successors_begin[id.transfer]; i < dag->successors_begin[id.transfer + 1]; ++i)
     satisfy_dependency(id.collective, dag->successors[i]);
-  const auto& [source, destination] = dag->pairs[dag->transfers[id.transfer].pair];
-  RunningCollective& run = running(id.collective);
-  for (const std::uint32_t member : {source, destination}) {
+  leave(id.collective, dag->pairs[dag->transfers[id.transfer].pair], exits);
+}
+
+void Traffic::finish_generated(FlowId id, std::vector<Exit>& exits) {
+  const collective::TransferGenerator& generator = *running(id.collective).generator;
+  successors_.clear();
+  generator.add_successors(id.transfer, successors_);
+  for (const std::uint32_t successor : successors_) satisfy_generated(id.collective, successor);
+  leave(id.collective, generator.ends(generator.transfer(id.transfer).pair), exits);
+}
+
+/// Counts a finished transfer between two members; those leave for which it was the last.
+void Traffic::leave(std::uint32_t collective, std::pair<std::uint32_t, std::uint32_t> members,
+                    std::vector<Exit>& exits) {
+  RunningCollective& run = running(collective);
+  for (const std::uint32_t member : {members.first, members.second}) {
     if (member >= run.remaining.size() || --run.remaining[member] > 0) continue;  // switches are not members
-    exits.push_back({flows_->now(), id.collective, member});
+    exits.push_back({flows_->now(), collective, member});
     if (--run.members_inside > 0) continue;
     run = RunningCollective{};
-    free_.push_back(std::exchange(slot_of_[id.collective], kNone));
+    free_.push_back(std::exchange(slot_of_[collective], kNone));
     return;
   }
 }

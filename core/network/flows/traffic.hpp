@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/collective/dag/dag.hpp"
+#include "core/collective/dag/transfer_generator.hpp"
 #include "core/network/flows/flows.hpp"
 
 namespace manyworlds::core::network {
@@ -37,6 +40,8 @@ class Traffic {
   std::uint32_t add(std::shared_ptr<const collective::Dag> dag, const std::vector<Route>& routes) {
     return add(std::move(dag), add_routes(routes));
   }
+  /// Adds a collective whose transfers are generated, of which only those under way are kept.
+  std::uint32_t add(std::shared_ptr<const collective::TransferGenerator> generator, const std::vector<Route>& routes);
   void add_tie_order(std::uint32_t position) { flows_->add_tie_order(position); }
   void set_tie_order(const std::vector<std::uint32_t>& order_of_collective) {
     flows_->set_tie_order(order_of_collective);
@@ -59,12 +64,15 @@ class Traffic {
 
  private:
   struct RunningCollective {
-    std::shared_ptr<const collective::Dag> dag;
+    std::shared_ptr<const collective::Dag> dag;  // this or a generator
+    std::shared_ptr<const collective::TransferGenerator> generator;
     std::uint32_t routes = 0;
-    std::vector<std::uint16_t> wait_count;  // by node: missing predecessors and entries (initially Dag::waits)
-    std::vector<std::uint32_t> remaining;   // by member: its unfinished transfers, sent or received
-    std::vector<bool> entered;              // by member
-    std::uint32_t members_inside = 0;       // number of members that have not exited
+    std::vector<std::uint16_t> wait_count;  // by node: missing predecessors and entries (initially Dag::wait_count)
+    std::unordered_map<std::uint32_t, std::uint32_t>
+        waiting;                           // generated transfers of which something is satisfied: what they miss
+    std::vector<std::uint32_t> remaining;  // by member: its unfinished transfers, sent or received
+    std::vector<bool> entered;             // by member
+    std::uint32_t members_inside = 0;      // number of members that have not exited
   };
 
   /// A member whose launch overhead ends at `at`, or a transfer whose start delay does.
@@ -76,12 +84,17 @@ class Traffic {
   };
 
   RunningCollective& running(std::uint32_t collective) { return running_[slot_of_[collective]]; }
+  RunningCollective& open_slot(std::uint32_t members, std::uint32_t routes);
   void open(FlowId member);
   void satisfy_dependency(std::uint32_t collective, std::uint32_t node);
+  void satisfy_generated(std::uint32_t collective, std::uint32_t transfer);
+  void start_after(std::uint32_t delay_ps, FlowId id);
   void start(FlowId id);
   void postpone(const DelayedStart& item);
   void start_delayed();
   void finish(FlowId id, std::vector<Exit>& exits);
+  void finish_generated(FlowId id, std::vector<Exit>& exits);
+  void leave(std::uint32_t collective, std::pair<std::uint32_t, std::uint32_t> members, std::vector<Exit>& exits);
 
   std::unique_ptr<Flows> flows_;
   std::vector<std::vector<std::uint32_t>> routes_;  // by set and pair: route number of the flows
@@ -89,6 +102,7 @@ class Traffic {
   std::vector<std::uint32_t> slot_of_, free_;       // slot of each collective (kNone after its end); free slots
   std::vector<DelayedStart> delayed_;               // a heap, earliest first
   std::vector<FlowId> finished_;
+  std::vector<std::uint32_t> successors_;
 };
 
 }  // namespace manyworlds::core::network

@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/network/transports/pfc_headroom.hpp"
+#include "core/step/network/merged_collective.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -57,13 +58,18 @@ SimulationContext::TransportCache& SimulationContext::transport_cache(const netw
   return *transport_caches_.emplace_back(std::make_unique<TransportCache>(transport, share_));
 }
 
-IsolatedResult SimulationContext::simulate(const collective::Dag& dag, const Connections& connections,
-                                           const network::Graph& graph, const network::Transport& transport) {
+IsolatedResult SimulationContext::simulate(const collective::Shape& shape, const collective::Dag& dag,
+                                           const Connections& connections, const network::Graph& graph,
+                                           const network::Transport& transport) {
   const auto with = [&](network::ComponentCache& cache) {
     const network::LinkHops before = cache.link_hops();
-    IsolatedResult result = simulate_isolated(dag, connections, graph, cache);
+    std::optional<IsolatedResult> result;
+    if (share_ && transport.fidelity == network::Fidelity::packet && dag.members == shape.members)
+      if (const auto merged = merge_members(shape, connections.routes, graph, transport))
+        result = simulate_merged(*merged, graph, cache);
+    if (!result) result = simulate_isolated(dag, connections, graph, cache);
     link_hops_ += cache.link_hops() - before;
-    return result;
+    return std::move(*result);
   };
   if (share_) return with(transport_cache(transport).cache);
   network::ComponentCache cache(transport);
@@ -71,12 +77,12 @@ IsolatedResult SimulationContext::simulate(const collective::Dag& dag, const Con
 }
 
 IsolatedResult SimulationContext::isolated(const CompiledStep& step, const CollectiveOp& collective_op) {
-  IsolatedResult result =
-      simulate(*collective_op.dag, *collective_op.connections, step.layout().graph(), step.transport());
+  IsolatedResult result = simulate(collective_op.shape, *collective_op.dag, *collective_op.connections,
+                                   step.layout().graph(), step.transport());
   const std::size_t simulated = result.exits.size();
   for (std::size_t member = simulated; member < collective_op.shape.members; ++member)
     result.exits.push_back(result.exits[member - simulated]);
-  result.counters.link_hops *= collective_op.ranks_per_member();
+  result.counters = result.counters * collective_op.ranks_per_member();
   return result;
 }
 
@@ -88,7 +94,7 @@ IsolatedResult SimulationContext::isolated(const Configuration& configuration, c
   const Connections& connections = *ranks->connections_of(group, ranks->connectivity_number(*dag));
   const sharing::Key found = collective_key(shape, connections.route_signature, transport_key(configuration.transport));
   MANYWORLDS_CHECK(found == key, "collective {} is {}, not {}", shape.text(), found.hex(), key.hex());
-  return simulate(*dag, connections, ranks->graph(), configuration.transport);
+  return simulate(shape, *dag, connections, ranks->graph(), configuration.transport);
 }
 
 StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults& results, Recording* recording,

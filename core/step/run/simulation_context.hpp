@@ -44,8 +44,8 @@ class SimulationContext {
     EpisodeCache episodes;
   };
   TransportCache& transport_cache(const network::Transport& transport);
-  IsolatedResult simulate(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
-                          const network::Transport& transport);
+  IsolatedResult simulate(const collective::Shape& shape, const collective::Dag& dag, const Connections& connections,
+                          const network::Graph& graph, const network::Transport& transport);
   std::shared_ptr<network::Router> router(const Configuration& configuration);
   std::shared_ptr<RankLayout> layout(const Configuration& configuration);
 
