@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/step/compile/packet_symmetry.hpp"
 
 namespace manyworlds::core::step {
 
@@ -36,18 +37,6 @@ collective::Dag with_bytes(const collective::QuotientDag& quotient, const collec
   return result;
 }
 
-/// Returns a subset of a group's connections, in the order of `pairs`.
-Connections subset_of(const Connections& all, const std::vector<std::uint32_t>& pairs) {
-  Connections result;
-  for (const std::uint32_t pair : pairs) {
-    result.routes.push_back(all.routes[pair]);
-    result.links.insert(result.links.end(), result.routes.back().begin(), result.routes.back().end());
-  }
-  std::sort(result.links.begin(), result.links.end());
-  result.links.erase(std::unique(result.links.begin(), result.links.end()), result.links.end());
-  return result;
-}
-
 }  // namespace
 
 LinkLoads::LinkLoads(const network::Transport& transport, const network::Graph& graph)
@@ -74,8 +63,7 @@ InstanceLoad LinkLoads::of(const std::vector<PairLoad>& loads, const Connections
 }
 
 bool can_deduplicate_ranks(const Configuration& configuration) {
-  return configuration.transport.fidelity == network::Fidelity::analytic &&
-         configuration.composition == Composition::composed;
+  return configuration.composition == Composition::composed && configuration.transport.rate_tolerance_ppm == 0;
 }
 
 CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<RankLayout> layout, DagCache& dags,
@@ -87,8 +75,17 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
                    "ranks that go alike are asked for where collectives touch each other");
   add_programs();
   const std::vector<ShapedOperations> by_kind = shapes_by_kind();
-  symmetry_ =
-      ranks == Ranks::all ? trivial_symmetry(*layout_) : rank_symmetry_of(*layout_, collectives_of(by_kind, dags));
+  if (ranks == Ranks::all) {
+    symmetry_ = trivial_symmetry(*layout_);
+  } else if (configuration.transport.fidelity == network::Fidelity::analytic) {
+    symmetry_ = rank_symmetry_of(*layout_, collectives_of(by_kind, dags));
+  } else if (auto packets = packet_symmetry_of(*layout_, by_kind, dags)) {
+    symmetry_ = std::move(packets->ranks);
+    representative_link_ = std::move(packets->representative_link);
+    copies_ = packets->copies;
+  } else {
+    symmetry_ = trivial_symmetry(*layout_);
+  }
   const IdVector<GroupId, Group>& groups = layout_->groups();
   IdVector<GroupId, std::vector<GroupId>> equivalent_groups(
       groups.size());  // by the first group of each equivalence class
@@ -181,9 +178,7 @@ void CompiledStep::add_collective_op(const std::vector<GroupId>& equivalent_grou
   const std::shared_ptr<const Connections>& full_connections = layout_->connections_of(collective_op.group, pairs);
   collective_op.dag =
       is_full ? full_dag : std::make_shared<const collective::Dag>(with_bytes(*quotient_dag, *full_dag, shape));
-  collective_op.connections =
-      is_full ? full_connections
-              : std::make_shared<const Connections>(subset_of(*full_connections, quotient_dag->pairs));
+  collective_op.connections = merged_connections(full_connections, quotient_dag);
   collective_op.key = collective_key(shape, full_connections->route_signature, transport_key_);
   collective_op.transfers = static_cast<std::int64_t>(full_dag->transfers.size()) * collective_op.groups;
 
@@ -201,6 +196,24 @@ void CompiledStep::add_collective_op(const std::vector<GroupId>& equivalent_grou
     collective_op.keys.emplace_back(collective_key(shape, route_signature.first->route_signature, transport_key_),
                                     route_signature.second);
   collective_ops_.push_back(std::move(collective_op));
+}
+
+std::shared_ptr<const Connections> CompiledStep::merged_connections(const std::shared_ptr<const Connections>& all,
+                                                                    const collective::QuotientDag* quotient) {
+  if (quotient == nullptr && representative_link_.empty()) return all;
+  std::shared_ptr<const Connections>& slot = merged_connections_[{all.get(), quotient}];
+  if (slot) return slot;
+  Connections result;
+  const std::size_t count = quotient == nullptr ? all->routes.size() : quotient->pairs.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    network::Route& route = result.routes.emplace_back(all->routes[quotient == nullptr ? i : quotient->pairs[i]]);
+    if (!representative_link_.empty())
+      for (std::uint32_t& link : route) link = representative_link_[link];
+    result.links.insert(result.links.end(), route.begin(), route.end());
+  }
+  std::sort(result.links.begin(), result.links.end());
+  result.links.erase(std::unique(result.links.begin(), result.links.end()), result.links.end());
+  return slot = std::make_shared<const Connections>(std::move(result));
 }
 
 Role CompiledStep::role_of(GroupId group, std::uint32_t member) const {

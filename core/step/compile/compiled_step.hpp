@@ -59,9 +59,10 @@ class LinkLoads {
   std::vector<std::int64_t> on_link_;  // bytes, while they are added up
 };
 
-/// Which ranks are simulated: all, or one representative of each class of equivalent ranks (analytic fidelity only).
+/// Which ranks are simulated: all, or one representative of each class of equivalent ranks (rank_symmetry.hpp; for
+/// packets packet_symmetry.hpp), which may be all.
 enum class Ranks : std::uint8_t { all, representatives };
-/// Whether representatives suffice, which is so if collectives do not affect each other.
+/// Whether representatives may be simulated: in a composed step, without skipping by rate, which is not exact.
 bool can_deduplicate_ranks(const Configuration& configuration);
 
 class CompiledStep {
@@ -76,6 +77,8 @@ class CompiledStep {
   const std::vector<workload::Program>& programs() const { return programs_; }  // by class of ranks
   /// Returns the representatives and the equivalent groups. With Ranks::all every rank is its own representative.
   const RankSymmetry& symmetry() const { return symmetry_; }
+  /// Returns how many equal episodes one of the network stands for; with packets, it is the same number for all.
+  std::uint32_t copies() const { return copies_; }
   bool has_all_ranks() const { return symmetry_.representative_rank.size() == layout_->ranks(); }
   const IdVector<CollectiveOpId, CollectiveOp>& collective_ops() const { return collective_ops_; }
   std::size_t instances() const { return collective_op_of_.size(); }
@@ -106,6 +109,9 @@ class CompiledStep {
                  DagCache& dags, LinkLoads& link_loads);
   void add_collective_op(const std::vector<GroupId>& equivalent_groups, const collective::Shape& shape, DagCache& dags,
                          LinkLoads& link_loads);
+  /// Returns connections of a quotient, or all, with representative links. Equal arguments give the same object.
+  std::shared_ptr<const Connections> merged_connections(const std::shared_ptr<const Connections>& all,
+                                                        const collective::QuotientDag* quotient);
   workload::Role role_of(GroupId group, std::uint32_t member) const;
   const OperationSequence& sequence(RankId rank, workload::Role role) const {
     return sequences_[layout_->class_of(rank)][static_cast<std::size_t>(role)];
@@ -114,6 +120,10 @@ class CompiledStep {
   Configuration configuration_;
   std::shared_ptr<RankLayout> layout_;
   RankSymmetry symmetry_;
+  std::vector<std::uint32_t> representative_link_;  // by link; empty if every link represents itself
+  std::uint32_t copies_ = 1;
+  std::map<std::pair<const Connections*, const collective::QuotientDag*>, std::shared_ptr<const Connections>>
+      merged_connections_;
   sharing::Key transport_key_;
   std::vector<workload::Program> programs_;
   std::vector<SequencesByRole> sequences_;                    // by class

@@ -129,14 +129,16 @@ bool ComposedNetwork::drained(Component& component, Time at) {
   const auto index = static_cast<std::uint32_t>(&component - components_.data());
   if (component.isolated) {
     if (!component.isolated->result || component.origin + component.isolated->result->drained > at) return false;
-    ++isolated_[compiled_.collective_op_id(component.instances[0])].times;
-    counters_ += component.isolated->result->counters;
+    const CollectiveOpId collective_op = compiled_.collective_op_id(component.instances[0]);
+    ++isolated_[collective_op].times;
+    counters_ += component.isolated->result->counters * compiled_.collective_ops()[collective_op].groups;
   } else {
     component.episode->exit(component.exits_taken, at - component.origin);
     if (!component.episode->is_over(at - component.origin)) return false;
     UsageCount& used = episode_usage_[component.episode->key()];
-    if (used.times++ == 0) used = {component.episode->text(), component.episode->last_exit(), 1};
-    counters_ += component.episode->counters();
+    if (used.times == 0) used = {component.episode->text(), component.episode->last_exit(), 0};
+    used.times += compiled_.copies();
+    counters_ += component.episode->counters() * compiled_.copies();
   }
   release(index);
   return true;
@@ -147,7 +149,7 @@ void ComposedNetwork::enter(Time at, const std::vector<Member>& members) {
   for (ContentionGroup& contention_group : contention_.contention_groups(members, is_drained)) {
     const bool isolated = contention_group.components.empty() && contention_group.instances.size() == 1;
     if (isolated &&
-        contention_group.entries.size() == compiled_.collective_op_of(contention_group.instances[0]).shape.members) {
+        contention_group.entries.size() == compiled_.collective_op_of(contention_group.instances[0]).dag->members) {
       begin_isolated(at, contention_group);
       continue;
     }
@@ -187,9 +189,11 @@ UsageCounts ComposedNetwork::isolated_usage() const {
   UsageCounts all;
   for (const CollectiveOpId collective_op : isolated_.ids()) {
     if (isolated_[collective_op].times == 0) continue;
-    UsageCount& used = all[compiled_.collective_ops()[collective_op].key];
-    used = {compiled_.collective_ops()[collective_op].shape.text(), isolated_[collective_op].exits.back().first,
-            used.times + isolated_[collective_op].times};
+    for (const auto& [key, groups] : compiled_.collective_ops()[collective_op].keys) {
+      UsageCount& used = all[key];
+      used = {compiled_.collective_ops()[collective_op].shape.text(), isolated_[collective_op].exits.back().first,
+              used.times + isolated_[collective_op].times * groups};
+    }
   }
   return all;
 }
@@ -214,7 +218,7 @@ std::uint32_t ComposedNetwork::convert_to_episode(std::uint32_t index) {
   running_episodes_.push_back(index);
   LogEntry entry;
   entry.joining.push_back(joining(component, instance));
-  for (std::uint32_t member = 0; member < compiled_.collective_op_of(instance).shape.members; ++member)
+  for (std::uint32_t member = 0; member < compiled_.collective_op_of(instance).dag->members; ++member)
     entry.entries.emplace_back(0, member);
   extend(component, std::move(entry));
   return index;

@@ -25,7 +25,10 @@ const ContentionTracker::Arrivals& ContentionTracker::arrivals(const std::vector
     if (instance.waiting == kNone) instance.waiting = open_list();
     std::vector<std::uint32_t>& waiting = waiting_[instance.waiting];
     waiting.push_back(member.member);
-    const std::size_t needed = compiled_.collective_op_of(member.instance).dag->switches.empty() ? 2 : 1;
+    // A transfer begins when both of its ends have entered. Switches count as ends, and a member that stands for
+    // several is both.
+    const CollectiveOp& collective_op = compiled_.collective_op_of(member.instance);
+    const std::size_t needed = collective_op.dag->switches.empty() && collective_op.ranks_per_member() == 1 ? 2 : 1;
     if (waiting.size() == needed) result.newly_active.push_back(member.instance);
   }
   return result;

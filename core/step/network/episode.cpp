@@ -21,6 +21,7 @@ sharing::Key key_of(const sharing::Key& before, const LogEntry& entry) {
   writer.integer(static_cast<std::int64_t>(entry.joining.size()));
   for (const LogEntry::JoiningCollective& joining : entry.joining) {
     write_shape(writer, joining.shape);
+    if (joining.dag->members != joining.shape.members) writer.text("members").integer(joining.dag->members);
     writer.integer(joining.group).integer(joining.place).integer(joining.connections);
     writer.integer(static_cast<std::int64_t>(joining.links.size()));
     for (const network::LinkSpec& link : joining.links) {
