@@ -1,6 +1,7 @@
 #include "core/step/compile/packet_symmetry.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -41,7 +42,7 @@ class Shift {
   }
   bool maps_groups();
   bool maps_group(GroupId group);
-  bool may_rotate(const Group& group, std::uint32_t member_shift) const;
+  bool may_rotate(std::uint32_t kind, std::uint32_t member_shift);
   bool maps_links();
   bool maps_route(const Route& route, const Route& image);
   bool keeps_orders();
@@ -62,6 +63,7 @@ class Shift {
   IdVector<GroupId, GroupImage> images_;
   IdVector<GroupId, GroupId> canonical_;
   std::vector<std::uint32_t> to_, from_;  // by link: its image and what it is the image of, or kNone
+  std::map<std::pair<std::uint32_t, std::uint32_t>, bool> may_rotate_;  // by kind and shift of members
   std::map<std::pair<std::uint32_t, bool>, std::vector<std::shared_ptr<const collective::Dag>>> dags_of_kind_;
   std::vector<GroupId> last_group_, last_canonical_;  // by link, in keeps_orders()
 };
@@ -78,14 +80,16 @@ const std::vector<std::shared_ptr<const collective::Dag>>& Shift::dags_of(GroupI
   return slot->second;
 }
 
-/// Returns whether all collectives of a group stay as they are when its members are rotated.
-bool Shift::may_rotate(const Group& group, std::uint32_t member_shift) const {
-  const std::vector<collective::Shape>& shapes = by_kind_[group.kind].shapes;
-  return std::all_of(shapes.begin(), shapes.end(), [&](const collective::Shape& shape) {
-    if (dag_is_byte_independent(shape) && wire_bytes_per_transfer(shape, false) < 0) return false;
-    const auto generator = collective::generator_of(shape, shape.members);
-    return generator && member_shift % generator->least_width() == 0;
-  });
+/// Returns whether all collectives of a kind of groups stay as they are when its members are rotated.
+bool Shift::may_rotate(std::uint32_t kind, std::uint32_t member_shift) {
+  const auto [known, is_new] = may_rotate_.try_emplace({kind, member_shift}, false);
+  if (!is_new) return known->second;
+  const std::vector<collective::Shape>& shapes = by_kind_[kind].shapes;
+  return known->second = std::all_of(shapes.begin(), shapes.end(), [&](const collective::Shape& shape) {
+           if (dag_is_byte_independent(shape) && wire_bytes_per_transfer(shape, false) < 0) return false;
+           const auto generator = collective::generator_of(shape, shape.members);
+           return generator && member_shift % generator->least_width() == 0;
+         });
 }
 
 bool Shift::maps_group(GroupId id) {
@@ -100,7 +104,7 @@ bool Shift::maps_group(GroupId id) {
   for (std::size_t i = 0; i < members; ++i)
     if (groups[image].ranks[(i + member_shift) % members] != shifted(group.ranks[i])) return false;
   images_.push_back({image, member_shift});
-  return image == id ? may_rotate(group, member_shift) : member_shift == 0;
+  return image == id ? may_rotate(group.kind, member_shift) : member_shift == 0;
 }
 
 bool Shift::maps_groups() {
