@@ -43,6 +43,17 @@ TensorBytes weight_gradient_inputs(const std::vector<Operator>& operators) {
   return sum;
 }
 
+/// Returns the keys and values that a rank has gathered from others, with their gradients: of all in 16 bits, or of its
+/// own block and of the one that arrives in fp32.
+std::int64_t gathered_attention_bytes(const Strategy& strategy, RankShapes shapes) {
+  if (strategy.cp == 1) return 0;
+  if (strategy.cp_comm == workload::ContextExchange::all_gather)
+    return 2 * workload::gathered_key_bytes(shapes, strategy.cp);
+  if (strategy.cp_comm != workload::ContextExchange::gathered_blocks) return 0;
+  if (!strategy.stack.grouped_query_fusion) shapes.kv_heads = shapes.heads;
+  return workload::gathered_key_bytes(shapes, strategy.cp) + 2 * 2 * workload::gathered_key_bytes(shapes, 1);
+}
+
 /// Returns the working memory of a layer's backward pass at its maximum: gradients before and after the activation
 /// function of the feed-forward layer, or of tokens before and after they are sent back to their ranks, or before and
 /// after the softmax of the attention scores, or keys and values gathered from all ranks with their gradients,
@@ -66,8 +77,7 @@ std::int64_t working_bytes(const Model& model, const Strategy& strategy, workloa
   }
   const std::int64_t feed_forward =
       2 * (std::max(ffn_tensors * ffn_elements, sent_elements) + delayed_elements) + copied_gradient_bytes;
-  const bool gathers_keys = strategy.cp > 1 && strategy.cp_comm == workload::ContextExchange::all_gather;
-  const std::int64_t gathered_bytes = gathers_keys ? 2 * workload::gathered_key_bytes(shapes, strategy.cp) : 0;
+  const std::int64_t gathered_bytes = gathered_attention_bytes(strategy, shapes);
   return std::max({feed_forward, 2 * score_bytes(model, strategy), gathered_bytes}) + shapes.hidden_bytes();
 }
 

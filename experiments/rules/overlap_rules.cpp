@@ -51,6 +51,15 @@ std::vector<Rule> context_rules() {
              if (s.cp > 1 || s.cp_comm == ContextExchange::ring) return std::nullopt;
              return "cp 1";
            }),
+      rule("blocks_of_fused_attention", "strategy.cp_comm",
+           "cp_comm gathered_blocks needs a fused attention, whose logarithms merge blocks",
+           {"PyTorch, distributed/tensor/experimental/_attention.py: flash, memory-efficient and cuDNN attention only"},
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& s = e.configuration.strategy;
+             if (s.cp_comm != ContextExchange::gathered_blocks) return std::nullopt;
+             if (s.stack.attention != core::workload::AttentionKernel::unfused) return std::nullopt;
+             return "attention unfused";
+           }),
       rule("heads_by_cp", "strategy.cp_comm",
            "under cp_comm ulysses heads and kv_heads must be multiples of tp x cp: a rank has its share of them",
            {"Jacobs et al. 2023 (DeepSpeed-Ulysses), section 3.1: heads are shared out over the group"},

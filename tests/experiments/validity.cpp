@@ -130,6 +130,8 @@ const std::vector<Breach> kBreaches{
     {"tokens_by_chunks",
      {"strategy.sequence_parallel=true", "strategy.stack={overlap_tensor: true, tensor_chunks: 32}"}},
     {"cp_comm_wanted", {"strategy.cp_comm=all_gather"}},
+    {"blocks_of_fused_attention",
+     {"strategy.cp=2", "strategy.cp_comm=gathered_blocks", "strategy.stack.attention=unfused"}},
     {"heads_by_cp", {"strategy.cp=2", "model.kv_heads=2", "strategy.cp_comm=ulysses"}},
     {"communication_sms_wanted", {"strategy.stack={communication_engine: sm}"}},
     {"communication_sms_wanted", {"strategy.stack={communication_sms: 20}"}},

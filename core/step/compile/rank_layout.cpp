@@ -40,6 +40,7 @@ sharing::Key route_signature_of(RouteWriter& names, const std::vector<network::R
 }
 
 ParallelConfig parallel_config_of(const Configuration& configuration) {
+  using workload::ContextExchange;
   const workload::Strategy& s = configuration.strategy;
   return {s.tp,
           s.cp,
@@ -50,7 +51,8 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
           configuration.gpus_per_node,
           configuration.model.tied_embeddings,
           configuration.model.has_experts(),
-          s.cp_comm == workload::ContextExchange::ring,
+          s.cp_comm == ContextExchange::ring || s.cp_comm == ContextExchange::gathered_blocks,
+          s.cp_comm != ContextExchange::ring,
           s.virtual_stages > 1 && s.stage_placement() == workload::StagePlacement::loop,
           configuration.collectives.depends_on_network(),
           workload::expert_ranks_differ(configuration.model, configuration.strategy),
@@ -162,7 +164,7 @@ void RankLayout::add_groups(const ParallelConfig& parallel) {
         add_group(Role::send_forward_reverse, {next, here}, Role::recv_forward_reverse);
         add_group(Role::send_backward_reverse, {here, next}, Role::recv_backward_reverse);
       }
-  for (std::uint32_t p = 0; p < pp && cp > 1 && !parallel.context_ring; ++p)
+  for (std::uint32_t p = 0; p < pp && cp > 1 && parallel.context_group; ++p)
     for (std::uint32_t r = 0; r < replicas; r += cp)
       for (std::uint32_t t = 0; t < tp; ++t) {
         std::vector<RankId> members;

@@ -44,7 +44,8 @@ struct ParallelConfig {
   std::int64_t gpus_per_node = 8;
   bool tied_embeddings = false;
   bool has_experts = false;
-  bool context_ring = true;          // cp ranks exchange in a ring; otherwise collectively
+  bool context_ring = true;          // cp ranks exchange in a ring
+  bool context_group = false;        // cp ranks exchange collectively
   bool ring_pipeline = false;        // interleaved virtual stages: the last rank sends to the first
   bool depends_on_network = false;   // the library's choices depend on paths and switches, so these split kinds
   bool expert_ranks_differ = false;  // ranks of an expert-parallel group run different programs

@@ -147,8 +147,12 @@ std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const P
                                                      divided(parameters.experts, strategy.expert_shards())
                                                : parameters.total();
   const std::int64_t gradients = strategy.zero > 1 ? share : parameters.total();
-  // Adam reads gradient, master weight and two moments (16 bytes), writes the last three and the bf16 weight (14).
-  return {memory_bound("gradient_norm", 4 * share, Dtype::fp32), memory_bound("adam", 30 * share, Dtype::fp32),
+  // Adam reads gradient, master weight and two moments (16 bytes), writes the last three and the bf16 weight (14). In
+  // operations of its own (PyTorch, optim/adam.py, _multi_tensor_adam(), and clip_grad_norm_()): the gradient is scaled
+  // and the weight decays (8 each), the first moment moves (12), the second is scaled and gets a square (8 + 12), a
+  // root, a quotient and a sum are new tensors (8 each), and the weight moves (16).
+  const std::int64_t adam = strategy.stack.optimizer_fusion ? 30 : 88;
+  return {memory_bound("gradient_norm", 4 * share, Dtype::fp32), memory_bound("adam", adam * share, Dtype::fp32),
           memory_bound("zero_gradients", 4 * gradients, Dtype::fp32)};
 }
 

@@ -54,6 +54,40 @@ std::vector<Operator> gather_keys(const std::vector<Operator>& core, const RankS
   return all;
 }
 
+Operator attend_to_gathered_blocks(const Operator& block, const RankShapes& shapes, std::int64_t cp) {
+  RankShapes sent = shapes;
+  if (!shapes.stack.grouped_query_fusion) sent.kv_heads = shapes.heads;
+  const AttentionBytes own = attention_bytes(sent);
+  const std::int64_t keys_and_values = own.keys + own.values;
+  const auto move = [](OpList& ops, std::string_view name, std::int64_t bytes) {
+    ops.push_back(kernel(memory_bound(name, bytes)));
+  };
+  const auto gather = [&](OpList& ops) {
+    move(ops, "pack_keys", 2 * keys_and_values);
+    start(ops, "gather_keys", Kind::all_gather, cp * keys_and_values, Role::context);
+  };
+  Operator result = block;
+  result.name = "attention_blocks";
+  result.forward.clear(), result.backward.clear();
+  gather(result.forward), gather(result.backward);
+  for (std::int64_t step = 0; step < cp; ++step) {
+    append(result.forward, block.forward), append(result.backward, block.backward);
+    if (step == 0) join(result.forward, {Role::context, 0});
+    if (step > 0) {
+      move(result.forward, "merge_blocks", 5 * own.outputs);  // read fp32 and 16 bits, write fp32
+      join(result.backward, {Role::send_context, 0});
+      move(result.backward, "sum_query_gradients", 5 * own.queries);
+    }
+    move(result.backward, "sum_key_gradients", (step > 0 ? 5 : 3) * keys_and_values);
+    start(result.backward, "pass_key_gradients", Kind::send, 2 * keys_and_values, Role::send_context);
+    if (step == 0) join(result.backward, {Role::context, 0});
+  }
+  move(result.forward, "cast_output", 3 * own.outputs);
+  join(result.backward, {Role::send_context, 0});
+  move(result.backward, "cast_gradients", 3 * (own.queries + keys_and_values));
+  return result;
+}
+
 RankShapes head_parallel_shapes(const RankShapes& shapes, std::int64_t cp) {
   RankShapes head_shapes = shapes;
   head_shapes.sequence *= cp, head_shapes.tokens *= cp, head_shapes.pairs *= cp;

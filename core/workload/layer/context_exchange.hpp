@@ -1,4 +1,4 @@
-// Context parallelism without a ring: ranks share the tokens of a sample, and before attention each rank either gathers
+// Context parallelism by collectives: ranks share the tokens of a sample, and before attention each rank either gathers
 // the keys and values of all (Dubey et al. 2024, The Llama 3 Herd of Models, section 3.3.2; cp-comm-type all_gather of
 // Megatron-LM) or trades its share of the tokens for a share of the heads (Jacobs et al. 2023, DeepSpeed Ulysses,
 // section 3; cp-comm-type a2a).
@@ -14,6 +14,14 @@ namespace manyworlds::core::workload {
 /// Gathers keys and values of all ranks before `core`, the attention core of this rank's queries. They are dropped
 /// after it and gathered again for its backward pass, whose gradients of keys and values are reduce-scattered.
 std::vector<Operator> gather_keys(const std::vector<Operator>& core, const RankShapes& shapes, std::int64_t cp);
+
+/// Attends with `block`, the attention core of one block of keys, to the blocks of all ranks, as PyTorch's
+/// context_parallel does (torch/distributed/tensor/experimental/_attention.py, rotate method allgather). Keys and
+/// values are packed and gathered during attention to the own block. The result of each further block is merged with
+/// those before in fp32; its gradients of keys and values, in fp32, are added to those that arrive from the previous
+/// rank and sent on during the next block, and those of queries are added in fp32. Heads that share keys have copies of
+/// them, which are sent like others, if attention does not read shared keys itself.
+Operator attend_to_gathered_blocks(const Operator& block, const RankShapes& shapes, std::int64_t cp);
 
 /// Returns the shapes of attention on a rank that has all tokens and its share of the heads.
 RankShapes head_parallel_shapes(const RankShapes& shapes, std::int64_t cp);

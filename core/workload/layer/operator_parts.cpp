@@ -124,11 +124,23 @@ void quantise(OpList& ops, Dtype dtype, std::int64_t elements, std::int64_t laun
 
 namespace {
 
+/// Output features of the GEMMs of a linear layer.
+std::vector<std::int64_t> gemm_columns(const Linear& linear) {
+  return linear.parts.empty() ? std::vector{linear.out} : linear.parts;
+}
+
+/// Adds the kernel that copies what a collective over the sequence gathers or scatters, if it has to be.
+void copy_sequence(OpList& ops, const RankShapes& shapes, std::int64_t bytes) {
+  if (bytes > 0 && shapes.sequence_parallel && !shapes.stack.sequence_first)
+    ops.push_back(kernel(memory_bound("copy_sequence", 2 * bytes)));
+}
+
 /// A GEMM in chunks of tokens, each with a collective of its own, one after another: the GEMM of a chunk overlaps with
 /// the collective of the next chunk (`before`) or of the previous one (Transformer Engine's userbuffers, pipelined;
 /// Chang et al. 2024, Flux, section 2.2).
-void chunked_gemm(OpList& ops, const RankShapes& shapes, std::string_view name, std::int64_t out, std::int64_t in,
-                  Dtype dtype, collective::Kind kind, std::int64_t bytes, bool before) {
+void chunked_gemm(OpList& ops, const RankShapes& shapes, std::string_view name,
+                  const std::vector<std::int64_t>& columns, std::int64_t in, Dtype dtype, collective::Kind kind,
+                  std::int64_t bytes, bool before) {
   const std::int64_t chunks = shapes.tensor_chunks;
   const auto start_chunk = [&](std::int64_t i) {
     start(ops, name, kind, bytes * (i + 1) / chunks - bytes * i / chunks);
@@ -136,37 +148,59 @@ void chunked_gemm(OpList& ops, const RankShapes& shapes, std::string_view name, 
   for (std::int64_t i = 0; i < chunks && before; ++i) start_chunk(i);
   for (std::int64_t i = 0; i < chunks; ++i) {
     if (before) join(ops, {std::nullopt, chunks - 1 - i});
-    ops.push_back(kernel(gemm(name, shapes.tokens / chunks, out, in, dtype)));
+    for (const std::int64_t out : columns) ops.push_back(kernel(gemm(name, shapes.tokens / chunks, out, in, dtype)));
     if (!before) start_chunk(i);
   }
   if (!before) join(ops);
 }
 
-/// A GEMM over all tokens and the collective that brings its input (`before`) or takes its output. With overlap both
-/// proceed in ring steps, so that only one step's share of the GEMM is exposed (Transformer Engine's userbuffers), or
-/// in chunks.
-void overlapped_gemm(OpList& ops, const RankShapes& shapes, std::string_view name, std::int64_t out, std::int64_t in,
-                     Dtype dtype, collective::Kind kind, std::int64_t bytes, bool before) {
-  const auto add_gemm = [&](std::int64_t tokens) { ops.push_back(kernel(gemm(name, tokens, out, in, dtype))); };
-  if (shapes.tensor_chunks > 0) return chunked_gemm(ops, shapes, name, out, in, dtype, kind, bytes, before);
+/// GEMMs over all tokens, with these columns, and the collective that brings their input (`before`) or takes their
+/// output. With overlap both proceed in ring steps, so that only one step's share of the GEMMs is exposed (Transformer
+/// Engine's userbuffers), or in chunks. PyTorch's async TP then gathers in place, and adds up the parts of a sum that
+/// it has received (_symmetric_memory, fused_matmul_reduce_scatter()).
+void overlapped_gemm(OpList& ops, const RankShapes& shapes, std::string_view name,
+                     const std::vector<std::int64_t>& columns, std::int64_t in, Dtype dtype, collective::Kind kind,
+                     std::int64_t bytes, bool before) {
+  const auto add_gemm = [&](std::int64_t tokens) {
+    for (const std::int64_t out : columns) ops.push_back(kernel(gemm(name, tokens, out, in, dtype)));
+  };
   const std::int64_t step = shapes.tokens / shapes.tensor_parallel;
   if (!shapes.overlap_tensor) {
     if (before) block_on(ops, name, kind, bytes);
+    copy_sequence(ops, shapes, before ? bytes : 0);
     add_gemm(shapes.tokens);
+    copy_sequence(ops, shapes, before ? 0 : bytes);
     if (!before) block_on(ops, name, kind, bytes);
     return;
   }
-  if (!before) add_gemm(step);
-  start(ops, name, kind, bytes);
-  add_gemm(shapes.tokens - step);
-  join(ops);
-  if (before) add_gemm(step);
+  if (shapes.tensor_chunks > 0) {
+    chunked_gemm(ops, shapes, name, columns, in, dtype, kind, bytes, before);
+  } else {
+    if (!before) add_gemm(step);
+    start(ops, name, kind, bytes);
+    add_gemm(shapes.tokens - step);
+    join(ops);
+    if (before) add_gemm(step);
+  }
+  if (!before && !shapes.stack.sequence_first)
+    ops.push_back(kernel(memory_bound("sum_parts", bytes + bytes / shapes.tensor_parallel)));
+}
+
+/// Gradients of a linear layer's input: a GEMM for each of its parts, and the sums of what these give.
+void add_input_gradient(OpList& ops, std::int64_t tokens, const Linear& linear) {
+  bool first = true;
+  for (const std::int64_t out : gemm_columns(linear)) {
+    ops.push_back(kernel(gemm(linear.name, tokens, linear.in, out, linear.dtype)));
+    if (!first) ops.push_back(kernel(memory_bound("sum_input_gradients", 6 * tokens * linear.in)));
+    first = false;
+  }
 }
 
 }  // namespace
 
 Operator column_parallel(const RankShapes& shapes, const Linear& linear) {
   using collective::Kind;
+  const std::vector<std::int64_t> columns = gemm_columns(linear);
   Operator result;
   result.name = linear.name;
   result.saved_bytes = stored_bytes(linear.dtype, shapes.sp_region_tokens * linear.in);
@@ -176,21 +210,25 @@ Operator column_parallel(const RankShapes& shapes, const Linear& linear) {
                      summed = 2 * shapes.tokens * linear.in;
   quantise(result.forward, linear.dtype, shapes.sp_region_tokens * linear.in);
   if (shapes.sequence_parallel)
-    overlapped_gemm(result.forward, shapes, linear.name, linear.out, linear.in, linear.dtype, Kind::all_gather,
-                    gathered, true);
+    overlapped_gemm(result.forward, shapes, linear.name, columns, linear.in, linear.dtype, Kind::all_gather, gathered,
+                    true);
   else
-    result.forward.push_back(kernel(gemm(linear.name, shapes.tokens, linear.out, linear.in, linear.dtype)));
+    for (const std::int64_t out : columns)
+      result.forward.push_back(kernel(gemm(linear.name, shapes.tokens, out, linear.in, linear.dtype)));
 
-  quantise(result.backward, linear.dtype, shapes.tokens * linear.out);
+  quantise(result.backward, linear.dtype, shapes.tokens * linear.out, static_cast<std::int64_t>(columns.size()));
   if (shapes.sequence_parallel) start(result.backward, linear.name, Kind::all_gather, gathered);
-  result.backward.push_back(kernel(gemm(linear.name, shapes.tokens, linear.in, linear.out, linear.dtype)));
+  add_input_gradient(result.backward, shapes.tokens, linear);
   if (shapes.tensor_parallel > 1) {
     if (shapes.sequence_parallel) join(result.backward);
+    copy_sequence(result.backward, shapes, summed);
     start(result.backward, linear.name, shapes.sequence_parallel ? Kind::reduce_scatter : Kind::all_reduce, summed);
     if (!shapes.overlap_input_gradient) join(result.backward);
   }
-  add_weight_gradient(result.backward, shapes,
-                      weight_gradient(linear.name, linear.out, linear.in, shapes.tokens, linear.dtype));
+  copy_sequence(result.backward, shapes, gathered);
+  for (const std::int64_t out : columns)
+    add_weight_gradient(result.backward, shapes,
+                        weight_gradient(linear.name, out, linear.in, shapes.tokens, linear.dtype));
   if (linear.bias)
     result.backward.push_back(weight_gradient_kernel(memory_bound("bias_gradient", 2 * shapes.tokens * linear.out)));
   if (shapes.tensor_parallel > 1 && shapes.overlap_input_gradient) join(result.backward);
@@ -207,7 +245,7 @@ Operator row_parallel(const RankShapes& shapes, const Linear& linear) {
   const std::int64_t summed = 2 * shapes.tokens * linear.out;
   quantise(result.forward, linear.dtype, shapes.tokens * linear.in);
   if (shapes.sequence_parallel) {
-    overlapped_gemm(result.forward, shapes, linear.name, linear.out, linear.in, linear.dtype, Kind::reduce_scatter,
+    overlapped_gemm(result.forward, shapes, linear.name, {linear.out}, linear.in, linear.dtype, Kind::reduce_scatter,
                     summed, false);
   } else {
     result.forward.push_back(kernel(gemm(linear.name, shapes.tokens, linear.out, linear.in, linear.dtype)));
@@ -219,7 +257,7 @@ Operator row_parallel(const RankShapes& shapes, const Linear& linear) {
         weight_gradient_kernel(memory_bound("bias_gradient", 2 * shapes.sp_region_tokens * linear.out)));
   quantise(result.backward, linear.dtype, shapes.sp_region_tokens * linear.out);
   if (shapes.sequence_parallel)
-    overlapped_gemm(result.backward, shapes, linear.name, linear.in, linear.out, linear.dtype, Kind::all_gather,
+    overlapped_gemm(result.backward, shapes, linear.name, {linear.in}, linear.out, linear.dtype, Kind::all_gather,
                     stored_bytes(linear.dtype, shapes.tokens * linear.out), true);
   else
     result.backward.push_back(kernel(gemm(linear.name, shapes.tokens, linear.in, linear.out, linear.dtype)));

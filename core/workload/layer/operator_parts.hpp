@@ -63,7 +63,13 @@ struct Linear {
   std::int64_t in = 0, out = 0;
   bool bias = false;
   compute::Dtype dtype = compute::Dtype::bf16;
+  std::vector<std::int64_t> parts = {};  // output features of each GEMM, if several share the input
 };
+/// Parts are GEMMs of their own; where they are not fused, gradients of their common input are added (6 bytes an
+/// element). Where tensors do not begin with the sequence, what is gathered is copied behind its collective, and what
+/// is scattered is copied before (PyTorch, _functional_collectives.py, all_gather_tensor() and
+/// reduce_scatter_tensor()).
+///
 /// Output features are sharded over ranks. The input is whole on every rank; under sequence parallelism it is gathered
 /// from its shards, only the own shard is saved, and the backward pass gathers again behind the input gradient's GEMM
 /// (Korthikanti et al., section 4.2.2).

@@ -89,27 +89,29 @@ void repeat_keys(std::vector<Operator>& core, const RankShapes& shapes) {
   core.insert(core.begin(), std::move(result));
 }
 
-/// Returns the attention core of one context-parallel rank: all of attention without context parallelism; with a ring,
-/// its tokens and one block of keys, once for each block; otherwise its tokens and all keys, or its heads and all
-/// tokens.
+/// Returns the attention core of one context-parallel rank: all of attention without context parallelism; with a ring
+/// or gathered blocks, its tokens and one block of keys, once for each block; otherwise its tokens and all keys, or its
+/// heads and all tokens.
 std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& strategy, bool dropout) {
   const std::int64_t cp = strategy.cp;
   const bool in_ring = cp > 1 && strategy.cp_comm == ContextExchange::ring,
+             by_blocks = cp > 1 && strategy.cp_comm == ContextExchange::gathered_blocks,
              by_heads = cp > 1 && strategy.cp_comm == ContextExchange::ulysses;
-  const RankShapes core_shapes = in_ring    ? ring_block_shapes(shapes, cp)
-                                 : by_heads ? head_parallel_shapes(shapes, cp)
-                                            : shapes;
+  const RankShapes core_shapes = in_ring || by_blocks ? ring_block_shapes(shapes, cp)
+                                 : by_heads           ? head_parallel_shapes(shapes, cp)
+                                                      : shapes;
   std::vector<Operator> operators;
   if (strategy.stack.attention == AttentionKernel::unfused)
     add_unfused_attention(operators, core_shapes, dropout);
   else
     add_fused_attention(operators, core_shapes, strategy.stack.attention);
+  if (by_blocks) operators = {attend_to_gathered_blocks(operators.front(), shapes, cp)};
   if (!strategy.stack.grouped_query_fusion && shapes.kv_heads < shapes.heads) repeat_keys(operators, core_shapes);
   if (in_ring)
     operators = {ring_attention(operators, shapes, cp)};
   else if (by_heads)
     operators = exchange_tokens_for_heads(operators, shapes);
-  else if (cp > 1)
+  else if (cp > 1 && !by_blocks)
     operators = gather_keys(operators, shapes, cp);
   for (Operator& each : operators) {
     each.in_modules = recompute::core_attn;
@@ -121,7 +123,10 @@ std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& s
 
 void add_attention_input(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes, Dtype dtype) {
   if (model.is_latent()) return add_latent_attention_input(operators, model, shapes, dtype);
-  operators.push_back(column_parallel(shapes, {"qkv", shapes.hidden, shapes.qkv_width(), model.biases, dtype}));
+  Linear qkv{"qkv", shapes.hidden, shapes.qkv_width(), model.biases, dtype};
+  if (!shapes.stack.projection_fusion)
+    qkv.parts = {shapes.query_width(), shapes.kv_heads * shapes.head_dim, shapes.kv_heads * shapes.value_dim};
+  operators.push_back(column_parallel(shapes, qkv));
   mark_input_from(operators.back(), recompute::layernorm);
   operators.back().offload_module = offload::qkv_linear;
   const std::int64_t elements = shapes.tokens * (shapes.heads + shapes.kv_heads) * shapes.head_dim;
@@ -130,9 +135,11 @@ void add_attention_input(std::vector<Operator>& operators, const Model& model, c
 }
 
 void add_feed_forward(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes, Dtype dtype) {
-  const std::int64_t up = model.activation == Activation::swiglu ? 2 * shapes.ffn : shapes.ffn;
+  const bool gated = model.activation == Activation::swiglu;
+  Linear up{"mlp_up", shapes.hidden, gated ? 2 * shapes.ffn : shapes.ffn, model.biases, dtype};
+  if (gated && !shapes.stack.projection_fusion) up.parts = {shapes.ffn, shapes.ffn};
   const std::size_t first = operators.size();
-  operators.push_back(column_parallel(shapes, {"mlp_up", shapes.hidden, up, model.biases, dtype}));
+  operators.push_back(column_parallel(shapes, up));
   operators.push_back(activation(model, shapes, shapes.tokens * shapes.ffn));
   operators.push_back(row_parallel(shapes, {"mlp_down", shapes.ffn, shapes.hidden, model.biases, dtype}));
   Operator* const mlp = &operators[first];
@@ -145,9 +152,26 @@ void add_feed_forward(std::vector<Operator>& operators, const Model& model, cons
   }
 }
 
+/// Loss by PyTorch's kernels, one by one: a cast to fp32, a log-softmax, its gradient from one of zeros, and a cast
+/// back; over a sharded vocabulary maximum, difference, exponential, sum and difference, and as many backward
+/// (torch.distributed.tensor.parallel, loss.py). Bytes of a logit; rows that a kernel reads again come from caches.
+Operator cross_entropy_by_parts(const RankShapes& shapes) {
+  const bool sharded = shapes.tensor_parallel > 1;
+  Operator result = sharded ? chain("cross_entropy", shapes.logits(), {6, 4}, {4, 8, 8, 12, 6}, 4 * shapes.logits())
+                            : chain("cross_entropy", shapes.logits(), {6, 8}, {4, 12, 6}, 4 * shapes.logits());
+  if (!sharded) return result;
+  block_on(result.forward, "loss_maximum", collective::Kind::all_reduce, 4 * shapes.tokens);
+  for (const std::int64_t bytes : {8, 8, 4})
+    result.forward.push_back(kernel(memory_bound("loss_exponentials", bytes * shapes.logits())));
+  block_on(result.forward, "loss_sum", collective::Kind::all_reduce, 4 * shapes.tokens);
+  result.forward.push_back(kernel(memory_bound("loss", 8 * shapes.logits())));
+  return result;
+}
+
 /// Loss over a sharded vocabulary, as Megatron-LM's fused cross entropy: pass one casts to fp32 (saved, counted as
 /// logits) and finds the maximum, pass two exponentiates and sums; each ends in an all-reduce over the tokens.
 Operator cross_entropy(const RankShapes& shapes) {
+  if (!shapes.stack.cross_entropy_fusion) return cross_entropy_by_parts(shapes);
   Operator result;
   result.name = "cross_entropy";
   result.saved_bytes = 4 * shapes.logits();

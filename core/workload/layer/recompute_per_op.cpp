@@ -31,11 +31,13 @@ struct LayerGemms {
   bool gated = false;   // gate and up are two GEMMs, which here are one
 };
 
-/// Returns how many of a GEMM's columns are computed again.
-std::int64_t columns_again(const Operator& each, std::int64_t columns, const RankShapes& shapes, LayerGemms gemms) {
+/// Returns how many columns of an operator's GEMM number `index` are computed again.
+std::int64_t columns_again(const Operator& each, int index, std::int64_t columns, const RankShapes& shapes,
+                           LayerGemms gemms) {
   if (each.name == "mlp_down") return 0;
   if (each.name == "attention_output") return shapes.tensor_parallel == 1 ? columns : 0;
   if (gemms.narrow) return columns;
+  if (!shapes.stack.projection_fusion && (each.name == "qkv" || gemms.gated)) return index == 1 ? columns : 0;
   if (each.name == "qkv") return shapes.kv_heads * shapes.head_dim;
   return gemms.gated ? columns / 2 : 0;
 }
@@ -44,14 +46,18 @@ std::int64_t columns_again(const Operator& each, std::int64_t columns, const Ran
 /// backward pass gathers the input itself.
 OpList gemms_again(const Operator& each, const RankShapes& shapes, LayerGemms gemms) {
   OpList again;
+  int gemm_count = 0;
   bool any = false;
   for (const WorkItem& work : each.forward) {
     if (work.kernel() == nullptr) continue;
     again.push_back(work);
     if (!is_gemm(work)) continue;
     compute::Kernel& kernel = again.back().kernel()->shape;
-    const std::int64_t columns = columns_again(each, kernel.n, shapes, gemms);
-    if (columns == 0) return {};
+    const std::int64_t columns = columns_again(each, gemm_count++, kernel.n, shapes, gemms);
+    if (columns == 0) {
+      again.pop_back();
+      continue;
+    }
     kernel = compute::gemm(kernel.name, kernel.m, columns, kernel.k, kernel.dtype);
     any = true;
   }

@@ -43,6 +43,16 @@ const OptionTable<Stack>& stack_options() {
       option("rope_fusion", &Stack::rope_fusion, "rotary positions are one kernel (apply_rope_fusion)"),
       option("grouped_query_fusion", &Stack::grouped_query_fusion,
              "attention reads keys and values that heads share; else they are repeated for every head first"),
+      option("projection_fusion", &Stack::projection_fusion,
+             "queries, keys and values are one GEMM, and so are both halves of SwiGLU; else each weight has its own, "
+             "and the gradients of their input are added"),
+      option("cross_entropy_fusion", &Stack::cross_entropy_fusion,
+             "the loss is Megatron-LM's fused one (cross_entropy_loss_fusion); else PyTorch's kernels, one by one"),
+      option("optimizer_fusion", &Stack::optimizer_fusion,
+             "Adam is one kernel; else one for each of its operations (PyTorch's foreach)"),
+      option("sequence_first", &Stack::sequence_first,
+             "the sequence is the first dimension of tensors (Megatron-LM), so that collectives of sequence "
+             "parallelism write what GEMMs read; else it is copied (PyTorch's DTensor), unless overlap_tensor"),
       option("permute_fusion", &Stack::permute_fusion,
              "tokens are put in the order of their experts, and back, by one kernel (moe_permute_fusion)"),
       option("router_fusion", &Stack::router_fusion, "31 kernels of the router instead of 72 (moe_router_fusion)"),

@@ -61,9 +61,13 @@ struct Stack {
   bool bias_dropout_fusion = true;
   bool rope_fusion = true;
   bool grouped_query_fusion = true;  // attention reads shared keys and values directly
+  bool projection_fusion = true;     // queries, keys and values are one GEMM, and both halves of SwiGLU
+  bool cross_entropy_fusion = true;  // the loss goes through the logits twice forward and once backward
+  bool optimizer_fusion = true;      // Adam is one kernel
   bool permute_fusion = true;
   bool router_fusion = true;
   bool gradient_accumulation_fusion = true;  // GEMMs accumulate weight gradients of micro-batches
+  bool sequence_first = true;                // collectives of sequence parallelism write what GEMMs read
   bool overlap_experts = false;              // tokens are exchanged during the kernels of another micro-batch's pass
   double host_kernel_us = 15;                // host time to launch a kernel, with what the framework does around it
   double host_collective_us = 15;            // and a collective of tensor, context or expert parallelism

@@ -73,9 +73,10 @@ const OptionTable<Strategy>& strategy_options() {
              "parameters of one gradient bucket; with zero 3 each layer is one bucket", {1, 1'000'000'000'000},
              "parameters"),
       option("overlap_grad_reduce", &Strategy::overlap_grad_reduce, "gradients are reduced during the backward pass"),
-      choice("cp_comm", &Strategy::cp_comm, {"ring", "all_gather", "ulysses"},
+      choice("cp_comm", &Strategy::cp_comm, {"ring", "all_gather", "ulysses", "gathered_blocks"},
              "what context-parallel ranks exchange: keys and values around a ring (Megatron-LM's cp-comm-type p2p), or "
-             "all-gathered before attention (all_gather), or tokens for heads by all-to-alls (ulysses, a2a)"),
+             "all-gathered before attention (all_gather), or tokens for heads by all-to-alls (ulysses, a2a), or keys "
+             "and values all-gathered during the first block, then read block by block (gathered_blocks, PyTorch)"),
       option("capacity_factor", &Strategy::capacity_factor,
              "maximum rows of an expert over the rows of a balanced one; 0: nothing is dropped", {0, 1'000}),
       choice("token_drop", &Strategy::token_drop, {"probs", "position"},

@@ -22,8 +22,9 @@ enum class Recompute : std::uint8_t { none, selective, full, per_op };
 /// and head are dealt out by the weights of their GEMMs (nanotron; see split_by_cost()).
 enum class LayerSplit : std::uint8_t { even, light_ends, light_last, by_cost };
 /// How context-parallel ranks exchange tokens: keys and values move around a ring, or are gathered before attention, or
-/// all-to-alls trade shares of the tokens for shares of the heads and back (DeepSpeed Ulysses).
-enum class ContextExchange : std::uint8_t { ring, all_gather, ulysses };
+/// all-to-alls trade shares of the tokens for shares of the heads and back (DeepSpeed Ulysses), or keys and values are
+/// gathered during attention to the rank's own block and read block by block (PyTorch's context_parallel).
+enum class ContextExchange : std::uint8_t { ring, all_gather, ulysses, gathered_blocks };
 /// Which tokens an expert drops beyond its capacity: those with the lowest probability, or the last ones.
 enum class TokenDrop : std::uint8_t { probs, position };
 /// GEMMs of a rank's experts: one for each expert, on its own tokens (Transformer Engine's GroupedLinear); or one

@@ -173,6 +173,8 @@ inline step::Configuration with_context_and_experts(step::Configuration configur
 inline step::Configuration with_overlaps(step::Configuration configuration, std::uint64_t seed) {
   workload::Strategy& s = configuration.strategy;
   if (s.cp > 1) s.cp_comm = static_cast<workload::ContextExchange>(1 + seed % 2);
+  if (s.cp > 1 && seed % 3 == 0 && s.stack.attention != workload::AttentionKernel::unfused)
+    s.cp_comm = workload::ContextExchange::gathered_blocks;
   if (s.tp > 1) s.sequence_parallel = s.stack.overlap_tensor = true;
   if (s.tp > 1) s.stack.tensor_chunks = 1 << seed % 4;
   s.stack.communication_engine = static_cast<workload::CommunicationEngine>(seed / 2 % 3);
@@ -181,9 +183,10 @@ inline step::Configuration with_overlaps(step::Configuration configuration, std:
     s.stack.overlap_shared_expert = seed % 4 != 1;
     s.stack.delay_expert_weights = seed % 4 != 2;
   }
-  bool* const fusions[] = {&s.stack.bias_activation_fusion,      &s.stack.bias_dropout_fusion, &s.stack.rope_fusion,
-                           &s.stack.grouped_query_fusion,        &s.stack.permute_fusion,      &s.stack.router_fusion,
-                           &s.stack.gradient_accumulation_fusion};
+  bool* const fusions[] = {
+      &s.stack.bias_activation_fusion,       &s.stack.bias_dropout_fusion, &s.stack.rope_fusion,
+      &s.stack.grouped_query_fusion,         &s.stack.permute_fusion,      &s.stack.router_fusion,
+      &s.stack.gradient_accumulation_fusion, &s.stack.projection_fusion,   &s.stack.sequence_first};
   for (std::size_t i = 0; i < std::size(fusions); ++i) *fusions[i] = (seed >> i & 1) == 0;
   s.stack.communication_sms = s.stack.communication_engine == workload::CommunicationEngine::calibrated ? 0 : 15;
   return configuration;

@@ -278,6 +278,28 @@ TEST_CASE("context-parallel ranks gather keys and values, or trade tokens for he
       }
 }
 
+TEST_CASE("gathered blocks share the FLOPs, are gathered once a pass, and send gradients on cp times in fp32") {
+  const Model model = small(true, 2);
+  using collective::Kind;
+  for (const bool shared_keys : {true, false})
+    for (const std::int64_t cp : {2, 4}) {
+      Strategy one = layout(1, 1, 2, 6);
+      one.stack.attention = AttentionKernel::flash2;
+      one.stack.grouped_query_fusion = shared_keys;
+      Strategy many = one;
+      many.cp = cp, many.cp_comm = ContextExchange::gathered_blocks;
+      CAPTURE(shared_keys, cp);
+      for (const bool forward : {true, false})
+        CHECK(cp * flops_of(layer_operators(model, many), forward) == flops_of(layer_operators(model, one), forward));
+      const Program program = build_program(model, many, round_gpu(), 0);
+      const std::int64_t passes = 2 * 3, tokens = 2 * model.sequence / cp;
+      const std::int64_t keys_and_values = 2 * tokens * (shared_keys ? 4 : 8) * (64 + 64);
+      CHECK(bytes_by_kind(program, Role::context) ==
+            BytesByKind{{Kind::all_gather, passes * 2 * cp * keys_and_values}});
+      CHECK(bytes_by_kind(program, Role::send_context) == BytesByKind{{Kind::send, passes * cp * 2 * keys_and_values}});
+    }
+}
+
 TEST_CASE("keys and values that a rank has gathered, and their gradients, are in memory while it attends") {
   Model model = small(true, 2);
   model.sequence = 65'536, model.kv_heads = 8, model.ffn_hidden = 64;  // so that nothing else is as large
@@ -289,6 +311,8 @@ TEST_CASE("keys and values that a rank has gathered, and their gradients, are in
   const std::int64_t hidden = 2 * 65'536 / 8 * 512;
   CHECK(memory::layer_bytes(model, gathered, {}).working == 2 * 2 * 65'536 * 2 * 512 + hidden);
   CHECK(memory::layer_bytes(model, ring, {}).working == 2 * 2 * 65'536 / 8 * 64 + hidden);
+  gathered.cp_comm = ContextExchange::gathered_blocks;  // and of two blocks the gradients in fp32
+  CHECK(memory::layer_bytes(model, gathered, {}).working == (2 + 2 * 4 / 8) * 65'536 * 2 * 512 + hidden);
 }
 
 TEST_CASE("heads take their tokens with two copies of each tensor on the way") {

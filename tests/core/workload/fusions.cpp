@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/memory/activations.hpp"
+#include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
@@ -124,4 +125,61 @@ TEST_CASE("tokens are put in order by index where permuting is not fused, and ro
   CHECK(router.bytes == 0);
   // The sigmoids of the unfused SwiGLU, and its result before it is weighted by the tokens' probabilities.
   CHECK(kept_more(model, strategy, &Stack::bias_activation_fusion, kind) == 2 * 2 * copies * 256);
+}
+
+TEST_CASE("projections of their own read their common input once each, and add the gradients of it") {
+  const Model gated = small(true, 1), plain = small(false, 1);
+  const Strategy strategy = layout(2, 1, 3, 3);
+  const std::int64_t input = 3 * gated.sequence * gated.hidden;
+  const Sum forward = more(gated, strategy, &Stack::projection_fusion, true);
+  CHECK(forward.kernels == 3);  // keys, values, gate
+  CHECK(forward.bytes == 3 * 2 * input);
+  const Sum backward = more(gated, strategy, &Stack::projection_fusion, false);
+  CHECK(backward.kernels == 3 * 3);  // a gradient of weights and of the input, and a sum
+  CHECK(backward.bytes == 3 * (2 + 2 + 6) * input);
+  CHECK(more(plain, strategy, &Stack::projection_fusion, true).kernels == 2);
+  CHECK(kept_more(gated, strategy, &Stack::projection_fusion) == 0);
+}
+
+TEST_CASE("where the sequence is not the first dimension, what is gathered or scattered over it is copied") {
+  const Model model = small(true, 1);
+  Strategy strategy = layout(2, 1, 3, 3);
+  check(more(model, strategy, &Stack::sequence_first, true), 0, 0);
+  strategy.sequence_parallel = true;
+  const std::int64_t copy = 4 * 3 * model.sequence * model.hidden;
+  // Forward the inputs of two GEMMs and the outputs of two; backward gradients of all four, and the two inputs again.
+  check(more(model, strategy, &Stack::sequence_first, true), 4, 4 * copy);
+  check(more(model, strategy, &Stack::sequence_first, false), 6, 6 * copy);
+  // Async TP gathers in place and adds up parts; gradients of the inputs of two column-parallel GEMMs are not
+  // overlapped.
+  strategy.stack.overlap_tensor = true;
+  check(more(model, strategy, &Stack::sequence_first, true), 2, 2 * (copy / 2 + copy / 4));
+  check(more(model, strategy, &Stack::sequence_first, false), 4, 4 * copy);
+}
+
+TEST_CASE("a loss by PyTorch's kernels takes 14 and 22 bytes a logit, and 38 both ways over a sharded vocabulary") {
+  const Model model = small(true, 1);
+  for (const std::int64_t tp : {1, 2})
+    for (const bool forward : {true, false}) {
+      Strategy fused = layout(tp, 1, 3, 3), apart = fused;
+      apart.stack.cross_entropy_fusion = false;
+      const RankShapes shapes = rank_shapes(model, fused);
+      Sum more = sum(head_operators(model, apart), forward);
+      more -= sum(head_operators(model, fused), forward);
+      const std::int64_t bytes = tp == 2 ? 38 : forward ? 14 : 22;
+      CAPTURE(tp, forward);
+      CHECK(more.bytes == (bytes - (forward ? 14 : 6)) * shapes.logits() - (forward ? 12 * shapes.tokens : 0));
+    }
+}
+
+TEST_CASE("Adam by its operations moves 88 bytes a parameter, 30 as one kernel") {
+  Strategy strategy = layout(1, 1, 1, 1);
+  const auto bytes = [&] {
+    std::int64_t sum = 0;
+    for (const compute::Kernel& kernel : optimizer_kernels(strategy, {1'000, 0})) sum += kernel.bytes;
+    return sum;
+  };
+  CHECK(bytes() == (4 + 30 + 4) * 1'000);
+  strategy.stack.optimizer_fusion = false;
+  CHECK(bytes() == (4 + 88 + 4) * 1'000);
 }
