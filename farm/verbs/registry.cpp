@@ -27,6 +27,7 @@ namespace manyworlds::farm::commands {
   entry(cluster)                \
   entry(slurm)                  \
   entry(model)                  \
+  entry(doctor)                 \
   entry(list)                   \
   entry(schema)
 // clang-format on
