@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "experiments/text/nearest.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/cli/option_table.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -37,6 +38,7 @@ std::string display_name(const std::string& name) {
 
 std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std::vector<std::string>& arguments) {
   options.add_options()("h,help", "show this help");
+  if (arguments.size() == 1 && arguments.front() == table_request()) throw table_of(options);
   options.allow_unrecognised_options();
   std::vector<const char*> argv{"manyworlds"};
   for (const auto& argument : arguments) argv.push_back(argument.c_str());

@@ -29,7 +29,9 @@ namespace manyworlds::farm::commands {
   entry(model)                  \
   entry(doctor)                 \
   entry(list)                   \
-  entry(schema)
+  entry(schema)                 \
+  entry(completion)             \
+  entry(man)
 // clang-format on
 
 #define MANYWORLDS_DECLARE(name) Command name##_command();

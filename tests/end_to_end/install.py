@@ -33,6 +33,13 @@ class Installed(unittest.TestCase):
         run(program, "slurm", share / "sweeps/tiny.yaml", "-o", self.directory / "batch", "--tasks-per-node", 2)
         self.assertIn(f"'{program}' sweep", (self.directory / "batch.slurm/sweep.sh").read_text())
 
+    def test_it_has_manual_pages_and_completion(self):
+        share = self.moved() / "share"
+        self.assertIn(".SH NAME\nmanyworlds\\-sweep \\- ", (share / "man/man1/manyworlds-sweep.1").read_text())
+        for name in ("bash-completion/completions/manyworlds", "zsh/vendor-completions/_manyworlds",
+                     "fish/vendor_completions.d/manyworlds.fish"):
+            self.assertIn("sweep", (share / name).read_text())
+
     def test_the_program_looks_for_libraries_beside_itself_and_nowhere_in_the_build(self):
         tree = self.moved("libraries")
         program = tree / "bin/manyworlds"
