@@ -25,6 +25,7 @@
 #include "farm/results/stage_footprints.hpp"
 #include "farm/results/step_text.hpp"
 #include "farm/run/ticking_line.hpp"
+#include "farm/sweep/single_experiment.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/ranking/top.hpp"
@@ -164,20 +165,14 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
   return text;
 }
 
-Json as_json(const Row& row, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {
-  Json object{{"name", sweep.name}, {"assumed", sweep.assumed}};
-  for (const io::Column& column : row.table.columns)
-    std::visit([&](const auto& values) { object[column.name] = values.at(0); }, column.values);
+Json as_json(const SingleRun& run, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {
+  Json object = experiment_json(sweep, run.results());
   if (own)
     object["own"] = {{"step_time_low_s", own->low_s},
                      {"step_time_high_s", own->high_s},
                      {"experiments", own->experiments},
                      {"rows", own->rows},
                      {"table", own->table}};
-  if (sweep.measured && row.text("status") == "ran")
-    object["measured"] = {{"step_time_s", sweep.measured->step_time_s},
-                          {"source", sweep.measured->source},
-                          {"error_percent", error_percent(row, *sweep.measured)}};
   return object;
 }
 
@@ -257,7 +252,7 @@ int run_run(const Invocation& invocation) {
   const std::optional<OwnView> own = row.ran() ? own_view(*parsed, row, sweep.experiments.front()) : std::nullopt;
   if (job && parsed->count("json") == 0)
     for (const std::string& line : explanation(*job)) std::cout << line << "\n";
-  std::cout << (parsed->count("json") > 0 ? as_json(row, sweep, own).dump(1) + "\n"
+  std::cout << (parsed->count("json") > 0 ? as_json(run, sweep, own).dump(1) + "\n"
                                           : as_text(row, sweep, own) + io::assumed_text(sweep.assumed));
   emit.write({fmt::format("{}: {}", sweep.name, step_title(row))});
   if (run.recorded()) recording.write(run);
