@@ -19,7 +19,9 @@ SingleRun::SingleRun(const experiments::Sweep& sweep, const std::vector<std::uin
   for (std::uint32_t task = 0; task < job.tasks().size(); ++task) {
     std::vector<std::string> inputs;
     for (const std::uint32_t input : job.tasks()[task].inputs) inputs.push_back(outcomes[input].bytes);
-    outcomes.push_back(run_guarded(*runner_, job.spec(task), inputs));
+    const bool stopped = progress != nullptr && progress->stop;
+    outcomes.push_back(stopped ? Outcome{Status::error, core::step::StepStopped().what(), 0}
+                               : run_guarded(*runner_, job.spec(task), inputs));
     if (progress != nullptr) progress->done = task + 1;
     if (!outcomes.back().ok()) {
       outcomes.resize(job.tasks().size(), outcomes.back());  // no later task can be computed

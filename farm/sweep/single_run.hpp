@@ -15,6 +15,13 @@ namespace manyworlds::farm {
 struct RunProgress {
   std::atomic<std::size_t> tasks = 0, done = 0;  // simulations; the last one is the step
   std::atomic<core::Time> reached = 0;           // simulated time in the step
+  std::atomic<bool> stop = false;                // asks the run to end: its experiment has then failed
+
+  /// Asks the run to end at its next simulation, or at the next time that its step reaches.
+  void request_stop() {
+    stop = true;
+    reached = core::step::kStopStep;
+  }
 };
 
 class SingleRun {

@@ -106,7 +106,7 @@ std::variant<StepResult, MissingResults> Step::advance() {
     if (exit <= tick) completions_.take_exits(*network_, exit);
     const Time at = std::min(tick, completions_.due());
     if (exit < at) continue;  // the network has not reached the tick yet
-    if (reached_ != nullptr) reached_->store(at, std::memory_order_relaxed);
+    if (reached_ != nullptr && reached_->exchange(at, std::memory_order_relaxed) == kStopStep) throw StepStopped();
     const std::vector<Member> exits = completions_.take_due(at);
     if (recording_ != nullptr)
       for (const Member& member : exits) recording_->intervals[member.instance].ended = at;

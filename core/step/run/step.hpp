@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <variant>
 #include <vector>
 
@@ -21,6 +22,12 @@ namespace manyworlds::core::step {
 /// Isolated collectives whose results must be added to the IsolatedResults before the step can continue; ascending.
 struct MissingResults {
   std::vector<CollectiveOpId> collective_ops;
+};
+
+/// Stored in the time that a step reports to, it makes the step throw StepStopped where it would report next.
+inline constexpr Time kStopStep = -1;
+struct StepStopped : std::runtime_error {
+  StepStopped() : std::runtime_error("stopped on request") {}
 };
 
 class Step {
