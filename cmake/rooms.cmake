@@ -16,6 +16,9 @@ function(manyworlds_room path)
     add_library(${name} STATIC ${sources})
     target_include_directories(${name} PUBLIC ${view})
     target_link_libraries(${name} PUBLIC ${ARG_NEEDS} ${ARG_USES} PRIVATE manyworlds_flags)
+    # So that the Python module can be made of the same objects. Hidden symbols keep calls and data as direct as in a
+    # program: nothing outside may replace them.
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
   else()  # headers alone
     add_library(${name} INTERFACE)
     target_include_directories(${name} INTERFACE ${view})
