@@ -1,4 +1,4 @@
-# What `cpack --config BUILD/CPackConfig.cmake` makes: a Debian package of what is installed. It needs the libraries of
+# What `cpack --config BUILD/CPackConfig.cmake` makes: Debian packages of what is installed. They need the libraries of
 # the system that it was built on, and the commands of the MPI that it was built with; Chart.js is compiled in.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "Seed 9396fd1c maintainers <maintainers@users.noreply.a-seed-9396fd1c.example>")
@@ -27,5 +27,24 @@ find_program(FILE_COMMAND file)
 mark_as_advanced(DPKG_SHLIBDEPS FILE_COMMAND)
 if(DPKG_SHLIBDEPS AND FILE_COMMAND)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
+
+# Two packages: the program, and the Python package for Debian's python3.
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL Unspecified)
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME manyworlds)
+if(TARGET manyworlds_module)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-manyworlds)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+  math(EXPR next_minor "${Python_VERSION_MINOR} + 1")
+  string(JOIN ", " CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "manyworlds (= ${PROJECT_VERSION})"
+         "python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR})"
+         "python3 (<< ${Python_VERSION_MAJOR}.${next_minor})" python3-h5py python3-pandas)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "python3-xarray, python3-matplotlib")
+  set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+"simulator that ranks layouts of LLM training, in Python
+Experiments and sweeps from Python; results as pandas, as xarray, and as
+pictures.")
 endif()
 include(CPack)

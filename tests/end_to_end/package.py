@@ -13,6 +13,13 @@ import unittest
 from fake_commands import fake_command
 from installed_tree import BUILD, FILES, ROOT, check_tree, run
 
+TRY = f"""
+import manyworlds, pathlib, shutil
+shutil.rmtree('tried', ignore_errors=True)
+assert manyworlds.run({str(ROOT / 'experiments/sweeps/tiny.yaml')!r}, experiment=0).ran
+run = manyworlds.sweep({str(ROOT / 'experiments/sweeps/tiny.yaml')!r}, 'tried', ranks=1, store='none')
+assert len(run) == 20 and run.top(1)['status'].iloc[0] == 'ran'
+"""
 CHANGELOG = "# Changelog\n\n## Unreleased\n\n### New\n- A thing.\n\n## 0.1.0\n\nThe first version.\n"
 
 
@@ -28,10 +35,35 @@ class Package(unittest.TestCase):
         cls.addClassCleanup(temporary.cleanup)
         cls.directory = pathlib.Path(temporary.name)
         run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", cls.directory)
-        cls.package, = cls.directory.glob("*.deb")
+        cls.package, = cls.directory.glob("manyworlds_*.deb")
+        cls.python, = cls.directory.glob("python3-manyworlds_*.deb")
 
-    def field(self, name):
-        return run("dpkg-deb", "--field", self.package, name).strip()
+    def field(self, name, package=None):
+        return run("dpkg-deb", "--field", package or self.package, name).strip()
+
+    def test_pythons_package_needs_the_program_and_runs_beside_it(self):
+        self.assertEqual([self.field(name, self.python) for name in ("Package", "Version", "Section")],
+                         ["python3-manyworlds", version(), "python"])
+        needed = self.field("Depends", self.python).split(", ")
+        for words in (f"manyworlds (= {version()})", "python3-h5py", "python3-pandas"):
+            self.assertIn(words, needed)
+        self.assertTrue([words for words in needed if words.startswith("libyaml-cpp")], needed)  # found by what it is linked with
+        there = self.directory / "python"
+        for package in (self.package, self.python):
+            run("dpkg-deb", "-x", package, there)
+        folder = there / "usr/lib/python3/dist-packages"
+        self.assertEqual([path for path in there.rglob("*") if path.suffix == ".py" and not path.is_relative_to(folder)
+                          and "slurm" not in path.parts], [])
+        run("/usr/bin/python3", "-c", TRY, env={**os.environ, "PYTHONPATH": str(folder), "PATH": f"{there}/usr/bin:{os.environ['PATH']}"},
+            cwd=self.directory)
+
+    def test_a_wheel_installs_without_root_and_has_the_program(self):
+        wheel = run(ROOT / "script/wheel", "--preset", BUILD.name, self.directory / "wheel").strip()
+        self.assertRegex(wheel, rf"manyworlds-{version()}-cp3\d+-cp3\d+-linux_\w+\.whl$")
+        place = self.directory / "environment"
+        run("/usr/bin/python3", "-m", "venv", "--system-site-packages", place)
+        run(place / "bin/pip", "install", "--quiet", "--no-index", "--no-deps", wheel)
+        run(place / "bin/python", "-c", TRY, env={**os.environ, "PATH": "/usr/bin:/bin"}, cwd=self.directory)
 
     def test_it_says_what_it_is_and_what_it_needs(self):
         architecture = run("dpkg", "--print-architecture").strip()
@@ -93,6 +125,7 @@ class Release(unittest.TestCase):
                          f"sed -n 's/^project(manyworlds VERSION \\(\\S*\\) .*/echo manyworlds \\1 \"(build)\"/p' CMakeLists.txt >{program} && "
                          f"chmod +x {program}", self.directory / "calls")
         fake_command(self.directory / "commands", "cpack", 'touch "${@: -1}/manyworlds.deb"', self.directory / "calls")
+        fake_command(self.here / "script", "wheel", 'touch "$1/manyworlds.whl"', self.directory / "calls")
         for name in ("dpkg-shlibdeps", "file"):
             fake_command(self.directory / "commands", name, "", self.directory / "calls")
         self.git("init", "-q", "-b", "main")
@@ -173,12 +206,12 @@ class Release(unittest.TestCase):
         folder = self.here / "build/releases/0.2.0"
         sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
         self.assertEqual(sums, {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-                                for name in ("manyworlds.deb", "manyworlds-0.2.0.tar.gz")})
+                                for name in ("manyworlds.deb", "manyworlds.whl", "manyworlds-0.2.0.tar.gz")})
         self.assertEqual({path.name for path in folder.iterdir()}, {*sums, "SHA256SUMS"})
         with tarfile.open(folder / "manyworlds-0.2.0.tar.gz") as archive:
             self.assertIn(b"VERSION 0.2.0 ", archive.extractfile("manyworlds-0.2.0/CMakeLists.txt").read())
         called = [line.split()[0] for line in (self.directory / "calls").read_text().splitlines()]
-        self.assertEqual(called, ["test", "cpack"])
+        self.assertEqual(called, ["test", "cpack", "wheel"])
 
     def test_a_failure_before_the_commit_leaves_the_tree_as_it_was(self):
         fake_command(self.directory / "commands", "cpack", "echo no room; exit 1", self.directory / "calls")
