@@ -76,6 +76,16 @@ class Recipes(unittest.TestCase):
         for section in ("post", "test", "runscript"):
             run("sh", "-n", "-c", sections[section])
 
+    def test_the_image_names_packages_and_paths_that_there_are(self):
+        text = re.sub(r"\\\n\s*", "", (ROOT / "slurm/Containerfile").read_text())
+        named = re.search(r"--no-install-recommends (.*)\n", text).group(1).split()
+        self.assertGreater(len(named), 10)
+        self.assertEqual([name for name in named if name not in PACKAGES], [])
+        copied = [word for words in re.findall(r"^COPY (?!--)(.*) \S+$", text, re.MULTILINE) for word in words.split()]
+        self.assertEqual([name for name in copied if not (ROOT / name).exists()], [])
+        definition = (ROOT / "slurm/manyworlds.def").read_text()
+        self.assertEqual(sorted(copied), sorted(re.findall(r"^    (\S+) /usr/src/manyworlds/$", definition, re.MULTILINE)))
+
     def test_the_spack_recipe_compiles_and_names_what_the_build_looks_for(self):
         recipe = ROOT / "slurm/spack/packages/manyworlds/package.py"
         with tempfile.TemporaryDirectory() as directory:

@@ -7,7 +7,7 @@ import subprocess
 ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
 BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
 FILES = ("README.md", "LICENSE", "docs/formats.md", "docs/model/network.md", "sweeps/tiny.yaml", "slurm/sweep.sh",
-         "slurm/merge.sh", "slurm/manyworlds.def", "slurm/spack/packages/manyworlds/package.py")  # of share/manyworlds
+         "slurm/merge.sh", "slurm/manyworlds.def", "slurm/Containerfile", "slurm/spack/packages/manyworlds/package.py")  # of share/manyworlds
 
 
 def run(*words, **more):
