@@ -71,7 +71,7 @@ std::vector<KnownKey> mapped_keys() {
        ""},
       {"parallelism.enable_sequence_parallel", kMapped, "strategy.sequence_parallel", "true; since 2026", ""},
       {"parallelism.context_parallel_degree", kMapped, "strategy.cp", "1", ""},
-      {"parallelism.context_parallel_rotate_method", kMapped, "strategy.cp_comm", "allgather all_gather, alltoall ring",
+      {"parallelism.context_parallel_rotate_method", kMapped, "strategy.cp_comm", "allgather gathered_blocks, alltoall ring",
        ""},
       {"parallelism.expert_parallel_degree", kMapped, "strategy.ep", "of mixtures of experts; 1", ""},
       {"parallelism.expert_tensor_parallel_degree", kMapped, "strategy.etp", "1; without expert parallelism as tp", ""},

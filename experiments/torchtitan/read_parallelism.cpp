@@ -44,8 +44,8 @@ void Reader::read_ranks() {
   set("strategy.cp", cp_, kContext);
   if (cp_ > 1) {
     const std::string name = "parallelism.context_parallel_rotate_method";
-    set("strategy.cp_comm", keys_.translated(name, keys_.text(name, "allgather"), "allgather=all_gather alltoall=ring"),
-        name);
+    set("strategy.cp_comm",
+        keys_.translated(name, keys_.text(name, "allgather"), "allgather=gathered_blocks alltoall=ring"), name);
   }
   set_flag("strategy.sequence_parallel", tp_ > 1 && keys_.flag("parallelism.enable_sequence_parallel", true), kTensor);
 }

@@ -69,7 +69,7 @@ std::string torchtitan_experiment(std::mt19937_64& random) {
       ", overlap_transfers: " + (pipelined && schedule != "1f1b" && schedule != "gpipe" ? "true" : "false");
   if (zero == "2") text += ", overlap_parameters: true";
   text += "}, tp: " + tp + ", pp: " + pp + ", cp: " + drawn(random, {"1", "1", "2"}) +
-          ", cp_comm: " + drawn(random, {"ring", "all_gather"}) + ", zero: " + zero + ", recompute: " + recompute +
+          ", cp_comm: " + drawn(random, {"ring", "gathered_blocks"}) + ", zero: " + zero + ", recompute: " + recompute +
           ", micro_batch: " + drawn(random, {"1", "2"}) + ", global_batch: " + drawn(random, {"256", "512"});
   const std::string ep = drawn(random, {"1", "8"});  // without expert parallelism experts are sharded as other layers
   text += ", ep: " + ep + ", etp: " + (ep == "1" ? tp : "1");

@@ -315,7 +315,7 @@ TEST_CASE("degrees, batches and stages follow from one another as torchtitan has
   };
   const std::string hybrid = "[parallelism]\ndata_parallel_replicate_degree = 4\ncontext_parallel_degree = 2\n";
   CHECK(setting(hybrid, "strategy.zero_group") == "16");
-  CHECK(setting(hybrid, "strategy.cp_comm") == "all_gather");
+  CHECK(setting(hybrid, "strategy.cp_comm") == "gathered_blocks");
   CHECK(setting(hybrid, "strategy.global_batch") == "256");
   CHECK(setting("[training]\nglobal_batch_size = 1024\n", "strategy.global_batch") == "1024");
   const std::string alone = "[parallelism]\ndata_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n";
