@@ -79,7 +79,7 @@ void NemoReader::read_activation() {
 }
 
 void NemoReader::read_precision() {
-  for (const char* name : {"trainer.precision", "mixed_precision", "model.precision"}) {
+  for (const char* name : {"trainer.precision", "trainer.plugins.precision", "mixed_precision", "model.precision"}) {
     const Node how = value_of(name);
     if (how.kind != Node::Kind::scalar) continue;
     const std::string& word = how.text;

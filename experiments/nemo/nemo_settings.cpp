@@ -80,6 +80,12 @@ std::vector<NamedSetting> later_versions() {
       {"comm_overlap.overlap_param_gather", "overlap-param-gather", "", ""},
       {"comm_overlap.overlap_moe_expert_parallel_comm", "overlap-moe-expert-parallel-comm", "", ""},
       {"comm_overlap.delay_wgrad_compute", "delay-wgrad-compute", "", ""},
+      {"trainer.strategy.ddp.grad_reduce_in_fp32", "grad-reduce-in-bf16", kInverted, kFalse},
+      {"trainer.strategy.ddp.bucket_size", "ddp-bucket-size", "", ""},
+      {"trainer.plugins.grad_reduce_in_fp32", "grad-reduce-in-bf16", kInverted, kFalse},
+      {"trainer.plugins.fp8", "fp8-format", "hybrid=hybrid e4m3=e4m3 None=- False=-", ""},
+      {"trainer.plugins.fp8_recipe", "fp8-recipe", "", ""},
+      {"model.config.gated_linear_unit", "swiglu", "", ""},
       {"mixed_precision.fp8", "fp8-format", "hybrid=hybrid e4m3=e4m3 None=- False=-", ""},
       {"mixed_precision.fp8_recipe", "fp8-recipe", "", ""},
       {"mixed_precision.fp4", "fp4-format", "e2m1=e2m1 nvfp4=e2m1 None=- False=-", ""},
@@ -103,7 +109,8 @@ const Dialect& nemo_dialect() {
       all_settings(),
       {
           {Fate::irrelevant, "read by itself: the GPUs, the precision, the activation function and the tokenizer",
-           "trainer.num_nodes trainer.devices trainer.precision model.precision model.activation "
+           "trainer.num_nodes trainer.devices trainer.precision trainer.plugins.precision model.precision "
+           "model.activation "
            "model.activation_func mixed_precision model.tokenizer.type model.tokenizer.library"},
           {Fate::irrelevant, "the run around the steps: its length, its log, its checkpoints and its data",
            "run.* name restore_from_path exp_manager.* hydra.* defaults env_vars.* log.* logger.* resume.* "
@@ -159,7 +166,8 @@ const Dialect& nemo_dialect() {
           {Fate::refused, "it must be 1: samples of a step are those of the global batch",
            "trainer.accumulate_grad_batches=1"},
       },
-      {"model.", "model.optim.", "train.", "ddp.", "optimizer.", "optim.", "comm_overlap.", "mixed_precision."}};
+      {"model.", "model.optim.", "model.config.", "trainer.strategy.", "trainer.strategy.ddp.", "train.", "ddp.",
+       "optimizer.", "optim.", "comm_overlap.", "mixed_precision."}};
   return dialect;
 }
 

@@ -353,6 +353,20 @@ TEST_CASE("settings of NeMo and of Megatron-Bridge are Megatron-LM's under other
                                                                            {"strategy.stack.precision", "mxfp8"},
                                                                            {"strategy.stack.reduce_in_16bit", "true"},
                                                                            {"strategy.zero", "1"}});
+  folder.put(
+      "second.yaml",
+      "trainer:\n  num_nodes: 2\n  devices: 8\n  strategy:\n    tensor_model_parallel_size: 4\n"
+      "    sequence_parallel: true\n    ddp:\n      grad_reduce_in_fp32: false\n      overlap_grad_reduce: true\n"
+      "  plugins:\n    precision: bf16-mixed\n    fp8: hybrid\n"
+      "model:\n  config:\n    num_layers: 32\n    hidden_size: 4096\n    num_attention_heads: 32\n"
+      "data:\n  seq_length: 4096\n  global_batch_size: 64\n  micro_batch_size: 2\n");
+  check_settings(job_at((folder / "second.yaml").string()), {{"strategy.tp", "4"},
+                                                             {"strategy.sequence_parallel", "true"},
+                                                             {"strategy.overlap_grad_reduce", "true"},
+                                                             {"strategy.stack.reduce_in_16bit", "true"},
+                                                             {"strategy.stack.precision", "fp8"},
+                                                             {"strategy.micro_batch", "2"},
+                                                             {"model.layers", "32"}});
   folder.put("override.yaml", "model:\n  tensor_model_parallel_size: 4\ntrain:\n  global_batch_size: 32\n");
   CHECK(refusal_of((folder / "override.yaml").string()).find("it does not describe its model") != std::string::npos);
   check_settings(job_at((folder / "override.yaml").string(), {{}, 8, "llama3-8b"}),
