@@ -4,10 +4,14 @@
 #pragma once
 
 #include "experiments/jobs/emitted_job.hpp"
+#include "experiments/megatron/arguments.hpp"
 
 namespace manyworlds::experiments::jobs {
 
 bool is_bridge_script(const JobFile& file);
+
+/// Returns the arguments of Megatron-LM that a launch stands for. Throws as read_bridge_script().
+JobArguments bridge_arguments(const JobFile& file, const JobOptions& options);
 
 /// Returns the job of a launch script. Throws InputError with file and line for another recipe, and for a field that is
 /// not known or not modelled.

@@ -10,8 +10,8 @@
 #include "experiments/bridge/bridge.hpp"
 #include "experiments/bridge/fields.hpp"
 #include "experiments/megatron/argument_table.hpp"
+#include "experiments/megatron/arguments.hpp"
 #include "experiments/megatron/launch_size.hpp"
-#include "experiments/megatron/megatron.hpp"
 #include "experiments/shell/interpreter.hpp"
 #include "experiments/text/text.hpp"
 
@@ -252,8 +252,8 @@ bool is_bridge_script(const JobFile& file) {
          (file.text.find("--recipe") != std::string::npos || file.text.find("--model ") != std::string::npos);
 }
 
-Job read_bridge_script(const JobFile& file, const JobOptions& options, const Catalog& catalog) {
-  return megatron_job(BridgeReader(file).read(options), options, catalog);
+JobArguments bridge_arguments(const JobFile& file, const JobOptions& options) {
+  return BridgeReader(file).read(options);
 }
 
 }  // namespace manyworlds::experiments::jobs

@@ -1,6 +1,7 @@
-// Any text as a launch script, as a log with a dump of arguments, or as a model_config.yaml: its arguments are read,
-// each with a name that is known, or it is refused.
+// Any text as a launch script, of Megatron-LM or Megatron-Bridge, as a log with a dump of arguments, or as a
+// model_config.yaml: its arguments are read, each with a name that is known, or it is refused.
 #include "core/base/error.hpp"
+#include "experiments/bridge/bridge.hpp"
 #include "experiments/megatron/argument_table.hpp"
 #include "experiments/megatron/arguments.hpp"
 #include "experiments/text/text.hpp"
@@ -14,6 +15,8 @@ namespace {
 jobs::JobArguments read(const std::string& text) {
   if (jobs::has_argument_dump(text)) return jobs::read_argument_dump(text, "train.log");
   if (text.find("MODEL_ARGS") != std::string::npos) return jobs::read_model_config(text, "model_config.yaml");
+  const jobs::JobFile file{"/nowhere/train.sh", text};
+  if (jobs::is_bridge_script(file)) return jobs::bridge_arguments(file, {});
   return jobs::read_script(text, "/nowhere/train.sh", {});
 }
 
