@@ -102,7 +102,11 @@ void Reader::read_software() {
 
 std::vector<std::string> Reader::converters() const {
   std::vector<std::string> names = keys_.words("model.converters");
-  if (keys_.flag("float8.enable_float8_linear", false)) names.push_back("float8");
+  // In 2024 the kind of scaling, or nothing.
+  const std::string old = "float8.enable_float8_linear";
+  const import::Node* kind = keys_.find(old);
+  const bool said = kind != nullptr && kind->quoted && (kind->text.empty() || kind->text == "dynamic");
+  if (said ? !kind->text.empty() : keys_.flag(old, false)) names.push_back("float8");
   return names;
 }
 

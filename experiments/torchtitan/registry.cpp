@@ -282,17 +282,28 @@ void RegistryReader::read_optimizer(const Value& value) {
   ++irrelevant_;
 }
 
-/// Returns the model that a function is of: its name begins with it, or the folder has it, or the file's other
-/// functions.
+/// Returns whether a function's name begins with a model's, and not with that of a later version: qwen3_5_4b is none of
+/// qwen3.
+bool is_of_model(const std::string& function, const std::string& model) {
+  if (!function.starts_with(model + "_")) return false;
+  const std::string rest = function.substr(model.size() + 1);
+  const std::size_t end = rest.find_first_not_of("0123456789");
+  return end == 0 || (end != std::string::npos && rest[end] != '_');
+}
+
+/// Returns the model that a function is of: the folder has its name, or the function begins with it, or others of the
+/// file do.
 std::string model_of(const JobFile& file, const std::string& function, const std::vector<std::string>& functions) {
-  std::vector<std::string> words{function, std::filesystem::path(file.path).parent_path().filename().string() + "_",
-                                 std::filesystem::path(file.path).stem().string()};
-  words.insert(words.end(), functions.begin(), functions.end());
-  for (const std::string& word : words)
-    for (const std::string& model : model_names())
-      if (word.starts_with(model + "_")) return model;
-  throw core::InputError(
-      fmt::format("no function or folder tells the model; known are {}", fmt::join(model_names(), ", ")), file.path);
+  const std::string folder = std::filesystem::path(file.path).parent_path().filename().string();
+  const std::vector<std::string> models = model_names();
+  if (std::find(models.begin(), models.end(), folder) != models.end()) return folder;
+  std::vector<std::string> names{function};
+  names.insert(names.end(), functions.begin(), functions.end());
+  for (const std::string& name : names)
+    for (const std::string& model : models)
+      if (is_of_model(name, model)) return model;
+  throw core::InputError(fmt::format("no function or folder tells the model; known are {}", fmt::join(models, ", ")),
+                         file.path);
 }
 
 /// Returns the function that was named, or the only one.

@@ -216,6 +216,17 @@ TEST_CASE("what a function of a registry computes otherwise is refused where it 
   CHECK(why("    return Trainer.Config(\n") == ":7: no valid Python: a bracket is not closed");
 }
 
+TEST_CASE("a registry of a model that is not known is refused, even where its name begins with that of one") {
+  const auto why = [](const std::string& function) {
+    return refusal("from torchtitan.trainer import Trainer\n\ndef " + function + "() -> Trainer.Config:\n" +
+                       "    return Trainer.Config(model_spec=model_registry(\"4B\"))\n",
+                   64, "config_registry.py");
+  };
+  CHECK(why("qwen3_4b") == "(no error)");
+  CHECK(why("qwen35_4b").starts_with(": no function or folder tells the model; known are llama3, "));
+  CHECK(why("qwen3_5_4b").starts_with(": no function or folder tells the model; known are llama3, "));
+}
+
 TEST_CASE("keys and defaults are those of torchtitan's own sources") {
   const KnownKeys& known = torchtitan::known_keys();
   std::size_t count = 0;
@@ -335,6 +346,9 @@ TEST_CASE("degrees, batches and stages follow from one another as torchtitan has
   CHECK(setting("[parallelism]\npipeline_parallel_degree = 4\n", "strategy.stage_layers") == "[8, 9, 8, 7]");
   CHECK(setting("[activation_checkpoint]\nselective_ac_option = \"4\"\n", "strategy.recompute_layers") == "8");
   CHECK(setting("[activation_checkpoint]\nmode = \"none\"\n", "strategy.recompute") == "none");
+  const std::string first = "[training]\nbatch_size = 2\nfp8_linear = ";
+  CHECK(setting(first + "\"\"\n", "strategy.stack.precision") == "bf16");
+  CHECK(setting(first + "\"dynamic\"\n", "strategy.stack.precision") == "fp8");
   // Names of 2024: micro-batches were counted, as many as pipeline ranks by default.
   const std::string old =
       "[training]\nbatch_size = 32\ntensor_parallel_degree = 2\n[experimental]\n"
