@@ -24,7 +24,7 @@ struct JobArguments {
   std::vector<Argument> arguments;
   std::int64_t nodes = 0, gpus_per_node = 0, gpus = 0;  // 0: not said
   std::vector<std::string> notes;                       // for the user
-  std::vector<JobSetting> model;  // of a model that is only named; what arguments say of it themselves counts more
+  std::vector<JobSetting> model;     // of a model that is only named; what arguments say of it themselves counts more
   std::string stack = {};            // of the catalog, if the kind of file tells: software of before 2023
   std::vector<Text> documents = {};  // here-documents of the script, which are files that it writes
 };
