@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/sharing/key.hpp"
+#include "experiments/text/scalar.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/system/console.hpp"
@@ -248,6 +249,37 @@ int LayoutSearch::simulate() {
     count = after;
   }
   return kExitDone;
+}
+
+nlohmann::ordered_json LayoutSearch::bounds_json(std::size_t k) const {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t row = 0; row < std::min(k, bounded_.order.size()); ++row) {
+    const experiments::Experiment& one = sweep_.experiments[bounded_.order[row]];
+    std::string layout;
+    for (std::size_t axis = 0; axis < sweep_.columns.size(); ++axis) {
+      const std::string& key = sweep_.columns[axis].name;
+      const std::string name = key.substr(key.rfind('.') + 1);
+      layout += fmt::format("{}{}={}", axis == 0 ? "" : " ", name, experiments::import::value_text(one.axes[axis]));
+    }
+    rows.push_back({{"layout", layout}, {"tokens_per_s_per_gpu_at_most", bounded_.rates[row]}});
+  }
+  return {{"fidelity", "bounds"},
+          {"ended", end_ == SearchEnd::stopped ? "stopped" : "budget"},
+          {"fitting", bounded_.order.size()},
+          {"top", {{"rows", rows}}}};
+}
+
+std::string LayoutSearch::bounds_text(std::size_t k) const {
+  std::string text = fmt::format(
+      "{} of {} layouts fit; none was screened before the search ended, these are the best by their lower bounds; the "
+      "same line with a longer --budget continues\n\n",
+      bounded_.order.size(), sweep_.experiments.size());
+  const nlohmann::ordered_json found = bounds_json(k);
+  std::size_t place = 0;
+  for (const auto& row : found.at("top").at("rows"))
+    text += fmt::format("{:2}  at most {:.1f} tokens/s/GPU  {}\n", ++place,
+                        row.at("tokens_per_s_per_gpu_at_most").get<double>(), row.at("layout").get<std::string>());
+  return text;
 }
 
 const experiments::Settings& LayoutSearch::best() const {

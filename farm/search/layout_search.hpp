@@ -30,6 +30,9 @@ class LayoutSearch {
   /// the first layout was screened, or if none fits.
   int run();
   const std::optional<SearchFindings>& findings() const { return findings_; }
+  /// Returns the layouts with the best lower bounds, for a search that ended before any was screened: text or JSON.
+  std::string bounds_text(std::size_t k) const;
+  nlohmann::ordered_json bounds_json(std::size_t k) const;
   /// Returns the settings of the fastest layout found; only after findings() is set.
   const experiments::Settings& best() const;
 

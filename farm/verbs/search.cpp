@@ -318,8 +318,8 @@ int run_search(const Invocation& invocation) {
     }
     if (parsed->count("html") > 0) write_page(*found, k);
   } else if (code == kExitDone || code == kExitDrained) {
-    print_message("no layout was screened yet; the same line{} continues\n",
-                  code == kExitDone ? " with a longer --budget" : "");
+    const auto rows = static_cast<std::size_t>(k);
+    std::cout << (parsed->count("json") > 0 ? search.bounds_json(rows).dump(1) + "\n" : search.bounds_text(rows));
   }
   return code;
 }

@@ -60,6 +60,8 @@ def run(program, model, gpu, gpus, budget, folder):
         return f"| {name} | {(done.stdout or done.stderr).strip().splitlines()[-1][:90]} | | | | | {seconds:.0f} | {cpu:.0f} |"
     found = json.loads(done.stdout)
     rows, screening = found["top"]["rows"], found.get("screening", {"layouts": len(found["top"]["rows"])})
+    if found["fidelity"] == "bounds":
+        return f"| {name} | {found['fitting']} / 0 / 0 | {short(layout_of(rows[0]))} by its bound | | | | {seconds:.0f} | {cpu:.0f} |"
     simulated = found.get("simulated", 0)
     certain = "proven" if found.get("settled") else \
         f"≤ {100 * found['open']['faster_at_most']:.1f} %" if simulated else "no packets"
