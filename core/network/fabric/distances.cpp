@@ -23,7 +23,11 @@ Distances::Distances(const Graph& graph, DistanceMethod method)
       grid_(graph),
       on_grid_(method == DistanceMethod::structure &&
                grid_.is_built_of(links_between_forwarding(false), kNetworkWeight)),
-      classes_(graph.vertices.size(), links_between_forwarding(on_grid_), method == DistanceMethod::structure) {}
+      classes_(graph.vertices.size(), links_between_forwarding(on_grid_), method == DistanceMethod::structure),
+      min_transit_weight_(graph.vertices.size(), kUnreachable / 2) {
+  for (const Link& link : graph.links)
+    if (allows_transit(link)) min_transit_weight_[link.from] = std::min(min_transit_weight_[link.from], weight(link));
+}
 
 /// Returns the links between vertices that forward packets, over which transit traffic may pass; those of the grid can
 /// be left out.
@@ -54,7 +58,7 @@ void Distances::set_destination(std::uint32_t dst) {
   if (dst == dst_) return;
   dst_ = dst;
   entrances_.clear();
-  min_last_weight_ = kUnreachable;
+  min_last_weight_ = kUnreachable / 2;
   const auto enter = [&](std::uint32_t vertex, std::uint32_t at_weight) {
     const bool on_grid = on_grid_ && grid_.contains(vertex);
     entrances_.push_back({vertex, at_weight, on_grid ? nullptr : &classes_.to(classes_.class_of(vertex))});

@@ -81,7 +81,8 @@ class Distances {
   bool on_grid_ = false;  // the routers of the grid are joined as it says
   SwitchClasses classes_;
   std::vector<Entrance> entrances_;
-  std::uint32_t min_last_weight_ = kUnreachable;  // of the last links to the destination
+  std::vector<std::uint32_t> min_transit_weight_;  // by vertex: of transit_links(); half of kUnreachable if it has none
+  std::uint32_t min_last_weight_ = 0;              // of the last links to the destination
   std::uint32_t dst_ = kUnreachable;
 };
 
@@ -94,7 +95,7 @@ void Distances::find_next_hops(std::uint32_t vertex, const DistanceFn& distance_
   for (const std::uint32_t id : in(dst_))
     if (graph_.links[id].from == vertex && weight(graph_.links[id]) == distance) links.push_back(id);
   const std::size_t last_hops = links.size();
-  if (distance > min_last_weight_)  // otherwise any other way would have a last link that is longer than all of it
+  if (distance >= min_transit_weight_[vertex] + min_last_weight_)  // else every other way is longer
     for (const std::uint32_t id : transit_links(vertex)) {
       const Link& link = graph_.links[id];
       if (link.to == dst_) continue;
