@@ -70,7 +70,8 @@ const Dialect& mlperf_dialect() {
           {Fate::irrelevant, "tuning of libraries, whose kernels and collectives take here what was measured of them",
            "NCCL_* TORCH_NCCL_* NVTE_* CUDA_* CUBLAS_* CUDNN_* PYTORCH_* MC_TP_OVERLAP_* TE_UB_* UB_* CG_* "
            "FP8_AMAX_* FP8_HYBRID FP8_REDUCE_AMAX TP_ONLY_AMAX_RED ALIGN_PARAM_GATHER SYNC_BATCH_COMM "
-           "BATCH_P2P_COMM FP4_RECIPE WGRAD_DEFERRAL_LIMIT CHECK_FOR_NAN* HSA_* USE_HIPBLASLT TORCH_BLAS_* CK_* PT_TENSOR_VALIDATION "
+           "BATCH_P2P_COMM FP4_RECIPE WGRAD_DEFERRAL_LIMIT CHECK_FOR_NAN* HSA_* USE_HIPBLASLT TORCH_BLAS_* CK_* "
+           "PT_TENSOR_VALIDATION "
            "BUCKET_CAP_MB NUM_LAYERS_AT_* ENABLE_TRANSPOSE_CACHE RMSNORM_CAST FUSED_SOFTMAX "
            "EXPERIMENTAL* ON_DEVICE_CLIP_GRAD USE_TE_SWIGLU TE_*"},
           {Fate::noted, "parameters are gathered in 16 bits here", "FP8_PARAM_GATHER FP8_PARAMS FP4_PARAM_GATHER"},

@@ -279,7 +279,8 @@ void Assigner::assign_section(const Section& section, const std::string& path, c
     }
   }
   const auto is_typed = [&](const Entry& entry) {
-    return path.empty() && !find_option(section.options, entry.key) && !find_section(section.subsections, entry.key);
+    if (find_option(section.options, entry.key) || find_section(section.subsections, entry.key)) return false;
+    return path.empty() || entry.key.find('.') != std::string::npos;
   };
   std::map<std::string, std::string> typed_as;  // by key
   const auto check_once = [&](const std::string& key, const Entry& entry) {
@@ -293,10 +294,12 @@ void Assigner::assign_section(const Section& section, const std::string& path, c
     check_once(resolved.empty() ? key : resolved, entry);
     assign_entry(section, path, entry);
   }
-  // A full or short key beside the sections, such as "strategy.tp", takes precedence over the value in its section.
+  // A full or short key beside the sections, such as "strategy.tp", takes precedence over the value in its section, as
+  // "stack.precision" in "strategy" does.
   for (const Entry& entry : node.entries) {
     if (!is_typed(entry)) continue;
-    const Target target = find_typed_key(entry.key, place_of_entry(entry));
+    const Node at = place_of_entry(entry);
+    const Target target = path.empty() ? find_typed_key(entry.key, at) : find_key(join(path, entry.key), at);
     check_once(target.path, entry);
     assign(target, entry.value);
   }

@@ -252,17 +252,19 @@ void Writer::write_recompute() {
 
 void Writer::write_software() {
   const core::workload::Stack& stack = strategy_.stack;
-  const bool compiled = stack.rope_fusion && stack.bias_activation_fusion;
+  const bool compiled = stack.bias_activation_fusion;
   std::vector<std::string> components;
   if (compiled) components.push_back("model");
-  if (stack.fused_loss) components.push_back("loss");
-  add("compile", "enable", components.empty() ? "false" : "true", {"strategy.stack.rope_fusion"});
+  if (stack.cross_entropy_fusion) components.push_back("loss");
+  add("compile", "enable", components.empty() ? "false" : "true", {"strategy.stack.bias_activation_fusion"});
   if (!components.empty())
     add("compile", "components", fmt::format("[\"{}\"]", fmt::join(components, "\", \"")),
-        {"strategy.stack.fused_loss"});
+        {"strategy.stack.cross_entropy_fusion"});
   if (stack.overlap_tensor && strategy_.tp > 1 && !compiled)
     refuse("strategy.stack.overlap_tensor", "torchtitan needs the model compiled for it");
   add("optimizer", "name", quoted("AdamW"), {});
+  add("optimizer", "implementation", quoted(stack.optimizer_fusion ? "fused" : "foreach"),
+      {"strategy.stack.optimizer_fusion"});
   if (stack.deterministic) add("debug", "deterministic", "true", {"strategy.stack.deterministic"});
 }
 

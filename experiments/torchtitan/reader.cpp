@@ -83,7 +83,8 @@ void Reader::read_software() {
       keys_.fail("compile.components", fmt::format(" '{}' is not modelled; known are model, loss", one));
   compiled_ = enabled && has(components, "model");
   job_.stack = compiled_ ? "torchtitan" : "torchtitan-eager";
-  set_flag("strategy.stack.fused_loss", enabled && has(components, "loss"), "compile.components");
+  set_flag("strategy.stack.cross_entropy_fusion", enabled && has(components, "loss"), "compile.components");
+  read_optimizer();
   const bool async = keys_.flag("parallelism.enable_async_tensor_parallel", false);
   if (async && !compiled_)
     keys_.fail("parallelism.enable_async_tensor_parallel", " needs compile.enable with 'model' in its components");
@@ -98,6 +99,17 @@ void Reader::read_software() {
     note(
         "assumed: FlashAttention 2, which torchtitan took until May 2025; cuDNN's, which it takes since, is --set "
         "strategy.stack.attention=cudnn");
+}
+
+/// Adam is one kernel, or one for each of its operations on many parameters (foreach) or on one (for-loop).
+void Reader::read_optimizer() {
+  const std::string name = "optimizer.implementation", old = "optimizer.fused";
+  const std::string otherwise = keys_.flag(old, true) ? "fused" : "foreach";
+  const std::string how = keys_.text(name, otherwise);
+  set("strategy.stack.optimizer_fusion", keys_.translated(name, how, "fused=true foreach=false for-loop=false"),
+      keys_.given(name) || !keys_.given(old) ? name : old);
+  if (how == "for-loop")
+    note("optimizer.implementation for-loop: as foreach here, though it launches a kernel for each parameter");
 }
 
 std::vector<std::string> Reader::converters() const {

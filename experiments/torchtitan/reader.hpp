@@ -33,6 +33,7 @@ class Reader {
   void read_model();
   const Flavor& flavor() const;
   void read_software();
+  void read_optimizer();
   void read_precision();
   std::vector<std::string> converters() const;
   void read_experts();

@@ -72,7 +72,7 @@ def declared_rooms():
     """{room: rooms it says it needs}, in the order of declaration."""
     rooms = {}
     for folder in FOLDERS:
-        for room, words in re.findall(r"^manyworlds_room\((\S+)(.*?)\)$", (ROOT / folder / "CMakeLists.txt").read_text(),
+        for room, words in re.findall(r"^manyworlds_room\((\S+)([^)]*)\)$", (ROOT / folder / "CMakeLists.txt").read_text(),
                                       re.MULTILINE):
             needs = words.split(" USES ")[0].removeprefix(" NEEDS")
             rooms[room] = needs.split() if " NEEDS" in words else []

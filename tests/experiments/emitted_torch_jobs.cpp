@@ -65,7 +65,8 @@ std::string torchtitan_experiment(std::mt19937_64& random) {
       drawn(random, {"llama3-8b", "llama3-70b", "llama3-405b", "llama2-7b", "qwen3-30b-a3b", "deepseek-v3"}) +
       ", cluster: {like: dgx_h100_superpod, gpus_per_node: 8, nodes: " + drawn(random, {"8", "16", "32"}) +
       "}, strategy: {stack: {like: " + drawn(random, {"torchtitan", "torchtitan-eager"}) +
-      ", fused_loss: " + drawn(random, {"true", "false"}) + ", precision: " + drawn(random, {"bf16", "fp8"}) +
+      ", cross_entropy_fusion: " + drawn(random, {"true", "false"}) +
+      ", optimizer_fusion: " + drawn(random, {"true", "false"}) + ", precision: " + drawn(random, {"bf16", "fp8"}) +
       ", overlap_transfers: " + (pipelined && schedule != "1f1b" && schedule != "gpipe" ? "true" : "false");
   if (zero == "2") text += ", overlap_parameters: true";
   text += "}, tp: " + tp + ", pp: " + pp + ", cp: " + drawn(random, {"1", "1", "2"}) +

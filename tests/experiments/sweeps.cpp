@@ -103,6 +103,18 @@ TEST_CASE("overrides change the base, and give an axis one value") {
         "gpt3-13b");
 }
 
+TEST_CASE("a dotted key within a section is the key below it") {
+  const auto with = [](const std::string& strategy) {
+    const Sweep sweep = read(
+        "base:\n  model: gpt3-1.3b\n  cluster: {like: dgx_h100_superpod, nodes: 1}\n  strategy: {" + strategy + "}\n");
+    return sweep.experiments.front().settings;
+  };
+  CHECK(with("stack.precision: fp8, tp: 2, global_batch: 8") ==
+        with("stack: {precision: fp8}, tp: 2, global_batch: 8"));
+  CHECK_THROWS_WITH(with("stack: {precision: fp8}, stack.nothing: 1, global_batch: 8"),
+                    Catch::Contains("unknown key 'strategy.stack.nothing'"));
+}
+
 TEST_CASE("a catalog entry can be taken and changed") {
   const Sweep sweep = read(with(kSingle, "gpu: a100_40", "gpu: {like: metax_c500, scale_up_gb_per_s: 100}"));
   CHECK(std::get<double>(sweep.experiments[0].settings.at("cluster.gpu.scale_up_gb_per_s")) == 100.0);

@@ -112,7 +112,7 @@ TEST_CASE("the files of torchtitan v0.2.2 have the models, layouts and batches t
         {"strategy.stack.overlap_tensor", "true"},
         {"strategy.stack.precision", "fp8"},
         {"strategy.global_batch", "32"},
-        {"strategy.stack.fused_loss", "true"}}},
+        {"strategy.stack.cross_entropy_fusion", "true"}}},
       {"qwen3_32b_v0.2.2.toml",
        8,
        {{"model.layers", "64"},
@@ -129,7 +129,7 @@ TEST_CASE("the files of torchtitan v0.2.2 have the models, layouts and batches t
         {"strategy.ep", "1"},
         {"strategy.micro_batch", "4"},
         {"strategy.global_batch", "1024"},
-        {"strategy.stack.fused_loss", "true"}}},
+        {"strategy.stack.cross_entropy_fusion", "true"}}},
   };
   for (const Known& known : all) {
     INFO(known.file);
@@ -429,7 +429,10 @@ std::string toml_of(const Settings& row) {
           "\n[activation_checkpoint]\nmode = \"" + (recompute == "per_op" || every ? "selective" : recompute) +
           "\"\nselective_ac_option = \"" +
           (every ? std::to_string(number("model.layers") / std::stoll(layers)) : "op") +
-          "\"\n[compile]\nenable = " + (compiled ? "true" : "false") + "\ncomponents = [\"model\"]\n";
+          "\"\n[compile]\nenable = " + (compiled ? "true" : "false") + "\ncomponents = [\"model\"" +
+          (at("strategy.stack.cross_entropy_fusion") == "true" ? ", \"loss\"]" : "]") +
+          "\n[optimizer]\nimplementation = \"" +
+          (at("strategy.stack.optimizer_fusion") == "true" ? "fused" : "foreach") + "\"\n";
   return text;
 }
 

@@ -437,7 +437,7 @@ TEST_CASE("what Automodel does that is not modelled is refused with its line") {
   CHECK(refusal(other, "x.yaml", {{}, 0, "llama2-7b"}) == "(no error)");
 }
 
-TEST_CASE("--model and --env mean something only to files that ask for them") {
+TEST_CASE("options --model and --env mean something only to files that ask for them") {
   const std::string script = kFolder + "train_llama3_8b_h100_fp8.sh";
   CHECK(refusal_of(script, {{}, 0, "llama3-8b"}).find("the file describes its model; leave --model out") !=
         std::string::npos);
