@@ -188,9 +188,8 @@ int run_stoppable_sweep(const RunOptions& options, const std::string& serialized
   if (outcome.exit_code == kExitFailed) print_failures(options);
   const bool complete = outcome.exit_code == kExitDone || outcome.exit_code == kExitFailed;
   if (!complete && outcome.exit_code != kExitDrained) return outcome.exit_code;
-  const auto path = io::results_path(options.directory);
-  if (std::error_code ignored; !complete && !std::filesystem::exists(path, ignored)) return outcome.exit_code;
-  const io::Results results = io::read_results(path);
+  if (!complete && !io::has_results(options.directory)) return outcome.exit_code;  // it stopped before the first
+  const io::Results results = io::read_results(io::results_path(options.directory));
   report(results, complete);
   return complete && none_fits(results) ? kExitFailed : outcome.exit_code;
 }

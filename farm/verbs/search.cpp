@@ -145,8 +145,8 @@ std::optional<experiments::jobs::Job> read_searched_job(const cxxopts::ParseResu
 
 /// Returns where the job's own layout ranks, simulated as those of the search are.
 std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& findings, const std::string& file) {
-  // A search that ended early has no time for the packets of one more.
-  const bool packets = findings.packets && findings.search_status.end == SearchEnd::limit;
+  // What the job itself takes is the answer's other half: it is simulated like the best, unless the user wants an end.
+  const bool packets = findings.packets && findings.search_status.end != SearchEnd::stopped;
   std::vector<std::string> set{packets ? "fidelity=packet" : "fidelity=analytic"};
   for (const std::string& one : read_set_options(parsed))
     if (!one.starts_with("strategy.") && one.find("=[") == std::string::npos) set.push_back(one);
@@ -155,6 +155,7 @@ std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& f
   const std::string topology = parsed["topology"].as<std::string>();
   const bool own_fabric = parsed.count("cluster") > 0 && experiments::is_cluster_file(required(parsed, "cluster"));
   if (!topology.empty() || !own_fabric) set.push_back("topology=" + (topology.empty() ? "rail_optimized" : topology));
+  if (packets) print_message("simulating the layout of {} itself packet by packet\n", file);
   const SingleRun run(job_experiment(parsed, set).sweep);
   return own_rank_text(packets ? *findings.packets : findings.screened, file, run.results());
 }

@@ -245,10 +245,15 @@ std::string runs_inside(const fs::path& folder) {
 
 }  // namespace
 
+bool has_results(const fs::path& run_directory) {
+  std::error_code error;
+  return fs::exists(run_directory / kResults, error);
+}
+
 fs::path results_path(const fs::path& run) {
   std::error_code error;
   if (fs::is_directory(run, error)) {
-    if (fs::exists(run / kResults, error)) return run / kResults;
+    if (has_results(run)) return run / kResults;
     const std::string runs = is_run_directory(run) ? "" : runs_inside(run);
     throw InputError(fmt::format("{} has no {}{}", run.string(), kResults, runs.empty() ? " yet" : runs));
   }

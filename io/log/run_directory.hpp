@@ -67,6 +67,9 @@ bool is_run_directory(const std::filesystem::path& path);
 /// Returns the path of a run directory's journal.
 std::filesystem::path journal_path(const std::filesystem::path& run_directory);
 
+/// Returns whether a run directory has a results file yet.
+bool has_results(const std::filesystem::path& run_directory);
+
 /// Returns the results file that RUN on a command line denotes: the file itself, or the one in a run directory.
 std::filesystem::path results_path(const std::filesystem::path& run);
 

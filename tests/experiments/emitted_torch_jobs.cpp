@@ -144,7 +144,7 @@ TEST_CASE("a TOML that is emitted has keys of torchtitan v0.2.2 with values of t
       if (type.starts_with("list")) CHECK(one.value.kind == import::Node::Kind::sequence);
     }
   };
-  const Counted counted = emit_drawn("torchtitan", torchtitan_experiment, 400, check);
+  const Counted counted = emit_drawn("torchtitan", torchtitan_experiment, 500, check);
   CHECK(counted.emitted > 60);
 }
 
