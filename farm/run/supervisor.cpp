@@ -213,6 +213,8 @@ class Supervision {
     if (!kill_reason_.empty()) return report_end(exit_code_, kill_reason_);
     if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 127)
       throw core::IoError("start", options_.launcher.name, ENOENT);
+    // Between the launcher's handlers and those of its ranks a request may still end a rank, and the launcher with it.
+    if (stop_signal_ != 0 && !was_coordinated_) return report_end(kExitDrained, "stopped");
     const bool killed = WIFSIGNALED(wait_status_);
     return report_end(kExitInternal,
                       fmt::format("{} ended ({} {}) before {}", options_.launcher.name, killed ? "signal" : "exit code",
