@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
@@ -66,6 +67,7 @@ EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const 
   for (std::string& note : read_back_notes(target, emitted, experiment, catalog))
     emitted.notes.push_back(std::move(note));
   emitted.dropped = JobChanges(experiment, like).untold(emitted.text);
+  if (like != nullptr) emitted.beside_the_step = like->beside_the_step;
   return emitted;
 }
 
@@ -74,7 +76,11 @@ std::string file_text(const EmittedJob& job, const std::vector<std::string>& tit
   for (const std::string& line : title) head += "# " + core::line_text(line) + "\n";
   const std::size_t first = job.text.starts_with("#!") ? job.text.find('\n') + 1 : 0;
   std::string text = job.text.substr(0, first) + head + job.text.substr(first);
-  for (const auto& [what, lines] : {std::pair("other than there", &job.dropped), {"not expressed", &job.notes}}) {
+  const std::tuple<const char*, const std::vector<std::string>*> parts[] = {
+      {"other than there", &job.dropped},
+      {"not expressed", &job.notes},
+      {"of the job itself, to be taken over: they change no step, and some of them the model", &job.beside_the_step}};
+  for (const auto& [what, lines] : parts) {
     if (!lines->empty()) text += fmt::format("\n# {}:\n", what);
     for (const std::string& line : *lines) text += "#   " + core::line_text(line) + "\n";
   }

@@ -31,6 +31,7 @@ struct Job {
   std::int64_t irrelevant = 0;  // arguments that change neither time nor memory
   std::size_t mapped = 0;       // arguments that settings follow from
   std::vector<std::string> notes;
+  std::vector<std::string> beside_the_step;  // the irrelevant ones as they are given, where the reader keeps them
 };
 
 /// A job's file, read.

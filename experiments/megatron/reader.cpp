@@ -107,7 +107,12 @@ void MegatronReader::check_arguments() {
   for (const auto& [name, argument] : given_) {
     const MegatronArgument& known = *find_argument(name);
     job_.mapped += known.fate == Fate::mapped ? 1 : 0;
-    job_.irrelevant += known.fate == Fate::irrelevant ? 1 : 0;
+    if (known.fate == Fate::irrelevant) {
+      ++job_.irrelevant;
+      std::string words = "--" + name;
+      for (const Text& value : argument->values) words += " " + shell::shown(value.text);
+      job_.beside_the_step.push_back(std::move(words));
+    }
     if (known.fate == Fate::noted) noted.push_back(fmt::format("--{} ({})", name, known.why));
     if (known.fate != Fate::refused) continue;
     const std::vector<std::string> harmless = words_of(known.values);

@@ -286,6 +286,7 @@ int run_search(const Invocation& invocation) {
         "start the search plainly",
         "--packet");
   const SearchSpace space = search_space(search_options, catalog);
+  print_message("listing the layouts of {}\n", space.name);
   SearchInput searched = read_space(*parsed, space, catalog);
   if (parsed->count("sweep-yaml") > 0) {
     std::cout << searched.yaml;
