@@ -43,4 +43,15 @@ std::optional<std::string> expanded_layout(std::string_view text) {
   return expand(text, 0);
 }
 
+std::vector<std::int64_t> layers_of_stages(std::string_view expanded) {
+  std::vector<std::int64_t> layers{0};
+  for (const char part : expanded) {
+    if (part == '|')
+      layers.push_back(0);
+    else
+      layers.back() += part == 't' ? 1 : 0;
+  }
+  return layers;
+}
+
 }  // namespace manyworlds::experiments::import

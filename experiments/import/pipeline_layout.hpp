@@ -1,14 +1,19 @@
 // Pipeline layouts in Megatron-LM's notation: which parts of the model each virtual stage has.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace manyworlds::experiments::import {
 
 /// Expands a layout such as "Et*3|(tt|)*6L": E, t (a layer), m and L, with '|' between stages, and '*' and a number
 /// after what is repeated. Commas mean nothing and are left out. Returns nothing if the text is no layout.
 std::optional<std::string> expanded_layout(std::string_view text);
+
+/// Returns the number of layers of each stage of an expanded layout.
+std::vector<std::int64_t> layers_of_stages(std::string_view expanded);
 
 }  // namespace manyworlds::experiments::import

@@ -158,13 +158,7 @@ void read_layout(MemoryRow& result, const CsvRow& row) {
   const std::string_view text = row.text("pipeline-model-parallel-layout");
   const auto layout = import::expanded_layout(text);
   if (!layout || text.find(',') != std::string_view::npos) return unsupported(result, "stages laid out by hand");
-  std::vector<std::int64_t> layers{0};
-  for (const char part : *layout) {
-    if (part == '|')
-      layers.push_back(0);
-    else
-      layers.back() += part == 't';
-  }
+  std::vector<std::int64_t> layers = import::layers_of_stages(*layout);
   const auto sections = static_cast<std::int64_t>(layers.size());
   if (sections % result.strategy.pp != 0) return unsupported(result, "stages laid out by hand");
   result.strategy.stage_layers = std::move(layers);

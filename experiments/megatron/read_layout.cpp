@@ -132,13 +132,7 @@ bool MegatronReader::read_stage_layout() {
   const auto layout = import::expanded_layout(text(name));
   if (!layout) fail(name, fmt::format(" {} is not understood", text(name)));
   if (layout->find('m') != std::string::npos) fail(name, ": multi-token prediction is not modelled");
-  std::vector<std::int64_t> stages{0};
-  for (const char part : *layout) {
-    if (part == '|')
-      stages.push_back(0);
-    else
-      stages.back() += part == 't' ? 1 : 0;
-  }
+  const std::vector<std::int64_t> stages = import::layers_of_stages(*layout);
   const auto sections = static_cast<std::int64_t>(stages.size());
   if (sections % pp_ != 0) fail(name, fmt::format(" has {} stages, which are no multiple of pp {}", sections, pp_));
   set_stages(sections / pp_, name);
