@@ -2,8 +2,12 @@
 // takes.
 #include "experiments/frameworks/emit_targets.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -215,6 +219,35 @@ struct Draw {
   }
 };
 
+using Notes = std::vector<std::string>;
+
+/// Draws valid experiments, every second one of what Megatron-LM can run, emits them, and calls `check` with what was
+/// told of each. Returns the number of those that came back whole.
+int whole_of_drawn(const EmitTarget& target, std::uint64_t seed, int count, bool with_latent_attention,
+                   const std::function<void(const Experiment&, bool of_megatron, const Notes&)>& check) {
+  Draw draw{std::mt19937_64(seed)};
+  int whole = 0;
+  for (int drawn = 0; drawn < count;) {
+    const bool of_megatron = drawn % 2 == 0;
+    const std::string model = draw.model();
+    if (!with_latent_attention && model.find("latent") != std::string::npos) continue;
+    const std::vector<std::string> sets = draw.settings(of_megatron, model.find("experts") != std::string::npos);
+    const std::string yaml = small(model, "stack: megatron-core");
+    Experiment one;
+    try {
+      one = experiment_of(yaml, sets);
+    } catch (const core::InputError&) {
+      continue;
+    }
+    ++drawn;
+    INFO(yaml << fmt::format("{}", fmt::join(sets, " ")));
+    const Notes notes = told_of(target, one, drawn % 8 == 0);
+    whole += notes.empty() ? 1 : 0;
+    check(one, of_megatron, notes);
+  }
+  return whole;
+}
+
 }  // namespace
 
 TEST_CASE("the published jobs of Megatron-LM come back as they are when they are emitted") {
@@ -264,54 +297,17 @@ TEST_CASE("each case of run_table_1.sh comes back equal") {
 }
 
 TEST_CASE("what Megatron-LM can run comes back to the picosecond, and the rest is told") {
-  Draw draw{std::mt19937_64(41)};
   const EmitTarget& megatron = emit_target("megatron");
   const ArgumentParser parser("megatron_parser.json");
-  int drawn = 0, whole = 0;
-  while (drawn < 200) {
-    const bool of_megatron = drawn % 2 == 0;
-    const std::string model = draw.model();
-    const std::vector<std::string> sets = draw.settings(of_megatron, model.find("experts") != std::string::npos);
-    const std::string yaml = small(model, "stack: megatron-core");
-    Experiment one;
-    try {
-      one = experiment_of(yaml, sets);
-    } catch (const core::InputError&) {
-      continue;
-    }
-    ++drawn;
-    std::string told;
-    for (const std::string& each : sets) told += each + " ";
-    INFO(yaml << told);
-    const std::vector<std::string> notes = told_of(megatron, one, drawn % 8 == 0);
-    whole += notes.empty() ? 1 : 0;
-    if (of_megatron) CHECK(notes == std::vector<std::string>());
+  const auto check = [&](const Experiment& one, bool of_megatron, const Notes& notes) {
+    if (of_megatron) CHECK(notes == Notes());
     parser.check(emit_job(megatron, one.settings, nullptr, catalog()).text);
-  }
-  CHECK(whole >= 100);
+  };
+  CHECK(whole_of_drawn(megatron, 41, 200, true, check) >= 100);
 }
 
 TEST_CASE("what Megatron-Bridge's plain recipe can have comes back to the picosecond, and the rest is told") {
-  Draw draw{std::mt19937_64(42)};
-  int drawn = 0, whole = 0;
-  while (drawn < 100) {
-    const std::string model = draw.model();
-    if (model.find("latent") != std::string::npos) continue;
-    const std::vector<std::string> sets = draw.settings(drawn % 2 == 0, model.find("experts") != std::string::npos);
-    const std::string yaml = small(model, "stack: megatron-core");
-    Experiment one;
-    try {
-      one = experiment_of(yaml, sets);
-    } catch (const core::InputError&) {
-      continue;
-    }
-    ++drawn;
-    std::string told;
-    for (const std::string& each : sets) told += each + " ";
-    INFO(yaml << told);
-    whole += told_of(emit_target("bridge"), one, drawn % 8 == 0).empty() ? 1 : 0;
-  }
-  CHECK(whole >= 20);
+  CHECK(whole_of_drawn(emit_target("bridge"), 42, 100, false, [](const Experiment&, bool, const Notes&) {}) >= 20);
   const Experiment latent = experiment_of(small("attention: latent, kv_rank: 128, rotary_dim: 64, head_dim: 64", ""));
   CHECK_THROWS_WITH(emit_job(emit_target("bridge"), latent.settings, nullptr, catalog()),
                     Catch::Contains("'model.attention' is latent"));
