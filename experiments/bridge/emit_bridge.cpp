@@ -98,13 +98,13 @@ void BridgeWriter::add_arguments(const std::vector<LaunchArgument>& arguments) {
 /// Adds the switches of the table whose values are not the recipe's, given or not.
 void BridgeWriter::add_switches(const std::string& prefix) {
   for (const BridgeField& one : bridge_fields()) {
-    const MegatronArgument* known = find_argument(one.argument);
+    const KnownName* known = find_argument(one.argument);
     const bool of_part = known != nullptr && known->takes == Takes::nothing &&
-                         (known->keys.empty() ? "strategy.stack." : known->keys).starts_with(prefix) &&
-                         (prefix == "strategy.stack." || !known->keys.starts_with("strategy.stack."));
+                         (known->means.empty() ? "strategy.stack." : known->means).starts_with(prefix) &&
+                         (prefix == "strategy.stack." || !known->means.starts_with("strategy.stack."));
     if (!of_part || std::string_view(one.argument) == "no-masked-softmax-fusion") continue;
     const bool on = given(one.argument) != one.inverted;
-    if (on != (std::string_view(one.otherwise) == "true")) add(one.field, on ? "true" : "false", {known->keys});
+    if (on != (std::string_view(one.otherwise) == "true")) add(one.field, on ? "true" : "false", {known->means});
   }
 }
 

@@ -93,7 +93,7 @@ class BridgeReader {
   bool convert_special(const std::string& field, const Text& value);
   void convert_precision(const Text& value);
   void add(const std::string& argument, std::vector<std::string> values, const Place& place);
-  void add_value(const MegatronArgument& known, const Text& value);
+  void add_value(const KnownName& known, const Text& value);
 
   const JobFile& file_;
   std::map<std::string, Text> fields_;
@@ -176,7 +176,7 @@ void BridgeReader::add(const std::string& argument, std::vector<std::string> val
   result_.arguments.push_back(std::move(one));
 }
 
-void BridgeReader::add_value(const MegatronArgument& known, const Text& value) {
+void BridgeReader::add_value(const KnownName& known, const Text& value) {
   if (is_nothing(value.text)) return;
   if (known.takes == Takes::nothing) {
     if (is_true(value.text)) add(known.name, {}, value.place);
@@ -229,16 +229,16 @@ void BridgeReader::convert(const std::string& field, const Text& value) {
   if (convert_special(field, value)) return;
   for (const BridgeField& one : bridge_fields()) {
     if (one.field != field) continue;
-    const MegatronArgument* known = find_argument(one.argument);
+    const KnownName* known = find_argument(one.argument);
     MANYWORLDS_CHECK(known != nullptr, "no argument '{}'", one.argument);
     return add_value(*known, one.inverted ? Text{is_true(value.text) ? "false" : "true", value.place} : value);
   }
   const std::size_t point = field.rfind('.');
   std::string name = point == std::string::npos ? field : field.substr(point + 1);
   std::replace(name.begin(), name.end(), '_', '-');
-  if (const MegatronArgument* known = find_argument(name)) return add_value(*known, value);
+  if (const KnownName* known = find_argument(name)) return add_value(*known, value);
   for (const char* prefix : {"no-", "disable-"})
-    if (const MegatronArgument* known = find_argument(prefix + name))
+    if (const KnownName* known = find_argument(prefix + name))
       return add_value(*known, {is_true(value.text) ? "false" : "true", value.place});
   if (is_nothing(value.text)) return;
   if (std::find(kHarmless.begin(), kHarmless.end(), field.substr(0, field.find('.'))) == kHarmless.end())

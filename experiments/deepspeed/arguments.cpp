@@ -21,25 +21,24 @@ constexpr std::array<std::string_view, 12> kOfExperts{"mlp-type",
                                                       "moe-eval-capacity-factor",
                                                       "moe-min-capacity"};
 
-std::vector<KnownKey> mapped_arguments() {
-  constexpr Fate kMapped = Fate::mapped;
+std::vector<KnownName> mapped_arguments() {
   const char* attention = "strategy.stack.attention";
   return {
-      {"deepspeed", kMapped, "strategy.stack", "DeepSpeed of 2023", ""},
-      {"deepspeed-config", kMapped, "strategy.zero", "the file, beside the script or written by it; see its keys", ""},
-      {"deepspeed_config", kMapped, "strategy.zero", "as deepspeed-config", ""},
-      {"zero-stage", kMapped, "strategy.zero", "must be what the configuration says; without one it tells", ""},
-      {"ds-sequence-parallel-size", kMapped, "strategy.cp, strategy.cp_comm", "ulysses; 1", ""},
-      {"num-key-value-heads", kMapped, "model.kv_heads", "as many as heads", ""},
-      {"use-flash-attn", kMapped, attention, "flash; without any of them unfused", ""},
-      {"use-flash-attn-v1", kMapped, attention, "flash", ""},
-      {"use-flash-attn-triton", kMapped, attention, "flash", ""},
-      {"use-flash-attn-v2", kMapped, attention, "flash2", ""},
-      {"no-pipeline-parallel", kMapped, "strategy.pp", "only with one pipeline rank", ""},
+      {"deepspeed", "strategy.stack", "DeepSpeed of 2023"},
+      {"deepspeed-config", "strategy.zero", "the file, beside the script or written by it; see its keys"},
+      {"deepspeed_config", "strategy.zero", "as deepspeed-config"},
+      {"zero-stage", "strategy.zero", "must be what the configuration says; without one it tells"},
+      {"ds-sequence-parallel-size", "strategy.cp, strategy.cp_comm", "ulysses; 1"},
+      {"num-key-value-heads", "model.kv_heads", "as many as heads"},
+      {"use-flash-attn", attention, "flash; without any of them unfused"},
+      {"use-flash-attn-v1", attention, "flash"},
+      {"use-flash-attn-triton", attention, "flash"},
+      {"use-flash-attn-v2", attention, "flash2"},
+      {"no-pipeline-parallel", "strategy.pp", "only with one pipeline rank"},
   };
 }
 
-std::vector<KeyGroup> other_arguments_of_deepspeed() {
+std::vector<NameGroup> other_arguments_of_deepspeed() {
   return {
       {Fate::irrelevant, "the configuration in JSON says it",
        "deepspeed-activation-checkpointing zero-reduce-scatter zero-contigious-gradients zero-allgather-bucket-size "
@@ -77,9 +76,10 @@ std::vector<KeyGroup> other_arguments_of_deepspeed() {
 
 }  // namespace
 
-const KnownKeys& known_arguments() {
-  static const KnownKeys keys("Megatron-DeepSpeed", mapped_arguments(), other_arguments_of_deepspeed());
-  return keys;
+const KnownNames& known_arguments() {
+  static const KnownNames arguments("Megatron-DeepSpeed", NameKind::argument, mapped_arguments(),
+                                    other_arguments_of_deepspeed());
+  return arguments;
 }
 
 bool is_of_experts(const std::string& name) {

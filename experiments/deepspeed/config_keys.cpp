@@ -5,29 +5,26 @@
 namespace manyworlds::experiments::jobs::deepspeed {
 namespace {
 
-constexpr Fate kMapped = Fate::mapped;
-
-std::vector<KnownKey> mapped_keys() {
+std::vector<KnownName> mapped_keys() {
   return {
-      {"train_batch_size", kMapped, "strategy.global_batch", "without it micro-batch x accumulation x replicas", ""},
-      {"train_micro_batch_size_per_gpu", kMapped, "strategy.micro_batch", "without it what the others leave", ""},
-      {"gradient_accumulation_steps", kMapped, "strategy.micro_batch, strategy.global_batch",
-       "without it what the others leave, or 1", ""},
-      {"zero_optimization.stage", kMapped, "strategy.zero", "0", ""},
-      {"zero_optimization.overlap_comm", kMapped, "strategy.overlap_grad_reduce",
-       "of stages 1 to 3; true for stage 3, else false", ""},
-      {"zero_optimization.reduce_bucket_size", kMapped, "strategy.bucket_parameters",
-       "500,000,000; auto: the square of the hidden size", ""},
-      {"zero_optimization.mics_shard_size", kMapped, "strategy.zero_group", "of stage 3 (MiCS); -1: all replicas", ""},
-      {"bf16.enabled", kMapped, "strategy.stack.precision", "bf16; bfloat16 is an earlier name of the section", ""},
-      {"bfloat16.enabled", kMapped, "strategy.stack.precision", "bf16", ""},
-      {"fp16.enabled", kMapped, "strategy.stack.precision", "fp16", ""},
-      {"communication_data_type", kMapped, "strategy.stack.reduce_in_16bit",
-       "fp16 and bf16 true, fp32 false; without it true", ""},
+      {"train_batch_size", "strategy.global_batch", "without it micro-batch x accumulation x replicas"},
+      {"train_micro_batch_size_per_gpu", "strategy.micro_batch", "without it what the others leave"},
+      {"gradient_accumulation_steps", "strategy.micro_batch, strategy.global_batch",
+       "without it what the others leave, or 1"},
+      {"zero_optimization.stage", "strategy.zero", "0"},
+      {"zero_optimization.overlap_comm", "strategy.overlap_grad_reduce",
+       "of stages 1 to 3; true for stage 3, else false"},
+      {"zero_optimization.reduce_bucket_size", "strategy.bucket_parameters",
+       "500,000,000; auto: the square of the hidden size"},
+      {"zero_optimization.mics_shard_size", "strategy.zero_group", "of stage 3 (MiCS); -1: all replicas"},
+      {"bf16.enabled", "strategy.stack.precision", "bf16; bfloat16 is an earlier name of the section"},
+      {"bfloat16.enabled", "strategy.stack.precision", "bf16"},
+      {"fp16.enabled", "strategy.stack.precision", "fp16"},
+      {"communication_data_type", "strategy.stack.reduce_in_16bit", "fp16 and bf16 true, fp32 false; without it true"},
   };
 }
 
-std::vector<KeyGroup> other_keys() {
+std::vector<NameGroup> other_keys() {
   return {
       {Fate::irrelevant, "how the rate changes, and what is scaled by how much",
        "optimizer.params optimizer.legacy_fusion scheduler scheduler.type scheduler.params gradient_clipping "
@@ -98,8 +95,8 @@ std::vector<KeyGroup> other_keys() {
 
 }  // namespace
 
-const KnownKeys& known_keys() {
-  static const KnownKeys keys("DeepSpeed", mapped_keys(), other_keys());
+const KnownNames& known_keys() {
+  static const KnownNames keys("DeepSpeed", NameKind::key, mapped_keys(), other_keys());
   return keys;
 }
 

@@ -1,10 +1,10 @@
 // What each key of DeepSpeed's configuration means here.
 #pragma once
 
-#include "experiments/jobs/known_keys.hpp"
+#include "experiments/jobs/known_names.hpp"
 
 namespace manyworlds::experiments::jobs::deepspeed {
 
-const KnownKeys& known_keys();
+const KnownNames& known_keys();
 
 }  // namespace manyworlds::experiments::jobs::deepspeed

@@ -128,7 +128,7 @@ void LaunchReader::add(const std::string& name, const std::string& value, const 
 void LaunchReader::take_own_arguments() {
   std::vector<Argument> others;
   for (Argument& one : arguments_.arguments) {
-    const KnownKey* known = known_arguments().find(one.name);
+    const KnownName* known = known_arguments().find(one.name);
     if (known == nullptr) {
       if (one.name == "normalization" && !one.values.empty())  // Megatron-LM's names are LayerNorm and RMSNorm
         for (const auto& [name, here] : {std::pair("layernorm", "LayerNorm"), {"rmsnorm", "RMSNorm"}})
@@ -137,7 +137,7 @@ void LaunchReader::take_own_arguments() {
       continue;
     }
     const std::string value = one.values.empty() ? "" : one.values.front().text;
-    if (known->fate == Fate::refused && (value.empty() || value != known->harmless))
+    if (known->fate == Fate::refused && !known->is_harmless(value))
       fail_at(one.place,
               fmt::format("--{}{}{}: {}", one.name, value.empty() ? "" : " ", shell::shown(value), known->why));
     if (known->fate == Fate::irrelevant && own_.count(one.name) == 0) ++irrelevant_;

@@ -16,7 +16,7 @@ using import::Node;
 
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
 
-void flatten(const Node& node, const std::string& prefix, const KnownKeys& known, std::vector<GivenKey>& keys) {
+void flatten(const Node& node, const std::string& prefix, const KnownNames& known, std::vector<GivenKey>& keys) {
   for (const import::Entry& entry : node.entries) {
     const std::string name = prefix + entry.key;
     const bool section = known.is_section(name);
@@ -40,16 +40,14 @@ std::string shown(const Node& value) {
   return value.kind == Node::Kind::null ? "None" : import::describe(value);
 }
 
-bool changes_nothing(const KnownKey& key, const Node& value) {
+bool changes_nothing(const KnownName& key, const Node& value) {
   const std::string text = shown(value);
-  if (text.empty() || text == "None") return true;
-  const auto harmless = import::words_of(key.harmless, " ");
-  return std::find(harmless.begin(), harmless.end(), text) != harmless.end();
+  return text.empty() || text == "None" || key.is_harmless(text);
 }
 
 }  // namespace
 
-std::vector<GivenKey> flattened(const Node& root, const KnownKeys& known) {
+std::vector<GivenKey> flattened(const Node& root, const KnownNames& known) {
   if (root.kind != Node::Kind::mapping)
     root.fail(fmt::format("a file of {} must have keys, not {}", known.framework(), import::describe(root)));
   std::vector<GivenKey> keys;
@@ -57,7 +55,7 @@ std::vector<GivenKey> flattened(const Node& root, const KnownKeys& known) {
   return keys;
 }
 
-GivenKeys::GivenKeys(const KnownKeys& known, const std::vector<GivenKey>& keys) : known_(known) {
+GivenKeys::GivenKeys(const KnownNames& known, const std::vector<GivenKey>& keys) : known_(known) {
   for (const GivenKey& one : keys) values_[one.name] = one.value;
 }
 
@@ -115,12 +113,9 @@ std::vector<std::string> GivenKeys::words(const std::string& name, const std::ve
 }
 
 std::string GivenKeys::translated(const std::string& name, const std::string& word, const std::string& values) const {
-  std::vector<std::string_view> known;
-  for (const std::string_view pair : import::words_of(values, " ")) {
-    known.push_back(pair.substr(0, pair.find('=')));
-    if (known.back() == word) return std::string(pair.substr(pair.find('=') + 1));
-  }
-  fail(name, fmt::format(" '{}' is not modelled; known are {}", word, fmt::join(known, ", ")));
+  std::string meaning = jobs::translated(values, word);
+  if (meaning.empty()) fail(name, fmt::format(" '{}' is not modelled; known are {}", word, known_words(values)));
+  return meaning;
 }
 
 Place GivenKeys::place(const std::string& name) const {
@@ -136,7 +131,7 @@ void GivenKeys::check(Job& job) const {
   std::vector<std::string> noted;
   const std::pair<const std::string, Node>* first = nullptr;  // of those that are refused
   for (const auto& one : values_) {
-    const KnownKey& key = *known_.find(one.first);
+    const KnownName& key = *known_.find(one.first);
     job.mapped += key.fate == Fate::mapped ? 1 : 0;
     job.irrelevant += key.fate == Fate::irrelevant ? 1 : 0;
     if (key.fate != Fate::noted && key.fate != Fate::refused) continue;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "experiments/jobs/job.hpp"
-#include "experiments/jobs/known_keys.hpp"
+#include "experiments/jobs/known_names.hpp"
 #include "experiments/text/yaml.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -20,12 +20,12 @@ struct GivenKey {
 
 /// Returns the keys of nested mappings, down to those that are known. Throws InputError for an unknown one, with the
 /// nearest name.
-std::vector<GivenKey> flattened(const import::Node& root, const KnownKeys& known);
+std::vector<GivenKey> flattened(const import::Node& root, const KnownNames& known);
 
 class GivenKeys {
  public:
   /// The last of several keys of one name counts.
-  GivenKeys(const KnownKeys& known, const std::vector<GivenKey>& keys);
+  GivenKeys(const KnownNames& known, const std::vector<GivenKey>& keys);
 
   bool given(const std::string& name) const { return find(name) != nullptr; }
   const import::Node* find(const std::string& name) const;
@@ -49,7 +49,7 @@ class GivenKeys {
  private:
   const import::Node* known_value(const std::string& name) const;
 
-  const KnownKeys& known_;
+  const KnownNames& known_;
   std::map<std::string, import::Node> values_;
 };
 

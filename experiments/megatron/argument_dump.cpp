@@ -133,7 +133,7 @@ void DumpReader::add(const Printed& one) {
 }
 
 /// argparse prints what is not given as well: only a value that decides something is an argument.
-std::optional<Argument> argument_of(const MegatronArgument& known, const std::string& name, const std::string& value,
+std::optional<Argument> argument_of(const KnownName& known, const std::string& name, const std::string& value,
                                     const Place& place) {
   if (is_off(value)) return std::nullopt;
   if (known.takes == Takes::nothing && value != "True" && known.fate == Fate::mapped)
@@ -161,7 +161,7 @@ OwnSetting own_setting(const std::string& printed, const std::string& value, con
   };
   if (const auto inverted = lookup(kInverted, own)) return given_if_false(std::string(*inverted));
   const std::string name(lookup(kRenamed, own).value_or(own));
-  if (const MegatronArgument* known = find_argument(name)) return {name, argument_of(*known, printed, value, place)};
+  if (const KnownName* known = find_argument(name)) return {name, argument_of(*known, printed, value, place)};
   for (const char* prefix : {"no-", "disable-"})
     if (find_argument(prefix + name) != nullptr) return given_if_false(prefix + name);
   return {};

@@ -1,60 +1,67 @@
 #include "experiments/megatron/argument_table.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <sstream>
-
 namespace manyworlds::experiments::jobs {
 namespace {
 
 constexpr Takes kSwitch = Takes::nothing, kOne = Takes::one, kSeveral = Takes::several;
-constexpr Fate kMapped = Fate::mapped;
 
-/// Arguments that are one setting each.
-std::vector<MegatronArgument> direct_arguments() {
+KnownName named(const char* name, Takes takes, const char* settings) {
+  KnownName one{name, settings};
+  one.takes = takes;
+  return one;
+}
+
+/// An argument that is one setting.
+KnownName direct(const char* name, Takes takes, const char* setting, const char* values = "", const char* absent = "") {
+  KnownName one = named(name, takes, setting);
+  one.values = values, one.absent = absent;
+  return one;
+}
+
+KnownName read_by_code(const char* name, Takes takes, const char* settings, const char* why) {
+  KnownName one = named(name, takes, settings);
+  one.values = "*", one.why = why;
+  return one;
+}
+
+std::vector<KnownName> direct_arguments() {
   return {
-      {"num-layers", kOne, kMapped, "model.layers", "", "", ""},
-      {"hidden-size", kOne, kMapped, "model.hidden", "", "", ""},
-      {"num-attention-heads", kOne, kMapped, "model.heads", "", "", ""},
-      {"kv-channels", kOne, kMapped, "model.head_dim", "", "0", ""},
-      {"seq-length", kOne, kMapped, "model.sequence", "", "", ""},
-      {"normalization", kOne, kMapped, "model.norm", "LayerNorm=layer_norm RMSNorm=rms_norm", "layer_norm", ""},
-      {"untie-embeddings-and-output-weights", kSwitch, kMapped, "model.tied_embeddings", "false", "true", ""},
-      {"disable-bias-linear", kSwitch, kMapped, "model.biases", "false", "true", ""},
-      {"moe-router-topk", kOne, kMapped, "model.experts_per_token", "", "2", ""},
-      {"moe-ffn-hidden-size", kOne, kMapped, "model.expert_ffn_hidden", "", "0", ""},
-      {"moe-shared-expert-intermediate-size", kOne, kMapped, "model.shared_ffn_hidden", "", "0", ""},
-      {"context-parallel-size", kOne, kMapped, "strategy.cp", "", "1", ""},
-      {"cp-comm-type", kSeveral, kMapped, "strategy.cp_comm", "p2p=ring all_gather=all_gather a2a=ulysses", "ring", ""},
-      {"micro-batch-size", kOne, kMapped, "strategy.micro_batch", "", "1", ""},
-      {"overlap-grad-reduce", kSwitch, kMapped, "strategy.overlap_grad_reduce", "true", "false", ""},
-      {"ddp-bucket-size", kOne, kMapped, "strategy.bucket_parameters", "", "", ""},
-      {"moe-expert-capacity-factor", kOne, kMapped, "strategy.capacity_factor", "", "0", ""},
-      {"moe-token-drop-policy", kOne, kMapped, "strategy.token_drop", "probs=probs position=position", "", ""},
-      {"moe-pad-expert-input-to-capacity", kSwitch, kMapped, "strategy.pad_to_capacity", "true", "false", ""},
-      {"deterministic-mode", kSwitch, kMapped, "strategy.stack.deterministic", "true", "false", ""},
-      {"cross-entropy-loss-fusion", kSwitch, kMapped, "strategy.stack.fused_loss", "true", "false", ""},
-      {"moe-permute-fusion", kSwitch, kMapped, "strategy.stack.permute_fusion", "true", "false", ""},
-      {"moe-router-fusion", kSwitch, kMapped, "strategy.stack.router_fusion", "true", "false", ""},
-      {"moe-shared-expert-overlap", kSwitch, kMapped, "strategy.stack.overlap_shared_expert", "true", "false", ""},
-      {"overlap-moe-expert-parallel-comm", kSwitch, kMapped, "strategy.stack.overlap_experts", "true", "false", ""},
-      {"delay-wgrad-compute", kSwitch, kMapped, "strategy.stack.delay_expert_weights", "true", "false", ""},
-      {"no-bias-dropout-fusion", kSwitch, kMapped, "strategy.stack.bias_dropout_fusion", "false", "true", ""},
-      {"no-rope-fusion", kSwitch, kMapped, "strategy.stack.rope_fusion", "false", "true", ""},
-      {"no-gradient-accumulation-fusion", kSwitch, kMapped, "strategy.stack.gradient_accumulation_fusion", "false",
-       "true", ""},
-      {"use-tp-pp-dp-mapping", kSwitch, kMapped, "placement.order", "tp-cp-ep-pp-dp", "", ""},
-      {"no-overlap-p2p-communication", kSwitch, kMapped, "strategy.stack.overlap_transfers", "false", "", ""},
+      direct("num-layers", kOne, "model.layers"),
+      direct("hidden-size", kOne, "model.hidden"),
+      direct("num-attention-heads", kOne, "model.heads"),
+      direct("kv-channels", kOne, "model.head_dim", "", "0"),
+      direct("seq-length", kOne, "model.sequence"),
+      direct("normalization", kOne, "model.norm", "LayerNorm=layer_norm RMSNorm=rms_norm", "layer_norm"),
+      direct("untie-embeddings-and-output-weights", kSwitch, "model.tied_embeddings", "false", "true"),
+      direct("disable-bias-linear", kSwitch, "model.biases", "false", "true"),
+      direct("moe-router-topk", kOne, "model.experts_per_token", "", "2"),
+      direct("moe-ffn-hidden-size", kOne, "model.expert_ffn_hidden", "", "0"),
+      direct("moe-shared-expert-intermediate-size", kOne, "model.shared_ffn_hidden", "", "0"),
+      direct("context-parallel-size", kOne, "strategy.cp", "", "1"),
+      direct("cp-comm-type", kSeveral, "strategy.cp_comm", "p2p=ring all_gather=all_gather a2a=ulysses", "ring"),
+      direct("micro-batch-size", kOne, "strategy.micro_batch", "", "1"),
+      direct("overlap-grad-reduce", kSwitch, "strategy.overlap_grad_reduce", "true", "false"),
+      direct("ddp-bucket-size", kOne, "strategy.bucket_parameters"),
+      direct("moe-expert-capacity-factor", kOne, "strategy.capacity_factor", "", "0"),
+      direct("moe-token-drop-policy", kOne, "strategy.token_drop", "probs=probs position=position"),
+      direct("moe-pad-expert-input-to-capacity", kSwitch, "strategy.pad_to_capacity", "true", "false"),
+      direct("deterministic-mode", kSwitch, "strategy.stack.deterministic", "true", "false"),
+      direct("cross-entropy-loss-fusion", kSwitch, "strategy.stack.fused_loss", "true", "false"),
+      direct("moe-permute-fusion", kSwitch, "strategy.stack.permute_fusion", "true", "false"),
+      direct("moe-router-fusion", kSwitch, "strategy.stack.router_fusion", "true", "false"),
+      direct("moe-shared-expert-overlap", kSwitch, "strategy.stack.overlap_shared_expert", "true", "false"),
+      direct("overlap-moe-expert-parallel-comm", kSwitch, "strategy.stack.overlap_experts", "true", "false"),
+      direct("delay-wgrad-compute", kSwitch, "strategy.stack.delay_expert_weights", "true", "false"),
+      direct("no-bias-dropout-fusion", kSwitch, "strategy.stack.bias_dropout_fusion", "false", "true"),
+      direct("no-rope-fusion", kSwitch, "strategy.stack.rope_fusion", "false", "true"),
+      direct("no-gradient-accumulation-fusion", kSwitch, "strategy.stack.gradient_accumulation_fusion", "false",
+             "true"),
+      direct("use-tp-pp-dp-mapping", kSwitch, "placement.order", "tp-cp-ep-pp-dp"),
+      direct("no-overlap-p2p-communication", kSwitch, "strategy.stack.overlap_transfers", "false"),
   };
 }
 
-MegatronArgument read_by_code(const char* name, Takes takes, const char* keys, const char* why) {
-  return {name, takes, kMapped, keys, "*", "", why};
-}
-
-std::vector<MegatronArgument> model_arguments() {
+std::vector<KnownName> model_arguments() {
   return {
       read_by_code("ffn-hidden-size", kOne, "model.ffn_hidden",
                    "without it 4 x hidden, or two thirds of that in whole 64 with swiglu"),
@@ -87,7 +94,7 @@ std::vector<MegatronArgument> model_arguments() {
   };
 }
 
-std::vector<MegatronArgument> layout_arguments() {
+std::vector<KnownName> layout_arguments() {
   const char* stages = "strategy.virtual_stages, strategy.schedule";
   const char* layers = "strategy.split, strategy.stage_layers";
   const char* recompute = "strategy.recompute, strategy.recompute_modules";
@@ -114,7 +121,7 @@ std::vector<MegatronArgument> layout_arguments() {
       read_by_code("recompute-num-layers", kOne, "strategy.recompute_layers", "with the block method"),
       read_by_code("recompute-modules", kSeveral, recompute, "core_attn alone is selective"),
       read_by_code("fine-grained-activation-offloading", kSwitch, "strategy.offload_modules", "of offload-modules"),
-      read_by_code("offload-modules", kSeveral, "strategy.offload_modules", ""),
+      read_by_code("offload-modules", kSeveral, "strategy.offload_modules", "with fine-grained-activation-offloading"),
       read_by_code("use-distributed-optimizer", kSwitch, "strategy.zero", "1, if there are replicas"),
       read_by_code("use-megatron-fsdp", kSwitch, "strategy.zero", "by data-parallel-sharding-strategy"),
       read_by_code("use-torch-fsdp2", kSwitch, "strategy.zero", "3"),
@@ -125,7 +132,7 @@ std::vector<MegatronArgument> layout_arguments() {
   };
 }
 
-std::vector<MegatronArgument> stack_arguments() {
+std::vector<KnownName> stack_arguments() {
   const char* graphs = "strategy.stack.cuda_graphs";
   const char* old = "strategy.stack, strategy.recompute";
   return {
@@ -170,84 +177,22 @@ std::vector<MegatronArgument> stack_arguments() {
   };
 }
 
-/// Reads "name", "name=harmless/values" or "name+".
-MegatronArgument other_argument(const ArgumentGroup& group, const std::string& word) {
-  MegatronArgument one;
-  one.fate = group.fate;
-  one.why = group.why;
-  const std::size_t end = word.find_first_of("=+");
-  one.name = word.substr(0, end);
-  if (end == std::string::npos) return one;
-  one.takes = word[end] == '=' ? kOne : kSeveral;
-  one.values = word.substr(end + 1);
-  std::replace(one.values.begin(), one.values.end(), '/', ' ');
-  return one;
-}
-
-std::vector<MegatronArgument> all_arguments() {
-  std::vector<MegatronArgument> all;
+std::vector<KnownName> mapped_arguments() {
+  std::vector<KnownName> all;
   for (auto& part : {direct_arguments(), model_arguments(), layout_arguments(), stack_arguments()})
     all.insert(all.end(), part.begin(), part.end());
-  for (const ArgumentGroup& group : other_arguments())
-    for (const std::string& word : words_of(group.names)) all.push_back(other_argument(group, word));
   return all;
-}
-
-std::string meaning(const MegatronArgument& one) {
-  if (one.values == "*") return one.why;
-  std::string text = one.values.empty() ? "as given" : one.values;
-  if (one.takes == kSwitch && !one.absent.empty()) return fmt::format("{}; without it {}", text, one.absent);
-  return one.absent.empty() ? text : fmt::format("{}; {}", text, one.absent);
 }
 
 }  // namespace
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
+const KnownNames& megatron_arguments() {
+  static const KnownNames arguments("Megatron-LM", NameKind::argument, mapped_arguments(), other_arguments());
+  return arguments;
 }
 
-std::string translated(const std::string& values, const std::string& word) {
-  for (const std::string& pair : words_of(values))
-    if (pair.substr(0, pair.find('=')) == word) return pair.substr(pair.find('=') + 1);
-  return "";
-}
-
-const std::vector<MegatronArgument>& megatron_arguments() {
-  static const std::vector<MegatronArgument> all = all_arguments();
-  return all;
-}
-
-const MegatronArgument* find_argument(const std::string& name) {
-  static const std::map<std::string, const MegatronArgument*> by_name = [] {
-    std::map<std::string, const MegatronArgument*> result;
-    for (const MegatronArgument& one : megatron_arguments()) result.emplace(one.name, &one);
-    return result;
-  }();
-  const auto found = by_name.find(name);
-  return found == by_name.end() ? nullptr : found->second;
-}
-
-std::string megatron_markdown() {
-  std::string text = "| argument | settings | meaning |\n|---|---|---|\n";
-  for (const MegatronArgument& one : megatron_arguments())
-    if (one.fate == Fate::mapped) text += fmt::format("| `--{}` | `{}` | {} |\n", one.name, one.keys, meaning(one));
-  const std::pair<Fate, const char*> others[] = {{Fate::irrelevant, "without effect on time and memory"},
-                                                 {Fate::noted, "not modelled, said in the answer"},
-                                                 {Fate::refused, "refused"}};
-  for (const auto& [fate, title] : others) {
-    text += fmt::format("\n| {} | arguments |\n|---|---|\n", title);
-    for (const ArgumentGroup& group : other_arguments()) {
-      if (group.fate != fate) continue;
-      std::string names;
-      for (const std::string& word : words_of(group.names))
-        names += fmt::format("{}`{}`", names.empty() ? "" : " ", word.substr(0, word.find_first_of("=+")));
-      text += fmt::format("| {} | {} |\n", group.why, names);
-    }
-  }
-  return text;
+const KnownName* find_argument(const std::string& name) {
+  return megatron_arguments().find(name);
 }
 
 }  // namespace manyworlds::experiments::jobs

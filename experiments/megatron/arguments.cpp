@@ -4,22 +4,13 @@
 
 #include "core/base/error.hpp"
 #include "experiments/megatron/argument_table.hpp"
-#include "experiments/text/nearest.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
 
-std::vector<std::string> known_names() {
-  std::vector<std::string> names;
-  for (const MegatronArgument& one : megatron_arguments()) names.push_back(one.name);
-  return names;
-}
-
 [[noreturn]] void fail_unknown(const Text& word, const std::string& name) {
-  // "known are …" with a thousand names would not help.
-  std::string near = suggestion(name, known_names());
-  if (!near.starts_with("; did")) near = "";
-  fail_at(word.place, fmt::format("--{} is no argument of Megatron-LM that is known here{}", name, near));
+  fail_at(word.place, fmt::format("--{} is no argument of Megatron-LM that is known here{}", name,
+                                  megatron_arguments().near(name)));
 }
 
 bool is_option(const Text& word) {
@@ -42,7 +33,7 @@ std::vector<Argument> split_arguments(const std::vector<Text>& words) {
     Argument one{word.text.substr(2, equals == std::string::npos ? equals : equals - 2), {}, word.place};
     if (!shell::is_known(one.name))
       fail_at(word.place, "the name of an argument follows from " + shell::why_unknown(one.name));
-    const MegatronArgument* known = find_argument(one.name);
+    const KnownName* known = find_argument(one.name);
     if (known == nullptr) fail_unknown(word, one.name);
     if (equals != std::string::npos) one.values.push_back({word.text.substr(equals + 1), word.place});
     const std::size_t limit = known->takes == Takes::nothing ? 0 : known->takes == Takes::one ? 1 : words.size();

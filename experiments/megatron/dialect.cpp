@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "experiments/text/nearest.hpp"
-
 namespace manyworlds::experiments::jobs {
 namespace {
 
@@ -35,18 +33,9 @@ std::string translated_or_other(const std::string& values, const std::string& wo
   return meaning.empty() ? translated(values, "*") : meaning;
 }
 
-bool matches(const std::string& pattern, const std::string& name) {
-  if (!pattern.ends_with('*')) return pattern == name;
-  return name.starts_with(pattern.substr(0, pattern.size() - 1));
-}
-
 bool is_switch(const std::string& argument) {
-  const MegatronArgument* known = find_argument(argument);
+  const KnownName* known = find_argument(argument);
   return known != nullptr && known->takes == Takes::nothing;
-}
-
-std::string without_values(const std::string& word) {
-  return word.substr(0, word.find('='));
 }
 
 }  // namespace
@@ -68,19 +57,6 @@ std::string DialectReader::text(const std::string& argument) const {
   return found == arguments_.end() || found->second.values.empty() ? "" : found->second.values.front().text;
 }
 
-/// Returns the group that a name belongs to: by itself, or by a pattern.
-const ArgumentGroup* DialectReader::other(const std::string& name, bool by_pattern, std::string& harmless) const {
-  for (const ArgumentGroup& group : dialect_.others)
-    for (const std::string& word : words_of(group.names)) {
-      const std::string pattern = without_values(word);
-      if (pattern.ends_with('*') != by_pattern || !matches(pattern, name)) continue;
-      harmless = word.substr(std::min(word.size(), pattern.size() + 1));
-      std::replace(harmless.begin(), harmless.end(), '/', ' ');
-      return &group;
-    }
-  return nullptr;
-}
-
 std::string DialectReader::own_name(const std::string& name) const {
   std::string own;
   for (const std::string& section : dialect_.sections)
@@ -90,50 +66,40 @@ std::string DialectReader::own_name(const std::string& name) const {
 }
 
 bool DialectReader::knows(const std::string& name) const {
-  std::string harmless;
-  return other(name, false, harmless) != nullptr || other(name, true, harmless) != nullptr ||
-         std::any_of(dialect_.settings.begin(), dialect_.settings.end(),
-                     [&](const NamedSetting& one) { return one.name == name; }) ||
+  return dialect_.names.find(name) != nullptr || dialect_.names.find_beginning(name) != nullptr ||
          (!own_name(name).empty() && !own_setting(own_name(name), "None", {}).argument.empty());
 }
 
 void DialectReader::add(const std::string& name, const Node& value) {
-  for (const NamedSetting& one : dialect_.settings)
-    if (one.name == name) return add_mapped(one, value);
-  std::string harmless;
-  const ArgumentGroup* group = other(name, false, harmless);
-  if (group != nullptr) return judge(name, group->fate, group->why, harmless, value);
+  const KnownName* known = dialect_.names.find(name);
+  if (known != nullptr && known->fate == Fate::mapped) return add_mapped(*known, value);
+  if (known != nullptr) return judge(name, *known, value);
   const std::string own = own_name(name);
   if (!own.empty() && !own_setting(own, "None", place_of(value)).argument.empty()) return add_own(name, own, value);
-  group = other(name, true, harmless);
-  if (group == nullptr && value.kind == Node::Kind::null) return void(irrelevant_.insert(name));  // not set
-  if (group == nullptr) fail_unknown(name, place_of(value));
-  judge(name, group->fate, group->why, harmless, value);
+  known = dialect_.names.find_beginning(name);
+  if (known == nullptr && value.kind == Node::Kind::null) return void(irrelevant_.insert(name));  // not set
+  if (known == nullptr) fail_unknown(name, place_of(value));
+  judge(name, *known, value);
 }
 
 void DialectReader::fail_unknown(const std::string& name, const Place& place) const {
-  std::vector<std::string> known;
-  for (const NamedSetting& one : dialect_.settings) known.push_back(one.name);
-  for (const ArgumentGroup& group : dialect_.others)
-    for (const std::string& word : words_of(group.names)) known.push_back(without_values(word));
+  std::vector<std::string> own;
   for (const std::string& section : dialect_.sections)
-    for (const MegatronArgument& one : megatron_arguments()) {
-      std::string own = one.name;
-      std::replace(own.begin(), own.end(), '-', '_');
-      known.push_back(section + own);
+    for (const KnownName& one : megatron_arguments().all()) {
+      own.push_back(section + one.name);
+      std::replace(own.back().begin() + static_cast<std::ptrdiff_t>(section.size()), own.back().end(), '-', '_');
     }
-  std::string near = suggestion(name, known);
-  if (!near.starts_with("; did")) near = "";
-  fail_at(place, fmt::format("'{}' is no setting of {} that is known here{}", name, dialect_.framework, near));
+  fail_at(place, fmt::format("'{}' is no setting of {} that is known here{}", name, dialect_.names.framework(),
+                             dialect_.names.near(name, own)));
 }
 
-void DialectReader::add_mapped(const NamedSetting& known, const Node& value) {
+void DialectReader::add_mapped(const KnownName& known, const Node& value) {
   if (value.kind == Node::Kind::mapping) value.fail(fmt::format("'{}' must be a value", known.name));
   if (value.kind == Node::Kind::sequence) {
     std::vector<Text> words;
     for (const Node& item : value.items) words.push_back({plain_value(item), place_of(item)});
-    if (words.empty()) return void(arguments_.erase(known.argument));
-    return put(known.name, known.argument, std::move(words), place_of(value));
+    if (words.empty()) return void(arguments_.erase(known.means));
+    return put(known.name, known.means, std::move(words), place_of(value));
   }
   std::string word = plain_value(value);
   if (!shell::is_known(word))
@@ -142,21 +108,18 @@ void DialectReader::add_mapped(const NamedSetting& known, const Node& value) {
                         dialect_.from_environment ? fmt::format("; give it with --env {}=VALUE", known.name) : ""));
   const bool by_words = !known.values.empty();
   if (word == "None" && (!by_words || translated(known.values, word).empty()))
-    return void(arguments_.erase(known.argument));
-  if (is_switch(known.argument) && (word == "1" || word == "0")) word = word == "1" ? "True" : "False";
+    return void(arguments_.erase(known.means));
+  if (is_switch(known.means) && (word == "1" || word == "0")) word = word == "1" ? "True" : "False";
   const std::string meaning = by_words ? translated_or_other(known.values, word) : word;
-  if (meaning.empty()) {
-    std::vector<std::string> words;
-    for (const std::string& one : words_of(known.values)) words.push_back(without_values(one));
+  if (meaning.empty())
     fail_at(place_of(value),
-            fmt::format("'{}' {} is not modelled; known are {}", known.name, value.text, fmt::join(words, ", ")));
-  }
-  if (is_switch(known.argument) && meaning != "True" && meaning != "False" && meaning != kNotGiven)
+            fmt::format("'{}' {} is not modelled; known are {}", known.name, value.text, known_words(known.values)));
+  if (is_switch(known.means) && meaning != "True" && meaning != "False" && meaning != kNotGiven)
     fail_at(place_of(value), fmt::format("'{}' must be true or false, not '{}'", known.name, value.text));
   mapped_.insert(known.name);
-  if (meaning == kNotGiven || (is_switch(known.argument) && meaning == "False"))
-    return void(arguments_.erase(known.argument));
-  put(known.name, known.argument, {{meaning, place_of(value)}}, place_of(value));
+  if (meaning == kNotGiven || (is_switch(known.means) && meaning == "False"))
+    return void(arguments_.erase(known.means));
+  put(known.name, known.means, {{meaning, place_of(value)}}, place_of(value));
 }
 
 /// Sets what has Megatron-LM's own name.
@@ -164,7 +127,7 @@ void DialectReader::add_own(const std::string& name, const std::string& own, con
   if (value.kind == Node::Kind::mapping) value.fail(fmt::format("'{}' must be a value", name));
   std::string word = value.kind == Node::Kind::sequence ? (value.items.empty() ? "None" : "list") : plain_value(value);
   const OwnSetting unset = own_setting(own, "None", place_of(value));
-  const MegatronArgument& argument = *find_argument(unset.argument);
+  const KnownName& argument = *find_argument(unset.argument);
   if (argument.takes == Takes::nothing && (word == "1" || word == "0")) word = word == "1" ? "True" : "False";
   if (argument.fate == Fate::irrelevant) irrelevant_.insert(name);
   if (argument.fate == Fate::mapped) mapped_.insert(name);
@@ -177,19 +140,18 @@ void DialectReader::add_own(const std::string& name, const std::string& own, con
   arguments_[unset.argument] = std::move(*set.given);
 }
 
-void DialectReader::judge(const std::string& name, Fate fate, const std::string& why, const std::string& harmless,
-                          const Node& value) {
-  if (fate == Fate::irrelevant) return void(irrelevant_.insert(name));
+void DialectReader::judge(const std::string& name, const KnownName& known, const Node& value) {
+  if (known.fate == Fate::irrelevant) return void(irrelevant_.insert(name));
   const std::string word =
       value.kind == Node::Kind::scalar || value.kind == Node::Kind::null ? plain_value(value) : "…";
-  const std::vector<std::string> allowed = words_of(harmless);
-  if (is_off(word) || word == "0" || std::find(allowed.begin(), allowed.end(), word) != allowed.end()) {
+  if (is_off(word) || word == "0" || known.is_harmless(word)) {
     noted_.erase(name);
     irrelevant_.insert(name);
     return;
   }
-  if (fate == Fate::refused) fail_at(place_of(value), fmt::format("'{}' {}: {}", name, shell::shown(word), why));
-  noted_[name] = why;
+  if (known.fate == Fate::refused)
+    fail_at(place_of(value), fmt::format("'{}' {}: {}", name, shell::shown(word), known.why));
+  noted_[name] = known.why;
 }
 
 void DialectReader::finish(JobArguments& to) const {
@@ -217,30 +179,6 @@ void visit_leaves(const Node& mapping, const std::string& prefix,
     else
       visit(name, entry.value);
   }
-}
-
-std::string dialect_markdown(const Dialect& dialect) {
-  std::string text = "| setting | argument of Megatron-LM | meaning |\n|---|---|---|\n";
-  for (const NamedSetting& one : dialect.settings)
-    text += fmt::format("| `{}` | `--{}` | {} |\n", one.name, one.argument,
-                        !one.why.empty()     ? one.why
-                        : one.values.empty() ? "as given"
-                                             : one.values);
-  const std::pair<Fate, const char*> titles[] = {{Fate::irrelevant, "without effect on time and memory"},
-                                                 {Fate::noted, "not modelled, said in the answer"},
-                                                 {Fate::refused, "refused"}};
-  for (const auto& [fate, title] : titles) {
-    std::string rows;
-    for (const ArgumentGroup& group : dialect.others) {
-      if (group.fate != fate) continue;
-      std::string names;
-      for (const std::string& word : words_of(group.names))
-        names += fmt::format("{}`{}`", names.empty() ? "" : " ", without_values(word));
-      rows += fmt::format("| {} | {} |\n", group.why, names);
-    }
-    if (!rows.empty()) text += fmt::format("\n| {} | settings |\n|---|---|\n{}", title, rows);
-  }
-  return text;
 }
 
 }  // namespace manyworlds::experiments::jobs

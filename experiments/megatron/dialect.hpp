@@ -13,21 +13,10 @@
 
 namespace manyworlds::experiments::jobs {
 
-/// A framework's name of what Megatron-LM has an argument for.
-struct NamedSetting {
-  std::string name;
-  std::string argument;  // without dashes
-  std::string
-      values;       // "": as given; "a=b c=d": words, of which "-" is an argument that is not given and "*" any other
-  std::string why;  // for the table
-};
-
 struct Dialect {
-  std::string framework;  // for messages
-  std::vector<NamedSetting> settings;
-  std::vector<ArgumentGroup> others;  // names may end in *; behind = stand values that change nothing
-  std::vector<std::string> sections;  // whose names are Megatron-LM's own: "model." or "" for all
-  bool from_environment = false;      // its names are variables, which --env gives
+  KnownNames names;  // in their `values` "-" stands for an argument that is not given, and "*" is any other word
+  std::vector<std::string> sections = {};  // whose names are Megatron-LM's own: "model." or "" for all
+  bool from_environment = false;           // its names are variables, which --env gives
 };
 
 /// Collects what a job's file sets, the last of each name, and counts it by what follows from it.
@@ -54,11 +43,9 @@ class DialectReader {
 
  private:
   void put(const std::string& name, const std::string& argument, std::vector<Text> values, const Place& place);
-  void add_mapped(const NamedSetting& known, const import::Node& value);
+  void add_mapped(const KnownName& known, const import::Node& value);
   void add_own(const std::string& name, const std::string& own, const import::Node& value);
-  const ArgumentGroup* other(const std::string& name, bool by_pattern, std::string& harmless) const;
-  void judge(const std::string& name, Fate fate, const std::string& why, const std::string& harmless,
-             const import::Node& value);
+  void judge(const std::string& name, const KnownName& known, const import::Node& value);
   /// Returns the part of a name that is Megatron-LM's own; empty if it has none.
   std::string own_name(const std::string& name) const;
 
@@ -71,8 +58,5 @@ class DialectReader {
 /// Calls `visit` with the name, joined by dots, of every value of a mapping that is no mapping itself.
 void visit_leaves(const import::Node& mapping, const std::string& prefix,
                   const std::function<void(const std::string& name, const import::Node& value)>& visit);
-
-/// Returns the dialect's tables as Markdown, for docs/jobs.md.
-std::string dialect_markdown(const Dialect& dialect);
 
 }  // namespace manyworlds::experiments::jobs

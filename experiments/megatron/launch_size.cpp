@@ -4,8 +4,8 @@
 #include <map>
 #include <sstream>
 
-#include "experiments/megatron/argument_table.hpp"
 #include "experiments/shell/arithmetic.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
@@ -49,10 +49,11 @@ Options batch_options(const std::vector<std::string>& texts) {
   Options all;
   for (const std::string& text : texts) {
     std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);)
-      if (line.starts_with("#SBATCH"))
-        for (const auto& [name, value] : options_of(words_of(line.substr(0, line.find(" #")).substr(7))))
-          all[name] = value;
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("#SBATCH")) continue;
+      const auto words = import::words_of(std::string_view(line).substr(0, line.find(" #")).substr(7));
+      for (const auto& [name, value] : options_of({words.begin(), words.end()})) all[name] = value;
+    }
   }
   return all;
 }

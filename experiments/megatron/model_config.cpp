@@ -1,8 +1,8 @@
 // Reads model_config.yaml, the form of Megatron-LM's functional tests.
 #include <fmt/format.h>
 
-#include "experiments/megatron/argument_table.hpp"
 #include "experiments/megatron/arguments.hpp"
+#include "experiments/text/text.hpp"
 #include "experiments/text/yaml.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -20,7 +20,7 @@ void add_values(const Node& value, std::vector<Text>& words) {
     else if (value.quoted && value.text.find(' ') != std::string::npos && value.text.find("--") == std::string::npos)
       words.push_back({value.text, place});
     else
-      for (const std::string& word : words_of(value.text)) words.push_back({word, place});
+      for (const std::string_view word : import::words_of(value.text)) words.push_back({std::string(word), place});
   } else {
     value.fail("an argument has a value, a list of values, or true");
   }

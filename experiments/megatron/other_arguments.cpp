@@ -5,9 +5,8 @@
 
 namespace manyworlds::experiments::jobs {
 
-/// `name` is a switch, `name=` takes a value, `name+` several; behind `=` stand values that change nothing.
-const std::vector<ArgumentGroup>& other_arguments() {
-  static const std::vector<ArgumentGroup> groups{
+std::vector<NameGroup> other_arguments() {
+  return {
       {Fate::irrelevant, "positions, scales and epsilons: the same kernels",
        "activation-func-clamp-value= add-bias-linear= add-qkv-bias apply-layernorm-1p "
        "apply-query-key-layer-scaling attention-softmax-in-fp32 batch-invariant-backend= "
@@ -294,7 +293,6 @@ const std::vector<ArgumentGroup>& other_arguments() {
       {Fate::refused, "names of earlier versions whose meaning has changed",
        "batch-size= fp4= fp8= moe-layer-recompute warmup= "},
   };
-  return groups;
 }
 
 }  // namespace manyworlds::experiments::jobs

@@ -6,6 +6,7 @@
 
 #include "experiments/megatron/reader.hpp"
 #include "experiments/shell/arithmetic.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
@@ -87,7 +88,7 @@ std::vector<std::string> MegatronReader::words(const std::string& name) const {
     std::replace_if(
         plain.begin(), plain.end(), [](char c) { return c == '[' || c == ']' || c == ',' || c == '\'' || c == '"'; },
         ' ');
-    for (std::string& word : words_of(plain)) result.push_back(std::move(word));
+    for (const std::string_view word : import::words_of(plain)) result.emplace_back(word);
   }
   return result;
 }
@@ -105,7 +106,7 @@ void MegatronReader::check_arguments() {
   std::vector<std::string> noted;
   const Argument* first = nullptr;  // of those that are refused
   for (const auto& [name, argument] : given_) {
-    const MegatronArgument& known = *find_argument(name);
+    const KnownName& known = *find_argument(name);
     job_.mapped += known.fate == Fate::mapped ? 1 : 0;
     if (known.fate == Fate::irrelevant) {
       ++job_.irrelevant;
@@ -115,9 +116,8 @@ void MegatronReader::check_arguments() {
     }
     if (known.fate == Fate::noted) noted.push_back(fmt::format("--{} ({})", name, known.why));
     if (known.fate != Fate::refused) continue;
-    const std::vector<std::string> harmless = words_of(known.values);
     const std::string value = argument->values.empty() ? "" : argument->values.front().text;
-    if (!value.empty() && std::find(harmless.begin(), harmless.end(), value) != harmless.end()) continue;
+    if (known.is_harmless(value)) continue;
     if (first == nullptr || argument->place.line < first->place.line) first = argument;
   }
   if (first != nullptr) {
@@ -128,22 +128,22 @@ void MegatronReader::check_arguments() {
 }
 
 void MegatronReader::read_direct() {
-  for (const MegatronArgument& known : megatron_arguments()) {
+  for (const KnownName& known : megatron_arguments().all()) {
     if (known.fate != Fate::mapped || known.values == "*") continue;
     if (is_expert_argument(known.name) && !experts_) continue;
-    if (legacy_ && known.keys.starts_with("strategy.stack.") && !given(known.name)) continue;
+    if (legacy_ && known.means.starts_with("strategy.stack.") && !given(known.name)) continue;
     if (!given(known.name)) {
-      if (!known.absent.empty()) set(known.keys, known.absent);
+      if (!known.absent.empty()) set(known.means, known.absent);
       continue;
     }
     if (known.takes == Takes::nothing) {
-      set(known.keys, known.values, known.name);
+      set(known.means, known.values, known.name);
       continue;
     }
     const std::string value = text(known.name);
     const std::string word = known.values.empty() ? value : translated(known.values, value);
     if (word.empty()) fail(known.name, fmt::format(" {} is not modelled; known are {}", value, known.values));
-    set(known.keys, word, known.name);
+    set(known.means, word, known.name);
   }
 }
 

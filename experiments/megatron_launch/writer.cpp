@@ -7,6 +7,7 @@
 #include <array>
 
 #include "core/base/error.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
@@ -19,12 +20,13 @@ constexpr std::array<std::string_view, 7> kOfOldSoftware{
 
 /// Returns the word that stands for a setting in "word=setting …"; empty if none does.
 std::string word_for(const std::string& values, const std::string& setting) {
-  for (const std::string& pair : words_of(values))
-    if (const std::size_t equals = pair.find('='); pair.substr(equals + 1) == setting) return pair.substr(0, equals);
+  for (const std::string_view pair : import::words_of(values))
+    if (const std::size_t equals = pair.find('='); pair.substr(equals + 1) == setting)
+      return std::string(pair.substr(0, equals));
   return "";
 }
 
-bool is_of_experts(const MegatronArgument& known) {
+bool is_of_experts(const KnownName& known) {
   return known.name.starts_with("moe-") || known.name == "overlap-moe-expert-parallel-comm" ||
          known.name == "delay-wgrad-compute";
 }
@@ -76,31 +78,31 @@ void MegatronWriter::note(const std::string& key, const std::string& what) {
 }
 
 /// Returns whether an argument says nothing in this layout.
-bool MegatronWriter::is_silent(const MegatronArgument& known) const {
+bool MegatronWriter::is_silent(const KnownName& known) const {
   if (is_of_experts(known) && !model_.has_experts()) return true;
-  if (known.keys == "model.head_dim" && model_.is_latent()) return true;
-  if (known.keys == "strategy.cp_comm" && strategy_.cp == 1) return true;
-  if (known.keys == "strategy.token_drop" && strategy_.capacity_factor == 0) return true;
+  if (known.means == "model.head_dim" && model_.is_latent()) return true;
+  if (known.means == "strategy.cp_comm" && strategy_.cp == 1) return true;
+  if (known.means == "strategy.token_drop" && strategy_.capacity_factor == 0) return true;
   if (!legacy_) return false;
   return std::find(kOfOldSoftware.begin(), kOfOldSoftware.end(), known.name) == kOfOldSoftware.end();
 }
 
 /// Writes the arguments whose setting begins with `prefix`, without those of its subsections.
 void MegatronWriter::write_direct(const std::string& prefix) {
-  for (const MegatronArgument& known : megatron_arguments()) {
-    if (known.fate != Fate::mapped || known.values == "*" || !known.keys.starts_with(prefix)) continue;
-    if (known.keys.find('.', prefix.size()) != std::string::npos || is_silent(known)) continue;
-    const std::string setting = value(known.keys);
+  for (const KnownName& known : megatron_arguments().all()) {
+    if (known.fate != Fate::mapped || known.values == "*" || !known.means.starts_with(prefix)) continue;
+    if (known.means.find('.', prefix.size()) != std::string::npos || is_silent(known)) continue;
+    const std::string setting = value(known.means);
     // Sizes are written even at their defaults, which other software has otherwise.
     if (setting.empty() || (setting == known.absent && (known.takes == Takes::nothing || setting == "0"))) continue;
     if (known.takes == Takes::nothing) {
-      if (setting == known.values) add_switch(known.name, {known.keys});
+      if (setting == known.values) add_switch(known.name, {known.means});
     } else if (known.values.empty()) {
-      add(known.name, setting, {known.keys});
+      add(known.name, setting, {known.means});
     } else if (const std::string word = word_for(known.values, setting); !word.empty()) {
-      add(known.name, word, {known.keys});
+      add(known.name, word, {known.means});
     } else {
-      note(known.keys, fmt::format("--{} has no such value", known.name));
+      note(known.means, fmt::format("--{} has no such value", known.name));
     }
   }
 }

@@ -29,7 +29,7 @@ class MegatronWriter {
   std::string value(const std::string& key) const { return text_of(experiment_, key); }
 
   void write_direct(const std::string& prefix);
-  bool is_silent(const MegatronArgument& known) const;
+  bool is_silent(const KnownName& known) const;
   // write_model.cpp
   void write_model();
   void write_vocabulary();

@@ -9,7 +9,6 @@
 #include "experiments/nemo/nemo.hpp"
 #include "experiments/nemo/settings.hpp"
 #include "experiments/shell/arithmetic.hpp"
-#include "experiments/text/nearest.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
@@ -23,6 +22,13 @@ const char* const kPp = "distributed.pp_size";
 const char* const kCp = "distributed.cp_size";
 const char* const kEp = "distributed.ep_size";
 const char* const kPipeline = "distributed.pipeline.";
+
+bool changes_nothing(const KnownName& known, const Node& value) {
+  if (value.kind != Node::Kind::scalar) return value.kind == Node::Kind::null;
+  for (const char* off : {"", "false", "False", "null", "None"})
+    if (value.text == off) return true;
+  return known.is_harmless(value.text);
+}
 
 class AutomodelReader {
  public:
@@ -109,14 +115,11 @@ bool AutomodelReader::is_on(const std::string& name, bool otherwise) const {
 std::string AutomodelReader::word(const std::string& name) const {
   std::string given = text(name);
   std::transform(given.begin(), given.end(), given.begin(), [](unsigned char c) { return std::tolower(c); });
-  const auto& keys = automodel_keys();
-  const auto known = std::find_if(keys.begin(), keys.end(), [&](const AutomodelKey& one) { return one.name == name; });
-  const std::string values = known->values.substr(0, known->values.find(';'));
+  const std::string& values = automodel_keys().find(name)->values;
   const std::string meaning = translated(values, given);
-  if (!meaning.empty()) return meaning;
-  std::vector<std::string> words;
-  for (const std::string& one : words_of(values)) words.push_back(one.substr(0, one.find('=')));
-  find(name)->fail(fmt::format("'{}' {} is not modelled; known are {}", name, given, fmt::join(words, ", ")));
+  if (meaning.empty())
+    find(name)->fail(fmt::format("'{}' {} is not modelled; known are {}", name, given, known_words(values)));
+  return meaning;
 }
 
 Place AutomodelReader::place(const std::string& name) const {
@@ -140,31 +143,15 @@ void AutomodelReader::collect() {
 }
 
 void AutomodelReader::check(const std::string& name, const Node& value) {
-  const auto& keys = automodel_keys();
-  if (std::any_of(keys.begin(), keys.end(), [&](const AutomodelKey& one) { return one.name == name; })) {
-    ++job_.mapped;
-    return;
-  }
-  for (const ArgumentGroup& group : other_automodel_keys())
-    for (const std::string& word : words_of(group.names)) {
-      const std::string pattern = word.substr(0, word.find('='));
-      const bool open = pattern.ends_with('*');
-      if (open ? !name.starts_with(pattern.substr(0, pattern.size() - 1)) : name != pattern) continue;
-      std::string allowed = "/false/False/null/None/" + word.substr(std::min(word.size(), pattern.size() + 1)) + "/";
-      const bool harmless =
-          group.fate == Fate::irrelevant || value.kind == Node::Kind::null ||
-          (value.kind == Node::Kind::scalar && allowed.find("/" + value.text + "/") != std::string::npos);
-      if (group.fate == Fate::refused && !harmless) value.fail(fmt::format("'{}' {}: {}", name, value.text, group.why));
-      if (group.fate == Fate::noted && !harmless) noted_.push_back(fmt::format("{} ({})", name, group.why));
-      job_.irrelevant += harmless ? 1 : 0;
-      return;
-    }
-  if (value.kind == Node::Kind::null) return;  // not set
-  std::vector<std::string> known;
-  for (const AutomodelKey& one : keys) known.push_back(one.name);
-  std::string near = suggestion(name, known);
-  if (!near.starts_with("; did")) near = "";
-  value.fail(fmt::format("'{}' is no key of NeMo Automodel that is known here{}", name, near));
+  const KnownNames& keys = automodel_keys();
+  const KnownName* known = keys.find(name) != nullptr ? keys.find(name) : keys.find_beginning(name);
+  if (known == nullptr && value.kind == Node::Kind::null) return;  // not set
+  if (known == nullptr)
+    value.fail(fmt::format("'{}' is no key of {} that is known here{}", name, keys.framework(), keys.near(name)));
+  if (known->fate == Fate::mapped) return void(++job_.mapped);
+  if (known->fate == Fate::irrelevant || changes_nothing(*known, value)) return void(++job_.irrelevant);
+  if (known->fate == Fate::refused) value.fail(fmt::format("'{}' {}: {}", name, value.text, known->why));
+  noted_.push_back(fmt::format("{} ({})", name, known->why));
 }
 
 /// Recipes for other models than language models, and optimizers other than Adam, are not modelled.
@@ -371,16 +358,6 @@ bool is_automodel(const JobFile& file) {
 
 Job read_automodel(const JobFile& file, const JobOptions& options, const Catalog& catalog) {
   return AutomodelReader(file, options, catalog).read();
-}
-
-std::string automodel_markdown() {
-  std::string text = "| key | settings | meaning |\n|---|---|---|\n";
-  for (const AutomodelKey& one : automodel_keys())
-    text += fmt::format("| `{}` | {} | {} |\n", one.name, one.keys.empty() ? "" : fmt::format("`{}`", one.keys),
-                        one.values.empty() ? "as given" : one.values);
-  Dialect others{"", {}, other_automodel_keys(), {}};
-  const std::string tables = dialect_markdown(others);
-  return text + tables.substr(tables.find("\n\n") + 1);
 }
 
 }  // namespace manyworlds::experiments::jobs

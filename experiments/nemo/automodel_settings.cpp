@@ -4,50 +4,52 @@
 
 namespace manyworlds::experiments::jobs {
 
-const std::vector<AutomodelKey>& automodel_keys() {
-  static const std::vector<AutomodelKey> keys{
+namespace {
+
+std::vector<KnownName> mapped_keys() {
+  return {
       {"model.pretrained_model_name_or_path", "model.name", "a name on the hub that the catalog has, or a path"},
       {"model.config.pretrained_model_name_or_path", "model.name", "as before"},
       {"model.config.name_or_path", "model.name", "as before"},
       {"model.config", "model.name", "as before"},
-      {"model.config.num_hidden_layers", "model.layers", ""},
-      {"model.backend.attn", "strategy.stack.attention", "te=cudnn sdpa=flash2 flex=cudnn torch=unfused eager=unfused"},
-      {"model.attn_implementation", "strategy.stack.attention",
+      {"model.config.num_hidden_layers", "model.layers"},
+      {"model.backend.attn", "strategy.stack.attention", "",
+       "te=cudnn sdpa=flash2 flex=cudnn torch=unfused eager=unfused"},
+      {"model.attn_implementation", "strategy.stack.attention", "",
        "sdpa=flash2 flash_attention_2=flash2 flash_attention_3=cudnn eager=unfused"},
-      {"model.backend.linear", "strategy.stack.layers", "te=transformer_engine torch=framework quack=framework"},
-      {"model.backend.rope_fusion", "strategy.stack.rope_fusion", "true=true false=false"},
+      {"model.backend.linear", "strategy.stack.layers", "", "te=transformer_engine torch=framework quack=framework"},
+      {"model.backend.rope_fusion", "strategy.stack.rope_fusion", "", "true=true false=false"},
       {"model.backend.dispatcher", "strategy.stack.dispatcher",
-       "deepep=deepep hybridep=hybrid_ep; torch without expert parallelism alone"},
-      {"model.backend.dispatcher_num_sms", "strategy.stack.dispatcher_sms", ""},
-      {"model.backend.experts", "strategy.expert_gemm", "te=grouped gmm=grouped torch_mm=grouped"},
-      {"model.backend.te_fp8.recipe", "strategy.stack.precision", "mxfp8=mxfp8 block=fp8 current=fp8 delayed=fp8"},
-      {"distributed.tp_size", "strategy.tp", ""},
-      {"distributed.cp_size", "strategy.cp", ""},
-      {"distributed.pp_size", "strategy.pp", ""},
-      {"distributed.ep_size", "strategy.ep", ""},
+       "deepep or hybridep; torch without expert parallelism alone", "deepep=deepep hybridep=hybrid_ep"},
+      {"model.backend.dispatcher_num_sms", "strategy.stack.dispatcher_sms"},
+      {"model.backend.experts", "strategy.expert_gemm", "", "te=grouped gmm=grouped torch_mm=grouped"},
+      {"model.backend.te_fp8.recipe", "strategy.stack.precision", "", "mxfp8=mxfp8 block=fp8 current=fp8 delayed=fp8"},
+      {"distributed.tp_size", "strategy.tp"},
+      {"distributed.cp_size", "strategy.cp"},
+      {"distributed.pp_size", "strategy.pp"},
+      {"distributed.ep_size", "strategy.ep"},
       {"distributed.dp_size", "", "times tp x pp x cp: the GPUs"},
       {"distributed.dp_replicate_size", "strategy.zero_group", "replicas / this"},
-      {"distributed.strategy", "strategy.zero", "fsdp2=3 ddp=0 megatron_fsdp=3"},
+      {"distributed.strategy", "strategy.zero", "", "fsdp2=3 ddp=0 megatron_fsdp=3"},
       {"distributed.sequence_parallel", "strategy.sequence_parallel", "off without tensor parallelism"},
-      {"distributed.activation_checkpointing", "strategy.recompute", "true=full false=none"},
+      {"distributed.activation_checkpointing", "strategy.recompute", "", "true=full false=none"},
       {"distributed.enable_async_tensor_parallel", "strategy.stack.overlap_tensor", "with sequence parallelism"},
-      {"distributed.pipeline.pp_schedule", "strategy.schedule",
+      {"distributed.pipeline.pp_schedule", "strategy.schedule", "",
        "1f1b=1f1b gpipe=gpipe interleaved1f1b=interleaved zbvzerobubble=zb_v dualpipev=dualpipev"},
       {"distributed.pipeline.pp_microbatch_size", "strategy.micro_batch", "with a pipeline"},
       {"distributed.pipeline.layers_per_stage", "strategy.virtual_stages, strategy.stage_layers",
        "the first stages have one more where the layers do not divide"},
       {"distributed.pipeline.round_virtual_stages_to_pp_multiple", "strategy.virtual_stages", "up or down"},
-      {"step_scheduler.global_batch_size", "strategy.global_batch", ""},
+      {"step_scheduler.global_batch_size", "strategy.global_batch"},
       {"step_scheduler.local_batch_size", "strategy.micro_batch", "without a pipeline"},
-      {"dataset.seq_len", "model.sequence", ""},
-      {"dataset.seq_length", "model.sequence", ""},
+      {"dataset.seq_len", "model.sequence"},
+      {"dataset.seq_length", "model.sequence"},
       {"packed_sequence.packed_sequence_size", "model.sequence", "0: not packed"},
   };
-  return keys;
 }
 
-const std::vector<ArgumentGroup>& other_automodel_keys() {
-  static const std::vector<ArgumentGroup> groups{
+std::vector<NameGroup> other_keys() {
+  return {
       {Fate::irrelevant, "the run around the steps: its length, its log, its checkpoints and its data",
        "recipe seed rng.* benchmark.* ci.* dist_env.* checkpoint.* logger.* logging.* wandb.* mlflow.* comet.* "
        "slurm.* lr_scheduler.* validation_dataset* validation_dataloader* validation_* dataset.* dataloader.* "
@@ -84,7 +86,13 @@ const std::vector<ArgumentGroup>& other_automodel_keys() {
       {Fate::refused, "another model teaches this one", "teacher_model.* kd_*"},
       {Fate::refused, "the model's own configuration is read from a config.json: give its path", "model.config.*"},
   };
-  return groups;
+}
+
+}  // namespace
+
+const KnownNames& automodel_keys() {
+  static const KnownNames keys("NeMo Automodel", NameKind::key, mapped_keys(), other_keys());
+  return keys;
 }
 
 }  // namespace manyworlds::experiments::jobs

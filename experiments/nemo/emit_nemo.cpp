@@ -40,10 +40,8 @@ constexpr Named kNames[] = {
 };
 
 bool is_inverted(const std::string& name) {
-  const auto& settings = nemo_dialect().settings;
-  const auto found =
-      std::find_if(settings.begin(), settings.end(), [&](const auto& one) { return one.name == kSection + name; });
-  return found != settings.end() && translated(found->values, "False") == "True";
+  const KnownName* known = nemo_dialect().names.find(kSection + name);
+  return known != nullptr && translated(known->values, "False") == "True";
 }
 
 /// Returns an argument's line below `model`.

@@ -283,8 +283,4 @@ Job read_mlperf_system(const JobFile& file, const JobOptions&, const Catalog&) {
       file.path);
 }
 
-std::string mlperf_markdown() {
-  return dialect_markdown(mlperf_dialect());
-}
-
 }  // namespace manyworlds::experiments::jobs

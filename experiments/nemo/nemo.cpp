@@ -173,8 +173,4 @@ Job read_nemo(const JobFile& file, const JobOptions& options, const Catalog& cat
   return NemoReader(file, options, catalog).read();
 }
 
-std::string nemo_markdown() {
-  return dialect_markdown(nemo_dialect());
-}
-
 }  // namespace manyworlds::experiments::jobs

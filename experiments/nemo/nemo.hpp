@@ -2,8 +2,6 @@
 // Automodel.
 #pragma once
 
-#include <string>
-
 #include "experiments/jobs/emitted_job.hpp"
 #include "experiments/jobs/job.hpp"
 
@@ -24,10 +22,5 @@ Job read_mlperf_system(const JobFile& file, const JobOptions& options, const Cat
 
 /// Returns the YAML of NeMo that runs an experiment.
 EmittedJob emit_nemo(const Settings& experiment, const Job* like);
-
-/// Return the tables of what is read as Markdown, for docs/jobs.md.
-std::string mlperf_markdown();
-std::string automodel_markdown();
-std::string nemo_markdown();
 
 }  // namespace manyworlds::experiments::jobs

@@ -1,9 +1,6 @@
 // What the names in files of NeMo mean: variables of MLPerf's configurations and keys of YAML.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "experiments/megatron/dialect.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -13,13 +10,7 @@ const Dialect& mlperf_dialect();
 /// Keys of NeMo's YAML, of its first and second version, and of Megatron-Bridge.
 const Dialect& nemo_dialect();
 
-/// A key of NeMo Automodel, which is no Megatron-LM.
-struct AutomodelKey {
-  std::string name;
-  std::string keys;    // the settings
-  std::string values;  // "a=b c=d": words; otherwise how it is read
-};
-const std::vector<AutomodelKey>& automodel_keys();
-const std::vector<ArgumentGroup>& other_automodel_keys();
+/// Keys of NeMo Automodel, which is no Megatron-LM.
+const KnownNames& automodel_keys();
 
 }  // namespace manyworlds::experiments::jobs

@@ -293,8 +293,4 @@ Job read_primus(const JobFile& file, const JobOptions& options, const Catalog& c
   return PrimusReader(file, options, catalog).read();
 }
 
-std::string primus_markdown() {
-  return dialect_markdown(primus_dialect());
-}
-
 }  // namespace manyworlds::experiments::jobs

@@ -1,8 +1,6 @@
 // Jobs of AMD's Primus: the YAML of an experiment, whose module, model and overrides make the arguments of Megatron-LM.
 #pragma once
 
-#include <string>
-
 #include "experiments/jobs/emitted_job.hpp"
 #include "experiments/jobs/job.hpp"
 #include "experiments/megatron/dialect.hpp"
@@ -19,8 +17,5 @@ Job read_primus(const JobFile& file, const JobOptions& options, const Catalog& c
 EmittedJob emit_primus(const Settings& experiment, const Job* like);
 
 const Dialect& primus_dialect();
-
-/// Returns the table of what is read as Markdown, for docs/jobs.md.
-std::string primus_markdown();
 
 }  // namespace manyworlds::experiments::jobs

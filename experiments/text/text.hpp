@@ -33,7 +33,7 @@ void check_text(std::string_view text, const std::string& name);
 /// Returns `text` without the characters of `blanks` at its beginning and end.
 std::string_view trimmed(std::string_view text, std::string_view blanks);
 
-/// Returns the words of `text` between any of `blanks`, which must outlive them.
-std::vector<std::string_view> words_of(std::string_view text, std::string_view blanks);
+/// Returns the words of `text` between any of `blanks`; `text` must outlive them.
+std::vector<std::string_view> words_of(std::string_view text, std::string_view blanks = " \t\n\v\f\r");
 
 }  // namespace manyworlds::experiments::import

@@ -9,8 +9,6 @@
 namespace manyworlds::experiments::jobs::torchtitan {
 namespace {
 
-constexpr Fate kMapped = Fate::mapped;
-
 struct Renamed {
   std::string_view old, name;
 };
@@ -47,65 +45,60 @@ constexpr std::array<Renamed, 29> kRenamed{{
     {"mx.recipe_name", "quantize.linear.mx.recipe_name"},
 }};
 
-std::vector<KnownKey> mapped_keys() {
+std::vector<KnownName> mapped_keys() {
   const char* stages = "strategy.virtual_stages, strategy.stage_layers";
   const char* recompute = "strategy.recompute, strategy.recompute_layers";
-  std::vector<KnownKey> keys{
-      {"model.name", kMapped, "model", "with its flavor; llama3", ""},
-      {"model.flavor", kMapped, "model", "the sizes of torchtitan's own arguments; debugmodel", ""},
-      {"model.converters", kMapped, "strategy.stack.precision", "bf16, fp8 of float8 converters, mxfp8 of mx ones", ""},
-      {"model.norm_type", kMapped, "model.norm", "rmsnorm, layernorm, in all their forms; until 2025", ""},
-      {"training.local_batch_size", kMapped, "strategy.micro_batch", "with pipelines the samples of one step; 8", ""},
-      {"training.global_batch_size", kMapped, "strategy.global_batch", "-1: local_batch_size x data-parallel ranks",
-       ""},
-      {"training.seq_len", kMapped, "model.sequence", "2048", ""},
-      {"training.compile", kMapped, "strategy.stack", "until 2025, as compile.enable with model and loss", ""},
-      {"parallelism.data_parallel_replicate_degree", kMapped, "strategy.zero, strategy.zero_group",
-       "groups of sharded ranks; alone DistributedDataParallel; 1", ""},
-      {"parallelism.data_parallel_shard_degree", kMapped, "strategy.zero, strategy.zero_group",
-       "-1: what is left of --gpus N; FSDP2 over these x context-parallel ranks", ""},
-      {"parallelism.fsdp_reshard_after_forward", kMapped, "strategy.zero, strategy.stack.overlap_parameters",
-       "always 3, never 2, default 3 without pipelines", ""},
-      {"parallelism.tensor_parallel_degree", kMapped, "strategy.tp, strategy.sequence_parallel", "1", ""},
-      {"parallelism.enable_async_tensor_parallel", kMapped, "strategy.stack.overlap_tensor", "needs the model compiled",
-       ""},
-      {"parallelism.enable_sequence_parallel", kMapped, "strategy.sequence_parallel", "true; since 2026", ""},
-      {"parallelism.context_parallel_degree", kMapped, "strategy.cp", "1", ""},
-      {"parallelism.context_parallel_rotate_method", kMapped, "strategy.cp_comm",
-       "allgather gathered_blocks, alltoall ring", ""},
-      {"parallelism.expert_parallel_degree", kMapped, "strategy.ep", "of mixtures of experts; 1", ""},
-      {"parallelism.expert_tensor_parallel_degree", kMapped, "strategy.etp", "1; without expert parallelism as tp", ""},
-      {"parallelism.expert_parallel_comm_backend", kMapped, "strategy.stack.dispatcher",
-       "standard all_to_all, deepep, hybridep", ""},
-      {"parallelism.pipeline_parallel_degree", kMapped, "strategy.pp", "1", ""},
-      {"parallelism.pipeline_parallel_schedule", kMapped, "strategy.schedule",
-       "1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV", ""},
-      {"parallelism.pipeline_parallel_microbatch_size", kMapped, "strategy.micro_batch", "1", ""},
-      {"parallelism.pipeline_parallel_microbatches", kMapped, "strategy.micro_batch",
-       "until 2025: local_batch_size in so many; pipeline ranks", ""},
-      {"parallelism.pipeline_parallel_layers_per_stage", kMapped, stages,
-       "stages of so many layers, embedding and head counted; without it one stage a rank, or two", ""},
-      {"parallelism.pipeline_parallel_first_stage_less_layers", kMapped, stages, "1", ""},
-      {"parallelism.pipeline_parallel_last_stage_less_layers", kMapped, stages, "1", ""},
-      {"parallelism.pipeline_parallel_split_points", kMapped, stages, "until 2025: layers that begin stages", ""},
-      {"parallelism.module_fqns_per_model_part", kMapped, stages, "layers of each stage by name", ""},
-      {"activation_checkpoint.mode", kMapped, recompute, "selective, full or none", ""},
-      {"activation_checkpoint.selective_ac_option", kMapped, recompute, "op per_op; N every Nth layer; 2", ""},
-      {"compile.enable", kMapped, "strategy.stack", "torchtitan, without the model torchtitan-eager", ""},
-      {"compile.components", kMapped, "strategy.stack, strategy.stack.cross_entropy_fusion", "model, loss", ""},
-      {"optimizer.implementation", kMapped, "strategy.stack.optimizer_fusion", "fused, foreach, for-loop; fused", ""},
-      {"optimizer.fused", kMapped, "strategy.stack.optimizer_fusion", "until 2025: true, or false as foreach", ""},
-      {"quantize.linear.float8.recipe_name", kMapped, "strategy.stack.precision",
-       "tensorwise; one scale a row is not modelled", ""},
-      {"float8.enable_float8_linear", kMapped, "strategy.stack.precision", "until 2025, as a float8 converter", ""},
-      {"debug.deterministic", kMapped, "strategy.stack.deterministic", "", ""},
-      {"training.disable_cuda_graphs", kMapped, "strategy.stack.cuda_graphs", "since 2026, when they are the default",
-       ""},
+  std::vector<KnownName> keys{
+      {"model.name", "model", "with its flavor; llama3"},
+      {"model.flavor", "model", "the sizes of torchtitan's own arguments; debugmodel"},
+      {"model.converters", "strategy.stack.precision", "bf16, fp8 of float8 converters, mxfp8 of mx ones"},
+      {"model.norm_type", "model.norm", "rmsnorm, layernorm, in all their forms; until 2025"},
+      {"training.local_batch_size", "strategy.micro_batch", "with pipelines the samples of one step; 8"},
+      {"training.global_batch_size", "strategy.global_batch", "-1: local_batch_size x data-parallel ranks"},
+      {"training.seq_len", "model.sequence", "2048"},
+      {"training.compile", "strategy.stack", "until 2025, as compile.enable with model and loss"},
+      {"parallelism.data_parallel_replicate_degree", "strategy.zero, strategy.zero_group",
+       "groups of sharded ranks; alone DistributedDataParallel; 1"},
+      {"parallelism.data_parallel_shard_degree", "strategy.zero, strategy.zero_group",
+       "-1: what is left of --gpus N; FSDP2 over these x context-parallel ranks"},
+      {"parallelism.fsdp_reshard_after_forward", "strategy.zero, strategy.stack.overlap_parameters",
+       "always 3, never 2, default 3 without pipelines"},
+      {"parallelism.tensor_parallel_degree", "strategy.tp, strategy.sequence_parallel", "1"},
+      {"parallelism.enable_async_tensor_parallel", "strategy.stack.overlap_tensor", "needs the model compiled"},
+      {"parallelism.enable_sequence_parallel", "strategy.sequence_parallel", "true; since 2026"},
+      {"parallelism.context_parallel_degree", "strategy.cp", "1"},
+      {"parallelism.context_parallel_rotate_method", "strategy.cp_comm", "allgather gathered_blocks, alltoall ring"},
+      {"parallelism.expert_parallel_degree", "strategy.ep", "of mixtures of experts; 1"},
+      {"parallelism.expert_tensor_parallel_degree", "strategy.etp", "1; without expert parallelism as tp"},
+      {"parallelism.expert_parallel_comm_backend", "strategy.stack.dispatcher",
+       "standard all_to_all, deepep, hybridep"},
+      {"parallelism.pipeline_parallel_degree", "strategy.pp", "1"},
+      {"parallelism.pipeline_parallel_schedule", "strategy.schedule",
+       "1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV"},
+      {"parallelism.pipeline_parallel_microbatch_size", "strategy.micro_batch", "1"},
+      {"parallelism.pipeline_parallel_microbatches", "strategy.micro_batch",
+       "until 2025: local_batch_size in so many; pipeline ranks"},
+      {"parallelism.pipeline_parallel_layers_per_stage", stages,
+       "stages of so many layers, embedding and head counted; without it one stage a rank, or two"},
+      {"parallelism.pipeline_parallel_first_stage_less_layers", stages, "1"},
+      {"parallelism.pipeline_parallel_last_stage_less_layers", stages, "1"},
+      {"parallelism.pipeline_parallel_split_points", stages, "until 2025: layers that begin stages"},
+      {"parallelism.module_fqns_per_model_part", stages, "layers of each stage by name"},
+      {"activation_checkpoint.mode", recompute, "selective, full or none"},
+      {"activation_checkpoint.selective_ac_option", recompute, "op per_op; N every Nth layer; 2"},
+      {"compile.enable", "strategy.stack", "torchtitan, without the model torchtitan-eager"},
+      {"compile.components", "strategy.stack, strategy.stack.cross_entropy_fusion", "model, loss"},
+      {"optimizer.implementation", "strategy.stack.optimizer_fusion", "fused, foreach, for-loop; fused"},
+      {"optimizer.fused", "strategy.stack.optimizer_fusion", "until 2025: true, or false as foreach"},
+      {"quantize.linear.float8.recipe_name", "strategy.stack.precision", "tensorwise; one scale a row is not modelled"},
+      {"float8.enable_float8_linear", "strategy.stack.precision", "until 2025, as a float8 converter"},
+      {"debug.deterministic", "strategy.stack.deterministic", ""},
+      {"training.disable_cuda_graphs", "strategy.stack.cuda_graphs", "since 2026, when they are the default"},
   };
   return keys;
 }
 
-std::vector<KeyGroup> other_keys() {
+std::vector<NameGroup> other_keys() {
   return {
       {Fate::irrelevant, "names, folders and logs",
        "job.config_file job.description job.dump_folder job.print_args job.print_config job.save_config_file "
@@ -194,14 +187,14 @@ std::vector<KeyGroup> other_keys() {
 
 }  // namespace
 
-const KnownKeys& known_keys() {
-  static const KnownKeys keys = [] {
-    std::vector<KnownKey> mapped = mapped_keys();
+const KnownNames& known_keys() {
+  static const KnownNames keys = [] {
+    std::vector<KnownName> mapped = mapped_keys();
     for (const Renamed& one : kRenamed)
-      mapped.push_back({std::string(one.old), kMapped, "", "an earlier name of `" + std::string(one.name) + "`", ""});
-    mapped.push_back({"experimental.pipeline_parallel_microbatches", kMapped, "",
-                      "an earlier name of `parallelism.pipeline_parallel_microbatches`", ""});
-    return KnownKeys("torchtitan", std::move(mapped), other_keys());
+      mapped.push_back({std::string(one.old), "", "an earlier name of `" + std::string(one.name) + "`"});
+    mapped.push_back({"experimental.pipeline_parallel_microbatches", "",
+                      "an earlier name of `parallelism.pipeline_parallel_microbatches`"});
+    return KnownNames("torchtitan", NameKind::key, std::move(mapped), other_keys());
   }();
   return keys;
 }

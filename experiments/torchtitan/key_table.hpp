@@ -8,7 +8,7 @@
 
 namespace manyworlds::experiments::jobs::torchtitan {
 
-const KnownKeys& known_keys();
+const KnownNames& known_keys();
 
 /// Gives keys of earlier versions the names of v0.2.2, unless the file has those too.
 std::vector<GivenKey> with_names_of_today(std::vector<GivenKey> keys);

@@ -225,42 +225,14 @@ TEST_CASE("keys and arguments of DeepSpeed's own sources are known") {
     CHECK((other || find_argument(name) != nullptr));
   }
   CHECK(count > 300);
-  for (const KnownKeys* table : {&deepspeed::known_keys(), &deepspeed::known_arguments()})
-    for (const KnownKey& one : table->all()) {
+  for (const KnownNames* table : {&deepspeed::known_keys(), &deepspeed::known_arguments()})
+    for (const KnownName& one : table->all()) {
       INFO(one.name);
       if (table == &deepspeed::known_arguments() && one.name != "deepspeed-config")
         CHECK(find_argument(one.name) != nullptr);
-      std::istringstream settings(one.settings);
+      std::istringstream settings(one.means);
       for (std::string key; std::getline(settings >> std::ws, key, ',');) CHECK_FALSE(find_key(key, {}).path.empty());
     }
-}
-
-TEST_CASE("the page of jobs has the tables of torchtitan and DeepSpeed that the code has") {
-  const std::string path = std::string(MANYWORLDS_SOURCE_DIR) + "/docs/jobs.md";
-  std::string page = import::read_text(path);
-  std::string flavors = "| model | flavors |\n|---|---|\n";
-  for (const std::string& model : torchtitan::model_names()) {
-    std::string names;
-    for (const std::string& name : torchtitan::flavor_names(model))
-      names += fmt::format("{}`{}`{}", names.empty() ? "" : " ", name,
-                           torchtitan::find_flavor(model, name)->refused.empty() ? "" : " (refused)");
-    flavors += fmt::format("| `{}` | {} |\n", model, names);
-  }
-  const std::pair<const char*, std::string> parts[] = {{"torchtitan", torchtitan::known_keys().markdown()},
-                                                       {"flavors", flavors},
-                                                       {"deepspeed", deepspeed::known_keys().markdown()},
-                                                       {"megatron-deepspeed", deepspeed::known_arguments().markdown()}};
-  for (const auto& [name, expected] : parts) {
-    INFO(name);
-    const std::string begin = fmt::format("<!-- {} -->\n", name), end = fmt::format("<!-- /{} -->", name);
-    const std::size_t from = page.find(begin) + begin.size();
-    REQUIRE(page.find(end) != std::string::npos);
-    if (std::getenv("MANYWORLDS_WRITE_DOCS") != nullptr) {
-      page.replace(from, page.find(end) - from, expected);
-      std::ofstream(path) << page;
-    }
-    CHECK(page.substr(from, page.find(end) - from) == expected);
-  }
 }
 
 TEST_CASE("a damaged job of DeepSpeed is read or refused") {

@@ -27,7 +27,6 @@ using namespace manyworlds::experiments::jobs;
 namespace {
 
 const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/jobs/";
-const std::string kPage = std::string(MANYWORLDS_SOURCE_DIR) + "/docs/jobs.md";
 
 std::string value_of(const Job& job, const std::string& key) {
   std::string value = "(not set)";
@@ -271,6 +270,7 @@ TEST_CASE("layers are split over stages as Megatron-LM splits them") {
   CHECK(value_of(chunks, "strategy.virtual_stages") == "2");
   CHECK(value_of(chunks, "strategy.schedule") == "interleaved");
   CHECK_FALSE(import::expanded_layout("Et*99999999999|").has_value());
+  CHECK(import::layers_of_stages("Ettt|tt|mL") == std::vector<std::int64_t>{3, 2, 0});
   CHECK_FALSE(import::expanded_layout(std::string(100, '(')).has_value());
 }
 
@@ -325,25 +325,13 @@ TEST_CASE("every argument that Megatron-LM defines is known, and each mapped one
   }
   CHECK(count > 800);
   std::map<std::string, int> times;
-  for (const MegatronArgument& one : megatron_arguments()) {
+  for (const KnownName& one : megatron_arguments().all()) {
     INFO(one.name);
     CHECK(++times[one.name] == 1);
     if (one.fate != Fate::mapped) continue;
-    std::istringstream keys(one.keys);
+    std::istringstream keys(one.means);
     for (std::string key; std::getline(keys >> std::ws, key, ',');) CHECK_FALSE(find_key(key, {}).path.empty());
   }
-}
-
-TEST_CASE("the page of jobs has the tables that the code has") {
-  const std::string begin = "<!-- arguments -->\n", end = "<!-- /arguments -->";
-  std::string page = import::read_text(kPage);
-  const std::size_t from = page.find(begin) + begin.size();
-  const std::string expected = megatron_markdown();
-  if (std::getenv("MANYWORLDS_WRITE_DOCS") != nullptr) {
-    page.replace(from, page.find(end) - from, expected);
-    std::ofstream(kPage) << page;
-  }
-  CHECK(page.substr(from, page.find(end) - from) == expected);
 }
 
 TEST_CASE("a damaged job is read or refused") {

@@ -28,7 +28,6 @@ using namespace manyworlds::experiments::jobs;
 namespace {
 
 const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/jobs/";
-const std::string kPage = std::string(MANYWORLDS_SOURCE_DIR) + "/docs/jobs.md";
 using Pairs = std::vector<std::pair<const char*, const char*>>;
 
 Job job_at(const std::string& path, const JobOptions& options = {}) {
@@ -447,35 +446,17 @@ TEST_CASE("options --model and --env mean something only to files that ask for t
 
 TEST_CASE("every name of a framework's own leads to an argument that there is") {
   for (const Dialect* dialect : {&mlperf_dialect(), &nemo_dialect(), &primus_dialect()})
-    for (const NamedSetting& one : dialect->settings) {
-      INFO(one.name << " " << one.argument);
-      CHECK(find_argument(one.argument) != nullptr);
+    for (const KnownName& one : dialect->names.all()) {
+      if (one.fate != Fate::mapped) continue;
+      INFO(one.name << " " << one.means);
+      CHECK(find_argument(one.means) != nullptr);
     }
-  for (const AutomodelKey& one : automodel_keys()) {
-    std::istringstream keys(one.keys);
+  for (const KnownName& one : automodel_keys().all()) {
+    std::istringstream keys(one.means);
     for (std::string key; std::getline(keys >> std::ws, key, ',');) {
       INFO(one.name << " " << key);
       CHECK_FALSE(find_key(key, {}).path.empty());
     }
-  }
-}
-
-TEST_CASE("the page of jobs has the tables of NeMo, Automodel, MLPerf and Primus that the code has") {
-  std::string page = import::read_text(kPage);
-  const std::pair<const char*, std::string> tables[] = {{"mlperf", mlperf_markdown()},
-                                                        {"nemo", nemo_markdown()},
-                                                        {"automodel", automodel_markdown()},
-                                                        {"primus", primus_markdown()}};
-  for (const auto& [name, expected] : tables) {
-    INFO(name);
-    const std::string begin = "<!-- " + std::string(name) + " -->\n", end = "<!-- /" + std::string(name) + " -->";
-    REQUIRE(page.find(begin) != std::string::npos);
-    const std::size_t from = page.find(begin) + begin.size();
-    if (std::getenv("MANYWORLDS_WRITE_DOCS") != nullptr) {
-      page.replace(from, page.find(end) - from, expected);
-      std::ofstream(kPage) << page;
-    }
-    CHECK(page.substr(from, page.find(end) - from) == expected);
   }
 }
 
