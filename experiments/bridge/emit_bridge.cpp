@@ -32,10 +32,8 @@ constexpr std::array<std::string_view, 13> kSilent{"group-query-attention",
                                                    "no-bias-gelu-fusion",
                                                    "grad-reduce-in-bf16"};
 
-constexpr const char* kLaunch =
-    "torchrun --nproc_per_node {} --nnodes {} --node_rank \"${{NODE_RANK:-0}}\" \\\n"
-    "  --master_addr \"${{MASTER_ADDR:-localhost}}\" --master_port \"${{MASTER_PORT:-6000}}\" \\\n"
-    "  scripts/training/run_recipe.py --recipe {} --mode pretrain --dataset mock \\\n"
+constexpr const char* kProgram =
+    "scripts/training/run_recipe.py --recipe {} --mode pretrain --dataset mock \\\n"
     "  \"${{MODEL[@]}}\" \"${{LAYOUT[@]}}\" \"${{SOFTWARE[@]}}\" \"$@\"\n";
 
 class BridgeWriter {
@@ -51,7 +49,7 @@ class BridgeWriter {
   void add_switches(const std::string& prefix);
   std::string value_of(const LaunchArgument& one) const;
   std::string array(const char* name);
-  bool given(const std::string& argument) const;
+  bool given(const std::string& argument) const { return find_in(launch_, argument) != nullptr; }
   std::string setting(const std::string& key) const { return text_of(experiment_, key); }
 
   const Settings& experiment_;
@@ -59,13 +57,6 @@ class BridgeWriter {
   MegatronLaunch launch_;
   std::string lines_;
 };
-
-bool BridgeWriter::given(const std::string& argument) const {
-  for (const auto* part : {&launch_.model, &launch_.layout, &launch_.software})
-    for (const LaunchArgument& one : *part)
-      if (one.name == argument) return true;
-  return false;
-}
 
 void BridgeWriter::add(const std::string& field, const std::string& value, const Keys& keys) {
   lines_ += commented("  " + core::shell_quoted(field + "=" + value), changes_.of(keys)) + "\n";
@@ -144,7 +135,7 @@ EmittedJob BridgeWriter::write() {
   if (fused) add("model.bias_activation_fusion", "true", {"strategy.stack.bias_activation_fusion"});
   if (given("cuda-graph-impl"))
     for (const char* field : {"model.use_te_rng_tracker", "rng.te_rng_tracker"}) add(field, "true", {});
-  result.text += array("SOFTWARE") + fmt::format(kLaunch, launch_.gpus_per_node, launch_.nodes, kBridgeRecipe);
+  result.text += array("SOFTWARE") + torchrun_lines(launch_) + fmt::format(kProgram, kBridgeRecipe);
   result.notes = launch_.notes;
   return result;
 }

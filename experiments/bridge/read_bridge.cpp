@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 
 #include "core/base/error.hpp"
@@ -103,12 +102,7 @@ class BridgeReader {
 
 JobArguments BridgeReader::read(const JobOptions& options) {
   result_.kind = "a launch script of Megatron-Bridge";
-  const auto sibling = [&](const std::string& name) -> std::optional<std::string> {
-    const auto path = std::filesystem::path(file_.path).parent_path() / name;
-    std::error_code error;
-    return std::filesystem::is_regular_file(path, error) ? std::optional(import::read_text(path.string()))
-                                                         : std::nullopt;
-  };
+  const auto sibling = [&](const std::string& name) { return import::read_text_beside(file_.path, name); };
   const shell::FollowedScript script =
       shell::follow({file_.text, file_.path, options.environment, sibling, runs_recipe});
   if (script.launches.size() != 1)

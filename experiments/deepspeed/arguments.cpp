@@ -3,23 +3,16 @@
 #include "experiments/deepspeed/arguments.hpp"
 
 #include <algorithm>
-#include <array>
+
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::jobs::deepspeed {
 namespace {
 
-constexpr std::array<std::string_view, 12> kOfExperts{"mlp-type",
-                                                      "topk",
-                                                      "expert-interval",
-                                                      "create-moe-param-group",
-                                                      "disable-moe-token-dropping",
-                                                      "disable-moe-top2-2nd-expert-sampling",
-                                                      "enable-expert-tensor-parallelism",
-                                                      "use-tutel",
-                                                      "moe-expert-parallel-size",
-                                                      "moe-train-capacity-factor",
-                                                      "moe-eval-capacity-factor",
-                                                      "moe-min-capacity"};
+constexpr const char* kOfExperts =
+    "mlp-type topk expert-interval create-moe-param-group disable-moe-token-dropping "
+    "disable-moe-top2-2nd-expert-sampling enable-expert-tensor-parallelism use-tutel moe-expert-parallel-size "
+    "moe-train-capacity-factor moe-eval-capacity-factor moe-min-capacity";
 
 std::vector<KnownName> mapped_arguments() {
   const char* attention = "strategy.stack.attention";
@@ -54,10 +47,7 @@ std::vector<NameGroup> other_arguments_of_deepspeed() {
       {Fate::irrelevant, "only effective with what is refused",
        "ds-sequence-parallel-fpdt-chunk-size hidden-size-teacher num-attention-heads-teacher num-experts-teacher "
        "load-teacher kd-alpha-ce kd-beta-ce kd-temp tile-factor enable-zbh1-exact-semantics"},
-      {Fate::irrelevant, "of experts, which are refused",
-       "mlp-type topk expert-interval create-moe-param-group disable-moe-token-dropping "
-       "disable-moe-top2-2nd-expert-sampling enable-expert-tensor-parallelism use-tutel moe-expert-parallel-size "
-       "moe-train-capacity-factor moe-eval-capacity-factor moe-min-capacity"},
+      {Fate::irrelevant, "of experts, which are refused", kOfExperts},
       {Fate::refused, "activations that are sharded, copied together or in the host's memory are not modelled",
        "partition-activations contigious-checkpointing checkpoint-in-cpu synchronize-each-layer "
        "distribute-checkpointed-activations"},
@@ -83,7 +73,8 @@ const KnownNames& known_arguments() {
 }
 
 bool is_of_experts(const std::string& name) {
-  return std::find(kOfExperts.begin(), kOfExperts.end(), name) != kOfExperts.end();
+  const auto names = import::words_of(kOfExperts);
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace manyworlds::experiments::jobs::deepspeed

@@ -39,6 +39,10 @@ class LaunchReader {
  private:
   void take_own_arguments();
   const Argument* find(const std::string& name) const;
+  /// Returns the argument that names the configuration; null if there is none.
+  const Argument* config_argument() const {
+    return find("deepspeed_config") != nullptr ? find("deepspeed_config") : find("deepspeed-config");
+  }
   std::string text(const std::string& name) const;
   std::int64_t count(const std::string& name, std::int64_t otherwise) const;
   [[noreturn]] void fail(const std::string& name, const std::string& what) const;
@@ -102,12 +106,7 @@ void LaunchReader::fail(const std::string& name, const std::string& what) const 
 
 std::string LaunchReader::text(const std::string& name) const {
   const Argument* one = find(name);
-  if (one == nullptr || one->values.empty()) return "";
-  const std::string& value = one->values.front().text;
-  if (!shell::is_known(value))
-    fail(name, fmt::format(" {} follows from {}; give it with --env NAME=VALUE", shell::shown(value),
-                           shell::why_unknown(value)));
-  return value;
+  return one == nullptr ? "" : first_value(*one);
 }
 
 std::int64_t LaunchReader::count(const std::string& name, std::int64_t otherwise) const {
@@ -200,9 +199,9 @@ bool LaunchReader::read_config() {
     read_config_text(written->text, file_.path, written->place.line);
     return true;
   }
-  const std::string name = find("deepspeed_config") != nullptr ? "deepspeed_config" : "deepspeed-config";
-  if (find(name) == nullptr) fail_at(find("deepspeed")->place, "--deepspeed without --deepspeed_config FILE");
-  const std::string value = find(name)->values.empty() ? "" : find(name)->values.front().text;
+  const Argument* named = config_argument();
+  if (named == nullptr) fail_at(find("deepspeed")->place, "--deepspeed without --deepspeed_config FILE");
+  const std::string value = named->values.empty() ? "" : named->values.front().text;
   if (!shell::is_known(value)) return false;
   const auto path = std::filesystem::path(file_.path).parent_path() / std::filesystem::path(value).filename();
   std::error_code error;
@@ -241,11 +240,11 @@ void LaunchReader::check_batch(const DsConfig& config) {
 
 /// Without the file the stage is that of --zero-stage, and everything else DeepSpeed's default.
 void LaunchReader::read_without_config() {
-  const std::string name = find("deepspeed_config") != nullptr ? "deepspeed_config" : "deepspeed-config";
-  const std::string value = find(name)->values.empty() ? "" : find(name)->values.front().text;
+  const Argument& named = *config_argument();
+  const std::string value = named.values.empty() ? "" : named.values.front().text;
   const std::string shown = shell::is_known(value) ? value : "that of " + shell::why_unknown(value);
   if (find("zero-stage") == nullptr)
-    fail(name,
+    fail(named.name,
          fmt::format(": {} is neither beside the script nor written by it; it decides ZeRO's stage: put it there, "
                      "or give --zero-stage",
                      shown));

@@ -195,4 +195,9 @@ const KnownName* find_argument(const std::string& name) {
   return megatron_arguments().find(name);
 }
 
+bool is_of_experts(const KnownName& known) {
+  return known.name.starts_with("moe-") || known.name == "overlap-moe-expert-parallel-comm" ||
+         known.name == "delay-wgrad-compute";
+}
+
 }  // namespace manyworlds::experiments::jobs

@@ -13,6 +13,9 @@ const KnownNames& megatron_arguments();
 /// Returns an argument by name; null if there is none.
 const KnownName* find_argument(const std::string& name);
 
+/// Returns whether an argument that is one setting counts only in models with experts.
+bool is_of_experts(const KnownName& known);
+
 /// Returns those that no setting follows from.
 std::vector<NameGroup> other_arguments();
 

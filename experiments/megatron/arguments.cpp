@@ -19,6 +19,15 @@ bool is_option(const Text& word) {
 
 }  // namespace
 
+std::string first_value(const Argument& argument, const std::string& otherwise) {
+  if (argument.values.empty()) return otherwise;
+  const std::string& value = argument.values.front().text;
+  if (!shell::is_known(value))
+    fail_at(argument.place, fmt::format("--{} {} follows from {}; give it with --env NAME=VALUE", argument.name,
+                                        shell::shown(value), shell::why_unknown(value)));
+  return value;
+}
+
 std::vector<Argument> split_arguments(const std::vector<Text>& words) {
   std::vector<Argument> arguments;
   for (std::size_t i = 0; i < words.size();) {

@@ -18,6 +18,9 @@ struct Argument {
   Place place;
 };
 
+/// Returns the first value of an argument, `otherwise` if it has none. Throws InputError for one that nobody knows.
+std::string first_value(const Argument& argument, const std::string& otherwise = "");
+
 /// What a file says about a job before its arguments are understood.
 struct JobArguments {
   std::string kind;  // "Megatron-LM script"

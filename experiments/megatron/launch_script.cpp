@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 
 #include "core/base/error.hpp"
@@ -21,13 +20,6 @@ bool has_layers(const std::vector<Text>& words) {
   return std::any_of(words.begin(), words.end(), [](const Text& one) {
     return one.text == kTellTale || one.text.starts_with(std::string(kTellTale) + "=");
   });
-}
-
-std::optional<std::string> read_sibling(const std::string& path, const std::string& name) {
-  const auto file = std::filesystem::path(path).parent_path() / name;
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
-  return import::read_text(file.string());
 }
 
 bool same_words(const shell::Launch& a, const shell::Launch& b) {
@@ -131,8 +123,8 @@ JobArguments read_script(const std::string& text, const std::string& path,
                          const std::map<std::string, std::string>& environment) {
   JobArguments result;
   result.kind = "a launch script of Megatron-LM";
-  shell::ScriptInput input{text, path, environment, [&](const std::string& name) { return read_sibling(path, name); },
-                           has_layers};
+  shell::ScriptInput input{text, path, environment,
+                           [&](const std::string& name) { return import::read_text_beside(path, name); }, has_layers};
   const shell::FollowedScript script = shell::follow(input);
   for (const shell::Launch& other : script.launches)
     if (!same_words(script.launches.front(), other))

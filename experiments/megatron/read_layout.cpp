@@ -161,12 +161,17 @@ void MegatronReader::read_recompute() {
     fail(layers != 1 ? number : "checkpoint-num-layers", ": only single layers are recomputed uniformly here");
 }
 
-void MegatronReader::read_recompute_modules() {
-  std::vector<std::string> modules = words("recompute-modules");
-  const auto& known = core::workload::recompute_module_names();
+/// Returns the modules that an argument lists.
+std::vector<std::string> MegatronReader::modules_in(const char* name, const std::vector<std::string>& known) const {
+  std::vector<std::string> modules = words(name);
   for (const std::string& module : modules)
     if (std::find(known.begin(), known.end(), module) == known.end())
-      fail("recompute-modules", fmt::format(" {} is not modelled; known are {}", module, fmt::join(known, ", ")));
+      fail(name, fmt::format(" {} is not modelled; known are {}", module, fmt::join(known, ", ")));
+  return modules;
+}
+
+void MegatronReader::read_recompute_modules() {
+  const std::vector<std::string> modules = modules_in("recompute-modules", core::workload::recompute_module_names());
   const bool core_attention = modules.empty() || (modules.size() == 1 && modules[0] == "core_attn");
   set("strategy.recompute", core_attention ? "selective" : "none", "recompute-granularity");
   if (!core_attention)
@@ -175,11 +180,7 @@ void MegatronReader::read_recompute_modules() {
 
 void MegatronReader::read_offload() {
   if (!given("fine-grained-activation-offloading")) return;
-  const std::vector<std::string> modules = words("offload-modules");
-  const auto& known = core::workload::offload_module_names();
-  for (const std::string& module : modules)
-    if (std::find(known.begin(), known.end(), module) == known.end())
-      fail("offload-modules", fmt::format(" {} is not modelled; known are {}", module, fmt::join(known, ", ")));
+  const std::vector<std::string> modules = modules_in("offload-modules", core::workload::offload_module_names());
   if (!modules.empty())
     set("strategy.offload_modules", fmt::format("[{}]", fmt::join(modules, ", ")), "offload-modules");
 }

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
 
-bool is_expert_argument(const std::string& name) {
-  return name.starts_with("moe-") || name == "overlap-moe-expert-parallel-comm" || name == "delay-wgrad-compute";
-}
-
 }  // namespace
 
 MegatronReader::MegatronReader(const JobArguments& arguments, const JobOptions& options, const Catalog& catalog)
@@ -62,12 +58,7 @@ void MegatronReader::fail(const std::string& name, const std::string& what) cons
 
 std::string MegatronReader::text(const std::string& name, const std::string& otherwise) const {
   const Argument* one = find(name);
-  if (one == nullptr || one->values.empty()) return otherwise;
-  const std::string& value = one->values.front().text;
-  if (!shell::is_known(value))
-    fail(name, fmt::format(" {} follows from {}; give it with --env NAME=VALUE", shell::shown(value),
-                           shell::why_unknown(value)));
-  return value;
+  return one == nullptr ? otherwise : first_value(*one, otherwise);
 }
 
 std::int64_t MegatronReader::count(const std::string& name, std::int64_t otherwise) const {
@@ -130,7 +121,7 @@ void MegatronReader::check_arguments() {
 void MegatronReader::read_direct() {
   for (const KnownName& known : megatron_arguments().all()) {
     if (known.fate != Fate::mapped || known.values == "*") continue;
-    if (is_expert_argument(known.name) && !experts_) continue;
+    if (is_of_experts(known) && !experts_) continue;
     if (legacy_ && known.means.starts_with("strategy.stack.") && !given(known.name)) continue;
     if (!given(known.name)) {
       if (!known.absent.empty()) set(known.means, known.absent);

@@ -54,6 +54,7 @@ class MegatronReader {
   void read_uneven_stages(std::int64_t chunks);
   void set_stages(std::int64_t chunks, const std::string& because);
   void read_recompute();
+  std::vector<std::string> modules_in(const char* name, const std::vector<std::string>& known) const;
   void read_recompute_modules();
   void read_offload();
   void read_sharding();

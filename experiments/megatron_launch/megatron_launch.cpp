@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/escape.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -20,12 +22,26 @@ constexpr const char* kRest =
 constexpr const char *kMockData = "  --mock-data\n",
                      *kOldData = "  --data-path my-data\n  --vocab-file vocab.json\n  --merge-file merges.txt\n";
 
-constexpr const char* kLaunch =
-    "torchrun --nproc_per_node {} --nnodes {} --node_rank \"${{NODE_RANK:-0}}\" \\\n"
-    "  --master_addr \"${{MASTER_ADDR:-localhost}}\" --master_port \"${{MASTER_PORT:-6000}}\" \\\n"
-    "  pretrain_gpt.py \"${{MODEL[@]}}\" \"${{LAYOUT[@]}}\" \"${{SOFTWARE[@]}}\" \"${{TRAINING[@]}}\" \"$@\"\n";
+constexpr const char* kProgram =
+    "pretrain_gpt.py \"${MODEL[@]}\" \"${LAYOUT[@]}\" \"${SOFTWARE[@]}\" \"${TRAINING[@]}\" \"$@\"\n";
 
 }  // namespace
+
+const LaunchArgument* find_in(const MegatronLaunch& launch, const std::string& name) {
+  for (const auto* part : {&launch.model, &launch.layout, &launch.software}) {
+    const auto found =
+        std::find_if(part->begin(), part->end(), [&](const LaunchArgument& one) { return one.name == name; });
+    if (found != part->end()) return &*found;
+  }
+  return nullptr;
+}
+
+std::string torchrun_lines(const MegatronLaunch& launch) {
+  return fmt::format(
+      "torchrun --nproc_per_node {} --nnodes {} --node_rank \"${{NODE_RANK:-0}}\" \\\n"
+      "  --master_addr \"${{MASTER_ADDR:-localhost}}\" --master_port \"${{MASTER_PORT:-6000}}\" \\\n  ",
+      launch.gpus_per_node, launch.nodes);
+}
 
 std::string argument_array(const std::string& name, const std::vector<LaunchArgument>& arguments,
                            const JobChanges& changes) {
@@ -52,8 +68,7 @@ EmittedJob emit_megatron(const Settings& experiment, const Job* like) {
   result.text = "#!/bin/bash\n" + connections_line(experiment) + argument_array("MODEL", launch.model, changes) +
                 argument_array("LAYOUT", launch.layout, changes) +
                 argument_array("SOFTWARE", launch.software, changes) +
-                fmt::format(kRest, launch.of_2021 ? kOldData : kMockData) +
-                fmt::format(kLaunch, launch.gpus_per_node, launch.nodes);
+                fmt::format(kRest, launch.of_2021 ? kOldData : kMockData) + torchrun_lines(launch) + kProgram;
   result.notes = launch.notes;
   return result;
 }

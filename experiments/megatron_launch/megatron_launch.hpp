@@ -27,12 +27,18 @@ struct MegatronLaunch {
 /// Throws InputError, which names the key, for what it cannot run at all.
 MegatronLaunch megatron_launch(const Settings& experiment);
 
+/// Returns an argument by name; null if the launch does not have it.
+const LaunchArgument* find_in(const MegatronLaunch& launch, const std::string& name);
+
 /// Returns a launch script: torchrun with pretrain_gpt.py and the arguments.
 EmittedJob emit_megatron(const Settings& experiment, const Job* like);
 
 /// Returns the line of a script that gives CUDA as many connections as Megatron-LM asserts: one, so that kernels run in
 /// the order in which they are launched; more where FSDP or the exchange of tokens runs beside them.
 std::string connections_line(const Settings& experiment);
+
+/// Returns the lines that start a program on all GPUs with torchrun, up to its name.
+std::string torchrun_lines(const MegatronLaunch& launch);
 
 /// Returns a bash array NAME=(…) with one argument on each line, and comments where the job of --like differs.
 std::string argument_array(const std::string& name, const std::vector<LaunchArgument>& arguments,

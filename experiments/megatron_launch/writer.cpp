@@ -26,11 +26,6 @@ std::string word_for(const std::string& values, const std::string& setting) {
   return "";
 }
 
-bool is_of_experts(const KnownName& known) {
-  return known.name.starts_with("moe-") || known.name == "overlap-moe-expert-parallel-comm" ||
-         known.name == "delay-wgrad-compute";
-}
-
 }  // namespace
 
 MegatronWriter::MegatronWriter(const Settings& experiment)

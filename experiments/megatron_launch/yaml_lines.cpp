@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "experiments/megatron/arguments.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -40,15 +38,6 @@ std::string yaml_text(const std::vector<YamlLine>& lines, int indent, const JobC
   for (const YamlLine& one : lines)
     text += commented(fmt::format("{:{}}{}: {}", "", indent, one.name, one.value), changes.of(one.keys)) + "\n";
   return text;
-}
-
-const LaunchArgument* find_in(const MegatronLaunch& launch, const std::string& name) {
-  for (const auto* part : {&launch.model, &launch.layout, &launch.software}) {
-    const auto found =
-        std::find_if(part->begin(), part->end(), [&](const LaunchArgument& one) { return one.name == name; });
-    if (found != part->end()) return &*found;
-  }
-  return nullptr;
 }
 
 }  // namespace manyworlds::experiments::jobs

@@ -20,7 +20,4 @@ YamlLine yaml_line(const LaunchArgument& argument);
 /// Returns lines below `indent` blanks, with comments where the job of --like differs.
 std::string yaml_text(const std::vector<YamlLine>& lines, int indent, const JobChanges& changes);
 
-/// Returns an argument by name; null if the launch does not have it.
-const LaunchArgument* find_in(const MegatronLaunch& launch, const std::string& name);
-
 }  // namespace manyworlds::experiments::jobs

@@ -74,9 +74,7 @@ class MlperfReader {
 
 /// Returns the text of a file that is sourced: of one beside the configuration, or what is known of it.
 std::optional<std::string> MlperfReader::sibling(const std::string& name) {
-  const auto path = std::filesystem::path(file_.path).parent_path() / name;
-  std::error_code error;
-  if (std::filesystem::is_regular_file(path, error)) return import::read_text(path.string());
+  if (const auto text = import::read_text_beside(file_.path, name)) return text;
   for (const WellKnownFile& known : kWellKnown) {
     if (known.name != name) continue;
     std::string shown(known.text);

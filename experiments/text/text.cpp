@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -133,6 +134,13 @@ std::string read_text(const std::string& path, std::size_t max_bytes) {
   text.resize(size);
   text.shrink_to_fit();
   return text;
+}
+
+std::optional<std::string> read_text_beside(const std::string& path, const std::string& name) {
+  const auto file = std::filesystem::path(path).parent_path() / name;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
+  return read_text(file.string());
 }
 
 std::string read_table_text(const std::string& path, std::size_t max_bytes) {

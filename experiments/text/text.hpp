@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ inline constexpr std::size_t kMaxTableBytes = 64u << 20;  // per table of measur
 /// Returns the contents of a file, or of a pipe until its writer closes it. Throws InputError if the path is neither,
 /// cannot be read, is a pipe without a writer, or holds more than `max_bytes` bytes.
 std::string read_text(const std::string& path, std::size_t max_bytes = kMaxTextBytes);
+
+/// Returns the contents of the file `name` in the folder of `path`; nothing if there is no such file.
+std::optional<std::string> read_text_beside(const std::string& path, const std::string& name);
 
 /// Returns the same of a file that may be compressed by gzip; `max_bytes` limits the text inside. Throws InputError
 /// also if the compressed data are damaged.
