@@ -9,6 +9,8 @@ namespace {
 using core::compute::Gpu;
 using core::compute::Precision;
 
+constexpr std::int64_t kMaxGpus = 131'072;
+
 /// Returns the violation of the first GPU kind that has one.
 Violation check_every_gpu(const ExperimentConfig& config, const std::function<Violation(const Gpu&)>& check) {
   Violation found = check(config.configuration.gpu);
@@ -18,6 +20,30 @@ Violation check_every_gpu(const ExperimentConfig& config, const std::function<Vi
 }
 
 }  // namespace
+
+std::vector<Rule> machine_rules() {
+  return {
+      rule("gpus_at_most", "cluster.nodes", fmt::format("nodes x gpus_per_node must be at most {}", kMaxGpus),
+           {"limit of this program: room for ranks in its keys"},
+           [](const ExperimentConfig& e) -> Violation {
+             if (e.cluster.gpus() <= kMaxGpus) return std::nullopt;
+             return fmt::format("nodes {}, gpus_per_node {}", e.cluster.nodes, e.cluster.gpus_per_node);
+           }),
+      rule("node_in_scale_up_domain", "cluster.gpus_per_node",
+           "gpus_per_node must be at most the GPU's scale_up_domain, which joins the GPUs of a node", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             if (e.cluster.gpus_per_node <= e.configuration.gpu.scale_up_domain) return std::nullopt;
+             return fmt::format("gpus_per_node {}, scale_up_domain {}", e.cluster.gpus_per_node,
+                                e.configuration.gpu.scale_up_domain);
+           }),
+      rule("idle_below_board", "cluster.gpu.idle_power_w", "idle_power_w must be at most board_power_w",
+           {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             if (!e.power.known() || e.power.idle_power_w <= e.power.board_power_w) return std::nullopt;
+             return fmt::format("idle_power_w {}, board_power_w {}", e.power.idle_power_w, e.power.board_power_w);
+           }),
+  };
+}
 
 std::vector<Rule> precision_rules() {
   return {

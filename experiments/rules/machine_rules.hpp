@@ -1,4 +1,4 @@
-// Rules about GPUs and about heterogeneous clusters.
+// Rules about nodes and GPUs, and about heterogeneous clusters.
 #pragma once
 
 #include <vector>
@@ -7,6 +7,7 @@
 
 namespace manyworlds::experiments {
 
+std::vector<Rule> machine_rules();
 std::vector<Rule> mixed_machine_rules();
 /// Rules about number formats of GPUs and their peak rates.
 std::vector<Rule> precision_rules();

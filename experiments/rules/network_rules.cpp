@@ -1,0 +1,121 @@
+#include "experiments/rules/network_rules.hpp"
+
+#include "core/base/error.hpp"
+#include "core/network/fabric/router.hpp"
+#include "core/network/flows/flows.hpp"
+#include "core/network/transports/pfc_headroom.hpp"
+#include "core/network/transports/registry.hpp"
+#include "experiments/rules/rule_sources.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+/// The topology without faults must fit the cluster; then the faults must fit the topology.
+Rule graph_rule(std::string name, std::string reason, std::string key, bool with_faults,
+                std::vector<std::string> prerequisites) {
+  return {std::move(name),
+          std::move(reason),
+          std::move(key),
+          [with_faults](const ExperimentConfig& config, GraphCache& graphs) -> Violation {
+            if (with_faults && config.faults.fabric_is_intact()) return std::nullopt;
+            try {
+              if (with_faults || config.faults.fabric_is_intact()) {
+                graphs.get(config);
+              } else {
+                ExperimentConfig whole = config;
+                whole.faults = {};
+                graphs.get(whole);
+              }
+              return std::nullopt;
+            } catch (const core::InputError& error) {
+              return error.what();
+            }
+          },
+          false,
+          kConstruction,
+          std::move(prerequisites)};
+}
+
+Rule lossless_rule() {
+  return {
+      "lossless",
+      "a buffer must hold what is on its way when a pause takes effect",
+      "transport",
+      [](const ExperimentConfig& config, GraphCache& graphs) -> Violation {
+        try {
+          core::network::check_pfc_headroom(*graphs.get(config), config.configuration.transport);
+          return std::nullopt;
+        } catch (const core::InputError& error) {
+          return error.what();
+        }
+      },
+      false,
+      kPfc,
+      {"gpus_at_most", "node_in_scale_up_domain", "topology_fits", "faults_fit", "step_transport", "pause_thresholds"}};
+}
+
+/// Cached results of collectives and episodes come from the engine for pinned paths, whose state can be saved.
+Rule step_transport_rule() {
+  Rule result = rule("step_transport", "transport",
+                     "steps take pinned paths (routing destination_mod_k or ecmp_hash), coalesced acks and a lossless "
+                     "fabric; `manyworlds net` takes the others too",
+                     {"by construction (docs/model/sharing.md: only the engine for pinned paths saves its state)"},
+                     [](const ExperimentConfig& e) -> Violation {
+                       std::string why = core::network::per_packet_reason(e.configuration.transport);
+                       return why.empty() ? std::nullopt : Violation(std::move(why));
+                     });
+  result.steps_only = true;
+  return result;
+}
+
+}  // namespace
+
+std::vector<Rule> transport_rules() {
+  return {
+      rule("pause_thresholds", "transport", "pfc_xon_bytes must be at most pfc_xoff_bytes, and that below buffer_bytes",
+           {kPfc},
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& t = e.configuration.transport;
+             if (t.pfc_xon_bytes <= t.pfc_xoff_bytes && t.pfc_xoff_bytes < t.buffer_bytes) return std::nullopt;
+             return fmt::format("pfc_xon_bytes {}, pfc_xoff_bytes {}, buffer_bytes {}", t.pfc_xon_bytes,
+                                t.pfc_xoff_bytes, t.buffer_bytes);
+           }),
+      rule("marking_thresholds", "transport", "ecn_kmin_bytes must be at most ecn_kmax_bytes",
+           {"Zhu et al. 2015 (DCQCN), section 3.1: marking begins at Kmin and is sure at Kmax"},
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& t = e.configuration.transport;
+             if (!core::network::transport_type(t).marks || t.ecn_kmin_bytes <= t.ecn_kmax_bytes) return std::nullopt;
+             return fmt::format("ecn_kmin_bytes {}, ecn_kmax_bytes {}", t.ecn_kmin_bytes, t.ecn_kmax_bytes);
+           }),
+      rule("rate_skipping", "skip.rate_tolerance",
+           "fast-forwarding by rate needs pinned paths, packet fidelity and composition composed", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& t = e.configuration.transport;
+             if (t.rate_tolerance_ppm == 0) return std::nullopt;
+             if (t.fidelity != core::network::Fidelity::packet) return "fidelity is analytic";
+             if (core::network::needs_per_packet(t)) return "this transport simulates every packet (per_packet)";
+             if (e.configuration.composition == core::step::Composition::coupled) return "composition is coupled";
+             return std::nullopt;
+           }),
+      rule("transport_options", "transport", "the options of a transport must fit each other",
+           {"the transport's paper, named in docs/model/network.md"},
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& t = e.configuration.transport;
+             std::string fault = core::network::transport_type(t).fault(t);
+             return fault.empty() ? std::nullopt : Violation(std::move(fault));
+           }),
+  };
+}
+
+std::vector<Rule> fabric_rules() {
+  std::vector<Rule> all;
+  all.push_back(step_transport_rule());
+  all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false,
+                           {"gpus_at_most", "node_in_scale_up_domain"}));
+  all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true,
+                           {"gpus_at_most", "node_in_scale_up_domain", "topology_fits"}));
+  all.push_back(lossless_rule());
+  return all;
+}
+
+}  // namespace manyworlds::experiments
