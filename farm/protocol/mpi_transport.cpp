@@ -23,6 +23,14 @@ void check(int code, const char* call) {
   MANYWORLDS_CHECK(code == MPI_SUCCESS, "{} gave {}", call, code);
 }
 
+/// Returns the envelope of a message that waits to be received; nothing if none does.
+std::optional<MPI_Status> waiting(int tag) {
+  int is_waiting = 0;
+  MPI_Status status;
+  check(MPI_Iprobe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &is_waiting, &status), "MPI_Iprobe");
+  return is_waiting == 0 ? std::nullopt : std::optional(status);
+}
+
 }  // namespace
 
 MpiTransport::MpiTransport(MpiTimeouts timeouts) : timeouts_(timeouts) {
@@ -65,18 +73,14 @@ void MpiTransport::test_sends() {
 }
 
 void MpiTransport::post_receives() {
-  for (;;) {
-    int is_waiting = 0;
-    MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &is_waiting, &status), "MPI_Iprobe");
-    if (is_waiting == 0) return;
+  while (const auto status = waiting(kTag)) {
     int size = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+    check(MPI_Get_count(&*status, MPI_BYTE, &size), "MPI_Get_count");
     // MPI_Recv would block forever if a sender died in the middle of a long message.
     PendingReceive& receiving = pending_receives_.emplace_back(
-        PendingReceive{MPI_REQUEST_NULL, std::string(static_cast<std::size_t>(size), '\0'), status.MPI_SOURCE});
+        PendingReceive{MPI_REQUEST_NULL, std::string(static_cast<std::size_t>(size), '\0'), status->MPI_SOURCE});
     check(
-        MPI_Irecv(receiving.bytes.data(), size, MPI_BYTE, status.MPI_SOURCE, kTag, MPI_COMM_WORLD, &receiving.request),
+        MPI_Irecv(receiving.bytes.data(), size, MPI_BYTE, status->MPI_SOURCE, kTag, MPI_COMM_WORLD, &receiving.request),
         "MPI_Irecv");
   }
 }
@@ -111,15 +115,11 @@ bool MpiTransport::flushed() {
 /// Collects the goodbyes that have arrived, by rank. One byte travels with its envelope, so that this MPI_Recv does not
 /// block.
 void MpiTransport::receive_goodbyes(std::map<int, char>& goodbyes) {
-  for (;;) {
-    int is_waiting = 0;
-    MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, kGoodbyeTag, MPI_COMM_WORLD, &is_waiting, &status), "MPI_Iprobe");
-    if (is_waiting == 0) return;
+  while (const auto status = waiting(kGoodbyeTag)) {
     char goodbye = 0;
-    check(MPI_Recv(&goodbye, 1, MPI_BYTE, status.MPI_SOURCE, kGoodbyeTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+    check(MPI_Recv(&goodbye, 1, MPI_BYTE, status->MPI_SOURCE, kGoodbyeTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
           "MPI_Recv");
-    goodbyes[status.MPI_SOURCE] = goodbye;
+    goodbyes[status->MPI_SOURCE] = goodbye;
   }
 }
 
